@@ -1,0 +1,1 @@
+"""Documents in: reading, sentence splitting, chunking, and the pipeline that writes an index."""

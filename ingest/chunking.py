@@ -1,0 +1,269 @@
+"""Documents into chunks of about a thousand tokens whose borders are sentence borders (paper, section 3.1)."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Sequence
+
+from arag.ingest.documents import Document
+from arag.ingest.sentences import AUTO, split_sentences
+from arag.retrieval.types import Chunk, Section, Sentence
+
+# Embedding models read a few hundred tokens and ignore the rest: a longer "sentence" (a table, a list without full
+# stops) is cut at word borders into pieces that are embedded in full.
+MOST_SENTENCE_TOKENS = 256
+_WORD = re.compile(r"\S+\s*")
+
+CountBatch = Callable[[Sequence[str]], list[int]]
+
+
+def chunk_document(document: Document, *, chunk_tokens: int, count: CountBatch, language: str = AUTO) -> list[Chunk]:
+    """Cut a document into chunks.
+
+    Chunks end where a sentence ends and are filled up to `chunk_tokens`; a heading is not left behind at the end
+    of one. A sentence that is longer than a chunk is cut at word borders. Chunks that came with the document are
+    taken over unchanged.
+
+    Args:
+        document: The document.
+        chunk_tokens: Most tokens in a chunk.
+        count: Counts the tokens of texts.
+        language: Language of the sentence rules.
+
+    Returns:
+        The chunks in order; their concatenated texts are the document's text.
+    """
+    if document.ready_chunks is not None:
+        return _ready_chunks(document, count, language)
+    text = document.text
+    sentences = _sentences(text, document.title, min(chunk_tokens, MOST_SENTENCE_TOKENS), count, language)
+    borders = [*_chunk_starts(text, sentences, chunk_tokens, count), len(text)]
+    starts = [sentence.start for sentence in sentences]
+    chunks = []
+    for ordinal in range(len(borders) - 1):
+        start, end = borders[ordinal], borders[ordinal + 1]
+        inside = sentences[bisect_right(starts, start - 1) : bisect_right(starts, end - 1)]
+        chunks.append(
+            _chunk(
+                chunk_id=f"{document.id}:{ordinal}",
+                ordinal=ordinal,
+                text=text[start:end],
+                sections=(Section(document.id, document.title, 0, end - start, whole=len(borders) == 2),),
+                sentences=[Sentence(s.start - start, s.end - start, s.embedded) for s in inside],
+                pages=_pages(document, start, end),
+                count=count,
+            )
+        )
+    return chunks
+
+
+def pack_documents(documents: Sequence[Document], *, count: CountBatch, language: str = AUTO) -> Chunk:
+    """Put whole documents into one chunk, a blank line between them.
+
+    Args:
+        documents: The documents, at least one; the chunk takes the first one's id.
+        count: Counts the tokens of texts.
+        language: Language of the sentence rules.
+
+    Returns:
+        The chunk, with a section for each document.
+    """
+    parts = [
+        (d.id, d.title, d.text, _sentences(d.text, d.title, MOST_SENTENCE_TOKENS, count, language)) for d in documents
+    ]
+    return _packed(parts, count)
+
+
+def without_documents(chunk: Chunk, document_ids: set[str], *, count: CountBatch) -> Chunk | None:
+    """Take documents out of a packed chunk.
+
+    Args:
+        chunk: The chunk.
+        document_ids: The documents that go.
+        count: Counts the tokens of texts.
+
+    Returns:
+        A chunk of the documents that stay, or None where none does.
+    """
+    parts = []
+    for section in chunk.sections:
+        if section.document_id in document_ids:
+            continue
+        sentences = [
+            Sentence(s.start - section.start, s.end - section.start, s.embedded)
+            for s in chunk.sentences
+            if section.start <= s.start < section.end
+        ]
+        parts.append((section.document_id, section.title, chunk.text[section.start : section.end], sentences))
+    return _packed(parts, count) if parts else None
+
+
+def groups(
+    documents: Sequence[Document], *, pack: bool, chunk_tokens: int, count: CountBatch
+) -> Iterator[list[Document]]:
+    """Group consecutive documents that share a chunk.
+
+    Args:
+        documents: The documents.
+        pack: Whether short documents are packed; otherwise each is a group of its own.
+        chunk_tokens: Most tokens in a chunk.
+        count: Counts the tokens of texts.
+    """
+    if not pack:
+        yield from ([document] for document in documents)
+        return
+    group: list[Document] = []
+    filled = 0
+    for document, tokens in zip(documents, count([d.text for d in documents]), strict=True):
+        alone = document.ready_chunks is not None or tokens > chunk_tokens
+        if group and (alone or filled + tokens > chunk_tokens):
+            yield group
+            group, filled = [], 0
+        if alone:
+            yield [document]
+        else:
+            group.append(document)
+            filled += tokens + 1  # the blank line between
+    if group:
+        yield group
+
+
+def _packed(parts: Sequence[tuple[str, str, str, list[Sentence]]], count: CountBatch) -> Chunk:
+    texts: list[str] = []
+    sections: list[Section] = []
+    sentences: list[Sentence] = []
+    at = 0
+    for document_id, title, text, inside in parts:
+        if texts:
+            texts.append("\n\n")
+            at += 2
+        texts.append(text)
+        sections.append(Section(document_id, title, at, at + len(text), whole=True))
+        # Each document is judged by itself: one of headings only would otherwise never be found by meaning.
+        sentences += [Sentence(at + s.start, at + s.end, s.embedded) for s in _findable(inside)]
+        at += len(text)
+    return _chunk(
+        chunk_id=f"{parts[0][0]}:0",
+        ordinal=0,
+        text="".join(texts),
+        sections=tuple(sections),
+        sentences=sentences,
+        pages=None,
+        count=count,
+    )
+
+
+def _ready_chunks(document: Document, count: CountBatch, language: str) -> list[Chunk]:
+    ready = document.ready_chunks or ()
+    return [
+        _chunk(
+            chunk_id=chunk_id,
+            ordinal=ordinal,
+            text=text,
+            sections=(Section(document.id, document.title, 0, len(text), whole=len(ready) == 1),),
+            sentences=_sentences(text, "", MOST_SENTENCE_TOKENS, count, language),
+            pages=None,
+            count=count,
+            document_id=document.id,
+        )
+        for ordinal, (chunk_id, text) in enumerate(ready)
+    ]
+
+
+def _chunk(
+    *,
+    chunk_id: str,
+    ordinal: int,
+    text: str,
+    sections: tuple[Section, ...],
+    sentences: list[Sentence],
+    pages: tuple[int, int] | None,
+    count: CountBatch,
+    document_id: str | None = None,
+) -> Chunk:
+    return Chunk(
+        id=chunk_id,
+        document_id=document_id if document_id is not None else sections[0].document_id,
+        ordinal=ordinal,
+        text=text,
+        sections=sections,
+        sentences=tuple(_findable(sentences)),
+        tokens=count([text])[0],
+        pages=pages,
+    )
+
+
+def _findable(sentences: list[Sentence]) -> list[Sentence]:
+    """Embed everything where nothing else would be embedded: a text of headings only must be found, too."""
+    if any(sentence.embedded for sentence in sentences):
+        return sentences
+    return [Sentence(s.start, s.end, embedded=True) for s in sentences]
+
+
+def _sentences(text: str, title: str, most_tokens: int, count: CountBatch, language: str) -> list[Sentence]:
+    """Find a text's sentences, those that are too long cut at word borders."""
+    found = split_sentences(text, title=title, language=language)
+    sizes = count([text[s.start : s.end] for s in found])
+    sentences: list[Sentence] = []
+    for sentence, size in zip(found, sizes, strict=True):
+        if size <= most_tokens:
+            sentences.append(sentence)
+        else:
+            sentences += _cut(text, sentence, most_tokens, count)
+    return sentences
+
+
+def _cut(text: str, sentence: Sentence, most_tokens: int, count: CountBatch) -> Iterator[Sentence]:
+    """Cut a sentence into pieces of at most so many tokens, at word borders, or inside a word that is too long."""
+    words = [(m.start(), m.end()) for m in _WORD.finditer(text, sentence.start, sentence.end)]
+    sizes = count([text[start:end] for start, end in words])
+    pieces: list[tuple[int, int]] = []
+    filled = most_tokens + 1
+    for (start, end), size in zip(words, sizes, strict=True):
+        if size > most_tokens:
+            pieces += _halves(text, start, end, most_tokens, count)
+            filled = most_tokens + 1
+        elif filled + size > most_tokens:
+            pieces.append((start, end))
+            filled = size
+        else:
+            pieces[-1] = (pieces[-1][0], end)
+            filled += size
+    for start, end in pieces:
+        yield Sentence(start, start + len(text[start:end].rstrip()), sentence.embedded)
+
+
+def _halves(text: str, start: int, end: int, most_tokens: int, count: CountBatch) -> Iterator[tuple[int, int]]:
+    if end - start < 2 or count([text[start:end]])[0] <= most_tokens:
+        yield start, end
+        return
+    middle = (start + end) // 2
+    yield from _halves(text, start, middle, most_tokens, count)
+    yield from _halves(text, middle, end, most_tokens, count)
+
+
+def _chunk_starts(text: str, sentences: Sequence[Sentence], chunk_tokens: int, count: CountBatch) -> list[int]:
+    """Fill chunks sentence by sentence and return where each begins, the first at 0."""
+    starts = [sentence.start for sentence in sentences]
+    spans = zip([0, *starts[1:]], [*starts[1:], len(text)], strict=True) if starts else []
+    sizes = count([text[start:end] for start, end in spans])
+    borders = [0]
+    first = 0  # the chunk's first sentence
+    filled = 0
+    for i, size in enumerate(sizes):
+        if i > first and filled + size > chunk_tokens:
+            at = i
+            while at - 1 > first and not sentences[at - 1].embedded and sum(sizes[at - 1 : i + 1]) <= chunk_tokens:
+                at -= 1  # a heading goes with what follows it
+            borders.append(starts[at])
+            first = at
+            filled = sum(sizes[at:i])
+        filled += size
+    return borders
+
+
+def _pages(document: Document, start: int, end: int) -> tuple[int, int] | None:
+    if not document.page_starts:
+        return None
+    return bisect_right(document.page_starts, start), bisect_right(document.page_starts, max(start, end - 1))

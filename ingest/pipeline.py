@@ -1,0 +1,246 @@
+"""From files to an index: read, cut, store, embed."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from arag.ingest.chunking import groups
+from arag.ingest.documents import Document, Problem
+from arag.ingest.readers import read_documents
+from arag.ingest.sentences import AUTO, check_language
+from arag.ingest.writer import IndexWriter, open_writer
+from arag.retrieval.embedders import Embedder, load_embedder
+from arag.retrieval.errors import InputError
+from arag.retrieval.index import Index
+from arag.retrieval.tokens import token_counter
+from arag.retrieval.types import Chunk
+
+if TYPE_CHECKING:
+    from langchain_core.embeddings import Embeddings
+
+CHUNK_TOKENS = 1_000
+FEWEST_CHUNK_TOKENS = 50
+
+_BATCH_CHARACTERS = 1_000_000
+_BATCH_DOCUMENTS = 2_000
+
+
+@dataclass(frozen=True, slots=True)
+class IngestSummary:
+    """What a run of ingestion did.
+
+    Attributes:
+        documents: Documents read.
+        written: Documents that were new or had changed.
+        removed: Documents that were pruned.
+        chunks: Chunks in the index now.
+        sentences: Sentences with a vector in the index now.
+        embedded: Sentences embedded in this run.
+        problems: What was left out, and why.
+        seconds: How long it took.
+    """
+
+    documents: int
+    written: int
+    removed: int
+    chunks: int
+    sentences: int
+    embedded: int
+    problems: tuple[Problem, ...]
+    seconds: float
+
+
+def ingest(
+    paths: Sequence[str | Path] | str | Path,
+    index: str | Path,
+    *,
+    embedder: str | Embeddings | Embedder | None = None,
+    chunk_tokens: int = CHUNK_TOKENS,
+    pack: bool = False,
+    prune: bool = False,
+    language: str = AUTO,
+) -> Index:
+    """Write files and folders into an index and open it.
+
+    Running it again embeds only what has changed. What had to be left out is given as warnings; `run_ingest`
+    returns it in a summary instead.
+
+    Args:
+        paths: Files and folders: .txt, .md, .html, .pdf, .json and .jsonl.
+        index: The index's folder; made where there is none.
+        embedder: See `load_embedder`; left out: the index's own, or the default for a new one.
+        chunk_tokens: Most tokens in a chunk.
+        pack: Put consecutive short documents together into chunks of that size, as the paper's corpora have it.
+        prune: Remove documents that are in the index and not in `paths`.
+        language: Language of the sentence rules, a code of spaCy's; `auto` is English, and Chinese and Japanese
+            by their script.
+
+    Returns:
+        The index, open.
+
+    Raises:
+        InputError: A path does not exist or holds nothing readable, or a setting is out of bounds.
+        IndexLockedError: Another process is writing to the index.
+        EmbedderError: The embedder cannot be loaded or fails, or the index was made with another one.
+    """
+    chosen = None if embedder is None else load_embedder(embedder)
+    summary = run_ingest(
+        paths, index, embedder=chosen, chunk_tokens=chunk_tokens, pack=pack, prune=prune, language=language
+    )
+    for problem in summary.problems:
+        warnings.warn(f"left out: {problem}", stacklevel=2)
+    return Index(index, embedder=chosen)
+
+
+def run_ingest(
+    paths: Sequence[str | Path] | str | Path,
+    index: str | Path,
+    *,
+    embedder: str | Embeddings | Embedder | None = None,
+    chunk_tokens: int = CHUNK_TOKENS,
+    pack: bool = False,
+    prune: bool = False,
+    language: str = AUTO,
+    on_progress: Callable[[int], None] | None = None,
+) -> IngestSummary:
+    """Write files and folders into an index and say what was done.
+
+    Args:
+        paths: As for `ingest`, and so are the other arguments.
+        index: The index's folder.
+        embedder: See `load_embedder`.
+        chunk_tokens: Most tokens in a chunk.
+        pack: Put consecutive short documents together.
+        prune: Remove documents that are not in `paths`.
+        language: Language of the sentence rules.
+        on_progress: Told how many characters of text are done, each time some are.
+
+    Returns:
+        The summary, with everything that was left out and why.
+
+    Raises:
+        InputError: A path does not exist or holds nothing readable, or a setting is out of bounds.
+        IndexLockedError: Another process is writing to the index.
+        EmbedderError: The embedder cannot be loaded or fails, or the index was made with another one.
+    """
+    began = time.perf_counter()
+    if chunk_tokens < FEWEST_CHUNK_TOKENS:
+        raise InputError(f"chunk_tokens is {chunk_tokens}: it must be at least {FEWEST_CHUNK_TOKENS}")
+    check_language(language)
+    # Bad paths are found before anything is made: the first item is read before the index is opened.
+    problems: list[Problem] = []
+    stream = _documents([paths] if isinstance(paths, str | Path) else list(paths), problems)
+    first = next(stream, None)
+    if first is None:
+        reasons = "; ".join(map(str, problems[:5]))
+        raise InputError(f"no document could be read: {reasons}")
+    counter = token_counter()
+    with open_writer(
+        Path(index),
+        embedder=None if embedder is None else load_embedder(embedder),
+        chunk_tokens=chunk_tokens,
+        language=language,
+        packed=pack,
+        tokenizer=counter.name,
+        count=counter.count_batch,
+    ) as writer:
+        written = 0
+        seen: set[str] = set()
+        done = _Progress(on_progress)
+        writer.flush()  # what an interrupted run left behind
+        for batch in _batches(groups_of(chain([first], stream), pack, chunk_tokens, counter.count_batch)):
+            seen.update(document.id for group in batch for document in group)
+            new, failed = writer.put(batch)
+            problems += failed
+            written += new
+            writer.flush(done.chunks)
+            done.at_least(sum(len(document.text) for group in batch for document in group))
+        removed = _prune(writer, seen, problems) if prune else 0
+        writer.flush()
+        writer.commit()
+        return IngestSummary(
+            documents=len(seen),
+            written=written,
+            removed=removed,
+            chunks=writer.manifest.chunks,
+            sentences=writer.manifest.sentences,
+            embedded=writer.embedded,
+            problems=tuple(problems),
+            seconds=time.perf_counter() - began,
+        )
+
+
+def groups_of(
+    documents: Iterator[Document], pack: bool, chunk_tokens: int, count: Callable[[Sequence[str]], list[int]]
+) -> Iterator[list[Document]]:
+    """Group documents that share a chunk, a few thousand documents at a time."""
+    while some := list(_take(documents)):
+        yield from groups(some, pack=pack, chunk_tokens=chunk_tokens, count=count)
+
+
+class _Progress:
+    """Counts characters whose vectors are written; unchanged documents count when their batch is done."""
+
+    def __init__(self, on_progress: Callable[[int], None] | None) -> None:
+        self._tell = on_progress or (lambda _: None)
+        self._total = 0
+        self._in_batch = 0
+
+    def chunks(self, chunks: Sequence[Chunk]) -> None:
+        self._in_batch += sum(len(chunk.text) for chunk in chunks)
+        self._tell(self._total + self._in_batch)
+
+    def at_least(self, characters: int) -> None:
+        self._total += max(characters, self._in_batch)
+        self._in_batch = 0
+        self._tell(self._total)
+
+
+def _documents(paths: Sequence[str | Path], problems: list[Problem]) -> Iterator[Document]:
+    for item in read_documents(paths):
+        if isinstance(item, Problem):
+            problems.append(item)
+        else:
+            yield item
+
+
+def _take(documents: Iterator[Document]) -> Iterator[Document]:
+    characters = 0
+    for number, document in enumerate(documents, start=1):
+        yield document
+        characters += len(document.text)
+        if characters >= _BATCH_CHARACTERS or number >= _BATCH_DOCUMENTS:
+            return
+
+
+def _batches(grouped: Iterator[list[Document]]) -> Iterator[list[list[Document]]]:
+    batch: list[list[Document]] = []
+    characters = 0
+    for group in grouped:
+        batch.append(group)
+        characters += sum(len(document.text) for document in group)
+        if characters >= _BATCH_CHARACTERS or len(batch) >= _BATCH_DOCUMENTS:
+            yield batch
+            batch, characters = [], 0
+    if batch:
+        yield batch
+
+
+def _prune(writer: IndexWriter, seen: set[str], problems: Sequence[Problem]) -> int:
+    """Remove documents that are gone; those of a file that could not be read this time stay."""
+    unread = {_file(problem.source) for problem in problems}
+    gone = [i for i, source in writer.document_sources().items() if i not in seen and _file(source) not in unread]
+    writer.remove(gone)
+    return len(gone)
+
+
+def _file(source: str) -> str:
+    for mark in (", line ", ", item ", ", record "):
+        source = source.rpartition(mark)[0] or source
+    return source

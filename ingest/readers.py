@@ -1,0 +1,374 @@
+"""Reading of files and folders into documents, one at a time."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import re
+import stat
+import unicodedata
+from io import TextIOWrapper
+from pathlib import Path, PurePath
+from typing import TYPE_CHECKING
+
+from arag.ingest.documents import JSON, Document, Problem
+from arag.ingest.formats import (
+    FormatError,
+    clean_characters,
+    clean_text,
+    decode,
+    decode_file,
+    has_utf16_mark,
+    read_html,
+    read_markdown,
+    read_pdf,
+    read_text,
+)
+from arag.retrieval.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+_WHOLE_FILE_READERS = {
+    ".txt": read_text,
+    ".md": read_markdown,
+    ".html": read_html,
+    ".htm": read_html,
+    ".pdf": read_pdf,
+}
+READABLE_SUFFIXES: tuple[str, ...] = (*_WHOLE_FILE_READERS, ".json", ".jsonl")
+
+_TYPE_NAMES = {
+    str: "a string",
+    int: "an integer",
+    float: "a number",
+    bool: "true or false",
+    list: "a list",
+    dict: "an object",
+    type(None): "null",
+}
+_CHUNKS_FILE = "chunks.json"
+_RECORD_LIST_KEYS = ("documents", "records", "data")
+
+
+def read_documents(paths: Sequence[str | Path]) -> Iterator[Document | Problem]:
+    """Read the documents in files and folders, one at a time.
+
+    Folders are walked in sorted order, without what is hidden (a name that starts with "."), without links to
+    folders, and without files of other endings than `READABLE_SUFFIXES`.
+
+    Args:
+        paths: The files and folders.
+
+    Returns:
+        An iterator over the documents and, in their place, what was wrong with those that cannot be read.
+
+    Raises:
+        InputError: A path does not exist or is not readable by its ending, or a folder has nothing to read.
+            Raised by the call itself, before anything is read.
+    """
+    # A string is a sequence of strings too, of which each character would be taken for a path.
+    given = [paths] if isinstance(paths, str) else list(paths)
+    if not given or "" in given:
+        raise InputError("an empty path was given" if given else "no file or folder was given")
+    checked = [Path(path) for path in given]
+    for path in checked:
+        _check_path(path)
+    return _read_paths(checked)
+
+
+def _check_path(path: Path) -> None:
+    try:
+        mode = path.stat().st_mode
+    except FileNotFoundError as error:
+        raise InputError(f"{path} does not exist") from error
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path} cannot be read: {error}") from error
+    valid = f"valid endings are {' '.join(READABLE_SUFFIXES)}"
+    if stat.S_ISDIR(mode):
+        found_other = False
+        for entry in _walk(path):
+            if isinstance(entry, Problem) or _is_readable(entry):
+                return
+            found_other = True
+        found = "only files of other endings" if found_other else "no file"
+        raise InputError(f"{path} has {found} in it; {valid}")
+    if not stat.S_ISREG(mode):
+        raise InputError(f"{path} is neither a file nor a folder")
+    if not _is_readable(path):
+        raise InputError(f"{path} has an unknown ending, {path.suffix!r}; {valid}")
+
+
+def _is_readable(path: Path) -> bool:
+    return path.suffix.lower() in READABLE_SUFFIXES
+
+
+def _walk(folder: Path) -> Iterator[Path | Problem]:
+    """Yield the files in a folder, of any ending, in sorted order."""
+    try:
+        with os.scandir(folder) as entries:
+            visible = sorted((e for e in entries if not e.name.startswith(".")), key=lambda e: e.name)
+    except OSError as error:
+        yield _problem(folder, error)
+        return
+    for entry in visible:
+        path = folder / entry.name
+        try:
+            is_folder = entry.is_dir(follow_symlinks=False)
+            # A broken link counts as a file, so that it is reported and not passed over.
+            is_file = path.is_file() or (entry.is_symlink() and not path.exists())
+        except OSError as error:
+            yield _problem(path, error)
+            continue
+        if is_folder:
+            yield from _walk(path)
+        elif is_file:
+            yield path
+
+
+def _read_paths(paths: list[Path]) -> Iterator[Document | Problem]:
+    sources: dict[str, str] = {}
+    for path in paths:
+        for item in _read_folder(path) if path.is_dir() else _read_file(path, path.name):
+            yield _admit(item, sources) if isinstance(item, Document) else item
+
+
+def _read_folder(folder: Path) -> Iterator[Document | Problem]:
+    for entry in _walk(folder):
+        if isinstance(entry, Problem):
+            yield entry
+        elif _is_readable(entry):
+            if entry.is_symlink() and not PurePath(os.path.realpath(entry)).is_relative_to(os.path.realpath(folder)):
+                yield _problem(entry, "a link that leads outside the folder; not followed")
+            else:
+                yield from _read_file(entry, entry.relative_to(folder).as_posix())
+
+
+def _admit(document: Document, sources: dict[str, str]) -> Document | Problem:
+    """Return the document if its id is usable and new, and take note of the id."""
+    document_id = clean_characters(document.id).strip()
+    if not document_id:
+        return Problem(document.source, "empty id")
+    if _has_control_characters(document_id):
+        return Problem(document.source, f"id {document_id!r} has control characters in it")
+    if document_id in sources:
+        reason = f"duplicate id {document_id!r}, already used by {sources[document_id]}"
+        return Problem(document.source, reason)
+    if not document.text.strip():
+        return Problem(document.source, "empty document")
+    sources[document_id] = document.source
+    return dataclasses.replace(document, id=document_id)
+
+
+def _has_control_characters(text: str) -> bool:
+    return any(unicodedata.category(character) in {"Cc", "Zl", "Zp"} for character in text)
+
+
+def _problem(source: PurePath | str, reason: Exception | str) -> Problem:
+    if isinstance(reason, OSError):
+        reason = reason.strerror or str(reason)
+    return Problem(clean_characters(str(source)), str(reason))
+
+
+def _read_file(path: Path, file_id: str) -> Iterator[Document | Problem]:
+    suffix = path.suffix.lower()
+    try:
+        if suffix == ".jsonl":
+            yield from _read_jsonl(path, file_id)
+        elif suffix == ".json":
+            yield from _read_json(path, file_id)
+        else:
+            yield from _read_whole_file(path, file_id)
+    except (FormatError, OSError) as error:
+        yield _problem(path, error)
+
+
+def _read_whole_file(path: Path, file_id: str) -> Iterator[Document | Problem]:
+    content = _WHOLE_FILE_READERS[path.suffix.lower()](path.read_bytes())
+    for number, reason in content.bad_pages:
+        yield _problem(f"{path}, page {number}", reason)
+    yield Document(
+        id=file_id,
+        title=content.title or clean_characters(path.stem),
+        text=content.text,
+        source=clean_characters(str(path)),
+        metadata=content.metadata,
+        page_starts=content.page_starts,
+    )
+
+
+def _read_jsonl(path: Path, file_id: str) -> Iterator[Document | Problem]:
+    record_number = 0
+    for line_number, line in enumerate(_lines(path), 1):
+        if not line.strip():
+            continue
+        record_number += 1
+        source = f"{path}, line {line_number}"
+        try:
+            value = _load_json(decode(line), one_line=True)
+            yield _record(value, f"{file_id}#{record_number}", source)
+        except FormatError as error:
+            yield _problem(source, error)
+    if not record_number:
+        raise FormatError("empty document")
+
+
+def _lines(path: Path) -> Iterator[bytes]:
+    """Yield the lines of a file in UTF-8, so that bytes which are not only spoil their own line."""
+    with path.open("rb") as file:
+        start = file.read(4)
+        file.seek(0)
+        if not has_utf16_mark(start):
+            yield from file
+            return
+        try:
+            for line in TextIOWrapper(file, encoding="utf-16"):
+                yield line.encode()
+        except UnicodeDecodeError as error:
+            raise FormatError("not valid UTF-16; convert it to UTF-8") from error
+
+
+def _read_json(path: Path, file_id: str) -> Iterator[Document | Problem]:
+    text = decode_file(path.read_bytes())
+    if not text.strip():
+        raise FormatError("empty document")
+    value = _load_json(text, one_line=False)
+    items = _record_list(value)
+    if items is None:
+        yield _record(value, f"{file_id}#1", str(path))
+    elif not items:
+        raise FormatError("empty list")
+    elif _are_chunks(items, path.name):
+        yield from _read_chunks(items, path, file_id)
+    else:
+        for number, item in enumerate(items, 1):
+            source = f"{path}, item {number}"
+            try:
+                yield _record(item, f"{file_id}#{number}", source)
+            except FormatError as error:
+                yield _problem(source, error)
+
+
+def _load_json(text: str, *, one_line: bool) -> JSON:
+    try:
+        # NaN and Infinity are no JSON, but pandas and others write them for what is missing.
+        value: JSON = json.loads(text, parse_constant=lambda _: None)
+        if re.search(r"\\u(?:d[89a-f]|0000)", text, re.IGNORECASE):
+            value = _without_bad_characters(value)
+    except json.JSONDecodeError as error:
+        place = f"column {error.colno}" if one_line else f"line {error.lineno}, column {error.colno}"
+        raise FormatError(f"not valid JSON: {error.msg} ({place})") from error
+    except RecursionError as error:
+        raise FormatError("JSON that is nested too deeply") from error
+    except ValueError as error:
+        raise FormatError(f"not usable JSON: {error}") from error
+    return value
+
+
+def _without_bad_characters(value: JSON) -> JSON:
+    if isinstance(value, str):
+        return clean_characters(value)
+    if isinstance(value, list):
+        return [_without_bad_characters(item) for item in value]
+    if isinstance(value, dict):
+        return {clean_characters(key): _without_bad_characters(item) for key, item in value.items()}
+    return value
+
+
+def _record_list(value: JSON) -> list[JSON] | None:
+    """Return the records in the top level of a JSON file, or None if it is a record itself."""
+    if isinstance(value, list):
+        return value
+    if isinstance(value, dict):
+        lists = [found for key in _RECORD_LIST_KEYS if isinstance(found := value.get(key), list)]
+        if "text" in value:
+            return None
+        if lists:
+            return lists[0]
+        keys = ", ".join(f'"{key}"' for key in _RECORD_LIST_KEYS)
+        raise FormatError(f'the object has neither a "text" nor a list of records under one of {keys}')
+    raise FormatError(f"the top level is {_json_type(value)}; it must be a list of records, or an object")
+
+
+def _record(value: JSON, default_id: str, source: str) -> Document:
+    if not isinstance(value, dict):
+        raise FormatError(f"the record is {_json_type(value)}; it must be an object")
+    if value.get("text") is None:
+        raise FormatError('the record has no "text"')
+    text = clean_text(_string_of(value["text"], "text", (str,)))
+    if not text.strip():
+        raise FormatError("empty document")
+    record_id, title = value.get("id"), value.get("title")
+    title = "" if title is None else " ".join(_string_of(title, "title", (str, int, float)).split())
+    return Document(
+        id=default_id if record_id is None else _string_of(record_id, "id", (str, int)),
+        title=title,
+        text=f"{title}\n\n{text}" if title and not _starts_with(text, title) else text,
+        source=clean_characters(source),
+        metadata={key: field for key, field in value.items() if key not in {"id", "title", "text"}},
+    )
+
+
+def _starts_with(text: str, title: str) -> bool:
+    """Say whether the text starts with the title, as whole words."""
+    text = text.lstrip()
+    return text.startswith(title) and not text[len(title) : len(title) + 1].isalnum()
+
+
+def _are_chunks(items: list[JSON], file_name: str) -> bool:
+    """Say whether a list is in the format of the authors' `chunks.json`, and not one of records."""
+    objects = [item for item in items if isinstance(item, dict)]
+    if file_name == _CHUNKS_FILE and any("id" in item and "text" in item for item in objects):
+        return all(item.get("title") is None for item in objects)
+    return not objects and any(isinstance(item, str) for item in items)
+
+
+def _read_chunks(items: list[JSON], path: Path, file_id: str) -> Iterator[Document | Problem]:
+    chunks: dict[str, str] = {}
+    for number, item in enumerate(items, 1):
+        try:
+            chunk_id, text = _chunk(item)
+            if chunk_id in chunks:
+                raise FormatError(f"duplicate chunk id {chunk_id!r}")  # noqa: TRY301
+            chunks[chunk_id] = text
+        except FormatError as error:
+            yield _problem(f"{path}, item {number}", error)
+    if chunks:
+        yield Document(
+            id=file_id,
+            title="",
+            text="".join(chunks.values()),
+            source=clean_characters(str(path)),
+            ready_chunks=tuple(chunks.items()),
+        )
+
+
+def _chunk(item: JSON) -> tuple[str, str]:
+    if isinstance(item, dict):
+        chunk_id = _string_of(item.get("id"), "id", (str, int))
+        text = _string_of(item.get("text"), "text", (str,))
+    elif isinstance(item, str):
+        chunk_id, colon, text = item.partition(":")
+        if not colon:
+            raise FormatError('the chunk has no colon; it must be "id:text"')
+    else:
+        raise FormatError(f'the chunk is {_json_type(item)}; it must be a string "id:text"')
+    if not chunk_id.strip():
+        raise FormatError("empty chunk id")
+    if _has_control_characters(chunk_id):
+        raise FormatError(f"chunk id {chunk_id!r} has control characters in it")
+    if not text.strip():
+        raise FormatError("empty chunk")
+    return chunk_id, text
+
+
+def _string_of(value: JSON, name: str, types: tuple[type, ...]) -> str:
+    if isinstance(value, types) and not isinstance(value, bool):
+        return str(value)
+    valid = " or ".join(_TYPE_NAMES[valid] for valid in types)
+    raise FormatError(f'"{name}" is {_json_type(value)}; it must be {valid}')
+
+
+def _json_type(value: JSON) -> str:
+    return _TYPE_NAMES[type(value)]

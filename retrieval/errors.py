@@ -1,0 +1,32 @@
+"""Errors that a user of the library can meet, each saying what was wrong and what is valid.
+
+They all derive from `ARAGError`, so that a caller (the command line, say) can tell them from bugs.
+"""
+
+
+class ARAGError(Exception):
+    """Base of all errors that this library raises on purpose."""
+
+
+class InputError(ARAGError, ValueError):
+    """An argument, a path or a document is not usable."""
+
+
+class IndexNotFoundError(ARAGError, FileNotFoundError):
+    """There is no index in the folder given."""
+
+
+class IndexFormatError(ARAGError):
+    """The folder holds an index that this version cannot read, or a damaged one."""
+
+
+class IndexLockedError(ARAGError):
+    """Another process is writing to the index."""
+
+
+class EmbedderError(ARAGError):
+    """The embedder cannot be loaded, fails, or is not the one that the index was made with."""
+
+
+class ModelError(ARAGError):
+    """The chat model cannot be loaded: unknown name, missing package or missing key."""

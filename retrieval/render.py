@@ -1,0 +1,141 @@
+"""Results as text for a language model: short, and with nothing left to guess."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from arag.retrieval.types import (
+    Chunk,
+    Hit,
+    KeywordReport,
+    KeywordResults,
+    ReadResults,
+    SemanticResults,
+    Snippet,
+)
+
+READ_BEFORE = "This chunk has been read before."
+
+
+def render_keywords(results: KeywordResults, read: Collection[str]) -> str:
+    """Write a keyword search's results: what each keyword hits, then the chunks.
+
+    Args:
+        results: The results.
+        read: Ids of chunks that were read already.
+    """
+    reports = "; ".join(_report(report) for report in results.keywords)
+    if not results.hits:
+        return f"{reports}.\nNo chunk holds any of these keywords."
+    count = _chunks(results.total)
+    shown = f"the best {len(results.hits)}" if len(results.hits) < results.total else "all shown"
+    blocks = [f"{reports}.\n{count} in all, {shown}, best first:"]
+    blocks += [_hit(hit, f"score {hit.score:.0f}", read) for hit in results.hits]
+    return "\n\n".join(blocks)
+
+
+def render_semantic(results: SemanticResults, read: Collection[str]) -> str:
+    """Write a semantic search's results, with the similarity of each chunk and sentence.
+
+    Args:
+        results: The results.
+        read: Ids of chunks that were read already.
+    """
+    if not results.hits:
+        return "The index holds no sentences to search in."
+    blocks = [f"The nearest {_chunks(len(results.hits))}, best first:"]
+    blocks += [_hit(hit, f"similarity {hit.score:.2f}", read) for hit in results.hits]
+    return "\n\n".join(blocks)
+
+
+def render_chunks(results: ReadResults, read: Collection[str]) -> str:
+    """Write full chunks, a notice in place of those read already, and what is wrong with unknown ids.
+
+    Args:
+        results: The chunks.
+        read: Ids of chunks that were read already.
+    """
+    blocks = [
+        f"[{chunk.id}] {READ_BEFORE}" if chunk.id in read else _full(chunk, results.chunks_in_document)
+        for chunk in results.chunks
+    ]
+    for unknown in results.unknown:
+        ids = ", ".join(f"[{chunk_id}]" for chunk_id in unknown.closest)
+        blocks.append(
+            f"[{unknown.chunk_id}] There is no chunk with this id. "
+            + (f"Ids look like {ids}; search results give them." if ids else "The index is empty.")
+        )
+    return "\n\n".join(blocks)
+
+
+def snippet_text(hits: Sequence[Hit]) -> str:
+    """Return the sentences that results show, for counting their tokens."""
+    return "\n".join(s.text for hit in hits for snippet in hit.snippets for s in snippet.sentences)
+
+
+def _report(report: KeywordReport) -> str:
+    found = _chunks(report.chunks) if report.chunks else "none"
+    if not report.closest:
+        return f"{report.keyword}: {found}"
+    terms = ", ".join(f"{term.text} ({_chunks(term.chunks)})" for term in report.closest)
+    return f"{report.keyword}: {found} ({'also' if report.chunks else 'closest'}: {terms})"
+
+
+def _chunks(count: int) -> str:
+    return f"{count:,} chunk{'' if count == 1 else 's'}"
+
+
+def _hit(hit: Hit, score: str, read: Collection[str]) -> str:
+    notes = [score]
+    if hit.keyword_counts:
+        notes.append(", ".join(f"{keyword} ×{count}" for keyword, count in hit.keyword_counts.items()))
+    if hit.chunk_id in read:
+        notes.append("already read")
+    elif _shown_whole(hit):
+        notes.append("whole chunk shown")
+    lines = [f"[{hit.chunk_id}] {'; '.join(notes)}"]
+    lines += [_snippet(snippet) for snippet in hit.snippets]
+    if hit.more:
+        lines.append(f"({hit.more} more matching sentence{'' if hit.more == 1 else 's'} in this chunk)")
+    return "\n".join(lines)
+
+
+def _shown_whole(hit: Hit) -> bool:
+    return len(hit.snippets) == len(hit.document_ids) and all(snippet.whole for snippet in hit.snippets)
+
+
+def _snippet(snippet: Snippet) -> str:
+    parts: list[str] = []
+    before = -1
+    for sentence in snippet.sentences:
+        if sentence.text.lstrip("# ") == snippet.title:  # the title stands in front already
+            before = sentence.position
+            continue
+        gap = not snippet.whole and sentence.position != before + 1
+        similarity = f" ({sentence.similarity:.2f})" if sentence.similarity is not None else ""
+        parts.append(f"{'… ' if gap else ''}{sentence.text}{similarity}")
+        before = sentence.position
+    text = " ".join(parts)
+    return f"{snippet.title}: {text}" if snippet.title else text
+
+
+def _full(chunk: Chunk, chunks_in_document: dict[str, int]) -> str:
+    header = [f"[{chunk.id}]"]
+    first = chunk.sections[0]
+    if len(chunk.sections) == 1:
+        total = chunks_in_document.get(chunk.document_id, 1)
+        details = [first.title] if first.title else []
+        if total > 1:
+            details.append(f"part {chunk.ordinal + 1} of {total}")
+        if chunk.pages is not None:
+            start, end = chunk.pages
+            details.append(f"page {start}" if start == end else f"pages {start}-{end}")
+        header.append(", ".join(details))
+        return f"{' '.join(filter(None, header))}\n{chunk.text.strip()}"
+    sections = []
+    for section in chunk.sections:
+        text = chunk.text[section.start : section.end].strip()
+        if section.title and not text.lstrip("# ").startswith(section.title):
+            text = f"{section.title}\n\n{text}"
+        sections.append(text)
+    return f"{header[0]} {len(sections)} documents\n" + "\n\n".join(sections)

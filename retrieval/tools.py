@@ -1,0 +1,221 @@
+"""The three retrieval functions as LangChain tools, for this project's agent or anyone else's."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+from typing import Annotated, Any, Literal, TypeAlias, TypeVar, get_args
+
+from langchain_core.tools import BaseTool, InjectedToolArg, StructuredTool, ToolException
+from pydantic import BaseModel, BeforeValidator, Field, ValidationError, model_validator
+
+from arag.retrieval.errors import InputError
+from arag.retrieval.index import MOST_ADJACENT, Index
+from arag.retrieval.render import render_chunks, render_keywords, render_semantic, snippet_text
+from arag.retrieval.tokens import count_tokens
+from arag.retrieval.types import Hit, ReadResults
+
+ToolName: TypeAlias = Literal["keyword_search", "semantic_search", "chunk_read"]
+TOOL_NAMES: tuple[ToolName, ...] = get_args(ToolName)
+
+MOST_RESULTS = 20
+
+_T = TypeVar("_T")
+
+_KEYWORD_SEARCH = """Find the chunks that contain keywords, matched exactly and case-insensitively.
+
+Use short, specific terms of one to three words: names, titles, technical terms, numbers. Each keyword is matched by
+itself; longer and more frequent matches rank higher. Not for questions, descriptions or long phrases.
+Returns for each keyword how many chunks contain it, then the best chunks with their ids and matching sentences."""
+
+_SEMANTIC_SEARCH = """Find the chunks with the sentences closest in meaning to a query.
+
+Use it when the exact wording is unknown, with one short question or statement on a single fact.
+Returns the best chunks with their ids, similarity (below 0.4 is weak) and closest sentences."""
+
+_CHUNK_READ = """Read the full text of chunks by their ids, as search results give them.
+
+Use it when a snippet is promising but does not hold all of the evidence. A chunk read before is not repeated."""
+
+
+def _as_list(value: Any) -> Any:
+    """Accept what models send for a list: the list as a JSON string, a single item, numbers."""
+    if isinstance(value, str) and value.strip().startswith("["):
+        try:
+            value = json.loads(value)
+        except ValueError:
+            value = [value]
+    if not isinstance(value, list):
+        value = [value]
+    return [str(item) if isinstance(item, int | float) and not isinstance(item, bool) else item for item in value]
+
+
+def _within(low: int, high: int) -> Callable[[Any], Any]:
+    """Clamp numbers, also those sent as strings, to a range; leave anything else for validation to refuse."""
+
+    def clamp(value: Any) -> Any:
+        if isinstance(value, bool):
+            return value
+        try:
+            return min(max(int(float(value)), low), high)
+        except (TypeError, ValueError, OverflowError):
+            return value
+
+    return clamp
+
+
+class _Arguments(BaseModel):
+    """Arguments of a tool call; a model's singular for a list's plural name is understood."""
+
+    read_chunks: Annotated[list[str], InjectedToolArg] = Field(
+        default_factory=list, description="Chunks read so far; filled in by the graph, never by the model."
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _plural(cls, values: Any) -> Any:
+        if not isinstance(values, dict):
+            return values
+        for plural in ("keywords", "chunk_ids"):
+            singular = plural[:-1]
+            if plural in cls.model_fields and plural not in values and singular in values:
+                values = {**values, plural: values[singular]}
+        return values
+
+
+def make_tools(index: Index, *, names: Sequence[str] = TOOL_NAMES, top_k: int = 5) -> list[BaseTool]:
+    """Make the retrieval tools.
+
+    Each returns a text for the model, and an artifact for programs: `results` (the typed results as plain
+    values), `chunk_ids` (shown or read), `new_chunks` (read for the first time), `retrieved_tokens` (of retrieved
+    text that enters the context), and `query`.
+
+    An agent may fill in the argument `read_chunks`, which the model does not see: chunks read before are marked
+    in search results and are not returned again.
+
+    Args:
+        index: The index that the tools search.
+        names: Which tools to make. Without `chunk_read` both searches return full chunk texts (the paper's
+            ablation, Table 2).
+        top_k: How many chunks a search returns unless the model asks for another number, 1 to 20.
+
+    Returns:
+        The tools, in the order of `names`.
+
+    Raises:
+        InputError: A name is unknown or given twice, there is none, or `top_k` is out of bounds.
+    """
+    unknown = [name for name in names if name not in TOOL_NAMES]
+    if unknown or not names or len(set(names)) != len(names):
+        raise InputError(f"tools {list(names)!r} are not valid: give one or more of {', '.join(TOOL_NAMES)}, each once")
+    if not 1 <= top_k <= MOST_RESULTS:
+        raise InputError(f"top_k is {top_k}: valid are 1 to {MOST_RESULTS}")
+    full_texts = "chunk_read" not in names
+    Results = Annotated[int, BeforeValidator(_within(1, MOST_RESULTS))]  # noqa: N806
+    results_field = Field(default=top_k, description=f"How many chunks to return, 1 to {MOST_RESULTS}.")
+
+    class KeywordSearch(_Arguments):
+        keywords: Annotated[list[str], BeforeValidator(_as_list)] = Field(
+            description="Keywords of one to three words each."
+        )
+        top_k: Results = results_field
+
+    class SemanticSearch(_Arguments):
+        query: str = Field(description="What to look for, in natural language.")
+        top_k: Results = results_field
+
+    class ChunkRead(_Arguments):
+        chunk_ids: Annotated[list[str], BeforeValidator(_as_list)] = Field(description="Ids of the chunks to read.")
+        adjacent: Annotated[int, BeforeValidator(_within(0, MOST_ADJACENT))] = Field(
+            default=0, description=f"How many chunks before and after each to read too, 0 to {MOST_ADJACENT}."
+        )
+
+    def keyword_search(keywords: list[str], top_k: int, read_chunks: list[str]) -> tuple[str, dict[str, Any]]:
+        results = _mendable(lambda: index.keyword_search(keywords, top_k))
+        head = render_keywords(results, read_chunks)
+        return _searched(head, results.hits, asdict(results), keywords, read_chunks)
+
+    def semantic_search(query: str, top_k: int, read_chunks: list[str]) -> tuple[str, dict[str, Any]]:
+        results = _mendable(lambda: index.semantic_search(query, top_k))
+        head = render_semantic(results, read_chunks)
+        return _searched(head, results.hits, asdict(results), query, read_chunks)
+
+    def _searched(
+        text: str, hits: Sequence[Hit], results: dict[str, Any], query: Any, read: Sequence[str]
+    ) -> tuple[str, dict[str, Any]]:
+        ids = [hit.chunk_id for hit in hits]
+        if not full_texts:
+            tokens = count_tokens(snippet_text(hits))
+            return text, _artifact(results, query, ids, [], tokens)
+        chunks = index.read(ids)
+        content, artifact = _read(chunks, query, read)
+        return f"{text}\n\nFull texts:\n\n{content}", artifact | {"results": results}
+
+    def chunk_read(chunk_ids: list[str], adjacent: int, read_chunks: list[str]) -> tuple[str, dict[str, Any]]:
+        if not chunk_ids:
+            raise ToolException("no chunk id given: chunk_read needs at least one, as search results give them")
+        return _read(index.read(chunk_ids, adjacent), chunk_ids, read_chunks)
+
+    functions: dict[str, tuple[Callable[..., Any], str, type[BaseModel]]] = {
+        "keyword_search": (keyword_search, _KEYWORD_SEARCH, KeywordSearch),
+        "semantic_search": (semantic_search, _SEMANTIC_SEARCH, SemanticSearch),
+        "chunk_read": (chunk_read, _CHUNK_READ, ChunkRead),
+    }
+    return [
+        StructuredTool.from_function(
+            functions[name][0],
+            name=name,
+            description=functions[name][1],
+            args_schema=functions[name][2],
+            response_format="content_and_artifact",
+            handle_tool_error=True,
+            handle_validation_error=_explain,
+        )
+        for name in names
+    ]
+
+
+def _read(results: ReadResults, query: Any, read: Sequence[str]) -> tuple[str, dict[str, Any]]:
+    new = [chunk for chunk in results.chunks if chunk.id not in read]
+    # The texts are in the message already: the artifact only says what they are.
+    found = [
+        {"chunk_id": c.id, "document_ids": [s.document_id for s in c.sections], "tokens": c.tokens}
+        for c in results.chunks
+    ]
+    artifact = _artifact(
+        {"chunks": found, "unknown": [asdict(unknown) for unknown in results.unknown]},
+        query,
+        [chunk.id for chunk in results.chunks],
+        [chunk.id for chunk in new],
+        sum(chunk.tokens for chunk in new),
+    )
+    return render_chunks(results, read), artifact
+
+
+def _artifact(
+    results: dict[str, Any], query: Any, chunk_ids: list[str], new_chunks: list[str], tokens: int
+) -> dict[str, Any]:
+    return {
+        "query": query,
+        "results": results,
+        "chunk_ids": chunk_ids,
+        "new_chunks": new_chunks,
+        "retrieved_tokens": tokens,
+    }
+
+
+def _mendable(search: Callable[[], _T]) -> _T:
+    """Give an error that the model can mend back to it."""
+    try:
+        return search()
+    except InputError as error:
+        raise ToolException(str(error)) from error
+
+
+def _explain(error: ValidationError | Any) -> str:
+    """Say to the model which arguments of its call are wrong."""
+    faults = "; ".join(
+        f"{'.'.join(str(part) for part in fault['loc']) or 'arguments'}: {fault['msg']}" for fault in error.errors()
+    )
+    return f"The call's arguments are not valid. {faults}. Call the tool again with valid arguments."

@@ -1,0 +1,253 @@
+"""The objects that the index stores and returns. All are immutable and hold plain values only."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """The part of a chunk that comes from one document.
+
+    A chunk has one section; a packed chunk has one for each document in it.
+
+    Attributes:
+        document_id: The document.
+        title: Its title, or an empty string.
+        start: Character offset in the chunk's text at which the section starts.
+        end: Offset after its last character.
+        whole: Whether the section is the document's whole text.
+    """
+
+    document_id: str
+    title: str
+    start: int
+    end: int
+    whole: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Sentence:
+    """A sentence of a chunk, by its place.
+
+    Attributes:
+        start: Character offset in the chunk's text.
+        end: Offset after its last character, white space not included.
+        embedded: Whether it has a vector; bare headings have none.
+    """
+
+    start: int
+    end: int
+    embedded: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """A chunk of about a thousand tokens: the unit that is ranked and read.
+
+    Attributes:
+        id: `<document id>:<ordinal>`, or the id that came with a ready-made chunk.
+        document_id: The document, the first one of a packed chunk.
+        ordinal: Place in its document, from 0; neighbours are ordinal ± 1.
+        text: The full text.
+        sections: What comes from which document, in order, covering the text.
+        sentences: The sentences, in order.
+        tokens: Tokens of the text.
+        pages: First and last page, for documents that have pages.
+    """
+
+    id: str
+    document_id: str
+    ordinal: int
+    text: str
+    sections: tuple[Section, ...]
+    sentences: tuple[Sentence, ...]
+    tokens: int
+    pages: tuple[int, int] | None = None
+
+    def section_at(self, offset: int) -> Section:
+        """Return the section that holds a character offset."""
+        for section in self.sections:
+            if offset < section.end:
+                return section
+        return self.sections[-1]
+
+    def sentence_text(self, position: int) -> str:
+        """Return the text of the sentence at a position."""
+        sentence = self.sentences[position]
+        return self.text[sentence.start : sentence.end]
+
+
+@dataclass(frozen=True, slots=True)
+class SnippetSentence:
+    """A sentence shown in a search result.
+
+    Attributes:
+        position: Its place among the chunk's sentences, from 0.
+        text: What is shown of it; `…` stands for what was cut from a very long sentence.
+        matched: Whether it matched, or is shown as context.
+        similarity: Cosine similarity to the query, for matched sentences of a semantic search.
+    """
+
+    position: int
+    text: str
+    matched: bool
+    similarity: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Snippet:
+    """What a search result shows of one document in a chunk.
+
+    Attributes:
+        document_id: The document.
+        title: Its title, or an empty string.
+        sentences: The sentences shown, in the order of the text.
+        whole: Whether this is all that the chunk holds of the document.
+    """
+
+    document_id: str
+    title: str
+    sentences: tuple[SnippetSentence, ...]
+    whole: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """A chunk found by a search.
+
+    Attributes:
+        chunk_id: The chunk.
+        document_ids: The documents in it.
+        score: The paper's score: for keywords the sum of count times length, for a semantic search the cosine
+            similarity of the best sentence.
+        keyword_counts: For a keyword search, the occurrences of each keyword that the chunk holds.
+        snippets: What is shown, by document.
+        more: How many further sentences matched and are not shown.
+        tokens: Tokens of the full chunk.
+    """
+
+    chunk_id: str
+    document_ids: tuple[str, ...]
+    score: float
+    snippets: tuple[Snippet, ...]
+    more: int
+    tokens: int
+    keyword_counts: dict[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """A term that the corpus holds.
+
+    Attributes:
+        text: As it is spelled in the corpus.
+        chunks: How many chunks hold it.
+    """
+
+    text: str
+    chunks: int
+
+
+@dataclass(frozen=True, slots=True)
+class KeywordReport:
+    """What the corpus holds of one keyword.
+
+    Attributes:
+        keyword: As it was asked for.
+        chunks: How many chunks hold it.
+        closest: Terms that the corpus does hold and that may be meant, where few or no chunks hold the keyword.
+    """
+
+    keyword: str
+    chunks: int
+    closest: tuple[Term, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class KeywordResults:
+    """The answer of a keyword search.
+
+    Attributes:
+        keywords: A report for each keyword, in the order given.
+        hits: The best chunks, best first; ties by chunk id.
+        total: How many chunks hold at least one keyword.
+    """
+
+    keywords: tuple[KeywordReport, ...]
+    hits: tuple[Hit, ...]
+    total: int
+
+
+@dataclass(frozen=True, slots=True)
+class SemanticResults:
+    """The answer of a semantic search.
+
+    Attributes:
+        query: The query.
+        hits: The best chunks, best first; ties by chunk id.
+    """
+
+    query: str
+    hits: tuple[Hit, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class UnknownChunk:
+    """A chunk id that the index does not hold.
+
+    Attributes:
+        chunk_id: The id asked for.
+        closest: Ids that the index does hold and that may be meant; failing those, some of its ids as examples.
+    """
+
+    chunk_id: str
+    closest: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ReadResults:
+    """The answer of reading chunks.
+
+    Attributes:
+        chunks: The chunks, in the order asked for, neighbours in text order around theirs; none twice.
+        unknown: Ids that the index does not hold.
+        chunks_in_document: For each document, how many chunks it has, so that "part 2 of 9" can be said.
+    """
+
+    chunks: tuple[Chunk, ...]
+    unknown: tuple[UnknownChunk, ...]
+    chunks_in_document: dict[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class IndexInfo:
+    """What an index holds.
+
+    Attributes:
+        path: Its folder.
+        documents: Number of documents.
+        chunks: Number of chunks.
+        sentences: Number of sentences with a vector.
+        tokens: Tokens of all chunks.
+        embedder: Name of the embedder.
+        dimension: Length of its vectors.
+        distance: Distance function of the vector store.
+        chunk_tokens: Size that chunks are cut to, in tokens.
+        tokenizer: `o200k_base`, or `estimate`.
+        language: Language of the sentence rules, or `auto`.
+        bytes: Size on disk.
+    """
+
+    path: str
+    documents: int
+    chunks: int
+    sentences: int
+    tokens: int
+    embedder: str
+    dimension: int
+    distance: str
+    chunk_tokens: int
+    tokenizer: str
+    language: str
+    bytes: int

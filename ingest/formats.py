@@ -10,10 +10,10 @@ import re
 import struct
 import warnings
 import zlib
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from io import BytesIO
-from typing import TYPE_CHECKING
 
 from bs4 import BeautifulSoup
 from bs4.dammit import EncodingDetector
@@ -22,10 +22,7 @@ from bs4.exceptions import ParserRejectedMarkup
 from pypdf import PdfReader
 from pypdf.errors import DependencyError, FileNotDecryptedError, PyPdfError
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from arag.ingest.documents import JSON
+from arag.ingest.documents import JSON
 
 _LONGEST_TITLE = 120
 _PAGE_GAP = "\n\n"
@@ -69,14 +66,11 @@ _PDF_MESSAGES = (PyPdfError, DependencyError, NotImplementedError)
 
 _DROPPED_TAGS = ("script", "style", "noscript", "template", "title")
 _HEADING_TAGS = ("h1", "h2", "h3", "h4", "h5", "h6")
-# fmt: off
-_BLOCK_TAGS = frozenset({
-    "address", "article", "aside", "blockquote", "body", "caption", "center", "dd", "details",
-    "dialog", "div", "dl", "dt", "fieldset", "figcaption", "figure", "footer", "form", "head",
-    "header", "hgroup", "hr", "html", "legend", "main", "nav", "optgroup", "option", "p", "search",
-    "section", "summary", "table", "tbody", "td", "tfoot", "th", "thead", "tr",
-})
-# fmt: on
+_BLOCK_TAGS = frozenset(
+    "address article aside blockquote body caption center dd details dialog div dl dt fieldset figcaption figure"
+    " footer form head header hgroup hr html legend main nav optgroup option p search section summary table tbody"
+    " td tfoot th thead tr".split()
+)
 _LIST_TAGS = frozenset({"ul", "ol", "menu", "dir"})
 
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
-import re
 import stat
 import unicodedata
+from collections.abc import Iterator, Sequence
 from io import TextIOWrapper
 from pathlib import Path, PurePath
-from typing import TYPE_CHECKING
 
 from arag.ingest.documents import JSON, Document, Problem
 from arag.ingest.formats import (
@@ -26,9 +25,6 @@ from arag.ingest.formats import (
     read_text,
 )
 from arag.retrieval.errors import InputError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
 
 _WHOLE_FILE_READERS = {
     ".txt": read_text,
@@ -49,6 +45,7 @@ _TYPE_NAMES = {
     type(None): "null",
 }
 _CHUNKS_FILE = "chunks.json"
+_DEEPEST_JSON = 100
 _RECORD_LIST_KEYS = ("documents", "records", "data")
 
 
@@ -206,7 +203,7 @@ def _read_jsonl(path: Path, file_id: str) -> Iterator[Document | Problem]:
         record_number += 1
         source = f"{path}, line {line_number}"
         try:
-            value = _load_json(decode(line), one_line=True)
+            value = _load_json(decode(line.rstrip(b"\r\n")), one_line=True)
             yield _record(value, f"{file_id}#{record_number}", source)
         except FormatError as error:
             yield _problem(source, error)
@@ -253,9 +250,7 @@ def _read_json(path: Path, file_id: str) -> Iterator[Document | Problem]:
 def _load_json(text: str, *, one_line: bool) -> JSON:
     try:
         # NaN and Infinity are no JSON, but pandas and others write them for what is missing.
-        value: JSON = json.loads(text, parse_constant=lambda _: None)
-        if re.search(r"\\u(?:d[89a-f]|0000)", text, re.IGNORECASE):
-            value = _without_bad_characters(value)
+        return _cleaned(json.loads(text, parse_constant=lambda _: None))
     except json.JSONDecodeError as error:
         place = f"column {error.colno}" if one_line else f"line {error.lineno}, column {error.colno}"
         raise FormatError(f"not valid JSON: {error.msg} ({place})") from error
@@ -263,16 +258,18 @@ def _load_json(text: str, *, one_line: bool) -> JSON:
         raise FormatError("JSON that is nested too deeply") from error
     except ValueError as error:
         raise FormatError(f"not usable JSON: {error}") from error
-    return value
 
 
-def _without_bad_characters(value: JSON) -> JSON:
+def _cleaned(value: JSON, depth: int = 0) -> JSON:
+    """Return the value with clean characters; metadata must not be nested deeper than `json` can write them."""
+    if depth > _DEEPEST_JSON:
+        raise RecursionError
     if isinstance(value, str):
         return clean_characters(value)
     if isinstance(value, list):
-        return [_without_bad_characters(item) for item in value]
+        return [_cleaned(item, depth + 1) for item in value]
     if isinstance(value, dict):
-        return {clean_characters(key): _without_bad_characters(item) for key, item in value.items()}
+        return {clean_characters(key): _cleaned(item, depth + 1) for key, item in value.items()}
     return value
 
 
@@ -281,11 +278,12 @@ def _record_list(value: JSON) -> list[JSON] | None:
     if isinstance(value, list):
         return value
     if isinstance(value, dict):
-        lists = [found for key in _RECORD_LIST_KEYS if isinstance(found := value.get(key), list)]
         if "text" in value:
             return None
-        if lists:
-            return lists[0]
+        for key in _RECORD_LIST_KEYS:
+            records = value.get(key)
+            if isinstance(records, list):
+                return records
         keys = ", ".join(f'"{key}"' for key in _RECORD_LIST_KEYS)
         raise FormatError(f'the object has neither a "text" nor a list of records under one of {keys}')
     raise FormatError(f"the top level is {_json_type(value)}; it must be a list of records, or an object")
@@ -327,13 +325,16 @@ def _are_chunks(items: list[JSON], file_name: str) -> bool:
 def _read_chunks(items: list[JSON], path: Path, file_id: str) -> Iterator[Document | Problem]:
     chunks: dict[str, str] = {}
     for number, item in enumerate(items, 1):
+        source = f"{path}, item {number}"
         try:
             chunk_id, text = _chunk(item)
-            if chunk_id in chunks:
-                raise FormatError(f"duplicate chunk id {chunk_id!r}")  # noqa: TRY301
-            chunks[chunk_id] = text
         except FormatError as error:
-            yield _problem(f"{path}, item {number}", error)
+            yield _problem(source, error)
+            continue
+        if chunk_id in chunks:
+            yield _problem(source, f"duplicate chunk id {chunk_id!r}")
+        else:
+            chunks[chunk_id] = text
     if chunks:
         yield Document(
             id=file_id,

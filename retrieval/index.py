@@ -224,9 +224,9 @@ class Index:
         totals = {c.document_id: self._chunks.chunks_in_document(c.document_id) for c in found.values()}
         return ReadResults(tuple(found.values()), tuple(unknown), totals)
 
-    def holds(self, chunk_id: str) -> bool:
-        """Tell whether the index holds a chunk with exactly this id."""
-        return self._chunks.mget([chunk_id])[0] is not None
+    def get(self, chunk_id: str) -> Chunk | None:
+        """Return the chunk with exactly this id, or None."""
+        return self._chunks.mget([chunk_id])[0]
 
     def info(self) -> IndexInfo:
         """Return what the index holds, and with which settings it was made."""

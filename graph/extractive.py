@@ -1,0 +1,330 @@
+"""The built-in model: a fixed policy that searches, reads and quotes. It is not a language model.
+
+It makes everything run end to end without a key or a network, and is the floor that a language model must beat. It
+sees what a language model sees, messages and tool results as text, and keeps no state between calls.
+
+The policy: look up the question's names and rarest words; then, hop by hop, take the sentence that says most about
+what the question still leaves open, look up the new names in it together with the open words, and read what looks
+promising. When the words are covered, nothing new turns up or the hops are used up, quote the chain of sentences.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import uuid4
+
+from langchain_core.callbacks import CallbackManagerForLLMRun
+from langchain_core.language_models import BaseChatModel, LanguageModelInput
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
+from langchain_core.outputs import ChatGeneration, ChatResult
+from langchain_core.runnables import Runnable
+from langchain_core.tools import BaseTool
+from langchain_core.utils.function_calling import convert_to_openai_tool
+
+_HOPS = 3
+_QUOTES = 4
+_MOST_KEYWORDS = 8
+_READS_PER_HOP = 1
+_NEW_NAME_BONUS = 0.5
+_TITLE_SHARE = 0.6  # a word in the title tells less than one in the sentence
+
+_NOTICE = "(Quoted by the built-in extractive model, which is not a language model.)"
+
+_STOP_WORDS = frozenset(
+    (
+        "a about after all also an and any are as at be because been before being between both but by can could did "
+        "do does doing during each for from had has have having he her here hers him his how i if in into is it its "
+        "just many me more most much my no nor not of off on once one only or other our out over own same she should "
+        "so some such than that the their them then there these they this those through to too under until up very "
+        "was we were what when where which while who whom whose why will with would you your name year "
+        "located called known"
+    ).split()
+)
+_WORD = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*")
+_NAME = re.compile(
+    r"(?:[A-Z][\w'’.-]*\w|[A-Z])(?:\s+(?:(?:of|the|de|la|van|von|du|al|and|for|in|on)\s+){0,2}(?:[A-Z][\w'’.-]*\w|[A-Z]\.?|\d+))*"
+)
+_QUOTED = re.compile(r"[\"“]([^\"”]{2,60})[\"”]")
+_NUMBER = re.compile(r"\b\d{3,}\b")
+_HEADER = re.compile(r"^\[(?P<id>.+?)\](?P<rest> .*)?$")
+_REPORT = re.compile(r"(?:^|; )(?P<keyword>[^;:]+): (?P<count>none|[\d,]+ chunks?)")
+_SIMILARITY = re.compile(r" \((?:0|1|-0)\.\d\d\)")
+_SENTENCE_END = re.compile(r"(?<=[.!?。！？])[\"”’)]*\s+(?=[\"“(]*[A-Z0-9])|\n+| … |^… ")
+
+
+@dataclass(frozen=True)
+class _Sentence:
+    chunk_id: str
+    title: str
+    text: str
+    words: frozenset[str]
+    names: tuple[str, ...]
+
+
+@dataclass
+class _Found:
+    """What the conversation has brought to light."""
+
+    sentences: list[_Sentence] = field(default_factory=list)
+    counts: dict[str, int] = field(default_factory=dict)
+    """In how many chunks a keyword occurs, lower case."""
+    read: set[str] = field(default_factory=set)
+    searched: set[str] = field(default_factory=set)
+    """Keywords and queries that were tried, lower case."""
+    searches: int = 0
+
+
+class ExtractiveModel(BaseChatModel):
+    """A chat model that searches and quotes by fixed rules; deterministic, offline, and no language model."""
+
+    @property
+    def _llm_type(self) -> str:
+        return "arag-extractive"
+
+    @property
+    def _identifying_params(self) -> Mapping[str, Any]:
+        return {"model": "extractive"}
+
+    def bind_tools(
+        self,
+        tools: Sequence[dict[str, Any] | type | Callable[..., Any] | BaseTool],
+        *,
+        tool_choice: str | None = None,
+        **kwargs: Any,
+    ) -> Runnable[LanguageModelInput, AIMessage]:
+        """Bind tools; any subset of the three retrieval tools will do, others are ignored."""
+        return self.bind(tools=[convert_to_openai_tool(tool) for tool in tools], **kwargs)
+
+    def _generate(
+        self,
+        messages: list[BaseMessage],
+        stop: list[str] | None = None,
+        run_manager: CallbackManagerForLLMRun | None = None,
+        **kwargs: Any,
+    ) -> ChatResult:
+        names = {tool["function"]["name"] for tool in kwargs.get("tools") or ()}
+        reply = _next_call(messages, names) or AIMessage(_answer(messages))
+        return ChatResult(generations=[ChatGeneration(message=reply)])
+
+
+# --- what to do next ---
+
+
+def _next_call(messages: Sequence[BaseMessage], tools: set[str]) -> AIMessage | None:
+    """Return the next tool call, or None when it is time to answer."""
+    question = _question(messages)
+    found = _gather(messages)
+    wanted = _keywords(question)
+    if found.searches == 0:
+        return _search(question, wanted, tools, found)
+    if "semantic_search" in tools and question.lower() not in found.searched:
+        return _call("semantic_search", query=question)
+    chain = _chain(question, found)
+    if "chunk_read" in tools:
+        for sentence in chain:
+            if sentence.chunk_id not in found.read:
+                return _call("chunk_read", chunk_ids=[sentence.chunk_id])
+    if found.searches > _HOPS + 1:
+        return None
+    open_words = _open_words(question, chain)
+    for sentence in chain:
+        fresh = [name for name in sentence.names if name.lower() not in found.searched and not _within(name, question)]
+        if fresh:
+            return _search(" ".join([*fresh[:1], *open_words]), [*fresh[:3], *open_words[:3]], tools, found)
+    return None
+
+
+def _search(query: str, keywords: Sequence[str], tools: set[str], found: _Found) -> AIMessage | None:
+    if "keyword_search" in tools and keywords:
+        return _call("keyword_search", keywords=list(dict.fromkeys(keywords))[:_MOST_KEYWORDS])
+    if "semantic_search" in tools and query.lower() not in found.searched:
+        return _call("semantic_search", query=query)
+    return None
+
+
+def _call(name: str, **arguments: Any) -> AIMessage:
+    return AIMessage("", tool_calls=[{"name": name, "args": arguments, "id": str(uuid4()), "type": "tool_call"}])
+
+
+def _answer(messages: Sequence[BaseMessage]) -> str:
+    """Quote the chain of sentences, the one that ends it first."""
+    question = _question(messages)
+    chain = _chain(question, _gather(messages))
+    if not chain:
+        return f"Nothing was found in the corpus. {_NOTICE}"
+    quotes = [f"{_about(s)}{s.text} [{s.chunk_id}]" for s in [chain[-1], *chain[:-1]]]
+    return "\n".join([*quotes, _NOTICE])
+
+
+def _about(sentence: _Sentence) -> str:
+    return "" if not sentence.title or sentence.title in sentence.text else f"{sentence.title}: "
+
+
+# --- which sentences matter ---
+
+
+def _chain(question: str, found: _Found) -> list[_Sentence]:
+    """Choose sentences one after another: each says most of what is still open, or of a name that the last gave."""
+    wanted = _content_words(question)
+    chain: list[_Sentence] = []
+    covered: set[str] = set()
+    bridges: set[str] = set()
+    pool = list({(s.chunk_id, s.text): s for s in found.sentences}.values())
+    while pool and len(chain) < _QUOTES:
+        scored = [(_gain(s, wanted - covered, bridges, found), -i) for i, s in enumerate(pool)]
+        gain, place = max(scored)
+        if gain <= 0:
+            break
+        best = pool.pop(-place)
+        chain.append(best)
+        covered |= best.words & wanted
+        bridges |= {name.lower() for name in best.names if not _within(name, question)}
+        if not wanted - covered and not bridges:
+            break
+    return chain
+
+
+def _gain(sentence: _Sentence, open_words: set[str], bridges: set[str], found: _Found) -> float:
+    title = _content_words(sentence.title)
+    gain = 0.0
+    for word in open_words:
+        weight = _weight(word, found)
+        if word in sentence.words:
+            gain += weight
+        elif word in title:
+            gain += _TITLE_SHARE * weight
+    text = f"{sentence.title} {sentence.text}".lower()
+    linked = sum(bridge in text for bridge in bridges)
+    if linked and gain > 0:
+        gain += _NEW_NAME_BONUS * (1 + linked)
+    # Of two sentences that cover the same words the shorter one says it more directly.
+    return gain - len(sentence.text) / 5_000 if gain > 0 else 0.0
+
+
+def _weight(word: str, found: _Found) -> float:
+    """Rare words weigh more, as far as the keyword reports say how rare they are."""
+    count = found.counts.get(word)
+    if count is None:
+        return 0.7
+    return 1.0 / (1.0 + 0.15 * count) + 0.3 if count else 0.3
+
+
+def _open_words(question: str, chain: Sequence[_Sentence]) -> list[str]:
+    covered = {word for sentence in chain for word in sentence.words}
+    return [word for word in _ordered_words(question) if _stem(word) not in covered]
+
+
+# --- reading the conversation ---
+
+
+def _question(messages: Sequence[BaseMessage]) -> str:
+    for message in reversed(messages):
+        if isinstance(message, HumanMessage) and not message.additional_kwargs.get("arag_feedback"):
+            return message.text.partition("\n\nWhat was found:\n\n")[0].strip()
+    return ""
+
+
+def _gather(messages: Sequence[BaseMessage]) -> _Found:
+    """Read tool results, or the evidence in a forced answer's prompt."""
+    found = _Found()
+    calls = {call["id"]: call for message in messages if isinstance(message, AIMessage) for call in message.tool_calls}
+    last_question = max((i for i, m in enumerate(messages) if isinstance(m, HumanMessage)), default=0)
+    for place, message in enumerate(messages):
+        if isinstance(message, ToolMessage):
+            _gather_result(message.text, found)
+            call = calls.get(message.tool_call_id)
+            if call is None or place < last_question:
+                continue
+            if call["name"] == "chunk_read":
+                found.read.update(map(str, call["args"].get("chunk_ids", ())))
+            else:
+                found.searches += 1
+                terms = call["args"].get("keywords") or [call["args"].get("query", "")]
+                found.searched.update(str(term).lower() for term in terms)
+    if messages and isinstance(messages[-1], HumanMessage):
+        _, _, evidence = messages[-1].text.partition("\n\nWhat was found:\n\n")
+        _gather_result(evidence, found)
+    return found
+
+
+def _gather_result(text: str, found: _Found) -> None:
+    chunk_id = title = ""
+    for line in text.splitlines():
+        header = _HEADER.match(line)
+        if header:
+            chunk_id = header["id"]
+            rest = (header["rest"] or "").strip()
+            if "whole chunk shown" in rest or "read before" in rest:
+                found.read.add(chunk_id)
+            is_hit = rest.startswith(("score ", "similarity "))
+            title = "" if is_hit else re.sub(r", (?:part|pages?) .*$", "", rest)
+            continue
+        if not chunk_id:
+            for report in _REPORT.finditer(line):
+                count = 0 if report["count"] == "none" else int(report["count"].split()[0].replace(",", ""))
+                found.counts[_stem(report["keyword"].strip().lower())] = count
+            continue
+        named, colon, rest = line.partition(": ")
+        if colon and len(named) <= 80 and not title and named[:1].isupper():
+            found.sentences += _sentences(rest, chunk_id, named)
+        else:
+            found.sentences += _sentences(line, chunk_id, title)
+
+
+def _sentences(text: str, chunk_id: str, title: str) -> Iterator[_Sentence]:
+    for piece in _SENTENCE_END.split(_SIMILARITY.sub("", text)):
+        sentence = piece.strip(" …")
+        if len(sentence) < 12 or sentence.startswith(("#", "(")):
+            continue
+        yield _Sentence(
+            chunk_id=chunk_id,
+            title=title,
+            text=sentence,
+            words=frozenset(_content_words(sentence)),
+            names=tuple(dict.fromkeys([*_names(sentence), *([title] if title else [])])),
+        )
+
+
+def _keywords(question: str) -> list[str]:
+    """Return what to look up for a question: its names and quotations, then its other words."""
+    names = _names(question)
+    words = [w for w in _ordered_words(question) if not any(_within(w, name) for name in names)]
+    return [*names, *words][:_MOST_KEYWORDS]
+
+
+def _names(text: str) -> list[str]:
+    """Return runs of capitalised words, quotations and long numbers, the first word of a sentence only if in a run."""
+    found: dict[str, None] = {match.group(1).strip(" ,."): None for match in _QUOTED.finditer(text)}
+    for match in _NAME.finditer(text):
+        words = match.group(0).split()
+        while words and words[0].lower().strip(".,") in _STOP_WORDS:
+            words = words[1:]
+        name = " ".join(words).removesuffix("'s").removesuffix("’s").strip(" .,")
+        if len(name) > 2 and not (match.start() == 0 and len(words) == 1 and text[:1].isupper() and " " in text):
+            found[name] = None
+    found |= {match.group(0): None for match in _NUMBER.finditer(text)}
+    return list(found)
+
+
+def _ordered_words(text: str) -> list[str]:
+    words = (m.group(0).lower().removesuffix("'s").removesuffix("’s") for m in _WORD.finditer(text))
+    return [w for w in dict.fromkeys(words) if w not in _STOP_WORDS and len(w) > 1]
+
+
+def _content_words(text: str) -> set[str]:
+    return {_stem(word) for word in _ordered_words(text)}
+
+
+def _stem(word: str) -> str:
+    """Cut the commonest English endings, so that "wrecked" meets "wreck" and "ships" "ship"."""
+    for ending in ("ing", "ed", "es", "s"):
+        if word.endswith(ending) and len(word) - len(ending) >= 4:
+            return word.removesuffix(ending)
+    return word
+
+
+def _within(name: str, text: str) -> bool:
+    return name.lower() in text.lower()

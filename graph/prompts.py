@@ -1,0 +1,69 @@
+"""What the model is told."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+_TOOL_LINES = {
+    "keyword_search": (
+        "keyword_search finds exact terms: names, titles, rare words, numbers. It says how often each occurs, and "
+        "offers the closest terms where one does not."
+    ),
+    "semantic_search": "semantic_search finds sentences by meaning, for facts whose wording you do not know.",
+    "chunk_read": "chunk_read shows whole chunks, for when a snippet is promising and does not say enough.",
+}
+
+_HEAD = """You answer questions from a corpus of documents that you see only through your tools.
+
+Tools:
+{tools}
+
+How to work:
+- Split the question into single facts. Find one, then search for the next with the name that it gave you.
+- Make one tool call at a time, and let its result decide the next.
+- Make sure that a passage speaks of the very person, place or work in question, not of a namesake.
+- When a search fails, change it: another spelling, fewer or rarer words, another tool. Do not repeat it.
+- A snippet that states the fact is evidence enough.{read}
+- Stop as soon as the facts are found.
+
+Your final answer: first the answer itself, as briefly as the question allows, then in a sentence or two the facts that
+lead to it, each with the id of its chunk in square brackets, like [{example}]. Name only chunks that you have seen.
+Use the corpus, not your memory; if it does not hold the answer, say so and give what comes closest."""
+
+_FORCED = """You answer a question from passages that were found in a corpus. The search is over: there are no tools.
+
+Give your final answer now: first the answer itself, as briefly as the question allows, then in a sentence or two the
+facts that lead to it, each with the id of its chunk in square brackets, like [{example}]. If the passages do not settle
+the question, say so and give the answer that they support best."""
+
+EXAMPLE_ID = "atlas.md:3"
+
+EMPTY_REPLY = "Your reply was empty. Call one of the tools, or give your final answer."
+
+NO_ANSWER = "The model gave no answer, although it was asked for one without tools."
+
+NOT_RUN = "Not run: the search ended before this call."
+
+DROPPED = "[This result was dropped to save room. Search or read again if you need it.]"
+
+
+def system_prompt(tool_names: Sequence[str]) -> str:
+    """Return the system prompt of the search, which names the given tools and no others."""
+    tools = "\n".join(f"- {_TOOL_LINES[name]}" for name in tool_names if name in _TOOL_LINES)
+    read = " Read the chunk where the snippet is cut off or ambiguous." if "chunk_read" in tool_names else ""
+    return _HEAD.format(tools=tools, read=read, example=EXAMPLE_ID)
+
+
+def forced_prompt() -> str:
+    """Return the system prompt of a forced answer."""
+    return _FORCED.format(example=EXAMPLE_ID)
+
+
+def forced_question(question: str, evidence: str) -> str:
+    """Return the message that asks for a forced answer.
+
+    Args:
+        question: The question.
+        evidence: What was found.
+    """
+    return f"{question}\n\nWhat was found:\n\n{evidence or 'Nothing.'}"

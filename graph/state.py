@@ -1,0 +1,101 @@
+"""The graph's state: plain values that survive a JSON round trip, merged by reducers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Annotated, Any, Literal, TypeAlias
+
+from langchain_core.messages import AnyMessage
+from langgraph.graph.message import add_messages
+from langgraph.managed import RemainingSteps
+from typing_extensions import TypedDict
+
+StopReason: TypeAlias = Literal["answered", "max_steps", "token_budget", "invalid_replies"]
+
+
+class Citation(TypedDict):
+    """A chunk that the answer names."""
+
+    chunk_id: str
+    """The id, as the index has it."""
+    document_ids: list[str]
+    """The documents in the chunk; empty where the index holds no such chunk."""
+    titles: list[str]
+    """Their titles, where they have one."""
+    seen: bool
+    """Whether the chunk was really shown to the model, in a snippet or in full."""
+    read: bool
+    """Whether it was shown in full."""
+
+
+class ToolRecord(TypedDict):
+    """One tool call of a run."""
+
+    step: int
+    """The model call that asked for it, from 1."""
+    tool: str
+    """The tool's name, as the model gave it."""
+    arguments: dict[str, Any]
+    """The arguments, as the model gave them."""
+    chunk_ids: list[str]
+    """Chunks shown."""
+    new_chunks: list[str]
+    """Chunks read for the first time."""
+    retrieved_tokens: int
+    """Tokens of retrieved text that entered the context."""
+    error: str | None
+    """What was wrong with the call, if anything was."""
+
+
+class Usage(TypedDict):
+    """What the models' providers report of a question; zero where they report nothing."""
+
+    model_calls: int
+    input_tokens: int
+    cached_tokens: int
+    output_tokens: int
+    reasoning_tokens: int
+
+
+def union(left: Iterable[str] | None, right: Iterable[str] | None) -> list[str]:
+    """Merge two lists of ids: in order, each once."""
+    return list(dict.fromkeys([*(left or ()), *(right or ())]))
+
+
+class InputState(TypedDict):
+    """What a caller gives."""
+
+    messages: Annotated[list[AnyMessage], add_messages]
+    """The conversation; its last human message is the question."""
+
+
+class OutputState(InputState, total=False):
+    """What a caller gets."""
+
+    answer: str
+    """The answer to the last question."""
+    citations: list[Citation]
+    """The chunks that the answer names, in order."""
+    stop_reason: StopReason | None
+    """Why the search ended; all but `answered` mean that the answer was forced."""
+    steps: int
+    """Model calls that the search took, a forced answer not included."""
+    read_chunks: Annotated[list[str], union]
+    """Chunks read in this conversation."""
+    trace: list[ToolRecord]
+    """The tool calls for the last question, in order."""
+    usage: Usage
+    """What the providers report for the last question."""
+
+
+class State(OutputState, total=False):
+    """What the nodes share."""
+
+    seen_chunks: Annotated[list[str], union]
+    """Chunks shown in this conversation, in snippets or in full."""
+    question_id: str
+    """Id of the message that the counts below belong to; another question starts them anew."""
+    invalid_replies: int
+    """Replies in a row that were neither an answer nor a tool call that could be made."""
+    remaining_steps: RemainingSteps
+    """Steps left under the recursion limit that is in force, whoever set it."""

@@ -1,0 +1,65 @@
+from __future__ import annotations
+
+import json
+import os
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+_ROOT = Path(__file__).resolve().parent.parent
+_SHARED = _ROOT.parent / "shared"
+
+# Before anything counts a token: exact counts where the vocabulary is at hand, estimates elsewhere.
+if (_SHARED / "tiktoken").is_dir():
+    os.environ.setdefault("TIKTOKEN_CACHE_DIR", str(_SHARED / "tiktoken"))
+
+from arag.ingest.pipeline import ingest
+from arag.ingest.readers import READABLE_SUFFIXES
+from fakes import HashEmbeddings
+
+
+def write_corpus(folder, documents):
+    """Write documents: records as one .jsonl file; of a dictionary, texts under a file's name as that file."""
+    folder.mkdir(parents=True, exist_ok=True)
+    if isinstance(documents, dict):
+        files = {name: text for name, text in documents.items() if name.endswith(READABLE_SUFFIXES)}
+        documents = [{"id": i, "text": text} for i, text in documents.items() if i not in files]
+        for name, text in files.items():
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            (folder / name).write_text(text, encoding="utf-8", newline="")
+    if documents:
+        lines = "".join(f"{json.dumps(record)}\n" for record in documents)
+        (folder / "corpus.jsonl").write_text(lines, encoding="utf-8")
+    return folder
+
+
+@pytest.fixture
+def make_index(tmp_path):
+    """A function that writes documents, ingests them with HashEmbeddings and returns the open index."""
+    made = []
+    with ExitStack() as stack:
+
+        def make(documents, **options):
+            folder = tmp_path / f"made-{len(made)}"
+            corpus = write_corpus(folder / "corpus", documents)
+            options.setdefault("embedder", HashEmbeddings())
+            made.append(stack.enter_context(ingest(corpus, folder / "index", **options)))
+            return made[-1]
+
+        yield make
+
+
+@pytest.fixture(scope="session")
+def example_index(tmp_path_factory):
+    """The example corpus, embedded with the real default model."""
+    with ingest(_ROOT / "examples" / "corpus", tmp_path_factory.mktemp("example") / "index") as index:
+        yield index
+
+
+@pytest.fixture(scope="session")
+def shared_data():
+    """The folder with real corpora, which is not part of the repository."""
+    if not (_SHARED / "data").is_dir():
+        pytest.skip("../shared/data is not there")
+    return _SHARED / "data"

@@ -1,0 +1,254 @@
+from __future__ import annotations
+
+import pytest
+from arag.ingest.sentences import check_language, split_sentences
+from arag.retrieval.errors import InputError
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+
+def texts(text, **options):
+    return [text[s.start : s.end] for s in split_sentences(text, **options)]
+
+
+def embedded(text, **options):
+    return [text[s.start : s.end] for s in split_sentences(text, **options) if s.embedded]
+
+
+def assert_covers(text, sentences):
+    """Ordered, stripped, not overlapping, and nothing but white space between them."""
+    at = 0
+    for sentence in sentences:
+        assert sentence.start >= at
+        assert not text[at : sentence.start].strip()
+        inside = text[sentence.start : sentence.end]
+        assert inside
+        assert inside == inside.strip()
+        at = sentence.end
+    assert not text[at:].strip()
+
+
+ONE_SENTENCE = {
+    "title before a name": "Yesterday Dr. Smith met Mr. Jones and Mrs. Brown in St. Ives.",
+    "country inside": "The U.S. Navy built the ship in the U.S. in one year.",
+    "month before a day": "He was born on Dec. 10 in a village.",
+    "initial in a name": "The painter Hyman B. Samuels died young.",
+    "two initials": "It was written by J. R. R. Tolkien in Oxford.",
+    "number sign": "The house stands at No. 5 in the lane.",
+    "et al. before a lower-case word": "Smith et al. said that it was so.",
+    "e.g. and i.e.": "Some birds, e.g. Penguins, swim, i.e. They do not fly.",
+    "decimal number": "It weighs 3.5 kg and costs 4.99 today.",
+    "domain": "The site example.com has been sold.",
+    "versus": "The match was Lions vs. Tigers in Rome.",
+    "figure": "The curve in Fig. 3 is flat.",
+    "volume with a roman number": "It is in Vol. II of the works.",
+    "abbreviation in brackets": "She sold it (cf. Smith) to him.",
+    "exclamation inside a name": "The company Yahoo! was sold.",
+    "no full stop": "A line of words that goes on and on without any full stop at all to be seen",
+}
+
+SPLIT = {
+    "plain": (["He came.", "She left!", "Who stayed?", "Nobody."]),
+    "country at the end": (["He moved to the U.S.", "She stayed in Rome."]),
+    "company at the end": (["It was sold to Apple Inc.", "The price was high."]),
+    "roman number at the end": (["He fought in World War I.", "The war was long."]),
+    "unit at the end": (["It gives 100 kW.", "The engine is loud."]),
+    "no. at the end of an answer": (["They said no.", "He went home."]),
+    "curly quote opens the next": (["It was a hit film.", "“Get Carter” was another."]),
+    "curly quote closes": (["“We sail at dawn.”", "He did not sleep."]),
+    "single curly quotes": (["‘Stay here.’", "‘Why?’", "He went."]),
+    "guillemets": (["«Ich bleibe.»", "«Warum?»", "Er ging."]),
+    "brackets": (["He came home (in May).", "(She had left.)", "It was late."]),
+    "bracket after the stop": (["He came home.", "[It was late.]", "She had left."]),
+    "question with a quote": (['He asked: "Why?"', "Nobody knew."]),
+    "time of day": (["It began at 5 p.m.", "The rain came later."]),
+}
+
+
+@pytest.mark.parametrize("text", ONE_SENTENCE.values(), ids=ONE_SENTENCE.keys())
+def test_stays_whole(text):
+    assert texts(text) == [text]
+
+
+@pytest.mark.parametrize("sentences", SPLIT.values(), ids=SPLIT.keys())
+def test_splits(sentences):
+    assert texts(" ".join(sentences)) == sentences
+
+
+@pytest.mark.parametrize(
+    ("text", "sentences"),
+    [
+        ('He made a film. " Get Carter" was it.', ["He made a film.", '" Get Carter" was it.']),
+        ('He made a film. "Get Carter" was it.', ["He made a film.", '"Get Carter" was it.']),
+        ('"Stay here." He left.', ['"Stay here."', "He left."]),
+        ('He said "Go." "Why?" she asked.', ['He said "Go."', '"Why?" she asked.']),
+    ],
+)
+def test_a_straight_quote_stays_with_what_it_quotes(text, sentences):
+    assert texts(text) == sentences
+
+
+@pytest.mark.parametrize(
+    "sentences",
+    [
+        ["北京是中国的首都。", "上海是最大的城市！", "你去过吗？", "没有。"],
+        ["東京は日本の首都です。", "人口は多い。", "行きましたか？"],
+        ["他说：“你好。”", "她没有回答。"],
+        ["他在IBM工作。", "公司在纽约。"],
+    ],
+)
+def test_chinese_and_japanese_need_no_space_between_sentences(sentences):
+    assert texts("".join(sentences)) == sentences
+
+
+def test_script_is_judged_paragraph_by_paragraph():
+    text = "He was born in China. It was in 1950.\n\n他生于北京。他是医生。\n\nHe died in Rome. Nobody knew."
+    assert texts(text) == [
+        "He was born in China.",
+        "It was in 1950.",
+        "他生于北京。",
+        "他是医生。",
+        "He died in Rome.",
+        "Nobody knew.",
+    ]
+
+
+def test_mixed_paragraph_loses_nothing():
+    text = "The word 北京 means northern capital. 它是首都。 It is old."
+    assert texts(text) == ["The word 北京 means northern capital.", "它是首都。", "It is old."]
+
+
+def test_other_languages_have_their_own_rules():
+    text = "Das gilt z. B. für Bonn. Dr. Müller kam am 3. Mai nach Bonn."
+    assert_covers(text, split_sentences(text, language="de"))
+    assert texts(text, language="de")[-1].endswith("nach Bonn.")
+
+
+@pytest.mark.parametrize("language", ["xy", "", "english", "../etc"])
+def test_unknown_language_is_an_input_error(language):
+    with pytest.raises(InputError, match="language"):
+        check_language(language)
+    with pytest.raises(InputError, match="language"):
+        split_sentences("He came. She left.", language=language)
+
+
+@pytest.mark.parametrize("language", ["auto", "en", "de", "zh"])
+def test_known_languages_pass(language):
+    assert check_language(language) is None
+
+
+def test_list_items_are_sentences_of_their_own():
+    items = ["- one apple", "- two pears, cut\n  into halves", "* three plums", "1. first", "12) twelfth", "• last"]
+    assert texts("\n".join(items)) == items
+
+
+def test_table_rows_are_sentences_of_their_own():
+    rows = ["| Name | Year |", "| ---- | ---- |", "| Rose | 1912 |", "Lily | 1913"]
+    assert texts("\n".join(rows)) == rows
+    assert embedded("\n".join(rows)) == [rows[0], rows[2], rows[3]]
+
+
+def test_hard_wrapped_lines_are_one_paragraph():
+    text = "The ship left the harbour\nin the early morning and\ncame back at night. Nobody\nhad seen her."
+    assert texts(text) == [
+        "The ship left the harbour\nin the early morning and\ncame back at night.",
+        "Nobody\nhad seen her.",
+    ]
+
+
+def test_fenced_code_is_kept_line_by_line():
+    text = 'Run it.\n\n```python\nx = "a. B"\n\ny = 2\n```\n\nIt prints two.'
+    found = split_sentences(text)
+    assert_covers(text, found)
+    assert [text[s.start : s.end] for s in found] == [
+        "Run it.",
+        "```python",
+        'x = "a. B"',
+        "y = 2",
+        "```",
+        "It prints two.",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "heading"),
+    [
+        ("# The Ship\n\nShe was built in Rome.", "# The Ship"),
+        ("### The Ship, 1912 ###\nShe was built in Rome.", "### The Ship, 1912 ###"),
+        ("The Ship\n\nShe was built in Rome by two brothers.", "The Ship"),
+        ("第一章\n\n他生于北京。", "第一章"),
+    ],
+)
+def test_headings_are_not_embedded(text, heading):
+    first, *rest = split_sentences(text)
+    assert text[first.start : first.end] == heading
+    assert not first.embedded
+    assert rest
+    assert all(sentence.embedded for sentence in rest)
+
+
+def test_title_line_is_a_heading_even_with_a_full_stop():
+    text = "Who Goes There?\n\nShort line\n\nIt is a story."
+    assert embedded(text, title="Who Goes There?")[-1] == "It is a story."
+    assert "Who Goes There?" not in embedded(text, title="Who Goes There?")
+    assert "Who Goes There?" in embedded(text, title="Another")
+
+
+def test_title_is_a_heading_at_the_beginning_only():
+    text = "It is a story.\n\nWho Goes There?\n\nIt is old."
+    assert embedded(text, title="Who Goes There?") == ["It is a story.", "Who Goes There?", "It is old."]
+
+
+def test_short_last_line_is_no_heading():
+    assert embedded("It is a story.\n\nThe end") == ["It is a story.", "The end"]
+
+
+def test_rules_and_lines_without_letters_are_not_embedded():
+    assert embedded("He came.\n\n* * *\n\n=====\n\n!!!\n\nShe left.") == ["He came.", "She left."]
+
+
+@pytest.mark.parametrize("unit", ["He came home late that night. ", "word ", "他来了。", "字", "x", "\n. "])
+def test_a_very_long_paragraph_is_covered(unit):
+    text = unit * (300_000 // len(unit))
+    assert_covers(text, split_sentences(text))
+
+
+def test_full_stops_are_found_across_pieces_of_a_long_paragraph():
+    sentence = "The quick brown fox jumps over the lazy dog."
+    text = " ".join([sentence] * 7_000)
+    assert len(text) > 300_000
+    assert texts(text) == [sentence] * 7_000
+
+
+PIECES = [
+    *"aZ9.!?,;: \n\t\"'“”‘’«»()[]{}-*#|`~。！？「」…\u00a0\u2028\r\x85\u200b\x1c",
+    "\n\n",
+    "```\n",
+    "Dr. ",
+    "U.S. ",
+    "The ",
+    "No. 5",
+    "et al. ",
+    " | ",
+    "# ",
+    "- ",
+    '. "',
+    "。”",
+    "北京",
+    "こんにちは",
+    "한국",
+    "é\u0301",
+    "😀",
+    "İ",
+    "مرحبا؟ ",
+]
+UNICODE_TEXTS = st.one_of(
+    st.lists(st.sampled_from(PIECES), max_size=60).map("".join),
+    st.text(st.characters(exclude_categories=["Cs"]), max_size=200),
+)
+
+
+@settings(max_examples=400, deadline=None)
+@given(UNICODE_TEXTS, st.sampled_from(["", "Dr.", "a", "北京"]))
+def test_every_character_is_in_exactly_one_sentence(text, title):
+    assert_covers(text, split_sentences(text, title=title))

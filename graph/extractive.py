@@ -52,6 +52,7 @@ _NUMBER = re.compile(r"\b\d{3,}\b")
 _HEADER = re.compile(r"^\[(?P<id>.+?)\](?P<rest> .*)?$")
 _REPORT = re.compile(r"(?:^|; )(?P<keyword>[^;:]+): (?P<count>none|[\d,]+ chunks?)")
 _SIMILARITY = re.compile(r" \((?:0|1|-0)\.\d\d\)")
+_KEPT_STOP = re.compile(r"\b(Dr|Mr|Mrs|Ms|Prof|St|Capt|Gen|Col|Lt|Sgt|Rev|Gov|Sen|Rep|No|vs|Mt|[A-Z])\.(?= )")
 _SENTENCE_END = re.compile(r"(?<=[.!?。！？])[\"”’)]*\s+(?=[\"“(]*[A-Z0-9])|\n+| … |^… ")
 
 
@@ -92,7 +93,7 @@ class ExtractiveModel(BaseChatModel):
         self,
         tools: Sequence[dict[str, Any] | type | Callable[..., Any] | BaseTool],
         *,
-        tool_choice: str | None = None,
+        tool_choice: str | None = None,  # noqa: ARG002
         **kwargs: Any,
     ) -> Runnable[LanguageModelInput, AIMessage]:
         """Bind tools; any subset of the three retrieval tools will do, others are ignored."""
@@ -101,8 +102,8 @@ class ExtractiveModel(BaseChatModel):
     def _generate(
         self,
         messages: list[BaseMessage],
-        stop: list[str] | None = None,
-        run_manager: CallbackManagerForLLMRun | None = None,
+        stop: list[str] | None = None,  # noqa: ARG002
+        run_manager: CallbackManagerForLLMRun | None = None,  # noqa: ARG002
         **kwargs: Any,
     ) -> ChatResult:
         names = {tool["function"]["name"] for tool in kwargs.get("tools") or ()}
@@ -275,8 +276,8 @@ def _gather_result(text: str, found: _Found) -> None:
 
 
 def _sentences(text: str, chunk_id: str, title: str) -> Iterator[_Sentence]:
-    for piece in _SENTENCE_END.split(_SIMILARITY.sub("", text)):
-        sentence = piece.strip(" …")
+    for piece in _SENTENCE_END.split(_KEPT_STOP.sub(r"\1\u2024", _SIMILARITY.sub("", text))):
+        sentence = piece.strip(" …").replace("\u2024", ".")
         if len(sentence) < 12 or sentence.startswith(("#", "(")):
             continue
         yield _Sentence(

@@ -93,11 +93,10 @@ class Nodes:
         update = _begun(state) if _is_new_question(state) else {}
         update["steps"] = _steps(state) + 1
         update["usage"] = _added(None if _is_new_question(state) else state.get("usage"), reply)
-        if reply.tool_calls:
-            return update | {"messages": [reply], "invalid_replies": 0}
         invalid_replies = _invalid_replies(state) + 1
-        if reply.invalid_tool_calls:
-            return update | {"messages": [reply], "invalid_replies": invalid_replies}
+        if reply.tool_calls or reply.invalid_tool_calls:
+            usable = any(call["name"] in self._settings.tools for call in reply.tool_calls)
+            return update | {"messages": [reply], "invalid_replies": 0 if usable else invalid_replies}
         if not reply.text.strip():
             # The empty reply itself is left out: some providers refuse a conversation with one in it.
             return update | {"messages": [feedback(EMPTY_REPLY)], "invalid_replies": invalid_replies}

@@ -276,7 +276,7 @@ def _gather_result(text: str, found: _Found) -> None:
 
 
 def _sentences(text: str, chunk_id: str, title: str) -> Iterator[_Sentence]:
-    for piece in _SENTENCE_END.split(_KEPT_STOP.sub(r"\1\u2024", _SIMILARITY.sub("", text))):
+    for piece in _SENTENCE_END.split(_KEPT_STOP.sub("\\1\u2024", _SIMILARITY.sub("", text))):
         sentence = piece.strip(" …").replace("\u2024", ".")
         if len(sentence) < 12 or sentence.startswith(("#", "(")):
             continue

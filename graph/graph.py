@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import json
 from collections.abc import Sequence
-from typing import Any, TypeAlias, cast
+from typing import Any, TypeAlias
 
 import httpx
 from langchain_core.language_models import BaseChatModel
@@ -108,7 +108,7 @@ def create_arag_agent(
     builder.add_conditional_edges("tools", nodes.next_step, ["agent", "force_answer"])
     builder.add_edge("force_answer", END)
     graph = builder.compile(checkpointer=checkpointer, store=store, name=name)
-    return cast("ARAGAgent", graph.with_config(recursion_limit=recursion_limit(max_steps)))
+    return graph.with_config(recursion_limit=recursion_limit(max_steps))
 
 
 def recursion_limit(max_steps: int) -> int:

@@ -8,6 +8,7 @@ from typing import Any, Literal, cast
 
 from langchain_core.language_models import BaseChatModel, LanguageModelInput
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemMessage, ToolMessage
+from langchain_core.messages.ai import UsageMetadata
 from langchain_core.runnables import Runnable, RunnableConfig
 from langchain_core.tools import BaseTool
 
@@ -273,13 +274,11 @@ def _record(state: State, name: str, arguments: dict[str, Any], result: ToolMess
 def _added(usage: Usage | None, reply: AIMessage) -> Usage:
     """Add what a provider reports of one call."""
     total = usage or Usage(model_calls=0, input_tokens=0, cached_tokens=0, output_tokens=0, reasoning_tokens=0)
-    reported = reply.usage_metadata
-    into = (reported or {}).get("input_token_details") or {}
-    out = (reported or {}).get("output_token_details") or {}
+    reported = reply.usage_metadata or UsageMetadata(input_tokens=0, output_tokens=0, total_tokens=0)
     return Usage(
         model_calls=total["model_calls"] + 1,
-        input_tokens=total["input_tokens"] + (reported["input_tokens"] if reported else 0),
-        cached_tokens=total["cached_tokens"] + (into.get("cache_read") or 0),
-        output_tokens=total["output_tokens"] + (reported["output_tokens"] if reported else 0),
-        reasoning_tokens=total["reasoning_tokens"] + (out.get("reasoning") or 0),
+        input_tokens=total["input_tokens"] + reported["input_tokens"],
+        cached_tokens=total["cached_tokens"] + (reported.get("input_token_details", {}).get("cache_read") or 0),
+        output_tokens=total["output_tokens"] + reported["output_tokens"],
+        reasoning_tokens=total["reasoning_tokens"] + (reported.get("output_token_details", {}).get("reasoning") or 0),
     )

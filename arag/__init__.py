@@ -1,6 +1,62 @@
-"""A-RAG on LangGraph: an agent that searches a corpus by itself."""
+"""A-RAG on LangGraph: an agent that searches a corpus by itself.
 
+from arag import create_arag_agent, ingest
+
+index = ingest(["docs/"], "my-index")
+agent = create_arag_agent("openai:gpt-5-mini", index)
+state = agent.invoke({"messages": [("user", "Who ...?")]})
+print(state["answer"], state["citations"])
+"""
+
+from importlib import import_module
 from pkgutil import extend_path
+from typing import TYPE_CHECKING, Any
 
-# A Python started in the checkout finds this folder first; the other folders of the package are where it is installed.
+# A Python started in the checkout finds this folder first; the package's other folders are where it is installed.
 __path__ = extend_path(__path__, __name__)
+
+if TYPE_CHECKING:
+    from arag.graph.graph import create_arag_agent
+    from arag.graph.models import load_model
+    from arag.ingest.pipeline import ingest, run_ingest
+    from arag.retrieval.embedders import load_embedder
+    from arag.retrieval.errors import ARAGError
+    from arag.retrieval.index import Index, open_index
+    from arag.retrieval.tools import make_tools
+
+__all__ = [
+    "ARAGError",
+    "Index",
+    "create_arag_agent",
+    "ingest",
+    "load_embedder",
+    "load_model",
+    "make_tools",
+    "open_index",
+    "run_ingest",
+]
+
+# Names are imported at their first use: `import arag` is then as good as free.
+_HOMES = {
+    "ARAGError": "arag.retrieval.errors",
+    "Index": "arag.retrieval.index",
+    "create_arag_agent": "arag.graph.graph",
+    "ingest": "arag.ingest.pipeline",
+    "load_embedder": "arag.retrieval.embedders",
+    "load_model": "arag.graph.models",
+    "make_tools": "arag.retrieval.tools",
+    "open_index": "arag.retrieval.index",
+    "run_ingest": "arag.ingest.pipeline",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'arag' has no attribute {name!r}")
+    module = import_module(_HOMES[name])
+    # Importing its module has put the package `arag.ingest` in the function's place; it can be called like it.
+    return globals().setdefault(name, getattr(module, name))
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

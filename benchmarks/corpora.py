@@ -1,0 +1,155 @@
+"""Ingests real corpora and measures what the searches find and what the extractive model answers.
+
+    python benchmarks/corpora.py --data DIR [--corpus NAME ...] [--pack] [--work DIR]
+
+Each folder in DIR holds `corpus.jsonl` and, where there are questions, `questions.json`. With `supporting` (ids of
+the gold documents) the share of gold documents among the top 5 of each search is measured, with `decomposition` also
+by sub-question, its placeholders filled in.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import string
+import tempfile
+import time
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from arag.graph.extractive import question_keywords
+from arag.graph.graph import create_arag_agent
+from arag.ingest.pipeline import run_ingest
+from arag.retrieval.index import Index, open_index
+
+TOP_K = 5
+
+
+def contains(answer: str, golds: Iterable[str]) -> bool:
+    """Tell whether an answer holds one of the gold answers, both normalised."""
+    return any(_normalised(gold) in _normalised(answer) for gold in golds)
+
+
+def _normalised(text: str) -> str:
+    text = text.lower().translate(str.maketrans("", "", string.punctuation))
+    return " ".join(re.sub(r"\b(a|an|the)\b", " ", text).split())
+
+
+def lost_characters(index: Index, corpus: Path) -> int:
+    """Count documents' characters that are in no chunk of the index."""
+    lost = 0
+    held: dict[str, list[str]] = {}
+    for chunk_id in index.chunk_ids():
+        chunk = index.get(chunk_id)
+        for section in chunk.sections if chunk else ():
+            held.setdefault(section.document_id, []).append(chunk.text[section.start : section.end])
+    with corpus.open(encoding="utf-8") as lines:
+        for line in lines:
+            record = json.loads(line)
+            text = "".join(held.get(record["id"], []))
+            lost += 0 if text.endswith(record["text"]) and record["title"] in text else len(record["text"])
+    return lost
+
+
+def gold_shares(index: Index, questions: Sequence[tuple[str, Sequence[str]]]) -> tuple[float, float]:
+    """Return the mean share of gold documents in the top 5 of keyword_search and of semantic_search."""
+    by_keyword, by_meaning = 0.0, 0.0
+    for question, gold in questions:
+        keywords = question_keywords(question)
+        hits = index.keyword_search(keywords, TOP_K).hits if keywords else ()
+        by_keyword += _share(gold, [i for hit in hits for i in hit.document_ids])
+        by_meaning += _share(gold, [i for h in index.semantic_search(question, TOP_K).hits for i in h.document_ids])
+    return by_keyword / len(questions), by_meaning / len(questions)
+
+
+def _share(gold: Sequence[str], found: Sequence[str]) -> float:
+    return len(set(gold) & set(found)) / len(set(gold))
+
+
+def sub_questions(question: dict[str, Any]) -> list[tuple[str, list[str]]]:
+    """Return a question's parts, each with its gold document; `#1` is the answer to the first part."""
+    parts = question.get("decomposition") or []
+    filled = []
+    for part, gold in zip(parts, question["supporting"], strict=True):
+        text = part["question"].replace(" >> ", " ")
+        for number, earlier in enumerate(parts, start=1):
+            text = text.replace(f"#{number}", earlier["answer"])
+        filled.append((text, [gold]))
+    return filled
+
+
+def main() -> None:
+    """Measure the corpora and print a table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--corpus", action="append")
+    parser.add_argument("--pack", action="store_true")
+    parser.add_argument("--work", type=Path, help="keep the indexes here; those that are there are used again")
+    options = parser.parse_args()
+    names = options.corpus or sorted(path.parent.name for path in options.data.glob("*/corpus.jsonl"))
+    with tempfile.TemporaryDirectory() as scratch:
+        for name in names:
+            measure(options.data / name, (options.work or Path(scratch)) / name, pack=options.pack)
+
+
+def measure(folder: Path, target: Path, *, pack: bool) -> None:
+    """Ingest one corpus, ask its questions, and print the figures."""
+    table = Table(title=folder.name + (" (packed)" if pack else ""), show_header=False)
+    summary = run_ingest(folder / "corpus.jsonl", target, pack=pack)
+    with open_index(target) as index:
+        info = index.info()
+        table.add_row("documents / chunks / sentences", f"{info.documents:,} / {info.chunks:,} / {info.sentences:,}")
+        table.add_row("ingestion", f"{summary.seconds:.1f} s, {summary.embedded:,} sentences embedded")
+        table.add_row("left out", str(len(summary.problems)))
+        table.add_row("characters lost", str(lost_characters(index, folder / "corpus.jsonl")))
+        table.add_row("index size", f"{info.bytes / 1e6:.1f} MB")
+        file = folder / "questions.json"
+        if file.exists():
+            questions = json.loads(file.read_text(encoding="utf-8"))
+            _ask(index, questions, table)
+    Console(width=100).print(table)
+
+
+def _ask(index: Index, questions: Sequence[dict[str, Any]], table: Table) -> None:
+    golden = [(q["question"], q["supporting"]) for q in questions if q.get("supporting")]
+    if golden:
+        keyword, semantic = gold_shares(index, golden)
+        table.add_row(f"gold in top {TOP_K}, questions", f"keyword {keyword:.1%}, semantic {semantic:.1%}")
+    parts = [part for q in questions if q.get("decomposition") for part in sub_questions(q)]
+    if parts:
+        keyword, semantic = gold_shares(index, parts)
+        table.add_row(f"gold in top {TOP_K}, sub-questions", f"keyword {keyword:.1%}, semantic {semantic:.1%}")
+    agent = create_arag_agent("extractive", index)
+    began = time.perf_counter()
+    states = [agent.invoke({"messages": [("user", q["question"])]}) for q in questions]
+    seconds = (time.perf_counter() - began) / len(questions)
+    right = sum(
+        contains(state["answer"], [q["answer"], *q.get("answer_aliases", ())])
+        for q, state in zip(questions, states, strict=True)
+    )
+    tokens = sum(record["retrieved_tokens"] for state in states for record in state["trace"]) / len(questions)
+    read = [
+        _share(q["supporting"], [i for c in state["read_chunks"] if (k := index.get(c)) for i in _documents(k)])
+        for q, state in zip(questions, states, strict=True)
+        if q.get("supporting")
+    ]
+    table.add_row("extractive: Contain-Acc", f"{right}/{len(questions)} = {right / len(questions):.1%}")
+    table.add_row(
+        "extractive: per question",
+        f"{sum(s['steps'] for s in states) / len(states):.1f} steps, {tokens:.0f} tokens, {seconds:.2f} s",
+    )
+    if read:
+        table.add_row("extractive: gold read", f"{sum(read) / len(read):.1%}")
+
+
+def _documents(chunk: Any) -> list[str]:
+    return [section.document_id for section in chunk.sections]
+
+
+if __name__ == "__main__":
+    main()

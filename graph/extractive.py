@@ -290,10 +290,11 @@ def _sentences(text: str, chunk_id: str, title: str) -> Iterator[_Sentence]:
 
 
 def question_keywords(question: str) -> list[str]:
-    """Return what to look up for a question: its names and quotations, then its other words; at most eight."""
-    names = _names(question)
-    words = [w for w in _ordered_words(question) if not any(_within(w, name) for name in names)]
-    return [*names, *words][:_MOST_KEYWORDS]
+    """Return what to look up for a question: its names and quotations, or else its words; at most eight.
+
+    Common words would only drown the names: they are many, and the score counts every occurrence.
+    """
+    return (_names(question) or _ordered_words(question))[:_MOST_KEYWORDS]
 
 
 def _names(text: str) -> list[str]:

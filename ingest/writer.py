@@ -179,7 +179,7 @@ class IndexWriter:
             dict(document.metadata),
             list(document.page_starts),
             document.ready_chunks,
-            [settings.chunk_tokens, settings.tokenizer, settings.language, RULES_VERSION],
+            [settings.chunk_tokens, settings.language, RULES_VERSION],
         ]
         return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 

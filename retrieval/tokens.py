@@ -86,9 +86,9 @@ def _load_encoding() -> tiktoken.Encoding | None:
     thread.join(_LOAD_SECONDS)
     if loaded:
         return loaded[0]
-    reason = str(failures[0]) if failures else f"no answer within {_LOAD_SECONDS:.0f} s"
+    reason = type(failures[0]).__name__ if failures else f"no answer within {_LOAD_SECONDS:.0f} s"
     warnings.warn(
-        f"the vocabulary of {ENCODING} could not be loaded ({reason[:200]}); token counts are estimates. "
+        f"the vocabulary of {ENCODING} could not be loaded ({reason}); token counts are estimates. "
         "Set TIKTOKEN_CACHE_DIR to a folder that holds it for exact counts.",
         stacklevel=3,
     )

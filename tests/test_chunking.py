@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import re
 from functools import partial
+from itertools import pairwise
 
 import pytest
 from arag.ingest.chunking import MOST_SENTENCE_TOKENS, chunk_document, groups, pack_documents, without_documents
@@ -85,16 +86,13 @@ def test_chunks_are_the_text_cut_at_sentence_borders(text, chunk_tokens, title):
 @given(READABLE_TEXTS, st.integers(5, 60))
 def test_a_heading_is_not_left_at_the_end_of_a_chunk(text, chunk_tokens):
     chunks = cut(document(text), chunk_tokens=chunk_tokens)
-    for chunk, following in zip(chunks, chunks[1:], strict=False):
-        last = next(s for s in reversed(split_sentences(text)) if s.start <= text.find(chunk.text) + len(chunk.text))
-        del last
-        kinds = [sentence.embedded for sentence in chunk.sentences]
-        if all(kinds):
+    for chunk, following in pairwise(chunks):
+        last = chunk.sentences[-1]
+        only_headings = all(s.embedded for s in following.sentences) and not split_sentences(following.text)[0].embedded
+        if last.embedded or only_headings:
             continue
-        first = following.sentences[0]
-        tail = count_words([chunk.sentence_text(len(kinds) - 1)])[0]
-        head = count_words([following.text[: first.end]])[0]
-        assert kinds[-1] or tail + head > chunk_tokens
+        end = next(s.end for s in following.sentences if s.embedded)
+        assert count_words([chunk.text[last.start :] + following.text[:end]])[0] > chunk_tokens
 
 
 @settings(max_examples=60, deadline=None)

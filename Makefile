@@ -1,0 +1,60 @@
+# Everything runs in the checkout's own .venv, which `make install` makes.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+# Strict editable installs link every file: they are made again when a file comes or goes.
+SOURCES := $(wildcard arag/*.py ingest/*.py retrieval/*.py graph/*.py)
+LINKED := $(shell echo $(SOURCES) | cksum | tr -d ' ')
+INDEX := demo-index
+QUESTION := In which year was the harbour light built on the island where the shipwright of the packet schooner Grey Petrel was born?
+
+.PHONY: help install demo test lint format bench clean
+
+help:
+	@echo "make demo     set up, ingest examples/, answer a question with the built-in model"
+	@echo "make test     set up, run the tests"
+	@echo "make lint     set up, check style and types"
+	@echo "make format   mend style"
+	@echo "make bench    set up, measure (DATA=DIR: corpora to measure on)"
+	@echo "make clean    remove what these made"
+
+$(VENV)/installed: pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade "pip>=25.1"
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt "torch==2.13.0"
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[offline]' --group test --group lint \
+		--config-settings editable_mode=strict
+	@touch $@ $(VENV)/linked-$(LINKED)
+
+$(VENV)/linked-$(LINKED): $(VENV)/installed
+	@rm -f $(VENV)/linked-*
+	$(BIN)/python -m pip install --quiet --no-deps --editable . --config-settings editable_mode=strict
+	@touch $@
+
+install: $(VENV)/installed $(VENV)/linked-$(LINKED)
+
+demo: install
+	@$(BIN)/arag ingest examples/corpus --index $(INDEX)
+	@echo
+	@echo 'Question: $(QUESTION)'
+	@echo
+	@ARAG_MODEL=extractive $(BIN)/arag ask '$(QUESTION)' --index $(INDEX)
+
+test: install
+	$(BIN)/python -m pytest -n 2 --dist loadfile
+
+lint: install
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	MYPYPATH=$$(echo build/__editable__.*) $(BIN)/mypy --package arag
+
+format: install
+	$(BIN)/ruff check --fix --quiet .
+	$(BIN)/ruff format .
+
+bench: install
+	$(BIN)/python benchmarks/corpora.py --data $(or $(DATA),../shared/data)
+
+clean:
+	rm -rf $(VENV) build *.egg-info $(INDEX) .pytest_cache .hypothesis .mypy_cache .ruff_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -29,7 +29,7 @@ def parse_citations(answer: str, index: Index, seen: Collection[str], read: Coll
         The citations in the order of the answer, each once.
     """
     citations: dict[str, Citation] = {}
-    for name in _names(answer, seen):
+    for name in _names(answer, index, seen):
         if name in citations:
             continue
         chunk = index.get(name)
@@ -46,10 +46,10 @@ def parse_citations(answer: str, index: Index, seen: Collection[str], read: Coll
     return list(citations.values())
 
 
-def _names(answer: str, seen: Collection[str]) -> Iterator[str]:
-    """Yield what stands in brackets, in order; ids that hold brackets or commas are known from `seen`."""
+def _names(answer: str, index: Index, seen: Collection[str]) -> Iterator[str]:
+    """Yield what stands in brackets, in order; ids that hold brackets themselves are known from `seen`."""
     found: list[tuple[int, str]] = []
-    special = [chunk_id for chunk_id in seen if re.search(r"[\[\],;]", chunk_id)]
+    special = sorted((i for i in seen if re.search(r"[\[\],;]", i)), key=len, reverse=True)
     for chunk_id in special:
         at = answer.find(f"[{chunk_id}]")
         if at >= 0:
@@ -57,7 +57,7 @@ def _names(answer: str, seen: Collection[str]) -> Iterator[str]:
             answer = answer.replace(f"[{chunk_id}]", " " * (len(chunk_id) + 2))
     for match in _BRACKETED.finditer(answer):
         whole = match.group(1).strip()
-        parts = [part.strip() for part in _SEPARATORS.split(whole)]
+        parts = [whole] if index.get(whole) else [part.strip() for part in _SEPARATORS.split(whole)]
         found += [(match.start() + i, part) for i, part in enumerate(parts) if part]
     for _, name in sorted(found):
         yield name

@@ -151,12 +151,18 @@ def _call(name: str, **arguments: Any) -> AIMessage:
 
 
 def _answer(messages: Sequence[BaseMessage]) -> str:
-    """Quote the chain of sentences, the one that ends it first."""
+    """Quote the chain of sentences, first the one that speaks most of what the question begins with."""
     question = _question(messages)
     chain = _chain(question, _gather(messages))
     if not chain:
         return f"Nothing was found in the corpus. {_NOTICE}"
-    quotes = [f"{_about(s)}{s.text} [{s.chunk_id}]" for s in [chain[-1], *chain[:-1]]]
+    asked_for = [_stem(word) for word in _ordered_words(question)]
+
+    def aim(sentence: _Sentence) -> float:
+        return sum(1 / (1 + place) for place, word in enumerate(asked_for) if word in sentence.words)
+
+    first = max(chain, key=aim)
+    quotes = [f"{_about(s)}{s.text} [{s.chunk_id}]" for s in [first, *(s for s in chain if s is not first)]]
     return "\n".join([*quotes, _NOTICE])
 
 

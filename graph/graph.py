@@ -30,6 +30,7 @@ MAX_STEPS = 15
 MAX_CONTEXT_TOKENS = 128_000
 MAX_INVALID_REPLIES = 3
 FEWEST_CONTEXT_TOKENS = 2_000
+_FEWEST_FREE_TOKENS = 500  # that a system prompt and the tools must leave for the conversation
 
 ARAGAgent: TypeAlias = CompiledStateGraph[State, None, InputState, OutputState]
 
@@ -85,6 +86,12 @@ def create_arag_agent(
     bound = make_tools(index, names=tools, top_k=top_k)
     prompt = default_system_prompt(tools) if system_prompt is None else system_prompt
     schemas = json.dumps([convert_to_openai_tool(tool) for tool in bound])
+    room = max_context_tokens - count_tokens(prompt) - count_tokens(schemas)
+    if room < _FEWEST_FREE_TOKENS:
+        raise InputError(
+            f"the system prompt and the tools leave {room} of max_context_tokens ({max_context_tokens}) to the "
+            f"conversation: it needs at least {_FEWEST_FREE_TOKENS}"
+        )
     nodes = Nodes(
         Settings(
             model=chat_model,
@@ -94,7 +101,7 @@ def create_arag_agent(
             system_prompt=prompt,
             max_steps=max_steps,
             max_context_tokens=max_context_tokens,
-            room=max_context_tokens - count_tokens(prompt) - count_tokens(schemas),
+            room=room,
             max_invalid_replies=max_invalid_replies,
         )
     )

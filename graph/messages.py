@@ -5,10 +5,13 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
+from itertools import takewhile
+from typing import Any
 from uuid import uuid4
 
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMessage
 from langchain_core.messages.tool import invalid_tool_call, tool_call
+from pydantic import ValidationError
 
 from arag.graph.prompts import DROPPED, NOT_RUN
 from arag.retrieval.errors import InputError
@@ -45,16 +48,27 @@ def context_tokens(messages: Sequence[AnyMessage]) -> int:
         if isinstance(message, AIMessage):
             for call in message.tool_calls:
                 total += count_tokens(call["name"]) + count_tokens(json.dumps(call["args"], ensure_ascii=False))
+            for invalid in message.invalid_tool_calls:
+                total += count_tokens(invalid["name"] or "")
     return total
 
 
-def paired(messages: Sequence[AnyMessage]) -> list[AnyMessage]:
-    """Give every tool call a result, because providers refuse a conversation in which one lacks it."""
+def acceptable(messages: Sequence[AnyMessage]) -> list[AnyMessage]:
+    """Mend what providers refuse: a tool call without a result, and one whose arguments are not JSON.
+
+    Arguments that are not JSON are left empty; the call's result quotes them.
+    """
     result: list[AnyMessage] = []
     for place, message in enumerate(messages):
-        result.append(message)
-        if isinstance(message, AIMessage):
-            result += unanswered(messages, place)
+        if not isinstance(message, AIMessage):
+            result.append(message)
+            continue
+        if message.invalid_tool_calls:
+            emptied = [tool_call(name=c["name"] or "unknown", args={}, id=c["id"]) for c in message.invalid_tool_calls]
+            message = message.model_copy(
+                update={"tool_calls": [*message.tool_calls, *emptied], "invalid_tool_calls": []}
+            )
+        result += [message, *unanswered(messages, place)]
     return result
 
 
@@ -63,7 +77,8 @@ def unanswered(messages: Sequence[AnyMessage], place: int) -> list[ToolMessage]:
     message = messages[place]
     if not isinstance(message, AIMessage):
         return []
-    answered = {m.tool_call_id for m in messages[place + 1 :] if isinstance(m, ToolMessage)}
+    results = takewhile(lambda later: isinstance(later, ToolMessage), messages[place + 1 :])
+    answered = {result.tool_call_id for result in results if isinstance(result, ToolMessage)}
     calls = [*message.tool_calls, *message.invalid_tool_calls]
     return [
         ToolMessage(NOT_RUN, tool_call_id=call["id"], name=call["name"] or "unknown", status="error", id=str(uuid4()))
@@ -104,7 +119,7 @@ def without_old_results(messages: Sequence[AnyMessage], room: int) -> tuple[list
 
 
 def gathered_evidence(messages: Sequence[AnyMessage], room: int) -> str:
-    """Join what the tools found in this conversation, each text once, the latest kept where room is short.
+    """Join what the tools found in this conversation, each text once; where room is short, the latest.
 
     Args:
         messages: The conversation.
@@ -114,11 +129,19 @@ def gathered_evidence(messages: Sequence[AnyMessage], room: int) -> str:
     blocks = list(dict.fromkeys(block.strip() for text in results for block in _HIT.split(text) if block.strip()))
     kept: list[str] = []
     for block in reversed(blocks):
-        room -= count_tokens(block) + 1
-        if room < 0:
+        part = beginning(block, room - 1)
+        if not part:
             break
-        kept.append(block)
+        kept.append(part)
+        room -= count_tokens(part) + 1
     return "\n\n".join(reversed(kept))
+
+
+def beginning(text: str, room: int) -> str:
+    """Return as much of a text as fits into so many tokens."""
+    while text and (tokens := count_tokens(text)) > room:
+        text = text[: min(max(room, 0) * len(text) // tokens, len(text) - 1)]
+    return text
 
 
 def earlier_turns(messages: Sequence[AnyMessage]) -> list[AnyMessage]:
@@ -132,17 +155,52 @@ def earlier_turns(messages: Sequence[AnyMessage]) -> list[AnyMessage]:
     ]
 
 
-def normalised(reply: AIMessage) -> AIMessage:
-    """Mend what servers get wrong: calls without ids, and empty arguments, which mean none."""
-    calls = [tool_call(name=c["name"], args=c["args"], id=c["id"] or str(uuid4())) for c in reply.tool_calls]
+def unreadable(error: ValidationError) -> AIMessage:
+    """Return what stands for a reply that LangChain cannot read: a call whose arguments are JSON, but no object.
+
+    Raises:
+        ValidationError: It is about something else.
+    """
+    if error.title != AIMessage.__name__:
+        raise error
+    return AIMessage("")
+
+
+def normalised(reply: AIMessage, before: Sequence[AnyMessage]) -> AIMessage:
+    """Mend what servers get wrong.
+
+    That is: ids of messages that came before, calls without ids, half characters, and empty arguments, which mean none.
+
+    Args:
+        reply: The reply.
+        before: The conversation so far.
+    """
+    reply = reply.model_copy(update={"content": _whole_characters(reply.content)})
+    calls = [
+        tool_call(name=c["name"], args=_whole_characters(c["args"]), id=c["id"] or str(uuid4()))
+        for c in reply.tool_calls
+    ]
     invalid = []
     for call in reply.invalid_tool_calls:
         call_id = call["id"] or str(uuid4())
         if call["name"] and not (call["args"] or "").strip():
             calls.append(tool_call(name=call["name"], args={}, id=call_id))
         else:
-            invalid.append(invalid_tool_call(name=call["name"], args=call["args"], id=call_id, error=call["error"]))
-    return reply.model_copy(update={"tool_calls": calls, "invalid_tool_calls": invalid, "id": reply.id or str(uuid4())})
+            arguments = _whole_characters(call["args"])
+            invalid.append(invalid_tool_call(name=call["name"], args=arguments, id=call_id, error=call["error"]))
+    reply_id = str(uuid4()) if reply.id in {None, *(message.id for message in before)} else reply.id
+    return reply.model_copy(update={"tool_calls": calls, "invalid_tool_calls": invalid, "id": reply_id})
+
+
+def _whole_characters(value: Any) -> Any:
+    """Replace lone surrogates, the halves of characters that models write as escapes and that nothing can encode."""
+    if isinstance(value, str):
+        return value.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    if isinstance(value, list):
+        return [_whole_characters(item) for item in value]
+    if isinstance(value, dict):
+        return {_whole_characters(key): _whole_characters(item) for key, item in value.items()}
+    return value
 
 
 def _new_chunks(message: ToolMessage) -> set[str]:

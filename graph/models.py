@@ -51,6 +51,8 @@ def load_model(model: str | BaseChatModel | None = None, **options: Any) -> Base
         from arag.graph.extractive import ExtractiveModel
 
         return ExtractiveModel()
+    if not isinstance(model, str):
+        raise ModelError(f"a chat model or a provider:model string is needed, not a {type(model).__name__}")
     return _init(model, options)
 
 

@@ -11,17 +11,20 @@ from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemM
 from langchain_core.messages.ai import UsageMetadata
 from langchain_core.runnables import Runnable, RunnableConfig
 from langchain_core.tools import BaseTool
+from pydantic import ValidationError
 
 from arag.graph.citations import parse_citations
 from arag.graph.messages import (
+    acceptable,
+    beginning,
     context_tokens,
     earlier_turns,
     feedback,
     gathered_evidence,
     normalised,
-    paired,
     question_at,
     unanswered,
+    unreadable,
     without_old_results,
 )
 from arag.graph.prompts import EMPTY_REPLY, NO_ANSWER, forced_prompt, forced_question
@@ -79,18 +82,18 @@ class Nodes:
 
     def agent(self, state: State, config: RunnableConfig) -> Update:
         """Ask the model for its next tool call, or its answer."""
-        return self._replied(state, self._settings.searcher.invoke(self._prompt(state), config))
+        return self._replied(state, _ask(self._settings.searcher, self._prompt(state), config))
 
     async def aagent(self, state: State, config: RunnableConfig) -> Update:
         """Ask the model for its next tool call, or its answer."""
-        return self._replied(state, await self._settings.searcher.ainvoke(self._prompt(state), config))
+        return self._replied(state, await _aask(self._settings.searcher, self._prompt(state), config))
 
     def _prompt(self, state: State) -> list[AnyMessage]:
-        messages, _ = without_old_results(paired(state["messages"]), self._settings.room)
+        messages, _ = without_old_results(acceptable(state["messages"]), self._settings.room)
         return [SystemMessage(self._settings.system_prompt), *messages]
 
     def _replied(self, state: State, raw: AIMessage) -> Update:
-        reply = normalised(raw)
+        reply = normalised(raw, state["messages"])
         update = _begun(state) if _is_new_question(state) else {}
         update["steps"] = _steps(state) + 1
         update["usage"] = _added(None if _is_new_question(state) else state.get("usage"), reply)
@@ -182,30 +185,32 @@ class Nodes:
 
     def force_answer(self, state: State, config: RunnableConfig) -> Update:
         """Ask the model, without tools, to answer from what was gathered."""
-        return self._forced(state, self._settings.model.invoke(self._forced_prompt(state), config))
+        return self._forced(state, _ask(self._settings.model, self._forced_prompt(state), config))
 
     async def aforce_answer(self, state: State, config: RunnableConfig) -> Update:
         """Ask the model, without tools, to answer from what was gathered."""
-        return self._forced(state, await self._settings.model.ainvoke(self._forced_prompt(state), config))
+        return self._forced(state, await _aask(self._settings.model, self._forced_prompt(state), config))
 
     def _forced_prompt(self, state: State) -> list[AnyMessage]:
         """Write a prompt without tool calls, which every provider takes, that fits the budget."""
         messages = state["messages"]
         budget = self._settings.max_context_tokens
         turns = earlier_turns(messages)
-        question = messages[question_at(messages)].text
         head = SystemMessage(forced_prompt())
-        room = budget - min(_REPLY_ROOM, budget // 5) - context_tokens([head, HumanMessage(question)])
-        while turns and context_tokens(turns) > room // 2:
+        room = budget - min(_REPLY_ROOM, budget // 5) - context_tokens([head])
+        question = beginning(messages[question_at(messages)].text, room)
+        room -= context_tokens([HumanMessage(question)])
+        while turns and (context_tokens(turns) > room // 2 or isinstance(turns[0], AIMessage)):
             turns = turns[1:]
         evidence = gathered_evidence(messages, room - context_tokens(turns))
         return [head, *turns, HumanMessage(forced_question(question, evidence))]
 
     def _forced(self, state: State, raw: AIMessage) -> Update:
         # Without tools a reply can only be a text; one without any still ends the run with an answer.
-        text = raw.text.strip() or NO_ANSWER
-        content = raw.content if raw.text.strip() and not raw.tool_calls else text
-        reply = raw.model_copy(
+        reply = normalised(raw, state["messages"])
+        text = reply.text.strip() or NO_ANSWER
+        content = reply.content if reply.text.strip() and not reply.tool_calls else text
+        reply = reply.model_copy(
             update={"content": content, "tool_calls": [], "invalid_tool_calls": [], "additional_kwargs": {}}
         )
         update = _begun(state) if _is_new_question(state) else {}
@@ -225,6 +230,20 @@ class Nodes:
             "citations": parse_citations(answer, self._settings.index, seen, read),
             "stop_reason": reason,
         }
+
+
+def _ask(model: ChatModel, prompt: list[AnyMessage], config: RunnableConfig) -> AIMessage:
+    try:
+        return model.invoke(prompt, config)
+    except ValidationError as error:
+        return unreadable(error)
+
+
+async def _aask(model: ChatModel, prompt: list[AnyMessage], config: RunnableConfig) -> AIMessage:
+    try:
+        return await model.ainvoke(prompt, config)
+    except ValidationError as error:
+        return unreadable(error)
 
 
 def _question_id(state: State) -> str:

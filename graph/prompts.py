@@ -38,7 +38,10 @@ the question, say so and give the answer that they support best."""
 
 EXAMPLE_ID = "atlas.md:3"
 
-EMPTY_REPLY = "Your reply was empty. Call one of the tools, or give your final answer."
+EMPTY_REPLY = (
+    "Your reply was empty, or the arguments of its tool call were no JSON object. Call one of the tools, or give your "
+    "final answer."
+)
 
 NO_ANSWER = "The model gave no answer, although it was asked for one without tools."
 

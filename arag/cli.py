@@ -109,8 +109,8 @@ def ask(
     from langchain_core.messages import HumanMessage
 
     from arag.graph.graph import create_arag_agent
-    from arag.graph.models import load_model
-    from arag.retrieval.errors import InputError
+    from arag.graph.models import is_provider_error, load_model
+    from arag.retrieval.errors import InputError, ModelError
     from arag.retrieval.index import open_index
 
     if not question.strip():
@@ -118,11 +118,16 @@ def ask(
     with open_index(index) as opened:
         agent = create_arag_agent(load_model(model), opened, max_steps=max_steps)
         state: dict[str, Any] = {}
-        for mode, event in agent.stream({"messages": [HumanMessage(question)]}, stream_mode=["updates", "values"]):
-            if mode == "values":
-                state = cast("dict[str, Any]", event)
-            elif not as_json:
-                _show_update(cast("dict[str, Any]", event))
+        try:
+            for mode, event in agent.stream({"messages": [HumanMessage(question)]}, stream_mode=["updates", "values"]):
+                if mode == "values":
+                    state = cast("dict[str, Any]", event)
+                elif not as_json:
+                    _show_update(cast("dict[str, Any]", event))
+        except Exception as error:
+            if not is_provider_error(error):
+                raise
+            raise ModelError(f"the model failed: {error}") from error
         if as_json:
             _print_json(_run_record(question, cast("State", state)))
         else:
@@ -249,7 +254,7 @@ def _progress(title: str, total: int, *, hidden: bool) -> Iterator[Callable[[int
         TextColumn("left:"),
         TimeRemainingColumn(),
     )
-    with Progress(*columns, console=err, transient=True, disable=hidden) as progress:
+    with Progress(*columns, console=err, transient=True, disable=hidden or not err.is_terminal) as progress:
         task = progress.add_task(title, total=max(total, 1))
         yield lambda done: progress.update(task, completed=min(done, total))
 

@@ -107,6 +107,8 @@ def main() -> None:
     parser.add_argument("--work", type=Path, help="keep the indexes here; those that are there are used again")
     options = parser.parse_args()
     names = options.corpus or sorted(path.parent.name for path in options.data.glob("*/corpus.jsonl"))
+    if not names:
+        parser.error(f"no corpus in {options.data}: expected folders that hold a corpus.jsonl")
     with tempfile.TemporaryDirectory() as scratch:
         for name in names:
             measure(options.data / name, (options.work or Path(scratch)) / name, pack=options.pack)

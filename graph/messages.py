@@ -60,15 +60,13 @@ def acceptable(messages: Sequence[AnyMessage]) -> list[AnyMessage]:
     """
     result: list[AnyMessage] = []
     for place, message in enumerate(messages):
-        if not isinstance(message, AIMessage):
-            result.append(message)
-            continue
-        if message.invalid_tool_calls:
+        if isinstance(message, AIMessage) and message.invalid_tool_calls:
             emptied = [tool_call(name=c["name"] or "unknown", args={}, id=c["id"]) for c in message.invalid_tool_calls]
-            message = message.model_copy(
-                update={"tool_calls": [*message.tool_calls, *emptied], "invalid_tool_calls": []}
-            )
-        result += [message, *unanswered(messages, place)]
+            calls = {"tool_calls": [*message.tool_calls, *emptied], "invalid_tool_calls": []}
+            result.append(message.model_copy(update=calls))
+        else:
+            result.append(message)
+        result += unanswered(messages, place)
     return result
 
 

@@ -14,6 +14,7 @@ from arag.retrieval.errors import ModelError
 EXTRACTIVE = "extractive"
 MODEL_VARIABLE = "ARAG_MODEL"
 
+_CLIENTS = frozenset({"openai", "anthropic", "google", "ollama", "groq", "mistralai", "cohere", "httpx", "httpcore"})
 _TIMEOUT = 120.0  # seconds; OpenAI's client has none by default
 _RETRIES = 3
 
@@ -79,3 +80,12 @@ def _init(specification: str, options: dict[str, Any]) -> BaseChatModel:
         raise ModelError(f"the model {specification} needs a package that is not installed: {error}") from error
     except (ValueError, TypeError, ValidationError, OpenAIError) as error:
         raise ModelError(f"the model {specification} cannot be made: {error}") from error
+
+
+def is_provider_error(error: BaseException) -> bool:
+    """Tell whether an error comes from a model's provider or its client, rather than from a bug of ours.
+
+    Each client has exceptions of its own, and clients that are not installed cannot be imported to name theirs: the
+    package that defines the class decides.
+    """
+    return type(error).__module__.partition(".")[0] in _CLIENTS

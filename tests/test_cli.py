@@ -1,0 +1,208 @@
+"""The command line, run as a user would, in this process; one test starts the installed program."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from arag.cli import FAILED, LEFT_OUT, main
+
+CORPUS = Path(__file__).parent.parent / "examples" / "corpus"
+QUESTION = "Who founded the glassworks that made the lens of the Vellin Light?"
+
+
+@pytest.fixture
+def arag(monkeypatch, capsys):
+    """Run a command line; returns exit code, stdout and stderr."""
+
+    def run(*arguments):
+        monkeypatch.setattr(sys, "argv", ["arag", *map(str, arguments)])
+        monkeypatch.setenv("COLUMNS", "200")
+        code = 0
+        try:
+            main()
+        except SystemExit as end:
+            code = end.code or 0
+        captured = capsys.readouterr()
+        return code, captured.out, captured.err
+
+    return run
+
+
+@pytest.fixture(scope="module")
+def index(tmp_path_factory):
+    from arag import run_ingest
+
+    folder = tmp_path_factory.mktemp("cli") / "index"
+    run_ingest(CORPUS, folder)
+    return folder
+
+
+def test_ingest_says_what_it_did_and_a_second_run_embeds_nothing(arag, tmp_path):
+    (tmp_path / "a.txt").write_text("Ann\n\nAnn built the first mill in 1702.\n")
+    (tmp_path / "b.txt").write_text("Bo\n\nBo painted the mill. He used blue.\n")
+    code, out, _ = arag("ingest", tmp_path / "a.txt", tmp_path / "b.txt", "--index", tmp_path / "index")
+    assert code == 0
+    assert "2 documents, 2 chunks, 3 sentences" in out
+    code, out, _ = arag("ingest", tmp_path / "a.txt", tmp_path / "b.txt", "--index", tmp_path / "index", "--json")
+    summary = json.loads(out)
+    assert code == 0
+    assert (summary["documents"], summary["written"], summary["embedded"]) == (2, 0, 0)
+
+
+def test_prune_removes_what_is_gone_and_pack_shares_chunks(arag, tmp_path):
+    folder = tmp_path / "docs"
+    folder.mkdir()
+    for name in "abc":
+        (folder / f"{name}.txt").write_text(f"Title {name}\n\nDocument {name} speaks of mills.\n")
+    arag("ingest", folder, "--index", tmp_path / "index", "--pack")
+    code, out, _ = arag("info", "--index", tmp_path / "index", "--json")
+    assert (json.loads(out)["documents"], json.loads(out)["chunks"]) == (3, 1)
+    (folder / "b.txt").unlink()
+    code, out, _ = arag("ingest", folder, "--index", tmp_path / "index", "--pack", "--prune", "--json")
+    assert code == 0
+    assert json.loads(out)["removed"] == 1
+    _, out, _ = arag("search", "keyword", "Document b", "--index", tmp_path / "index", "--json")
+    assert json.loads(out)["total"] == 0
+
+
+def test_what_is_left_out_is_named_and_shows_in_the_exit_code(arag, tmp_path):
+    (tmp_path / "records.jsonl").write_text(
+        '{"id": "x", "title": "X", "text": "The mill stands."}\n{"id": "y", "text": \n{"id": "z", "text": "It fell."}\n'
+    )
+    code, out, err = arag("ingest", tmp_path / "records.jsonl", "--index", tmp_path / "index")
+    assert code == LEFT_OUT
+    assert "2 documents" in out
+    assert "records.jsonl, line 2" in err
+
+
+def test_ask_streams_steps_then_the_answer_with_its_sources(arag, index):
+    code, out, _ = arag("ask", QUESTION, "--index", index, "--model", "extractive")
+    assert code == 0
+    steps, answer = out.index("keyword_search"), out.index("Mattick Grevane, a failed apothecary")
+    assert steps < answer < out.index("Sources")
+    assert "places/brannisey.md:0" in out[out.index("Sources") :]
+
+
+def test_ask_json_is_one_object_with_everything(arag, index):
+    code, out, err = arag("ask", QUESTION, "--index", index, "--model", "extractive", "--json")
+    record = json.loads(out)
+    assert code == 0
+    assert not err
+    assert {"answer", "citations", "stop_reason", "steps", "retrieved_tokens", "read_chunks", "trace", "usage"} <= set(
+        record
+    )
+    assert "Mattick Grevane" in record["answer"]
+    assert record["stop_reason"] == "answered"
+    assert all(citation["seen"] for citation in record["citations"])
+    assert record["retrieved_tokens"] == sum(call["retrieved_tokens"] for call in record["trace"]) > 0
+
+
+def test_ask_with_few_steps_gives_a_forced_answer_that_says_so(arag, index):
+    code, out, _ = arag("ask", QUESTION, "--index", index, "--model", "extractive", "--max-steps", 1)
+    assert code == 0
+    assert "forced: max_steps" in out
+
+
+def test_ask_without_a_model_says_which_one_it_uses(arag, index, monkeypatch):
+    monkeypatch.delenv("ARAG_MODEL", raising=False)
+    _, _, err = arag("ask", QUESTION, "--index", index, "--json")
+    assert "no language model" in err
+    assert "ARAG_MODEL" in err
+
+
+def test_search_keyword_shows_counts_and_chunks(arag, index):
+    code, out, _ = arag("search", "keyword", "Skellavy", "Grey Petrel", "--index", index, "--top-k", 2)
+    assert code == 0
+    assert "Grey Petrel: 3 chunks" in out
+    assert out.count("\n[") == 2
+
+
+def test_search_semantic_gives_typed_results_as_json(arag, index):
+    code, out, _ = arag("search", "semantic", "lens of the light", "--index", index, "--top-k", 3, "--json")
+    results = json.loads(out)
+    assert code == 0
+    assert results["hits"][0]["chunk_id"] == "places/vellin-light.md:0"
+    assert len(results["hits"]) == 3
+
+
+def test_read_prints_chunks_and_fails_for_unknown_ids(arag, index):
+    code, out, _ = arag("read", "events/chronicle-of-the-lanthry-isles.md:0", "--adjacent", 1, "--index", index)
+    assert code == 0
+    assert "part 2 of 2" in out
+    code, out, _ = arag("read", "places/skelavy.md:0", "--index", index)
+    assert code == FAILED
+    assert "[places/skellavy.md:0]" in out
+
+
+def test_info_names_embedder_and_counts(arag, index):
+    code, out, _ = arag("info", "--index", index)
+    assert code == 0
+    assert "huggingface:sentence-transformers/all-MiniLM-L6-v2" in out
+    assert "25" in out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["ingest", "{tmp}/nowhere", "--index", "{tmp}/i"], "nowhere"),
+        (["ingest", "{tmp}/empty", "--index", "{tmp}/i"], "empty"),
+        (["ingest", "{tmp}/blank.txt", "--index", "{tmp}/i"], "empty document"),
+        (["ingest", "{tmp}/latin.txt", "--index", "{tmp}/i"], "not valid UTF-8"),
+        (["ingest", "{tmp}/good.txt", "--index", "{tmp}/full"], "holds no index"),
+        (["ingest", "{tmp}/good.txt", "--index", "{tmp}/good.txt"], "is a file"),
+        (["ingest", "{tmp}/good.txt", "--index", "{tmp}/i", "--chunk-tokens", "1"], "at least"),
+        (["ingest", "{tmp}/good.txt", "--index", "{tmp}/i", "--embedder", "nonsense"], "provider:model"),
+        (["ingest", "{tmp}/good.txt", "--index", "{tmp}/i", "--language", "xx-none"], "language"),
+        (
+            ["ingest", "{tmp}/good.txt", "--index", "{index}", "--embedder", "openai:other"],
+            "was made with the embedder",
+        ),
+        (["ask", "q", "--index", "{tmp}/i"], "no index in"),
+        (["ask", " ", "--index", "{index}"], "blank"),
+        (["ask", "q", "--index", "{index}", "--model", "gpt"], "provider:model"),
+        (["ask", "q", "--index", "{index}", "--model", "nobody:gpt"], "nobody"),
+        (["ask", "q", "--index", "{index}", "--model", "openai:gpt-5-mini"], "OPENAI_API_KEY"),
+        (["ask", "q", "--index", "{index}", "--model", "extractive", "--max-steps", "0"], "at least 1"),
+        (["search", "keyword", " ", "--index", "{index}"], "no keyword"),
+        (["search", "semantic", " ", "--index", "{index}"], "blank"),
+        (["read", "a:0", "--adjacent", "9", "--index", "{index}"], "0 to 2"),
+    ],
+)
+def test_bad_input_is_one_clear_line_on_stderr(arag, index, tmp_path, monkeypatch, arguments, said):
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "letter.doc").write_text("x")
+    (tmp_path / "blank.txt").write_text(" \n")
+    (tmp_path / "latin.txt").write_bytes("Café".encode("latin-1"))
+    (tmp_path / "good.txt").write_text("The mill stands.")
+    code, out, err = arag(*(a.format(tmp=tmp_path, index=index) for a in arguments))
+    assert code == FAILED
+    assert not out
+    assert err.startswith("Error: ")
+    assert said in err
+    assert "Traceback" not in err
+
+
+def test_a_model_that_cannot_be_reached_is_one_clear_line(arag, index):
+    code, _, err = arag("ask", "q", "--index", index, "--model", "openai:none@http://127.0.0.1:9/v1")
+    assert code == FAILED
+    assert err.startswith("Error: the model failed")
+
+
+def test_a_wrong_command_line_is_exit_code_2(arag):
+    code, _, err = arag("search", "keyword", "x")
+    assert code == 2
+    assert "--index" in err
+
+
+def test_the_installed_program_runs(index):
+    program = Path(sys.executable).parent / "arag"
+    done = subprocess.run(
+        [program, "search", "keyword", "Skellavy", "--index", index], capture_output=True, text=True, check=True
+    )
+    assert "[places/skellavy.md:0]" in done.stdout
+    assert not done.stderr

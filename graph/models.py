@@ -86,6 +86,6 @@ def is_provider_error(error: BaseException) -> bool:
     """Tell whether an error comes from a model's provider or its client, rather than from a bug of ours.
 
     Each client has exceptions of its own, and clients that are not installed cannot be imported to name theirs: the
-    package that defines the class decides.
+    packages that define the class and its bases decide.
     """
-    return type(error).__module__.partition(".")[0] in _CLIENTS
+    return any(kind.__module__.partition(".")[0] in _CLIENTS for kind in type(error).__mro__)

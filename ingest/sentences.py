@@ -53,6 +53,8 @@ _BEFORE_NUMBER = frozenset(
         "sept. oct. nov. dec. no. nos. op. p. par. pg. pl. pp. pt. r. sec. sect. ser. tab. vol. vols."
     ).split()
 )
+# spaCy takes marks and endings off a word one by one, and looks at the whole word each time.
+_SLOW_WORD = re.compile(r"\S{1000,}(?=\S{20})|[^\w\s]{50,}")
 _NUMBER = re.compile(r"[(\[]?(?:\d|[IVXLC]+\b)")
 # After a word that keeps its full stop ("U.S.", "100 kW.", "World War I."), these begin a new sentence.
 _STARTERS = frozenset(
@@ -96,7 +98,7 @@ def split_sentences(text: str, *, title: str = "", language: str = AUTO) -> list
             sentences.append(Sentence(block.start, block.end, embedded=False))
             continue
         for start, end in _pieces(text, block.start, block.end):
-            borders = _borders(_pipeline(_language_of(text[start:end], language))(text[start:end]))
+            borders = _borders(text[start:end], language)
             edges = [start, *(start + border for border in borders), end]
             for left, right in pairwise(edges):
                 piece = text[left:right]
@@ -219,9 +221,12 @@ def _pieces(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
     yield start, end
 
 
-def _borders(doc: Doc) -> list[int]:
+def _borders(text: str, language: str) -> list[int]:
     """Return the offsets at which a new sentence begins, the first one not included."""
-    text = doc.text
+    chosen = _language_of(text, language)
+    # Chinese is read character by character, and its paragraphs are one word to the pattern.
+    masked = text if chosen == "zh" else _SLOW_WORD.sub(lambda word: "x" * len(word[0]), text)
+    doc = _pipeline(chosen)(masked)
     borders = {sentence.start_char for sentence in doc.sents if sentence.start_char > 0}
     borders |= set(_after_kept_stops(doc))
     quotes = _QuoteParity(text)

@@ -56,9 +56,11 @@ class Embedder:
             Vectors of length one, shape (texts, dimension).
 
         Raises:
-            EmbedderError: The model cannot be loaded, or what it returned is not a finite vector for each text.
+            EmbedderError: The model cannot be loaded or fails, or what it returned is not a finite vector for each
+                text.
         """
-        vectors = np.asarray(self._model().embed_documents(list(texts)), dtype=np.float32)
+        with self._failures():
+            vectors = np.asarray(self._model().embed_documents(list(texts)), dtype=np.float32)
         if vectors.ndim != 2 or len(vectors) != len(texts):
             raise EmbedderError(
                 f"the embedder {self.name} returned vectors of shape {vectors.shape} for {len(texts)} texts"
@@ -72,11 +74,24 @@ class Embedder:
             A vector of length one, shape (dimension,).
 
         Raises:
-            EmbedderError: The model cannot be loaded, or did not return a finite vector.
+            EmbedderError: The model cannot be loaded or fails, or did not return a finite vector.
         """
-        vector = np.asarray(self._model().embed_query(text), dtype=np.float32)
+        with self._failures():
+            vector = np.asarray(self._model().embed_query(text), dtype=np.float32)
         normalised: NDArray[np.float32] = self._normalised(vector.reshape(1, -1))[0]
         return normalised
+
+    @contextmanager
+    def _failures(self) -> Iterator[None]:
+        """Name the embedder in what a service's client raises; its own retries are over by then."""
+        try:
+            yield
+        except Exception as error:
+            from openai import OpenAIError
+
+            if not isinstance(error, OpenAIError | ValueError | TypeError):
+                raise
+            raise EmbedderError(f"the embedder {self.name} failed: {error}") from error
 
     def _model(self) -> Embeddings:
         with self._lock:

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import time
+
 import pytest
 from arag.ingest.sentences import check_language, split_sentences
 from arag.retrieval.errors import InputError
@@ -252,3 +254,13 @@ UNICODE_TEXTS = st.one_of(
 @given(UNICODE_TEXTS, st.sampled_from(["", "Dr.", "a", "北京"]))
 def test_every_character_is_in_exactly_one_sentence(text, title):
     assert_covers(text, split_sentences(text, title=title))
+
+
+@pytest.mark.parametrize("unit", ["😀", "(", ".", "'s", "ab:", "!a", "-", '"', "… "])
+def test_a_long_run_of_marks_takes_no_time(unit):
+    marks = unit * 20_000
+    began = time.process_time()
+    found = texts(f"He came. It began {marks} Nobody knew. She left.")
+    assert time.process_time() - began < 5  # it was minutes
+    assert found[0] == "He came."
+    assert found[-1] == "She left."

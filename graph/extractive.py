@@ -246,15 +246,20 @@ def _gather(messages: Sequence[BaseMessage]) -> _Found:
             if call is None or place < last_question:
                 continue
             if call["name"] == "chunk_read":
-                found.read.update(map(str, call["args"].get("chunk_ids", ())))
+                found.read.update(_listed(call["args"].get("chunk_ids", [])))
             else:
                 found.searches += 1
-                terms = call["args"].get("keywords") or [call["args"].get("query", "")]
-                found.searched.update(str(term).lower() for term in terms)
+                terms = call["args"].get("keywords") or call["args"].get("query", "")
+                found.searched.update(term.lower() for term in _listed(terms))
     if messages and isinstance(messages[-1], HumanMessage):
         _, _, evidence = messages[-1].text.partition("\n\nWhat was found:\n\n")
         _gather_result(evidence, found)
     return found
+
+
+def _listed(value: Any) -> list[str]:
+    """Read an argument that another model may have given as a single item."""
+    return [str(item) for item in (value if isinstance(value, list) else [value])]
 
 
 def _gather_result(text: str, found: _Found) -> None:

@@ -14,7 +14,7 @@ from arag.retrieval.errors import ModelError
 EXTRACTIVE = "extractive"
 MODEL_VARIABLE = "ARAG_MODEL"
 
-_CLIENTS = frozenset({"openai", "anthropic", "google", "ollama", "groq", "mistralai", "cohere", "httpx", "httpcore"})
+_CLIENTS = frozenset({"openai", "anthropic", "google", "ollama", "groq", "mistralai", "cohere", "httpx", "httpx2"})
 _TIMEOUT = 120.0  # seconds; OpenAI's client has none by default
 _RETRIES = 3
 

@@ -23,8 +23,9 @@ How to work:
 - Make one tool call at a time, and let its result decide the next.
 - Make sure that a passage speaks of the very person, place or work in question, not of a namesake.
 - When a search fails, change it: another spelling, fewer or rarer words, another tool. Do not repeat it.
-- A snippet that states the fact is evidence enough.{read}
-- Stop as soon as the facts are found.
+- A snippet that states the fact is evidence enough; "…" marks where something is left out.{read}
+- Stop as soon as the facts are found. Where every chunk on a thing has been shown whole and the fact is not there, try
+  one more search in other words, then answer with what the corpus comes closest to.
 
 Your final answer: first the answer itself, as briefly as the question allows, then in a sentence or two the facts that
 lead to it, each with the id of its chunk in square brackets, like [{example}]. Name only chunks that you have seen.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -235,12 +236,13 @@ def _batches(grouped: Iterator[list[Document]]) -> Iterator[list[list[Document]]
 def _prune(writer: IndexWriter, seen: set[str], problems: Sequence[Problem]) -> int:
     """Remove documents that are gone; those of a file that could not be read this time stay."""
     unread = {_file(problem.source) for problem in problems}
-    gone = [i for i, source in writer.document_sources().items() if i not in seen and _file(source) not in unread]
+    sources = {i: _file(source) for i, source in writer.document_sources().items() if i not in seen}
+    gone = [i for i, file in sources.items() if unread.isdisjoint([file, *file.parents])]
     writer.remove(gone)
     return len(gone)
 
 
-def _file(source: str) -> str:
+def _file(source: str) -> Path:
     for mark in (", line ", ", item ", ", record "):
         source = source.rpartition(mark)[0] or source
-    return source
+    return Path(os.path.abspath(source))  # noqa: PTH100 - the same file may be given in several ways

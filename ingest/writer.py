@@ -81,9 +81,10 @@ class IndexWriter:
         fingerprints = {d.id: self._fingerprint(d) for group in groups for d in group}
         known = self._chunks.fingerprints(list(fingerprints))
         changed = [group for group in groups if not self._unchanged(group, fingerprints, known)]
-        if not changed:
-            return 0, []
         with self._chunks.transaction():
+            self._chunks.set_sources({d.id: d.source for group in groups for d in group})
+            if not changed:
+                return 0, []
             self._remove([document.id for group in changed for document in group])
             problems = [problem for group in changed for problem in self._insert(group, fingerprints)]
         return sum(map(len, changed)) - len(problems), problems

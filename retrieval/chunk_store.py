@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 import sqlite3
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,6 +29,7 @@ CREATE TABLE IF NOT EXISTS documents (
     metadata TEXT NOT NULL,
     fingerprint TEXT NOT NULL
 ) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS documents_by_title ON documents (title COLLATE NOCASE);
 CREATE TABLE IF NOT EXISTS chunks (
     number INTEGER PRIMARY KEY,
     id TEXT NOT NULL UNIQUE,
@@ -64,6 +66,8 @@ END;
 """
 
 _COLUMNS = "id, document_id, ordinal, text, sections, sentences, tokens, first_page, last_page"
+_MARKED = re.compile("\x02(.*?)\x03", re.DOTALL)
+_HALF_PAIR = re.compile("[\ud800-\udfff]")
 _IDS_PER_QUERY = 500  # SQLite bounds the variables of a statement
 
 
@@ -243,7 +247,7 @@ class ChunkStore(BaseStore[str, Chunk]):
         return StoreCounts(documents, chunks, sentences, tokens)
 
     def phrase_matches(self, expression: str, limit: int) -> list[str]:
-        """Return what an FTS5 phrase matches in the chunks, as it is spelled there, at most one for each chunk.
+        """Return what an FTS5 phrase matches in the chunks, as it is spelled there.
 
         Spelling differences that the tokenizer does not see (case, diacritics, hyphens, spaces, punctuation) do
         not matter to the match.
@@ -253,16 +257,18 @@ class ChunkStore(BaseStore[str, Chunk]):
             limit: How many chunks to look at.
         """
         rows = self._query(
-            "SELECT snippet(terms, 0, char(2), char(3), '', 16) FROM terms WHERE terms MATCH ? LIMIT ?",
+            "SELECT highlight(terms, 0, char(2), char(3)) FROM terms WHERE terms MATCH ? LIMIT ?",
             (expression, limit),
         )
-        found = []
-        for (marked,) in rows:
-            _, opened, rest = marked.partition("\x02")
-            spelled, closed, _ = rest.partition("\x03")
-            if opened and closed:
-                found.append(spelled)
-        return found
+        return [spelled for (marked,) in rows for spelled in dict.fromkeys(_MARKED.findall(marked))]
+
+    def titled(self, title: str, limit: int) -> list[tuple[str, str]]:
+        """Return id and title of documents with a title, in any case, or with that title and a note in brackets."""
+        return self._query(
+            "SELECT id, title FROM documents WHERE title = ?1 COLLATE NOCASE "
+            "OR (title >= ?1 || ' (' COLLATE NOCASE AND title < ?1 || ' )' COLLATE NOCASE) ORDER BY title, id LIMIT ?2",
+            (title, limit),
+        )
 
     def words(self, shortest: int, longest: int) -> list[str]:
         """Return the corpus' words (lower case, without diacritics) of a length between two bounds."""
@@ -300,6 +306,14 @@ class ChunkStore(BaseStore[str, Chunk]):
             self._connection.executemany(
                 "INSERT INTO documents (id, title, source, metadata, fingerprint) VALUES (?, ?, ?, ?, ?)",
                 [(d.id, d.title, d.source, d.metadata, d.fingerprint) for d in documents],
+            )
+
+    def set_sources(self, sources: Mapping[str, str]) -> None:
+        """Note where documents were read from, by their ids."""
+        with self.transaction():
+            self._connection.executemany(
+                "UPDATE documents SET source = ?1 WHERE id = ?2 AND source <> ?1",
+                [(source, document_id) for document_id, source in sources.items()],
             )
 
     def remove_documents(self, document_ids: Iterable[str]) -> None:
@@ -394,5 +408,7 @@ def _dump(value: Any) -> str:
 
 
 def _slices(keys: Sequence[str]) -> Iterator[Sequence[str]]:
-    for start in range(0, len(keys), _IDS_PER_QUERY):
-        yield keys[start : start + _IDS_PER_QUERY]
+    # A model may send half a surrogate pair: no id holds one, and SQLite refuses it.
+    known = [key for key in keys if _HALF_PAIR.search(key) is None]
+    for start in range(0, len(known), _IDS_PER_QUERY):
+        yield known[start : start + _IDS_PER_QUERY]

@@ -61,7 +61,7 @@ class Embedder:
         """
         with self._failures():
             vectors = np.asarray(self._model().embed_documents(list(texts)), dtype=np.float32)
-        if vectors.ndim != 2 or len(vectors) != len(texts):
+        if vectors.ndim != 2 or len(vectors) != len(texts) or not vectors.size:
             raise EmbedderError(
                 f"the embedder {self.name} returned vectors of shape {vectors.shape} for {len(texts)} texts"
             )
@@ -77,7 +77,8 @@ class Embedder:
             EmbedderError: The model cannot be loaded or fails, or did not return a finite vector.
         """
         with self._failures():
-            vector = np.asarray(self._model().embed_query(text), dtype=np.float32)
+            # A model may send half a surrogate pair, which tokenizers refuse.
+            vector = np.asarray(self._model().embed_query(text.encode(errors="replace").decode()), dtype=np.float32)
         normalised: NDArray[np.float32] = self._normalised(vector.reshape(1, -1))[0]
         return normalised
 
@@ -89,7 +90,7 @@ class Embedder:
         except Exception as error:
             from openai import OpenAIError
 
-            if not isinstance(error, OpenAIError | ValueError | TypeError):
+            if not isinstance(error, OpenAIError | OSError | ValueError | TypeError):
                 raise
             raise EmbedderError(f"the embedder {self.name} failed: {error}") from error
 
@@ -182,12 +183,12 @@ def _no_progress_bar() -> Iterator[None]:
     from transformers.utils import logging
 
     was_enabled = logging.is_progress_bar_enabled()
-    logging.disable_progress_bar()
+    logging.disable_progress_bar()  # type: ignore[no-untyped-call]
     try:
         yield
     finally:
         if was_enabled:
-            logging.enable_progress_bar()
+            logging.enable_progress_bar()  # type: ignore[no-untyped-call]
 
 
 def _in_hub_cache(model: str) -> bool:
@@ -227,7 +228,10 @@ def _load_service(provider: str, model: str, base_url: str | None) -> Embeddings
     except ImportError as error:
         raise EmbedderError(f"the embedder {provider}:{model} needs a package: {error}") from error
     except (ValueError, TypeError, OpenAIError) as error:
-        raise EmbedderError(f"the embedder {provider}:{model} cannot be made: {error}") from error
+        raise EmbedderError(
+            f"the embedder {provider}:{model} cannot be made (where an index was made with an embedder object, pass "
+            f"that one: embedder=...): {error}"
+        ) from error
 
 
 def key_option() -> dict[str, str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from types import TracebackType
@@ -30,6 +30,7 @@ from arag.retrieval.types import (
     KeywordResults,
     ReadResults,
     SemanticResults,
+    Titled,
     UnknownChunk,
 )
 
@@ -37,8 +38,11 @@ if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
 
 MOST_ADJACENT = 2
+WEAK = 0.4  # a semantic hit below this similarity is seldom about the query
+_MOST_TITLED = 3
 _FEW_CHUNKS = 2  # a keyword in no more chunks than these gets the closest terms
 _MOST_SUGGESTIONS = 20  # keywords of one search that get them
+_SAME = 1e-6  # cosine similarities of equal sentences differ by rounding
 _FIRST_SENTENCES = 50  # asked of Chroma at first, then four times as many each time
 _ID_WRAPPING = re.compile(r"^[\s\[\](){}<>\"'`]+|[\s\[\](){}<>\"'`,;.]+$")
 
@@ -90,7 +94,9 @@ class Index:
                 self._sentences = None
             self._matcher = None
 
-    def keyword_search(self, keywords: str | Sequence[str], top_k: int = 5) -> KeywordResults:
+    def keyword_search(
+        self, keywords: str | Sequence[str], top_k: int = 5, *, read: Collection[str] = ()
+    ) -> KeywordResults:
         """Find the chunks that hold keywords, exactly and case-insensitively (paper, section 3.2).
 
         Score(c, K) = sum over k in K of count(k, T_c) * |k|: non-overlapping occurrences in the chunk's text,
@@ -99,6 +105,7 @@ class Index:
         Args:
             keywords: Keywords; white space around them and repetitions (in any case) do not count.
             top_k: How many chunks to return, at least 1.
+            read: Ids of chunks whose text the reader has: little is shown of them.
 
         Returns:
             The best chunks with the sentences that hold the keywords, and for every keyword how many chunks
@@ -123,7 +130,7 @@ class Index:
             chunk = chunks[entry.chunk_id]
             if chunk is None:  # removed by another process a moment ago
                 continue
-            snippets, more = keyword_snippets(chunk, list(entry.counts), holding)
+            snippets, more = keyword_snippets(chunk, list(entry.counts), holding, brief=chunk.id in read)
             hits.append(
                 Hit(
                     chunk_id=chunk.id,
@@ -137,10 +144,14 @@ class Index:
             )
         rare = [keyword for keyword in wanted if holding[keyword] <= _FEW_CHUNKS][:_MOST_SUGGESTIONS]
         closest = {keyword: closest_terms(keyword, self._chunks, matcher) for keyword in rare}
-        reports = tuple(KeywordReport(k, holding[k], closest.get(k, ())) for k in wanted)
+        shown = {hit.chunk_id for hit in hits}
+        reports = tuple(
+            KeywordReport(k, holding[k], closest.get(k, ()), self._titled(k, shown) if holding[k] > top_k else ())
+            for k in wanted
+        )
         return KeywordResults(reports, tuple(hits), total)
 
-    def semantic_search(self, query: str, top_k: int = 5) -> SemanticResults:
+    def semantic_search(self, query: str, top_k: int = 5, *, read: Collection[str] = ()) -> SemanticResults:
         """Find the chunks with the sentences nearest to a query (paper, section 3.2).
 
         Sentences are ranked by cosine similarity; a chunk scores as its best sentence. Ties are broken by chunk
@@ -149,6 +160,7 @@ class Index:
         Args:
             query: The query.
             top_k: How many chunks to return, at least 1.
+            read: Ids of chunks whose text the reader has: little is shown of them.
 
         Returns:
             The best chunks with their nearest sentences.
@@ -179,7 +191,9 @@ class Index:
         hits = []
         for chunk_id in best:
             chunk = chunks[chunk_id]
-            snippets, more = semantic_snippets(chunk, similarities[chunk_id])
+            snippets, more = semantic_snippets(
+                chunk, similarities[chunk_id], brief=chunk_id in read or scores[chunk_id] < WEAK
+            )
             hits.append(
                 Hit(
                     chunk_id=chunk_id,
@@ -252,6 +266,15 @@ class Index:
             bytes=sum(file.stat().st_size for file in self.path.rglob("*") if file.is_file()),
         )
 
+    def _titled(self, keyword: str, shown: Collection[str]) -> tuple[Titled, ...]:
+        """Find documents with a keyword as their title, as far as the hits do not show them."""
+        found = []
+        for document_id, title in self._chunks.titled(keyword, _MOST_TITLED):
+            chunks = self._chunks.chunks_of([document_id])
+            if chunks and chunks[0].id not in shown:
+                found.append(Titled(title, chunks[0].id))
+        return tuple(found)
+
     def _nearest(self, vector: NDArray[np.float32], top_k: int) -> tuple[list[SentenceMatch], dict[str, Chunk]]:
         """Fetch sentences until they belong to `top_k` chunks, or none is left; the caller holds the lock."""
         if self._sentences is None:
@@ -261,8 +284,14 @@ class Index:
         matches: list[SentenceMatch] = []
         chunks: dict[str, Chunk] = {}
         while count > 0:
-            matches, chunks = self._valid(self._sentences.nearest(vector, count))
-            if len(chunks) >= top_k or count >= total:
+            found = self._sentences.nearest(vector, count)
+            matches, chunks = self._valid(found)
+            if _decided(matches, top_k):
+                break
+            if len(found) < count:
+                matches, chunks = self._valid(self._sentences.compared(vector))
+                break
+            if count >= total:
                 break
             count = min(4 * count, total)
         return matches, chunks
@@ -361,6 +390,14 @@ def _refuse(name: str, path: Path) -> Embeddings:
     raise EmbedderError(
         f"the index in {path} was made with an embedder object, {name}: pass it as open_index(path, embedder=...)"
     )
+
+
+def _decided(matches: Sequence[SentenceMatch], top_k: int) -> bool:
+    """Tell whether the best `top_k` chunks are among sentences, nearest first, and none that ties with them is missing."""
+    scores: dict[str, float] = {}
+    for match in matches:
+        scores.setdefault(match.chunk_id, match.similarity)
+    return len(scores) >= top_k and list(scores.values())[top_k - 1] - matches[-1].similarity > _SAME
 
 
 def _check_top_k(top_k: int) -> None:

@@ -53,6 +53,10 @@ class KeywordMatcher:
         self._buffer = bytes(buffer)
         self._starts = np.asarray(starts, dtype=np.int64)
 
+    def __len__(self) -> int:
+        """Return the number of chunks."""
+        return len(self._ids)
+
     def counts(self, keyword: str) -> Counts:
         """Count a keyword in every chunk.
 

@@ -14,6 +14,7 @@ from arag.retrieval.types import (
     Snippet,
 )
 
+_GAP = "…"
 READ_BEFORE = "This chunk has been read before."
 
 
@@ -24,12 +25,12 @@ def render_keywords(results: KeywordResults, read: Collection[str]) -> str:
         results: The results.
         read: Ids of chunks that were read already.
     """
-    reports = "; ".join(_report(report) for report in results.keywords)
+    shown = {keyword.lower() for hit in results.hits for keyword in hit.keyword_counts}
+    reports = "; ".join(_report(report, shown) for report in results.keywords)
     if not results.hits:
         return f"{reports}.\nNo chunk holds any of these keywords."
-    count = _chunks(results.total)
-    shown = f"the best {len(results.hits)}" if len(results.hits) < results.total else "all shown"
-    blocks = [f"{reports}.\n{count} in all, {shown}, best first:"]
+    number = f"the best {len(results.hits)}" if len(results.hits) < results.total else "all shown"
+    blocks = [f"{reports}.\n{_chunks(results.total)} in all, {number}, best first:"]
     blocks += [_hit(hit, f"score {hit.score:.0f}", read) for hit in results.hits]
     return "\n\n".join(blocks)
 
@@ -73,12 +74,20 @@ def snippet_text(hits: Sequence[Hit]) -> str:
     return "\n".join(s.text for hit in hits for snippet in hit.snippets for s in snippet.sentences)
 
 
-def _report(report: KeywordReport) -> str:
+def _report(report: KeywordReport, shown: Collection[str]) -> str:
     found = _chunks(report.chunks) if report.chunks else "none"
-    if not report.closest:
-        return f"{report.keyword}: {found}"
-    terms = ", ".join(f"{term.text} ({_chunks(term.chunks)})" for term in report.closest)
-    return f"{report.keyword}: {found} ({'also' if report.chunks else 'closest'}: {terms})"
+    if report.searched_as is not None:
+        count = next(term.chunks for term in report.closest if term.text == report.searched_as)
+        return f"{report.keyword}: none, searched as {report.searched_as} ({_chunks(count)})"
+    notes = []
+    if report.chunks and report.keyword.lower() not in shown:
+        notes.append("not among those shown")
+    if report.closest:
+        terms = ", ".join(f"{term.text} ({_chunks(term.chunks)})" for term in report.closest)
+        notes.append(f"{'also' if report.chunks else 'closest'}: {terms}")
+    if report.titled:
+        notes.append("title of " + ", ".join(f"[{t.chunk_id}] {t.title}" for t in report.titled))
+    return f"{report.keyword}: {found}" + (f" ({'; '.join(notes)})" if notes else "")
 
 
 def _chunks(count: int) -> str:
@@ -91,30 +100,29 @@ def _hit(hit: Hit, score: str, read: Collection[str]) -> str:
         notes.append(", ".join(f"{keyword} ×{count}" for keyword, count in hit.keyword_counts.items()))
     if hit.chunk_id in read:
         notes.append("already read")
-    elif _shown_whole(hit):
+    elif hit.whole:
         notes.append("whole chunk shown")
     lines = [f"[{hit.chunk_id}] {'; '.join(notes)}"]
     lines += [_snippet(snippet) for snippet in hit.snippets]
-    if hit.more:
+    if hit.more and hit.chunk_id not in read:
         lines.append(f"({hit.more} more matching sentence{'' if hit.more == 1 else 's'} in this chunk)")
     return "\n".join(lines)
 
 
-def _shown_whole(hit: Hit) -> bool:
-    return len(hit.snippets) == len(hit.document_ids) and all(snippet.whole for snippet in hit.snippets)
-
-
 def _snippet(snippet: Snippet) -> str:
     parts: list[str] = []
-    before = -1
+    before: int | None = None
     for sentence in snippet.sentences:
-        if sentence.text.lstrip("# ") == snippet.title:  # the title stands in front already
-            before = sentence.position
-            continue
-        gap = not snippet.whole and sentence.position != before + 1
-        similarity = f" ({sentence.similarity:.2f})" if sentence.similarity is not None else ""
-        parts.append(f"{'… ' if gap else ''}{sentence.text}{similarity}")
+        gap = not snippet.begins if before is None else sentence.position != before + 1
         before = sentence.position
+        if sentence.text.lstrip("# ") == snippet.title:  # the title stands in front already
+            continue
+        if gap and not sentence.text.startswith(_GAP):
+            parts.append(_GAP)
+        similarity = f" ({sentence.similarity:.2f})" if sentence.similarity is not None else ""
+        parts.append(sentence.text + similarity)
+    if not snippet.ends and not (parts and parts[-1].endswith(_GAP)):
+        parts.append(_GAP)
     text = " ".join(parts)
     return f"{snippet.title}: {text}" if snippet.title else text
 
@@ -131,11 +139,15 @@ def _full(chunk: Chunk, chunks_in_document: dict[str, int]) -> str:
             start, end = chunk.pages
             details.append(f"page {start}" if start == end else f"pages {start}-{end}")
         header.append(", ".join(details))
-        return f"{' '.join(filter(None, header))}\n{chunk.text.strip()}"
+        return f"{' '.join(filter(None, header))}\n{_without_title(chunk.text.strip(), first.title)}"
     sections = []
     for section in chunk.sections:
         text = chunk.text[section.start : section.end].strip()
-        if section.title and not text.lstrip("# ").startswith(section.title):
-            text = f"{section.title}\n\n{text}"
-        sections.append(text)
+        sections.append(f"{section.title}\n{_without_title(text, section.title)}" if section.title else text)
     return f"{header[0]} {len(sections)} documents\n" + "\n\n".join(sections)
+
+
+def _without_title(text: str, title: str) -> str:
+    """Drop a first line that is the title, which stands in front already."""
+    first, _, rest = text.partition("\n")
+    return rest.strip() if title and rest.strip() and first.strip("# ") == title else text

@@ -24,7 +24,7 @@ _WITHOUT_SUBJECT = re.compile(
 
 
 def keyword_snippets(
-    chunk: Chunk, keywords: Sequence[str], rarity: Mapping[str, int]
+    chunk: Chunk, keywords: Sequence[str], rarity: Mapping[str, int], *, brief: bool = False
 ) -> tuple[tuple[Snippet, ...], int]:
     """Choose the sentences that show a chunk's keywords.
 
@@ -35,6 +35,7 @@ def keyword_snippets(
         chunk: The chunk.
         keywords: The keywords that it holds.
         rarity: For each keyword, how many chunks of the corpus hold it.
+        brief: Show one sentence only, that of the rarest keyword: the reader has the chunk's text already.
 
     Returns:
         What to show, by document, and how many further sentences hold a keyword.
@@ -43,66 +44,83 @@ def keyword_snippets(
     by_rarity = sorted(keywords, key=lambda keyword: (rarity[keyword], keywords.index(keyword)))
     matched: dict[int, set[str]] = {}
     for keyword, spans in places.items():
-        for first, last in spans:
+        for first, last, _ in spans:
             for position in range(first, last + 1):
                 matched.setdefault(position, set()).add(keyword)
     chosen: set[int] = set()
     for keyword in by_rarity:
         spans = places[keyword]
-        if spans and not any(set(range(first, last + 1)) <= chosen for first, last in spans):
-            first, last = max(
+        if spans and not any(set(range(first, last + 1)) <= chosen for first, last, _ in spans):
+            first, last, _ = max(
                 spans, key=lambda span: (chunk.sentences[span[0]].embedded, len(matched[span[0]]), -span[0])
             )
             chosen.update(range(first, last + 1))
+        if brief and chosen:
+            break
     ranks = {keyword: rank for rank, keyword in enumerate(by_rarity)}
     for position in sorted(matched, key=lambda p: (min(ranks[keyword] for keyword in matched[p]), p)):
-        if len(chosen) >= _MOST_SENTENCES:
+        if brief or len(chosen) >= _MOST_SENTENCES:
             break
         chosen.add(position)
-    marks = {position: sorted(matched[position], key=lambda keyword: ranks[keyword]) for position in chosen}
-    shown = _with_context(chunk, chosen)
+    marks = {
+        position: _offset(chunk, position, places[min(matched[position], key=lambda keyword: ranks[keyword])])
+        for position in chosen
+    }
+    shown = chosen if brief else _with_context(chunk, chosen)
     snippets = _snippets(chunk, shown, chosen, {}, marks)
     return snippets, len(matched.keys() - shown)
 
 
-def semantic_snippets(chunk: Chunk, similarities: Mapping[int, float]) -> tuple[tuple[Snippet, ...], int]:
+def semantic_snippets(
+    chunk: Chunk, similarities: Mapping[int, float], *, brief: bool = False
+) -> tuple[tuple[Snippet, ...], int]:
     """Choose the sentences that show why a chunk is near to a query: the three most similar.
 
     Args:
         chunk: The chunk.
         similarities: Cosine similarity by position, for the chunk's sentences among those found.
+        brief: Show the most similar sentence only: the reader has the chunk's text already, or the hit is weak.
 
     Returns:
         What to show, by document, and how many further sentences were found.
     """
     best = sorted(similarities, key=lambda position: (-similarities[position], position))
-    chosen = set(best[:_MOST_SIMILAR])
-    shown = _with_context(chunk, chosen)
+    chosen = set(best[: 1 if brief else _MOST_SIMILAR])
+    shown = chosen if brief else _with_context(chunk, chosen)
     return _snippets(chunk, shown, chosen, similarities, {}), len(similarities.keys() - shown)
 
 
-def _keyword_places(chunk: Chunk, keywords: Sequence[str]) -> dict[str, list[tuple[int, int]]]:
-    """Return, for each keyword, the first and last sentence of each of its occurrences.
+def _keyword_places(chunk: Chunk, keywords: Sequence[str]) -> dict[str, list[tuple[int, int, int]]]:
+    """Return where each keyword occurs: first and last sentence, and its place in the first one's lower-cased text.
 
     The text is lower-cased sentence by sentence, because lower-casing can change a text's length: offsets in
     the lower-cased text are not offsets in the text.
     """
     starts = [sentence.start for sentence in chunk.sentences]
-    borders = [0, *starts[1:], len(chunk.text)]
+    borders = [*starts, len(chunk.text)]
     pieces = [chunk.text[borders[i] : borders[i + 1]].lower() for i in range(len(starts))]
     lowered = "".join(pieces)
     ends = list(accumulate(map(len, pieces)))
-    places: dict[str, list[tuple[int, int]]] = {}
+    places: dict[str, list[tuple[int, int, int]]] = {}
     for keyword in keywords:
         needle = keyword.lower()
         spans = places.setdefault(keyword, [])
         at = lowered.find(needle)
         while at >= 0:
-            span = (bisect_right(ends, at), bisect_right(ends, at + len(needle) - 1))
-            if not spans or spans[-1] != span:
-                spans.append(span)
+            first, last = bisect_right(ends, at), bisect_right(ends, at + len(needle) - 1)
+            if not spans or spans[-1][:2] != (first, last):
+                spans.append((first, last, at - ends[first] + len(pieces[first])))
             at = lowered.find(needle, at + len(needle))
     return places
+
+
+def _offset(chunk: Chunk, position: int, spans: Sequence[tuple[int, int, int]]) -> int:
+    """Return where in a sentence the first of the occurrences that reach into it begins."""
+    first, _, lowered = next(span for span in spans if span[0] <= position <= span[1])
+    if first < position:
+        return 0
+    ends = list(accumulate(len(character.lower()) for character in chunk.sentence_text(position)))
+    return bisect_right(ends, lowered)
 
 
 def _with_context(chunk: Chunk, chosen: set[int]) -> set[int]:
@@ -134,7 +152,7 @@ def _snippets(
     shown: set[int],
     chosen: set[int],
     similarities: Mapping[int, float],
-    marks: Mapping[int, Sequence[str]],
+    marks: Mapping[int, int],
 ) -> tuple[Snippet, ...]:
     snippets = []
     for section in chunk.sections:
@@ -142,30 +160,37 @@ def _snippets(
         here = [position for position in inside if position in shown]
         if not here:
             continue
-        sentences = tuple(
-            SnippetSentence(
-                position=position,
-                text=_shortened(chunk.sentence_text(position), marks.get(position, ())),
-                matched=position in chosen,
-                similarity=similarities.get(position),
+        complete = len(here) == len(inside)
+        cut = _LONGEST_SENTENCE if not complete or section.end - section.start > _SHORT_DOCUMENT else _SHORT_DOCUMENT
+        texts = [_shortened(chunk.sentence_text(position), marks.get(position, 0), cut) for position in here]
+        first = inside[0]
+        if here[0] != first and chunk.sentence_text(first).lstrip("# ") == section.title:
+            first += 1  # the title stands in front of the sentences anyway
+        snippets.append(
+            Snippet(
+                document_id=section.document_id,
+                title=section.title,
+                sentences=tuple(
+                    SnippetSentence(position, text, position in chosen, similarities.get(position))
+                    for position, text in zip(here, texts, strict=True)
+                ),
+                begins=here[0] == first,
+                ends=here[-1] == inside[-1],
+                whole=section.whole and complete and not any(_CUT in text[:1] + text[-1:] for text in texts),
             )
-            for position in here
         )
-        longest = max(chunk.sentences[p].end - chunk.sentences[p].start for p in here)
-        complete = section.whole and len(here) == len(inside) and longest <= _LONGEST_SENTENCE
-        snippets.append(Snippet(section.document_id, section.title, sentences, complete))
     return tuple(snippets)
 
 
-def _shortened(text: str, keywords: Sequence[str]) -> str:
-    """Fold white space, and cut a very long sentence to the surroundings of its rarest keyword."""
+def _shortened(text: str, at: int, longest: int) -> str:
+    """Fold white space, and cut a very long sentence to the surroundings of an offset."""
+    before = text[:at]
+    at = len(" ".join(before.split())) + before[-1:].isspace()
     text = " ".join(text.split())
-    if len(text) <= _LONGEST_SENTENCE:
+    if len(text) <= longest:
         return text
-    places = [text.lower().find(keyword.lower()) for keyword in keywords]
-    at = next((place for place in places if place >= 0), 0)
-    start = max(0, min(at - _LONGEST_SENTENCE // 3, len(text) - _LONGEST_SENTENCE))
-    end = start + _LONGEST_SENTENCE
+    start = max(0, min(at - longest // 3, len(text) - longest))
+    end = start + longest
     if start > 0:
         start = text.find(" ", start, at) + 1 or start
     if end < len(text):

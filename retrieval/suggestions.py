@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from rapidfuzz import fuzz, process
 
@@ -18,6 +18,8 @@ _MOST_WORDS = 8
 _SPELLINGS_LOOKED_AT = 200  # chunks
 _SIMILAR = 75.0  # rapidfuzz ratio, 0 to 100
 _SHORTEST_SPLIT = 2  # letters
+_TELLING_SHARE = 0.1  # of all chunks: a part of a keyword that is in more of them tells nothing
+_DASH = re.compile(r"\s*[-\u2010-\u2015\u2212]\s*")
 _WORD = re.compile(r"[^\W_]+")
 
 
@@ -25,8 +27,8 @@ def closest_terms(keyword: str, store: ChunkStore, matcher: KeywordMatcher) -> t
     """Find terms of the corpus that a keyword may mean and that its exact match does not count.
 
     First come other spellings of the whole keyword: other spaces, hyphens and diacritics, parts written as one
-    word or apart, longer endings. Where the corpus holds none, similar words follow, and at last the keyword's
-    own words that do occur, the rarest first.
+    word or apart, longer endings. Where the corpus holds neither the keyword nor one of these, similar words
+    follow, then the longest parts of the keyword that do occur, then its words, the rarest first.
 
     Args:
         keyword: The keyword.
@@ -39,27 +41,38 @@ def closest_terms(keyword: str, store: ChunkStore, matcher: KeywordMatcher) -> t
     words = _folded_words(keyword)
     if not words or len(words) > _MOST_WORDS or len(keyword) > _LONGEST_KEYWORD:
         return ()
-    found: dict[str, Term] = {}
-    for expression in _spellings(words, store):
-        _collect(expression, keyword, store, matcher, found)
+    found = _terms(_spellings(words, store), keyword, store, matcher)
     if not found and matcher.chunks_holding(keyword) == 0:
-        for expression in _similar(words, store):
-            _collect(expression, keyword, store, matcher, found)
-            if len(found) >= _TERMS:
+        found = _terms(_similar(words, store), keyword, store, matcher)
+        for length in range(len(words) - 1, 0, -1):
+            if found:
                 break
-        if not found and len(words) > 1:
-            for word in words:
-                _collect(_phrase(word), keyword, store, matcher, found)
-            return tuple(sorted(found.values(), key=lambda term: (term.chunks, term.text)))[:_TERMS]
-    return tuple(sorted(found.values(), key=lambda term: (-term.chunks, term.text)))[:_TERMS]
+            parts = (_phrase(*words[i : i + length]) for i in range(len(words) - length + 1))
+            telling = int(_TELLING_SHARE * len(matcher)) + 1
+            found = [t for t in _terms(parts, keyword, store, matcher) if t.chunks <= telling and len(t.text) > 1]
+            found.sort(key=lambda term: (term.chunks, term.text))
+    return tuple(found[:_TERMS])
 
 
-def _collect(expression: str, keyword: str, store: ChunkStore, matcher: KeywordMatcher, found: dict[str, Term]) -> None:
-    """Add what a phrase matches, as spelled in the corpus, unless the keyword's own matches hold it."""
-    for spelled in store.phrase_matches(expression, _SPELLINGS_LOOKED_AT):
-        key = spelled.lower()
-        if key not in found and keyword.lower() not in key:
-            found[key] = Term(" ".join(spelled.split()), matcher.chunks_holding(spelled))
+def _terms(expressions: Iterable[str], keyword: str, store: ChunkStore, matcher: KeywordMatcher) -> list[Term]:
+    """Return what phrases match, as spelled in the corpus, unless the keyword's own matches hold it."""
+    found: dict[str, Term] = {}
+    for expression in expressions:
+        for spelled in store.phrase_matches(expression, _SPELLINGS_LOOKED_AT):
+            key = spelled.lower()
+            if key not in found and keyword.lower() not in key:
+                text = " ".join(spelled.split())
+                found[key] = Term(text, matcher.chunks_holding(spelled), _same_letters(text, keyword))
+    return sorted(found.values(), key=lambda term: (not term.respelled, -term.chunks, term.text))
+
+
+def _same_letters(one: str, other: str) -> bool:
+    """Tell whether two spellings differ in case, diacritics, kinds of dash and spaces around dashes only."""
+    return _bare(one) == _bare(other)
+
+
+def _bare(text: str) -> str:
+    return " ".join(_DASH.sub("-", _without_diacritics(text.lower())).split())
 
 
 def _spellings(words: list[str], store: ChunkStore) -> Iterator[str]:
@@ -94,6 +107,9 @@ def _phrase(*words: str) -> str:
 
 def _folded_words(text: str) -> list[str]:
     """Return a text's words as SQLite's unicode61 tokenizer has them: lower case, no diacritics."""
-    decomposed = unicodedata.normalize("NFKD", text.lower())
-    plain = "".join(character for character in decomposed if not unicodedata.combining(character))
-    return _WORD.findall(plain)
+    return _WORD.findall(_without_diacritics(text.lower()))
+
+
+def _without_diacritics(text: str) -> str:
+    decomposed = unicodedata.normalize("NFKD", text)
+    return "".join(character for character in decomposed if not unicodedata.combining(character))

@@ -52,7 +52,8 @@ def token_counter() -> TokenCounter:
 
 def count_tokens(text: str) -> int:
     """Count the tokens of a text."""
-    return token_counter().count(text)
+    # Texts of LangChain's messages are of a subclass of str, which the cache would keep apart.
+    return token_counter().count(str(text))
 
 
 def estimate_tokens(text: str) -> int:

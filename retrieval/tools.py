@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Annotated, Any, Literal, TypeAlias, TypeVar, get_args
 
 from langchain_core.tools import BaseTool, InjectedToolArg, StructuredTool, ToolException
@@ -14,7 +14,7 @@ from arag.retrieval.errors import InputError
 from arag.retrieval.index import MOST_ADJACENT, Index
 from arag.retrieval.render import render_chunks, render_keywords, render_semantic, snippet_text
 from arag.retrieval.tokens import count_tokens
-from arag.retrieval.types import Hit, ReadResults
+from arag.retrieval.types import Hit, KeywordResults, ReadResults
 
 ToolName: TypeAlias = Literal["keyword_search", "semantic_search", "chunk_read"]
 TOOL_NAMES: tuple[ToolName, ...] = get_args(ToolName)
@@ -26,7 +26,8 @@ _T = TypeVar("_T")
 _KEYWORD_SEARCH = """Find the chunks that contain keywords, matched exactly and case-insensitively.
 
 Use short, specific terms of one to three words: names, titles, technical terms, numbers. Each keyword is matched by
-itself; longer and more frequent matches rank higher. Not for questions, descriptions or long phrases.
+itself, also inside longer words; longer and more frequent matches rank higher, so search a rare term alone rather than
+beside a common one. Not for questions, descriptions or long phrases.
 Returns for each keyword how many chunks contain it, then the best chunks with their ids and matching sentences."""
 
 _SEMANTIC_SEARCH = """Find the chunks with the sentences closest in meaning to a query.
@@ -58,8 +59,8 @@ def _within(low: int, high: int) -> Callable[[Any], Any]:
         if isinstance(value, bool):
             return value
         try:
-            return min(max(int(float(value)), low), high)
-        except (TypeError, ValueError, OverflowError):
+            return int(min(max(value if isinstance(value, int) else float(value), low), high))
+        except (TypeError, ValueError):
             return value
 
     return clamp
@@ -88,7 +89,7 @@ def make_tools(index: Index, *, names: Sequence[str] = TOOL_NAMES, top_k: int = 
     """Make the retrieval tools.
 
     Each returns a text for the model, and an artifact for programs: `results` (the typed results as plain
-    values), `chunk_ids` (shown or read), `new_chunks` (read for the first time), `retrieved_tokens` (of retrieved
+    values), `chunk_ids` (shown or read), `new_chunks` (read for the first time, or shown whole by a search), `retrieved_tokens` (of retrieved
     text that enters the context), and `query`.
 
     An agent may fill in the argument `read_chunks`, which the model does not see: chunks read before are marked
@@ -132,12 +133,12 @@ def make_tools(index: Index, *, names: Sequence[str] = TOOL_NAMES, top_k: int = 
         )
 
     def keyword_search(keywords: list[str], top_k: int, read_chunks: list[str]) -> tuple[str, dict[str, Any]]:
-        results = _mendable(lambda: index.keyword_search(keywords, top_k))
+        results = _mendable(lambda: _keyword_results(index, keywords, top_k, read_chunks))
         head = render_keywords(results, read_chunks)
         return _searched(head, results.hits, asdict(results), keywords, read_chunks)
 
     def semantic_search(query: str, top_k: int, read_chunks: list[str]) -> tuple[str, dict[str, Any]]:
-        results = _mendable(lambda: index.semantic_search(query, top_k))
+        results = _mendable(lambda: index.semantic_search(query, top_k, read=read_chunks))
         head = render_semantic(results, read_chunks)
         return _searched(head, results.hits, asdict(results), query, read_chunks)
 
@@ -147,7 +148,8 @@ def make_tools(index: Index, *, names: Sequence[str] = TOOL_NAMES, top_k: int = 
         ids = [hit.chunk_id for hit in hits]
         if not full_texts:
             tokens = count_tokens(snippet_text(hits))
-            return text, _artifact(results, query, ids, [], tokens)
+            whole = [hit.chunk_id for hit in hits if hit.whole and hit.chunk_id not in read]
+            return text, _artifact(results, query, ids, whole, tokens)
         chunks = index.read(ids)
         content, artifact = _read(chunks, query, read)
         return f"{text}\n\nFull texts:\n\n{content}", artifact | {"results": results}
@@ -174,6 +176,24 @@ def make_tools(index: Index, *, names: Sequence[str] = TOOL_NAMES, top_k: int = 
         )
         for name in names
     ]
+
+
+def _keyword_results(index: Index, keywords: list[str], top_k: int, read: Sequence[str]) -> KeywordResults:
+    """Search; a keyword that no chunk holds, but only in another spelling of the same letters, is searched as that.
+
+    A model would have to ask again for what can only be meant.
+    """
+    results = index.keyword_search(keywords, top_k, read=read)
+    respelled = {
+        report.keyword: report.closest[0].text
+        for report in results.keywords
+        if not report.chunks and report.closest and report.closest[0].respelled
+    }
+    if not respelled:
+        return results
+    again = index.keyword_search([respelled.get(r.keyword, r.keyword) for r in results.keywords], top_k, read=read)
+    reports = (replace(report, searched_as=respelled.get(report.keyword)) for report in results.keywords)
+    return replace(again, keywords=tuple(reports))
 
 
 def _read(results: ReadResults, query: Any, read: Sequence[str]) -> tuple[str, dict[str, Any]]:

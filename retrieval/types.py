@@ -103,12 +103,16 @@ class Snippet:
         document_id: The document.
         title: Its title, or an empty string.
         sentences: The sentences shown, in the order of the text.
-        whole: Whether this is all that the chunk holds of the document.
+        begins: Whether the first one is the first that the chunk holds of the document, a title aside.
+        ends: Whether the last one is the last that the chunk holds of it.
+        whole: Whether this is the document's whole text.
     """
 
     document_id: str
     title: str
     sentences: tuple[SnippetSentence, ...]
+    begins: bool
+    ends: bool
     whole: bool
 
 
@@ -135,6 +139,11 @@ class Hit:
     tokens: int
     keyword_counts: dict[str, int] = field(default_factory=dict)
 
+    @property
+    def whole(self) -> bool:
+        """Whether the snippets show the chunk's whole text."""
+        return len(self.snippets) == len(self.document_ids) and all(snippet.whole for snippet in self.snippets)
+
 
 @dataclass(frozen=True, slots=True)
 class Term:
@@ -143,10 +152,26 @@ class Term:
     Attributes:
         text: As it is spelled in the corpus.
         chunks: How many chunks hold it.
+        respelled: Whether it is the keyword with other diacritics, other dashes or other spaces around them: surely
+            meant, and not only similar.
     """
 
     text: str
     chunks: int
+    respelled: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Titled:
+    """A document whose title is a keyword.
+
+    Attributes:
+        title: The title.
+        chunk_id: The document's first chunk.
+    """
+
+    title: str
+    chunk_id: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,11 +182,15 @@ class KeywordReport:
         keyword: As it was asked for.
         chunks: How many chunks hold it.
         closest: Terms that the corpus does hold and that may be meant, where few or no chunks hold the keyword.
+        titled: Documents that have the keyword as their title and are not among the hits.
+        searched_as: The spelling that was searched instead, where the tool did so.
     """
 
     keyword: str
     chunks: int
     closest: tuple[Term, ...] = ()
+    titled: tuple[Titled, ...] = ()
+    searched_as: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import json
 import os
 from contextlib import ExitStack
 from pathlib import Path
@@ -15,23 +14,7 @@ if (_SHARED / "tiktoken").is_dir():
     os.environ.setdefault("TIKTOKEN_CACHE_DIR", str(_SHARED / "tiktoken"))
 
 from arag.ingest.pipeline import ingest
-from arag.ingest.readers import READABLE_SUFFIXES
-from fakes import HashEmbeddings
-
-
-def write_corpus(folder, documents):
-    """Write documents: records as one .jsonl file; of a dictionary, texts under a file's name as that file."""
-    folder.mkdir(parents=True, exist_ok=True)
-    if isinstance(documents, dict):
-        files = {name: text for name, text in documents.items() if name.endswith(READABLE_SUFFIXES)}
-        documents = [{"id": i, "text": text} for i, text in documents.items() if i not in files]
-        for name, text in files.items():
-            (folder / name).parent.mkdir(parents=True, exist_ok=True)
-            (folder / name).write_text(text, encoding="utf-8", newline="")
-    if documents:
-        lines = "".join(f"{json.dumps(record)}\n" for record in documents)
-        (folder / "corpus.jsonl").write_text(lines, encoding="utf-8")
-    return folder
+from fakes import HashEmbeddings, write_corpus
 
 
 @pytest.fixture

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import re
 import zlib
 
 import numpy as np
+from arag.ingest.readers import READABLE_SUFFIXES
 from langchain_core.embeddings import Embeddings
 
 DIMENSION = 64
@@ -41,3 +43,18 @@ def hash_vector(text: str) -> np.ndarray:
     for word in re.findall(r"\w+", text.lower()):
         vector[zlib.crc32(word.encode()) % DIMENSION] += 1
     return vector / max(np.linalg.norm(vector), 1e-12)
+
+
+def write_corpus(folder, documents):
+    """Write documents: records as one .jsonl file; of a dictionary, texts under a file's name as that file."""
+    folder.mkdir(parents=True, exist_ok=True)
+    if isinstance(documents, dict):
+        files = {name: text for name, text in documents.items() if name.endswith(READABLE_SUFFIXES)}
+        documents = [{"id": i, "text": text} for i, text in documents.items() if i not in files]
+        for name, text in files.items():
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            (folder / name).write_text(text, encoding="utf-8", newline="")
+    if documents:
+        lines = "".join(f"{json.dumps(record)}\n" for record in documents)
+        (folder / "corpus.jsonl").write_text(lines, encoding="utf-8")
+    return folder

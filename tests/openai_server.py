@@ -88,8 +88,7 @@ def serve(respond: Callable[[int, dict[str, Any]], Any] | list[Any]):
         def respond(number, request):
             return script[number] if number < len(script) else Failure(418)
 
-    httpd = ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
-    httpd.daemon_threads = True
+    httpd = _QuietServer(("127.0.0.1", 0), _Handler)
     server = httpd.arag = Server(f"http://127.0.0.1:{httpd.server_port}/v1", respond)
     thread = threading.Thread(target=httpd.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
     thread.start()
@@ -100,6 +99,13 @@ def serve(respond: Callable[[int, dict[str, Any]], Any] | list[Any]):
         httpd.shutdown()
         httpd.server_close()
         thread.join()
+
+
+class _QuietServer(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def handle_error(self, request, client_address):
+        """Say nothing of clients that go away."""
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -165,9 +171,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(b"0\r\n\r\n")
 
     def _delta(self, response: dict[str, Any], delta: dict[str, Any], finish_reason: str | None = None):
-        self._event(
-            {**_chunk(response), "choices": [{"index": 0, "delta": delta, "finish_reason": finish_reason}]}
-        )
+        self._event({**_chunk(response), "choices": [{"index": 0, "delta": delta, "finish_reason": finish_reason}]})
 
     def _event(self, value: dict[str, Any]):
         self._data(f"data: {json.dumps(value)}\n\n".encode())

@@ -7,7 +7,7 @@ from typing import Any, Literal, get_args
 from uuid import uuid4
 
 from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
 from langchain_core.utils.function_calling import convert_to_openai_tool
 from pydantic import BaseModel, Field
@@ -15,6 +15,28 @@ from pydantic import BaseModel, Field
 Reply = AIMessage | Exception | Callable[[list[BaseMessage]], AIMessage]
 Mode = Literal["one_call", "several_calls", "empty", "unknown_tool", "invalid_json"]
 MODES: tuple[Mode, ...] = get_args(Mode)
+
+# Three short documents that lead to each other, and a long one.
+DOCUMENTS = [
+    {
+        "id": "lothair",
+        "title": "Lothair II",
+        "text": "Lothair II was a king of Lotharingia. He married Teutberga in 855.",
+    },
+    {
+        "id": "teutberga",
+        "title": "Teutberga",
+        "text": "Teutberga was a daughter of Boso the Elder. She died in 875.",
+    },
+    {"id": "boso", "title": "Boso the Elder", "text": "Boso the Elder was a count of Arles. He had three children."},
+    {
+        "id": "annals",
+        "title": "Annals of Storms",
+        "text": " ".join(f"In the year {year} storm number {year * 7} broke the bridges." for year in range(800, 1000)),
+    },
+]
+
+QUESTION = "Who was the father of the wife of Lothair II?"
 
 
 class Call(BaseModel):
@@ -145,3 +167,13 @@ def assert_paired(messages: Sequence[BaseMessage]) -> None:
         if isinstance(message, AIMessage):
             waiting = [c["id"] for c in [*message.tool_calls, *message.invalid_tool_calls]]
     assert not waiting, f"calls without a result: {waiting}"
+
+
+def asked(question: str = QUESTION) -> dict[str, Any]:
+    """Return a graph's input."""
+    return {"messages": [HumanMessage(question)]}
+
+
+def in_thread(name: str = "t") -> dict[str, Any]:
+    """Return the config of a thread."""
+    return {"configurable": {"thread_id": name}}

@@ -1,0 +1,242 @@
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from arag.retrieval.chunk_store import FILE_NAME, ChunkStore, DocumentRecord, sentence_id
+from arag.retrieval.errors import IndexFormatError
+from arag.retrieval.types import Chunk, Section, Sentence
+
+
+def chunk(document_id="doc", ordinal=0, text="He came. She left.", **fields):
+    sections = (Section(document_id, "Title", 0, len(text), whole=False),)
+    sentences = (Sentence(0, 2, embedded=True), Sentence(3, len(text), embedded=False))
+    return Chunk(f"{document_id}:{ordinal}", document_id, ordinal, text, sections, sentences, tokens=5, **fields)
+
+
+def by_id(*chunks):
+    return [(c.id, c) for c in chunks]
+
+
+@pytest.fixture
+def store(tmp_path):
+    store = ChunkStore(tmp_path, create=True)
+    yield store
+    store.close()
+
+
+def test_mget_keeps_the_order_and_gives_none_for_what_is_missing(store):
+    one, two = chunk(ordinal=0), chunk(ordinal=1, text="北京 😀 \x01", pages=(3, 4))
+    store.mset(by_id(one, two))
+    assert store.mget(["doc:1", "nothing", "doc:0", "doc:1"]) == [two, None, one, two]
+    assert store.mget([]) == []
+
+
+def test_mget_of_more_keys_than_sqlite_takes_at_once(store):
+    chunks = [chunk(ordinal=n) for n in range(1_500)]
+    store.mset(by_id(*chunks))
+    keys = [f"doc:{n}" for n in range(40_000)]
+    assert store.mget(keys) == [*chunks, *[None] * 38_500]
+
+
+@pytest.mark.parametrize("key", ["", "\ud800", "doc:0\udfff", "'; DROP TABLE chunks; --", "\x00", "x" * 100_000])
+def test_odd_keys_are_not_there(store, key):
+    store.mset(by_id(chunk()))
+    assert store.mget([key, "doc:0"]) == [None, chunk()]
+    assert store.chunks_of([key]) == []
+
+
+def test_mset_replaces(store):
+    store.mset(by_id(chunk(text="Old text is here.")))
+    store.mset(by_id(chunk(text="New text.")))
+    assert store.mget(["doc:0"])[0].text == "New text."
+    assert store.counts().chunks == 1
+    assert store.words(3, 3) == ["new"]
+
+
+def test_mset_refuses_a_key_that_is_not_the_id_and_changes_nothing(store):
+    with pytest.raises(ValueError, match="other"):
+        store.mset([("doc:0", chunk()), ("other", chunk(ordinal=1))])
+    assert list(store.yield_keys()) == []
+
+
+def test_mdelete_forgets_chunks_and_their_words(store):
+    store.mset(by_id(chunk(ordinal=0, text="One ship."), chunk(ordinal=1, text="Two gulls.")))
+    store.mdelete(["doc:0", "nothing"])
+    assert list(store.yield_keys()) == ["doc:1"]
+    assert store.holds_word("gulls")
+    assert not store.holds_word("ship")
+    assert store.phrase_matches('"ship"', 5) == []
+
+
+def test_yield_keys_by_prefix_in_the_order_of_ingestion(store):
+    store.mset(by_id(chunk("b%_"), chunk("a"), chunk("b", 1), chunk("b", 0)))
+    assert list(store.yield_keys()) == ["b%_:0", "a:0", "b:1", "b:0"]
+    assert list(store.yield_keys(prefix="b")) == ["b%_:0", "b:1", "b:0"]
+    assert list(store.yield_keys(prefix="b%")) == ["b%_:0"]
+    assert list(store.yield_keys(prefix="c")) == []
+
+
+def test_yield_keys_may_be_left_and_written_to_meanwhile(store):
+    store.mset(by_id(*[chunk(ordinal=n) for n in range(5_000)]))
+    keys = store.yield_keys()
+    assert next(keys) == "doc:0"
+    store.mdelete(["doc:1", "doc:4999"])
+    assert len(list(keys)) in {4_997, 4_998}
+
+
+def test_async_variants(store):
+    async def use():
+        await store.amset(by_id(chunk(ordinal=0), chunk(ordinal=1)))
+        found = await store.amget(["doc:1", "nothing"])
+        await store.amdelete(["doc:1"])
+        return found, [key async for key in store.ayield_keys(prefix="doc")]
+
+    assert asyncio.run(use()) == ([chunk(ordinal=1), None], ["doc:0"])
+
+
+def test_threads_share_a_store(store):
+    def work(number):
+        mine = [chunk(f"doc{number}", n) for n in range(50)]
+        for one in mine:
+            store.mset(by_id(one))
+            assert store.mget([one.id]) == [one]
+        store.mdelete([one.id for one in mine[::2]])
+        return set(store.yield_keys(prefix=f"doc{number}:")) == {one.id for one in mine[1::2]}
+
+    with ThreadPoolExecutor(8) as pool:
+        assert list(pool.map(work, range(8))) == [True] * 8
+    assert store.counts().chunks == 200
+
+
+def test_threads_do_not_write_into_each_others_transactions(store):
+    def work(number):
+        try:
+            with store.transaction():
+                store.mset(by_id(chunk(f"doc{number}", 0)))
+                store.mset(by_id(chunk(f"doc{number}", 1)))
+                if number % 2:
+                    raise InterruptedError
+        except InterruptedError:
+            return
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(work, range(40)))
+    assert sorted(store.yield_keys()) == sorted(f"doc{n}:{i}" for n in range(0, 40, 2) for i in (0, 1))
+
+
+@pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt])
+def test_a_failed_transaction_changes_nothing(store, error):
+    store.mset(by_id(chunk(ordinal=0)))
+    store.mark_embedded(["doc:0"])
+
+    def fail():
+        with store.transaction():
+            store.mdelete(["doc:0"])
+            store.mset(by_id(chunk(ordinal=1)))
+            store.add_documents([DocumentRecord("doc", "", "", "{}", "")])
+            raise error
+
+    with pytest.raises(error):
+        fail()
+    assert list(store.yield_keys()) == ["doc:0"]
+    assert store.stale_sentences() == []
+    assert store.pending_chunks(5) == []
+    assert store.document("doc") is None
+    store.mset(by_id(chunk(ordinal=2)))
+    assert store.counts().chunks == 2
+
+
+def test_chunks_wait_for_their_vectors_and_vectors_for_their_end(store):
+    store.mset(by_id(chunk(ordinal=0), chunk(ordinal=1)))
+    assert [c.id for c in store.pending_chunks(5)] == ["doc:0", "doc:1"]
+    assert [c.id for c in store.pending_chunks(1)] == ["doc:0"]
+    store.mark_embedded(["doc:0", "doc:1"])
+    assert store.pending_chunks(5) == []
+    store.mdelete(["doc:0", "doc:1"])
+    assert store.stale_sentences() == [sentence_id("doc:0", 0), sentence_id("doc:1", 0)]
+    store.mset(by_id(chunk(ordinal=1)))
+    assert store.stale_sentences() == ["doc:0#0"]
+    store.forget_stale(["doc:0#0"])
+    assert store.stale_sentences() == []
+
+
+@pytest.mark.parametrize(
+    ("ordinal", "reach", "expected"), [(2, 0, [2]), (2, 1, [1, 2, 3]), (0, 2, [0, 1, 2]), (4, 2, [2, 3, 4])]
+)
+def test_neighbours(store, ordinal, reach, expected):
+    store.mset(by_id(*[chunk(ordinal=n) for n in (4, 2, 0, 1, 3)], chunk("other", 1)))
+    middle = store.mget([f"doc:{ordinal}"])[0]
+    assert [c.ordinal for c in store.neighbours(middle, reach)] == expected
+    assert {c.document_id for c in store.neighbours(middle, reach)} == {"doc"}
+    assert store.chunks_in_document("doc") == 5
+
+
+def test_documents(store):
+    records = [DocumentRecord(i, f"Title {i}", f"{i}.txt", '{"year": 1}', f"print {i}") for i in ("b", "a")]
+    store.add_documents(records)
+    assert list(store.documents()) == records[::-1]
+    assert store.document("b") == records[0]
+    assert store.fingerprints(["a", "c"]) == {"a": "print a"}
+    store.set_sources({"a": "moved.txt", "b": "b.txt", "c": "c.txt"})
+    assert [d.source for d in store.documents()] == ["moved.txt", "b.txt"]
+    store.remove_documents(["a", "c"])
+    assert [d.id for d in store.documents()] == ["b"]
+
+
+def test_chunks_of_a_document_are_found_by_any_of_its_sections(store):
+    text = "One.\n\nTwo."
+    sections = (Section("a", "", 0, 4, whole=True), Section("b", "", 6, 10, whole=True))
+    shared = Chunk("a:0", "a", 0, text, sections, (Sentence(0, 4, embedded=True),), 4)
+    store.mset(by_id(chunk("c"), shared, chunk("b", 1)))
+    assert [c.id for c in store.chunks_of(["b"])] == ["a:0", "b:1"]
+    assert [c.id for c in store.chunks_of(["a", "b", "c"])] == ["c:0", "a:0", "b:1"]
+    assert store.chunks_of(["d"]) == []
+
+
+def test_words_and_phrases_are_found_whatever_their_spelling(store):
+    store.mset(by_id(chunk(text="The Café-Brel in Łódź."), chunk(ordinal=1, text="A CAFE BREL, and cafés.")))
+    assert store.holds_word("cafe")
+    assert not store.holds_word("Café")
+    assert sorted(store.words(4, 5)) == ["brel", "cafe", "cafes", "łodz"]
+    assert sorted(store.phrase_matches('"cafe brel"', 5)) == ["CAFE BREL", "Café-Brel"]
+    assert len(store.phrase_matches('"cafe brel"', 1)) == 1
+    assert store.phrase_matches('"brel cafe"', 5) == []
+
+
+def test_counts(store):
+    assert store.counts().tokens == 0
+    store.mset(by_id(chunk(ordinal=0), chunk(ordinal=1)))
+    counts = store.counts()
+    assert (counts.documents, counts.chunks, counts.sentences, counts.tokens) == (0, 2, 2, 10)
+
+
+def test_what_was_written_is_there_when_opened_again(tmp_path):
+    store = ChunkStore(tmp_path, create=True)
+    store.mset(by_id(chunk(pages=(1, 2))))
+    store.close()
+    again = ChunkStore(tmp_path)
+    assert again.mget(["doc:0"]) == [chunk(pages=(1, 2))]
+    again.close()
+
+
+def test_a_missing_file_is_a_format_error(tmp_path):
+    with pytest.raises(IndexFormatError, match="missing"):
+        ChunkStore(tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("create", [False, True])
+def test_a_file_that_is_no_database_is_a_format_error(tmp_path, create):
+    (tmp_path / FILE_NAME).write_bytes(b"no database, but long enough to look at" * 100)
+    with pytest.raises(IndexFormatError, match="cannot be read"):
+        ChunkStore(tmp_path, create=create)
+
+
+def test_a_database_of_something_else_is_a_format_error(tmp_path):
+    with sqlite3.connect(tmp_path / FILE_NAME) as connection:
+        connection.execute("CREATE TABLE other (id TEXT)")
+    with pytest.raises(IndexFormatError, match="cannot be read"):
+        ChunkStore(tmp_path)

@@ -1,0 +1,152 @@
+from __future__ import annotations
+
+import json
+from itertools import combinations
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
+from langchain_core.tools import tool
+from langgraph.checkpoint.memory import InMemorySaver
+
+from arag.graph.extractive import ExtractiveModel
+from arag.graph.graph import create_arag_agent
+from arag.graph.prompts import forced_prompt, forced_question
+from arag.retrieval.tools import TOOL_NAMES, make_tools
+from scripted_model import ScriptedModel, asked, call, calls, in_thread
+
+pytest_plugins = ["graph_fixtures"]
+
+QUESTIONS = json.loads((Path(__file__).parent.parent / "examples" / "questions.json").read_text(encoding="utf-8"))
+SUBSETS = [subset for size in (1, 2, 3) for subset in combinations(TOOL_NAMES, size)]
+NOTICE = "(Quoted by the built-in extractive model, which is not a language model.)"
+LOTHAIR = "Whom had Lothair II married in 855?"
+
+
+def contains(state, question) -> bool:
+    answer = state["answer"].lower()
+    return any(gold.lower() in answer for gold in [question["answer"], *question["answer_aliases"]])
+
+
+def outcome(state) -> dict:
+    calls_made = [(record["tool"], record["arguments"]) for record in state["trace"]]
+    return {"answer": state["answer"], "citations": state["citations"], "calls": calls_made}
+
+
+def test_it_answers_most_example_questions_in_a_containing_sense(example_index):
+    agent = create_arag_agent("extractive", example_index)
+    states = [(agent.invoke(asked(question["question"])), question) for question in QUESTIONS]
+    assert all(state["stop_reason"] == "answered" for state, _ in states)
+    assert all(state["answer"].endswith(NOTICE) for state, _ in states)
+    assert all(citation["seen"] for state, _ in states for citation in state["citations"])
+    assert len(QUESTIONS) == 15
+    assert sum(contains(state, question) for state, question in states) >= 11
+
+
+def test_it_follows_three_hops_and_cites_the_chunk_that_holds_the_answer(example_index):
+    question = next(q for q in QUESTIONS if q["id"] == "q01")
+    assert question["hops"] == 3
+    state = create_arag_agent("extractive", example_index).invoke(asked(question["question"]))
+    first = state["answer"].splitlines()[0]
+    assert "1783" in first
+    assert first.endswith("[places/skellavy.md:0]")
+    assert state["citations"][0]["document_ids"] == ["places/skellavy.md"]
+    assert {i for c in state["citations"] for i in c["document_ids"]} >= set(question["supporting"])
+    assert all(c["seen"] and c["read"] for c in state["citations"])
+
+
+def test_it_is_deterministic(example_index):
+    question = asked(QUESTIONS[4]["question"])
+    outcomes = [outcome(create_arag_agent("extractive", example_index).invoke(question)) for _ in range(3)]
+    assert outcomes[0] == outcomes[1] == outcomes[2]
+
+
+@pytest.mark.parametrize("subset", SUBSETS, ids="+".join)
+def test_it_works_with_any_subset_of_the_tools(small_index, subset):
+    state = create_arag_agent("extractive", small_index, tools=subset).invoke(asked(LOTHAIR))
+    assert state["stop_reason"] == "answered"
+    assert {record["tool"] for record in state["trace"]} <= set(subset)
+    assert all(record["error"] is None for record in state["trace"])
+    if subset == ("chunk_read",):  # nothing to find an id with
+        assert state["answer"] == f"Nothing was found in the corpus. {NOTICE}"
+    else:
+        assert "He married Teutberga in 855. [lothair:0]" in state["answer"]
+        assert "lothair:0" in [citation["chunk_id"] for citation in state["citations"]]
+
+
+@pytest.mark.parametrize("max_steps", [1, 2])
+def test_a_forced_answer_is_quoted_from_the_evidence(small_index, max_steps):
+    state = create_arag_agent("extractive", small_index, max_steps=max_steps).invoke(asked(LOTHAIR))
+    assert (state["stop_reason"], state["steps"]) == ("max_steps", max_steps)
+    assert "[lothair:0]" in state["answer"]
+    assert state["answer"].endswith(NOTICE)
+
+
+def test_a_forced_prompt_alone_is_enough():
+    evidence = "Lothair: 1 chunk.\n\n[lothair:0] Lothair II\nHe married Teutberga in 855. He was a king."
+    prompt = [SystemMessage(forced_prompt()), HumanMessage(forced_question("Who married Lothair II?", evidence))]
+    answer = ExtractiveModel().invoke(prompt)
+    assert answer.tool_calls == []
+    assert "He married Teutberga in 855. [lothair:0]" in answer.text
+    nothing = [SystemMessage(forced_prompt()), HumanMessage(forced_question("Who married Lothair II?", ""))]
+    assert ExtractiveModel().invoke(nothing).text == f"Nothing was found in the corpus. {NOTICE}"
+
+
+@pytest.mark.parametrize("question", ["xyzzy plugh frobnicate?", "?", "", " ", "谁是国王？", "the of and", "\N{BOM}"])
+def test_where_nothing_is_found_it_says_so(small_index, question):
+    state = create_arag_agent("extractive", small_index, tools=["keyword_search", "chunk_read"]).invoke(asked(question))
+    assert state["answer"] == f"Nothing was found in the corpus. {NOTICE}"
+    assert state["citations"] == []
+    assert state["stop_reason"] == "answered"
+
+
+def test_tools_that_it_does_not_know_are_ignored(small_index):
+    @tool
+    def web_search(query: str) -> str:
+        """Search the web."""
+        return query
+
+    model = ExtractiveModel()
+    assert model.bind_tools([web_search]).invoke([HumanMessage(LOTHAIR)]).tool_calls == []
+    both = model.bind_tools([web_search, *make_tools(small_index)])
+    assert both.invoke([HumanMessage(LOTHAIR)]).tool_calls[0]["name"] == "keyword_search"
+
+
+def test_a_second_question_in_a_thread_is_searched_for_anew(small_index, tmp_path):
+    agent = create_arag_agent("extractive", small_index, checkpointer=InMemorySaver())
+    agent.invoke(asked(LOTHAIR), in_thread())
+    second = agent.invoke(asked("Of which place was Boso the Elder a count?"), in_thread())
+    assert "Arles" in second["answer"].splitlines()[0]
+    assert second["trace"][0]["arguments"]["keywords"][0] == "Boso the Elder"
+
+
+def test_it_can_take_over_a_thread_from_another_model(small_index):
+    saver = InMemorySaver()
+    sloppy = calls(("keyword_search", {"keywords": 855}), ("chunk_read", {"chunk_ids": 5}), ("semantic_search", {}))
+    first = ScriptedModel(sloppy, call("web_search", x=1), RuntimeError("down"))
+    with pytest.raises(RuntimeError):
+        create_arag_agent(first, small_index, checkpointer=saver).invoke(asked(LOTHAIR), in_thread())
+    state = create_arag_agent("extractive", small_index, checkpointer=saver).invoke(None, in_thread())
+    assert "Teutberga" in state["answer"]
+
+
+_text = st.one_of(
+    st.text(), st.from_regex(r"\[[a-z:]{1,5}\] (score \d\n)?([A-Z][a-z]{1,8}[ .\n]){1,9}", fullmatch=True)
+)
+
+
+@settings(deadline=None)
+@given(_text, st.lists(_text, max_size=3), st.sets(st.sampled_from(TOOL_NAMES)))
+def test_no_conversation_breaks_it(question, texts, names):
+    messages = [HumanMessage(question)]
+    for place, text in enumerate(texts):
+        messages += [call("keyword_search", str(place), keywords=[text]), ToolMessage(text, tool_call_id=str(place))]
+    tools = [{"type": "function", "function": {"name": name}} for name in sorted(names)]
+    reply = ExtractiveModel().invoke(messages, tools=tools)
+    assert isinstance(reply, AIMessage)
+    assert bool(reply.tool_calls) != bool(reply.text)
+    assert {c["name"] for c in reply.tool_calls} <= names
+    again = ExtractiveModel().invoke(messages, tools=tools)
+    assert (again.text, [c["args"] for c in again.tool_calls]) == (reply.text, [c["args"] for c in reply.tool_calls])

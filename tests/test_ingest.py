@@ -1,0 +1,644 @@
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import warnings
+from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from arag.ingest.documents import Problem
+from arag.ingest.pipeline import ingest, run_ingest
+from arag.retrieval.errors import EmbedderError, IndexFormatError, IndexLockedError, IndexNotFoundError, InputError
+from arag.retrieval.index import Index, open_index
+from arag.retrieval.sentence_store import SentenceStore
+from fakes import HashEmbeddings, hash_vector, write_corpus
+
+TEXTS = {
+    "ship": "The ship was built in Rome. She sank in 1912.",
+    "gull": "A gull is a bird. It eats fish.",
+    "notes/tern.md": "# The Tern\n\nA tern is a bird, too. It flies far.",
+    "china": "北京是中国的首都。上海是最大的城市！",
+    "long": " ".join(f"In the year {n} nobody sailed from the harbour of Vellin." for n in range(1500, 1600)),
+}
+
+
+class Corpus:
+    """A folder of documents, an index of them, and what was embedded for it."""
+
+    def __init__(self, folder):
+        self.source = folder / "corpus"
+        self.index = folder / "index"
+        self.embedder = HashEmbeddings()
+
+    def write(self, documents):
+        write_corpus(self.source, documents)
+
+    def ingest(self, documents=None, **options):
+        """Ingest, and give back the summary and the texts that were embedded (but for the probe of a new index)."""
+        if documents is not None:
+            self.write(documents)
+        self.embedder.embedded.clear()
+        summary = run_ingest(self.source, self.index, embedder=self.embedder, **options)
+        return summary, [text for text in self.embedder.embedded if text != "dimension"]
+
+    def open(self):
+        return open_index(self.index, embedder=self.embedder)
+
+
+@pytest.fixture
+def corpus(tmp_path):
+    return Corpus(tmp_path)
+
+
+def chunks_of(index):
+    return {chunk_id: index.get(chunk_id) for chunk_id in index.chunk_ids()}
+
+
+def documents_of(index):
+    """Every document's text, put together from its chunks."""
+    found = {}
+    for chunk in chunks_of(index).values():
+        for section in chunk.sections:
+            found.setdefault(section.document_id, []).append(chunk.text[section.start : section.end])
+    return {document_id: "".join(parts) for document_id, parts in found.items()}
+
+
+def vectors_of(folder):
+    """What Chroma holds: chunk id, position and text of each sentence, and its vector."""
+    store = SentenceStore(folder)
+    found = store._collection.get(include=["embeddings", "documents", "metadatas"])
+    store.close()
+    return {
+        (m["chunk_id"], m["position"], text): vector
+        for m, text, vector in zip(found["metadatas"], found["documents"], found["embeddings"], strict=True)
+    }
+
+
+def assert_consistent(folder, embedder):
+    """Chroma holds the right vector of every embedded sentence in the chunk store, and no other."""
+    with open_index(folder, embedder=embedder) as index:
+        chunks = chunks_of(index)
+        expected = {
+            (chunk.id, position, chunk.sentence_text(position))
+            for chunk in chunks.values()
+            for position, sentence in enumerate(chunk.sentences)
+            if sentence.embedded
+        }
+        info = index.info()
+        assert index._chunks.pending_chunks(1) == []
+        assert index._chunks.stale_sentences() == []
+        assert info.chunks == len(chunks)
+        assert info.documents == len(list(index._chunks.documents())) == len(documents_of(index))
+        assert info.sentences == len(expected)
+        ids = {document.id for document in index._chunks.documents()}
+        assert {section.document_id for chunk in chunks.values() for section in chunk.sections} == ids
+    found = vectors_of(folder)
+    assert set(found) == expected
+    for (_, _, text), vector in found.items():
+        assert np.allclose(vector, hash_vector(text), atol=1e-6)
+    manifest = json.loads((folder / "manifest.json").read_text())
+    assert (manifest["chunks"], manifest["sentences"]) == (len(chunks), len(expected))
+
+
+# --- nothing is lost ---
+
+
+@pytest.mark.parametrize("pack", [False, True])
+def test_every_text_comes_back(corpus, pack):
+    summary, embedded = corpus.ingest(TEXTS, pack=pack, chunk_tokens=200)
+    assert (summary.documents, summary.written, summary.removed) == (5, 5, 0)
+    assert summary.problems == ()
+    with corpus.open() as index:
+        assert documents_of(index) == TEXTS
+        assert summary.chunks == index.info().chunks
+        for chunk in chunks_of(index).values():
+            assert chunk.tokens <= 200
+        if pack:
+            assert len([c for c in chunks_of(index).values() if len(c.sections) > 1]) > 0
+    assert summary.embedded == len(embedded) == len(set(embedded))
+    assert_consistent(corpus.index, corpus.embedder)
+
+
+def test_titles_and_metadata_are_kept(corpus):
+    corpus.ingest([{"id": "a", "title": "The Ship", "text": "She sank.", "year": 1912, "tags": ["北京", None]}])
+    with corpus.open() as index:
+        (record,) = index._chunks.documents()
+        assert (record.id, record.title) == ("a", "The Ship")
+        assert json.loads(record.metadata) == {"year": 1912, "tags": ["北京", None]}
+        assert index.get("a:0").text == "The Ship\n\nShe sank."
+
+
+def test_real_corpora_come_back(shared_data, tmp_path):
+    lines = (shared_data / "hotpotqa" / "corpus.jsonl").read_text(encoding="utf-8").splitlines()[:300]
+    records = [json.loads(line) for line in lines]
+    source = write_corpus(tmp_path / "corpus", records)
+    with ingest(source, tmp_path / "index", embedder=HashEmbeddings(), pack=True) as index:
+        texts = documents_of(index)
+        assert len(texts) == 300
+        for record in records:
+            assert record["text"].split() == texts[str(record["id"])].split()[-len(record["text"].split()) :]
+    assert_consistent(tmp_path / "index", HashEmbeddings())
+
+
+# --- running it again ---
+
+
+@pytest.mark.parametrize("pack", [False, True])
+def test_the_same_again_embeds_nothing(corpus, pack):
+    corpus.ingest(TEXTS, pack=pack)
+    before = vectors_of(corpus.index).keys()
+    summary, embedded = corpus.ingest(pack=pack)
+    assert (summary.documents, summary.written, summary.embedded) == (5, 0, 0)
+    assert embedded == []
+    assert vectors_of(corpus.index).keys() == before
+
+
+@pytest.mark.parametrize("pack", [False, True])
+def test_only_new_sentences_of_a_changed_document_are_embedded(corpus, pack):
+    corpus.ingest(TEXTS, pack=pack)
+    summary, embedded = corpus.ingest(TEXTS | {"gull": "A gull is a bird. It eats anything. It cries."}, pack=pack)
+    assert embedded == ["It eats anything.", "It cries."]
+    assert summary.embedded == 2
+    with corpus.open() as index:
+        assert index.keyword_search(["eats fish"]).total == 0
+        assert index.keyword_search(["eats anything"]).total == 1
+    assert not any(text == "It eats fish." for _, _, text in vectors_of(corpus.index))
+    assert_consistent(corpus.index, corpus.embedder)
+
+
+def test_a_document_that_shrinks_leaves_nothing_behind(corpus):
+    corpus.ingest(TEXTS, chunk_tokens=100)
+    with corpus.open() as index:
+        assert index.get("long:3") is not None
+    _, embedded = corpus.ingest(TEXTS | {"long": TEXTS["long"][: TEXTS["long"].index("In the year 1503")]}, chunk_tokens=100)
+    assert embedded == []
+    with corpus.open() as index:
+        assert [i for i in index.chunk_ids() if i.startswith("long")] == ["long:0"]
+    assert_consistent(corpus.index, corpus.embedder)
+
+
+def test_a_new_document_is_added(corpus):
+    corpus.ingest(TEXTS)
+    summary, embedded = corpus.ingest(TEXTS | {"new": "A new document."})
+    assert (summary.written, embedded) == (1, ["A new document."])
+    assert_consistent(corpus.index, corpus.embedder)
+
+
+def test_other_metadata_or_title_is_a_change_that_embeds_nothing(corpus):
+    corpus.ingest([{"id": "a", "text": "She sank.", "year": 1}])
+    summary, embedded = corpus.ingest([{"id": "a", "text": "She sank.", "year": 2}])
+    assert (summary.written, embedded) == (1, [])
+    with corpus.open() as index:
+        assert json.loads(index._chunks.document("a").metadata) == {"year": 2}
+
+
+def test_another_chunk_size_cuts_again_and_embeds_nothing(corpus):
+    corpus.ingest(TEXTS, chunk_tokens=1_000)
+    summary, embedded = corpus.ingest(chunk_tokens=100)
+    assert (summary.written, embedded) == (5, [])
+    with corpus.open() as index:
+        assert index.info().chunk_tokens == 100
+        assert all(chunk.tokens <= 100 for chunk in chunks_of(index).values())
+        assert documents_of(index) == TEXTS
+    assert_consistent(corpus.index, corpus.embedder)
+
+
+def test_another_order_changes_nothing(corpus):
+    corpus.ingest(TEXTS)
+    summary, _ = corpus.ingest(dict(reversed(TEXTS.items())))
+    assert summary.written == 0
+    assert_consistent(corpus.index, corpus.embedder)
+
+
+# --- pruning ---
+
+
+@pytest.mark.parametrize("pack", [False, True])
+def test_prune_removes_what_is_gone(corpus, pack):
+    corpus.ingest(TEXTS, pack=pack)
+    fewer = {name: TEXTS[name] for name in ("ship", "long", "notes/tern.md")}
+    summary, embedded = corpus.ingest(fewer, pack=pack, prune=True)
+    assert (summary.removed, embedded) == (2, [])
+    with corpus.open() as index:
+        assert documents_of(index) == fewer
+        assert index.keyword_search(["gull", "北京"]).total == 0
+    assert_consistent(corpus.index, corpus.embedder)
+
+
+@pytest.mark.parametrize("pack", [False, True])
+def test_without_prune_everything_stays(corpus, pack):
+    corpus.ingest(TEXTS, pack=pack)
+    summary, _ = corpus.ingest({"ship": TEXTS["ship"]}, pack=pack)
+    assert summary.removed == 0
+    with corpus.open() as index:
+        assert documents_of(index) == TEXTS
+    assert_consistent(corpus.index, corpus.embedder)
+
+
+def test_prune_keeps_documents_of_a_file_that_cannot_be_read(corpus):
+    corpus.ingest({"a.md": "One ship.", "b.md": "Two ships.", "c": "Three ships.", "d": "Four ships."})
+    (corpus.source / "a.md").write_text(" ")
+    (corpus.source / "b.md").unlink()
+    (corpus.source / "corpus.jsonl").write_text('{"id": "c", "text": "Three ships."}\n{"id": "d", "te')
+    summary, _ = corpus.ingest(prune=True)
+    assert summary.removed == 1
+    assert len(summary.problems) == 2
+    with corpus.open() as index:
+        assert sorted(documents_of(index)) == ["a.md", "c", "d"]
+
+
+def test_prune_keeps_documents_of_a_folder_that_cannot_be_read(corpus, monkeypatch):
+    corpus.ingest({"a.md": "One ship.", "deep/er/b.md": "Two ships.", "deeper.md": "Three."})
+    (corpus.source / "deeper.md").unlink()
+
+    from arag.ingest import pipeline
+
+    def read(paths):
+        for item in original(paths):
+            deep = not isinstance(item, Problem) and "deep" in item.source
+            yield Problem(str(corpus.source / "deep"), "Permission denied") if deep else item
+
+    original = pipeline.read_documents
+    monkeypatch.setattr(pipeline, "read_documents", read)
+    summary, _ = corpus.ingest(prune=True)
+    assert summary.removed == 1
+    with corpus.open() as index:
+        assert sorted(documents_of(index)) == ["a.md", "deep/er/b.md"]
+
+
+def test_prune_knows_where_a_record_was_read_last(corpus):
+    corpus.ingest({"a.md": "One ship.", "moved": "Two ships."})
+    (corpus.source / "corpus.jsonl").rename(corpus.source / "other.jsonl")
+    corpus.ingest()
+    (corpus.source / "other.jsonl").write_text("{broken")
+    corpus.ingest(prune=True)
+    with corpus.open() as index:
+        assert sorted(documents_of(index)) == ["a.md", "moved"]
+
+
+def test_prune_does_not_mind_how_a_path_is_written(corpus, monkeypatch):
+    corpus.ingest({"a.md": "One ship.", "b.md": "Two ships."})
+    (corpus.source / "b.md").write_text(" ")
+    monkeypatch.chdir(corpus.source.parent)
+    run_ingest("corpus", "index", embedder=corpus.embedder, prune=True)
+    with corpus.open() as index:
+        assert sorted(documents_of(index)) == ["a.md", "b.md"]
+
+
+# --- packing ---
+
+PACKED = {name: f"The {name} is here. It came in {n}." for n, name in enumerate("abcdef")}
+
+
+def sections(index):
+    return {chunk.id: [s.document_id for s in chunk.sections] for chunk in chunks_of(index).values()}
+
+
+def test_short_documents_share_a_chunk(corpus):
+    corpus.ingest(PACKED, pack=True)
+    with corpus.open() as index:
+        assert sections(index) == {"a:0": list("abcdef")}
+        assert index.read("d").chunks[0].id == "a:0"
+        assert index.keyword_search(["the d is"]).hits[0].snippets[0].document_id == "d"
+
+
+def test_a_member_that_changes_is_the_only_one_embedded(corpus):
+    corpus.ingest(PACKED, pack=True)
+    _, embedded = corpus.ingest(PACKED | {"c": "The c has gone."}, pack=True)
+    assert embedded == ["The c has gone."]
+    with corpus.open() as index:
+        assert sections(index) == {"a:0": list("abcdef")}
+        assert documents_of(index)["c"] == "The c has gone."
+    assert_consistent(corpus.index, corpus.embedder)
+
+
+@pytest.mark.parametrize(("gone", "chunk_id"), [("a", "b:0"), ("c", "a:0"), ("f", "a:0")])
+@pytest.mark.parametrize("pack", [True, False])
+def test_a_member_that_is_removed_leaves_the_others(corpus, gone, chunk_id, pack):
+    corpus.ingest(PACKED, pack=True)
+    rest = {name: text for name, text in PACKED.items() if name != gone}
+    _, embedded = corpus.ingest(rest, pack=pack, prune=True)
+    assert embedded == []
+    with corpus.open() as index:
+        assert documents_of(index) == rest
+        assert sections(index) == ({chunk_id: list(rest)} if pack else {f"{name}:0": [name] for name in rest})
+    assert_consistent(corpus.index, corpus.embedder)
+
+
+def test_members_in_another_order_are_packed_again(corpus):
+    corpus.ingest(PACKED, pack=True)
+    _, embedded = corpus.ingest(dict(reversed(PACKED.items())), pack=True)
+    assert embedded == []
+    with corpus.open() as index:
+        assert sections(index) == {"f:0": list("fedcba")}
+        assert documents_of(index) == PACKED
+    assert_consistent(corpus.index, corpus.embedder)
+
+
+def test_a_member_taken_in_alone_leaves_the_shared_chunk(corpus):
+    corpus.ingest(PACKED, pack=True)
+    corpus.ingest({"b": PACKED["b"]}, pack=True)
+    with corpus.open() as index:
+        assert sections(index) == {"a:0": list("acdef"), "b:0": ["b"]}
+        assert documents_of(index) == PACKED
+    assert_consistent(corpus.index, corpus.embedder)
+
+
+def test_a_member_that_grows_gets_chunks_of_its_own(corpus):
+    corpus.ingest(PACKED, pack=True, chunk_tokens=100)
+    corpus.ingest(PACKED | {"c": TEXTS["long"]}, pack=True, chunk_tokens=100)
+    with corpus.open() as index:
+        found = sections(index)
+        assert found["a:0"] == ["a", "b"]
+        assert found["c:1"] == ["c"]
+        assert found["d:0"] == ["d", "e", "f"]
+        assert documents_of(index) == PACKED | {"c": TEXTS["long"]}
+    assert_consistent(corpus.index, corpus.embedder)
+
+
+# --- ready chunks ---
+
+
+def test_ready_chunks_are_taken_over_with_their_ids(corpus):
+    corpus.source.mkdir()
+    ready = ["7: One ship. Two\nships.", "x:Three ships: four.", "9:# Heading"]
+    (corpus.source / "chunks.json").write_text(json.dumps(ready))
+    corpus.ingest(chunk_tokens=50, pack=True)
+    with corpus.open() as index:
+        assert {i: c.text for i, c in chunks_of(index).items()} == {
+            "7": " One ship. Two\nships.",
+            "x": "Three ships: four.",
+            "9": "# Heading",
+        }
+        assert [c.id for c in index.read("x", adjacent=1).chunks] == ["7", "x", "9"]
+    summary, embedded = corpus.ingest(chunk_tokens=50, pack=True)
+    assert (summary.written, embedded) == (0, [])
+    assert_consistent(corpus.index, corpus.embedder)
+
+
+def test_a_chunk_id_that_is_taken_is_a_problem(corpus):
+    corpus.write({"gull": "A gull."})
+    (corpus.source / "chunks.json").write_text(json.dumps(["1:One ship.", "gull:0:Two ships."]))
+    (corpus.source / "more").mkdir()
+    (corpus.source / "more" / "chunks.json").write_text(json.dumps(["2:Three ships.", "1:Four ships."]))
+    (corpus.source / "chunks.json").write_text(json.dumps(["1:One ship."]))
+    summary, _ = corpus.ingest()
+    (problem,) = summary.problems
+    assert problem.source.endswith("more/chunks.json")
+    assert "'1'" in problem.reason
+    assert "'chunks.json'" in problem.reason
+    assert summary.written == 2
+    with corpus.open() as index:
+        assert sorted(chunks_of(index)) == ["1", "gull:0"]
+    assert_consistent(corpus.index, corpus.embedder)
+
+
+# --- what is refused ---
+
+
+def test_another_embedder_is_refused_and_nothing_changes(corpus):
+    corpus.ingest(TEXTS)
+    before = (corpus.index / "manifest.json").read_bytes()
+
+    class Other(HashEmbeddings):
+        model = "other"
+
+    with pytest.raises(EmbedderError, match="HashEmbeddings:hash-64"):
+        run_ingest(corpus.source, corpus.index, embedder=Other())
+    assert (corpus.index / "manifest.json").read_bytes() == before
+
+
+LOCK = """
+import sys
+from filelock import FileLock
+with FileLock(sys.argv[1]):
+    print("locked", flush=True)
+    sys.stdin.read()
+"""
+
+
+def test_an_index_that_another_process_writes_to_is_refused(corpus):
+    corpus.ingest({"a": "One ship."})
+    corpus.write({"a": "One ship.", "b": "Two ships."})
+    process = subprocess.Popen(
+        [sys.executable, "-c", LOCK, str(corpus.index / "write.lock")], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    (corpus.index / "writer.json").write_text(json.dumps({"pid": process.pid}))
+    try:
+        assert process.stdout.readline() == b"locked\n"
+        with pytest.raises(IndexLockedError, match=f"process {process.pid}"):
+            corpus.ingest()
+        with corpus.open() as index:
+            assert index.keyword_search(["ship"]).total == 1
+            assert len(index.semantic_search("ship").hits) == 1
+    finally:
+        process.communicate()
+    assert corpus.ingest()[0].written == 1
+
+
+def test_a_folder_with_other_things_in_it_is_refused(corpus):
+    corpus.index.mkdir()
+    (corpus.index / "thesis.md").write_text("mine")
+    with pytest.raises(InputError, match=r"thesis\.md"):
+        corpus.ingest(TEXTS)
+    assert [file.name for file in corpus.index.iterdir()] == ["thesis.md"]
+
+
+def test_a_file_as_the_index_is_refused(corpus):
+    corpus.index.write_text("mine")
+    with pytest.raises(InputError, match="is a file"):
+        corpus.ingest(TEXTS)
+    assert corpus.index.read_text() == "mine"
+
+
+@pytest.mark.parametrize(
+    ("options", "names"),
+    [({"chunk_tokens": 49}, "chunk_tokens"), ({"chunk_tokens": 0}, "chunk_tokens"), ({"language": "xy"}, "language")],
+)
+def test_settings_out_of_bounds_are_refused_before_anything_is_made(corpus, options, names):
+    with pytest.raises(InputError, match=names):
+        corpus.ingest(TEXTS, **options)
+    assert not corpus.index.exists()
+
+
+def test_nothing_readable_is_refused_before_anything_is_made(corpus):
+    corpus.write({"a.md": " "})
+    with pytest.raises(InputError, match=r"a\.md"):
+        corpus.ingest()
+    with pytest.raises(InputError, match="does not exist"):
+        run_ingest(corpus.source / "nothing", corpus.index, embedder=corpus.embedder)
+    assert not corpus.index.exists()
+
+
+def test_a_missing_index_is_not_found(tmp_path):
+    with pytest.raises(IndexNotFoundError, match="arag ingest"):
+        open_index(tmp_path / "nothing")
+    assert not (tmp_path / "nothing").exists()
+
+
+@pytest.mark.parametrize("manifest", ["", "{", "[]", '{"format_version": 99}', '{"format_version": 1}'])
+def test_a_damaged_manifest_is_a_format_error(corpus, manifest):
+    corpus.ingest({"a": "One."})
+    (corpus.index / "manifest.json").write_text(manifest)
+    with pytest.raises(IndexFormatError, match=r"manifest\.json"):
+        corpus.open()
+
+
+# --- interruptions ---
+
+
+@pytest.mark.parametrize("pack", [False, True])
+@pytest.mark.parametrize("changed", [False, True])
+def test_an_interrupted_run_is_finished_by_the_next(corpus, tmp_path, pack, changed):
+    many = {f"d{n:03}": f"This is document {n}. It has {n} pages. It is old." for n in range(400)}
+    if changed:
+        old = {name: text.replace("This is", "That was") for name, text in many.items()} | {"gone": "It is gone."}
+        corpus.ingest(old, pack=pack, chunk_tokens=50)
+    corpus.write(many)
+    failing = HashEmbeddings(fail_after=140 if changed else 300)
+    with pytest.raises(EmbedderError, match="went away"):
+        run_ingest(corpus.source, corpus.index, embedder=failing, pack=pack, chunk_tokens=50, prune=True)
+    with corpus.open() as index:
+        assert index.keyword_search(["document"]).total > 0
+        assert index.semantic_search("document 7", 5).hits is not None
+    summary, embedded = corpus.ingest(pack=pack, chunk_tokens=50, prune=True)
+    assert summary.problems == ()
+    assert embedded
+    if not pack:
+        assert len(embedded) < 800
+    assert_consistent(corpus.index, corpus.embedder)
+    whole = Corpus(tmp_path / "whole")
+    whole.ingest(many, pack=pack, chunk_tokens=50)
+    with corpus.open() as index, whole.open() as other:
+        assert chunks_of(index) == chunks_of(other)
+        for query in ("This is document 7.", "It has 8 pages"):
+            assert index.semantic_search(query, 3).hits[0].score == pytest.approx(
+                other.semantic_search(query, 3).hits[0].score, abs=1e-6
+            )
+    assert vectors_of(corpus.index).keys() == vectors_of(whole.index).keys()
+
+
+def test_a_first_run_whose_embedder_fails_at_once_leaves_a_folder_that_can_be_used(corpus):
+    corpus.write(TEXTS)
+    with pytest.raises(EmbedderError, match="went away"):
+        run_ingest(corpus.source, corpus.index, embedder=HashEmbeddings(fail_after=0))
+    assert corpus.ingest()[0].written == 5
+    assert_consistent(corpus.index, corpus.embedder)
+
+
+# --- readers ---
+
+
+def test_an_open_index_sees_what_is_written_later(corpus):
+    corpus.ingest({"a": "One ship."})
+    with corpus.open() as index:
+        assert index.keyword_search(["ship"]).total == 1
+        assert len(index.semantic_search("ship").hits) == 1
+        corpus.ingest({"a": "One gull.", "b": "Two ships. Two gulls."})
+        assert index.keyword_search(["ship"]).total == 1
+        assert index.keyword_search(["gull"]).total == 2
+        assert [hit.chunk_id for hit in index.semantic_search("two ships").hits] == ["b:0", "a:0"]
+        assert index.read("a:0").chunks[0].text == "One gull."
+        assert index.info().documents == 2
+
+
+INGEST = """
+import sys
+sys.path.insert(0, sys.argv[3])
+from arag.ingest.pipeline import run_ingest
+from fakes import HashEmbeddings
+run_ingest(sys.argv[1], sys.argv[2], embedder=HashEmbeddings())
+"""
+
+
+def test_an_open_index_sees_what_another_process_writes(corpus, request):
+    corpus.ingest({"a": "One ship."})
+    with corpus.open() as index:
+        assert len(index.semantic_search("ship").hits) == 1
+        corpus.write({"a": "One gull.", "b": "Two ships. Two gulls."})
+        arguments = [str(corpus.source), str(corpus.index), str(request.path.parent)]
+        subprocess.run([sys.executable, "-c", INGEST, *arguments], check=True)
+        assert index.keyword_search(["gull"]).total == 2
+        assert [hit.chunk_id for hit in index.semantic_search("two ships").hits] == ["b:0", "a:0"]
+
+
+def test_closing_one_reader_leaves_the_others_open(corpus):
+    corpus.ingest(TEXTS)
+    with corpus.open() as one:
+        with corpus.open() as other:
+            assert one.semantic_search("ship").hits == other.semantic_search("ship").hits
+        assert one.semantic_search("a bird").hits
+        assert one.keyword_search(["bird"]).total == 2
+
+
+def test_an_index_may_be_opened_written_and_closed_many_times(corpus):
+    for n in range(6):
+        corpus.ingest({f"d{i}": f"Document {i}." for i in range(n + 1)})
+        with corpus.open() as index:
+            assert len(index.semantic_search("document", 20).hits) == n + 1
+
+
+def test_an_index_that_was_moved_still_works(corpus, tmp_path):
+    corpus.ingest(TEXTS)
+    corpus.index.rename(tmp_path / "moved")
+    with open_index(tmp_path / "moved", embedder=corpus.embedder) as index:
+        assert index.keyword_search(["gull"]).total == 1
+        assert index.semantic_search("a gull").hits[0].chunk_id == "gull:0"
+    assert_consistent(tmp_path / "moved", corpus.embedder)
+
+
+def test_threads_search_at_once(corpus):
+    corpus.ingest(TEXTS, chunk_tokens=100)
+    queries = ["ship", "gull bird", "harbour of Vellin", "首都", "year 1555"]
+
+    def work(query):
+        return query, (index.keyword_search([query]), index.semantic_search(query))
+
+    with corpus.open() as index, ThreadPoolExecutor(8) as pool:
+        found = list(pool.map(work, queries * 16))
+        assert found == [work(query) for query in queries * 16]
+
+
+def test_threads_search_while_the_index_is_written_to(corpus):
+    corpus.ingest(TEXTS, chunk_tokens=100)
+    with corpus.open() as index, ThreadPoolExecutor(4) as pool:
+        searches = [
+            pool.submit(lambda: (index.keyword_search(["bird"]).total, len(index.semantic_search("bird", 3).hits)))
+            for _ in range(60)
+        ]
+        for n in range(5):
+            corpus.ingest(TEXTS | {f"new{n}": f"Number {n} is a ship."}, chunk_tokens=100)
+        assert [search.result() for search in searches] == [(2, 3)] * 60
+
+
+# --- what the user hears of it ---
+
+
+def test_ingest_warns_about_what_is_left_out(corpus):
+    corpus.write({"a.md": "One ship.", "b.md": " "})
+    with pytest.warns(UserWarning, match=r"left out: .*b\.md: empty"), ingest(
+        [corpus.source], corpus.index, embedder=corpus.embedder
+    ) as index:
+        assert index.info().documents == 1
+
+
+def test_ingest_does_not_warn_without_a_problem(corpus):
+    corpus.write(TEXTS)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with ingest(str(corpus.source), str(corpus.index), embedder=corpus.embedder) as index:
+            assert isinstance(index, Index)
+
+
+def test_progress_grows_to_all_characters(corpus):
+    told = []
+    corpus.ingest(TEXTS, chunk_tokens=100, on_progress=told.append)
+    assert told
+    assert all(one <= two for one, two in pairwise(told))
+    assert told[-1] == sum(map(len, TEXTS.values()))
+    told.clear()
+    corpus.ingest(chunk_tokens=100, on_progress=told.append)
+    assert told[-1] == sum(map(len, TEXTS.values()))

@@ -1,0 +1,270 @@
+from __future__ import annotations
+
+import pytest
+from arag.ingest.pipeline import ingest
+from arag.retrieval.errors import InputError
+from arag.retrieval.keywords import KeywordMatcher
+from fakes import HashEmbeddings, write_corpus
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+
+def reference(texts, keywords, top_k):
+    """The paper's Score(c, K), as it is written there: (chunk id, score, counts), and how many chunks match."""
+    ranked = []
+    for chunk_id, text in texts.items():
+        counts = {k: text.lower().count(k.lower()) for k in keywords}
+        score = sum(count * len(k) for k, count in counts.items())
+        if score:
+            ranked.append((chunk_id, score, {k: count for k, count in counts.items() if count}))
+    return sorted(ranked, key=lambda entry: (-entry[1], entry[0]))[:top_k], len(ranked)
+
+
+def holding(texts, keyword):
+    return sum(keyword.lower() in text.lower() for text in texts.values())
+
+
+def entries(results):
+    return [(hit.chunk_id, hit.score, hit.keyword_counts) for hit in results.hits]
+
+
+def closest(results):
+    return {report.keyword: [(t.text, t.chunks) for t in report.closest] for report in results.keywords}
+
+
+LETTERS = st.sampled_from([*"aAbBiIsSσΣς \n.-", "İ", "ı", "ß", "ẞ", "é", "e\u0301", "北", "京", "😀", "👩\u200d👧", "aa", "ﬁ", "\ud7ff"])
+STRINGS = st.lists(LETTERS, max_size=12).map("".join)
+KEYWORDS = st.lists(STRINGS.filter(bool), min_size=1, max_size=4, unique_by=str.lower)
+
+
+@settings(max_examples=400, deadline=None)
+@given(st.lists(STRINGS, max_size=12), KEYWORDS, st.integers(1, 5))
+def test_matcher_ranks_as_the_equation_says(texts, keywords, top_k):
+    named = {f"c{(7 * n) % 12}": text for n, text in enumerate(texts)}
+    ranked, held, total = KeywordMatcher(named.items()).rank(keywords, top_k)
+    assert ([(r.chunk_id, r.score, r.counts) for r in ranked], total) == reference(named, keywords, top_k)
+    assert held == {k: holding(named, k) for k in keywords}
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(STRINGS, max_size=6), STRINGS.filter(bool))
+def test_matcher_counts_in_every_chunk(texts, keyword):
+    matcher = KeywordMatcher((str(n), text) for n, text in enumerate(texts))
+    assert matcher.counts(keyword).tolist() == [text.lower().count(keyword.lower()) for text in texts]
+    assert matcher.chunks_holding(keyword) == sum(keyword.lower() in text.lower() for text in texts)
+
+
+def test_occurrences_do_not_overlap():
+    ranked, _, _ = KeywordMatcher([("c", "aaaa aaa")]).rank(["aa"], 1)
+    assert ranked[0].counts == {"aa": 3}
+    assert ranked[0].score == 6
+
+
+def test_a_keyword_does_not_match_across_chunks():
+    assert KeywordMatcher([("a", "one tw"), ("b", "o three")]).counts("two").tolist() == [0, 0]
+
+
+def test_an_empty_keyword_is_refused():
+    with pytest.raises(ValueError, match="empty"):
+        KeywordMatcher([("a", "b")]).counts("")
+
+
+def test_ties_at_the_last_place_go_by_id():
+    texts = {f"c{n:02}": "ship " * (1 + n % 2) for n in range(40)}
+    ranked, _, total = KeywordMatcher(reversed(texts.items())).rank(["ship"], 25)
+    assert total == 40
+    assert [r.chunk_id for r in ranked] == [f"c{n:02}" for n in range(1, 40, 2)] + ["c00", "c02", "c04", "c06", "c08"]
+
+
+CORPUS = {
+    "istanbul": "İSTANBUL is large. Istanbul is old.",
+    "gross": "Die STRASSE und die Straße sind groß.",
+    "cafe": "A café and a cafe\u0301 and a CAFÉ.",
+    "china": "他在北京工作。北京是首都。",
+    "emoji": "The flag 🇨🇭 waves 😀😀😀.",
+    "across": "He met the Duke. Of York he knew\nnothing at all.",
+    "vienna": "Vienna was the capital of Austria - Hungary.",
+    "ties a": "A tern and a gull.",
+    "ties b": "A gull and a tern.",
+}
+
+
+@pytest.fixture(scope="module")
+def corpus_index(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("keywords")
+    corpus = CORPUS | {f"empire {n}": f"Part {n} of Austria - Hungary. It was large." for n in range(4)}
+    with ingest(write_corpus(folder / "corpus", corpus), folder / "index", embedder=HashEmbeddings()) as index:
+        yield index
+
+
+@pytest.fixture(scope="module")
+def corpus_texts(corpus_index):
+    return dict(corpus_index._chunks.yield_texts())
+
+
+@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    st.lists(
+        st.sampled_from("i İ ist ß ss strasse É e\u0301 café 北京 京工 😀 😀😀 🇨 the a tern duke. of gull xyzzy".split() + ["r. o", "w\nn"]),
+        min_size=1,
+        max_size=5,
+        unique_by=str.lower,
+    ),
+    st.integers(1, 10),
+)
+def test_search_ranks_as_the_equation_says(corpus_index, corpus_texts, keywords, top_k):
+    results = corpus_index.keyword_search(keywords, top_k)
+    assert (entries(results), results.total) == reference(corpus_texts, keywords, top_k)
+    assert [(r.keyword, r.chunks) for r in results.keywords] == [(k, holding(corpus_texts, k)) for k in keywords]
+    for hit in results.hits:
+        assert hit.snippets
+
+
+@pytest.mark.parametrize("keyword", ["Duke. Of York", "knew\nnothing", "knew\nnothing AT"])
+def test_a_keyword_matches_across_sentences_and_lines(corpus_index, keyword):
+    (hit,) = corpus_index.keyword_search([keyword]).hits
+    assert hit.chunk_id == "across:0"
+    assert hit.score == len(keyword)
+
+
+def test_repeated_and_padded_keywords_count_once(corpus_index):
+    results = corpus_index.keyword_search(["gull", " GULL ", "", "  ", "Gull\n"])
+    assert [r.keyword for r in results.keywords] == ["gull"]
+    assert entries(results) == [("ties a:0", 4, {"gull": 1}), ("ties b:0", 4, {"gull": 1})]
+
+
+def test_one_keyword_may_be_a_string(corpus_index):
+    assert corpus_index.keyword_search("gull") == corpus_index.keyword_search(["gull"])
+
+
+@pytest.mark.parametrize("keywords", [[], [""], [" ", "\n"], ""])
+def test_no_keyword_is_an_input_error(corpus_index, keywords):
+    with pytest.raises(InputError, match="keyword"):
+        corpus_index.keyword_search(keywords)
+
+
+@pytest.mark.parametrize("top_k", [0, -1])
+def test_top_k_below_one_is_an_input_error(corpus_index, top_k):
+    with pytest.raises(InputError, match="top_k"):
+        corpus_index.keyword_search(["gull"], top_k)
+
+
+def test_total_counts_chunks_beyond_top_k(corpus_index):
+    results = corpus_index.keyword_search(["austria", "gull"], top_k=2)
+    assert len(results.hits) == 2
+    assert results.total == 7
+    assert [r.chunks for r in results.keywords] == [5, 2]
+
+
+def test_closest_spelling_tells_how_many_chunks_hold_it(corpus_index):
+    results = corpus_index.keyword_search(["Austria-Hungary"])
+    assert closest(results) == {"Austria-Hungary": [("Austria - Hungary", 5)]}
+    assert results.total == 0
+    assert results.hits == ()
+    assert results.keywords[0].chunks == 0
+
+
+@pytest.mark.parametrize(
+    ("texts", "keyword", "term"),
+    [
+        ({"a": "We sat in the Café Brel."}, "Cafe Brel", ("Café Brel", 1)),
+        ({"a": "We sat in the Cafe Brel."}, "Café Brel", ("Cafe Brel", 1)),
+        ({"a": "We sat in the Cafe\u0301 Brel."}, "Cafe Brel", ("Cafe\u0301 Brel", 1)),
+        ({"a": "The light house is tall.", "b": "A light house."}, "lighthouse", ("light house", 2)),
+        ({"a": "The lighthouse is tall."}, "light house", ("lighthouse", 1)),
+        ({"a": "The light-house is tall."}, "light house", ("light-house", 1)),
+        ({"a": "The king Lothair reigned.", "b": "It was Lothair."}, "Lotahir", ("Lothair", 2)),
+        ({"a": "The king Lothair II reigned."}, "Lothiar II", ("Lothair II", 1)),
+        ({"a": "He sailed\nwith Captain\nFelisk."}, "Captain  Felisk", ("Captain Felisk", 1)),
+    ],
+)
+def test_closest_terms(make_index, texts, keyword, term):
+    results = make_index(texts).keyword_search([keyword])
+    assert results.keywords[0].chunks == 0
+    assert term in closest(results)[keyword]
+
+
+def test_a_keyword_without_its_ending_matches_and_needs_no_closest_term(make_index):
+    index = make_index({"a": "The lanterns of the isle.", "b": "One lantern."})
+    assert closest(index.keyword_search(["lantern"])) == {"lantern": []}
+    assert index.keyword_search(["lantern"]).total == 2
+
+
+def test_plural_of_a_singular_in_the_corpus_is_offered_it(make_index):
+    index = make_index({"a": "One lantern burned.", "b": "No lantern burned."})
+    assert ("lantern", 2) in closest(index.keyword_search(["lanterns"]))["lanterns"]
+
+
+def test_own_words_are_offered_where_nothing_else_is(make_index):
+    texts = {"a": "Orlath went to sea.", "b": "Tamsin stayed.", "c": "Tamsin slept."}
+    results = make_index(texts).keyword_search(["Orlath Tamsin"])
+    assert closest(results) == {"Orlath Tamsin": [("Orlath", 1), ("Tamsin", 2)]}
+
+
+def test_frequent_keywords_get_no_closest_terms(corpus_index):
+    assert closest(corpus_index.keyword_search(["Austria"])) == {"Austria": []}
+
+
+@pytest.mark.parametrize("keyword", ["南京", "北京大学", "京", "上海市"])
+def test_chinese_keywords_without_a_hit_have_no_closest_terms(corpus_index, keyword):
+    assert closest(corpus_index.keyword_search([keyword]))[keyword] == []
+
+
+def test_closest_terms_never_change_the_counts(make_index):
+    texts = {"a": "The Café Brel.", "b": "The Cafe Brel. The Cafe Brel.", "c": "Cafes of Brel."}
+    index = make_index(texts)
+    results = index.keyword_search(["cafe brel"])
+    assert entries(results) == [("b:0", 18, {"cafe brel": 2})]
+    assert [(r.keyword, r.chunks) for r in results.keywords] == [("cafe brel", 1)]
+    assert closest(results) == {"cafe brel": [("Café Brel", 1)]}
+
+
+@pytest.mark.parametrize(
+    "keyword",
+    [
+        "x" * 100_000,
+        "gull " * 20_000,
+        "\ud800",
+        "gull\udfff",
+        '"',
+        '"gull',
+        "*",
+        "gu*",
+        "(",
+        "(gull",
+        "NEAR",
+        "NEAR(gull, tern)",
+        "gull AND tern",
+        "gull OR",
+        "NOT gull",
+        "text:gull",
+        "^gull",
+        "{a b}: gull",
+        "gull + tern",
+        "\x00",
+        "gu\x00ll",
+        "';--",
+        "\\",
+        "%",
+        "_",
+        "\u0301",
+        "\u200b",
+    ],
+)
+def test_odd_keywords_are_matched_like_any_other(corpus_index, corpus_texts, keyword):
+    results = corpus_index.keyword_search([keyword])
+    assert (entries(results), results.total) == reference(corpus_texts, [keyword.strip()], 5)
+
+
+def test_a_thousand_keywords(corpus_index, corpus_texts):
+    keywords = [f"word{n}" for n in range(997)] + ["gull", "Austrai", "北京"]
+    results = corpus_index.keyword_search(keywords)
+    assert entries(results) == reference(corpus_texts, keywords, 5)[0]
+    assert len(results.keywords) == 1_000
+
+
+def test_real_corpus_ranks_as_the_equation_says(example_index):
+    texts = dict(example_index._chunks.yield_texts())
+    for keywords in (["Grey Petrel"], ["Varrowby", "lighthouse"], ["the", "Lanthry", "1775"]):
+        results = example_index.keyword_search(keywords, top_k=20)
+        assert (entries(results), results.total) == reference(texts, keywords, 20)

@@ -1,0 +1,258 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
+from pydantic import BaseModel, ValidationError
+
+from arag.graph.messages import (
+    acceptable,
+    beginning,
+    context_tokens,
+    earlier_turns,
+    feedback,
+    gathered_evidence,
+    normalised,
+    question_at,
+    unanswered,
+    unreadable,
+    without_old_results,
+)
+from arag.graph.prompts import DROPPED, NOT_RUN
+from arag.retrieval.errors import InputError
+from arag.retrieval.tokens import count_tokens
+from scripted_model import assert_paired, call, calls, invalid_call
+
+
+def result(call_id, text="text", new=(), **kwargs):
+    return ToolMessage(text, tool_call_id=call_id, artifact={"new_chunks": list(new)}, **kwargs)
+
+
+def test_the_question_is_the_last_human_message_that_is_the_users_own():
+    assert question_at([HumanMessage("a"), AIMessage("b"), HumanMessage("c"), AIMessage("d"), feedback("e")]) == 2
+    for nothing in ([], [AIMessage("a")], [feedback("a")], [SystemMessage("a")]):
+        with pytest.raises(InputError, match="there is no question"):
+            question_at(nothing)
+
+
+def test_context_tokens_count_texts_and_calls():
+    assert context_tokens([]) == 0
+    text = "Who married Lothair?"
+    assert context_tokens([HumanMessage(text)]) == 4 + count_tokens(text)
+    assert context_tokens([HumanMessage([{"type": "text", "text": text}])]) == 4 + count_tokens(text)
+    asking = call("keyword_search", keywords=["Lothair"])
+    expected = 4 + count_tokens("keyword_search") + count_tokens('{"keywords": ["Lothair"]}')
+    assert context_tokens([asking]) == expected
+    assert context_tokens([asking, result("x", text)]) == expected + 4 + count_tokens(text)
+
+
+def test_a_call_without_a_result_gets_one():
+    asking = calls(("a", {}), ("b", {}), ids=["1", "2"])
+    conversation = [HumanMessage("q"), asking, result("1"), HumanMessage("another")]
+    mended = acceptable(conversation)
+    assert_paired(mended)
+    assert [m.text for m in mended if isinstance(m, ToolMessage)] == [NOT_RUN, "text"]
+    assert len(conversation) == 4
+
+
+def test_a_result_behind_another_message_does_not_count():
+    again = [call("a", "1"), HumanMessage("another"), call("a", "1"), result("1")]
+    mended = acceptable(again)
+    assert_paired(mended)
+    assert [m.text for m in mended if isinstance(m, ToolMessage)] == [NOT_RUN, "text"]
+
+
+def test_invalid_calls_are_sent_with_empty_arguments():
+    mixed = call("a", "1", x=1)
+    mixed.invalid_tool_calls = invalid_call("b", "{", "2").invalid_tool_calls
+    sent = acceptable([mixed, result("1"), result("2")])
+    assert [(c["name"], c["args"], c["id"]) for c in sent[0].tool_calls] == [("a", {"x": 1}, "1"), ("b", {}, "2")]
+    assert sent[0].invalid_tool_calls == []
+    assert len(mixed.invalid_tool_calls) == 1
+    assert_paired(sent)
+
+
+def test_unanswered_calls_of_a_message():
+    asking = calls(("a", {}), ("b", {}), ids=["1", "2"])
+    assert [m.tool_call_id for m in unanswered([asking], 0)] == ["1", "2"]
+    assert [m.tool_call_id for m in unanswered([asking, result("1")], 0)] == ["2"]
+    assert unanswered([asking, result("2"), result("1")], 0) == []
+    assert unanswered([HumanMessage("q")], 0) == []
+
+
+_kinds = st.lists(st.sampled_from(["human", "answer", "one call", "two calls", "half answered", "invalid", "same id"]))
+
+
+@settings(deadline=None)
+@given(_kinds)
+def test_any_conversation_is_paired_when_it_is_sent(kinds):
+    conversation = []
+    for place, kind in enumerate(kinds):
+        ids = [f"{place}-a", f"{place}-b"]
+        match kind:
+            case "human":
+                conversation.append(HumanMessage("q"))
+            case "answer":
+                conversation.append(AIMessage("a"))
+            case "one call":
+                conversation += [call("t", ids[0]), result(ids[0])]
+            case "two calls":
+                conversation += [calls(("t", {}), ("t", {}), ids=ids), result(ids[1]), result(ids[0])]
+            case "half answered":
+                conversation += [calls(("t", {}), ("t", {}), ids=ids), result(ids[1])]
+            case "invalid":
+                conversation.append(invalid_call("t", "{", ids[0]))
+            case "same id":
+                conversation.append(call("t", "same"))
+    sent = acceptable(conversation)
+    assert_paired(sent)
+    assert acceptable(sent) == sent
+    assert [m for m in sent if m.type == "human"] == [m for m in conversation if m.type == "human"]
+
+
+_LONG = "A sentence that is rather long. " * 20
+
+
+def _conversation():
+    return [
+        HumanMessage("first"),
+        calls(("t", {}), ("t", {}), ids=["1", "2"]),
+        result("1", _LONG, ["a:0"]),
+        result("2", _LONG, ["b:0"]),
+        AIMessage("answer"),
+        HumanMessage("second"),
+        call("t", "3"),
+        result("3", _LONG, ["c:0"]),
+    ]
+
+
+def test_results_of_earlier_questions_are_dropped_oldest_first():
+    messages = _conversation()
+    whole = context_tokens(messages)
+    assert without_old_results(messages, whole) == (messages, set())
+    shorter, dropped = without_old_results(messages, whole - 1)
+    assert dropped == {"a:0"}
+    assert [m.text for m in shorter if isinstance(m, ToolMessage)] == [DROPPED, _LONG, _LONG]
+    assert context_tokens(shorter) <= whole - 1
+    assert_paired(shorter)
+    shortest, dropped = without_old_results(messages, 10)
+    assert dropped == {"a:0", "b:0"}
+    assert shortest[-1].text == _LONG  # the current question's results stay
+    assert messages[2].text == _LONG
+
+
+def test_a_chunk_whose_text_stands_elsewhere_is_not_dropped():
+    messages = _conversation()
+    messages[7] = result("3", _LONG, ["a:0", "c:0"])
+    assert without_old_results(messages, 10)[1] == {"b:0"}
+
+
+def test_evidence_holds_each_text_once_and_no_errors():
+    one, two = "[a:0] score 7\nThe first text.", "[b:0] score 3\nThe other text."
+    messages = [
+        HumanMessage("q"),
+        result("1", f"x: 2 chunks.\n\n{one}\n\n{two}"),
+        result("2", f"y: 1 chunk.\n\n{two}\n\n{one}"),
+        result("3", "There is no such tool.", status="error"),
+    ]
+    assert gathered_evidence(messages, 1_000) == f"x: 2 chunks.\n\n{one}\n\n{two}\n\ny: 1 chunk."
+    assert gathered_evidence([], 1_000) == ""
+
+
+def test_where_room_is_short_the_latest_evidence_is_kept_and_cut():
+    early, late = f"[a:0] {'early words ' * 50}", f"[b:0] {'late words ' * 50}"
+    messages = [result("1", early), result("2", late)]
+    kept = gathered_evidence(messages, 2 * count_tokens(late) - 30)
+    assert kept.endswith(late.strip())
+    assert kept.startswith("[a:0] early words")
+    alone = gathered_evidence(messages, 40)
+    assert alone.startswith("[b:0] late words")
+    assert 20 < count_tokens(alone) <= 40
+    for nothing in (0, -5):
+        assert gathered_evidence(messages, nothing) == ""
+
+
+@settings(deadline=None)
+@given(st.text(), st.integers(-3, 30))
+def test_the_beginning_of_a_text_fits(text, room):
+    part = beginning(text, room)
+    assert text.startswith(part)
+    assert count_tokens(part) <= max(room, 0)
+    if count_tokens(text) <= room:
+        assert part == text
+
+
+@settings(deadline=None)
+@given(st.lists(st.text(min_size=1), max_size=6), st.integers(0, 40))
+def test_evidence_always_fits(texts, room):
+    evidence = gathered_evidence([result(str(i), f"[c:{i}] {text}") for i, text in enumerate(texts)], room)
+    assert count_tokens(evidence) <= room + 2 * len(texts)  # joining texts may move a token's border
+
+
+def test_earlier_turns_are_questions_and_answers_only():
+    messages = [
+        SystemMessage("s"),
+        HumanMessage("q1"),
+        call("t", "1"),
+        result("1"),
+        feedback("empty"),
+        AIMessage(""),
+        invalid_call("t", "{"),
+        AIMessage("a1"),
+        HumanMessage("q2"),
+        AIMessage("not yet"),
+    ]
+    assert [(m.type, m.text) for m in earlier_turns(messages)] == [("human", "q1"), ("ai", "a1")]
+
+
+def test_normalised_replies_have_ids_and_no_empty_invalid_calls():
+    reply = AIMessage(
+        "",
+        tool_calls=[{"name": "a", "args": {}, "id": None}, {"name": "b", "args": {}, "id": "kept"}],
+        invalid_tool_calls=[
+            {"name": "c", "args": "", "id": None, "error": "e"},
+            {"name": "d", "args": None, "id": "d", "error": None},
+            {"name": "e", "args": "{", "id": "", "error": "e"},
+            {"name": None, "args": "", "id": "n", "error": "e"},
+        ],
+    )
+    mended = normalised(reply, [])
+    assert [(c["name"], c["args"]) for c in mended.tool_calls] == [("a", {}), ("b", {}), ("c", {}), ("d", {})]
+    assert [c["args"] for c in mended.invalid_tool_calls] == ["{", ""]
+    every_id = [c["id"] for c in [*mended.tool_calls, *mended.invalid_tool_calls]]
+    assert all(every_id)
+    assert len(set(every_id)) == 6
+    assert mended.id
+    assert reply.id is None
+
+
+def test_an_id_that_came_before_is_replaced():
+    assert normalised(AIMessage("x", id="a"), [HumanMessage("q", id="b")]).id == "a"
+    assert normalised(AIMessage("x", id="a"), [HumanMessage("q", id="a")]).id != "a"
+
+
+@given(st.text(st.characters(codec=None, categories=None), max_size=5))
+def test_what_a_model_writes_can_be_encoded_and_is_kept_where_it_could_be_before(text):
+    reply = call("t", x={text: [text, 1, None, True]})
+    reply.content = [{"type": "text", "text": text}]
+    mended = normalised(reply, [])
+    written = mended.text
+    written.encode()
+    assert mended.tool_calls[0]["args"] == {"x": {written: [written, 1, None, True]}}
+    if not any("\ud800" <= character <= "\udfff" for character in text):
+        assert written == text
+
+
+def test_only_messages_that_cannot_be_read_are_replaced_by_an_empty_one():
+    with pytest.raises(ValidationError) as caught:
+        AIMessage("", tool_calls=[{"name": "t", "args": "x", "id": "1"}])
+    assert unreadable(caught.value).text == ""
+
+    class Other(BaseModel):
+        number: int
+
+    with pytest.raises(ValidationError) as caught:
+        Other(number="x")
+    with pytest.raises(ValidationError, match="Other"):
+        unreadable(caught.value)

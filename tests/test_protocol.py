@@ -1,0 +1,453 @@
+"""Real HTTP on loopback: what goes over the wire to chat models and embedding services, and what comes back."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import time
+
+import openai
+import pytest
+from langchain_core.messages import AIMessage, AIMessageChunk
+from langgraph.checkpoint.memory import InMemorySaver
+
+from arag.graph.extractive import ExtractiveModel
+from arag.graph.graph import create_arag_agent
+from arag.graph.models import load_model
+from arag.graph.prompts import EMPTY_REPLY, forced_prompt, system_prompt
+from arag.ingest.pipeline import ingest, run_ingest
+from arag.retrieval.embedders import load_embedder
+from arag.retrieval.errors import EmbedderError, ModelError
+from arag.retrieval.index import open_index
+from arag.retrieval.tools import TOOL_NAMES
+from conftest import write_corpus
+from fakes import hash_vector
+from openai_server import Failure, chat, embeddings, serve
+from scripted_model import DOCUMENTS, QUESTION, ScriptedModel, asked, call, in_thread
+
+pytest_plugins = ["graph_fixtures"]
+
+ANSWER = "Boso the Elder: Teutberga was his daughter [teutberga:0]."
+
+
+@pytest.fixture(autouse=True)
+def _no_settings(monkeypatch):
+    for name in ("OPENAI_API_KEY", "OPENAI_ADMIN_KEY", "OPENAI_BASE_URL", "OPENAI_API_BASE", "ARAG_MODEL"):
+        monkeypatch.delenv(name, raising=False)
+    for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.lower(), raising=False)
+
+
+def model_at(server, **options):
+    return load_model(f"openai:some-model@{server.url}", **options)
+
+
+def run(index, responses, *, agent_options=None, **options):
+    """Answer the question with scripted responses; return the state and the requests."""
+    with serve(responses) as server:
+        state = create_arag_agent(model_at(server, **options), index, **(agent_options or {})).invoke(asked())
+    return state, server.requests
+
+
+# --- a whole question ---
+
+
+def test_a_multi_hop_question_message_by_message(small_index):
+    search = '{"keywords": ["Lothair II"]}'
+    responses = [
+        chat(None, ("call_1", "keyword_search", search)),
+        chat("Now her.", ("call_2", "chunk_read", '{"chunk_ids": ["teutberga:0"]}')),
+        chat(ANSWER),
+    ]
+    state, requests = run(small_index, responses)
+
+    assert len(requests) == 3
+    for request in requests:
+        assert request["model"] == "some-model"
+        assert request["parallel_tool_calls"] is False
+        assert [tool["function"]["name"] for tool in request["tools"]] == list(TOOL_NAMES)
+        assert "read_chunks" not in json.dumps(request)
+        assert "tool_choice" not in request
+    properties = {t["function"]["name"]: t["function"]["parameters"]["properties"] for t in requests[0]["tools"]}
+    assert {name: sorted(schema) for name, schema in properties.items()} == {
+        "keyword_search": ["keywords", "top_k"],
+        "semantic_search": ["query", "top_k"],
+        "chunk_read": ["adjacent", "chunk_ids"],
+    }
+
+    found, read = (m.text for m in state["messages"] if m.type == "tool")
+    conversation = [
+        {"role": "system", "content": system_prompt(TOOL_NAMES)},
+        {"role": "user", "content": QUESTION},
+        {"role": "assistant", "content": None, "tool_calls": [_sent("call_1", "keyword_search", search)]},
+        {"role": "tool", "tool_call_id": "call_1", "content": found},
+        {
+            "role": "assistant",
+            "content": "Now her.",
+            "tool_calls": [_sent("call_2", "chunk_read", '{"chunk_ids": ["teutberga:0"]}')],
+        },
+        {"role": "tool", "tool_call_id": "call_2", "content": read},
+    ]
+    assert "He married Teutberga in 855." in found
+    assert read == "[teutberga:0] Teutberga\nTeutberga was a daughter of Boso the Elder. She died in 875."
+    assert requests[0]["messages"] == conversation[:2]
+    assert requests[1]["messages"] == conversation[:4]
+    assert requests[2]["messages"] == conversation
+
+    assert (state["answer"], state["stop_reason"], state["steps"]) == (ANSWER, "answered", 3)
+    assert [c["chunk_id"] for c in state["citations"]] == ["teutberga:0"]
+    assert state["usage"] == {
+        "model_calls": 3,
+        "input_tokens": 300,
+        "cached_tokens": 120,
+        "output_tokens": 30,
+        "reasoning_tokens": 9,
+    }
+
+
+def _sent(call_id: str, name: str, arguments: str) -> dict:
+    return {"type": "function", "id": call_id, "function": {"name": name, "arguments": arguments}}
+
+
+def test_several_calls_in_one_message_are_answered_in_order(small_index):
+    responses = [
+        chat(
+            None,
+            ("a", "chunk_read", '{"chunk_ids": ["boso:0"]}'),
+            ("b", "chunk_read", '{"chunk_ids": ["boso:0"]}'),
+            ("c", "keyword_search", '{"keywords": "Boso"}'),
+        ),
+        chat(ANSWER),
+    ]
+    _, requests = run(small_index, responses)
+    asking, *answers = requests[1]["messages"][2:]
+    assert [c["id"] for c in asking["tool_calls"]] == ["a", "b", "c"]
+    assert [(m["role"], m["tool_call_id"]) for m in answers] == [("tool", "a"), ("tool", "b"), ("tool", "c")]
+    assert "count of Arles" in answers[0]["content"]
+    assert answers[1]["content"] == "[boso:0] This chunk has been read before."
+    assert answers[2]["content"].startswith("Boso: 2 chunks")
+
+
+def test_malformed_arguments_go_back_as_an_error_and_the_next_try_succeeds(small_index):
+    responses = [
+        chat(None, ("bad", "keyword_search", '{"keywords": ["Bo')),
+        chat(None, ("good", "keyword_search", '{"keywords": ["Boso"]}')),
+        chat(ANSWER),
+    ]
+    state, requests = run(small_index, responses)
+    asking, error = requests[1]["messages"][2:]
+    # Several servers refuse a conversation whose arguments are no JSON object, so they never go back as they came.
+    assert asking["tool_calls"] == [_sent("bad", "keyword_search", "{}")]
+    assert (error["role"], error["tool_call_id"]) == ("tool", "bad")
+    assert 'not valid JSON: \'{"keywords": ["Bo\'' in error["content"]
+    assert requests[2]["messages"][-1]["content"].startswith("Boso: 2 chunks")
+    assert (state["stop_reason"], state["steps"]) == ("answered", 3)
+
+
+@pytest.mark.parametrize("streaming", [False, True])
+@pytest.mark.parametrize(
+    "arguments", ["", "null", "{}{}", '"text"', "[1, 2]", "3", "true", '"{\\"keywords\\": []}"', "{'keywords': 1}"]
+)
+def test_arguments_that_are_no_object_never_end_a_run(small_index, arguments, streaming):
+    responses = [chat(None, ("x", "keyword_search", arguments)), chat(ANSWER)]
+    state, requests = run(small_index, responses, streaming=streaming)
+    assert (state["stop_reason"], state["steps"]) == ("answered", 2)
+    for message in requests[1]["messages"]:
+        for sent in message.get("tool_calls", ()):
+            assert isinstance(json.loads(sent["function"]["arguments"]), dict)
+
+
+def test_empty_arguments_mean_none(small_index):
+    _, requests = run(small_index, [chat(None, ("x", "keyword_search", "")), chat(ANSWER)])
+    asking, error = requests[1]["messages"][2:]
+    assert asking["tool_calls"] == [_sent("x", "keyword_search", "{}")]
+    assert "keywords: Field required" in error["content"]
+
+
+def test_half_characters_in_arguments_and_answers_can_be_sent_on(small_index):
+    responses = [chat("\ud83d", ("x", "chunk_read", '{"chunk_ids": ["boso\\ud83d:0"]}')), chat("Boso \ud83d.")]
+    state, requests = run(small_index, responses)
+    assert "[boso\ufffd:0] There is no chunk with this id." in requests[1]["messages"][-1]["content"]
+    assert state["answer"] == "Boso \ufffd."
+
+
+def test_an_unknown_tool_is_said_to_be_none(small_index):
+    state, requests = run(small_index, [chat(None, ("x", "web_search", '{"q": "Boso"}')), chat(ANSWER)])
+    assert requests[1]["messages"][-1] == {
+        "role": "tool",
+        "tool_call_id": "x",
+        "content": "There is no tool 'web_search'. The tools are: keyword_search, semantic_search, chunk_read.",
+    }
+    assert state["stop_reason"] == "answered"
+
+
+def test_an_empty_reply_is_asked_for_again(small_index):
+    state, requests = run(small_index, [chat(""), chat(None), chat(ANSWER)])
+    feedback = {"role": "user", "content": EMPTY_REPLY}
+    assert requests[2]["messages"][2:] == [feedback, feedback]
+    assert (state["stop_reason"], state["steps"]) == ("answered", 3)
+
+
+def test_a_forced_answers_request_has_no_tools_and_no_tool_messages(small_index):
+    responses = [chat(None, ("x", "keyword_search", '{"keywords": ["Lothair"]}')), chat(ANSWER)]
+    state, requests = run(small_index, responses, agent_options={"max_steps": 1})
+    forced = requests[-1]
+    assert state["stop_reason"] == "max_steps"
+    assert not {"tools", "tool_choice", "parallel_tool_calls"} & set(forced)
+    assert [m["role"] for m in forced["messages"]] == ["system", "user"]
+    assert forced["messages"][0]["content"] == forced_prompt()
+    evidence = forced["messages"][1]["content"]
+    assert evidence.startswith(f"{QUESTION}\n\nWhat was found:\n\nLothair: 1 chunk")
+    assert evidence.count("He married Teutberga in 855.") == 1
+
+
+# --- servers that fail ---
+
+
+@pytest.mark.parametrize("failure", [Failure(429, {"Retry-After": "0"}), Failure(500), Failure(503)], ids=str)
+def test_a_passing_failure_is_retried(small_index, failure):
+    responses = [failure, chat(None, ("x", "keyword_search", '{"keywords": ["Boso"]}')), chat(ANSWER)]
+    state, requests = run(small_index, responses)
+    assert requests[0] == requests[1]
+    assert (state["stop_reason"], state["steps"], state["usage"]["model_calls"]) == ("answered", 2, 2)
+
+
+def test_a_lasting_failure_propagates_and_the_run_can_be_resumed(small_index):
+    failing = [True]
+
+    def respond(number, request):
+        if number == 0:
+            return chat(None, ("x", "chunk_read", '{"chunk_ids": ["boso:0"]}'))
+        return Failure(500) if failing else chat(ANSWER)
+
+    with serve(respond) as server:
+        agent = create_arag_agent(model_at(server, max_retries=1), small_index, checkpointer=InMemorySaver())
+        with pytest.raises(openai.InternalServerError, match="scripted failure 500"):
+            agent.invoke(asked(), in_thread())
+        assert len(server.requests) == 3  # the graph does not retry what the client has retried
+        kept = agent.get_state(in_thread())
+        assert (kept.next, kept.values["read_chunks"]) == (("agent",), ["boso:0"])
+        failing.clear()
+        state = agent.invoke(None, in_thread())
+    assert (state["stop_reason"], state["steps"], len(state["trace"])) == ("answered", 2, 1)
+    assert server.requests[-1] == server.requests[1]
+
+
+@pytest.mark.parametrize(
+    ("status", "error"), [(400, openai.BadRequestError), (401, openai.AuthenticationError), (404, openai.NotFoundError)]
+)
+def test_a_refused_request_is_not_repeated(small_index, status, error):
+    with serve([Failure(status)]) as server:
+        agent = create_arag_agent(model_at(server), small_index)
+        with pytest.raises(error):
+            agent.invoke(asked())
+    assert len(server.requests) == 1
+
+
+def test_a_server_that_hangs_meets_the_timeout(small_index):
+    with serve([Failure(hang=True)] * 9) as server:
+        agent = create_arag_agent(model_at(server, timeout=0.5, max_retries=0), small_index)
+        began = time.monotonic()
+        with pytest.raises(openai.APITimeoutError):
+            agent.invoke(asked())
+        assert time.monotonic() - began < 5
+    assert len(server.requests) == 1
+
+
+def test_a_server_that_is_not_there_is_an_error(small_index):
+    with serve([]) as server:
+        pass
+    agent = create_arag_agent(model_at(server, max_retries=0), small_index)
+    with pytest.raises(openai.APIConnectionError):
+        agent.invoke(asked())
+
+
+# --- streaming ---
+
+
+def test_a_streamed_run_gives_tokens_and_the_usage(small_index):
+    responses = [
+        chat(
+            None,
+            ("a", "keyword_search", '{"keywords": ["Lothair II"]}'),
+            ("b", "chunk_read", '{"chunk_ids": ["boso:0"]}'),
+        ),
+        chat(ANSWER),
+    ]
+    with serve(responses) as server:
+        agent = create_arag_agent(model_at(server, streaming=True), small_index, checkpointer=InMemorySaver())
+        stream = list(agent.stream(asked(), in_thread(), stream_mode="messages"))
+        state = agent.get_state(in_thread()).values
+    assert all(r["stream"] is True and r["stream_options"] == {"include_usage": True} for r in server.requests)
+    pieces = [m.text for m, _ in stream if isinstance(m, AIMessageChunk) and m.text]
+    assert len(pieces) > 5
+    assert "".join(pieces) == ANSWER
+    assert [(c["name"], c["id"]) for c in state["messages"][1].tool_calls] == [
+        ("keyword_search", "a"),
+        ("chunk_read", "b"),
+    ]
+    assert [m["tool_call_id"] for m in server.requests[1]["messages"] if m["role"] == "tool"] == ["a", "b"]
+    assert state["answer"] == ANSWER
+    assert state["usage"] == {
+        "model_calls": 2,
+        "input_tokens": 200,
+        "cached_tokens": 80,
+        "output_tokens": 20,
+        "reasoning_tokens": 6,
+    }
+
+
+def test_a_server_that_reports_no_usage_is_put_up_with(small_index):
+    for streaming in (False, True):
+        state, _ = run(small_index, [chat(ANSWER, usage=None)], streaming=streaming)
+        assert (state["usage"]["model_calls"], state["usage"]["input_tokens"]) == (1, 0)
+
+
+def test_a_stream_that_breaks_off_is_an_error_and_no_answer(small_index):
+    with serve([Failure(cut=True)] * 9) as server:
+        agent = create_arag_agent(model_at(server, streaming=True, max_retries=0), small_index)
+        with pytest.raises(openai.OpenAIError):
+            agent.invoke(asked())
+
+
+# --- models by string ---
+
+
+def test_a_missing_key_is_named():
+    with pytest.raises(ModelError, match=r"openai:some-model.*OPENAI_API_KEY"):
+        load_model("openai:some-model")
+
+
+def test_a_key_of_the_environment_goes_to_the_server_and_a_server_of_ones_own_needs_none(monkeypatch):
+    assert model_at_key("openai:m@http://127.0.0.1:1/v1") == "none"
+    monkeypatch.setenv("OPENAI_API_KEY", "secret")
+    assert model_at_key("openai:m@http://127.0.0.1:1/v1") == "secret"
+
+
+def model_at_key(specification: str) -> str:
+    return load_model(specification).openai_api_key.get_secret_value()
+
+
+def test_timeouts_and_retries_are_set_and_options_win():
+    model = load_model("openai:m@http://127.0.0.1:1/v1")
+    assert (model.request_timeout, model.max_retries, model.stream_usage) == (120.0, 3, True)
+    model = load_model("openai:m@http://127.0.0.1:1/v1", timeout=7, max_retries=0, temperature=0)
+    assert (model.request_timeout, model.max_retries, model.temperature) == (7, 0, 0)
+
+
+@pytest.mark.parametrize("text", ["gpt-5", "", ":gpt-5", "openai:", "openai:@http://127.0.0.1/v1", "Extractive"])
+def test_what_is_no_model_string_is_refused_with_what_is(text):
+    with pytest.raises(ModelError, match=r"unknown model .* give provider:model"):
+        load_model(text)
+
+
+def test_an_unknown_provider_is_refused():
+    with pytest.raises(ModelError, match=r"cannot be made: .*nope"):
+        load_model("nope:gpt-5")
+
+
+@pytest.mark.skipif(importlib.util.find_spec("langchain_ollama") is not None, reason="langchain-ollama is installed")
+def test_a_missing_package_is_named():
+    with pytest.raises(ModelError, match="langchain-ollama"):
+        load_model("ollama:qwen3")
+
+
+def test_a_bad_option_is_a_model_error():
+    with pytest.raises(ModelError, match="cannot be made"):
+        load_model("openai:m@http://127.0.0.1:1/v1", temperature="warm")
+
+
+def test_without_a_choice_the_extractive_model_is_taken_and_that_is_said(capsys, monkeypatch):
+    assert isinstance(load_model(None), ExtractiveModel)
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.count("\n") == 1
+    assert "no language model" in err
+    assert "ARAG_MODEL" in err
+    monkeypatch.setenv("ARAG_MODEL", "")
+    assert isinstance(load_model(), ExtractiveModel)
+
+
+def test_the_environment_chooses_a_model(capsys, monkeypatch):
+    monkeypatch.setenv("ARAG_MODEL", "openai:from-environment@http://127.0.0.1:1/v1")
+    assert load_model(None).model_name == "from-environment"
+    monkeypatch.setenv("ARAG_MODEL", "extractive")
+    assert isinstance(load_model(None), ExtractiveModel)
+    assert isinstance(load_model("extractive"), ExtractiveModel)
+    assert capsys.readouterr().err == ""
+
+
+def test_a_model_object_is_taken_as_it_is():
+    model = ScriptedModel(AIMessage("x"))
+    assert load_model(model) is model
+
+
+# --- embedding services ---
+
+
+def embed(number, request):
+    assert all(isinstance(text, str) for text in request["input"])
+    return embeddings([hash_vector(text).tolist() for text in request["input"]])
+
+
+def test_an_embedding_server_gets_texts_and_serves_an_index(tmp_path):
+    corpus = write_corpus(tmp_path / "corpus", DOCUMENTS[:3])
+    with serve(embed) as server:
+        with ingest(corpus, tmp_path / "index", embedder=f"openai:m@{server.url}") as index:
+            sent = [text for request in server.requests for text in request["input"]]
+            assert set(server.paths) == {"/v1/embeddings"}
+            assert "He married Teutberga in 855." in " ".join(sent)
+            assert {request["model"] for request in server.requests} == {"m"}
+            assert index.semantic_search("count of Arles", 1).hits[0].chunk_id == "boso:0"
+        with open_index(tmp_path / "index") as again:
+            assert again.semantic_search("married Teutberga", 1).hits[0].chunk_id == "lothair:0"
+            assert server.requests[-1]["input"] == ["married Teutberga"]
+
+
+def test_an_embedding_server_that_fails_for_a_moment_is_asked_again():
+    script = [Failure(429, {"Retry-After": "0"}), embeddings([[1.0, 0.0]])]
+    with serve(script) as server:
+        vectors = load_embedder(f"openai:m@{server.url}").embed_documents(["text"])
+    assert vectors.tolist() == [[1.0, 0.0]]
+    assert len(server.requests) == 2
+
+
+@pytest.fixture
+def few_retries(monkeypatch):
+    monkeypatch.setattr("arag.retrieval.embedders._SERVICE_RETRIES", 0)
+
+
+def test_a_lasting_failure_of_the_embedding_server_is_a_clear_error_and_the_next_run_finishes(tmp_path, few_retries):
+    corpus = write_corpus(tmp_path / "corpus", DOCUMENTS)
+    failing = [True]
+    with serve(lambda number, request: Failure(500) if failing else embed(number, request)) as server:
+        name = f"openai:m@{server.url}"
+        with pytest.raises(EmbedderError, match=f"the embedder {name} failed: .*scripted failure 500"):
+            run_ingest(corpus, tmp_path / "index", embedder=name)
+        failing.clear()
+        summary = run_ingest(corpus, tmp_path / "index", embedder=name)
+        with open_index(tmp_path / "index") as index:
+            assert (summary.chunks, summary.sentences) == (index.info().chunks, index.info().sentences)
+            assert index.semantic_search("count of Arles", 1).hits[0].chunk_id == "boso:0"
+            failing.append(True)
+            with pytest.raises(EmbedderError, match="scripted failure 500"):
+                index.semantic_search("another query")
+            model = ScriptedModel(call("semantic_search", query="x"))
+            with pytest.raises(EmbedderError):
+                create_arag_agent(model, index).invoke(asked())
+
+
+@pytest.mark.parametrize(
+    "response", [Failure(401), embeddings([]), embeddings([[1.0, 0.0], [1.0]]), embeddings([[1.0]])], ids=str
+)
+def test_a_nonsensical_response_of_an_embedding_server_is_a_clear_error(response, few_retries):
+    with serve([response]) as server:
+        embedder = load_embedder(f"openai:m@{server.url}")
+        with pytest.raises(EmbedderError, match=f"the embedder openai:m@{server.url}"):
+            embedder.embed_documents(["one", "two"])
+
+
+def test_a_missing_key_of_an_embedding_service_is_named():
+    with pytest.raises(EmbedderError, match="OPENAI_API_KEY"):
+        load_embedder("openai:text-embedding-3-small").embed_query("x")

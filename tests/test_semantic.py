@@ -1,0 +1,269 @@
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from arag.ingest.pipeline import ingest
+from arag.retrieval.embedders import Embedder, load_embedder
+from arag.retrieval.errors import EmbedderError, InputError
+from arag.retrieval.index import open_index
+from fakes import DIMENSION, HashEmbeddings, hash_vector, write_corpus
+
+WORDS = [f"w{n}" for n in range(60)]
+
+
+def corpus(seed, *, documents, sentences):
+    """Documents of random sentences, a few of them in many documents."""
+    rng = np.random.default_rng(seed)
+    found = {}
+    for n in range(documents):
+        parts = []
+        for _ in range(int(rng.integers(1, sentences + 1))):
+            words = rng.choice(WORDS, size=int(rng.integers(1, 12)))
+            parts.append("The " + " ".join(words) + ".")
+        found[f"d{n:03}"] = " ".join(parts)
+    return found
+
+
+def reference(index, query):
+    """Score of every chunk: the cosine similarity of its nearest sentence."""
+    vector = hash_vector(query)
+    scores = {}
+    for chunk in index._chunks.mget(list(index._chunks.yield_keys())):
+        texts = [chunk.sentence_text(n) for n, s in enumerate(chunk.sentences) if s.embedded]
+        scores[chunk.id] = max(float(hash_vector(text) @ vector) for text in texts)
+    return scores
+
+
+def assert_ranked_as(scores, hits, top_k):
+    expected = sorted(scores.items(), key=lambda entry: (-entry[1], entry[0]))[:top_k]
+    assert len(hits) == len(expected)
+    assert len({hit.chunk_id for hit in hits}) == len(hits)
+    for hit, (_, score) in zip(hits, expected, strict=True):
+        assert hit.score == pytest.approx(score, abs=1e-5)
+        assert scores[hit.chunk_id] == pytest.approx(hit.score, abs=1e-5)
+    assert [hit.score for hit in hits] == sorted((hit.score for hit in hits), reverse=True)
+
+
+@pytest.mark.parametrize(("seed", "documents", "sentences"), [(1, 3, 4), (2, 40, 8), (3, 150, 12)])
+@pytest.mark.parametrize("pack", [False, True])
+def test_ranks_chunks_by_their_nearest_sentence(make_index, seed, documents, sentences, pack):
+    index = make_index(corpus(seed, documents=documents, sentences=sentences), pack=pack, chunk_tokens=120)
+    rng = np.random.default_rng(seed)
+    for top_k in (1, 5, 20, 500):
+        query = " ".join(rng.choice(WORDS, size=4))
+        assert_ranked_as(reference(index, query), index.semantic_search(query, top_k).hits, top_k)
+
+
+def test_matched_sentences_carry_their_similarity(make_index):
+    index = make_index(corpus(4, documents=20, sentences=8), chunk_tokens=200)
+    query = "w1 w2 w3"
+    for hit in index.semantic_search(query, 5).hits:
+        chunk = index.read(hit.chunk_id).chunks[0]
+        sentences = [s for snippet in hit.snippets for s in snippet.sentences if s.matched]
+        assert 1 <= len(sentences) <= 3
+        for sentence in sentences:
+            text = chunk.sentence_text(sentence.position)
+            assert sentence.similarity == pytest.approx(float(hash_vector(text) @ hash_vector(query)), abs=1e-5)
+        assert max(s.similarity for s in sentences) == pytest.approx(hit.score, abs=1e-6)
+
+
+@pytest.mark.parametrize("same", [True, False], ids=["one vector many times", "many vectors"])
+def test_returns_top_k_chunks_though_one_holds_all_the_nearest_sentences(make_index, same):
+    near = " ".join(f"The ship sank{'' if same else f' in {n} {n * n}'}." for n in range(700))
+    others = {f"far{n}": f"Nobody saw number {n}." for n in range(4)}
+    index = make_index({"near": near, **others}, chunk_tokens=100_000)
+    hits = index.semantic_search("The ship sank", top_k=5).hits
+    assert hits[0].chunk_id == "near:0"
+    assert {hit.chunk_id for hit in hits} == {"near:0", *(f"{name}:0" for name in others)}
+
+
+def test_equal_scores_go_by_chunk_id(make_index):
+    index = make_index({name: "The ship sank." for name in "cabed"})
+    assert [hit.chunk_id for hit in index.semantic_search("ship sank", 5).hits] == [f"{n}:0" for n in "abcde"]
+
+
+def test_a_smaller_index_returns_all_its_chunks(make_index):
+    assert len(make_index({"a": "One.", "b": "Two."}).semantic_search("one", top_k=20).hits) == 2
+
+
+@pytest.mark.parametrize("top_k", [1, 5, 20])
+def test_ties_beyond_the_first_sentences_fetched_go_by_chunk_id(make_index, top_k):
+    index = make_index({f"d{(37 * n) % 100:02}": f"The ship sank. Nobody saw {n}." for n in range(100)})
+    hits = index.semantic_search("ship sank", top_k).hits
+    assert [hit.chunk_id for hit in hits] == [f"d{n:02}:0" for n in range(top_k)]
+
+
+@pytest.mark.parametrize("query", ["", " ", "\n\t"])
+def test_a_blank_query_is_an_input_error(make_index, query):
+    with pytest.raises(InputError, match="blank"):
+        make_index({"a": "One."}).semantic_search(query)
+
+
+@pytest.mark.parametrize("top_k", [0, -3])
+def test_top_k_below_one_is_an_input_error(make_index, top_k):
+    with pytest.raises(InputError, match="top_k"):
+        make_index({"a": "One."}).semantic_search("one", top_k)
+
+
+@pytest.mark.parametrize("query", ["!!!", "\ud800", "one\udfff", "x" * 100_000, "\x00", "北京"])
+def test_odd_queries_are_searched_like_any_other(make_index, query):
+    hits = make_index({"a": "One.", "b": "Two."}).semantic_search(query, 2).hits
+    assert sorted(hit.chunk_id for hit in hits) == ["a:0", "b:0"]
+    assert all(math.isfinite(hit.score) for hit in hits)
+
+
+@pytest.mark.parametrize("query", ["\ud800", "one\udfff", "x" * 100_000, "\x00"])
+def test_odd_queries_do_not_upset_the_default_embedder(example_index, query):
+    assert len(example_index.semantic_search(query, 5).hits) == 5
+
+
+def test_text_without_a_word_is_stored_and_found(make_index):
+    index = make_index({"a": "!!!", "b": "One two.", "c": "# ***"})
+    hits = index.semantic_search("one", 5).hits
+    assert hits[0].chunk_id == "b:0"
+    assert len(hits) == 3
+    assert all(math.isfinite(hit.score) for hit in hits)
+
+
+class Broken(HashEmbeddings):
+    """Gives what it was told to, for documents or for queries, in place of a vector."""
+
+    def __init__(self, *, document=None, query=None):
+        super().__init__()
+        self.document = document
+        self.query = query
+
+    def embed_documents(self, texts):
+        return super().embed_documents(texts) if self.document is None else [self.document(text) for text in texts]
+
+    def embed_query(self, text):
+        return super().embed_query(text) if self.query is None else self.query
+
+
+Broken.__name__ = "HashEmbeddings"  # so that its name in an index is the same
+
+
+@pytest.mark.parametrize(
+    "vector", [[0.5] * 32, [], [math.nan] * DIMENSION, [math.inf] + [0.0] * 63, [1e300] * DIMENSION, [None] * DIMENSION]
+)
+def test_a_query_vector_that_does_not_fit_is_an_embedder_error(make_index, vector):
+    index = make_index({"a": "One."})
+    with open_index(index.path, embedder=Broken(query=vector)) as again, pytest.raises(EmbedderError):
+        again.semantic_search("one")
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        lambda text: [math.nan] * DIMENSION,
+        lambda text: [math.inf] * DIMENSION,
+        lambda text: [0.5] * (32 if "One" in text else DIMENSION),
+        lambda text: [],
+        lambda text: ["x"] * DIMENSION,
+    ],
+    ids=["nan", "inf", "ragged", "empty", "no numbers"],
+)
+def test_document_vectors_that_do_not_fit_are_an_embedder_error(tmp_path, document):
+    source = write_corpus(tmp_path / "corpus", {"a": "One.", "b": "Two."})
+    with pytest.raises(EmbedderError):
+        ingest(source, tmp_path / "index", embedder=Broken(document=document))
+
+
+def test_documents_of_another_dimension_are_an_embedder_error(make_index, tmp_path):
+    index = make_index({"a": "One."})
+    source = write_corpus(tmp_path / "more", {"b": "Two."})
+    with pytest.raises(EmbedderError, match="64"):
+        ingest(source, index.path, embedder=Broken(document=lambda text: [0.5] * 32))
+
+
+def test_an_index_of_an_object_needs_the_object_for_meaning_only(make_index):
+    index = make_index({"a": "One."})
+    with open_index(index.path) as again:
+        assert again.keyword_search("one").total == 1
+        assert again.read("a:0").chunks[0].text == "One."
+        with pytest.raises(EmbedderError, match="embedder="):
+            again.semantic_search("one")
+
+
+def test_another_embedder_is_refused(make_index):
+    index = make_index({"a": "One."})
+    with pytest.raises(EmbedderError, match="HashEmbeddings:hash-64"):
+        open_index(index.path, embedder="openai:text-embedding-3-small")
+
+
+@pytest.mark.parametrize("name", ["all-MiniLM-L6-v2", "", ":x", "huggingface:"])
+def test_an_embedder_without_provider_and_model_is_an_input_error(name):
+    with pytest.raises(InputError, match="provider:model"):
+        load_embedder(name)
+
+
+def test_vectors_have_length_one():
+    class Long(HashEmbeddings):
+        def embed_documents(self, texts):
+            return [[3.0, 4.0] for _ in texts]
+
+        def embed_query(self, text):
+            return [30.0, 40.0]
+
+    embedder = load_embedder(Long())
+    assert embedder.embed_documents(["a", "b"]).tolist() == pytest.approx(np.array([[0.6, 0.8]] * 2))
+    assert embedder.embed_query("a").tolist() == pytest.approx([0.6, 0.8])
+
+
+def test_the_model_is_loaded_once_and_at_first_use():
+    loads = []
+    embedder = Embedder("x:y", lambda: loads.append(1) or HashEmbeddings())
+    assert loads == []
+    embedder.embed_query("a")
+    embedder.embed_documents(["a"])
+    assert loads == [1]
+
+
+@pytest.fixture(scope="module")
+def model_folder(tmp_path_factory):
+    """A function that makes a SentenceTransformer with random weights and these prompts."""
+    import torch
+    from sentence_transformers import SentenceTransformer
+    from sentence_transformers.models import Pooling, Transformer
+    from transformers import BertConfig, BertModel, BertTokenizerFast
+
+    folder = tmp_path_factory.mktemp("models")
+    words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "find", ":", "the", "ship", "sank"]
+    (folder / "vocab.txt").write_text("\n".join(words))
+    torch.manual_seed(0)
+    sizes = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 16}
+    BertModel(BertConfig(vocab_size=len(words), **sizes)).save_pretrained(folder / "bert")
+    BertTokenizerFast(str(folder / "vocab.txt")).save_pretrained(folder / "bert")
+
+    def make(name, prompts):
+        transformer = Transformer(str(folder / "bert"))
+        pooling = Pooling(sizes["hidden_size"])
+        SentenceTransformer(modules=[transformer, pooling], prompts=prompts, device="cpu").save(str(folder / name))
+        return folder / name
+
+    return make
+
+
+def test_a_query_prompt_is_used_for_queries_only(model_folder):
+    plain = load_embedder(f"huggingface:{model_folder('plain', {})}")
+    prompted = load_embedder(f"huggingface:{model_folder('prompted', {'query': 'find : '})}")
+    sentence = plain.embed_documents(["the ship sank"])[0]
+    assert np.allclose(plain.embed_query("the ship sank"), sentence, atol=1e-5)
+    assert np.allclose(prompted.embed_documents(["the ship sank"])[0], sentence, atol=1e-5)
+    query = plain.embed_documents(["find : the ship sank"])[0]
+    assert np.allclose(prompted.embed_query("the ship sank"), query, atol=1e-5)
+    assert not np.allclose(query, sentence, atol=1e-3)
+
+
+def test_a_model_that_is_nowhere_is_an_embedder_error(tmp_path):
+    with pytest.raises(EmbedderError, match="could not be loaded"):
+        load_embedder(f"huggingface:{tmp_path / 'nothing'}").embed_query("ship")
+
+
+def test_the_default_embedder_finds_by_meaning(example_index):
+    hits = example_index.semantic_search("Which ship carried letters?", 5).hits
+    assert any("grey-petrel" in hit.chunk_id for hit in hits)
+    assert example_index.info().embedder == "huggingface:sentence-transformers/all-MiniLM-L6-v2"
+    assert example_index.info().dimension == 384

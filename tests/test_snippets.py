@@ -1,0 +1,266 @@
+from __future__ import annotations
+
+import pytest
+from arag.ingest.chunking import chunk_document, pack_documents
+from arag.ingest.documents import Document
+from arag.retrieval.render import render_keywords, render_semantic
+from arag.retrieval.snippets import keyword_snippets, semantic_snippets
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+FILLER = " ".join(f"Nothing of note happened in the year {n} on the islands." for n in range(1600, 1620))
+
+
+def count_words(texts):
+    return [len(text.split()) for text in texts]
+
+
+def chunk_of(text, title=""):
+    (chunk,) = chunk_document(Document("doc", title, text, "doc.txt"), chunk_tokens=100_000, count=count_words)
+    return chunk
+
+
+def packed(**texts):
+    documents = [Document(name, f"Title {name}", text, "docs.jsonl") for name, text in texts.items()]
+    return pack_documents(documents, count=count_words)
+
+
+def by_keywords(chunk, *keywords, **rarity):
+    """Show a chunk's keywords, each as rare as it was given before."""
+    return keyword_snippets(chunk, list(keywords), {k: rarity.get(k, n) for n, k in enumerate(keywords)})
+
+
+def shown(snippets):
+    return [sentence.text for snippet in snippets for sentence in snippet.sentences]
+
+
+def matched(snippets):
+    return [sentence.text for snippet in snippets for sentence in snippet.sentences if sentence.matched]
+
+
+def test_every_keyword_gets_a_sentence_even_behind_many_of_a_frequent_one():
+    often = [f"The ship sailed again in the year {n}." for n in range(9)]
+    text = " ".join([*often, FILLER, "Then Orlath drowned.", "Then Tamsin wept.", FILLER])
+    snippets, more = by_keywords(chunk_of(text), "ship", "Orlath", "Tamsin", ship=50, Orlath=1, Tamsin=2)
+    assert matched(snippets) == [*often[:3], "Then Orlath drowned.", "Then Tamsin wept."]
+    assert more == 6
+
+
+def test_more_than_five_keywords_get_a_sentence_each():
+    words = ["one", "two", "three", "four", "five", "six", "seven", "eight"]
+    text = FILLER + " " + " ".join(f"There is number {word} of all." for word in words)
+    snippets, more = by_keywords(chunk_of(text), *words)
+    assert matched(snippets) == [f"There is number {word} of all." for word in words]
+    assert more == 0
+
+
+def test_the_rarest_keyword_fills_up_the_rest():
+    text = " ".join([f"The ship left in {n}." for n in range(6)] + [f"Orlath rested in {n}." for n in range(6)] + [FILLER])
+    snippets, more = by_keywords(chunk_of(text), "ship", "Orlath", ship=9, Orlath=2)
+    assert matched(snippets) == ["The ship left in 0.", *(f"Orlath rested in {n}." for n in range(4))]
+    assert more == 7
+
+
+def test_one_sentence_may_serve_several_keywords():
+    text = f"The ship was there. {FILLER} Orlath saw the ship. Orlath slept. {FILLER}"
+    snippets, more = by_keywords(chunk_of(text), "ship", "Orlath", ship=9, Orlath=2)
+    assert matched(snippets) == ["The ship was there.", "Orlath saw the ship.", "Orlath slept."]
+    assert more == 0
+
+
+def test_a_keyword_across_two_sentences_shows_both():
+    text = f"{FILLER} He met the Duke. Of York he knew nothing. {FILLER}"
+    snippets, more = by_keywords(chunk_of(text), "duke. of york")
+    assert matched(snippets) == ["He met the Duke.", "Of York he knew nothing."]
+    assert more == 0
+
+
+LONG = "Words follow words " * 40
+
+
+@pytest.mark.parametrize("keyword", ["Orlath", "orlath of the isles", "ORLATH"])
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        f"It goes {LONG} Orlath of the Isles {LONG} end.",
+        f"Orlath of the Isles {LONG} end.",
+        f"It goes {LONG} Orlath of the Isles.",
+        f"It goes {'İ' * 700} {LONG} Orlath of the Isles {LONG} end.",
+        f"It goes {'İ' * 390} Orlath of the Isles {'y' * 2_000} end.",
+        f"It goes {LONG} \n\t Orlath of the Isles {LONG} end.",
+    ],
+    ids=["middle", "beginning", "end", "longer in lower case", "longer in lower case, no spaces", "white space"],
+)
+def test_a_long_sentence_is_cut_around_the_keyword(sentence, keyword):
+    snippets, _ = by_keywords(chunk_of(f"{FILLER} {sentence} {FILLER}"), keyword)
+    (text,) = [text for text in matched(snippets) if "orlath" in text.lower()]
+    assert "Orlath of the Isles" in text
+    assert len(text) <= 402
+    assert text.startswith("…") == (not text.startswith(("It goes", "Orlath")))
+    assert text.endswith("…") == (not text.endswith(("end.", "Isles.")))
+
+
+def test_a_keyword_across_two_long_sentences_shows_where_it_is():
+    text = f"It goes {LONG} to the Duke. Of York he knew {LONG} end."
+    snippets, _ = by_keywords(chunk_of(text), "duke. of york")
+    assert matched(snippets)[0].endswith("the Duke.")
+    assert matched(snippets)[1].startswith("Of York he knew")
+
+
+def test_a_keyword_with_a_line_break_in_a_long_sentence_is_shown():
+    text = f"It goes {LONG} to the Duke\nof York {LONG} end. {FILLER}"
+    snippets, _ = by_keywords(chunk_of(text), "duke\nof york")
+    assert "Duke of York" in matched(snippets)[0]
+
+
+def test_the_sentence_before_a_length_change_does_not_matter():
+    text = f"{'İ' * 50} is a letter. {FILLER} Orlath slept. {FILLER}"
+    snippets, _ = by_keywords(chunk_of(text), "Orlath")
+    assert matched(snippets) == ["Orlath slept."]
+
+
+@pytest.mark.parametrize("sentence", ["He was born in Rome.", "“It was in Rome.", "These were in Rome.", "The latter was in Rome."])
+def test_a_sentence_without_its_subject_brings_its_neighbours(sentence):
+    text = f"{FILLER} Orlath was a painter. {sentence} Tamsin stayed. {FILLER}"
+    (snippet,), _ = by_keywords(chunk_of(text), "rome")
+    assert [(s.text, s.matched) for s in snippet.sentences] == [
+        ("Orlath was a painter.", False),
+        (sentence, True),
+        ("Tamsin stayed.", False),
+    ]
+    assert not snippet.whole
+
+
+def test_a_sentence_with_its_subject_comes_alone():
+    (snippet,), _ = by_keywords(chunk_of(f"{FILLER} Hera was in Rome. {FILLER}"), "rome")
+    assert [s.text for s in snippet.sentences] == ["Hera was in Rome."]
+
+
+def test_neighbours_of_another_document_are_not_brought():
+    chunk = packed(a=FILLER, b=f"He was in Rome. {FILLER}")
+    (snippet,), _ = by_keywords(chunk, "rome")
+    assert snippet.document_id == "b"
+    assert [s.text for s in snippet.sentences] == ["He was in Rome.", FILLER[: FILLER.index(".") + 1]]
+
+
+def test_a_short_document_is_shown_whole():
+    chunk = packed(a=FILLER, b="Orlath was a painter. Tamsin stayed. Nobody knew.", c=FILLER)
+    (snippet,), more = by_keywords(chunk, "Tamsin")
+    assert (snippet.document_id, snippet.title, snippet.whole) == ("b", "Title b", True)
+    assert [(s.text, s.matched) for s in snippet.sentences] == [
+        ("Orlath was a painter.", False),
+        ("Tamsin stayed.", True),
+        ("Nobody knew.", False),
+    ]
+    assert more == 0
+
+
+def test_a_short_part_of_a_long_document_is_not_whole():
+    document = Document("doc", "", "Orlath was a painter. Tamsin stayed. Nobody knew.", "doc.txt")
+    first, _ = chunk_document(document, chunk_tokens=6, count=count_words)
+    (snippet,), _ = by_keywords(first, "Tamsin")
+    assert not snippet.whole
+    assert [s.text for s in snippet.sentences] == ["Tamsin stayed."]
+
+
+def test_a_packed_chunk_names_each_document():
+    chunk = packed(a=f"Philip was a king. {FILLER}", b=f"Nothing. {FILLER}", c=f"Philip was a cook. {FILLER}")
+    snippets, _ = by_keywords(chunk, "Philip")
+    assert [(s.document_id, s.title, s.sentences[0].text) for s in snippets] == [
+        ("a", "Title a", "Philip was a king."),
+        ("c", "Title c", "Philip was a cook."),
+    ]
+
+
+def test_a_heading_is_followed_by_its_sentence():
+    text = f"{FILLER}\n\n# The Gale of 1775\n\nMany ships sank. Few came home.\n\n{FILLER}"
+    (snippet,), more = by_keywords(chunk_of(text), "gale")
+    assert [(s.text, s.matched) for s in snippet.sentences] == [
+        ("# The Gale of 1775", True),
+        ("Many ships sank.", False),
+    ]
+    assert more == 0
+
+
+def test_a_sentence_is_preferred_to_a_heading():
+    text = f"{FILLER}\n\n# The Gale\n\nMany ships sank. {FILLER} " + " ".join(f"Gale number {n} came." for n in range(7))
+    snippets, _ = by_keywords(chunk_of(text), "gale")
+    assert "Gale number 0 came." in matched(snippets)
+
+
+def test_semantic_snippets_show_the_three_nearest():
+    chunk = chunk_of(FILLER)
+    (snippet,), more = semantic_snippets(chunk, {1: 0.2, 5: 0.9, 7: 0.5, 9: 0.5, 11: 0.5})
+    assert [(s.position, s.similarity, s.matched) for s in snippet.sentences] == [
+        (5, 0.9, True),
+        (7, 0.5, True),
+        (9, 0.5, True),
+    ]
+    assert more == 2
+
+
+def test_semantic_snippets_cut_long_sentences():
+    (snippet,), _ = semantic_snippets(chunk_of("Word " * 199 + "end."), {0: 0.5})
+    (sentence,) = snippet.sentences
+    assert sentence.text.startswith("Word Word")
+    assert sentence.text.endswith("Word…")
+    assert len(sentence.text) <= 401
+    assert not snippet.whole
+
+
+TITLED = [{"id": "b", "title": "The Gale", "text": "Many ships sank. Few came home."}]
+
+
+def test_a_title_is_not_repeated(make_index):
+    index = make_index(TITLED)
+    text = render_keywords(index.keyword_search(["ships"]), ())
+    assert text.count("The Gale") == 1
+    assert "The Gale: Many ships sank. Few came home." in text
+    text = render_semantic(index.semantic_search("Many ships"), ())
+    assert text.count("The Gale") == 1
+
+
+def test_a_matching_title_is_shown_once(make_index):
+    text = render_keywords(make_index(TITLED).keyword_search(["gale"]), ())
+    assert text.count("The Gale") == 1
+    assert "gale ×1" in text
+
+
+LINES = st.sampled_from(
+    [
+        "He was here.",
+        "The ship sank in Rome.",
+        "Orlath saw İstanbul.",
+        "# Orlath",
+        f"Long {LONG} ship {LONG}.",
+        "北京的船。",
+        "Ship",
+        "It\nwas a ship.",
+    ]
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    st.lists(st.lists(LINES, min_size=1, max_size=12).map("\n\n".join), min_size=1, max_size=3),
+    st.lists(st.sampled_from(["ship", "Orlath", "i", "é", "北京", "e.\n\nt", "words"]), min_size=1, max_size=4, unique=True),
+)
+def test_what_is_shown_and_what_is_more_add_up(texts, keywords):
+    chunk = packed(**{f"d{n}": text for n, text in enumerate(texts)})
+    held = [k for k in keywords if k.lower() in chunk.text.lower()]
+    snippets, more = by_keywords(chunk, *held)
+    sentences = [chunk.sentence_text(n).lower() for n in range(len(chunk.sentences))]
+    holding = {n for n, text in enumerate(sentences) if any(k in text for k in map(str.lower, held))}
+    positions = [s.position for snippet in snippets for s in snippet.sentences]
+    assert positions == sorted(set(positions))
+    if "e.\n\nt" not in held:  # it makes sentences match that do not hold it themselves
+        assert len(holding - set(positions)) == more
+        assert {s.position for snippet in snippets for s in snippet.sentences if s.matched} <= holding
+    for keyword in held:
+        if any(keyword.lower() in text for text in sentences):
+            shown_whole = [chunk.sentence_text(s.position) for snippet in snippets for s in snippet.sentences if s.matched]
+            assert any(keyword.lower() in text.lower() for text in shown_whole)
+    for snippet in snippets:
+        section = next(s for s in chunk.sections if s.document_id == snippet.document_id)
+        for sentence in snippet.sentences:
+            assert section.start <= chunk.sentences[sentence.position].start < section.end

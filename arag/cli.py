@@ -9,6 +9,7 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
+from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
@@ -28,7 +29,6 @@ FAILED = 1  # exit code; 2 is for a wrong command line, 3 for an ingestion that 
 LEFT_OUT = 3
 
 app = typer.Typer(
-    help="An agent that searches a corpus by itself: make an index, ask it, look into it.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -37,8 +37,24 @@ app = typer.Typer(
 search_app = typer.Typer(help="Search an index as the agent does.", no_args_is_help=True)
 app.add_typer(search_app, name="search")
 
-out = Console()
+out = Console(soft_wrap=True)
 err = Console(stderr=True)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        out.print(version("arag"), highlight=False)
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    _: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+) -> None:
+    """An agent that searches a corpus by itself: make an index, ask it, look into it."""
+
 
 IndexOption = Annotated[Path, typer.Option("--index", "-i", metavar="DIR", help="The index's folder.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object, for programs.")]
@@ -58,10 +74,20 @@ def ingest(
             "Default: the index's own, or huggingface:sentence-transformers/all-MiniLM-L6-v2."
         ),
     ] = None,
-    chunk_tokens: Annotated[int, typer.Option(help="Most tokens in a chunk.")] = 1_000,
-    pack: Annotated[bool, typer.Option("--pack", help="Put consecutive short documents into one chunk.")] = False,
+    chunk_tokens: Annotated[
+        int | None, typer.Option(help="Most tokens in a chunk, at least 50. Default: the index's own, or 1,000.")
+    ] = None,
+    pack: Annotated[
+        bool | None,
+        typer.Option(
+            "--pack/--no-pack", help="Put consecutive short documents into one chunk. Default: the index's own."
+        ),
+    ] = None,
     prune: Annotated[bool, typer.Option("--prune", help="Remove documents that are not in PATH any more.")] = False,
-    language: Annotated[str, typer.Option(help="Language of the sentence rules: auto, or a code of spaCy's.")] = "auto",
+    language: Annotated[
+        str | None,
+        typer.Option(help="Language of the sentence rules: auto, or a code of spaCy's. Default: the index's own."),
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Write documents into an index; run again, it embeds only what has changed.
@@ -127,7 +153,7 @@ def ask(
         except Exception as error:
             if not is_provider_error(error):
                 raise
-            raise ModelError(f"the model failed: {error}") from error
+            raise ModelError(f"the model {model or 'in ARAG_MODEL'} failed: {error}") from error
         if as_json:
             _print_json(_run_record(question, cast("State", state)))
         else:
@@ -267,14 +293,19 @@ def _bytes(paths: Sequence[Path]) -> int:
 
 def _show_summary(summary: IngestSummary, index: Path) -> None:
     out.print(
-        f"[bold]{index}[/]: {summary.documents:,} documents, {summary.chunks:,} chunks, "
-        f"{summary.sentences:,} sentences, {summary.seconds:.1f} s",
+        f"Read {summary.read:,} documents: {summary.written:,} new or changed, {summary.embedded:,} sentences "
+        f"embedded, {summary.removed:,} documents removed, {summary.seconds:.1f} s.",
         highlight=False,
     )
     out.print(
-        f"{summary.written:,} new or changed, {summary.removed:,} removed, {summary.embedded:,} sentences embedded.",
+        f"[bold]{escape(str(index))}[/] holds {summary.documents:,} documents, {summary.chunks:,} chunks, "
+        f"{summary.sentences:,} sentences.",
         highlight=False,
     )
+    if summary.absent:
+        out.print(f"{summary.absent:,} of them were not in PATH; --prune removes such.", highlight=False)
+    if summary.skipped:
+        err.print(f"[yellow]Skipped:[/] {summary.skipped:,} files with endings that cannot be read.", highlight=False)
     for problem in summary.problems:
         err.print(f"[yellow]Left out:[/] {escape(str(problem))}", highlight=False, soft_wrap=True)
 

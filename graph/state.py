@@ -81,7 +81,7 @@ class OutputState(InputState, total=False):
     steps: int
     """Model calls that the search took, a forced answer not included."""
     read_chunks: Annotated[list[str], union]
-    """Chunks read in this conversation."""
+    """Chunks whose full text was shown in this conversation: read, or shown whole by a search."""
     trace: list[ToolRecord]
     """The tool calls for the last question, in order."""
     usage: Usage

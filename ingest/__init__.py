@@ -5,6 +5,7 @@ The package can be called: `arag.ingest` is also the function `arag.ingest.pipel
 """
 
 import sys
+from inspect import Signature, signature
 from types import ModuleType
 from typing import Any
 
@@ -14,6 +15,12 @@ class _CallablePackage(ModuleType):
         from arag.ingest.pipeline import ingest
 
         return ingest(*args, **options)
+
+    @property
+    def __signature__(self) -> Signature:
+        from arag.ingest.pipeline import ingest
+
+        return signature(ingest)
 
 
 sys.modules[__name__].__class__ = _CallablePackage

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TypeAlias
 
 JSON: TypeAlias = "str | int | float | bool | list[JSON] | dict[str, JSON] | None"
@@ -32,6 +34,13 @@ class Document:
     metadata: Mapping[str, JSON] = field(default_factory=dict)
     page_starts: tuple[int, ...] = ()
     ready_chunks: tuple[tuple[str, str], ...] | None = None
+
+
+def file_of(source: str) -> Path:
+    """Return the absolute path of the file in a source, without the line or the item behind it."""
+    for mark in (", line ", ", item ", ", record ", ", page "):
+        source = source.rpartition(mark)[0] or source
+    return Path(os.path.abspath(source))  # noqa: PTH100 - links stay what they are
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -12,20 +11,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from arag.ingest.chunking import groups
-from arag.ingest.documents import Document, Problem
-from arag.ingest.readers import read_documents
-from arag.ingest.sentences import AUTO, check_language
+from arag.ingest.documents import Document, Problem, file_of
+from arag.ingest.readers import count_skipped, read_documents
+from arag.ingest.sentences import check_language
 from arag.ingest.writer import IndexWriter, open_writer
 from arag.retrieval.embedders import Embedder, load_embedder
 from arag.retrieval.errors import InputError
 from arag.retrieval.index import Index
-from arag.retrieval.tokens import token_counter
+from arag.retrieval.manifest import Manifest
+from arag.retrieval.tokens import TokenCounter, token_counter
 from arag.retrieval.types import Chunk
 
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
 
-CHUNK_TOKENS = 1_000
 FEWEST_CHUNK_TOKENS = 50
 
 _BATCH_CHARACTERS = 1_000_000
@@ -37,22 +36,28 @@ class IngestSummary:
     """What a run of ingestion did.
 
     Attributes:
-        documents: Documents read.
-        written: Documents that were new or had changed.
+        read: Documents read in this run.
+        written: Those of them that were new or had changed.
         removed: Documents that were pruned.
+        absent: Documents in the index that were not among those read.
+        skipped: Files in the folders that have other endings than those that can be read.
+        embedded: Sentences embedded in this run.
+        documents: Documents in the index now.
         chunks: Chunks in the index now.
         sentences: Sentences with a vector in the index now.
-        embedded: Sentences embedded in this run.
         problems: What was left out, and why.
         seconds: How long it took.
     """
 
-    documents: int
+    read: int
     written: int
     removed: int
+    absent: int
+    skipped: int
+    embedded: int
+    documents: int
     chunks: int
     sentences: int
-    embedded: int
     problems: tuple[Problem, ...]
     seconds: float
 
@@ -62,10 +67,10 @@ def ingest(
     index: str | Path,
     *,
     embedder: str | Embeddings | Embedder | None = None,
-    chunk_tokens: int = CHUNK_TOKENS,
-    pack: bool = False,
+    chunk_tokens: int | None = None,
+    pack: bool | None = None,
     prune: bool = False,
-    language: str = AUTO,
+    language: str | None = None,
 ) -> Index:
     """Write files and folders into an index and open it.
 
@@ -76,7 +81,8 @@ def ingest(
         paths: Files and folders: .txt, .md, .html, .pdf, .json and .jsonl.
         index: The index's folder; made where there is none.
         embedder: See `load_embedder`; left out: the index's own, or the default for a new one.
-        chunk_tokens: Most tokens in a chunk.
+        chunk_tokens: Most tokens in a chunk. This, `pack` and `language` stay as the index has them where left
+            out; for a new index they are 1,000, false and `auto`.
         pack: Put consecutive short documents together into chunks of that size, as the paper's corpora have it.
         prune: Remove documents that are in the index and not in `paths`.
         language: Language of the sentence rules, a code of spaCy's; `auto` is English, and Chinese and Japanese
@@ -95,7 +101,7 @@ def ingest(
         paths, index, embedder=chosen, chunk_tokens=chunk_tokens, pack=pack, prune=prune, language=language
     )
     for problem in summary.problems:
-        warnings.warn(f"left out: {problem}", stacklevel=2)
+        warnings.warn(f"left out: {problem}", stacklevel=3)  # the caller of the callable package
     return Index(index, embedder=chosen)
 
 
@@ -104,10 +110,10 @@ def run_ingest(
     index: str | Path,
     *,
     embedder: str | Embeddings | Embedder | None = None,
-    chunk_tokens: int = CHUNK_TOKENS,
-    pack: bool = False,
+    chunk_tokens: int | None = None,
+    pack: bool | None = None,
     prune: bool = False,
-    language: str = AUTO,
+    language: str | None = None,
     on_progress: Callable[[int], None] | None = None,
 ) -> IngestSummary:
     """Write files and folders into an index and say what was done.
@@ -131,12 +137,14 @@ def run_ingest(
         EmbedderError: The embedder cannot be loaded or fails, or the index was made with another one.
     """
     began = time.perf_counter()
-    if chunk_tokens < FEWEST_CHUNK_TOKENS:
+    if chunk_tokens is not None and chunk_tokens < FEWEST_CHUNK_TOKENS:
         raise InputError(f"chunk_tokens is {chunk_tokens}: it must be at least {FEWEST_CHUNK_TOKENS}")
-    check_language(language)
+    if language is not None:
+        check_language(language)
     # Bad paths are found before anything is made: the first item is read before the index is opened.
     problems: list[Problem] = []
-    stream = _documents([paths] if isinstance(paths, str | Path) else list(paths), problems)
+    given = [paths] if isinstance(paths, str | Path) else list(paths)
+    stream = _documents(given, problems)
     first = next(stream, None)
     if first is None:
         reasons = "; ".join(map(str, problems[:5]))
@@ -148,14 +156,14 @@ def run_ingest(
         chunk_tokens=chunk_tokens,
         language=language,
         packed=pack,
-        tokenizer=counter.name,
-        count=counter.count_batch,
+        counter=counter,
     ) as writer:
+        settings = writer.manifest
         written = 0
         seen: set[str] = set()
         done = _Progress(on_progress)
         writer.flush()  # what an interrupted run left behind
-        for batch in _batches(groups_of(chain([first], stream), pack, chunk_tokens, counter.count_batch)):
+        for batch in _batches(_groups(chain([first], stream), settings, counter)):
             seen.update(document.id for group in batch for document in group)
             new, failed = writer.put(batch)
             problems += failed
@@ -166,23 +174,24 @@ def run_ingest(
         writer.flush()
         writer.commit()
         return IngestSummary(
-            documents=len(seen),
+            read=len(seen),
             written=written,
             removed=removed,
+            absent=max(0, writer.manifest.documents - len(seen)),
+            skipped=count_skipped(given),
+            embedded=writer.embedded,
+            documents=writer.manifest.documents,
             chunks=writer.manifest.chunks,
             sentences=writer.manifest.sentences,
-            embedded=writer.embedded,
             problems=tuple(problems),
             seconds=time.perf_counter() - began,
         )
 
 
-def groups_of(
-    documents: Iterator[Document], pack: bool, chunk_tokens: int, count: Callable[[Sequence[str]], list[int]]
-) -> Iterator[list[Document]]:
+def _groups(documents: Iterator[Document], settings: Manifest, counter: TokenCounter) -> Iterator[list[Document]]:
     """Group documents that share a chunk, a few thousand documents at a time."""
     while some := list(_take(documents)):
-        yield from groups(some, pack=pack, chunk_tokens=chunk_tokens, count=count)
+        yield from groups(some, pack=settings.packed, chunk_tokens=settings.chunk_tokens, count=counter.count_batch)
 
 
 class _Progress:
@@ -235,14 +244,8 @@ def _batches(grouped: Iterator[list[Document]]) -> Iterator[list[list[Document]]
 
 def _prune(writer: IndexWriter, seen: set[str], problems: Sequence[Problem]) -> int:
     """Remove documents that are gone; those of a file that could not be read this time stay."""
-    unread = {_file(problem.source) for problem in problems}
-    sources = {i: _file(source) for i, source in writer.document_sources().items() if i not in seen}
+    unread = {file_of(problem.source) for problem in problems}
+    sources = {i: file_of(source) for i, source in writer.document_sources().items() if i not in seen}
     gone = [i for i, file in sources.items() if unread.isdisjoint([file, *file.parents])]
     writer.remove(gone)
     return len(gone)
-
-
-def _file(source: str) -> Path:
-    for mark in (", line ", ", item ", ", record "):
-        source = source.rpartition(mark)[0] or source
-    return Path(os.path.abspath(source))  # noqa: PTH100 - the same file may be given in several ways

@@ -97,6 +97,12 @@ def _check_path(path: Path) -> None:
         raise InputError(f"{path} has an unknown ending, {path.suffix!r}; {valid}")
 
 
+def count_skipped(paths: Sequence[str | Path]) -> int:
+    """Count the files in folders that are passed over because of their endings."""
+    files = (file for path in map(Path, paths) if path.is_dir() for file in _walk(path))
+    return sum(isinstance(file, Path) and not _is_readable(file) for file in files)
+
+
 def _is_readable(path: Path) -> bool:
     return path.suffix.lower() in READABLE_SUFFIXES
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from spacy.tokens import Doc
 
 AUTO = "auto"
-RULES_VERSION = 1  # part of every document's fingerprint: documents are cut again when the rules change
+RULES_VERSION = 2  # part of every document's fingerprint: documents are cut again when the rules change
 
 _LONGEST_BLOCK = 100_000  # characters given to spaCy at once
 _LONGEST_HEADING = 100  # characters
@@ -32,6 +32,7 @@ _EAST_ASIAN = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]")
 _MARKDOWN_HEADING = re.compile(r"\s{0,3}#{1,6}\s")
 _LIST_ITEM = re.compile(r"\s*(?:[-*+•‣◦·]|\d{1,3}[.)])\s")
 _RULE = re.compile(r"[\s=\-*_~#|:+]{3,}$")
+_WHITE = re.compile(r"\s*")
 _FENCE = re.compile(r"\s*(?:```|~~~)")
 
 _CLOSERS = "\"'”’»›)]}」』》】"
@@ -232,8 +233,10 @@ def _borders(text: str, language: str) -> list[int]:
     quotes = _QuoteParity(text)
     kept = set()
     for border in sorted(borders):
-        moved = _before_openers(text, border, quotes)
-        if moved > 0 and _is_border(text, moved):
+        # spaCy counts a line break as the first token of the sentence that follows it.
+        start = _WHITE.match(text, border).end()  # type: ignore[union-attr]
+        moved = _before_openers(text, start, quotes)
+        if 0 < moved < len(text) and _is_border(text, moved) and not _LIST_ITEM.fullmatch(text, 0, moved):
             kept.add(moved)
     return sorted(kept)
 

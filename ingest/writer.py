@@ -19,14 +19,17 @@ from filelock import FileLock, Timeout
 from numpy.typing import NDArray
 
 from arag.ingest.chunking import CountBatch, chunk_document, pack_documents, without_documents
-from arag.ingest.documents import Document, Problem
-from arag.ingest.sentences import RULES_VERSION
+from arag.ingest.documents import Document, Problem, file_of
+from arag.ingest.sentences import AUTO, RULES_VERSION
 from arag.retrieval.chunk_store import ChunkStore, DocumentRecord, sentence_id
 from arag.retrieval.embedders import Embedder, load_embedder
 from arag.retrieval.errors import EmbedderError, IndexLockedError, InputError
 from arag.retrieval.manifest import FILE_NAME, Manifest, read_manifest, write_manifest
 from arag.retrieval.sentence_store import SentenceRecord, SentenceStore
+from arag.retrieval.tokens import TokenCounter
 from arag.retrieval.types import Chunk
+
+CHUNK_TOKENS = 1_000
 
 _CHUNKS_PER_FLUSH = 128
 _LOCK_FILE = "write.lock"
@@ -80,14 +83,19 @@ class IndexWriter:
         """
         fingerprints = {d.id: self._fingerprint(d) for group in groups for d in group}
         known = self._chunks.fingerprints(list(fingerprints))
-        changed = [group for group in groups if not self._unchanged(group, fingerprints, known)]
+        problems = [
+            p for group in groups for d in group if (p := self._taken(d, fingerprints[d.id], known)) is not None
+        ]
+        others = {problem.source for problem in problems}
+        ours = [kept for group in groups if (kept := [d for d in group if d.source not in others])]
+        changed = [group for group in ours if not self._unchanged(group, fingerprints, known)]
         with self._chunks.transaction():
-            self._chunks.set_sources({d.id: d.source for group in groups for d in group})
-            if not changed:
-                return 0, []
-            self._remove([document.id for group in changed for document in group])
-            problems = [problem for group in changed for problem in self._insert(group, fingerprints)]
-        return sum(map(len, changed)) - len(problems), problems
+            self._chunks.set_sources({d.id: _absolute(d.source) for group in ours for d in group})
+            if changed:
+                self._remove([document.id for group in changed for document in group])
+                failed = [problem for group in changed for problem in self._insert(group, fingerprints)]
+                return sum(map(len, changed)) - len(failed), problems + failed
+        return 0, problems
 
     def remove(self, document_ids: Sequence[str]) -> None:
         """Remove documents; other documents of a packed chunk stay."""
@@ -126,6 +134,25 @@ class IndexWriter:
         )
         write_manifest(self.folder, self.manifest)
 
+    def _taken(self, document: Document, new: str, known: dict[str, str]) -> Problem | None:
+        """Tell whether an id that was made from a path belongs to another file, which is still there.
+
+        Files of the same name in two folders are two documents; a record's id is the same document wherever it is.
+        """
+        if known.get(document.id, new) == new or _is_record(document.source):
+            return None
+        record = self._chunks.document(document.id)
+        if record is None or _is_record(record.source):
+            return None
+        other = file_of(record.source)
+        if other == file_of(document.source) or not other.exists():
+            return None
+        return Problem(
+            document.source,
+            f"its id {document.id!r} is already used by {other}; ingest a folder that holds both, so that their paths "
+            "differ, or use an index for each",
+        )
+
     def _unchanged(self, group: Sequence[Document], new: dict[str, str], known: dict[str, str]) -> bool:
         """Tell whether a group is in the index as it is, its documents together and no other with them."""
         if any(known.get(document.id) != new[document.id] for document in group):
@@ -163,7 +190,7 @@ class IndexWriter:
             DocumentRecord(
                 id=d.id,
                 title=d.title,
-                source=d.source,
+                source=_absolute(d.source),
                 metadata=json.dumps(dict(d.metadata), ensure_ascii=False),
                 fingerprint=fingerprints[d.id],
             )
@@ -180,7 +207,7 @@ class IndexWriter:
             dict(document.metadata),
             list(document.page_starts),
             document.ready_chunks,
-            [settings.chunk_tokens, settings.language, RULES_VERSION],
+            [settings.chunk_tokens, settings.tokenizer, settings.language, RULES_VERSION],
         ]
         return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
@@ -229,22 +256,20 @@ def open_writer(
     folder: Path,
     *,
     embedder: Embedder | None,
-    chunk_tokens: int,
-    language: str,
-    packed: bool,
-    tokenizer: str,
-    count: CountBatch,
+    chunk_tokens: int | None,
+    language: str | None,
+    packed: bool | None,
+    counter: TokenCounter,
 ) -> Iterator[IndexWriter]:
     """Open an index for writing, creating it where there is none; only one writer at a time.
 
     Args:
         folder: The index's folder.
         embedder: Embeds the sentences; None for the index's own, or the default for a new index.
-        chunk_tokens: Most tokens in a chunk, for documents written from now on.
+        chunk_tokens: Most tokens in a chunk, for documents written from now on; None for the index's own setting.
         language: Language of the sentence rules, likewise.
         packed: Whether short documents are packed, likewise.
-        tokenizer: What counts tokens.
-        count: Counts the tokens of texts.
+        counter: Counts tokens.
 
     Raises:
         IndexLockedError: Another process is writing to the index.
@@ -263,9 +288,15 @@ def open_writer(
     try:
         (folder / _WRITER_FILE).write_text(json.dumps({"pid": os.getpid()}), encoding="utf-8")
         manifest, embedder = _prepare(folder, embedder)
-        manifest = replace(manifest, chunk_tokens=chunk_tokens, language=language, packed=packed, tokenizer=tokenizer)
+        manifest = replace(
+            manifest,
+            chunk_tokens=manifest.chunk_tokens if chunk_tokens is None else chunk_tokens,
+            language=manifest.language if language is None else language,
+            packed=manifest.packed if packed is None else packed,
+            tokenizer=counter.name,
+        )
         write_manifest(folder, manifest)
-        writer = IndexWriter(folder, manifest, embedder, count)
+        writer = IndexWriter(folder, manifest, embedder, counter.count_batch)
         try:
             yield writer
         finally:
@@ -291,7 +322,7 @@ def _prepare(folder: Path, embedder: Embedder | None) -> tuple[Manifest, Embedde
     if not (folder / FILE_NAME).exists():
         chosen = embedder or load_embedder()
         dimension = int(chosen.embed_documents(["dimension"]).shape[1])
-        return Manifest(chosen.name, dimension, 0, "", "", packed=False), chosen
+        return Manifest(chosen.name, dimension, CHUNK_TOKENS, "", AUTO, packed=False), chosen
     manifest = read_manifest(folder)
     if embedder is None:
         return manifest, load_embedder(manifest.embedder)
@@ -312,3 +343,12 @@ def _holder(folder: Path) -> str:
 
 def _short(document: Document, chunk_tokens: int, count: CountBatch) -> bool:
     return document.ready_chunks is None and count([document.text])[0] <= chunk_tokens
+
+
+def _absolute(source: str) -> str:
+    """Make a source's path absolute, so that the file is found again from anywhere."""
+    return os.path.abspath(source)  # noqa: PTH100 - what stands behind the path stays
+
+
+def _is_record(source: str) -> bool:
+    return str(file_of(source)) != _absolute(source)

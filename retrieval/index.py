@@ -66,6 +66,7 @@ class Index:
     def __init__(self, path: str | Path, *, embedder: str | Embeddings | Embedder | None = None) -> None:
         self.path = Path(path)
         self._lock = threading.RLock()
+        self._closed = False
         self._stamp = self._manifest_stamp()
         self._manifest = read_manifest(self.path)
         self._embedder = _matching_embedder(embedder, self._manifest, self.path)
@@ -88,6 +89,7 @@ class Index:
     def close(self) -> None:
         """Close the index's files."""
         with self._lock:
+            self._closed = True
             self._chunks.close()
             if self._sentences is not None:
                 self._sentences.close()
@@ -263,6 +265,7 @@ class Index:
             chunk_tokens=self._manifest.chunk_tokens,
             tokenizer=self._manifest.tokenizer,
             language=self._manifest.language,
+            packed=self._manifest.packed,
             bytes=sum(file.stat().st_size for file in self.path.rglob("*") if file.is_file()),
         )
 
@@ -333,7 +336,13 @@ class Index:
         return tuple(key for key, _ in zip(self._chunks.yield_keys(), range(2), strict=False))
 
     def _refresh(self) -> None:
-        """Take notice of what another process has written."""
+        """Take notice of what another process has written.
+
+        Raises:
+            InputError: The index is closed.
+        """
+        if self._closed:
+            raise InputError(f"the index in {self.path} is closed: open it again with open_index")
         stamp = self._manifest_stamp()
         if stamp == self._stamp:
             return
@@ -393,7 +402,7 @@ def _refuse(name: str, path: Path) -> Embeddings:
 
 
 def _decided(matches: Sequence[SentenceMatch], top_k: int) -> bool:
-    """Tell whether the best `top_k` chunks are among sentences, nearest first, and none that ties with them is missing."""
+    """Tell whether sentences, nearest first, hold the best `top_k` chunks and all that tie with the last of them."""
     scores: dict[str, float] = {}
     for match in matches:
         scores.setdefault(match.chunk_id, match.similarity)

@@ -36,7 +36,7 @@ def render_keywords(results: KeywordResults, read: Collection[str]) -> str:
 
 
 def render_semantic(results: SemanticResults, read: Collection[str]) -> str:
-    """Write a semantic search's results, with the similarity of each chunk and sentence.
+    """Write a semantic search's results, with the similarity of each chunk.
 
     Args:
         results: The results.
@@ -119,8 +119,7 @@ def _snippet(snippet: Snippet) -> str:
             continue
         if gap and not sentence.text.startswith(_GAP):
             parts.append(_GAP)
-        similarity = f" ({sentence.similarity:.2f})" if sentence.similarity is not None else ""
-        parts.append(sentence.text + similarity)
+        parts.append(sentence.text)
     if not snippet.ends and not (parts and parts[-1].endswith(_GAP)):
         parts.append(_GAP)
     text = " ".join(parts)

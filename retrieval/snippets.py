@@ -171,7 +171,9 @@ def _snippets(
                 document_id=section.document_id,
                 title=section.title,
                 sentences=tuple(
-                    SnippetSentence(position, text, position in chosen, similarities.get(position))
+                    SnippetSentence(
+                        position, text, position in chosen, similarities.get(position) if position in chosen else None
+                    )
                     for position, text in zip(here, texts, strict=True)
                 ),
                 begins=here[0] == first,

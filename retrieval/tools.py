@@ -88,9 +88,9 @@ class _Arguments(BaseModel):
 def make_tools(index: Index, *, names: Sequence[str] = TOOL_NAMES, top_k: int = 5) -> list[BaseTool]:
     """Make the retrieval tools.
 
-    Each returns a text for the model, and an artifact for programs: `results` (the typed results as plain
-    values), `chunk_ids` (shown or read), `new_chunks` (read for the first time, or shown whole by a search), `retrieved_tokens` (of retrieved
-    text that enters the context), and `query`.
+    Each returns a text for the model, and an artifact for programs: `results` (the typed results as plain values),
+    `chunk_ids` (shown or read), `new_chunks` (read for the first time, or shown whole by a search),
+    `retrieved_tokens` (of retrieved text that enters the context), and `query`.
 
     An agent may fill in the argument `read_chunks`, which the model does not see: chunks read before are marked
     in search results and are not returned again.

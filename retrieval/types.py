@@ -265,6 +265,7 @@ class IndexInfo:
         chunk_tokens: Size that chunks are cut to, in tokens.
         tokenizer: `o200k_base`, or `estimate`.
         language: Language of the sentence rules, or `auto`.
+        packed: Whether consecutive short documents share chunks.
         bytes: Size on disk.
     """
 
@@ -279,4 +280,5 @@ class IndexInfo:
     chunk_tokens: int
     tokenizer: str
     language: str
+    packed: bool
     bytes: int

@@ -5,6 +5,8 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
+from arag.ingest.pipeline import ingest
+from fakes import HashEmbeddings, write_corpus
 
 _ROOT = Path(__file__).resolve().parent.parent
 _SHARED = _ROOT.parent / "shared"
@@ -12,9 +14,6 @@ _SHARED = _ROOT.parent / "shared"
 # Before anything counts a token: exact counts where the vocabulary is at hand, estimates elsewhere.
 if (_SHARED / "tiktoken").is_dir():
     os.environ.setdefault("TIKTOKEN_CACHE_DIR", str(_SHARED / "tiktoken"))
-
-from arag.ingest.pipeline import ingest
-from fakes import HashEmbeddings, write_corpus
 
 
 @pytest.fixture

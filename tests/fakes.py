@@ -7,8 +7,9 @@ import re
 import zlib
 
 import numpy as np
-from arag.ingest.readers import READABLE_SUFFIXES
 from langchain_core.embeddings import Embeddings
+
+from arag.ingest.readers import READABLE_SUFFIXES
 
 DIMENSION = 64
 

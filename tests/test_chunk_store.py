@@ -5,6 +5,7 @@ import sqlite3
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+
 from arag.retrieval.chunk_store import FILE_NAME, ChunkStore, DocumentRecord, sentence_id
 from arag.retrieval.errors import IndexFormatError
 from arag.retrieval.types import Chunk, Section, Sentence
@@ -118,7 +119,7 @@ def test_threads_do_not_write_into_each_others_transactions(store):
                 store.mset(by_id(chunk(f"doc{number}", 0)))
                 store.mset(by_id(chunk(f"doc{number}", 1)))
                 if number % 2:
-                    raise InterruptedError
+                    raise InterruptedError  # noqa: TRY301
         except InterruptedError:
             return
 

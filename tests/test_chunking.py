@@ -3,13 +3,13 @@ from __future__ import annotations
 from functools import partial
 from itertools import pairwise
 
-import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
 from arag.ingest.chunking import MOST_SENTENCE_TOKENS, chunk_document, groups, pack_documents, without_documents
 from arag.ingest.documents import Document
 from arag.ingest.sentences import split_sentences
 from arag.retrieval.tokens import token_counter
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from test_sentences import assert_covers
 
 
@@ -37,13 +37,19 @@ def assert_sound(chunk):
 
 
 WORDS = st.sampled_from(
-    "ship harbour Rome Dr. U.S. Smith's 1912 北京 é\u0301 😀 İstanbul ß “quote” (in brackets) x" .split()
-    + ["L" * 75, "漢" * 120, "y" * 2_000]
+    [
+        *"ship harbour Rome Dr. U.S. Smith's 1912 北京 é́ 😀 İstanbul ß “quote” (in brackets) x".split(),
+        "L" * 75,
+        "漢" * 120,
+        "y" * 2000,
+    ]
 )
 SENTENCES = st.lists(WORDS, min_size=1, max_size=40).map(lambda words: " ".join(["The", *words]) + ".")
 BLOCKS = st.one_of(
     st.lists(SENTENCES, min_size=1, max_size=6).map(" ".join),
-    st.sampled_from(["# A heading", "A plain heading", "## One\n### Two", "* * *", "- item\n- item two", "a | b\nc | d"]),
+    st.sampled_from(
+        ["# A heading", "A plain heading", "## One\n### Two", "* * *", "- item\n- item two", "a | b\nc | d"]
+    ),
     st.text(st.characters(exclude_categories=["Cs"]), max_size=60),
     st.just("他是医生。她在北京工作！"),
 )
@@ -176,7 +182,9 @@ def test_ready_chunks_are_taken_over_unchanged():
         assert_sound(chunk)
 
 
-DOCUMENTS = st.lists(st.tuples(READABLE_TEXTS, st.sampled_from(["", "A plain heading", "北京"])), min_size=1, max_size=6)
+DOCUMENTS = st.lists(
+    st.tuples(READABLE_TEXTS, st.sampled_from(["", "A plain heading", "北京"])), min_size=1, max_size=6
+)
 
 
 def make_documents(parts):

@@ -45,11 +45,11 @@ def test_ingest_says_what_it_did_and_a_second_run_embeds_nothing(arag, tmp_path)
     (tmp_path / "b.txt").write_text("Bo\n\nBo painted the mill. He used blue.\n")
     code, out, _ = arag("ingest", tmp_path / "a.txt", tmp_path / "b.txt", "--index", tmp_path / "index")
     assert code == 0
-    assert "2 documents, 2 chunks, 3 sentences" in out
+    assert "holds 2 documents, 2 chunks, 3 sentences" in out
     code, out, _ = arag("ingest", tmp_path / "a.txt", tmp_path / "b.txt", "--index", tmp_path / "index", "--json")
     summary = json.loads(out)
     assert code == 0
-    assert (summary["documents"], summary["written"], summary["embedded"]) == (2, 0, 0)
+    assert (summary["read"], summary["written"], summary["embedded"]) == (2, 0, 0)
 
 
 def test_prune_removes_what_is_gone_and_pack_shares_chunks(arag, tmp_path):
@@ -190,7 +190,7 @@ def test_bad_input_is_one_clear_line_on_stderr(arag, index, tmp_path, monkeypatc
 def test_a_model_that_cannot_be_reached_is_one_clear_line(arag, index):
     code, _, err = arag("ask", "q", "--index", index, "--model", "openai:none@http://127.0.0.1:9/v1")
     assert code == FAILED
-    assert err.startswith("Error: the model failed")
+    assert err.startswith("Error: the model openai:none@http://127.0.0.1:9/v1 failed")
 
 
 def test_a_wrong_command_line_is_exit_code_2(arag):

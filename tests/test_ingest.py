@@ -9,6 +9,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+
 from arag.ingest.documents import Problem
 from arag.ingest.pipeline import ingest, run_ingest
 from arag.retrieval.errors import EmbedderError, IndexFormatError, IndexLockedError, IndexNotFoundError, InputError
@@ -173,7 +174,9 @@ def test_a_document_that_shrinks_leaves_nothing_behind(corpus):
     corpus.ingest(TEXTS, chunk_tokens=100)
     with corpus.open() as index:
         assert index.get("long:3") is not None
-    _, embedded = corpus.ingest(TEXTS | {"long": TEXTS["long"][: TEXTS["long"].index("In the year 1503")]}, chunk_tokens=100)
+    _, embedded = corpus.ingest(
+        TEXTS | {"long": TEXTS["long"][: TEXTS["long"].index("In the year 1503")]}, chunk_tokens=100
+    )
     assert embedded == []
     with corpus.open() as index:
         assert [i for i in index.chunk_ids() if i.startswith("long")] == ["long:0"]
@@ -619,9 +622,10 @@ def test_threads_search_while_the_index_is_written_to(corpus):
 
 def test_ingest_warns_about_what_is_left_out(corpus):
     corpus.write({"a.md": "One ship.", "b.md": " "})
-    with pytest.warns(UserWarning, match=r"left out: .*b\.md: empty"), ingest(
-        [corpus.source], corpus.index, embedder=corpus.embedder
-    ) as index:
+    with (
+        pytest.warns(UserWarning, match=r"left out: .*b\.md: empty"),
+        ingest([corpus.source], corpus.index, embedder=corpus.embedder) as index,
+    ):
         assert index.info().documents == 1
 
 

@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+
 from arag.ingest.pipeline import ingest
 from arag.retrieval.embedders import Embedder, load_embedder
 from arag.retrieval.errors import EmbedderError, InputError
@@ -80,7 +81,7 @@ def test_returns_top_k_chunks_though_one_holds_all_the_nearest_sentences(make_in
 
 
 def test_equal_scores_go_by_chunk_id(make_index):
-    index = make_index({name: "The ship sank." for name in "cabed"})
+    index = make_index(dict.fromkeys("cabed", "The ship sank."))
     assert [hit.chunk_id for hit in index.semantic_search("ship sank", 5).hits] == [f"{n}:0" for n in "abcde"]
 
 
@@ -145,6 +146,7 @@ class Broken(HashEmbeddings):
 Broken.__name__ = "HashEmbeddings"  # so that its name in an index is the same
 
 
+@pytest.mark.filterwarnings("ignore:overflow")
 @pytest.mark.parametrize(
     "vector", [[0.5] * 32, [], [math.nan] * DIMENSION, [math.inf] + [0.0] * 63, [1e300] * DIMENSION, [None] * DIMENSION]
 )

@@ -3,10 +3,11 @@ from __future__ import annotations
 import time
 
 import pytest
-from arag.ingest.sentences import check_language, split_sentences
-from arag.retrieval.errors import InputError
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
+from arag.ingest.sentences import check_language, split_sentences
+from arag.retrieval.errors import InputError
 
 
 def texts(text, **options):

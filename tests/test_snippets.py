@@ -1,12 +1,13 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
 from arag.ingest.chunking import chunk_document, pack_documents
 from arag.ingest.documents import Document
 from arag.retrieval.render import render_keywords, render_semantic
 from arag.retrieval.snippets import keyword_snippets, semantic_snippets
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 FILLER = " ".join(f"Nothing of note happened in the year {n} on the islands." for n in range(1600, 1620))
 
@@ -55,7 +56,9 @@ def test_more_than_five_keywords_get_a_sentence_each():
 
 
 def test_the_rarest_keyword_fills_up_the_rest():
-    text = " ".join([f"The ship left in {n}." for n in range(6)] + [f"Orlath rested in {n}." for n in range(6)] + [FILLER])
+    text = " ".join(
+        [f"The ship left in {n}." for n in range(6)] + [f"Orlath rested in {n}." for n in range(6)] + [FILLER]
+    )
     snippets, more = by_keywords(chunk_of(text), "ship", "Orlath", ship=9, Orlath=2)
     assert matched(snippets) == ["The ship left in 0.", *(f"Orlath rested in {n}." for n in range(4))]
     assert more == 7
@@ -119,7 +122,9 @@ def test_the_sentence_before_a_length_change_does_not_matter():
     assert matched(snippets) == ["Orlath slept."]
 
 
-@pytest.mark.parametrize("sentence", ["He was born in Rome.", "“It was in Rome.", "These were in Rome.", "The latter was in Rome."])
+@pytest.mark.parametrize(
+    "sentence", ["He was born in Rome.", "“It was in Rome.", "These were in Rome.", "The latter was in Rome."]
+)
 def test_a_sentence_without_its_subject_brings_its_neighbours(sentence):
     text = f"{FILLER} Orlath was a painter. {sentence} Tamsin stayed. {FILLER}"
     (snippet,), _ = by_keywords(chunk_of(text), "rome")
@@ -183,7 +188,9 @@ def test_a_heading_is_followed_by_its_sentence():
 
 
 def test_a_sentence_is_preferred_to_a_heading():
-    text = f"{FILLER}\n\n# The Gale\n\nMany ships sank. {FILLER} " + " ".join(f"Gale number {n} came." for n in range(7))
+    text = f"{FILLER}\n\n# The Gale\n\nMany ships sank. {FILLER} " + " ".join(
+        f"Gale number {n} came." for n in range(7)
+    )
     snippets, _ = by_keywords(chunk_of(text), "gale")
     assert "Gale number 0 came." in matched(snippets)
 
@@ -243,7 +250,9 @@ LINES = st.sampled_from(
 @settings(max_examples=150, deadline=None)
 @given(
     st.lists(st.lists(LINES, min_size=1, max_size=12).map("\n\n".join), min_size=1, max_size=3),
-    st.lists(st.sampled_from(["ship", "Orlath", "i", "é", "北京", "e.\n\nt", "words"]), min_size=1, max_size=4, unique=True),
+    st.lists(
+        st.sampled_from(["ship", "Orlath", "i", "é", "北京", "e.\n\nt", "words"]), min_size=1, max_size=4, unique=True
+    ),
 )
 def test_what_is_shown_and_what_is_more_add_up(texts, keywords):
     chunk = packed(**{f"d{n}": text for n, text in enumerate(texts)})
@@ -258,7 +267,9 @@ def test_what_is_shown_and_what_is_more_add_up(texts, keywords):
         assert {s.position for snippet in snippets for s in snippet.sentences if s.matched} <= holding
     for keyword in held:
         if any(keyword.lower() in text for text in sentences):
-            shown_whole = [chunk.sentence_text(s.position) for snippet in snippets for s in snippet.sentences if s.matched]
+            shown_whole = [
+                chunk.sentence_text(s.position) for snippet in snippets for s in snippet.sentences if s.matched
+            ]
             assert any(keyword.lower() in text.lower() for text in shown_whole)
     for snippet in snippets:
         section = next(s for s in chunk.sections if s.document_id == snippet.document_id)

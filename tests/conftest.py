@@ -5,6 +5,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
+
 from arag.ingest.pipeline import ingest
 from fakes import HashEmbeddings, write_corpus
 

@@ -87,7 +87,8 @@ def semantic_snippets(
     best = sorted(similarities, key=lambda position: (-similarities[position], position))
     chosen = set(best[: 1 if brief else _MOST_SIMILAR])
     shown = chosen if brief else _with_context(chunk, chosen)
-    return _snippets(chunk, shown, chosen, similarities, {}), len(similarities.keys() - shown)
+    more = 0 if brief else len(similarities.keys() - shown)
+    return _snippets(chunk, shown, chosen, similarities, {}), more
 
 
 def _keyword_places(chunk: Chunk, keywords: Sequence[str]) -> dict[str, list[tuple[int, int, int]]]:

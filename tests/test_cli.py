@@ -78,6 +78,56 @@ def test_what_is_left_out_is_named_and_shows_in_the_exit_code(arag, tmp_path):
     assert "records.jsonl, line 2" in err
 
 
+def test_files_of_one_name_in_two_folders_are_told_apart(arag, tmp_path):
+    for name in ("c1", "c2"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "README.md").write_text(f"# Notes {name}\n\nThe notes of {name}.\n")
+    arag("ingest", tmp_path / "c1", "--index", tmp_path / "index")
+    code, _, err = arag("ingest", tmp_path / "c2", "--index", tmp_path / "index")
+    assert code == LEFT_OUT
+    assert "its id 'README.md' is already used by" in err
+    _, out, _ = arag("search", "keyword", "notes of c1", "--index", tmp_path / "index", "--json")
+    assert json.loads(out)["total"] == 1
+    (tmp_path / "c1").rename(tmp_path / "moved")
+    (tmp_path / "moved" / "README.md").write_text("# Notes\n\nMoved.\n")
+    code, _, _ = arag("ingest", tmp_path / "moved", "--index", tmp_path / "index")
+    assert code == 0
+
+
+def test_settings_of_an_index_are_kept_and_can_be_changed(arag, tmp_path):
+    for name in "ab":
+        (tmp_path / f"{name}.txt").write_text(f"Mill {name}. " + "It stands. " * 100)
+    files = [tmp_path / "a.txt", tmp_path / "b.txt"]
+    arag("ingest", *files, "--index", tmp_path / "index", "--pack", "--chunk-tokens", 2000)
+    code, out, _ = arag("ingest", *files, "--index", tmp_path / "index", "--json")
+    assert (json.loads(out)["written"], json.loads(out)["chunks"]) == (0, 1)
+    _, out, _ = arag("info", "--index", tmp_path / "index", "--json")
+    assert (json.loads(out)["packed"], json.loads(out)["chunk_tokens"]) == (True, 2000)
+    code, out, _ = arag("ingest", *files, "--index", tmp_path / "index", "--no-pack", "--json")
+    assert (code, json.loads(out)["written"], json.loads(out)["chunks"]) == (0, 2, 2)
+
+
+def test_the_summary_names_skipped_files_and_absent_documents(arag, tmp_path):
+    folder = tmp_path / "docs"
+    folder.mkdir()
+    (folder / "a.txt").write_text("The mill stands.")
+    (folder / "b.txt").write_text("It turns.")
+    (folder / "picture.png").write_bytes(b"x")
+    arag("ingest", folder, "--index", tmp_path / "index")
+    (folder / "b.txt").unlink()
+    code, out, err = arag("ingest", folder, "--index", tmp_path / "index")
+    assert code == 0
+    assert "Read 1 documents" in out
+    assert "holds 2 documents" in out
+    assert "1 of them were not in PATH" in out
+    assert "1 files with endings that cannot be read" in err
+
+
+def test_version(arag):
+    code, out, _ = arag("--version")
+    assert (code, out) == (0, "0.1.0\n")
+
+
 def test_ask_streams_steps_then_the_answer_with_its_sources(arag, index):
     code, out, _ = arag("ask", QUESTION, "--index", index, "--model", "extractive")
     assert code == 0

@@ -265,3 +265,15 @@ def test_a_long_run_of_marks_takes_no_time(unit):
     assert time.process_time() - began < 5  # it was minutes
     assert found[0] == "He came."
     assert found[-1] == "She left."
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("The pump is red.\nIt is big.", ["The pump is red.", "It is big."]),
+        ("The line is\nwrapped here. The next\none too.", ["The line is\nwrapped here.", "The next\none too."]),
+        ("1. Mount the pump. Then go.\n2. Close it.", ["1. Mount the pump.", "Then go.", "2. Close it."]),
+    ],
+)
+def test_a_line_break_can_end_a_sentence_and_a_list_keeps_its_numbers(text, expected):
+    assert [text[s.start : s.end] for s in split_sentences(text)] == expected

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -90,12 +90,25 @@ class IndexWriter:
         ours = [kept for group in groups if (kept := [d for d in group if d.source not in others])]
         changed = [group for group in ours if not self._unchanged(group, fingerprints, known)]
         with self._chunks.transaction():
+            going = {document.id for group in changed for document in group}
+            claimed: dict[str, str] = {}  # the chunk ids of this batch, and whose they are
+            cut = []
+            for group in changed:
+                chunks = self._cut(group)
+                owner = self._owner(chunks, going, claimed)
+                if owner is None:
+                    cut.append((group, chunks))
+                    claimed.update((chunk.id, group[0].id) for chunk in chunks)
+                else:
+                    reason = f"its chunk id {owner[0]!r} is already used by the document {owner[1]!r}"
+                    problems += [Problem(document.source, reason) for document in group]
+                    ours.remove(group)
+            written = [document.id for group, _ in cut for document in group]
+            self._remove(written)
+            for group, chunks in cut:
+                self._insert(group, chunks, fingerprints)
             self._chunks.set_sources({d.id: _absolute(d.source) for group in ours for d in group})
-            if changed:
-                self._remove([document.id for group in changed for document in group])
-                failed = [problem for group in changed for problem in self._insert(group, fingerprints)]
-                return sum(map(len, changed)) - len(failed), problems + failed
-        return 0, problems
+        return len(written), problems
 
     def remove(self, document_ids: Sequence[str]) -> None:
         """Remove documents; other documents of a packed chunk stay."""
@@ -173,19 +186,23 @@ class IndexWriter:
             self._chunks.mset([(chunk.id, chunk) for chunk in rest])
         self._chunks.remove_documents(gone)
 
-    def _insert(self, group: list[Document], fingerprints: dict[str, str]) -> Iterator[Problem]:
+    def _cut(self, group: list[Document]) -> list[Chunk]:
         settings = self.manifest
-        if len(group) == 1 and not (settings.packed and _short(group[0], settings.chunk_tokens, self._count)):
-            chunks = chunk_document(
-                group[0], chunk_tokens=settings.chunk_tokens, count=self._count, language=settings.language
-            )
-        else:
-            chunks = [pack_documents(group, count=self._count, language=settings.language)]
-        taken = next((c for c in self._chunks.mget([chunk.id for chunk in chunks]) if c is not None), None)
-        if taken is not None:
-            reason = f"its chunk id {taken.id!r} is already used by the document {taken.document_id!r}"
-            yield from (Problem(document.source, reason) for document in group)
-            return
+        if len(group) > 1 or (settings.packed and _short(group[0], settings.chunk_tokens, self._count)):
+            return [pack_documents(group, count=self._count, language=settings.language)]
+        return chunk_document(
+            group[0], chunk_tokens=settings.chunk_tokens, count=self._count, language=settings.language
+        )
+
+    def _owner(self, chunks: Sequence[Chunk], going: set[str], claimed: Mapping[str, str]) -> tuple[str, str] | None:
+        """Return a chunk id that is another document's already, and that document."""
+        ids = [chunk.id for chunk in chunks]
+        for found in self._chunks.mget(ids):
+            if found is not None and found.document_id not in going:
+                return found.id, found.document_id
+        return next(((chunk_id, claimed[chunk_id]) for chunk_id in ids if chunk_id in claimed), None)
+
+    def _insert(self, group: Sequence[Document], chunks: Sequence[Chunk], fingerprints: dict[str, str]) -> None:
         self._chunks.add_documents(
             DocumentRecord(
                 id=d.id,

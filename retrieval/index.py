@@ -266,7 +266,7 @@ class Index:
             tokenizer=self._manifest.tokenizer,
             language=self._manifest.language,
             packed=self._manifest.packed,
-            bytes=sum(file.stat().st_size for file in self.path.rglob("*") if file.is_file()),
+            bytes=sum(map(_size, self.path.rglob("*"))),
         )
 
     def _titled(self, keyword: str, shown: Collection[str]) -> tuple[Titled, ...]:
@@ -407,6 +407,13 @@ def _decided(matches: Sequence[SentenceMatch], top_k: int) -> bool:
     for match in matches:
         scores.setdefault(match.chunk_id, match.similarity)
     return len(scores) >= top_k and list(scores.values())[top_k - 1] - matches[-1].similarity > _SAME
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size if path.is_file() else 0
+    except FileNotFoundError:  # a writer has removed it a moment ago
+        return 0
 
 
 def _check_top_k(top_k: int) -> None:

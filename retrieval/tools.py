@@ -52,10 +52,12 @@ def _as_list(value: Any) -> Any:
     return [str(item) if isinstance(item, int | float) and not isinstance(item, bool) else item for item in value]
 
 
-def _within(low: int, high: int) -> Callable[[Any], Any]:
+def _within(low: int, high: int, default: int) -> Callable[[Any], Any]:
     """Clamp numbers, also those sent as strings, to a range; leave anything else for validation to refuse."""
 
     def clamp(value: Any) -> Any:
+        if value is None:
+            return default
         if isinstance(value, bool):
             return value
         try:
@@ -113,7 +115,7 @@ def make_tools(index: Index, *, names: Sequence[str] = TOOL_NAMES, top_k: int = 
     if not 1 <= top_k <= MOST_RESULTS:
         raise InputError(f"top_k is {top_k}: valid are 1 to {MOST_RESULTS}")
     full_texts = "chunk_read" not in names
-    Results = Annotated[int, BeforeValidator(_within(1, MOST_RESULTS))]  # noqa: N806
+    Results = Annotated[int, BeforeValidator(_within(1, MOST_RESULTS, top_k))]  # noqa: N806
     results_field = Field(default=top_k, description=f"How many chunks to return, 1 to {MOST_RESULTS}.")
 
     class KeywordSearch(_Arguments):
@@ -128,7 +130,7 @@ def make_tools(index: Index, *, names: Sequence[str] = TOOL_NAMES, top_k: int = 
 
     class ChunkRead(_Arguments):
         chunk_ids: Annotated[list[str], BeforeValidator(_as_list)] = Field(description="Ids of the chunks to read.")
-        adjacent: Annotated[int, BeforeValidator(_within(0, MOST_ADJACENT))] = Field(
+        adjacent: Annotated[int, BeforeValidator(_within(0, MOST_ADJACENT, 0))] = Field(
             default=0, description=f"How many chunks before and after each to read too, 0 to {MOST_ADJACENT}."
         )
 
@@ -152,7 +154,8 @@ def make_tools(index: Index, *, names: Sequence[str] = TOOL_NAMES, top_k: int = 
             return text, _artifact(results, query, ids, whole, tokens)
         chunks = index.read(ids)
         content, artifact = _read(chunks, query, read)
-        return f"{text}\n\nFull texts:\n\n{content}", artifact | {"results": results}
+        tokens = artifact["retrieved_tokens"] + count_tokens(snippet_text(hits))
+        return f"{text}\n\nFull texts:\n\n{content}", artifact | {"results": results, "retrieved_tokens": tokens}
 
     def chunk_read(chunk_ids: list[str], adjacent: int, read_chunks: list[str]) -> tuple[str, dict[str, Any]]:
         if not chunk_ids:

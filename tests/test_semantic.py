@@ -269,3 +269,19 @@ def test_the_default_embedder_finds_by_meaning(example_index):
     assert any("grey-petrel" in hit.chunk_id for hit in hits)
     assert example_index.info().embedder == "huggingface:sentence-transformers/all-MiniLM-L6-v2"
     assert example_index.info().dimension == 384
+
+
+@pytest.mark.parametrize("order", ["copies first", "copies last"])
+def test_a_sentence_that_stands_thousands_of_times_hides_no_other(make_index, order):
+    words = [f"w{n}" for n in range(60)]
+    others = [
+        {"id": f"o{n}", "text": f"The {' '.join(words[(7 * n + 13 * k) % 60] for k in range(6))} {n}."}
+        for n in range(200)
+    ]
+    copies = [{"id": f"c{n}", "text": "All rights reserved."} for n in range(2_500)]
+    index = make_index(copies + others if order == "copies first" else others + copies)
+    found = [index.semantic_search(record["text"], 1).hits[0].chunk_id == f"{record['id']}:0" for record in others[:60]]
+    assert sum(found) >= 59
+    best = index.semantic_search("All rights reserved.", 3).hits
+    assert [hit.chunk_id for hit in best] == ["c0:0", "c1000:0", "c1001:0"]
+    assert [hit.score for hit in best] == pytest.approx([1.0] * 3, abs=1e-6)

@@ -29,6 +29,7 @@ _QUOTES = 4
 _MOST_KEYWORDS = 8
 _READS_PER_HOP = 1
 _NEW_NAME_BONUS = 0.5
+_LONGEST_TITLE = 100  # characters
 _TITLE_SHARE = 0.6  # a word in the title tells less than one in the sentence
 
 _NOTICE = "(Quoted by the built-in extractive model, which is not a language model.)"
@@ -51,7 +52,7 @@ _QUOTED = re.compile(r"[\"“]([^\"”]{2,60})[\"”]")
 _NUMBER = re.compile(r"\b\d{3,}\b")
 _HEADER = re.compile(r"^\[(?P<id>.+?)\](?P<rest> .*)?$")
 _REPORT = re.compile(r"(?:^|; )(?P<keyword>[^;:]+): (?P<count>none|[\d,]+ chunks?)")
-_SIMILARITY = re.compile(r" \((?:0|1|-0)\.\d\d\)")
+_PACKED = re.compile(r"\d+ documents")
 _KEPT_STOP = re.compile(r"\b(Dr|Mr|Mrs|Ms|Prof|St|Capt|Gen|Col|Lt|Sgt|Rev|Gov|Sen|Rep|No|vs|Mt|[A-Z])\.(?= )")
 _SENTENCE_END = re.compile(r"(?<=[.!?。！？])[\"”’)]*\s+(?=[\"“(]*[A-Z0-9])|\n+| … |^… ")
 
@@ -264,15 +265,24 @@ def _listed(value: Any) -> list[str]:
 
 def _gather_result(text: str, found: _Found) -> None:
     chunk_id = title = ""
+    packed = False  # in a packed chunk each document begins with a line that is its title
+    begins = False
     for line in text.splitlines():
         header = _HEADER.match(line)
+        if packed and not header:
+            is_title = begins and 0 < len(line) <= _LONGEST_TITLE
+            begins = not line
+            if is_title:
+                title = line
+                continue
         if header:
             chunk_id = header["id"]
             rest = (header["rest"] or "").strip()
             if "whole chunk shown" in rest or "read before" in rest:
                 found.read.add(chunk_id)
             is_hit = rest.startswith(("score ", "similarity "))
-            title = "" if is_hit else re.sub(r", (?:part|pages?) .*$", "", rest)
+            packed = begins = bool(_PACKED.fullmatch(rest))
+            title = "" if is_hit or packed else re.sub(r", (?:part|pages?) .*$", "", rest)
             continue
         if not chunk_id:
             for report in _REPORT.finditer(line):
@@ -287,7 +297,7 @@ def _gather_result(text: str, found: _Found) -> None:
 
 
 def _sentences(text: str, chunk_id: str, title: str) -> Iterator[_Sentence]:
-    for piece in _SENTENCE_END.split(_KEPT_STOP.sub("\\1\u2024", _SIMILARITY.sub("", text))):
+    for piece in _SENTENCE_END.split(_KEPT_STOP.sub("\\1\u2024", text)):
         sentence = piece.strip(" …").replace("\u2024", ".")
         if len(sentence) < 12 or sentence.startswith(("#", "(")):
             continue

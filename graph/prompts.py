@@ -23,13 +23,16 @@ How to work:
 - Make one tool call at a time, and let its result decide the next.
 - Make sure that a passage speaks of the very person, place or work in question, not of a namesake.
 - When a search fails, change it: another spelling, fewer or rarer words, another tool. Do not repeat it.
-- A snippet that states the fact is evidence enough; "…" marks where something is left out.{read}
-- Stop as soon as the facts are found. Where every chunk on a thing has been shown whole and the fact is not there, try
-  one more search in other words, then answer with what the corpus comes closest to.
+- A snippet that states the fact is evidence enough. "…" marks where something is left out; a passage without it is
+  shown whole, and there is no more of it to read.{read}
+- Take the names that you search for from results, not from memory.
+- Stop as soon as the facts are found. Where the passages on a thing are shown whole and the fact is not there, try one
+  more search in other words, then answer with what the corpus comes closest to.
 
 Your final answer: first the answer itself, as briefly as the question allows, then in a sentence or two the facts that
 lead to it, each with the id of its chunk in square brackets, like [{example}]. Name only chunks that you have seen.
-Use the corpus, not your memory; if it does not hold the answer, say so and give what comes closest."""
+Use the corpus, not your memory; if it does not hold the answer, name what comes closest, and say that it is not
+settled."""
 
 _FORCED = """You answer a question from passages that were found in a corpus. The search is over: there are no tools.
 

@@ -13,6 +13,7 @@ _MOST_SENTENCES = 5  # beyond those that every keyword needs
 _MOST_SIMILAR = 3
 _LONGEST_SENTENCE = 400  # characters
 _CUT = "…"
+_SHORT_SENTENCE = 200  # characters
 _SHORT_DOCUMENT = 700  # characters: shown whole rather than in pieces
 
 # A sentence that begins so speaks of something named before it.
@@ -125,20 +126,44 @@ def _offset(chunk: Chunk, position: int, spans: Sequence[tuple[int, int, int]]) 
 
 
 def _with_context(chunk: Chunk, chosen: set[int]) -> set[int]:
-    """Add what saves a read: neighbours of sentences without their subject, the rest of short documents."""
+    """Add what saves a read.
+
+    That is: the rest of short documents; the sentences around one that starts without its subject; the one after a
+    chosen one that speaks on of its subject; and a short one that would be all that a gap leaves out.
+    """
     shown = set(chosen)
-    for position in sorted(chosen):
-        section = chunk.section_at(chunk.sentences[position].start)
+    for section in chunk.sections:
         inside = _positions(chunk, section)
-        if section.whole and section.end - section.start <= _SHORT_DOCUMENT:
+        here = chosen & set(inside)
+        if not here:
+            continue
+        if _is_short(chunk, section):
             shown.update(inside)
             continue
-        text = chunk.sentence_text(position)
-        if _WITHOUT_SUBJECT.match(text):
-            shown.update({position - 1, position + 1} & set(inside))
-        elif not chunk.sentences[position].embedded:  # a heading alone says nothing
-            shown.update({position + 1} & set(inside))
+        for position in here:
+            text = chunk.sentence_text(position)
+            if _WITHOUT_SUBJECT.match(text):
+                shown.update({position - 1, position + 1} & set(inside))
+            elif position + 1 in inside and (
+                not chunk.sentences[position].embedded  # a heading alone says nothing
+                or _WITHOUT_SUBJECT.match(chunk.sentence_text(position + 1))
+            ):
+                shown.add(position + 1)
+        shown.update(
+            position
+            for position in inside[1:-1]
+            if {position - 1, position + 1} <= shown
+            and chunk.sentences[position].end - chunk.sentences[position].start <= _SHORT_SENTENCE
+        )
     return shown
+
+
+def _is_short(chunk: Chunk, section: Section) -> bool:
+    """Tell whether a section is a document, and a short one; its title, which is shown anyway, does not count."""
+    text = chunk.text[section.start : section.end]
+    first, _, rest = text.partition("\n")
+    body = rest if first.strip("# ") == section.title else text
+    return section.whole and len(body.strip()) <= _SHORT_DOCUMENT
 
 
 def _positions(chunk: Chunk, section: Section) -> range:
@@ -162,7 +187,7 @@ def _snippets(
         if not here:
             continue
         complete = len(here) == len(inside)
-        cut = _LONGEST_SENTENCE if not complete or section.end - section.start > _SHORT_DOCUMENT else _SHORT_DOCUMENT
+        cut = _SHORT_DOCUMENT if complete and _is_short(chunk, section) else _LONGEST_SENTENCE
         texts = [_shortened(chunk.sentence_text(position), marks.get(position, 0), cut) for position in here]
         first = inside[0]
         if here[0] != first and chunk.sentence_text(first).lstrip("# ") == section.title:

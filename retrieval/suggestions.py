@@ -19,6 +19,7 @@ _SPELLINGS_LOOKED_AT = 200  # chunks
 _SIMILAR = 75.0  # rapidfuzz ratio, 0 to 100
 _SHORTEST_SPLIT = 2  # letters
 _TELLING_SHARE = 0.1  # of all chunks: a part of a keyword that is in more of them tells nothing
+_FUNCTION_WORDS = frozenset("a an and at by de for from in la of on or the to with".split())
 _DASH = re.compile(r"\s*[-\u2010-\u2015\u2212]\s*")
 _WORD = re.compile(r"[^\W_]+")
 
@@ -47,7 +48,8 @@ def closest_terms(keyword: str, store: ChunkStore, matcher: KeywordMatcher) -> t
         for length in range(len(words) - 1, 0, -1):
             if found:
                 break
-            parts = (_phrase(*words[i : i + length]) for i in range(len(words) - length + 1))
+            runs = (words[i : i + length] for i in range(len(words) - length + 1))
+            parts = (_phrase(*run) for run in runs if _FUNCTION_WORDS.isdisjoint((run[0], run[-1])))
             telling = int(_TELLING_SHARE * len(matcher)) + 1
             found = [t for t in _terms(parts, keyword, store, matcher) if t.chunks <= telling and len(t.text) > 1]
             found.sort(key=lambda term: (term.chunks, term.text))

@@ -197,11 +197,11 @@ def test_a_sentence_is_preferred_to_a_heading():
 
 def test_semantic_snippets_show_the_three_nearest():
     chunk = chunk_of(FILLER)
-    (snippet,), more = semantic_snippets(chunk, {1: 0.2, 5: 0.9, 7: 0.5, 9: 0.5, 11: 0.5})
+    (snippet,), more = semantic_snippets(chunk, {1: 0.2, 4: 0.9, 7: 0.5, 10: 0.5, 13: 0.5})
     assert [(s.position, s.similarity, s.matched) for s in snippet.sentences] == [
-        (5, 0.9, True),
+        (4, 0.9, True),
         (7, 0.5, True),
-        (9, 0.5, True),
+        (10, 0.5, True),
     ]
     assert more == 2
 
@@ -275,3 +275,19 @@ def test_what_is_shown_and_what_is_more_add_up(texts, keywords):
         section = next(s for s in chunk.sections if s.document_id == snippet.document_id)
         for sentence in snippet.sentences:
             assert section.start <= chunk.sentences[sentence.position].start < section.end
+
+
+def test_a_sentence_that_speaks_on_of_the_subject_is_shown_too():
+    text = f"{FILLER} Spain wrote most of it. It is followed by Peru. {FILLER}"
+    (snippet,), _ = by_keywords(chunk_of(text), "Spain")
+    assert [s.text for s in snippet.sentences] == ["Spain wrote most of it.", "It is followed by Peru."]
+
+
+def test_a_short_sentence_is_not_all_that_a_gap_leaves_out():
+    text = f"{FILLER} Gale one came. In 1634 ships sank. Gale two came. {FILLER}"
+    (snippet,), _ = by_keywords(chunk_of(text), "gale")
+    assert [(s.text, s.matched) for s in snippet.sentences] == [
+        ("Gale one came.", True),
+        ("In 1634 ships sank.", False),
+        ("Gale two came.", True),
+    ]

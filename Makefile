@@ -15,7 +15,7 @@ help:
 	@echo "make test     set up, run the tests"
 	@echo "make lint     set up, check style and types"
 	@echo "make format   mend style"
-	@echo "make bench    set up, measure (DATA=DIR: corpora to measure on)"
+	@echo "make bench    set up, measure on examples/ (DATA=DIR: on other corpora)"
 	@echo "make clean    remove what these made"
 
 $(VENV)/installed: pyproject.toml constraints.txt
@@ -53,7 +53,7 @@ format: install
 	$(BIN)/ruff format .
 
 bench: install
-	$(BIN)/python benchmarks/corpora.py --data $(or $(DATA),../shared/data)
+	$(BIN)/python benchmarks/corpora.py --data $(or $(DATA),.)
 
 clean:
 	rm -rf $(VENV) build *.egg-info $(INDEX) .pytest_cache .hypothesis .mypy_cache .ruff_cache

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import sqlite3
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -237,6 +238,9 @@ def main() -> None:
         app()
     except ARAGError as error:
         err.print(f"[bold red]Error:[/] {escape(str(error))}", highlight=False, soft_wrap=True)
+        sys.exit(FAILED)
+    except sqlite3.Error as error:
+        err.print(f"[bold red]Error:[/] the index's database failed: {escape(str(error))}", highlight=False)
         sys.exit(FAILED)
     except KeyboardInterrupt:
         err.print("Interrupted. What was written stays; the next run goes on from there.")

@@ -2,9 +2,9 @@
 
     python benchmarks/corpora.py --data DIR [--corpus NAME ...] [--pack] [--work DIR]
 
-Each folder in DIR holds `corpus.jsonl` and, where there are questions, `questions.json`. With `supporting` (ids of
-the gold documents) the share of gold documents among the top 5 of each search is measured, with `decomposition` also
-by sub-question, its placeholders filled in.
+Each folder in DIR holds `corpus.jsonl`, or a folder `corpus`, and, where there are questions, `questions.json`. With
+`supporting` (ids of the gold documents) the share of gold documents among the top 5 of each search is measured, with
+`decomposition` also by sub-question, its placeholders filled in.
 """
 
 from __future__ import annotations
@@ -25,7 +25,9 @@ from rich.table import Table
 
 from arag.graph.extractive import question_keywords
 from arag.graph.graph import create_arag_agent
+from arag.ingest.documents import Document
 from arag.ingest.pipeline import run_ingest
+from arag.ingest.readers import read_documents
 from arag.retrieval.index import Index, open_index
 
 TOP_K = 5
@@ -41,20 +43,14 @@ def _normalised(text: str) -> str:
     return " ".join(re.sub(r"\b(a|an|the)\b", " ", text).split())
 
 
-def lost_characters(index: Index, corpus: Path) -> int:
-    """Count documents' characters that are in no chunk of the index."""
-    lost = 0
-    held: dict[str, list[str]] = {}
+def lost_characters(index: Index, texts: Mapping[str, str]) -> int:
+    """Count the characters of documents that the index does not give back as they were."""
+    held: dict[str, str] = {}
     for chunk_id in index.chunk_ids():
         chunk = index.get(chunk_id)
-        for section in chunk.sections if chunk else ():
-            held.setdefault(section.document_id, []).append(chunk.text[section.start : section.end])
-    with corpus.open(encoding="utf-8") as lines:
-        for line in lines:
-            record = json.loads(line)
-            text = "".join(held.get(record["id"], []))
-            lost += 0 if text.endswith(record["text"]) and record["title"] in text else len(record["text"])
-    return lost
+        for section in chunk.sections if chunk is not None else ():
+            held[section.document_id] = held.get(section.document_id, "") + chunk.text[section.start : section.end]
+    return sum(len(text) for document_id, text in texts.items() if held.get(document_id) != text)
 
 
 def gold_shares(index: Index, questions: Sequence[tuple[str, Sequence[str]]]) -> tuple[float, float]:
@@ -106,9 +102,9 @@ def main() -> None:
     parser.add_argument("--pack", action="store_true")
     parser.add_argument("--work", type=Path, help="keep the indexes here; those that are there are used again")
     options = parser.parse_args()
-    names = options.corpus or sorted(path.parent.name for path in options.data.glob("*/corpus.jsonl"))
+    names = options.corpus or sorted({path.parent.name for path in options.data.glob("*/corpus*")})
     if not names:
-        parser.error(f"no corpus in {options.data}: expected folders that hold a corpus.jsonl")
+        parser.error(f"no corpus in {options.data}: expected folders that hold a corpus.jsonl or a folder corpus")
     with tempfile.TemporaryDirectory() as scratch:
         for name in names:
             measure(options.data / name, (options.work or Path(scratch)) / name, pack=options.pack)
@@ -117,19 +113,19 @@ def main() -> None:
 def measure(folder: Path, target: Path, *, pack: bool) -> None:
     """Ingest one corpus, ask its questions, and print the figures."""
     table = Table(title=folder.name + (" (packed)" if pack else ""), show_header=False)
-    summary = run_ingest(folder / "corpus.jsonl", target, pack=pack)
+    corpus = folder / "corpus" if (folder / "corpus").is_dir() else folder / "corpus.jsonl"
+    texts = {document.id: document.text for document in read_documents([corpus]) if isinstance(document, Document)}
+    summary = run_ingest(corpus, target, pack=pack)
     with open_index(target) as index:
         info = index.info()
         table.add_row("documents / chunks / sentences", f"{info.documents:,} / {info.chunks:,} / {info.sentences:,}")
         table.add_row("ingestion", f"{summary.seconds:.1f} s, {summary.embedded:,} sentences embedded")
         table.add_row("left out", str(len(summary.problems)))
-        table.add_row("characters lost", str(lost_characters(index, folder / "corpus.jsonl")))
+        table.add_row("characters lost", str(lost_characters(index, texts)))
         table.add_row("index size", f"{info.bytes / 1e6:.1f} MB")
         file = folder / "questions.json"
         if file.exists():
             questions = json.loads(file.read_text(encoding="utf-8"))
-            with (folder / "corpus.jsonl").open(encoding="utf-8") as lines:
-                texts = {record["id"]: record["title"] + " " + record["text"] for record in map(json.loads, lines)}
             _ask(index, questions, texts, table)
     Console(width=100).print(table)
 

@@ -73,7 +73,7 @@ def _init(specification: str, options: dict[str, Any]) -> BaseChatModel:
     if provider == "openai":
         settings["stream_usage"] = True  # off by default where a base URL is set
     if base_url is not None:
-        settings |= {"base_url": base_url} | key_option()
+        settings |= {"base_url": base_url} | (key_option() if provider == "openai" else {})
     try:
         return cast("BaseChatModel", init_chat_model(model, model_provider=provider, **(settings | options)))
     except ImportError as error:

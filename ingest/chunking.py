@@ -37,8 +37,9 @@ def chunk_document(document: Document, *, chunk_tokens: int, count: CountBatch, 
     if document.ready_chunks is not None:
         return _ready_chunks(document, count, language)
     text = document.text
-    sentences = _sentences(text, document.title, min(chunk_tokens, MOST_SENTENCE_TOKENS), count, language)
+    sentences = _sentences(text, document.title, chunk_tokens, count, language)
     borders = [*_chunk_starts(text, sentences, chunk_tokens, count), len(text)]
+    sentences = _cut_long(text, sentences, MOST_SENTENCE_TOKENS, count)
     starts = [sentence.start for sentence in sentences]
     chunks = []
     for ordinal in range(len(borders) - 1):
@@ -99,6 +100,11 @@ def without_documents(chunk: Chunk, document_ids: set[str], *, count: CountBatch
     return _packed(parts, count) if parts else None
 
 
+def can_be_packed(document: Document) -> bool:
+    """Tell whether a document may share a chunk: not one whose chunks are given, nor one whose pages are counted."""
+    return document.ready_chunks is None and not document.page_starts
+
+
 def groups(
     documents: Sequence[Document], *, pack: bool, chunk_tokens: int, count: CountBatch
 ) -> Iterator[list[Document]]:
@@ -116,7 +122,7 @@ def groups(
     group: list[Document] = []
     filled = 0
     for document, tokens in zip(documents, count([d.text for d in documents]), strict=True):
-        alone = document.ready_chunks is not None or tokens > chunk_tokens
+        alone = tokens > chunk_tokens or not can_be_packed(document)
         if group and (alone or filled + tokens > chunk_tokens):
             yield group
             group, filled = [], 0
@@ -203,7 +209,10 @@ def _findable(sentences: list[Sentence]) -> list[Sentence]:
 
 def _sentences(text: str, title: str, most_tokens: int, count: CountBatch, language: str) -> list[Sentence]:
     """Find a text's sentences, those that are too long cut at word borders."""
-    found = split_sentences(text, title=title, language=language)
+    return _cut_long(text, split_sentences(text, title=title, language=language), most_tokens, count)
+
+
+def _cut_long(text: str, found: list[Sentence], most_tokens: int, count: CountBatch) -> list[Sentence]:
     sizes = count([text[s.start : s.end] for s in found])
     sentences: list[Sentence] = []
     for sentence, size in zip(found, sizes, strict=True):

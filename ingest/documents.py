@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -36,10 +37,12 @@ class Document:
     ready_chunks: tuple[tuple[str, str], ...] | None = None
 
 
+_PLACE = re.compile(r", (?:line|item|page) \d+$")
+
+
 def file_of(source: str) -> Path:
     """Return the absolute path of the file in a source, without the line or the item behind it."""
-    for mark in (", line ", ", item ", ", record ", ", page "):
-        source = source.rpartition(mark)[0] or source
+    source = _PLACE.sub("", source)
     return Path(os.path.abspath(source))  # noqa: PTH100 - links stay what they are
 
 

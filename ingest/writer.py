@@ -18,7 +18,7 @@ import numpy as np
 from filelock import FileLock, Timeout
 from numpy.typing import NDArray
 
-from arag.ingest.chunking import CountBatch, chunk_document, pack_documents, without_documents
+from arag.ingest.chunking import CountBatch, can_be_packed, chunk_document, pack_documents, without_documents
 from arag.ingest.documents import Document, Problem, file_of
 from arag.ingest.sentences import AUTO, RULES_VERSION
 from arag.retrieval.chunk_store import ChunkStore, DocumentRecord, sentence_id
@@ -34,6 +34,7 @@ CHUNK_TOKENS = 1_000
 _CHUNKS_PER_FLUSH = 128
 _LOCK_FILE = "write.lock"
 _WRITER_FILE = "writer.json"
+_OWN_FILES = frozenset({_LOCK_FILE, _WRITER_FILE, f"{FILE_NAME}.new"})  # what a run that died at once may leave
 
 
 class IndexWriter:
@@ -62,6 +63,8 @@ class IndexWriter:
         self._chunks = ChunkStore(folder, create=True)
         self._sentences = SentenceStore(folder, create=True)
         self._known_vectors: dict[str, NDArray[np.float32]] = {}
+        if self._sentences.count() < self._chunks.written_sentences():  # Chroma's folder was lost, or put back
+            self._chunks.mark_all_pending()
 
     def close(self) -> None:
         """Close the index's files."""
@@ -90,19 +93,10 @@ class IndexWriter:
         ours = [kept for group in groups if (kept := [d for d in group if d.source not in others])]
         changed = [group for group in ours if not self._unchanged(group, fingerprints, known)]
         with self._chunks.transaction():
-            going = {document.id for group in changed for document in group}
-            claimed: dict[str, str] = {}  # the chunk ids of this batch, and whose they are
-            cut = []
-            for group in changed:
-                chunks = self._cut(group)
-                owner = self._owner(chunks, going, claimed)
-                if owner is None:
-                    cut.append((group, chunks))
-                    claimed.update((chunk.id, group[0].id) for chunk in chunks)
-                else:
-                    reason = f"its chunk id {owner[0]!r} is already used by the document {owner[1]!r}"
-                    problems += [Problem(document.source, reason) for document in group]
-                    ours.remove(group)
+            cut, refused = self._free([(group, self._cut(group)) for group in changed])
+            problems += refused
+            failed = {problem.source for problem in refused}
+            ours = [group for group in ours if group[0].source not in failed]
             written = [document.id for group, _ in cut for document in group]
             self._remove(written)
             for group, chunks in cut:
@@ -193,6 +187,27 @@ class IndexWriter:
         return chunk_document(
             group[0], chunk_tokens=settings.chunk_tokens, count=self._count, language=settings.language
         )
+
+    def _free(
+        self, cut: list[tuple[list[Document], list[Chunk]]]
+    ) -> tuple[list[tuple[list[Document], list[Chunk]]], list[Problem]]:
+        """Tell groups whose chunk ids are free, or become free with them, from those that cannot be written."""
+        problems: list[Problem] = []
+        while True:
+            going = {document.id for group, _ in cut for document in group}
+            claimed: dict[str, str] = {}  # chunk ids of this batch, and whose they are
+            kept = []
+            for group, chunks in cut:
+                owner = self._owner(chunks, going, claimed)
+                if owner is None:
+                    kept.append((group, chunks))
+                    claimed.update((chunk.id, group[0].id) for chunk in chunks)
+                else:
+                    reason = f"its chunk id {owner[0]!r} is already used by the document {owner[1]!r}"
+                    problems += [Problem(document.source, reason) for document in group]
+            if len(kept) == len(cut):  # a group that is refused keeps its old chunks, whose ids are then not free
+                return kept, problems
+            cut = kept
 
     def _owner(self, chunks: Sequence[Chunk], going: set[str], claimed: Mapping[str, str]) -> tuple[str, str] | None:
         """Return a chunk id that is another document's already, and that document."""
@@ -294,7 +309,10 @@ def open_writer(
         InputError: The folder is a file, or holds something that is not an index.
     """
     _check_folder(folder)
-    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"the folder {folder} cannot be made: {error.strerror}") from error
     lock = FileLock(folder / _LOCK_FILE, timeout=0)
     try:
         lock.acquire()
@@ -327,7 +345,7 @@ def _check_folder(folder: Path) -> None:
     if folder.exists() and not folder.is_dir():
         raise InputError(f"{folder} is a file: give a folder for the index")
     if folder.is_dir() and not (folder / FILE_NAME).exists():
-        others = [file.name for file in folder.iterdir() if file.name not in {_LOCK_FILE, _WRITER_FILE}]
+        others = [file.name for file in folder.iterdir() if file.name not in _OWN_FILES]
         if others:
             raise InputError(
                 f"{folder} is not empty and holds no index ({min(others)!r} is there): give an empty or new folder"
@@ -359,7 +377,7 @@ def _holder(folder: Path) -> str:
 
 
 def _short(document: Document, chunk_tokens: int, count: CountBatch) -> bool:
-    return document.ready_chunks is None and count([document.text])[0] <= chunk_tokens
+    return can_be_packed(document) and count([document.text])[0] <= chunk_tokens
 
 
 def _absolute(source: str) -> str:

@@ -137,9 +137,17 @@ class ChunkStore(BaseStore[str, Chunk]):
                 self._connection.execute("PRAGMA journal_mode = WAL")
                 self._connection.executescript(_SCHEMA)
             self._connection.execute("SELECT count(*) FROM chunks WHERE pending").fetchone()
+            self._inode = self.file.stat().st_ino
         except sqlite3.DatabaseError as error:
             self._connection.close()
             raise IndexFormatError(f"{self.file} cannot be read: {error}") from error
+
+    def was_replaced(self) -> bool:
+        """Tell whether the file that is open here is no longer the one in the folder."""
+        try:
+            return self.file.stat().st_ino != self._inode
+        except FileNotFoundError:
+            return True
 
     def close(self) -> None:
         """Close the file."""
@@ -330,6 +338,15 @@ class ChunkStore(BaseStore[str, Chunk]):
         """Note that the vectors of these chunks are written."""
         with self.transaction():
             self._connection.executemany("UPDATE chunks SET pending = 0 WHERE id = ?", [(i,) for i in chunk_ids])
+
+    def written_sentences(self) -> int:
+        """Count the sentences whose vectors should be in Chroma."""
+        return int(self._query("SELECT coalesce(sum(embedded_sentences), 0) FROM chunks WHERE NOT pending")[0][0])
+
+    def mark_all_pending(self) -> None:
+        """Note that all vectors are to be written again."""
+        with self.transaction():
+            self._connection.execute("UPDATE chunks SET pending = 1")
 
     def stale_sentences(self) -> list[str]:
         """Return the ids of vectors that belong to no chunk any more and are to be deleted."""

@@ -222,7 +222,9 @@ def _load_service(provider: str, model: str, base_url: str | None) -> Embeddings
         options = {"timeout": _SERVICE_TIMEOUT, "max_retries": _SERVICE_RETRIES}
     if base_url is not None:
         # Token ids instead of texts are understood by OpenAI's own server only.
-        options |= {"base_url": base_url, "check_embedding_ctx_length": False} | key_option()
+        options["base_url"] = base_url
+        if provider == "openai":
+            options |= {"check_embedding_ctx_length": False} | key_option()
     try:
         return init_embeddings(model, provider=provider, **options)
     except ImportError as error:

@@ -20,6 +20,10 @@ class IndexFormatError(ARAGError):
     """The folder holds an index that this version cannot read, or a damaged one."""
 
 
+class IndexClosedError(ARAGError):
+    """The index was closed and is used all the same."""
+
+
 class IndexLockedError(ARAGError):
     """Another process is writing to the index."""
 

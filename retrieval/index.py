@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import threading
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -16,7 +17,7 @@ from rapidfuzz import fuzz, process
 
 from arag.retrieval.chunk_store import ChunkStore
 from arag.retrieval.embedders import Embedder, load_embedder
-from arag.retrieval.errors import EmbedderError, InputError
+from arag.retrieval.errors import EmbedderError, IndexClosedError, IndexFormatError, InputError
 from arag.retrieval.keywords import KeywordMatcher
 from arag.retrieval.manifest import FILE_NAME, Manifest, read_manifest
 from arag.retrieval.sentence_store import SentenceMatch, SentenceStore
@@ -24,6 +25,7 @@ from arag.retrieval.snippets import keyword_snippets, semantic_snippets
 from arag.retrieval.suggestions import closest_terms
 from arag.retrieval.types import (
     Chunk,
+    DocumentInfo,
     Hit,
     IndexInfo,
     KeywordReport,
@@ -42,7 +44,7 @@ WEAK = 0.4  # a semantic hit below this similarity is seldom about the query
 _MOST_TITLED = 3
 _FEW_CHUNKS = 2  # a keyword in no more chunks than these gets the closest terms
 _MOST_SUGGESTIONS = 20  # keywords of one search that get them
-_SAME = 1e-6  # cosine similarities of equal sentences differ by rounding
+_SAME = 2e-3  # vectors are stored a thousandth of their length apart, and ranked so by Chroma
 _FIRST_SENTENCES = 50  # asked of Chroma at first, then four times as many each time
 _ID_WRAPPING = re.compile(r"^[\s\[\](){}<>\"'`]+|[\s\[\](){}<>\"'`,;.]+$")
 
@@ -242,11 +244,24 @@ class Index:
 
     def get(self, chunk_id: str) -> Chunk | None:
         """Return the chunk with exactly this id, or None."""
+        with self._lock:
+            self._refresh()
         return self._chunks.mget([chunk_id])[0]
 
     def chunk_ids(self) -> Iterator[str]:
         """Yield the ids of all chunks, in the order of ingestion."""
+        with self._lock:
+            self._refresh()
         return self._chunks.yield_keys()
+
+    def document(self, document_id: str) -> DocumentInfo | None:
+        """Return what is known of a document beside its text, or None where the index does not hold it."""
+        with self._lock:
+            self._refresh()
+        record = self._chunks.document(document_id)
+        if record is None:
+            return None
+        return DocumentInfo(record.id, record.title, record.source, json.loads(record.metadata))
 
     def info(self) -> IndexInfo:
         """Return what the index holds, and with which settings it was made."""
@@ -283,6 +298,8 @@ class Index:
         if self._sentences is None:
             self._sentences = SentenceStore(self.path)
         total = self._sentences.count()
+        if total == 0 and self._manifest.sentences > 0:
+            raise IndexFormatError(f"the sentence vectors of {self.path} are gone; ingest the documents again")
         count = min(max(_FIRST_SENTENCES, 4 * top_k), total)
         matches: list[SentenceMatch] = []
         chunks: dict[str, Chunk] = {}
@@ -339,10 +356,10 @@ class Index:
         """Take notice of what another process has written.
 
         Raises:
-            InputError: The index is closed.
+            IndexClosedError: The index is closed.
         """
         if self._closed:
-            raise InputError(f"the index in {self.path} is closed: open it again with open_index")
+            raise IndexClosedError(f"the index in {self.path} is closed: open it again with open_index")
         stamp = self._manifest_stamp()
         if stamp == self._stamp:
             return
@@ -350,6 +367,9 @@ class Index:
         self._manifest = read_manifest(self.path)
         self._embedder = _matching_embedder(self._embedder, self._manifest, self.path)
         self._matcher = None
+        if self._chunks.was_replaced():
+            self._chunks.close()
+            self._chunks = ChunkStore(self.path)
         if self._sentences is not None:
             self._sentences.close()
             self._sentences = None

@@ -27,7 +27,7 @@ class Manifest:
         documents: Number of documents, as of the last complete write.
         chunks: Number of chunks.
         sentences: Number of sentences with a vector.
-        generation: Grows with every write, so that readers notice.
+        generation: Grows with every write.
         distance: Distance function of the vector store.
         format_version: Version of the layout on disk.
     """
@@ -56,7 +56,7 @@ def read_manifest(folder: Path) -> Manifest:
     file = folder / FILE_NAME
     try:
         values = json.loads(file.read_text(encoding="utf-8"))
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         raise IndexNotFoundError(
             f"no index in {folder}: make one with `arag ingest PATH... --index {folder}`"
         ) from None

@@ -78,16 +78,20 @@ def _report(report: KeywordReport, shown: Collection[str]) -> str:
     found = _chunks(report.chunks) if report.chunks else "none"
     if report.searched_as is not None:
         count = next(term.chunks for term in report.closest if term.text == report.searched_as)
-        return f"{report.keyword}: none, searched as {report.searched_as} ({_chunks(count)})"
+        return f"{report.keyword}: none, searched as {_one_line(report.searched_as)} ({_chunks(count)})"
     notes = []
     if report.chunks and report.keyword.lower() not in shown:
         notes.append("not among those shown")
     if report.closest:
-        terms = ", ".join(f"{term.text} ({_chunks(term.chunks)})" for term in report.closest)
+        terms = ", ".join(f"{_one_line(term.text)} ({_chunks(term.chunks)})" for term in report.closest)
         notes.append(f"{'also' if report.chunks else 'closest'}: {terms}")
     if report.titled:
         notes.append("title of " + ", ".join(f"[{t.chunk_id}] {t.title}" for t in report.titled))
     return f"{report.keyword}: {found}" + (f" ({'; '.join(notes)})" if notes else "")
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())
 
 
 def _chunks(count: int) -> str:

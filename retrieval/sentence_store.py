@@ -164,7 +164,7 @@ class SentenceStore:
         metadatas, documents, embeddings = found["metadatas"], found["documents"], found["embeddings"]
         if not metadatas or not documents or not embeddings:
             return []
-        return _matches(metadatas[0], documents[0], _together(found["ids"][0], embeddings[0]) @ vector)
+        return _matches(found["ids"][0], metadatas[0], documents[0], embeddings[0], vector)
 
     def compared(self, vector: NDArray[np.float32]) -> list[SentenceMatch]:
         """Compare a vector with every sentence, nearest first.
@@ -175,24 +175,32 @@ class SentenceStore:
         Args:
             vector: The query's vector, of length one, shape (dimension,).
         """
-        metadatas: list[Mapping[str, Any]] = []
-        documents: list[str] = []
-        similarities: list[NDArray[np.float32]] = []
-        while True:
+        matches: list[SentenceMatch] = []
+        for offset in range(0, self.count(), _IDS_PER_READ):
             found = self._collection.get(
-                limit=_IDS_PER_READ, offset=len(documents), include=["embeddings", "documents", "metadatas"]
+                limit=_IDS_PER_READ, offset=offset, include=["embeddings", "documents", "metadatas"]
             )
-            if not found["metadatas"] or not found["documents"] or found["embeddings"] is None:
-                break
-            metadatas += found["metadatas"]
-            documents += found["documents"]
-            similarities.append(_together(found["ids"], found["embeddings"]) @ vector)
-        return _matches(metadatas, documents, np.concatenate(similarities)) if similarities else []
+            if found["metadatas"] and found["documents"] and found["embeddings"] is not None:
+                matches += _matches(found["ids"], found["metadatas"], found["documents"], found["embeddings"], vector)
+        return sorted(matches, key=lambda match: -match.similarity)
 
 
 def _matches(
-    metadatas: Sequence[Mapping[str, Any]], texts: Sequence[str], similarities: NDArray[np.float32]
+    ids: Sequence[str],
+    metadatas: Sequence[Mapping[str, Any] | None],
+    documents: Sequence[str | None],
+    embeddings: Any,
+    vector: NDArray[np.float32],
 ) -> list[SentenceMatch]:
+    # Of a sentence that another process deletes at this moment Chroma may return a part.
+    rows = [
+        (i, metadata, text, embedding)
+        for i, metadata, text, embedding in zip(ids, metadatas, documents, embeddings, strict=True)
+        if metadata is not None and text is not None and embedding is not None
+    ]
+    if not rows:
+        return []
+    similarities = _together([row[0] for row in rows], [row[3] for row in rows]) @ vector
     by_text: dict[str, float] = {}  # the same sentence has the same similarity, to the last bit
     matches = [
         SentenceMatch(
@@ -201,7 +209,7 @@ def _matches(
             text=text,
             similarity=by_text.setdefault(text, float(similarity)),
         )
-        for metadata, text, similarity in zip(metadatas, texts, similarities, strict=True)
+        for (_, metadata, text, _), similarity in zip(rows, similarities, strict=True)
     ]
     return sorted(matches, key=lambda match: -match.similarity)
 

@@ -60,11 +60,14 @@ def _terms(expressions: Iterable[str], keyword: str, store: ChunkStore, matcher:
     """Return what phrases match, as spelled in the corpus, unless the keyword's own matches hold it."""
     found: dict[str, Term] = {}
     for expression in expressions:
-        for spelled in store.phrase_matches(expression, _SPELLINGS_LOOKED_AT):
-            key = spelled.lower()
-            if key not in found and keyword.lower() not in key:
-                text = " ".join(spelled.split())
-                found[key] = Term(text, matcher.chunks_holding(spelled), _same_letters(text, keyword))
+        for spelled in dict.fromkeys(store.phrase_matches(expression, _SPELLINGS_LOOKED_AT)):
+            key = " ".join(spelled.lower().split())
+            if keyword.lower() in spelled.lower():
+                continue
+            # With a line break in it a term is found as it stands only.
+            term = Term(spelled, matcher.chunks_holding(spelled), _same_letters(spelled, keyword))
+            if key not in found or found[key].chunks < term.chunks:
+                found[key] = term
     return sorted(found.values(), key=lambda term: (not term.respelled, -term.chunks, term.text))
 
 

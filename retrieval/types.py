@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +151,7 @@ class Term:
     """A term that the corpus holds.
 
     Attributes:
-        text: As it is spelled in the corpus.
+        text: As it is spelled in the corpus, line breaks included.
         chunks: How many chunks hold it.
         respelled: Whether it is the keyword with other diacritics, other dashes or other spaces around them: surely
             meant, and not only similar.
@@ -247,6 +248,23 @@ class ReadResults:
     chunks: tuple[Chunk, ...]
     unknown: tuple[UnknownChunk, ...]
     chunks_in_document: dict[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentInfo:
+    """What an index knows of a document beside its text.
+
+    Attributes:
+        id: The document's id.
+        title: Its title, or an empty string.
+        source: The file that it was read from, with the line or item for records.
+        metadata: Further fields of a record, as they were.
+    """
+
+    id: str
+    title: str
+    source: str
+    metadata: dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)

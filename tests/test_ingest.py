@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 import warnings
@@ -646,3 +647,30 @@ def test_progress_grows_to_all_characters(corpus):
     told.clear()
     corpus.ingest(chunk_tokens=100, on_progress=told.append)
     assert told[-1] == sum(map(len, TEXTS.values()))
+
+
+def test_lost_vectors_are_made_again(corpus):
+    corpus.ingest(TEXTS)
+    shutil.rmtree(corpus.index / "chroma")
+    with corpus.open() as index, pytest.raises(IndexFormatError, match="ingest the documents again"):
+        index.semantic_search("gull")
+    corpus.ingest(TEXTS)
+    assert_consistent(corpus.index, corpus.embedder)
+
+
+def test_an_open_reader_follows_an_index_that_was_made_anew(corpus):
+    corpus.ingest({"old": "The old text."})
+    with corpus.open() as index:
+        assert index.keyword_search("old text").total == 1
+        shutil.rmtree(corpus.index)
+        corpus.ingest({"old": "A new gull."})
+        assert index.keyword_search("old text").total == 0
+        assert index.read("old:0").chunks[0].text == "A new gull."
+        assert index.semantic_search("gull").hits[0].chunk_id == "old:0"
+
+
+def test_a_run_that_died_at_its_first_write_is_no_obstacle(corpus):
+    corpus.index.mkdir()
+    (corpus.index / "manifest.json.new").write_text("{")
+    corpus.ingest(TEXTS)
+    assert_consistent(corpus.index, corpus.embedder)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from arag.retrieval.errors import InputError
+from arag.retrieval.errors import IndexClosedError
 from arag.retrieval.tools import make_tools
 
 LONG = " ".join(f"In the year {n} nobody of note came to the fair." for n in range(1500, 1540))
@@ -104,5 +104,24 @@ def test_chunk_read_says_the_title_once(call):
 def test_a_closed_index_says_so(make_index):
     index = make_index(DOCUMENTS[:1])
     index.close()
-    with pytest.raises(InputError, match="is closed"):
-        index.keyword_search("Kenji")
+    for use in (lambda: index.keyword_search("Kenji"), lambda: index.get("kenji:0"), lambda: index.read("kenji:0")):
+        with pytest.raises(IndexClosedError, match="is closed"):
+            use()
+    (tool,) = make_tools(index, names=["keyword_search"])
+    with pytest.raises(IndexClosedError):  # the model cannot mend it
+        tool.invoke({"name": tool.name, "args": {"keywords": ["Kenji"]}, "id": "c", "type": "tool_call"})
+
+
+def test_a_name_across_a_line_end_is_searched_as_it_stands(make_index):
+    index = make_index({"wrapped": "The ship was built by Hesper\nQuillorne. It sank."})
+    (tool,) = make_tools(index, names=["keyword_search"])
+    call = {"name": tool.name, "args": {"keywords": ["Hesper Quillorne"]}, "id": "c", "type": "tool_call"}
+    message = tool.invoke(call)
+    assert message.content.startswith("Hesper Quillorne: none, searched as Hesper Quillorne (1 chunk).\n1 chunk in all")
+    assert message.artifact["chunk_ids"] == ["wrapped:0"]
+
+
+def test_metadata_is_kept(make_index):
+    index = make_index([{"id": "x", "title": "X", "text": "The mill.", "year": 1702, "tags": ["a"]}])
+    assert index.document("x").metadata == {"year": 1702, "tags": ["a"]}
+    assert index.document("y") is None

@@ -22,13 +22,13 @@ $(VENV)/installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade "pip>=25.1"
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt "torch==2.13.0"
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[offline]' --group test --group lint \
+	PYTHONWARNINGS=ignore $(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[offline]' --group test --group lint \
 		--config-settings editable_mode=strict
 	@touch $@ $(VENV)/linked-$(LINKED)
 
 $(VENV)/linked-$(LINKED): $(VENV)/installed
 	@rm -f $(VENV)/linked-*
-	$(BIN)/python -m pip install --quiet --no-deps --editable . --config-settings editable_mode=strict
+	PYTHONWARNINGS=ignore $(BIN)/python -m pip install --quiet --no-deps --editable . --config-settings editable_mode=strict
 	@touch $@
 
 install: $(VENV)/installed $(VENV)/linked-$(LINKED)

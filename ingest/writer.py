@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+from collections import ChainMap
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -269,7 +270,8 @@ class IndexWriter:
         if not records:
             return
         new = list(dict.fromkeys(r.text for r in records if r.text not in self._known_vectors))
-        vectors = dict(self._known_vectors)
+        embedded_now: dict[str, NDArray[np.float32]] = {}
+        vectors = ChainMap(embedded_now, self._known_vectors)
         if new:
             embedded = self._embedder.embed_documents(new)
             if embedded.shape[1] != self.manifest.dimension:
@@ -277,7 +279,7 @@ class IndexWriter:
                     f"the embedder {self._embedder.name} gives vectors of {embedded.shape[1]} numbers, the index in "
                     f"{self.folder} holds vectors of {self.manifest.dimension}"
                 )
-            vectors.update(zip(new, embedded, strict=True))
+            embedded_now.update(zip(new, embedded, strict=True))
         self.embedded += len(new)
         self.reused += len(records) - len(new)
         self._sentences.add(records, np.stack([vectors[r.text] for r in records]))

@@ -13,7 +13,7 @@ from arag.retrieval.keywords import KeywordMatcher
 from arag.retrieval.types import Term
 
 _TERMS = 3
-_LONGEST_KEYWORD = 100  # characters; nobody misspells a longer one
+_LONGEST_KEYWORD = 100  # characters
 _MOST_WORDS = 8
 _SPELLINGS_LOOKED_AT = 200  # chunks
 _SIMILAR = 75.0  # rapidfuzz ratio, 0 to 100
@@ -40,12 +40,15 @@ def closest_terms(keyword: str, store: ChunkStore, matcher: KeywordMatcher) -> t
         At most three terms.
     """
     words = _folded_words(keyword)
-    if not words or len(words) > _MOST_WORDS or len(keyword) > _LONGEST_KEYWORD:
+    if not words:
         return ()
-    found = _terms(_spellings(words, store), keyword, store, matcher)
+    # Nobody misspells a whole sentence: of a long keyword only its words are looked up.
+    is_term = len(words) <= _MOST_WORDS and len(keyword) <= _LONGEST_KEYWORD
+    words = words[:_MOST_WORDS]
+    found = _terms(_spellings(words, store), keyword, store, matcher) if is_term else []
     if not found and matcher.chunks_holding(keyword) == 0:
-        found = _terms(_similar(words, store), keyword, store, matcher)
-        for length in range(len(words) - 1, 0, -1):
+        found = _terms(_similar(words, store), keyword, store, matcher) if is_term else []
+        for length in range(len(words) - 1 if is_term else 1, 0, -1):
             if found:
                 break
             runs = (words[i : i + length] for i in range(len(words) - length + 1))

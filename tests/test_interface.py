@@ -125,3 +125,9 @@ def test_metadata_is_kept(make_index):
     index = make_index([{"id": "x", "title": "X", "text": "The mill.", "year": 1702, "tags": ["a"]}])
     assert index.document("x").metadata == {"year": 1702, "tags": ["a"]}
     assert index.document("y") is None
+
+
+def test_of_a_long_keyword_the_rarest_words_are_offered(call):
+    text = call("keyword_search", keywords=["the wrestler from Japan who left the ring of honour in 2001"]).content
+    assert "none (closest: " in text
+    assert "wrestler (1 chunk)" in text

@@ -24,6 +24,8 @@ from langchain_core.runnables import Runnable
 from langchain_core.tools import BaseTool
 from langchain_core.utils.function_calling import convert_to_openai_tool
 
+from arag.graph.prompts import EVIDENCE_MARK
+
 _HOPS = 3
 _QUOTES = 4
 _MOST_KEYWORDS = 8
@@ -231,7 +233,7 @@ def _open_words(question: str, chain: Sequence[_Sentence]) -> list[str]:
 def _question(messages: Sequence[BaseMessage]) -> str:
     for message in reversed(messages):
         if isinstance(message, HumanMessage) and not message.additional_kwargs.get("arag_feedback"):
-            return message.text.partition("\n\nWhat was found:\n\n")[0].strip()
+            return message.text.partition(EVIDENCE_MARK)[0].strip()
     return ""
 
 
@@ -253,7 +255,7 @@ def _gather(messages: Sequence[BaseMessage]) -> _Found:
                 terms = call["args"].get("keywords") or call["args"].get("query", "")
                 found.searched.update(term.lower() for term in _listed(terms))
     if messages and isinstance(messages[-1], HumanMessage):
-        _, _, evidence = messages[-1].text.partition("\n\nWhat was found:\n\n")
+        _, _, evidence = messages[-1].text.partition(EVIDENCE_MARK)
         _gather_result(evidence, found)
     return found
 

@@ -42,6 +42,8 @@ the question, say so and give the answer that they support best."""
 
 EXAMPLE_ID = "atlas.md:3"
 
+EVIDENCE_MARK = "\n\nWhat was found:\n\n"
+
 EMPTY_REPLY = (
     "Your reply was empty, or the arguments of its tool call were no JSON object. Call one of the tools, or give your "
     "final answer."
@@ -73,4 +75,4 @@ def forced_question(question: str, evidence: str) -> str:
         question: The question.
         evidence: What was found.
     """
-    return f"{question}\n\nWhat was found:\n\n{evidence or 'Nothing.'}"
+    return f"{question}{EVIDENCE_MARK}{evidence or 'Nothing.'}"

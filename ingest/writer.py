@@ -23,7 +23,7 @@ from arag.ingest.chunking import CountBatch, can_be_packed, chunk_document, pack
 from arag.ingest.documents import Document, Problem, file_of
 from arag.ingest.sentences import AUTO, RULES_VERSION
 from arag.retrieval.chunk_store import ChunkStore, DocumentRecord, sentence_id
-from arag.retrieval.embedders import Embedder, load_embedder
+from arag.retrieval.embedders import Embedder, embedder_of_index, load_embedder
 from arag.retrieval.errors import EmbedderError, IndexLockedError, InputError
 from arag.retrieval.manifest import FILE_NAME, Manifest, read_manifest, write_manifest
 from arag.retrieval.sentence_store import SentenceRecord, SentenceStore
@@ -51,14 +51,12 @@ class IndexWriter:
         folder: The index's folder.
         manifest: Its manifest.
         embedded: Sentences embedded so far.
-        reused: Sentences whose vectors were kept because their text did not change.
     """
 
     def __init__(self, folder: Path, manifest: Manifest, embedder: Embedder, count: CountBatch) -> None:
         self.folder = folder
         self.manifest = manifest
         self.embedded = 0
-        self.reused = 0
         self._embedder = embedder
         self._count = count
         self._chunks = ChunkStore(folder, create=True)
@@ -281,7 +279,6 @@ class IndexWriter:
                 )
             embedded_now.update(zip(new, embedded, strict=True))
         self.embedded += len(new)
-        self.reused += len(records) - len(new)
         self._sentences.add(records, np.stack([vectors[r.text] for r in records]))
 
 
@@ -361,14 +358,7 @@ def _prepare(folder: Path, embedder: Embedder | None) -> tuple[Manifest, Embedde
         dimension = int(chosen.embed_documents(["dimension"]).shape[1])
         return Manifest(chosen.name, dimension, CHUNK_TOKENS, "", AUTO, packed=False), chosen
     manifest = read_manifest(folder)
-    if embedder is None:
-        return manifest, load_embedder(manifest.embedder)
-    if embedder.name != manifest.embedder:
-        raise EmbedderError(
-            f"the index in {folder} was made with the embedder {manifest.embedder}, not {embedder.name}: vectors of "
-            "different embedders cannot be compared. Use that one, or ingest into another folder."
-        )
-    return manifest, embedder
+    return manifest, embedder_of_index(embedder, manifest.embedder, folder)
 
 
 def _holder(folder: Path) -> str:

@@ -140,6 +140,35 @@ def load_embedder(embedder: str | Embeddings | Embedder | None = None) -> Embedd
     return Embedder(embedder, partial(_load_service, provider, model, base_url))
 
 
+def embedder_of_index(given: str | Embeddings | Embedder | None, name: str, folder: Path) -> Embedder:
+    """Return the embedder of an index, or check that the one given is it.
+
+    Args:
+        given: The embedder that a caller gives; None for the index's own.
+        name: The name in the index's manifest.
+        folder: The index's folder, for messages.
+
+    Raises:
+        EmbedderError: The embedder given is another one.
+    """
+    if given is None:
+        try:
+            return load_embedder(name)
+        except InputError:  # made with an embedder object: what needs no vectors works without it
+            return Embedder(name, partial(_refuse, name, folder))
+    embedder = load_embedder(given)
+    if embedder.name != name:
+        raise EmbedderError(
+            f"the index in {folder} was made with the embedder {name}, not {embedder.name}: vectors of different "
+            "embedders cannot be compared. Use that one, or ingest into another folder."
+        )
+    return embedder
+
+
+def _refuse(name: str, folder: Path) -> Embeddings:
+    raise EmbedderError(f"the index in {folder} was made with an embedder object, {name}: pass that one, embedder=...")
+
+
 def split_base_url(specification: str) -> tuple[str, str | None]:
     """Split `provider:model@http://host/v1` into the part before the `@` and the base URL, if there is one."""
     for scheme in ("@http://", "@https://"):

@@ -6,7 +6,6 @@ import json
 import re
 import threading
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
@@ -16,10 +15,10 @@ from numpy.typing import NDArray
 from rapidfuzz import fuzz, process
 
 from arag.retrieval.chunk_store import ChunkStore
-from arag.retrieval.embedders import Embedder, load_embedder
+from arag.retrieval.embedders import Embedder, embedder_of_index
 from arag.retrieval.errors import EmbedderError, IndexClosedError, IndexFormatError, InputError
 from arag.retrieval.keywords import KeywordMatcher
-from arag.retrieval.manifest import FILE_NAME, Manifest, read_manifest
+from arag.retrieval.manifest import FILE_NAME, read_manifest
 from arag.retrieval.sentence_store import SentenceMatch, SentenceStore
 from arag.retrieval.snippets import keyword_snippets, semantic_snippets
 from arag.retrieval.suggestions import closest_terms
@@ -71,7 +70,7 @@ class Index:
         self._closed = False
         self._stamp = self._manifest_stamp()
         self._manifest = read_manifest(self.path)
-        self._embedder = _matching_embedder(embedder, self._manifest, self.path)
+        self._embedder = embedder_of_index(embedder, self._manifest.embedder, self.path)
         self._chunks = ChunkStore(self.path)
         self._sentences: SentenceStore | None = None
         self._matcher: KeywordMatcher | None = None
@@ -365,7 +364,7 @@ class Index:
             return
         self._stamp = stamp
         self._manifest = read_manifest(self.path)
-        self._embedder = _matching_embedder(self._embedder, self._manifest, self.path)
+        self._embedder = embedder_of_index(self._embedder, self._manifest.embedder, self.path)
         self._matcher = None
         if self._chunks.was_replaced():
             self._chunks.close()
@@ -398,27 +397,6 @@ def open_index(path: str | Path, *, embedder: str | Embeddings | Embedder | None
         EmbedderError: The embedder is not the one that the index was made with.
     """
     return Index(path, embedder=embedder)
-
-
-def _matching_embedder(given: str | Embeddings | Embedder | None, manifest: Manifest, path: Path) -> Embedder:
-    if given is None:
-        try:
-            return load_embedder(manifest.embedder)
-        except InputError:  # keywords can be searched, and chunks read, without it
-            return Embedder(manifest.embedder, partial(_refuse, manifest.embedder, path))
-    embedder = load_embedder(given)
-    if embedder.name != manifest.embedder:
-        raise EmbedderError(
-            f"the index in {path} was made with the embedder {manifest.embedder}, not {embedder.name}: vectors of "
-            "different embedders cannot be compared. Use that one, or ingest into another folder."
-        )
-    return embedder
-
-
-def _refuse(name: str, path: Path) -> Embeddings:
-    raise EmbedderError(
-        f"the index in {path} was made with an embedder object, {name}: pass it as open_index(path, embedder=...)"
-    )
 
 
 def _decided(matches: Sequence[SentenceMatch], top_k: int) -> bool:

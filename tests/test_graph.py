@@ -21,6 +21,7 @@ from langchain_core.messages import (
     messages_from_dict,
     messages_to_dict,
 )
+from langchain_core.utils.function_calling import convert_to_openai_tool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.errors import GraphRecursionError
@@ -35,7 +36,7 @@ from arag.graph.state import union
 from arag.retrieval import tokens
 from arag.retrieval.errors import EmbedderError, InputError, ModelError
 from arag.retrieval.tokens import TokenCounter, count_tokens
-from arag.retrieval.tools import TOOL_NAMES
+from arag.retrieval.tools import TOOL_NAMES, make_tools
 from scripted_model import (
     MODES,
     QUESTION,
@@ -749,7 +750,10 @@ def test_old_results_are_dropped_to_fit_and_their_chunks_can_be_read_again(small
         read(chunk_ids=["annals:0"]),
         ANSWER,
     )
-    budget = 3_600
+    # Room for two of the three chunks, however tokens are counted.
+    schemas = json.dumps([convert_to_openai_tool(tool) for tool in make_tools(small_index)])
+    sizes = [small_index.get(f"annals:{part}").tokens for part in range(3)]
+    budget = count_tokens(system_prompt(TOOL_NAMES)) + count_tokens(schemas) + sum(sizes) - sizes[0] // 5
     agent = create_arag_agent(model, small_index, max_context_tokens=budget, checkpointer=checkpointer)
     agent.invoke(asked("Which storms?"), in_thread())
     state = agent.invoke(asked(), in_thread())

@@ -213,14 +213,18 @@ def _sentences(text: str, title: str, most_tokens: int, count: CountBatch, langu
 
 
 def _cut_long(text: str, found: list[Sentence], most_tokens: int, count: CountBatch) -> list[Sentence]:
-    sizes = count([text[s.start : s.end] for s in found])
     sentences: list[Sentence] = []
-    for sentence, size in zip(found, sizes, strict=True):
-        if size <= most_tokens:
+    for sentence in found:
+        if _fits(text[sentence.start : sentence.end], most_tokens, count):
             sentences.append(sentence)
         else:
             sentences += _cut(text, sentence, most_tokens, count)
     return sentences
+
+
+def _fits(text: str, most_tokens: int, count: CountBatch) -> bool:
+    # A token is a byte at least: most texts need not be counted.
+    return len(text.encode()) <= most_tokens or count([text])[0] <= most_tokens
 
 
 def _cut(text: str, sentence: Sentence, most_tokens: int, count: CountBatch) -> Iterator[Sentence]:
@@ -254,6 +258,8 @@ def _halves(text: str, start: int, end: int, most_tokens: int, count: CountBatch
 
 def _chunk_starts(text: str, sentences: Sequence[Sentence], chunk_tokens: int, count: CountBatch) -> list[int]:
     """Fill chunks sentence by sentence and return where each begins, the first at 0."""
+    if _fits(text, chunk_tokens, count):
+        return [0]
     starts = [sentence.start for sentence in sentences]
     spans = zip([0, *starts[1:]], [*starts[1:], len(text)], strict=True) if starts else []
     sizes = count([text[start:end] for start, end in spans])

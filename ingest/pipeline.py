@@ -20,7 +20,6 @@ from arag.retrieval.errors import InputError
 from arag.retrieval.index import Index
 from arag.retrieval.manifest import Manifest
 from arag.retrieval.tokens import TokenCounter, token_counter
-from arag.retrieval.types import Chunk
 
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
@@ -162,16 +161,16 @@ def run_ingest(
         written = 0
         seen: set[str] = set()
         done = _Progress(on_progress)
-        writer.flush()  # what an interrupted run left behind
         for batch in _batches(_groups(chain([first], stream), settings, counter)):
             seen.update(document.id for group in batch for document in group)
             new, failed = writer.put(batch)
             problems += failed
-            written += new
-            writer.flush(done.chunks)
-            done.at_least(sum(len(document.text) for group in batch for document in group))
+            written += len(new)
+            done.more(sum(len(document.text) for group in batch for document in group if document.id not in new))
+            writer.flush(done.more, wait=False)
+            writer.commit_if_due()
         removed = _prune(writer, seen, problems) if prune else 0
-        writer.flush()
+        writer.flush(done.more)
         writer.commit()
         return IngestSummary(
             read=len(seen),
@@ -195,21 +194,16 @@ def _groups(documents: Iterator[Document], settings: Manifest, counter: TokenCou
 
 
 class _Progress:
-    """Counts characters whose vectors are written; unchanged documents count when their batch is done."""
+    """Counts the characters that are done: of documents as they were, and of chunks whose vectors are written."""
 
-    def __init__(self, on_progress: Callable[[int], None] | None) -> None:
-        self._tell = on_progress or (lambda _: None)
-        self._total = 0
-        self._in_batch = 0
+    def __init__(self, tell: Callable[[int], None] | None) -> None:
+        self._tell = tell
+        self._done = 0
 
-    def chunks(self, chunks: Sequence[Chunk]) -> None:
-        self._in_batch += sum(len(chunk.text) for chunk in chunks)
-        self._tell(self._total + self._in_batch)
-
-    def at_least(self, characters: int) -> None:
-        self._total += max(characters, self._in_batch)
-        self._in_batch = 0
-        self._tell(self._total)
+    def more(self, characters: int) -> None:
+        self._done += characters
+        if self._tell is not None:
+            self._tell(self._done)
 
 
 def _documents(paths: Sequence[str | Path], problems: list[Problem]) -> Iterator[Document]:

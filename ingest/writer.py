@@ -1,7 +1,8 @@
-"""Writes documents into an index: first to the chunk store, in one transaction, then their vectors to Chroma.
+"""Writes documents into an index: chunks, then their vectors, both to the chunk store; then for readers to see.
 
-Chunks wait in the store, marked as pending, until their vectors are written; vectors of removed chunks wait there,
-too, until they are deleted. Whatever interrupts a run, the next one finds both lists and finishes the work.
+All that a run writes belongs to the index's next generation. Chunks wait in the store, marked as pending, until
+their vectors are written. `commit` makes them the generation that readers see. Whatever interrupts a run, readers go
+on seeing the generation that was committed last, and the next run finishes the work.
 """
 
 from __future__ import annotations
@@ -9,8 +10,10 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections import ChainMap
+import time
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -21,21 +24,23 @@ from numpy.typing import NDArray
 
 from arag.ingest.chunking import CountBatch, can_be_packed, chunk_document, pack_documents, without_documents
 from arag.ingest.documents import Document, Problem, file_of
+from arag.ingest.publishing import delete_other_generations, publish, storage_failures
 from arag.ingest.sentences import AUTO, RULES_VERSION
-from arag.retrieval.chunk_store import ChunkStore, DocumentRecord, sentence_id
-from arag.retrieval.embedders import Embedder, embedder_of_index, load_embedder
-from arag.retrieval.errors import EmbedderError, IndexLockedError, InputError
-from arag.retrieval.manifest import FILE_NAME, Manifest, read_manifest, write_manifest
-from arag.retrieval.sentence_store import SentenceRecord, SentenceStore
+from arag.retrieval.chunk_store import FILE_NAME as CHUNKS_FILE_NAME
+from arag.retrieval.chunk_store import ChunkStore, DocumentRecord
+from arag.retrieval.embedders import Embedder, Vectors, embedder_of_index, load_embedder
+from arag.retrieval.errors import EmbedderError, IndexFormatError, IndexLockedError, InputError
+from arag.retrieval.manifest import FILE_NAME, Manifest, check_sizes, parse_manifest, read_manifest, write_manifest
 from arag.retrieval.tokens import TokenCounter
 from arag.retrieval.types import Chunk
 
 CHUNK_TOKENS = 1_000
 
-_CHUNKS_PER_FLUSH = 128
+_CHUNKS_PER_READ = 128
+_BETWEEN_COMMITS = 10.0  # seconds, at least
+_COMMIT_SHARE = 0.2  # of the sentences that readers see, at least, are new
 _LOCK_FILE = "write.lock"
 _WRITER_FILE = "writer.json"
-_OWN_FILES = frozenset({_LOCK_FILE, _WRITER_FILE, f"{FILE_NAME}.new"})  # what a run that died at once may leave
 
 
 class IndexWriter:
@@ -60,28 +65,32 @@ class IndexWriter:
         self._embedder = embedder
         self._count = count
         self._chunks = ChunkStore(folder, create=True)
-        self._sentences = SentenceStore(folder, create=True)
-        self._known_vectors: dict[str, NDArray[np.float32]] = {}
-        if self._sentences.count() < self._chunks.written_sentences():  # Chroma's folder was lost, or put back
-            self._chunks.mark_all_pending()
+        self._chunks.writes = manifest.generation + 1
+        self._chunks.delete_gone(manifest.generation)  # in case a run was killed before it did
+        self._pool = ThreadPoolExecutor(embedder.concurrency, thread_name_prefix="embed")
+        self._embedding: deque[tuple[list[tuple[int, Chunk]], Future[tuple[Vectors, int]]]] = deque()
+        self._committed = time.monotonic()
+        self._uncommitted = 0  # sentences
+        self._damaged = not _whole(folder, manifest)
+        self._submitted = -1  # chunks up to this number are embedded, or being so
 
     def close(self) -> None:
-        """Close the index's files."""
+        """Close the index's files; sentences that are still being embedded are embedded in vain."""
+        self._pool.shutdown(wait=False, cancel_futures=True)
         self._chunks.close()
-        self._sentences.close()
 
     def document_sources(self) -> dict[str, str]:
         """Return the source of every document in the index, by id."""
         return {record.id: record.source for record in self._chunks.documents()}
 
-    def put(self, groups: Sequence[list[Document]]) -> tuple[int, list[Problem]]:
+    def put(self, groups: Sequence[list[Document]]) -> tuple[set[str], list[Problem]]:
         """Write those documents that are new or have changed.
 
         Args:
             groups: Documents; those of a group share a chunk.
 
         Returns:
-            How many documents were written, and what could not be.
+            The ids of the documents that were written, and what could not be.
         """
         fingerprints = {d.id: self._fingerprint(d) for group in groups for d in group}
         known = self._chunks.fingerprints(list(fingerprints))
@@ -91,54 +100,65 @@ class IndexWriter:
         others = {problem.source for problem in problems}
         ours = [kept for group in groups if (kept := [d for d in group if d.source not in others])]
         changed = [group for group in ours if not self._unchanged(group, fingerprints, known)]
-        with self._chunks.transaction():
+        with storage_failures(self.folder), self._chunks.transaction():
             cut, refused = self._free([(group, self._cut(group)) for group in changed])
             problems += refused
             failed = {problem.source for problem in refused}
             ours = [group for group in ours if group[0].source not in failed]
-            written = [document.id for group, _ in cut for document in group]
+            written = {document.id for group, _ in cut for document in group}
             self._remove(written)
             for group, chunks in cut:
                 self._insert(group, chunks, fingerprints)
             self._chunks.set_sources({d.id: _absolute(d.source) for group in ours for d in group})
-        return len(written), problems
+        return written, problems
 
     def remove(self, document_ids: Sequence[str]) -> None:
         """Remove documents; other documents of a packed chunk stay."""
-        with self._chunks.transaction():
-            self._remove(document_ids)
+        with storage_failures(self.folder), self._chunks.transaction():
+            self._remove(set(document_ids))
 
-    def flush(self, on_written: Callable[[Sequence[Chunk]], None] | None = None) -> None:
-        """Write the vectors of all pending chunks, and delete those of removed ones.
+    def flush(self, on_written: Callable[[int], None] | None = None, *, wait: bool = True) -> None:
+        """Write the vectors of all pending chunks.
 
         Args:
-            on_written: Told of chunks whose vectors are written.
+            on_written: Told the number of characters whose vectors are written, each time some are.
+            wait: Return when all are written; otherwise the last ones are still being embedded.
 
         Raises:
             EmbedderError: The embedder fails; what was written stays, and the next run does the rest.
         """
-        while pending := self._chunks.pending_chunks(_CHUNKS_PER_FLUSH):
-            self._write_vectors(pending)
-            self._chunks.mark_embedded(chunk.id for chunk in pending)
-            if on_written is not None:
-                on_written(pending)
-        stale = self._chunks.stale_sentences()
-        if stale:
-            self._sentences.delete(stale)
-            self._chunks.forget_stale(stale)
-        self._known_vectors.clear()
+        for batch in self._pending_batches():
+            texts = [text for _, chunk in batch for text in chunk.embedded_texts()]
+            known = self._chunks.former_vectors([s.document_id for _, chunk in batch for s in chunk.sections])
+            self._embedding.append((batch, self._pool.submit(self._vectors, texts, known)))
+            while len(self._embedding) > self._embedder.concurrency:
+                self._write_next(on_written)
+        while wait and self._embedding:
+            self._write_next(on_written)
+
+    def commit_if_due(self) -> None:
+        """Let readers see what was written, when that is worth its time: a part of the index is copied."""
+        enough = self._uncommitted >= _COMMIT_SHARE * self.manifest.sentences
+        if enough and time.monotonic() - self._committed > _BETWEEN_COMMITS:
+            self.commit()
 
     def commit(self) -> None:
-        """Bring the manifest up to date, which tells readers that there is something new."""
+        """Let readers see what was written, and delete what it replaces.
+
+        Raises:
+            EmbedderError: The embedder fails.
+            StorageError: The files cannot be written.
+        """
+        self.flush()
         counts = self._chunks.counts()
-        self.manifest = replace(
-            self.manifest,
-            documents=counts.documents,
-            chunks=counts.chunks,
-            sentences=counts.sentences,
-            generation=self.manifest.generation + 1,
-        )
-        write_manifest(self.folder, self.manifest)
+        manifest = replace(self.manifest, documents=counts.documents, chunks=counts.chunks, sentences=counts.sentences)
+        if manifest != read_manifest(self.folder) or self._chunks.differs_from(manifest.generation) or self._damaged:
+            with storage_failures(self.folder):
+                self.manifest = publish(self.folder, self._chunks, manifest)
+            self._chunks.writes = self.manifest.generation + 1
+            self._damaged = False
+        self._committed = time.monotonic()
+        self._uncommitted = 0
 
     def _taken(self, document: Document, new: str, known: dict[str, str]) -> Problem | None:
         """Tell whether an id that was made from a path belongs to another file, which is still there.
@@ -169,11 +189,9 @@ class IndexWriter:
         together = self._chunks.chunks_of(ids[:1])
         return all(list(dict.fromkeys(s.document_id for s in chunk.sections)) == ids for chunk in together)
 
-    def _remove(self, document_ids: Sequence[str]) -> None:
-        gone = set(document_ids)
+    def _remove(self, gone: set[str]) -> None:
         chunks = self._chunks.chunks_of(list(gone))
         if chunks:
-            self._remember_vectors(chunks)
             rest = [r for chunk in chunks if (r := without_documents(chunk, gone, count=self._count)) is not None]
             self._chunks.mdelete([chunk.id for chunk in chunks])
             self._chunks.mset([(chunk.id, chunk) for chunk in rest])
@@ -242,44 +260,49 @@ class IndexWriter:
         ]
         return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
-    def _remember_vectors(self, chunks: Sequence[Chunk]) -> None:
-        ids = [
-            sentence_id(chunk.id, position)
-            for chunk in chunks
-            for position, sentence in enumerate(chunk.sentences)
-            if sentence.embedded
-        ]
-        self._known_vectors.update(self._sentences.vectors_by_text(ids))
+    def _pending_batches(self) -> Iterator[list[tuple[int, Chunk]]]:
+        """Yield the chunks whose sentences are neither embedded nor being so, with their numbers."""
+        batch: list[tuple[int, Chunk]] = []
+        sentences = 0
+        while pending := self._chunks.pending_chunks(_CHUNKS_PER_READ, after=self._submitted):
+            for number, chunk in pending:
+                self._submitted = number
+                batch.append((number, chunk))
+                sentences += len(chunk.embedded_texts())
+                if sentences >= self._embedder.batch:
+                    yield batch
+                    batch, sentences = [], 0
+        if batch:
+            yield batch
 
-    def _write_vectors(self, chunks: Sequence[Chunk]) -> None:
-        records = [
-            SentenceRecord(
-                id=sentence_id(chunk.id, position),
-                chunk_id=chunk.id,
-                document_id=(section := chunk.section_at(sentence.start)).document_id,
-                position=position,
-                title=section.title,
-                text=chunk.sentence_text(position),
-            )
-            for chunk in chunks
-            for position, sentence in enumerate(chunk.sentences)
-            if sentence.embedded
-        ]
-        if not records:
-            return
-        new = list(dict.fromkeys(r.text for r in records if r.text not in self._known_vectors))
-        embedded_now: dict[str, NDArray[np.float32]] = {}
-        vectors = ChainMap(embedded_now, self._known_vectors)
+    def _vectors(self, texts: Sequence[str], known: Mapping[str, NDArray[np.float32]]) -> tuple[Vectors, int]:
+        """Embed texts, each once, but for those whose vectors are known; tell how many were embedded."""
+        new = [text for text in dict.fromkeys(texts) if text not in known]
+        embedded: dict[str, NDArray[np.float32]] = {}
         if new:
-            embedded = self._embedder.embed_documents(new)
-            if embedded.shape[1] != self.manifest.dimension:
+            vectors = self._embedder.embed_documents(new)
+            if vectors.shape[1] != self.manifest.dimension:
                 raise EmbedderError(
-                    f"the embedder {self._embedder.name} gives vectors of {embedded.shape[1]} numbers, the index in "
+                    f"the embedder {self._embedder.name} gives vectors of {vectors.shape[1]} numbers, the index in "
                     f"{self.folder} holds vectors of {self.manifest.dimension}"
                 )
-            embedded_now.update(zip(new, embedded, strict=True))
-        self.embedded += len(new)
-        self._sentences.add(records, np.stack([vectors[r.text] for r in records]))
+            embedded = dict(zip(new, vectors, strict=True))
+        shape = (len(texts), self.manifest.dimension)
+        found = [known[text] if text in known else embedded[text] for text in texts]
+        return np.asarray(found, dtype=np.float32).reshape(shape), len(new)
+
+    def _write_next(self, on_written: Callable[[int], None] | None) -> None:
+        """Write the vectors of the chunks that were submitted first."""
+        batch, future = self._embedding.popleft()
+        vectors, embedded = future.result()
+        counts = [len(chunk.embedded_texts()) for _, chunk in batch]
+        parts = np.split(vectors, np.cumsum(counts)[:-1])
+        with storage_failures(self.folder):
+            self._chunks.set_vectors(zip((number for number, _ in batch), parts, strict=True))
+        self.embedded += embedded
+        self._uncommitted += sum(counts)
+        if on_written is not None:
+            on_written(sum(len(chunk.text) for _, chunk in batch))
 
 
 @contextmanager
@@ -321,7 +344,8 @@ def open_writer(
         ) from None
     try:
         (folder / _WRITER_FILE).write_text(json.dumps({"pid": os.getpid()}), encoding="utf-8")
-        manifest, embedder = _prepare(folder, embedder)
+        with storage_failures(folder):
+            manifest, embedder = _prepare(folder, embedder)
         manifest = replace(
             manifest,
             chunk_tokens=manifest.chunk_tokens if chunk_tokens is None else chunk_tokens,
@@ -329,7 +353,6 @@ def open_writer(
             packed=manifest.packed if packed is None else packed,
             tokenizer=counter.name,
         )
-        write_manifest(folder, manifest)
         writer = IndexWriter(folder, manifest, embedder, counter.count_batch)
         try:
             yield writer
@@ -343,22 +366,43 @@ def open_writer(
 def _check_folder(folder: Path) -> None:
     if folder.exists() and not folder.is_dir():
         raise InputError(f"{folder} is a file: give a folder for the index")
-    if folder.is_dir() and not (folder / FILE_NAME).exists():
-        others = [file.name for file in folder.iterdir() if file.name not in _OWN_FILES]
-        if others:
-            raise InputError(
-                f"{folder} is not empty and holds no index ({min(others)!r} is there): give an empty or new folder"
-            )
+    if not folder.is_dir() or (folder / FILE_NAME).exists():
+        return
+    known = (CHUNKS_FILE_NAME, f"{FILE_NAME}.new", "keywords.", "chroma.", _LOCK_FILE, _WRITER_FILE)
+    others = [file.name for file in folder.iterdir() if not file.name.startswith(known)]
+    if others:
+        raise InputError(
+            f"{folder} is not empty and holds no index ({min(others)!r} is there): give an empty or new folder"
+        )
 
 
 def _prepare(folder: Path, embedder: Embedder | None) -> tuple[Manifest, Embedder]:
-    """Return the index's manifest, a new one for a new index, and the embedder to use."""
+    """Return the manifest of an index, made where there is none, and the embedder to use."""
     if not (folder / FILE_NAME).exists():
-        chosen = embedder or load_embedder()
-        dimension = int(chosen.embed_documents(["dimension"]).shape[1])
-        return Manifest(chosen.name, dimension, CHUNK_TOKENS, "", AUTO, packed=False), chosen
+        chunks = ChunkStore(folder, create=True)
+        try:
+            kept = chunks.state(FILE_NAME)
+            if kept is not None:  # the manifest was lost, or a run killed just before it was written
+                write_manifest(folder, parse_manifest(kept, chunks.file))
+            else:
+                chosen = embedder or load_embedder()
+                dimension = int(chosen.embed_documents(["dimension"]).shape[1])
+                empty = Manifest(chosen.name, dimension, CHUNK_TOKENS, "", AUTO, packed=False, generation=-1)
+                return publish(folder, chunks, empty), chosen
+        finally:
+            chunks.close()
     manifest = read_manifest(folder)
-    return manifest, embedder_of_index(embedder, manifest.embedder, folder)
+    embedder = embedder_of_index(embedder, manifest.embedder, folder)
+    delete_other_generations(folder, manifest.generation)
+    return manifest, embedder
+
+
+def _whole(folder: Path, manifest: Manifest) -> bool:
+    try:
+        check_sizes(folder, manifest)
+    except IndexFormatError:
+        return False
+    return True
 
 
 def _holder(folder: Path) -> str:

@@ -1,7 +1,13 @@
-"""The source of truth: documents and full chunks in one SQLite file, as a LangChain key-value store."""
+"""The source of truth: documents and full chunks in one SQLite file, as a LangChain key-value store.
+
+Rows are never changed. Each knows the generation of the index that it came with and the one that it went with, so
+that a reader sees one generation, whole, while the next is being written. A row that went is deleted when the
+generation that it went with is the one that readers see.
+"""
 
 from __future__ import annotations
 
+import copy
 import json
 import re
 import sqlite3
@@ -10,65 +16,92 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
+import numpy as np
 from langchain_core.stores import BaseStore
+from numpy.typing import NDArray
 
 from arag.retrieval.errors import IndexFormatError
 from arag.retrieval.types import Chunk, Section, Sentence
 
 FILE_NAME = "chunks.sqlite3"
 
+LATEST = 2**62  # the generation that a writer sees: all that was added, nothing that was removed
+_FOR_EVER = 2**63 - 1  # the generation that a row goes with until one is known
+
+# What is short stands in `chunks`, which is looked through often, and the texts apart from it. A chunk's number is
+# never used again: it names one version of a chunk, also in Chroma. `vectors` has a row for each chunk: the vectors
+# of its embedded sentences, one behind the other, as float32. Embedding is what an index costs most; so they are kept
+# here, where nothing is lost, and Chroma's folder can be made again from them.
+#
 # `terms` is not what keywords are matched in (the paper matches them in the chunk texts): it only knows which
 # words the corpus holds, so that a keyword without a hit can be answered with the closest terms.
-_SCHEMA = """
+_SCHEMA = f"""
+CREATE TABLE IF NOT EXISTS state (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS documents (
-    id TEXT PRIMARY KEY,
+    number INTEGER PRIMARY KEY,
+    id TEXT NOT NULL,
     title TEXT NOT NULL,
     source TEXT NOT NULL,
     metadata TEXT NOT NULL,
-    fingerprint TEXT NOT NULL
-) WITHOUT ROWID;
+    fingerprint TEXT NOT NULL,
+    added INTEGER NOT NULL,
+    removed INTEGER NOT NULL DEFAULT {_FOR_EVER}
+);
+CREATE INDEX IF NOT EXISTS documents_by_id ON documents (id, added, removed);
+CREATE UNIQUE INDEX IF NOT EXISTS one_document_an_id ON documents (id) WHERE removed = {_FOR_EVER};
 CREATE INDEX IF NOT EXISTS documents_by_title ON documents (title COLLATE NOCASE);
 CREATE TABLE IF NOT EXISTS chunks (
-    number INTEGER PRIMARY KEY,
-    id TEXT NOT NULL UNIQUE,
+    number INTEGER PRIMARY KEY AUTOINCREMENT,
+    id TEXT NOT NULL,
     document_id TEXT NOT NULL,
     ordinal INTEGER NOT NULL,
-    text TEXT NOT NULL,
-    sections TEXT NOT NULL,
-    sentences TEXT NOT NULL,
     tokens INTEGER NOT NULL,
     first_page INTEGER,
     last_page INTEGER,
     embedded_sentences INTEGER NOT NULL,
-    pending INTEGER NOT NULL
+    pending INTEGER NOT NULL DEFAULT 1,
+    added INTEGER NOT NULL,
+    removed INTEGER NOT NULL DEFAULT {_FOR_EVER}
 );
-CREATE UNIQUE INDEX IF NOT EXISTS chunks_by_place ON chunks (document_id, ordinal);
-CREATE INDEX IF NOT EXISTS chunks_pending ON chunks (number) WHERE pending;
+CREATE INDEX IF NOT EXISTS chunks_by_id ON chunks (id, added, removed);
+CREATE UNIQUE INDEX IF NOT EXISTS one_chunk_an_id ON chunks (id) WHERE removed = {_FOR_EVER};
+CREATE INDEX IF NOT EXISTS chunks_by_place ON chunks (document_id, ordinal);
+CREATE UNIQUE INDEX IF NOT EXISTS one_chunk_a_place ON chunks (document_id, ordinal) WHERE removed = {_FOR_EVER};
+CREATE INDEX IF NOT EXISTS pending_chunks ON chunks (number) WHERE pending;
+CREATE TABLE IF NOT EXISTS contents (
+    number INTEGER PRIMARY KEY,
+    sections TEXT NOT NULL,
+    sentences TEXT NOT NULL,
+    text TEXT NOT NULL
+);
+CREATE TABLE IF NOT EXISTS vectors (number INTEGER PRIMARY KEY, vectors BLOB NOT NULL);
 CREATE TABLE IF NOT EXISTS members (
     document_id TEXT NOT NULL,
-    chunk_id TEXT NOT NULL,
-    PRIMARY KEY (document_id, chunk_id)
+    number INTEGER NOT NULL,
+    PRIMARY KEY (document_id, number)
 ) WITHOUT ROWID;
-CREATE INDEX IF NOT EXISTS members_by_chunk ON members (chunk_id);
-CREATE TABLE IF NOT EXISTS stale_sentences (id TEXT PRIMARY KEY) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS members_by_chunk ON members (number);
 CREATE VIRTUAL TABLE IF NOT EXISTS terms USING fts5 (
-    text, content='chunks', content_rowid='number', tokenize='unicode61 remove_diacritics 2'
+    text, content='contents', content_rowid='number', tokenize='unicode61 remove_diacritics 2'
 );
 CREATE VIRTUAL TABLE IF NOT EXISTS vocabulary USING fts5vocab (terms, row);
-CREATE TRIGGER IF NOT EXISTS chunk_added AFTER INSERT ON chunks BEGIN
+CREATE TRIGGER IF NOT EXISTS content_added AFTER INSERT ON contents BEGIN
     INSERT INTO terms (rowid, text) VALUES (new.number, new.text);
 END;
-CREATE TRIGGER IF NOT EXISTS chunk_removed AFTER DELETE ON chunks BEGIN
+CREATE TRIGGER IF NOT EXISTS content_removed AFTER DELETE ON contents BEGIN
     INSERT INTO terms (terms, rowid, text) VALUES ('delete', old.number, old.text);
 END;
 """
 
-_COLUMNS = "id, document_id, ordinal, text, sections, sentences, tokens, first_page, last_page"
+Vectors = NDArray[np.float32]
+
+_COLUMNS = "chunks.number, id, document_id, ordinal, text, sections, sentences, tokens, first_page, last_page"
+_FULL = "chunks JOIN contents ON contents.number = chunks.number"
 _MARKED = re.compile("\x02(.*?)\x03", re.DOTALL)
 _HALF_PAIR = re.compile("[\ud800-\udfff]")
-_IDS_PER_QUERY = 500  # SQLite bounds the variables of a statement
+_VALUES_PER_QUERY = 500  # SQLite bounds the variables of a statement
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,29 +140,31 @@ class StoreCounts:
     tokens: int
 
 
-def sentence_id(chunk_id: str, position: int) -> str:
-    """Return the id under which a sentence's vector is kept."""
-    return f"{chunk_id}#{position}"
-
-
 class ChunkStore(BaseStore[str, Chunk]):
-    """Full chunks by id, with their documents.
+    """Full chunks by id, with their documents, as one generation of the index has them.
 
     One connection serves all threads, one at a time; the file is in write-ahead mode, so that readers in other
     processes are not held up by a writer.
 
     Args:
         folder: The index's folder.
+        generation: The generation to read; what is written belongs to `writes`.
         create: Whether to create the file where there is none.
+
+    Attributes:
+        file: The SQLite file.
+        writes: The generation that additions and removals belong to; set by who writes.
 
     Raises:
         IndexFormatError: The file is missing or is no such store.
     """
 
-    def __init__(self, folder: Path, *, create: bool = False) -> None:
+    def __init__(self, folder: Path, *, generation: int = LATEST, create: bool = False) -> None:
         self.file = folder / FILE_NAME
         if not create and not self.file.exists():
             raise IndexFormatError(f"{self.file} is missing: the index is incomplete; ingest the documents again")
+        self.writes = 0
+        self._seen = _seen(generation)
         self._lock = threading.RLock()
         self._connection = sqlite3.connect(self.file, check_same_thread=False, isolation_level=None, timeout=30)
         try:
@@ -140,7 +175,13 @@ class ChunkStore(BaseStore[str, Chunk]):
             self._inode = self.file.stat().st_ino
         except sqlite3.DatabaseError as error:
             self._connection.close()
-            raise IndexFormatError(f"{self.file} cannot be read: {error}") from error
+            raise IndexFormatError(self._damaged(str(error))) from error
+
+    def at(self, generation: int) -> Self:
+        """Return this store as another generation has it; both share one connection."""
+        other = copy.copy(self)
+        other._seen = _seen(generation)  # noqa: SLF001 - its own
+        return other
 
     def was_replaced(self) -> bool:
         """Tell whether the file that is open here is no longer the one in the folder."""
@@ -158,99 +199,106 @@ class ChunkStore(BaseStore[str, Chunk]):
 
     def mget(self, keys: Sequence[str]) -> list[Chunk | None]:
         """Return the chunks with these ids, None for those that are not there."""
-        found: dict[str, Chunk] = {}
-        unique = list(dict.fromkeys(keys))
-        for some in _slices(unique):
-            marks = ",".join("?" * len(some))
-            for row in self._query(f"SELECT {_COLUMNS} FROM chunks WHERE id IN ({marks})", some):
-                found[row[0]] = _chunk(row)
+        found = {chunk.id: chunk for _, chunk in self._chunks_where("id IN ({marks})", keys)}
         return [found.get(key) for key in keys]
 
     def mset(self, key_value_pairs: Sequence[tuple[str, Chunk]]) -> None:
-        """Add chunks, replacing those with the same ids; they wait for their vectors.
+        """Add chunks, in place of those with the same ids; they wait for their vectors.
 
         Raises:
             ValueError: A key is not its chunk's id.
         """
         with self.transaction():
-            for key, chunk in key_value_pairs:
+            pairs = dict(key_value_pairs)
+            self.mdelete(list(pairs))
+            for key, chunk in pairs.items():
                 if key != chunk.id:
                     raise ValueError(f"the key {key!r} is not the id of its chunk, {chunk.id!r}")
-                self._delete_chunk(key)
-                self._insert_chunk(chunk)
+                self._insert(chunk)
 
     def mdelete(self, keys: Sequence[str]) -> None:
-        """Delete the chunks with these ids; their vectors are marked as stale."""
+        """Remove the chunks with these ids."""
         with self.transaction():
-            for key in keys:
-                self._delete_chunk(key)
+            self._connection.executemany(
+                f"UPDATE chunks SET removed = {self.writes} WHERE id = ? AND removed = {_FOR_EVER}",
+                [(key,) for key in keys],
+            )
 
     def yield_keys(self, *, prefix: str | None = None) -> Iterator[str]:
         """Yield the ids of all chunks, or of those that begin with a prefix, in the order of ingestion."""
-        for row in self._pages("SELECT number, id FROM chunks"):
-            if prefix is None or row[1].startswith(prefix):
-                yield row[1]
+        for (chunk_id,) in self._query(f"SELECT id FROM chunks WHERE {self._seen} ORDER BY number"):
+            if prefix is None or chunk_id.startswith(prefix):
+                yield chunk_id
 
     # --- reading ---
 
-    def yield_texts(self) -> Iterator[tuple[str, str]]:
-        """Yield id and text of every chunk, in the order of ingestion."""
-        for row in self._pages("SELECT number, id, text FROM chunks"):
-            yield row[1], row[2]
+    def numbered(self, numbers: Sequence[int]) -> dict[int, Chunk]:
+        """Return the chunks with these numbers that this generation has."""
+        return dict(self._chunks_where("chunks.number IN ({marks})", numbers))
+
+    def ids(self, numbers: Sequence[int]) -> dict[int, str]:
+        """Return the ids of the chunks with these numbers that this generation has."""
+        return dict(self._each("SELECT number, id FROM chunks WHERE number IN ({marks})", numbers))
+
+    def numbers_by_id(self) -> list[int]:
+        """Return the numbers of all chunks, in the order of their ids."""
+        return [row[0] for row in self._query(f"SELECT number FROM chunks WHERE {self._seen} ORDER BY id")]
+
+    def texts(self, after: int = -1) -> Iterator[tuple[int, str]]:
+        """Yield number and text of every chunk whose number is above another, by number."""
+        rows = self._pages(f"SELECT chunks.number, text FROM {_FULL} WHERE {self._seen}", after)
+        yield from ((number, text) for number, text in rows)
 
     def neighbours(self, chunk: Chunk, reach: int) -> list[Chunk]:
         """Return a chunk and those up to `reach` before and after it in its document, in order."""
         if reach == 0:
             return [chunk]
         rows = self._query(
-            f"SELECT {_COLUMNS} FROM chunks WHERE document_id = ? AND ordinal BETWEEN ? AND ? ORDER BY ordinal",
+            f"SELECT {_COLUMNS} FROM {_FULL} WHERE document_id = ? AND ordinal BETWEEN ? AND ? AND {self._seen} "
+            "ORDER BY ordinal",
             (chunk.document_id, chunk.ordinal - reach, chunk.ordinal + reach),
         )
         return [_chunk(row) for row in rows]
 
     def chunks_in_document(self, document_id: str) -> int:
         """Return how many chunks start in a document."""
-        return int(self._query("SELECT count(*) FROM chunks WHERE document_id = ?", (document_id,))[0][0])
+        return int(
+            self._query(f"SELECT count(*) FROM chunks WHERE document_id = ? AND {self._seen}", (document_id,))[0][0]
+        )
 
     def documents(self) -> Iterator[DocumentRecord]:
         """Yield all documents, by id."""
-        for row in self._query("SELECT id, title, source, metadata, fingerprint FROM documents ORDER BY id"):
-            yield DocumentRecord(*row)
+        rows = self._query(
+            f"SELECT id, title, source, metadata, fingerprint FROM documents WHERE {self._seen} ORDER BY id"
+        )
+        yield from (DocumentRecord(*row) for row in rows)
 
     def document(self, document_id: str) -> DocumentRecord | None:
         """Return a document's entry, or None."""
-        rows = self._query(
-            "SELECT id, title, source, metadata, fingerprint FROM documents WHERE id = ?", (document_id,)
+        rows = self._each(
+            "SELECT id, title, source, metadata, fingerprint FROM documents WHERE id IN ({marks})", [document_id]
         )
-        return DocumentRecord(*rows[0]) if rows else None
+        return next((DocumentRecord(*row) for row in rows), None)
 
     def fingerprints(self, document_ids: Sequence[str]) -> dict[str, str]:
         """Return the fingerprints of those documents that are there."""
-        found: dict[str, str] = {}
-        for some in _slices(document_ids):
-            marks = ",".join("?" * len(some))
-            found.update(self._query(f"SELECT id, fingerprint FROM documents WHERE id IN ({marks})", some))
-        return found
+        return dict(self._each("SELECT id, fingerprint FROM documents WHERE id IN ({marks})", document_ids))
 
     def chunks_of(self, document_ids: Sequence[str]) -> list[Chunk]:
         """Return every chunk that holds a part of one of these documents, each once, in order."""
-        numbered: dict[int, Chunk] = {}
-        columns = ", ".join(f"c.{name}" for name in _COLUMNS.split(", "))
-        for some in _slices(document_ids):
-            marks = ",".join("?" * len(some))
-            rows = self._query(
-                f"SELECT {columns}, c.number FROM members m JOIN chunks c ON c.id = m.chunk_id "
-                f"WHERE m.document_id IN ({marks})",
-                some,
+        found = dict(
+            self._chunks_where(
+                "chunks.number IN (SELECT number FROM members WHERE document_id IN ({marks}))", document_ids
             )
-            numbered.update({row[-1]: _chunk(row) for row in rows})
-        return [numbered[number] for number in sorted(numbered)]
+        )
+        return [found[number] for number in sorted(found)]
 
     def counts(self) -> StoreCounts:
         """Count documents, chunks, sentences and tokens."""
-        documents = self._query("SELECT count(*) FROM documents")[0][0]
+        documents = self._query(f"SELECT count(*) FROM documents WHERE {self._seen}")[0][0]
         chunks, sentences, tokens = self._query(
-            "SELECT count(*), coalesce(sum(embedded_sentences), 0), coalesce(sum(tokens), 0) FROM chunks"
+            "SELECT count(*), coalesce(sum(embedded_sentences), 0), coalesce(sum(tokens), 0) FROM chunks "
+            f"WHERE {self._seen}"
         )[0]
         return StoreCounts(documents, chunks, sentences, tokens)
 
@@ -265,7 +313,8 @@ class ChunkStore(BaseStore[str, Chunk]):
             limit: How many chunks to look at.
         """
         rows = self._query(
-            "SELECT highlight(terms, 0, char(2), char(3)) FROM terms WHERE terms MATCH ? LIMIT ?",
+            "SELECT highlight(terms, 0, char(2), char(3)) FROM terms JOIN chunks ON chunks.number = terms.rowid "
+            f"WHERE terms MATCH ? AND {self._seen} LIMIT ?",
             (expression, limit),
         )
         return [spelled for (marked,) in rows for spelled in dict.fromkeys(_MARKED.findall(marked))]
@@ -273,8 +322,9 @@ class ChunkStore(BaseStore[str, Chunk]):
     def titled(self, title: str, limit: int) -> list[tuple[str, str]]:
         """Return id and title of documents with a title, in any case, or with that title and a note in brackets."""
         return self._query(
-            "SELECT id, title FROM documents WHERE title = ?1 COLLATE NOCASE "
-            "OR (title >= ?1 || ' (' COLLATE NOCASE AND title < ?1 || ' )' COLLATE NOCASE) ORDER BY title, id LIMIT ?2",
+            f"SELECT id, title FROM documents WHERE {self._seen} AND (title = ?1 COLLATE NOCASE "
+            "OR (title >= ?1 || ' (' COLLATE NOCASE AND title < ?1 || ' )' COLLATE NOCASE)) "
+            "ORDER BY title, id LIMIT ?2",
             (title, limit),
         )
 
@@ -303,16 +353,18 @@ class ChunkStore(BaseStore[str, Chunk]):
             self._connection.execute("BEGIN IMMEDIATE")
             try:
                 yield
+                self._connection.execute("COMMIT")
             except BaseException:
-                self._connection.execute("ROLLBACK")
+                if self._connection.in_transaction:  # a full disk has rolled back by itself
+                    self._connection.execute("ROLLBACK")
                 raise
-            self._connection.execute("COMMIT")
 
     def add_documents(self, documents: Iterable[DocumentRecord]) -> None:
         """Add documents' entries."""
         with self.transaction():
             self._connection.executemany(
-                "INSERT INTO documents (id, title, source, metadata, fingerprint) VALUES (?, ?, ?, ?, ?)",
+                "INSERT INTO documents (id, title, source, metadata, fingerprint, added) "
+                f"VALUES (?, ?, ?, ?, ?, {self.writes})",
                 [(d.id, d.title, d.source, d.metadata, d.fingerprint) for d in documents],
             )
 
@@ -320,94 +372,188 @@ class ChunkStore(BaseStore[str, Chunk]):
         """Note where documents were read from, by their ids."""
         with self.transaction():
             self._connection.executemany(
-                "UPDATE documents SET source = ?1 WHERE id = ?2 AND source <> ?1",
+                f"UPDATE documents SET source = ?1 WHERE id = ?2 AND {self._seen} AND source <> ?1",
                 [(source, document_id) for document_id, source in sources.items()],
             )
 
     def remove_documents(self, document_ids: Iterable[str]) -> None:
-        """Remove documents' entries; their chunks are the caller's to delete or rewrite."""
+        """Remove documents' entries; their chunks are the caller's to remove or rewrite."""
         with self.transaction():
-            self._connection.executemany("DELETE FROM documents WHERE id = ?", [(i,) for i in document_ids])
+            self._connection.executemany(
+                f"UPDATE documents SET removed = {self.writes} WHERE id = ? AND removed = {_FOR_EVER}",
+                [(i,) for i in document_ids],
+            )
 
-    def pending_chunks(self, limit: int) -> list[Chunk]:
-        """Return chunks whose vectors are not written yet."""
-        rows = self._query(f"SELECT {_COLUMNS} FROM chunks WHERE pending ORDER BY number LIMIT ?", (limit,))
-        return [_chunk(row) for row in rows]
+    def pending_chunks(self, limit: int, after: int = -1) -> list[tuple[int, Chunk]]:
+        """Return chunks whose vectors are not written yet, with their numbers, above a number and in its order."""
+        rows = self._query(
+            f"SELECT {_COLUMNS} FROM {_FULL} WHERE pending AND {self._seen} AND chunks.number > ? "
+            "ORDER BY chunks.number LIMIT ?",
+            (after, limit),
+        )
+        return [(row[0], _chunk(row)) for row in rows]
 
-    def mark_embedded(self, chunk_ids: Iterable[str]) -> None:
-        """Note that the vectors of these chunks are written."""
+    def set_vectors(self, vectors: Iterable[tuple[int, Vectors]]) -> None:
+        """Write the vectors of chunks, which then wait for them no longer.
+
+        Args:
+            vectors: Numbers of chunks, and the vectors of their embedded sentences, shape (sentences, dimension).
+        """
         with self.transaction():
-            self._connection.executemany("UPDATE chunks SET pending = 0 WHERE id = ?", [(i,) for i in chunk_ids])
+            for number, array in vectors:
+                self._connection.execute(
+                    "INSERT OR REPLACE INTO vectors (number, vectors) VALUES (?, ?)",
+                    (number, np.ascontiguousarray(array, dtype=np.float32).tobytes()),
+                )
+                self._connection.execute("UPDATE chunks SET pending = 0 WHERE number = ?", (number,))
 
-    def written_sentences(self) -> int:
-        """Count the sentences whose vectors should be in Chroma."""
-        return int(self._query("SELECT coalesce(sum(embedded_sentences), 0) FROM chunks WHERE NOT pending")[0][0])
-
-    def mark_all_pending(self) -> None:
-        """Note that all vectors are to be written again."""
+    def forget_vectors(self, numbers: Iterable[int]) -> None:
+        """Delete the vectors of chunks, which then wait for new ones."""
         with self.transaction():
-            self._connection.execute("UPDATE chunks SET pending = 1")
+            for number in numbers:
+                self._connection.execute("DELETE FROM vectors WHERE number = ?", (number,))
+                self._connection.execute("UPDATE chunks SET pending = 1 WHERE number = ?", (number,))
 
-    def stale_sentences(self) -> list[str]:
-        """Return the ids of vectors that belong to no chunk any more and are to be deleted."""
-        return [row[0] for row in self._query("SELECT id FROM stale_sentences ORDER BY id")]
+    def embedded_chunks(self, since: int = -1) -> Iterator[tuple[int, Chunk, Vectors]]:
+        """Yield the chunks whose vectors are written, with number and vectors, of those added after a generation."""
+        rows = self._pages(
+            f"SELECT {_COLUMNS}, vectors FROM {_FULL} JOIN vectors ON vectors.number = chunks.number "
+            f"WHERE {self._seen} AND NOT pending AND added > {since}",
+            size=200,
+        )
+        for row in rows:
+            chunk = _chunk(row)
+            yield row[0], chunk, _vectors(row[-1], chunk)
 
-    def forget_stale(self, sentence_ids: Iterable[str]) -> None:
-        """Note that these vectors are deleted."""
+    def former_vectors(self, document_ids: Sequence[str]) -> dict[str, NDArray[np.float32]]:
+        """Return the vectors of former versions of these documents' chunks, by the sentences' texts."""
+        rows = self._each(
+            f"SELECT {_COLUMNS}, vectors FROM {_FULL} JOIN vectors ON vectors.number = chunks.number "
+            f"WHERE removed < {_FOR_EVER} "
+            "AND chunks.number IN (SELECT number FROM members WHERE document_id IN ({marks}))",
+            document_ids,
+            seen=False,
+        )
+        found: dict[str, NDArray[np.float32]] = {}
+        for row in rows:
+            chunk = _chunk(row)
+            found.update(zip(chunk.embedded_texts(), _vectors(row[-1], chunk), strict=True))
+        return found
+
+    def removed_positions(self, since: int) -> Iterator[tuple[int, list[int]]]:
+        """Yield the chunks that a generation has and this one has not: number and positions of embedded sentences."""
+        rows = self._query(
+            f"SELECT chunks.number, sentences FROM {_FULL} "
+            f"WHERE added <= {since} AND removed > {since} AND removed < {_FOR_EVER}"
+        )
+        yield from ((number, _positions(sentences)) for number, sentences in rows)
+
+    def vector_ids(self) -> Iterator[tuple[int, list[int]]]:
+        """Yield number and positions of embedded sentences of every chunk."""
+        rows = self._pages(f"SELECT chunks.number, sentences FROM {_FULL} WHERE {self._seen}")
+        yield from ((number, _positions(sentences)) for number, sentences in rows)
+
+    def delete_gone(self, generation: int) -> None:
+        """Delete the rows that a generation does not have any more."""
+        numbers = f"(SELECT number FROM chunks WHERE removed <= {generation})"
         with self.transaction():
-            self._connection.executemany("DELETE FROM stale_sentences WHERE id = ?", [(i,) for i in sentence_ids])
+            self._connection.execute(f"DELETE FROM contents WHERE number IN {numbers}")
+            self._connection.execute(f"DELETE FROM vectors WHERE number IN {numbers}")
+            self._connection.execute(f"DELETE FROM members WHERE number IN {numbers}")
+            self._connection.execute(f"DELETE FROM chunks WHERE removed <= {generation}")
+            self._connection.execute(f"DELETE FROM documents WHERE removed <= {generation}")
 
-    def _insert_chunk(self, chunk: Chunk) -> None:
-        embedded = sum(sentence.embedded for sentence in chunk.sentences)
+    def differs_from(self, generation: int) -> bool:
+        """Tell whether anything was added or removed after a generation."""
+        return any(
+            self._query(
+                f"SELECT 1 FROM {table} WHERE added > {generation} "
+                f"OR (removed > {generation} AND removed < {_FOR_EVER}) LIMIT 1"
+            )
+            for table in ("documents", "chunks")
+        )
+
+    def state(self, name: str) -> str | None:
+        """Return a value that was set, or None."""
+        rows = self._query("SELECT value FROM state WHERE name = ?", (name,))
+        return str(rows[0][0]) if rows else None
+
+    def set_state(self, name: str, value: str) -> None:
+        """Keep a value beside the documents."""
+        with self.transaction():
+            self._connection.execute(
+                "INSERT INTO state (name, value) VALUES (?, ?) ON CONFLICT DO UPDATE SET value = excluded.value",
+                (name, value),
+            )
+
+    def _damaged(self, reason: str) -> str:
+        return f"{self.file} is damaged ({reason}): run `arag verify --index {self.file.parent} --repair`"
+
+    def _insert(self, chunk: Chunk) -> None:
         first_page, last_page = chunk.pages or (None, None)
-        self._connection.execute(
-            f"INSERT INTO chunks ({_COLUMNS}, embedded_sentences, pending) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 1)",
+        row = self._connection.execute(
+            "INSERT INTO chunks (id, document_id, ordinal, tokens, first_page, last_page, embedded_sentences, added) "
+            f"VALUES (?, ?, ?, ?, ?, ?, ?, {self.writes})",
             (
                 chunk.id,
                 chunk.document_id,
                 chunk.ordinal,
-                chunk.text,
-                _dump([[s.document_id, s.title, s.start, s.end, s.whole] for s in chunk.sections]),
-                _dump([[s.start, s.end, int(s.embedded)] for s in chunk.sentences]),
                 chunk.tokens,
                 first_page,
                 last_page,
-                embedded,
+                sum(sentence.embedded for sentence in chunk.sentences),
+            ),
+        )
+        number = row.lastrowid
+        self._connection.execute(
+            "INSERT INTO contents (number, sections, sentences, text) VALUES (?, ?, ?, ?)",
+            (
+                number,
+                _dump([[s.document_id, s.title, s.start, s.end, s.whole] for s in chunk.sections]),
+                _dump([[s.start, s.end, int(s.embedded)] for s in chunk.sentences]),
+                chunk.text,
             ),
         )
         self._connection.executemany(
-            "INSERT OR IGNORE INTO members (document_id, chunk_id) VALUES (?, ?)",
-            [(section.document_id, chunk.id) for section in chunk.sections],
+            "INSERT OR IGNORE INTO members (document_id, number) VALUES (?, ?)",
+            [(section.document_id, number) for section in chunk.sections],
         )
-        # A vector with one of these ids is about to be overwritten: it is not stale any more.
-        self._connection.executemany(
-            "DELETE FROM stale_sentences WHERE id = ?",
-            [(sentence_id(chunk.id, i),) for i, s in enumerate(chunk.sentences) if s.embedded],
-        )
-
-    def _delete_chunk(self, chunk_id: str) -> None:
-        rows = self._connection.execute("SELECT sentences FROM chunks WHERE id = ?", (chunk_id,)).fetchall()
-        if not rows:
-            return
-        stale = [(sentence_id(chunk_id, i),) for i, (_, _, embedded) in enumerate(json.loads(rows[0][0])) if embedded]
-        self._connection.executemany("INSERT OR IGNORE INTO stale_sentences (id) VALUES (?)", stale)
-        self._connection.execute("DELETE FROM members WHERE chunk_id = ?", (chunk_id,))
-        self._connection.execute("DELETE FROM chunks WHERE id = ?", (chunk_id,))
 
     def _query(self, sql: str, parameters: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         with self._lock:
-            return self._connection.execute(sql, parameters).fetchall()
+            try:
+                return self._connection.execute(sql, parameters).fetchall()
+            except sqlite3.DatabaseError as error:
+                if type(error) is not sqlite3.DatabaseError:  # those for other reasons are of its subclasses
+                    raise
+                raise IndexFormatError(self._damaged(str(error))) from error
 
-    def _pages(self, select: str, size: int = 2_000) -> Iterator[tuple[Any, ...]]:
+    def _each(self, sql: str, values: Sequence[Any], *, seen: bool = True) -> Iterator[tuple[Any, ...]]:
+        """Run a query with `{marks}` for some of the values at a time, on the rows of this generation unless told."""
+        # A model may send half a surrogate pair: no id holds one, and SQLite refuses it.
+        unique = [v for v in dict.fromkeys(values) if not (isinstance(v, str) and _HALF_PAIR.search(v))]
+        for start in range(0, len(unique), _VALUES_PER_QUERY):
+            some = unique[start : start + _VALUES_PER_QUERY]
+            filled = sql.replace("{marks}", ",".join("?" * len(some)))
+            yield from self._query(f"{filled} AND {self._seen}" if seen else filled, some)
+
+    def _chunks_where(self, condition: str, values: Sequence[Any]) -> Iterator[tuple[int, Chunk]]:
+        for row in self._each(f"SELECT {_COLUMNS} FROM {_FULL} WHERE {condition}", values):
+            yield row[0], _chunk(row)
+
+    def _pages(self, select: str, after: int = -1, size: int = 2_000) -> Iterator[tuple[Any, ...]]:
         """Yield rows page by page, so that no cursor stays open while the caller works."""
-        last = -1
-        while rows := self._query(f"{select} WHERE number > ? ORDER BY number LIMIT ?", (last, size)):
+        while rows := self._query(f"{select} AND chunks.number > ? ORDER BY chunks.number LIMIT ?", (after, size)):
             yield from rows
-            last = rows[-1][0]
+            after = rows[-1][0]
+
+
+def _seen(generation: int) -> str:
+    return f"added <= {generation} AND removed > {generation}"
 
 
 def _chunk(row: Sequence[Any]) -> Chunk:
-    chunk_id, document_id, ordinal, text, sections, sentences, tokens, first_page, last_page = row[:9]
+    _, chunk_id, document_id, ordinal, text, sections, sentences, tokens, first_page, last_page = row[:10]
     return Chunk(
         id=chunk_id,
         document_id=document_id,
@@ -420,12 +566,15 @@ def _chunk(row: Sequence[Any]) -> Chunk:
     )
 
 
+def _vectors(blob: bytes, chunk: Chunk) -> Vectors:
+    count = len(chunk.embedded_texts())
+    return np.frombuffer(blob, dtype=np.float32).reshape(count, -1 if count else 0)
+
+
+def _positions(sentences: str) -> list[int]:
+    """Return the positions of embedded sentences."""
+    return [i for i, (_, _, embedded) in enumerate(json.loads(sentences)) if embedded]
+
+
 def _dump(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-
-
-def _slices(keys: Sequence[str]) -> Iterator[Sequence[str]]:
-    # A model may send half a surrogate pair: no id holds one, and SQLite refuses it.
-    known = [key for key in keys if _HALF_PAIR.search(key) is None]
-    for start in range(0, len(known), _IDS_PER_QUERY):
-        yield known[start : start + _IDS_PER_QUERY]

@@ -26,6 +26,8 @@ _PACKAGED_MODEL = "sentence-transformers/all-MiniLM-L6-v2"
 _PACKAGED_WEIGHTS_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 _SERVICE_TIMEOUT = 60.0  # seconds
 _SERVICE_RETRIES = 5
+_SERVICE_BATCH = 256  # sentences of a request
+_SERVICE_CONCURRENCY = 8  # requests at once
 
 Vectors = NDArray[np.float32]
 
@@ -38,13 +40,19 @@ class Embedder:
     Args:
         name: What `load_embedder` makes this embedder from; kept in the index's manifest.
         load: Makes the LangChain embeddings.
+        batch: How many sentences to embed in one call.
+        concurrency: How many calls to make at once.
 
     Attributes:
         name: The name.
+        batch: How many sentences to embed in one call.
+        concurrency: How many calls to make at once.
     """
 
-    def __init__(self, name: str, load: Callable[[], Embeddings]) -> None:
+    def __init__(self, name: str, load: Callable[[], Embeddings], *, batch: int = 1_000, concurrency: int = 1) -> None:
         self.name = name
+        self.batch = batch
+        self.concurrency = concurrency
         self._load = load
         self._loaded: Embeddings | None = None
         self._lock = threading.Lock()
@@ -137,7 +145,12 @@ def load_embedder(embedder: str | Embeddings | Embedder | None = None) -> Embedd
         )
     if provider == "huggingface":
         return Embedder(embedder, partial(_load_huggingface, model))
-    return Embedder(embedder, partial(_load_service, provider, model, base_url))
+    return Embedder(
+        embedder,
+        partial(_load_service, provider, model, base_url),
+        batch=_SERVICE_BATCH,
+        concurrency=_SERVICE_CONCURRENCY,
+    )
 
 
 def embedder_of_index(given: str | Embeddings | Embedder | None, name: str, folder: Path) -> Embedder:

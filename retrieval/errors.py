@@ -28,6 +28,10 @@ class IndexLockedError(ARAGError):
     """Another process is writing to the index."""
 
 
+class StorageError(ARAGError):
+    """The index's files cannot be written: the disk is full, or does not allow it."""
+
+
 class EmbedderError(ARAGError):
     """The embedder cannot be loaded, fails, or is not the one that the index was made with."""
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
+
+from pydantic import TypeAdapter, ValidationError
 
 from arag.retrieval.errors import IndexFormatError, IndexNotFoundError
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 FILE_NAME = "manifest.json"
 
 
@@ -27,7 +29,10 @@ class Manifest:
         documents: Number of documents, as of the last complete write.
         chunks: Number of chunks.
         sentences: Number of sentences with a vector.
-        generation: Grows with every write.
+        generation: The number of the write that readers see; grows with each.
+        removed_vectors: Vectors that Chroma's folder still has and the index has not.
+        files: The files that were made from the chunk store for this generation and are not written to any more:
+            path in the folder, size in bytes and CRC-32.
         distance: Distance function of the vector store.
         format_version: Version of the layout on disk.
     """
@@ -42,8 +47,46 @@ class Manifest:
     chunks: int = 0
     sentences: int = 0
     generation: int = 0
+    removed_vectors: int = 0
+    files: dict[str, tuple[int, int]] = field(default_factory=dict)
     distance: str = "cosine"
     format_version: int = FORMAT_VERSION
+
+
+_MANIFEST = TypeAdapter(Manifest)
+
+
+def vectors_folder(folder: Path, generation: int) -> Path:
+    """Return where Chroma's folder of a generation of an index is."""
+    return folder / f"chroma.{generation}"
+
+
+def keyword_file(folder: Path, generation: int) -> Path:
+    """Return where the keyword file of a generation of an index is."""
+    return folder / f"keywords.{generation}"
+
+
+def check_sizes(folder: Path, manifest: Manifest, derived: Path | None = None) -> None:
+    """Check that the files of a generation are there and as long as they were: cheap, and done before each use.
+
+    Args:
+        folder: The index's folder.
+        manifest: The generation's manifest.
+        derived: The file, or the folder of the files, to check; all of them where left out.
+
+    Raises:
+        IndexFormatError: One is missing, or has another size.
+    """
+    for name, (size, _) in manifest.files.items():
+        file = folder / name
+        if derived is None or derived in (file, *file.parents):
+            try:
+                found = file.stat().st_size
+            except OSError:
+                found = -1
+            if found != size:
+                problem = "is missing" if found < 0 else f"has {found:,} bytes in place of {size:,}"
+                raise IndexFormatError(f"{file} {problem}: run `arag verify --index {folder} --repair`")
 
 
 def read_manifest(folder: Path) -> Manifest:
@@ -55,32 +98,57 @@ def read_manifest(folder: Path) -> Manifest:
     """
     file = folder / FILE_NAME
     try:
-        values = json.loads(file.read_text(encoding="utf-8"))
+        text = file.read_text(encoding="utf-8")
     except (FileNotFoundError, NotADirectoryError):
         raise IndexNotFoundError(
             f"no index in {folder}: make one with `arag ingest PATH... --index {folder}`"
         ) from None
-    except ValueError as error:
-        raise IndexFormatError(f"{file} is damaged: {error}") from error
+    except UnicodeDecodeError as error:
+        raise IndexFormatError(_damaged(file, str(error))) from error
+    return parse_manifest(text, file)
+
+
+def parse_manifest(text: str, file: Path) -> Manifest:
+    """Read the text of a manifest.
+
+    Args:
+        text: The text.
+        file: Where it stands, for messages.
+
+    Raises:
+        IndexFormatError: The manifest is damaged or of another format version.
+    """
+    try:
+        values = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise IndexFormatError(_damaged(file, str(error))) from error
     version = values.get("format_version") if isinstance(values, dict) else None
-    if version != FORMAT_VERSION:
+    if isinstance(version, int) and version != FORMAT_VERSION:
         raise IndexFormatError(
             f"{file} has format version {version!r}; this version of arag reads {FORMAT_VERSION}. "
             "Ingest the documents again into another folder."
         )
-    known = {field.name for field in fields(Manifest)}
     try:
-        return Manifest(**{name: value for name, value in values.items() if name in known})
-    except TypeError as error:
-        raise IndexFormatError(f"{file} is damaged: {error}") from error
+        return _MANIFEST.validate_python(values)
+    except ValidationError as error:
+        problem = error.errors()[0]
+        raise IndexFormatError(_damaged(file, f"{'.'.join(map(str, problem['loc']))}: {problem['msg']}")) from error
+
+
+def manifest_json(manifest: Manifest) -> str:
+    """Return a manifest as text."""
+    return json.dumps(asdict(manifest), ensure_ascii=False, indent=2) + "\n"
 
 
 def write_manifest(folder: Path, manifest: Manifest) -> None:
     """Replace the manifest of an index, so that a reader sees the old one or the new one, whole."""
     temporary = folder / f"{FILE_NAME}.new"
     with temporary.open("w", encoding="utf-8") as file:
-        json.dump(asdict(manifest), file, ensure_ascii=False, indent=2)
-        file.write("\n")
+        file.write(manifest_json(manifest))
         file.flush()
         os.fsync(file.fileno())
     temporary.replace(folder / FILE_NAME)
+
+
+def _damaged(file: Path, reason: str) -> str:
+    return f"{file} is damaged ({reason}): run `arag verify --index {file.parent} --repair`"

@@ -1,13 +1,22 @@
 """Sentence vectors in Chroma, each with its chunk's id, its document's id and its position.
 
-Chroma holds derived data: all of it can be made again from the chunk store.
+Chroma writes its graph over the old one, in pieces, and so does the first search of whoever opens a folder with
+enough changes in it: a process that is killed while it writes, or two that have one folder open, damage it, often
+without anybody's noticing. So every generation of an index has a folder of its own. It is written under another name,
+read back and compared, renamed when it is complete, and never written to again. It is derived from the chunk store.
 """
 
 from __future__ import annotations
 
+import math
+import os
+import shutil
 import threading
+import warnings
+import weakref
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -15,19 +24,21 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from arag.retrieval.errors import IndexFormatError
+from arag.retrieval.errors import IndexFormatError, StorageError
 
 if TYPE_CHECKING:
     from chromadb.api.client import Client
     from chromadb.api.collection_configuration import CreateHNSWConfiguration
+    from chromadb.api.models.Collection import Collection
 
-FOLDER_NAME = "chroma"
 COLLECTION = "sentences"
 
 # Measured on 260,502 sentence vectors: recall at 15 of 0.998 against exact search, 2.7 ms a query.
 _HNSW: CreateHNSWConfiguration = {"space": "cosine", "ef_construction": 200, "ef_search": 200, "max_neighbors": 32}
-_CLIENTS = threading.Lock()  # Chroma shares what it opens between clients, and counts them without a lock
+_SYNC = 1_000  # changes after which Chroma writes its graph
+_CLIENTS = threading.RLock()  # Chroma shares what it opens between clients, and counts them without a lock
 _SHIFT = 1e-3  # less is lost in float32's rounding of a cosine distance
+_SENTENCES_PER_WRITE = 500  # a write holds the interpreter's lock: half a second for so many
 _IDS_PER_READ = 10_000  # Chroma turns ids into SQL variables, whose number is bounded
 
 Vectors = NDArray[np.float32]
@@ -35,10 +46,10 @@ Vectors = NDArray[np.float32]
 
 @dataclass(frozen=True, slots=True)
 class SentenceRecord:
-    """A sentence to be stored, or found.
+    """A sentence to be stored.
 
     Attributes:
-        id: The sentence's id.
+        id: The id of its vector.
         chunk_id: Its chunk.
         document_id: Its document.
         position: Its place among the chunk's sentences, from 0.
@@ -59,159 +70,199 @@ class SentenceMatch:
     """A sentence found by its vector.
 
     Attributes:
-        chunk_id: Its chunk.
+        chunk: Its chunk's number.
         position: Its place among the chunk's sentences.
-        text: The sentence that the vector was made of.
         similarity: Cosine similarity to the query, -1 to 1.
     """
 
-    chunk_id: str
+    chunk: int
     position: int
-    text: str
     similarity: float
 
 
+def vector_id(chunk: int, position: int) -> str:
+    """Return the id of a sentence's vector, by the number of its chunk and its place there."""
+    return f"{chunk}#{position}"
+
+
 class SentenceStore:
-    """The sentence vectors of an index.
+    """The sentence vectors of one generation of an index. The files are let go of with the last reference to it.
 
     Args:
-        folder: The index's folder.
-        create: Whether to create the collection where there is none.
+        folder: Chroma's folder.
 
     Raises:
-        IndexFormatError: Chroma's folder or its collection is missing or cannot be opened.
+        IndexFormatError: The folder or its collection is missing or cannot be opened.
     """
 
-    def __init__(self, folder: Path, *, create: bool = False) -> None:
-        # Chroma takes most of a second to import: only those who open an index pay.
-        from chromadb.errors import ChromaError, NotFoundError
-
-        self._client = _client(folder / FOLDER_NAME, create=create)
-        try:
-            if create:
-                self._collection = self._client.get_or_create_collection(
-                    COLLECTION, configuration={"hnsw": _HNSW}, embedding_function=None
-                )
-            else:
-                self._collection = self._client.get_collection(COLLECTION, embedding_function=None)
-        except NotFoundError:
-            raise IndexFormatError(
-                f"{folder / FOLDER_NAME} holds no sentence vectors; ingest the documents again"
-            ) from None
-        except (ChromaError, ValueError) as error:
-            raise IndexFormatError(f"{folder / FOLDER_NAME} cannot be opened: {error}") from error
+    def __init__(self, folder: Path) -> None:
+        client, self._collection = _open(folder)
+        self._finalizer = weakref.finalize(self, _close, client)
 
     def close(self) -> None:
-        """Release Chroma's files."""
-        with _CLIENTS:
-            self._client.close()
+        """Release Chroma's files, which no thread may be searching."""
+        self._finalizer()
 
     def count(self) -> int:
         """Return the number of vectors."""
         return int(self._collection.count())
 
-    def add(self, sentences: Sequence[SentenceRecord], vectors: Vectors) -> None:
-        """Write sentences, replacing those with the same ids.
+    def ids(self) -> list[str]:
+        """Return the ids of all vectors."""
+        return list(self._collection.get(include=[])["ids"])
 
-        Args:
-            sentences: The sentences.
-            vectors: Their vectors, shape (sentences, dimension).
-        """
-        size = self._client.get_max_batch_size()
-        for start in range(0, len(sentences), size):
-            some = sentences[start : start + size]
-            self._collection.upsert(
-                ids=[s.id for s in some],
-                embeddings=vectors[start : start + size] + _apart([s.id for s in some], vectors.shape[1]),
-                documents=[s.text for s in some],
-                metadatas=[
-                    {
-                        "chunk_id": s.chunk_id,
-                        "document_id": s.document_id,
-                        "position": s.position,
-                        "title": s.title,
-                    }
-                    for s in some
-                ],
-            )
-
-    def delete(self, ids: Sequence[str]) -> None:
-        """Delete sentences; ids that are not there do not matter."""
-        size = self._client.get_max_batch_size()
-        for start in range(0, len(ids), size):
-            self._collection.delete(ids=list(ids[start : start + size]))
-
-    def vectors_by_text(self, ids: Sequence[str]) -> Iterator[tuple[str, NDArray[np.float32]]]:
-        """Yield text and vector of those sentences that are there, so that an unchanged one need not be embedded."""
+    def vectors(self, ids: Sequence[str]) -> dict[str, NDArray[np.float32]]:
+        """Return the vectors with these ids, of those that are there."""
+        found: dict[str, NDArray[np.float32]] = {}
         for start in range(0, len(ids), _IDS_PER_READ):
-            found = self._collection.get(
-                ids=list(ids[start : start + _IDS_PER_READ]), include=["embeddings", "documents"]
-            )
-            documents, embeddings = found["documents"], found["embeddings"]
-            if documents and embeddings is not None:
-                yield from zip(documents, _together(found["ids"], embeddings), strict=True)
+            some = self._collection.get(ids=list(ids[start : start + _IDS_PER_READ]), include=["embeddings"])
+            if some["embeddings"] is not None and len(some["ids"]):
+                found.update(zip(some["ids"], _together(some["ids"], some["embeddings"]), strict=True))
+        return found
 
     def nearest(self, vector: NDArray[np.float32], count: int) -> list[SentenceMatch]:
         """Return the sentences nearest to a vector, nearest first.
 
         Args:
-            vector: The query's vector, shape (dimension,).
+            vector: The query's vector, of length one, shape (dimension,).
             count: How many; fewer are returned where there are fewer.
         """
         found = self._collection.query(
-            query_embeddings=vector.reshape(1, -1), n_results=count, include=["metadatas", "documents", "embeddings"]
+            query_embeddings=vector.reshape(1, -1), n_results=count, include=["documents", "embeddings"]
         )
-        metadatas, documents, embeddings = found["metadatas"], found["documents"], found["embeddings"]
-        if not metadatas or not documents or not embeddings:
-            return []
-        return _matches(found["ids"][0], metadatas[0], documents[0], embeddings[0], vector)
+        documents, embeddings = found["documents"], found["embeddings"]
+        return _matches(found["ids"][0], documents[0], embeddings[0], vector) if documents and embeddings else []
 
     def compared(self, vector: NDArray[np.float32]) -> list[SentenceMatch]:
-        """Compare a vector with every sentence, nearest first.
-
-        Much slower than `nearest`, which does not reach every sentence where hundreds have the same vector: their
-        links in Chroma's graph lead to each other only.
+        """Compare a vector with every sentence, nearest first: exact, and much slower than `nearest`.
 
         Args:
             vector: The query's vector, of length one, shape (dimension,).
         """
         matches: list[SentenceMatch] = []
         for offset in range(0, self.count(), _IDS_PER_READ):
-            found = self._collection.get(
-                limit=_IDS_PER_READ, offset=offset, include=["embeddings", "documents", "metadatas"]
-            )
-            if found["metadatas"] and found["documents"] and found["embeddings"] is not None:
-                matches += _matches(found["ids"], found["metadatas"], found["documents"], found["embeddings"], vector)
+            found = self._collection.get(limit=_IDS_PER_READ, offset=offset, include=["documents", "embeddings"])
+            documents, embeddings = found["documents"], found["embeddings"]
+            if documents and embeddings is not None:
+                matches += _matches(found["ids"], documents, embeddings, vector)
         return sorted(matches, key=lambda match: -match.similarity)
 
 
 def _matches(
-    ids: Sequence[str],
-    metadatas: Sequence[Mapping[str, Any] | None],
-    documents: Sequence[str | None],
-    embeddings: Any,
-    vector: NDArray[np.float32],
+    ids: Sequence[str], documents: Sequence[str | None], embeddings: Any, vector: NDArray[np.float32]
 ) -> list[SentenceMatch]:
     # Of a sentence that another process deletes at this moment Chroma may return a part.
     rows = [
-        (i, metadata, text, embedding)
-        for i, metadata, text, embedding in zip(ids, metadatas, documents, embeddings, strict=True)
-        if metadata is not None and text is not None and embedding is not None
+        (i, text, embedding)
+        for i, text, embedding in zip(ids, documents, embeddings, strict=True)
+        if text is not None and embedding is not None
     ]
     if not rows:
         return []
-    similarities = _together([row[0] for row in rows], [row[3] for row in rows]) @ vector
+    similarities = _together([row[0] for row in rows], [row[2] for row in rows]) @ vector
     by_text: dict[str, float] = {}  # the same sentence has the same similarity, to the last bit
-    matches = [
-        SentenceMatch(
-            chunk_id=str(metadata["chunk_id"]),
-            position=int(metadata["position"]),
-            text=text,
-            similarity=by_text.setdefault(text, float(similarity)),
-        )
-        for (_, metadata, text, _), similarity in zip(rows, similarities, strict=True)
-    ]
+    matches = []
+    for (i, text, _), similarity in zip(rows, similarities, strict=True):
+        chunk, _, position = i.partition("#")
+        matches.append(SentenceMatch(int(chunk), int(position), by_text.setdefault(text, float(similarity))))
     return sorted(matches, key=lambda match: -match.similarity)
+
+
+def write_sentences(
+    folder: Path,
+    previous: Path | None,
+    removed: Sequence[str],
+    added: Callable[[], Iterable[tuple[Sequence[SentenceRecord], Vectors]]],
+    on_written: Callable[[int], None] | None = None,
+) -> None:
+    """Write the folder of a new generation.
+
+    Args:
+        folder: The new folder; it appears when it is complete.
+        previous: The folder that it differs from, or None to begin with an empty one.
+        removed: Ids of vectors in that folder that the new one does not have.
+        added: Gives, each time it is called, the sentences that only the new one has, and their vectors of length
+            one, shape (sentences, dimension).
+        on_written: Told how many sentences are written, each time some are.
+
+    Raises:
+        StorageError: They cannot be written, or what was written cannot be read back.
+    """
+    from chromadb.errors import ChromaError
+
+    working = folder.with_name(f"{folder.name}.new")
+    shutil.rmtree(working, ignore_errors=True)  # what a killed run has left may be damaged
+    try:
+        if previous is None:
+            working.mkdir()
+        else:
+            shutil.copytree(previous, working)
+        _write(working, removed, added, on_written)
+        _check(working, added)
+        for file in working.rglob("*"):
+            if file.is_file():
+                with file.open("rb") as opened:
+                    os.fsync(opened.fileno())
+    except (ChromaError, IndexFormatError, OSError) as error:
+        shutil.rmtree(working, ignore_errors=True)
+        raise StorageError(f"the sentence vectors cannot be written to {working}: {error}") from error
+    shutil.rmtree(folder, ignore_errors=True)  # of a run that was killed before anybody saw it
+    working.replace(folder)
+
+
+def _write(
+    folder: Path,
+    removed: Sequence[str],
+    added: Callable[[], Iterable[tuple[Sequence[SentenceRecord], Vectors]]],
+    on_written: Callable[[int], None] | None,
+) -> None:
+    with _opened(folder, create=True) as collection:
+        _write_graph_after(_SYNC, collection)
+        for start in range(0, len(removed), _SENTENCES_PER_WRITE):
+            collection.delete(ids=list(removed[start : start + _SENTENCES_PER_WRITE]))
+        for sentences, vectors in added():
+            for start in range(0, len(sentences), _SENTENCES_PER_WRITE):
+                some = sentences[start : start + _SENTENCES_PER_WRITE]
+                ids = [s.id for s in some]
+                collection.upsert(
+                    ids=ids,
+                    embeddings=vectors[start : start + len(some)] + _apart(ids, vectors.shape[1]),
+                    documents=[s.text for s in some],
+                    metadatas=[
+                        {
+                            "chunk_id": s.chunk_id,
+                            "document_id": s.document_id,
+                            "position": s.position,
+                            "title": s.title,
+                        }
+                        for s in some
+                    ],
+                )
+                if on_written is not None:
+                    on_written(len(some))
+        # So that the next to open the folder writes the graph, and readers find nothing left to be written.
+        _write_graph_after(2, collection)
+
+
+def _write_graph_after(changes: int, collection: Collection) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # Chroma's own, of a collection without an embedder
+        collection.modify(configuration={"hnsw": {"sync_threshold": changes}})
+
+
+def _check(folder: Path, added: Callable[[], Iterable[tuple[Sequence[SentenceRecord], Vectors]]]) -> None:
+    """Read back what was added: a disk that is full makes Chroma write half of its graph, and say nothing."""
+    with _opened(folder) as collection:
+        collection.count()  # writes the graph
+    store = SentenceStore(folder)
+    try:
+        for sentences, vectors in added():
+            found = store.vectors([s.id for s in sentences])
+            for sentence, vector in zip(sentences, vectors, strict=True):
+                if sentence.id not in found or not np.allclose(found[sentence.id], vector, atol=1e-4):
+                    raise IndexFormatError(f"the vector {sentence.id} cannot be read back; is the disk full?")
+    finally:
+        store.close()
 
 
 def _apart(ids: Sequence[str], dimension: int) -> Vectors:
@@ -222,25 +273,62 @@ def _apart(ids: Sequence[str], dimension: int) -> Vectors:
     sentences made all of these unfindable. Shifted by a thousandth of their length, they are points like others.
     Whatever is read from Chroma is shifted back, so that similarities are those of the vectors themselves.
     """
-    shifts = np.stack(
-        [np.random.default_rng(zlib.crc32(i.encode())).standard_normal(dimension, dtype=np.float32) for i in ids]
-    )
-    return np.asarray(_SHIFT * shifts / np.linalg.norm(shifts, axis=1, keepdims=True), dtype=np.float32)
+    # Two random directions, each turned by a part of the code: dimension squared shifts, none of them kept.
+    first, second = np.random.default_rng(dimension).standard_normal((2, dimension), dtype=np.float32)
+    codes = np.asarray([[zlib.crc32(i.encode())] for i in ids])
+    places = np.arange(dimension)
+    shifts = first[(places + codes) % dimension] + second[(places + codes // dimension) % dimension]
+    return np.asarray(_SHIFT / math.sqrt(2 * dimension) * shifts, dtype=np.float32)
 
 
 def _together(ids: Sequence[str], stored: Any) -> Vectors:
     """Undo the shift of vectors as they are stored, and bring them to length one."""
     stored = np.asarray(stored, dtype=np.float32)
     vectors = stored - _apart(ids, stored.shape[1])
-    return np.asarray(vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12), dtype=np.float32)
+    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+    # A text that an embedder knows no word of may have a vector of zeros: of that, only rounding is left.
+    return np.asarray(np.where(lengths < _SHIFT / 10, 0, vectors / np.maximum(lengths, 1e-12)), dtype=np.float32)
 
 
-def _client(folder: Path, *, create: bool) -> Client:
+def _open(folder: Path, *, create: bool = False) -> tuple[Client, Collection]:
+    # Chroma takes most of a second to import: only those who search by meaning, or write, pay.
     import chromadb
     from chromadb.config import Settings
+    from chromadb.errors import ChromaError, NotFoundError
 
-    if not create and not folder.is_dir():
-        raise IndexFormatError(f"{folder} is missing: the index is incomplete; ingest the documents again")
+    if not folder.is_dir():  # Chroma would make it
+        raise IndexFormatError(f"{folder} is missing")
+    client = None
+    try:
+        with _CLIENTS:
+            # Chroma tells clients of the same files by the spelling of the path.
+            client = cast(
+                "Client",
+                chromadb.PersistentClient(path=os.path.realpath(folder), settings=Settings(anonymized_telemetry=False)),
+            )
+        if create:
+            return client, client.get_or_create_collection(
+                COLLECTION, configuration={"hnsw": _HNSW}, embedding_function=None
+            )
+        return client, client.get_collection(COLLECTION, embedding_function=None)
+    except NotFoundError:
+        reason = "it holds no sentence vectors"
+    except (ChromaError, ValueError) as error:
+        reason = str(error)
+    if client is not None:
+        _close(client)
+    raise IndexFormatError(f"{folder} cannot be opened: {reason}")
+
+
+@contextmanager
+def _opened(folder: Path, *, create: bool = False) -> Iterator[Collection]:
+    client, collection = _open(folder, create=create)
+    try:
+        yield collection
+    finally:
+        _close(client)
+
+
+def _close(client: Client) -> None:
     with _CLIENTS:
-        client = chromadb.PersistentClient(path=str(folder), settings=Settings(anonymized_telemetry=False))
-    return cast("Client", client)
+        client.close()

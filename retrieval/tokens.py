@@ -45,7 +45,8 @@ def token_counter() -> TokenCounter:
         return TokenCounter(ESTIMATE, lambda texts: [estimate_tokens(text) for text in texts])
 
     def count_batch(texts: Sequence[str]) -> list[int]:
-        return [len(tokens) for tokens in encoding.encode_ordinary_batch(list(texts))]
+        # encode_ordinary_batch starts threads at every call, which costs more than the texts do.
+        return [len(encoding.encode_ordinary(text)) for text in texts]
 
     return TokenCounter(ENCODING, count_batch)
 

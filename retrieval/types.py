@@ -78,6 +78,10 @@ class Chunk:
         sentence = self.sentences[position]
         return self.text[sentence.start : sentence.end]
 
+    def embedded_texts(self) -> list[str]:
+        """Return the texts of the sentences that have a vector, in order."""
+        return [self.text[s.start : s.end] for s in self.sentences if s.embedded]
+
 
 @dataclass(frozen=True, slots=True)
 class SnippetSentence:

@@ -7,11 +7,13 @@ import sys
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from arag.ingest.pipeline import run_ingest
 from arag.retrieval.errors import IndexNotFoundError
 from arag.retrieval.index import open_index
+from arag.retrieval.manifest import read_manifest, vectors_folder
 from arag.retrieval.sentence_store import SentenceStore
 from fakes import HashEmbeddings, write_corpus
 
@@ -47,13 +49,18 @@ def contents(folder):
         documents = {record.id: record.fingerprint for record in store.documents()}
         chunks = {i: index.get(i) for i in index.chunk_ids()}
         assert store.pending_chunks(1) == []
-        assert store.stale_sentences() == []
-    sentences = SentenceStore(folder)
-    found = sentences._collection.get(include=["documents", "metadatas", "embeddings"])
+        generation = read_manifest(folder).generation
+        assert not store.differs_from(generation)
+    sentences = SentenceStore(vectors_folder(folder, generation))
+    found = sentences._collection.get(include=["documents", "metadatas"])
+    vectors = sentences.vectors(found["ids"])
     sentences.close()
-    vectors = [vector.tolist() for vector in found["embeddings"]]
-    rows = zip(found["documents"], found["metadatas"], vectors, strict=True)
-    return documents, chunks, dict(zip(found["ids"], rows, strict=True))
+    rows = zip(found["ids"], found["documents"], found["metadatas"], strict=True)
+    return (
+        documents,
+        chunks,
+        {(m["chunk_id"], m["position"]): (text, m, np.round(vectors[i], 4).tolist()) for i, text, m in rows},
+    )
 
 
 def kill_during(program, seconds):

@@ -15,6 +15,7 @@ from arag.ingest.documents import Problem
 from arag.ingest.pipeline import ingest, run_ingest
 from arag.retrieval.errors import EmbedderError, IndexFormatError, IndexLockedError, IndexNotFoundError, InputError
 from arag.retrieval.index import Index, open_index
+from arag.retrieval.manifest import read_manifest, vectors_folder
 from arag.retrieval.sentence_store import SentenceStore
 from fakes import HashEmbeddings, hash_vector, write_corpus
 
@@ -70,12 +71,13 @@ def documents_of(index):
 
 def vectors_of(folder):
     """What Chroma holds: chunk id, position and text of each sentence, and its vector."""
-    store = SentenceStore(folder)
-    found = store._collection.get(include=["embeddings", "documents", "metadatas"])
+    store = SentenceStore(vectors_folder(folder, read_manifest(folder).generation))
+    found = store._collection.get(include=["documents", "metadatas"])
+    vectors = store.vectors(found["ids"])
     store.close()
     return {
-        (m["chunk_id"], m["position"], text): vector
-        for m, text, vector in zip(found["metadatas"], found["documents"], found["embeddings"], strict=True)
+        (m["chunk_id"], m["position"], text): vectors[i]
+        for i, m, text in zip(found["ids"], found["metadatas"], found["documents"], strict=True)
     }
 
 
@@ -91,7 +93,7 @@ def assert_consistent(folder, embedder):
         }
         info = index.info()
         assert index._chunks.pending_chunks(1) == []
-        assert index._chunks.stale_sentences() == []
+        assert not index._chunks.differs_from(read_manifest(folder).generation)
         assert info.chunks == len(chunks)
         assert info.documents == len(list(index._chunks.documents())) == len(documents_of(index))
         assert info.sentences == len(expected)
@@ -506,8 +508,11 @@ def test_an_interrupted_run_is_finished_by_the_next(corpus, tmp_path, pack, chan
     with pytest.raises(EmbedderError, match="went away"):
         run_ingest(corpus.source, corpus.index, embedder=failing, pack=pack, chunk_tokens=50, prune=True)
     with corpus.open() as index:
-        assert index.keyword_search(["document"]).total > 0
-        assert index.semantic_search("document 7", 5).hits is not None
+        # Readers see the index as it was, whole.
+        assert index.info().documents == (401 if changed else 0)
+        assert index.keyword_search(["This is"]).total == 0
+        assert (index.keyword_search(["That was"]).total > 0) == changed
+        assert len(index.semantic_search("document 7", 5).hits) == (5 if changed else 0)
     summary, embedded = corpus.ingest(pack=pack, chunk_tokens=50, prune=True)
     assert summary.problems == ()
     assert embedded
@@ -651,10 +656,10 @@ def test_progress_grows_to_all_characters(corpus):
 
 def test_lost_vectors_are_made_again(corpus):
     corpus.ingest(TEXTS)
-    shutil.rmtree(corpus.index / "chroma")
-    with corpus.open() as index, pytest.raises(IndexFormatError, match="ingest the documents again"):
+    shutil.rmtree(corpus.index / "chroma.1")
+    with corpus.open() as index, pytest.raises(IndexFormatError, match="is missing: run `arag verify"):
         index.semantic_search("gull")
-    corpus.ingest(TEXTS)
+    assert corpus.ingest(TEXTS)[1] == []
     assert_consistent(corpus.index, corpus.embedder)
 
 

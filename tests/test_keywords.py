@@ -1,12 +1,15 @@
 from __future__ import annotations
 
+import random
+
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from arag.ingest.pipeline import ingest
-from arag.retrieval.errors import InputError
-from arag.retrieval.keywords import KeywordMatcher
+from arag.retrieval import keywords as keywords_module
+from arag.retrieval.errors import IndexFormatError, InputError
+from arag.retrieval.keywords import KeywordMatcher, write_keyword_file
 from fakes import HashEmbeddings, write_corpus
 
 
@@ -40,43 +43,87 @@ STRINGS = st.lists(LETTERS, max_size=12).map("".join)
 KEYWORDS = st.lists(STRINGS.filter(bool), min_size=1, max_size=4, unique_by=str.lower)
 
 
-@settings(max_examples=400, deadline=None)
-@given(st.lists(STRINGS, max_size=12), KEYWORDS, st.integers(1, 5))
-def test_matcher_ranks_as_the_equation_says(texts, keywords, top_k):
+def matcher_of(folder, texts):
+    """The matcher of a keyword file, whose chunks are numbered 10, 20, ... and have the texts' keys as their ids."""
+    numbers = {chunk_id: 10 * n for n, chunk_id in enumerate(texts, start=1)}
+    file = folder / "keywords"
+    write_keyword_file(file, zip(numbers.values(), texts.values(), strict=True), [numbers[i] for i in sorted(texts)])
+    return KeywordMatcher(file)
+
+
+def ranking(matcher, texts, keywords, top_k):
+    ranked, held, total = matcher.rank(keywords, top_k)
+    ids = list(texts)
+    return [(ids[r.number // 10 - 1], r.score, r.counts) for r in ranked], held, total
+
+
+FILES = settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+
+
+@FILES
+@given(st.lists(STRINGS, max_size=12), KEYWORDS, st.integers(1, 5), st.sampled_from([1, 2, 3, 7, 1 << 20]))
+def test_matcher_ranks_as_the_equation_says(tmp_path, texts, keywords, top_k, block):
     named = {f"c{(7 * n) % 12}": text for n, text in enumerate(texts)}
-    ranked, held, total = KeywordMatcher(named.items()).rank(keywords, top_k)
-    assert ([(r.chunk_id, r.score, r.counts) for r in ranked], total) == reference(named, keywords, top_k)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(keywords_module, "_BLOCK_BYTES", block)
+        ranked, held, total = ranking(matcher_of(tmp_path, named), named, keywords, top_k)
+    assert (ranked, total) == reference(named, keywords, top_k)
     assert held == {k: holding(named, k) for k in keywords}
 
 
-@settings(max_examples=200, deadline=None)
-@given(st.lists(STRINGS, max_size=6), STRINGS.filter(bool))
-def test_matcher_counts_in_every_chunk(texts, keyword):
-    matcher = KeywordMatcher((str(n), text) for n, text in enumerate(texts))
-    assert matcher.counts(keyword).tolist() == [text.lower().count(keyword.lower()) for text in texts]
+@FILES
+@given(st.lists(STRINGS, max_size=6), STRINGS.filter(bool), st.sampled_from([1, 2, 3, 7, 1 << 20]))
+def test_matcher_counts_in_every_chunk(tmp_path, texts, keyword, block):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(keywords_module, "_BLOCK_BYTES", block)
+        matcher = matcher_of(tmp_path, {str(n): text for n, text in enumerate(texts)})
+        assert matcher.counts(keyword).tolist() == [text.lower().count(keyword.lower()) for text in texts]
     assert matcher.chunks_holding(keyword) == sum(keyword.lower() in text.lower() for text in texts)
 
 
-def test_occurrences_do_not_overlap():
-    ranked, _, _ = KeywordMatcher([("c", "aaaa aaa")]).rank(["aa"], 1)
+@pytest.mark.parametrize("keyword", ["e", " ", "th", "ee", "the", "of the", "that", "ana", "xyzzy", "x" * 100_000, "ß"])
+def test_counts_in_a_large_text_are_those_of_python(tmp_path, keyword):
+    words = random.Random(1).choices("the of that banana tee straße Xenon .".split(), k=400_000)
+    texts = {str(n): " ".join(words[n * 400 : (n + 1) * 400]) for n in range(1_000)}
+    counts = matcher_of(tmp_path, texts).counts(keyword)
+    assert counts.tolist() == [text.lower().count(keyword) for text in texts.values()]
+
+
+def test_occurrences_do_not_overlap(tmp_path):
+    ranked, _, _ = matcher_of(tmp_path, {"c": "aaaa aaa"}).rank(["aa"], 1)
     assert ranked[0].counts == {"aa": 3}
     assert ranked[0].score == 6
 
 
-def test_a_keyword_does_not_match_across_chunks():
-    assert KeywordMatcher([("a", "one tw"), ("b", "o three")]).counts("two").tolist() == [0, 0]
+def test_a_keyword_does_not_match_across_chunks(tmp_path):
+    assert matcher_of(tmp_path, {"a": "one tw", "b": "o three"}).counts("two").tolist() == [0, 0]
 
 
-def test_an_empty_keyword_is_refused():
+def test_an_empty_keyword_is_refused(tmp_path):
     with pytest.raises(ValueError, match="empty"):
-        KeywordMatcher([("a", "b")]).counts("")
+        matcher_of(tmp_path, {"a": "b"}).counts("")
 
 
-def test_ties_at_the_last_place_go_by_id():
-    texts = {f"c{n:02}": "ship " * (1 + n % 2) for n in range(40)}
-    ranked, _, total = KeywordMatcher(reversed(texts.items())).rank(["ship"], 25)
+def test_ties_at_the_last_place_go_by_id(tmp_path):
+    texts = dict(reversed([(f"c{n:02}", "ship " * (1 + n % 2)) for n in range(40)]))
+    ranked, _, total = ranking(matcher_of(tmp_path, texts), texts, ["ship"], 25)
     assert total == 40
-    assert [r.chunk_id for r in ranked] == [f"c{n:02}" for n in range(1, 40, 2)] + ["c00", "c02", "c04", "c06", "c08"]
+    assert [r[0] for r in ranked] == [f"c{n:02}" for n in range(1, 40, 2)] + ["c00", "c02", "c04", "c06", "c08"]
+
+
+@pytest.mark.parametrize("size", [0, 1, 31, -1, -8, -100])
+def test_a_keyword_file_that_was_cut_off_is_refused(tmp_path, size):
+    matcher_of(tmp_path, {"a": "some text", "b": "more text"})
+    file = tmp_path / "keywords"
+    file.write_bytes(file.read_bytes()[:size])
+    with pytest.raises(IndexFormatError, match="arag verify"):
+        KeywordMatcher(file)
+
+
+def test_a_file_that_was_deleted_while_it_is_open_serves_on(tmp_path):
+    matcher = matcher_of(tmp_path, {"a": "a gull"})
+    (tmp_path / "keywords").unlink()
+    assert matcher.counts("gull").tolist() == [1]
 
 
 CORPUS = {
@@ -102,7 +149,7 @@ def corpus_index(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def corpus_texts(corpus_index):
-    return dict(corpus_index._chunks.yield_texts())
+    return {i: corpus_index.get(i).text for i in corpus_index.chunk_ids()}
 
 
 @settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -274,7 +321,7 @@ def test_a_thousand_keywords(corpus_index, corpus_texts):
 
 
 def test_real_corpus_ranks_as_the_equation_says(example_index):
-    texts = dict(example_index._chunks.yield_texts())
+    texts = {i: example_index.get(i).text for i in example_index.chunk_ids()}
     for keywords in (["Grey Petrel"], ["Varrowby", "lighthouse"], ["the", "Lanthry", "1775"]):
         results = example_index.keyword_search(keywords, top_k=20)
         assert (entries(results), results.total) == reference(texts, keywords, 20)

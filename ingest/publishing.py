@@ -1,0 +1,176 @@
+"""Makes the files of the index's next generation from the chunk store, and lets readers see it."""
+
+from __future__ import annotations
+
+import shutil
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from sqlite3 import Error as SQLiteError
+
+import numpy as np
+
+from arag.retrieval.chunk_store import ChunkStore
+from arag.retrieval.errors import IndexFormatError, StorageError
+from arag.retrieval.keywords import write_keyword_file
+from arag.retrieval.manifest import (
+    FILE_NAME,
+    Manifest,
+    check_sizes,
+    keyword_file,
+    manifest_json,
+    vectors_folder,
+    write_manifest,
+)
+from arag.retrieval.sentence_store import SentenceRecord, Vectors, vector_id, write_sentences
+from arag.retrieval.types import Chunk
+
+_MOST_REMOVED = 0.3  # of Chroma's vectors: with more, its folder is made anew
+_SENTENCES_AT_ONCE = 2_000
+_READ_BYTES = 1 << 24
+
+
+def publish(
+    folder: Path,
+    chunks: ChunkStore,
+    manifest: Manifest,
+    *,
+    anew: bool = False,
+    on_written: Callable[[int], None] | None = None,
+) -> Manifest:
+    """Make all that the chunk store holds the index's next generation, and let readers see it.
+
+    The keyword file is written, and Chroma's folder: a copy of the one before, with what has changed. Readers see
+    the new generation from the moment that the manifest is replaced. What the one before had is deleted then: who
+    is searching in it notices, and searches again.
+
+    Args:
+        folder: The index's folder.
+        chunks: Its chunk store, opened for writing; every chunk has its vectors.
+        manifest: What the manifest is to say; the numbers of documents, chunks and sentences are counted here.
+        anew: Make Chroma's folder from nothing.
+        on_written: Told how many sentences are written to Chroma, each time some are.
+
+    Returns:
+        The manifest of the new generation.
+
+    Raises:
+        StorageError: The files cannot be written.
+    """
+    before = manifest.generation
+    counts = chunks.counts()
+    manifest = replace(
+        manifest,
+        documents=counts.documents,
+        chunks=counts.chunks,
+        sentences=counts.sentences,
+        generation=before + 1,
+    )
+    files = []
+    keywords = keyword_file(folder, manifest.generation)
+    write_keyword_file(keywords, chunks.texts(), chunks.numbers_by_id())
+    files.append(keywords)
+    removed_vectors = 0
+    if counts.sentences:
+        target = vectors_folder(folder, manifest.generation)
+        removed = [vector_id(number, i) for number, places in chunks.removed_positions(before) for i in places]
+        removed_vectors = manifest.removed_vectors + len(removed)
+        previous = None if anew else _previous(folder, manifest, before, removed_vectors)
+        if previous is None:
+            removed, removed_vectors = [], 0
+        since = -1 if previous is None else before
+        write_sentences(target, previous, removed, lambda: _sentences(chunks, since), on_written)
+        # Chroma's own database is written to by whoever opens it.
+        files += [file for file in target.rglob("*") if file.is_file() and file.parent != target]
+    manifest = replace(
+        manifest,
+        removed_vectors=removed_vectors,
+        files={file.relative_to(folder).as_posix(): (file.stat().st_size, checksum(file)) for file in sorted(files)},
+    )
+    chunks.set_state(FILE_NAME, manifest_json(manifest))  # from which it can be restored
+    write_manifest(folder, manifest)
+    chunks.delete_gone(manifest.generation)
+    delete_other_generations(folder, manifest.generation)
+    return manifest
+
+
+def delete_other_generations(folder: Path, generation: int) -> None:
+    """Delete the files of generations that readers do not see, complete or not."""
+    kept = {keyword_file(folder, generation), vectors_folder(folder, generation)}
+    for kind in (keyword_file(folder, 0), vectors_folder(folder, 0)):
+        for path in folder.glob(f"{kind.stem}.*"):
+            if path in kept:
+                continue
+            if path.is_dir():
+                shutil.rmtree(path, ignore_errors=True)
+            else:
+                path.unlink(missing_ok=True)
+
+
+def checksum(file: Path) -> int:
+    """Return the CRC-32 of a file."""
+    value = 0
+    with file.open("rb") as opened:
+        while data := opened.read(_READ_BYTES):
+            value = zlib.crc32(data, value)
+    return value
+
+
+@contextmanager
+def storage_failures(folder: Path) -> Iterator[None]:
+    """Name the index in what goes wrong while its files are written."""
+    try:
+        yield
+    except (SQLiteError, OSError) as error:
+        free = shutil.disk_usage(folder).free if folder.is_dir() else 0
+        raise StorageError(
+            f"the index in {folder} cannot be written to ({error}); its disk has {free / 1e6:,.0f} MB left. What was "
+            "written stays, and the next run goes on from there."
+        ) from error
+
+
+def _previous(folder: Path, manifest: Manifest, generation: int, removed_vectors: int) -> Path | None:
+    """Return Chroma's folder of the generation before, where the new one is best made from it."""
+    previous = vectors_folder(folder, generation)
+    if not previous.is_dir() or removed_vectors > _MOST_REMOVED * manifest.sentences:
+        return None
+    try:
+        check_sizes(folder, manifest, previous)
+    except IndexFormatError:
+        return None
+    return previous
+
+
+def _sentences(chunks: ChunkStore, since: int) -> Iterator[tuple[list[SentenceRecord], Vectors]]:
+    """Yield the sentences of chunks that were added after a generation, and their vectors."""
+    records: list[SentenceRecord] = []
+    arrays: list[Vectors] = []
+    for number, chunk, vectors in chunks.embedded_chunks(since):
+        if len(vectors):
+            records += _records(number, chunk)
+            arrays.append(vectors)
+        if len(records) >= _SENTENCES_AT_ONCE:
+            yield records, np.concatenate(arrays)
+            records, arrays = [], []
+    if records:
+        yield records, np.concatenate(arrays)
+
+
+def _records(number: int, chunk: Chunk) -> list[SentenceRecord]:
+    found = []
+    for position, sentence in enumerate(chunk.sentences):
+        if sentence.embedded:
+            section = chunk.section_at(sentence.start)
+            found.append(
+                SentenceRecord(
+                    id=vector_id(number, position),
+                    chunk_id=chunk.id,
+                    document_id=section.document_id,
+                    position=position,
+                    title=section.title,
+                    text=chunk.sentence_text(position),
+                )
+            )
+    return found

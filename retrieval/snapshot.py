@@ -1,0 +1,209 @@
+"""One generation of the index: what a search works on, whole, while the next one is being written."""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from rapidfuzz import fuzz, process
+
+from arag.retrieval.chunk_store import ChunkStore
+from arag.retrieval.keywords import KeywordMatcher, RankedChunk
+from arag.retrieval.manifest import Manifest, check_sizes, keyword_file, vectors_folder
+from arag.retrieval.sentence_store import SentenceMatch, SentenceStore
+from arag.retrieval.snippets import keyword_snippets, semantic_snippets
+from arag.retrieval.suggestions import closest_terms
+from arag.retrieval.types import (
+    Chunk,
+    Hit,
+    KeywordReport,
+    KeywordResults,
+    ReadResults,
+    SemanticResults,
+    Titled,
+    UnknownChunk,
+)
+
+WEAK = 0.4  # a semantic hit below this similarity is seldom about the query
+_MOST_TITLED = 3
+_FEW_CHUNKS = 2  # a keyword in no more chunks than these gets the closest terms
+_MOST_SUGGESTIONS = 20  # keywords of one search that get them
+_SAME = 2e-3  # vectors are stored a thousandth of their length apart, and ranked so by Chroma
+_FIRST_SENTENCES = 50  # asked of Chroma at first, then four times as many each time
+_ID_WRAPPING = re.compile(r"^[\s\[\](){}<>\"'`]+|[\s\[\](){}<>\"'`,;.]+$")
+
+
+class Snapshot:
+    """An index as one generation has it. All its searches may run in several threads at once.
+
+    Args:
+        path: The index's folder.
+        manifest: The generation's manifest.
+        chunks: The chunk store, at that generation.
+    """
+
+    def __init__(self, path: Path, manifest: Manifest, chunks: ChunkStore) -> None:
+        self.manifest = manifest
+        self.chunks = chunks
+        self._path = path
+        self._lock = threading.Lock()
+        self._matcher: KeywordMatcher | None = None  # opened by the first search that needs it, as is the next
+        self._sentences: SentenceStore | None = None
+
+    def keyword_search(self, keywords: Sequence[str], top_k: int, read: Collection[str]) -> KeywordResults:
+        """Find the chunks that hold keywords; see `Index.keyword_search`."""
+        matcher = self._keyword_matcher()
+        ranked, holding, total = matcher.rank(keywords, top_k)
+        hits = self._keyword_hits(ranked, holding, read)
+        rare = [keyword for keyword in keywords if holding[keyword] <= _FEW_CHUNKS][:_MOST_SUGGESTIONS]
+        closest = {keyword: closest_terms(keyword, self.chunks, matcher) for keyword in rare}
+        shown = {hit.chunk_id for hit in hits}
+        reports = tuple(
+            KeywordReport(k, holding[k], closest.get(k, ()), self._titled(k, shown) if holding[k] > top_k else ())
+            for k in keywords
+        )
+        return KeywordResults(reports, hits, total)
+
+    def semantic_search(
+        self, query: str, vector: NDArray[np.float32], top_k: int, read: Collection[str]
+    ) -> SemanticResults:
+        """Find the chunks with the sentences nearest to a query's vector; see `Index.semantic_search`."""
+        matches = self._nearest(vector, top_k)
+        scores: dict[int, float] = {}
+        similarities: dict[int, dict[int, float]] = {}
+        for rank, match in enumerate(matches):
+            if rank < 3 * top_k or match.chunk not in scores:
+                similarities.setdefault(match.chunk, {})[match.position] = match.similarity
+            scores[match.chunk] = max(match.similarity, scores.get(match.chunk, -2.0))
+        ids = self.chunks.ids(list(scores))
+        best = sorted(ids, key=lambda number: (-scores[number], ids[number]))[:top_k]
+        chunks = self.chunks.numbered(best)
+        hits = []
+        for number, chunk in ((number, chunks[number]) for number in best if number in chunks):
+            snippets, more = semantic_snippets(
+                chunk, similarities[number], brief=chunk.id in read or scores[number] < WEAK
+            )
+            hits.append(
+                Hit(
+                    chunk_id=chunk.id,
+                    document_ids=tuple(section.document_id for section in chunk.sections),
+                    score=scores[number],
+                    snippets=snippets,
+                    more=more,
+                    tokens=chunk.tokens,
+                )
+            )
+        return SemanticResults(query, tuple(hits))
+
+    def read(self, chunk_ids: Sequence[str], adjacent: int) -> ReadResults:
+        """Return full chunks; see `Index.read`."""
+        found: dict[str, Chunk] = {}
+        unknown: list[UnknownChunk] = []
+        for chunk_id in chunk_ids:
+            chunk = self._resolve(chunk_id)
+            if chunk is None:
+                unknown.append(UnknownChunk(chunk_id, self._closest_ids(chunk_id)))
+                continue
+            for neighbour in self.chunks.neighbours(chunk, adjacent):
+                found.setdefault(neighbour.id, neighbour)
+        totals = {c.document_id: self.chunks.chunks_in_document(c.document_id) for c in found.values()}
+        return ReadResults(tuple(found.values()), tuple(unknown), totals)
+
+    def _keyword_matcher(self) -> KeywordMatcher:
+        with self._lock:
+            if self._matcher is None:
+                file = keyword_file(self._path, self.manifest.generation)
+                check_sizes(self._path, self.manifest, file)
+                self._matcher = KeywordMatcher(file)
+            return self._matcher
+
+    def _sentence_store(self) -> SentenceStore:
+        with self._lock:
+            if self._sentences is None:
+                folder = vectors_folder(self._path, self.manifest.generation)
+                check_sizes(self._path, self.manifest, folder)
+                self._sentences = SentenceStore(folder)
+            return self._sentences
+
+    def _keyword_hits(
+        self, ranked: Sequence[RankedChunk], holding: Mapping[str, int], read: Collection[str]
+    ) -> tuple[Hit, ...]:
+        chunks = self.chunks.numbered([entry.number for entry in ranked])
+        hits = []
+        for entry in ranked:
+            chunk = chunks.get(entry.number)
+            if chunk is None:  # deleted by a writer a moment ago: the search is going to be repeated
+                continue
+            snippets, more = keyword_snippets(chunk, list(entry.counts), holding, brief=chunk.id in read)
+            hits.append(
+                Hit(
+                    chunk_id=chunk.id,
+                    document_ids=tuple(section.document_id for section in chunk.sections),
+                    score=entry.score,
+                    snippets=snippets,
+                    more=more,
+                    tokens=chunk.tokens,
+                    keyword_counts=entry.counts,
+                )
+            )
+        return tuple(hits)
+
+    def _titled(self, keyword: str, shown: Collection[str]) -> tuple[Titled, ...]:
+        """Find documents with a keyword as their title, as far as the hits do not show them."""
+        found = []
+        for document_id, title in self.chunks.titled(keyword, _MOST_TITLED):
+            chunks = self.chunks.chunks_of([document_id])
+            if chunks and chunks[0].id not in shown:
+                found.append(Titled(title, chunks[0].id))
+        return tuple(found)
+
+    def _nearest(self, vector: NDArray[np.float32], top_k: int) -> list[SentenceMatch]:
+        """Fetch sentences until they belong to `top_k` chunks, or none is left."""
+        if self.manifest.sentences == 0:
+            return []
+        sentences = self._sentence_store()
+        total = self.manifest.sentences
+        count = min(max(_FIRST_SENTENCES, 4 * top_k), total)
+        matches: list[SentenceMatch] = []
+        while count > 0:
+            matches = sentences.nearest(vector, count)
+            if _decided(matches, top_k):
+                break
+            if len(matches) < count:
+                matches = sentences.compared(vector)
+                break
+            if count >= total:
+                break
+            count = min(4 * count, total)
+        return matches
+
+    def _resolve(self, chunk_id: str) -> Chunk | None:
+        for candidate in dict.fromkeys((chunk_id, _ID_WRAPPING.sub("", chunk_id))):
+            chunk = self.chunks.mget([candidate])[0]
+            if chunk is not None:
+                return chunk
+            of_document = self.chunks.chunks_of([candidate])
+            if len(of_document) == 1:
+                return of_document[0]
+        return None
+
+    def _closest_ids(self, chunk_id: str) -> tuple[str, ...]:
+        of_document = self.chunks.chunks_of([chunk_id, chunk_id.rpartition(":")[0]])
+        if of_document:
+            return tuple(chunk.id for chunk in of_document[:3])
+        similar = process.extract(chunk_id[:200], self.chunks.yield_keys(), scorer=fuzz.ratio, score_cutoff=60, limit=3)
+        if similar:
+            return tuple(match[0] for match in similar)
+        return tuple(key for key, _ in zip(self.chunks.yield_keys(), range(2), strict=False))
+
+
+def _decided(matches: Sequence[SentenceMatch], top_k: int) -> bool:
+    """Tell whether sentences, nearest first, hold the best `top_k` chunks and all that tie with the last of them."""
+    scores: dict[int, float] = {}
+    for match in matches:
+        scores.setdefault(match.chunk, match.similarity)
+    return len(scores) >= top_k and list(scores.values())[top_k - 1] - matches[-1].similarity > _SAME

@@ -97,7 +97,7 @@ def test_a_killed_ingestion_is_completed_by_the_next(tmp_path):
             assert opened.semantic_search(text, 1).hits[0].score == pytest.approx(1.0, abs=1e-5)
 
 
-@pytest.mark.parametrize("left", [0, 300])
+@pytest.mark.parametrize("left", [0, 3_000])
 def test_a_failing_embedder_leaves_what_was_complete_and_the_next_run_finishes(tmp_path, left):
     write_corpus(tmp_path / "corpus", corpus(1))
     with pytest.raises(Exception, match="went away"):

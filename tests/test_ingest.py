@@ -504,7 +504,7 @@ def test_an_interrupted_run_is_finished_by_the_next(corpus, tmp_path, pack, chan
         old = {name: text.replace("This is", "That was") for name, text in many.items()} | {"gone": "It is gone."}
         corpus.ingest(old, pack=pack, chunk_tokens=50)
     corpus.write(many)
-    failing = HashEmbeddings(fail_after=340 if changed else 1_100)
+    failing = HashEmbeddings(fail_after=340 if changed else 750)
     with pytest.raises(EmbedderError, match="went away"):
         run_ingest(corpus.source, corpus.index, embedder=failing, pack=pack, chunk_tokens=50, prune=True)
     with corpus.open() as index:

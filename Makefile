@@ -8,11 +8,12 @@ LINKED := $(shell echo $(SOURCES) | cksum | tr -d ' ')
 INDEX := demo-index
 QUESTION := In which year was the harbour light built on the island where the shipwright of the packet schooner Grey Petrel was born?
 
-.PHONY: help install demo test lint format bench clean
+.PHONY: help install demo test test-slow lint format bench clean
 
 help:
 	@echo "make demo     set up, ingest examples/, answer a question with the built-in model"
 	@echo "make test     set up, run the tests"
+	@echo "make test-slow  set up, run the long tests: many kills, many fuzzed inputs"
 	@echo "make lint     set up, check style and types"
 	@echo "make format   mend style"
 	@echo "make bench    set up, measure on examples/ (DATA=DIR: on other corpora)"
@@ -42,6 +43,9 @@ demo: install
 
 test: install
 	$(BIN)/python -m pytest -n 2 --dist loadfile
+
+test-slow: install
+	$(BIN)/python -m pytest -n 2 -m slow
 
 lint: install
 	$(BIN)/ruff check .

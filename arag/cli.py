@@ -1,4 +1,4 @@
-"""The command line: `arag ingest`, `ask`, `search`, `read`, `info`."""
+"""The command line: `arag ingest`, `ask`, `search`, `read`, `info`, `remove`, `compact`, `verify`."""
 
 from __future__ import annotations
 
@@ -227,6 +227,54 @@ def info(index: IndexOption, as_json: JsonOption = False) -> None:
         shown = f"{value / 1e6:,.1f} MB" if name == "bytes" else f"{value:,}" if isinstance(value, int) else value
         table.add_row(name.replace("_", " "), escape(str(shown)))
     out.print(table)
+
+
+@app.command()
+def remove(
+    ids: Annotated[list[str], typer.Argument(metavar="ID...", help="Ids of documents.")],
+    index: IndexOption,
+) -> None:
+    """Remove documents from an index; `compact` takes their text out of the files, too."""
+    from arag.ingest.maintenance import remove as remove_documents
+
+    removed = remove_documents(ids, index)
+    out.print(f"{removed:,} documents removed; `arag compact` takes their text out of the files, too.", highlight=False)
+
+
+@app.command()
+def compact(index: IndexOption) -> None:
+    """Rewrite the files of an index without the text and the vectors that were removed."""
+    from arag.ingest.maintenance import compact as compact_index
+
+    before, after = compact_index(index)
+    out.print(f"{before / 1e6:,.1f} MB before, {after / 1e6:,.1f} MB after.", highlight=False)
+
+
+@app.command()
+def verify(
+    index: IndexOption,
+    repair: Annotated[bool, typer.Option("--repair", help="Mend what is found.")] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Look for damage in every part of an index. Exit code 1 means that there is some left."""
+    from arag.ingest.maintenance import verify as verify_index
+
+    found, left = verify_index(index, repair=repair)
+    if as_json:
+        _print_json({"found": [asdict(damage) for damage in found], "left": [asdict(damage) for damage in left]})
+    else:
+        for damage in found:
+            mark = "[red]Damaged[/]" if damage in left else "[green]Mended[/]"
+            out.print(f"{mark} {escape(str(damage))}", highlight=False)
+        for damage in left:
+            if damage not in found:
+                out.print(f"[red]Damaged[/] {escape(str(damage))}", highlight=False)
+        if not found:
+            out.print(f"{escape(str(index))} is sound.", highlight=False)
+        elif left and not repair:
+            out.print("`arag verify --repair` mends it.", highlight=False)
+    if left:
+        raise typer.Exit(FAILED)
 
 
 def main() -> None:

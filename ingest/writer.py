@@ -19,19 +19,19 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-from filelock import FileLock, Timeout
 from numpy.typing import NDArray
 
 from arag.ingest.chunking import CountBatch, can_be_packed, chunk_document, pack_documents, without_documents
 from arag.ingest.documents import Document, Problem, file_of
+from arag.ingest.locking import HOLDER_FILE, LOCK_FILE, write_lock
 from arag.ingest.publishing import delete_other_generations, publish, storage_failures
 from arag.ingest.sentences import AUTO, RULES_VERSION
 from arag.retrieval.chunk_store import FILE_NAME as CHUNKS_FILE_NAME
 from arag.retrieval.chunk_store import ChunkStore, DocumentRecord
 from arag.retrieval.embedders import Embedder, Vectors, embedder_of_index, load_embedder
-from arag.retrieval.errors import EmbedderError, IndexFormatError, IndexLockedError, InputError
+from arag.retrieval.errors import EmbedderError, IndexFormatError, InputError
 from arag.retrieval.manifest import FILE_NAME, Manifest, check_sizes, parse_manifest, read_manifest, write_manifest
-from arag.retrieval.tokens import TokenCounter
+from arag.retrieval.tokens import TokenCounter, token_counter
 from arag.retrieval.types import Chunk
 
 CHUNK_TOKENS = 1_000
@@ -39,8 +39,6 @@ CHUNK_TOKENS = 1_000
 _CHUNKS_PER_READ = 128
 _BETWEEN_COMMITS = 10.0  # seconds, at least
 _COMMIT_SHARE = 0.2  # of the sentences that readers see, at least, are new
-_LOCK_FILE = "write.lock"
-_WRITER_FILE = "writer.json"
 
 
 class IndexWriter:
@@ -56,12 +54,14 @@ class IndexWriter:
         folder: The index's folder.
         manifest: Its manifest.
         embedded: Sentences embedded so far.
+        on_indexed: Told how many sentences are written to Chroma, each time some are.
     """
 
     def __init__(self, folder: Path, manifest: Manifest, embedder: Embedder, count: CountBatch) -> None:
         self.folder = folder
         self.manifest = manifest
         self.embedded = 0
+        self.on_indexed: Callable[[int], None] | None = None
         self._embedder = embedder
         self._count = count
         self._chunks = ChunkStore(folder, create=True)
@@ -78,6 +78,17 @@ class IndexWriter:
         """Close the index's files; sentences that are still being embedded are embedded in vain."""
         self._pool.shutdown(wait=False, cancel_futures=True)
         self._chunks.close()
+
+    def absent(self, document_ids: Sequence[str]) -> list[str]:
+        """Return those ids that no document in the index has."""
+        known = self._chunks.fingerprints(document_ids)
+        return [document_id for document_id in document_ids if document_id not in known]
+
+    def compact(self) -> None:
+        """Make all files anew, without what was removed."""
+        self.commit(anew=True)
+        with storage_failures(self.folder):
+            self._chunks.compact()
 
     def document_sources(self) -> dict[str, str]:
         """Return the source of every document in the index, by id."""
@@ -142,8 +153,11 @@ class IndexWriter:
         if enough and time.monotonic() - self._committed > _BETWEEN_COMMITS:
             self.commit()
 
-    def commit(self) -> None:
+    def commit(self, *, anew: bool = False) -> None:
         """Let readers see what was written, and delete what it replaces.
+
+        Args:
+            anew: Make all files that are derived from the chunk store anew, whether or not anything was written.
 
         Raises:
             EmbedderError: The embedder fails.
@@ -152,9 +166,10 @@ class IndexWriter:
         self.flush()
         counts = self._chunks.counts()
         manifest = replace(self.manifest, documents=counts.documents, chunks=counts.chunks, sentences=counts.sentences)
-        if manifest != read_manifest(self.folder) or self._chunks.differs_from(manifest.generation) or self._damaged:
+        unchanged = manifest == read_manifest(self.folder) and not self._chunks.differs_from(manifest.generation)
+        if not unchanged or self._damaged or anew:
             with storage_failures(self.folder):
-                self.manifest = publish(self.folder, self._chunks, manifest)
+                self.manifest = publish(self.folder, self._chunks, manifest, anew=anew, on_written=self.on_indexed)
             self._chunks.writes = self.manifest.generation + 1
             self._damaged = False
         self._committed = time.monotonic()
@@ -309,11 +324,11 @@ class IndexWriter:
 def open_writer(
     folder: Path,
     *,
-    embedder: Embedder | None,
-    chunk_tokens: int | None,
-    language: str | None,
-    packed: bool | None,
-    counter: TokenCounter,
+    embedder: Embedder | None = None,
+    chunk_tokens: int | None = None,
+    language: str | None = None,
+    packed: bool | None = None,
+    counter: TokenCounter | None = None,
 ) -> Iterator[IndexWriter]:
     """Open an index for writing, creating it where there is none; only one writer at a time.
 
@@ -323,7 +338,7 @@ def open_writer(
         chunk_tokens: Most tokens in a chunk, for documents written from now on; None for the index's own setting.
         language: Language of the sentence rules, likewise.
         packed: Whether short documents are packed, likewise.
-        counter: Counts tokens.
+        counter: Counts tokens, for documents written from now on.
 
     Raises:
         IndexLockedError: Another process is writing to the index.
@@ -335,15 +350,7 @@ def open_writer(
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise InputError(f"the folder {folder} cannot be made: {error.strerror}") from error
-    lock = FileLock(folder / _LOCK_FILE, timeout=0)
-    try:
-        lock.acquire()
-    except Timeout:
-        raise IndexLockedError(
-            f"the index in {folder} is being written to by {_holder(folder)}; try again when it is done"
-        ) from None
-    try:
-        (folder / _WRITER_FILE).write_text(json.dumps({"pid": os.getpid()}), encoding="utf-8")
+    with write_lock(folder):
         with storage_failures(folder):
             manifest, embedder = _prepare(folder, embedder)
         manifest = replace(
@@ -351,16 +358,13 @@ def open_writer(
             chunk_tokens=manifest.chunk_tokens if chunk_tokens is None else chunk_tokens,
             language=manifest.language if language is None else language,
             packed=manifest.packed if packed is None else packed,
-            tokenizer=counter.name,
+            tokenizer=manifest.tokenizer if counter is None else counter.name,
         )
-        writer = IndexWriter(folder, manifest, embedder, counter.count_batch)
+        writer = IndexWriter(folder, manifest, embedder, (counter or token_counter()).count_batch)
         try:
             yield writer
         finally:
             writer.close()
-    finally:
-        (folder / _WRITER_FILE).unlink(missing_ok=True)
-        lock.release()
 
 
 def _check_folder(folder: Path) -> None:
@@ -368,7 +372,7 @@ def _check_folder(folder: Path) -> None:
         raise InputError(f"{folder} is a file: give a folder for the index")
     if not folder.is_dir() or (folder / FILE_NAME).exists():
         return
-    known = (CHUNKS_FILE_NAME, f"{FILE_NAME}.new", "keywords.", "chroma.", _LOCK_FILE, _WRITER_FILE)
+    known = (CHUNKS_FILE_NAME, f"{FILE_NAME}.new", "keywords.", "chroma.", LOCK_FILE, HOLDER_FILE)
     others = [file.name for file in folder.iterdir() if not file.name.startswith(known)]
     if others:
         raise InputError(
@@ -403,13 +407,6 @@ def _whole(folder: Path, manifest: Manifest) -> bool:
     except IndexFormatError:
         return False
     return True
-
-
-def _holder(folder: Path) -> str:
-    try:
-        return f"process {json.loads((folder / _WRITER_FILE).read_text(encoding='utf-8'))['pid']}"
-    except (OSError, ValueError, KeyError, TypeError):
-        return "another process"
 
 
 def _short(document: Document, chunk_tokens: int, count: CountBatch) -> bool:

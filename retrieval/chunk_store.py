@@ -448,10 +448,23 @@ class ChunkStore(BaseStore[str, Chunk]):
         )
         yield from ((number, _positions(sentences)) for number, sentences in rows)
 
-    def vector_ids(self) -> Iterator[tuple[int, list[int]]]:
-        """Yield number and positions of embedded sentences of every chunk."""
-        rows = self._pages(f"SELECT chunks.number, sentences FROM {_FULL} WHERE {self._seen}")
-        yield from ((number, _positions(sentences)) for number, sentences in rows)
+    def without_vectors(self) -> list[int]:
+        """Return the numbers of the chunks whose vectors are not there."""
+        return [
+            row[0]
+            for row in self._query(
+                "SELECT chunks.number FROM chunks LEFT JOIN vectors ON vectors.number = chunks.number "
+                f"WHERE {self._seen} AND (pending OR vectors.number IS NULL)"
+            )
+        ]
+
+    def vector_blobs(self) -> Iterator[tuple[int, int, bytes]]:
+        """Yield, for every chunk with vectors, its number, how many there should be, and the bytes that are there."""
+        yield from self._pages(
+            "SELECT chunks.number, embedded_sentences, vectors FROM chunks "
+            f"JOIN vectors ON vectors.number = chunks.number WHERE {self._seen}",
+            size=200,
+        )
 
     def delete_gone(self, generation: int) -> None:
         """Delete the rows that a generation does not have any more."""
@@ -462,6 +475,32 @@ class ChunkStore(BaseStore[str, Chunk]):
             self._connection.execute(f"DELETE FROM members WHERE number IN {numbers}")
             self._connection.execute(f"DELETE FROM chunks WHERE removed <= {generation}")
             self._connection.execute(f"DELETE FROM documents WHERE removed <= {generation}")
+
+    def compact(self) -> None:
+        """Rewrite the file without what was deleted."""
+        with self._lock:
+            self.rebuild_terms()
+            self._connection.execute("VACUUM")
+            self._connection.execute("PRAGMA wal_checkpoint (TRUNCATE)")
+
+    def rebuild_terms(self) -> None:
+        """Make the table of the corpus' words again from the texts."""
+        with self._lock:
+            self._connection.execute("INSERT INTO terms (terms) VALUES ('rebuild')")
+
+    def faults(self) -> Iterator[str]:
+        """Yield what is wrong with the file itself: pages, tables, the table of words."""
+        for (fault,) in self._query("PRAGMA integrity_check"):
+            if fault != "ok":
+                yield str(fault)
+        lost = self._query("SELECT count(*) FROM chunks LEFT JOIN contents USING (number) WHERE text IS NULL")[0][0]
+        if lost:
+            yield f"{lost} chunks have no text"
+        with self._lock:
+            try:
+                self._connection.execute("INSERT INTO terms (terms, rank) VALUES ('integrity-check', 1)")
+            except sqlite3.DatabaseError as error:
+                yield f"the table of words does not fit the texts ({error})"
 
     def differs_from(self, generation: int) -> bool:
         """Tell whether anything was added or removed after a generation."""

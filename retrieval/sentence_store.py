@@ -12,6 +12,7 @@ import math
 import os
 import shutil
 import threading
+import time
 import warnings
 import weakref
 import zlib
@@ -219,12 +220,13 @@ def _write(
     with _opened(folder, create=True) as collection:
         _write_graph_after(_SYNC, collection)
         for start in range(0, len(removed), _SENTENCES_PER_WRITE):
-            collection.delete(ids=list(removed[start : start + _SENTENCES_PER_WRITE]))
+            _patiently(collection.delete, ids=list(removed[start : start + _SENTENCES_PER_WRITE]))
         for sentences, vectors in added():
             for start in range(0, len(sentences), _SENTENCES_PER_WRITE):
                 some = sentences[start : start + _SENTENCES_PER_WRITE]
                 ids = [s.id for s in some]
-                collection.upsert(
+                _patiently(
+                    collection.upsert,
                     ids=ids,
                     embeddings=vectors[start : start + len(some)] + _apart(ids, vectors.shape[1]),
                     documents=[s.text for s in some],
@@ -247,7 +249,23 @@ def _write(
 def _write_graph_after(changes: int, collection: Collection) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # Chroma's own, of a collection without an embedder
-        collection.modify(configuration={"hnsw": {"sync_threshold": changes}})
+        _patiently(collection.modify, configuration={"hnsw": {"sync_threshold": changes}})
+
+
+def _patiently(write: Callable[..., Any], **arguments: Any) -> None:
+    """Write to Chroma, again where its own connections are in each other's way: one may not be done with opening."""
+    from chromadb.errors import InternalError
+
+    for wait in (0.01, 0.1, 1.0, 5.0):
+        try:
+            write(**arguments)
+        except InternalError as error:
+            if "database is locked" not in str(error):
+                raise
+            time.sleep(wait)
+        else:
+            return
+    write(**arguments)
 
 
 def _check(folder: Path, added: Callable[[], Iterable[tuple[Sequence[SentenceRecord], Vectors]]]) -> None:

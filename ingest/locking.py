@@ -1,0 +1,56 @@
+"""One writer at a time: a lock that the operating system takes back when its holder dies."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from pathlib import Path
+
+from filelock import FileLock, Timeout
+
+from arag.retrieval.errors import IndexLockedError
+
+LOCK_FILE = "write.lock"
+HOLDER_FILE = "writer.json"
+
+
+@contextmanager
+def write_lock(folder: Path) -> Iterator[None]:
+    """Hold the lock of an index.
+
+    Args:
+        folder: The index's folder.
+
+    Raises:
+        IndexLockedError: Another process holds it; the message says which, and since when.
+    """
+    lock = FileLock(folder / LOCK_FILE, timeout=0)
+    try:
+        lock.acquire()
+    except Timeout:
+        raise IndexLockedError(
+            f"the index in {folder} is being written to by {_holder(folder)}; try again when it is done"
+        ) from None
+    try:
+        holder = {
+            "pid": os.getpid(),
+            "host": platform.node(),
+            "since": datetime.now().astimezone().isoformat(timespec="seconds"),
+        }
+        (folder / HOLDER_FILE).write_text(json.dumps(holder), encoding="utf-8")
+        yield
+    finally:
+        (folder / HOLDER_FILE).unlink(missing_ok=True)
+        lock.release()
+
+
+def _holder(folder: Path) -> str:
+    try:
+        holder = json.loads((folder / HOLDER_FILE).read_text(encoding="utf-8"))
+        return f"process {holder['pid']} on {holder['host']} since {holder['since']}"
+    except (OSError, ValueError, KeyError, TypeError):  # it has only just begun, or is about to end
+        return "another process"

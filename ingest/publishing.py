@@ -22,10 +22,12 @@ from arag.retrieval.manifest import (
     keyword_file,
     manifest_json,
     vectors_folder,
+    vocabulary_file,
     write_manifest,
 )
 from arag.retrieval.sentence_store import SentenceRecord, Vectors, vector_id, write_sentences
 from arag.retrieval.types import Chunk
+from arag.retrieval.vocabulary import write_vocabulary
 
 _MOST_REMOVED = 0.3  # of Chroma's vectors: with more, its folder is made anew
 _SENTENCES_AT_ONCE = 2_000
@@ -68,10 +70,9 @@ def publish(
         sentences=counts.sentences,
         generation=before + 1,
     )
-    files = []
-    keywords = keyword_file(folder, manifest.generation)
-    write_keyword_file(keywords, chunks.texts(), chunks.numbers_by_id())
-    files.append(keywords)
+    files = [keyword_file(folder, manifest.generation), vocabulary_file(folder, manifest.generation)]
+    write_keyword_file(files[0], chunks.texts(), chunks.numbers_by_id())
+    write_vocabulary(files[1], chunks.words())
     removed_vectors = 0
     if counts.sentences:
         target = vectors_folder(folder, manifest.generation)
@@ -98,10 +99,9 @@ def publish(
 
 def delete_other_generations(folder: Path, generation: int) -> None:
     """Delete the files of generations that readers do not see, complete or not."""
-    kept = {keyword_file(folder, generation), vectors_folder(folder, generation)}
-    for kind in (keyword_file(folder, 0), vectors_folder(folder, 0)):
-        for path in folder.glob(f"{kind.stem}.*"):
-            if path in kept:
+    for kind in (keyword_file, vocabulary_file, vectors_folder):
+        for path in folder.glob(f"{kind(folder, 0).stem}.*"):
+            if path == kind(folder, generation):
                 continue
             if path.is_dir():
                 shutil.rmtree(path, ignore_errors=True)

@@ -372,7 +372,7 @@ def _check_folder(folder: Path) -> None:
         raise InputError(f"{folder} is a file: give a folder for the index")
     if not folder.is_dir() or (folder / FILE_NAME).exists():
         return
-    known = (CHUNKS_FILE_NAME, f"{FILE_NAME}.new", "keywords.", "chroma.", LOCK_FILE, HOLDER_FILE)
+    known = (CHUNKS_FILE_NAME, f"{FILE_NAME}.new", "keywords.", "words.", "chroma.", LOCK_FILE, HOLDER_FILE)
     others = [file.name for file in folder.iterdir() if not file.name.startswith(known)]
     if others:
         raise InputError(

@@ -328,14 +328,9 @@ class ChunkStore(BaseStore[str, Chunk]):
             (title, limit),
         )
 
-    def words(self, shortest: int, longest: int) -> list[str]:
-        """Return the corpus' words (lower case, without diacritics) of a length between two bounds."""
-        return [
-            row[0]
-            for row in self._query(
-                "SELECT term FROM vocabulary WHERE length(term) BETWEEN ? AND ?", (shortest, longest)
-            )
-        ]
+    def words(self) -> Iterator[str]:
+        """Yield the corpus' words: lower case, without diacritics."""
+        yield from (row[0] for row in self._query("SELECT term FROM vocabulary"))
 
     def holds_word(self, word: str) -> bool:
         """Tell whether a word (lower case, without diacritics) is in the corpus."""

@@ -66,6 +66,11 @@ def keyword_file(folder: Path, generation: int) -> Path:
     return folder / f"keywords.{generation}"
 
 
+def vocabulary_file(folder: Path, generation: int) -> Path:
+    """Return where the vocabulary file of a generation of an index is."""
+    return folder / f"words.{generation}"
+
+
 def check_sizes(folder: Path, manifest: Manifest, derived: Path | None = None) -> None:
     """Check that the files of a generation are there and as long as they were: cheap, and done before each use.
 

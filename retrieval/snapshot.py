@@ -13,7 +13,7 @@ from rapidfuzz import fuzz, process
 
 from arag.retrieval.chunk_store import ChunkStore
 from arag.retrieval.keywords import KeywordMatcher, RankedChunk
-from arag.retrieval.manifest import Manifest, check_sizes, keyword_file, vectors_folder
+from arag.retrieval.manifest import Manifest, check_sizes, keyword_file, vectors_folder, vocabulary_file
 from arag.retrieval.sentence_store import SentenceMatch, SentenceStore
 from arag.retrieval.snippets import keyword_snippets, semantic_snippets
 from arag.retrieval.suggestions import closest_terms
@@ -27,6 +27,7 @@ from arag.retrieval.types import (
     Titled,
     UnknownChunk,
 )
+from arag.retrieval.vocabulary import Vocabulary
 
 WEAK = 0.4  # a semantic hit below this similarity is seldom about the query
 _MOST_TITLED = 3
@@ -51,7 +52,8 @@ class Snapshot:
         self.chunks = chunks
         self._path = path
         self._lock = threading.Lock()
-        self._matcher: KeywordMatcher | None = None  # opened by the first search that needs it, as is the next
+        self._matcher: KeywordMatcher | None = None  # opened by the first search that needs it, as are these
+        self._vocabulary: Vocabulary | None = None
         self._sentences: SentenceStore | None = None
 
     def keyword_search(self, keywords: Sequence[str], top_k: int, read: Collection[str]) -> KeywordResults:
@@ -60,7 +62,7 @@ class Snapshot:
         ranked, holding, total = matcher.rank(keywords, top_k)
         hits = self._keyword_hits(ranked, holding, read)
         rare = [keyword for keyword in keywords if holding[keyword] <= _FEW_CHUNKS][:_MOST_SUGGESTIONS]
-        closest = {keyword: closest_terms(keyword, self.chunks, matcher) for keyword in rare}
+        closest = {keyword: closest_terms(keyword, self.chunks, matcher, self._words) for keyword in rare}
         shown = {hit.chunk_id for hit in hits}
         reports = tuple(
             KeywordReport(k, holding[k], closest.get(k, ()), self._titled(k, shown) if holding[k] > top_k else ())
@@ -120,6 +122,14 @@ class Snapshot:
                 check_sizes(self._path, self.manifest, file)
                 self._matcher = KeywordMatcher(file)
             return self._matcher
+
+    def _words(self) -> Vocabulary:
+        with self._lock:
+            if self._vocabulary is None:
+                file = vocabulary_file(self._path, self.manifest.generation)
+                check_sizes(self._path, self.manifest, file)
+                self._vocabulary = Vocabulary(file)
+            return self._vocabulary
 
     def _sentence_store(self) -> SentenceStore:
         with self._lock:

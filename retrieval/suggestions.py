@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from rapidfuzz import fuzz, process
 
 from arag.retrieval.chunk_store import ChunkStore
 from arag.retrieval.keywords import KeywordMatcher
 from arag.retrieval.types import Term
+from arag.retrieval.vocabulary import Vocabulary
 
 _TERMS = 3
 _LONGEST_KEYWORD = 100  # characters
@@ -24,7 +25,9 @@ _DASH = re.compile(r"\s*[-\u2010-\u2015\u2212]\s*")
 _WORD = re.compile(r"[^\W_]+")
 
 
-def closest_terms(keyword: str, store: ChunkStore, matcher: KeywordMatcher) -> tuple[Term, ...]:
+def closest_terms(
+    keyword: str, store: ChunkStore, matcher: KeywordMatcher, vocabulary: Callable[[], Vocabulary]
+) -> tuple[Term, ...]:
     """Find terms of the corpus that a keyword may mean and that its exact match does not count.
 
     First come other spellings of the whole keyword: other spaces, hyphens and diacritics, parts written as one
@@ -35,6 +38,7 @@ def closest_terms(keyword: str, store: ChunkStore, matcher: KeywordMatcher) -> t
         keyword: The keyword.
         store: The chunks.
         matcher: Counts chunks, the way keywords are counted.
+        vocabulary: Gives the words of the corpus, when they are needed.
 
     Returns:
         At most three terms.
@@ -47,7 +51,7 @@ def closest_terms(keyword: str, store: ChunkStore, matcher: KeywordMatcher) -> t
     words = words[:_MOST_WORDS]
     found = _terms(_spellings(words, store), keyword, store, matcher) if is_term else []
     if not found and matcher.chunks_holding(keyword) == 0:
-        found = _terms(_similar(words, store), keyword, store, matcher) if is_term else []
+        found = _terms(_similar(words, store, vocabulary), keyword, store, matcher) if is_term else []
         for length in range(len(words) - 1 if is_term else 1, 0, -1):
             if found:
                 break
@@ -96,13 +100,13 @@ def _spellings(words: list[str], store: ChunkStore) -> Iterator[str]:
                 yield _phrase(word[:cut], word[cut:])
 
 
-def _similar(words: list[str], store: ChunkStore) -> Iterator[str]:
+def _similar(words: list[str], store: ChunkStore, vocabulary: Callable[[], Vocabulary]) -> Iterator[str]:
     """Yield FTS5 phrases in which words that the corpus does not hold give way to similar ones."""
     for i, word in enumerate(words):
         if store.holds_word(word) or len(word) <= _SHORTEST_SPLIT:
             continue
         reach = max(1, len(word) // 4)
-        candidates = store.words(len(word) - reach, len(word) + reach)
+        candidates = vocabulary().of_length(len(word) - reach, len(word) + reach)
         for similar, _, _ in process.extract(word, candidates, scorer=fuzz.ratio, score_cutoff=_SIMILAR, limit=_TERMS):
             if len(words) > 1:
                 yield _phrase(*words[:i], similar, *words[i + 1 :])

@@ -134,6 +134,8 @@ DAMAGES = {
     "an empty keyword file": lambda f: cut(f / "keywords.1", 0),
     "half a keyword file": lambda f: cut(f / "keywords.1"),
     "a spoilt keyword file": lambda f: spoil(f / "keywords.1"),
+    "no vocabulary file": lambda f: (f / "words.1").unlink(),
+    "a spoilt vocabulary file": lambda f: spoil(f / "words.1"),
     "chunks wait for vectors": lambda f: run_sql(f, "UPDATE chunks SET pending = 1 WHERE number < 9"),
     "chunks without vectors": lambda f: run_sql(f, "DELETE FROM vectors WHERE number BETWEEN 5 AND 9"),
     "vectors cut off": lambda f: run_sql(f, "UPDATE vectors SET vectors = substr(vectors, 1, 100) WHERE number = 3"),

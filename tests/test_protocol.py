@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import threading
 import time
 
 import openai
@@ -411,6 +412,27 @@ def test_an_embedding_server_that_fails_for_a_moment_is_asked_again():
         vectors = load_embedder(f"openai:m@{server.url}").embed_documents(["text"])
     assert vectors.tolist() == [[1.0, 0.0]]
     assert len(server.requests) == 2
+
+
+def test_an_embedding_server_is_asked_several_times_at_once_and_again_where_it_is_too_busy(tmp_path):
+    texts = [f"Sentence {n} says w{n}." for n in range(4_000)]
+    corpus = write_corpus(tmp_path / "corpus", [{"id": f"d{n}", "text": text} for n, text in enumerate(texts)])
+    together = threading.Barrier(8)  # the first eight requests are answered when all are there
+
+    def respond(number, request):
+        if 0 < number <= 8:
+            together.wait(timeout=30)
+        if number in {3, 7}:
+            return Failure(429, {"Retry-After": "0"})
+        return embed(number, request)
+
+    with serve(respond) as server:
+        summary = run_ingest(corpus, tmp_path / "index", embedder=f"openai:m@{server.url}")
+        assert summary.embedded == 4_000
+        assert max(len(request["input"]) for request in server.requests) <= 300
+        with open_index(tmp_path / "index") as index:
+            for n in (0, 1_777, 3_999):
+                assert index.semantic_search(texts[n], 1).hits[0].score == pytest.approx(1, abs=1e-5)
 
 
 @pytest.fixture

@@ -97,7 +97,7 @@ def ingest(
     """
     from arag.ingest.pipeline import run_ingest
 
-    with _progress("Ingesting", _bytes(paths), hidden=as_json) as advance:
+    with _progress("Embedding", _bytes(paths), hidden=as_json) as (embedded, indexed):
         summary = run_ingest(
             paths,
             index,
@@ -106,7 +106,8 @@ def ingest(
             pack=pack,
             prune=prune,
             language=language,
-            on_progress=advance,
+            on_progress=embedded,
+            on_indexed=indexed,
         )
     if as_json:
         _print_json(asdict(summary))
@@ -323,7 +324,8 @@ def _search(
 
 
 @contextmanager
-def _progress(title: str, total: int, *, hidden: bool) -> Iterator[Callable[[int], None]]:
+def _progress(title: str, total: int, *, hidden: bool) -> Iterator[tuple[Callable[[int], None], Callable[[int], None]]]:
+    """Draw a bar for the characters that are done, and a count of the sentences that are written after that."""
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
@@ -334,7 +336,13 @@ def _progress(title: str, total: int, *, hidden: bool) -> Iterator[Callable[[int
     )
     with Progress(*columns, console=err, transient=True, disable=hidden or not err.is_terminal) as progress:
         task = progress.add_task(title, total=max(total, 1))
-        yield lambda done: progress.update(task, completed=min(done, total))
+        writing = progress.add_task("Writing vectors", total=None, visible=False)
+
+        def wrote(sentences: int) -> None:
+            progress.update(writing, advance=sentences, visible=True)
+            progress.update(writing, description=f"Writing vectors: {progress.tasks[writing].completed:,.0f}")
+
+        yield lambda done: progress.update(task, completed=min(done, total)), wrote
 
 
 def _bytes(paths: Sequence[Path]) -> int:

@@ -114,6 +114,7 @@ def run_ingest(
     prune: bool = False,
     language: str | None = None,
     on_progress: Callable[[int], None] | None = None,
+    on_indexed: Callable[[int], None] | None = None,
 ) -> IngestSummary:
     """Write files and folders into an index and say what was done.
 
@@ -125,7 +126,8 @@ def run_ingest(
         pack: Put consecutive short documents together.
         prune: Remove documents that are not in `paths`.
         language: Language of the sentence rules.
-        on_progress: Told how many characters of text are done, each time some are.
+        on_progress: Told how many characters of text are embedded, each time some are.
+        on_indexed: Told how many sentences more are written to Chroma, each time some are.
 
     Returns:
         The summary, with everything that was left out and why.
@@ -161,6 +163,7 @@ def run_ingest(
         written = 0
         seen: set[str] = set()
         done = _Progress(on_progress)
+        writer.on_indexed = on_indexed
         for batch in _batches(_groups(chain([first], stream), settings, counter)):
             seen.update(document.id for group in batch for document in group)
             new, failed = writer.put(batch)

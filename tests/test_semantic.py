@@ -285,3 +285,16 @@ def test_a_sentence_that_stands_thousands_of_times_hides_no_other(make_index, or
     best = index.semantic_search("All rights reserved.", 3).hits
     assert [hit.chunk_id for hit in best] == ["c0:0", "c1000:0", "c1001:0"]
     assert [hit.score for hit in best] == pytest.approx([1.0] * 3, abs=1e-6)
+
+
+def test_the_graph_finds_what_a_comparison_with_every_sentence_finds(example_index):
+    snapshot = example_index._current()
+    store = snapshot._sentence_store()
+    sentences = [text for _, chunk, _ in snapshot.chunks.embedded_chunks() for text in chunk.embedded_texts()]
+    found = wanted = 0
+    for vector in load_embedder().embed_documents(sentences[::7]):
+        nearest = {(m.chunk, m.position) for m in store.nearest(vector, 15)}
+        exact = {(m.chunk, m.position) for m in store.compared(vector)[:15]}
+        found += len(nearest & exact)
+        wanted += len(exact)
+    assert found / wanted >= 0.999

@@ -12,7 +12,9 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
+from arag.ingest.publishing import storage_failures
 from arag.retrieval.errors import IndexLockedError
+from arag.retrieval.files import written_whole
 
 LOCK_FILE = "write.lock"
 HOLDER_FILE = "writer.json"
@@ -30,7 +32,8 @@ def write_lock(folder: Path) -> Iterator[None]:
     """
     lock = FileLock(folder / LOCK_FILE, timeout=0)
     try:
-        lock.acquire()
+        with storage_failures(folder):
+            lock.acquire()
     except Timeout:
         raise IndexLockedError(
             f"the index in {folder} is being written to by {_holder(folder)}; try again when it is done"
@@ -41,7 +44,8 @@ def write_lock(folder: Path) -> Iterator[None]:
             "host": platform.node(),
             "since": datetime.now().astimezone().isoformat(timespec="seconds"),
         }
-        (folder / HOLDER_FILE).write_text(json.dumps(holder), encoding="utf-8")
+        with storage_failures(folder), written_whole(folder / HOLDER_FILE) as out:
+            out.write(json.dumps(holder).encode())
         yield
     finally:
         (folder / HOLDER_FILE).unlink(missing_ok=True)

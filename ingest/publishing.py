@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import shutil
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from sqlite3 import Error as SQLiteError
 
 import numpy as np
+from filelock import Timeout
 
 from arag.retrieval.chunk_store import ChunkStore
 from arag.retrieval.errors import IndexFormatError, StorageError
@@ -79,10 +80,9 @@ def publish(
         removed = [vector_id(number, i) for number, places in chunks.removed_positions(before) for i in places]
         removed_vectors = manifest.removed_vectors + len(removed)
         previous = None if anew else _previous(folder, manifest, before, removed_vectors)
-        if previous is None:
-            removed, removed_vectors = [], 0
-        since = -1 if previous is None else before
-        write_sentences(target, previous, removed, lambda: _sentences(chunks, since), on_written)
+        if previous is None or not _succeeds(folder, chunks, manifest, previous, removed, on_written):
+            removed_vectors = 0
+            write_sentences(target, None, [], lambda: _sentences(chunks, -1), counts.sentences, on_written)
         # Chroma's own database is written to by whoever opens it.
         files += [file for file in target.rglob("*") if file.is_file() and file.parent != target]
     manifest = replace(
@@ -123,6 +123,8 @@ def storage_failures(folder: Path) -> Iterator[None]:
     """Name the index in what goes wrong while its files are written."""
     try:
         yield
+    except Timeout:  # of the lock, which is an OSError, too
+        raise
     except (SQLiteError, OSError) as error:
         free = shutil.disk_usage(folder).free if folder.is_dir() else 0
         raise StorageError(
@@ -141,6 +143,26 @@ def _previous(folder: Path, manifest: Manifest, generation: int, removed_vectors
     except IndexFormatError:
         return None
     return previous
+
+
+def _succeeds(
+    folder: Path,
+    chunks: ChunkStore,
+    manifest: Manifest,
+    previous: Path,
+    removed: Sequence[str],
+    on_written: Callable[[int], None] | None,
+) -> bool:
+    """Make Chroma's folder from the one before, and tell whether that went well: it may have been damaged."""
+    generation = manifest.generation - 1
+    target = vectors_folder(folder, manifest.generation)
+    try:
+        write_sentences(
+            target, previous, removed, lambda: _sentences(chunks, generation), manifest.sentences, on_written
+        )
+    except StorageError:
+        return False
+    return True
 
 
 def _sentences(chunks: ChunkStore, since: int) -> Iterator[tuple[list[SentenceRecord], Vectors]]:

@@ -360,7 +360,8 @@ def open_writer(
             packed=manifest.packed if packed is None else packed,
             tokenizer=manifest.tokenizer if counter is None else counter.name,
         )
-        writer = IndexWriter(folder, manifest, embedder, (counter or token_counter()).count_batch)
+        with storage_failures(folder):
+            writer = IndexWriter(folder, manifest, embedder, (counter or token_counter()).count_batch)
         try:
             yield writer
         finally:

@@ -175,7 +175,9 @@ class ChunkStore(BaseStore[str, Chunk]):
             self._inode = self.file.stat().st_ino
         except sqlite3.DatabaseError as error:
             self._connection.close()
-            raise IndexFormatError(self._damaged(str(error))) from error
+            if _is_damage(error):
+                raise IndexFormatError(self._damaged(str(error))) from error
+            raise
 
     def at(self, generation: int) -> Self:
         """Return this store as another generation has it; both share one connection."""
@@ -558,9 +560,9 @@ class ChunkStore(BaseStore[str, Chunk]):
             try:
                 return self._connection.execute(sql, parameters).fetchall()
             except sqlite3.DatabaseError as error:
-                if type(error) is not sqlite3.DatabaseError:  # those for other reasons are of its subclasses
-                    raise
-                raise IndexFormatError(self._damaged(str(error))) from error
+                if _is_damage(error):
+                    raise IndexFormatError(self._damaged(str(error))) from error
+                raise
 
     def _each(self, sql: str, values: Sequence[Any], *, seen: bool = True) -> Iterator[tuple[Any, ...]]:
         """Run a query with `{marks}` for some of the values at a time, on the rows of this generation unless told."""
@@ -580,6 +582,11 @@ class ChunkStore(BaseStore[str, Chunk]):
         while rows := self._query(f"{select} AND chunks.number > ? ORDER BY chunks.number LIMIT ?", (after, size)):
             yield from rows
             after = rows[-1][0]
+
+
+def _is_damage(error: sqlite3.DatabaseError) -> bool:
+    """Tell damage from a disk that is full, a database that is locked, and the like, which are of subclasses."""
+    return type(error) is sqlite3.DatabaseError or "no such table" in str(error) or "no such column" in str(error)
 
 
 def _seen(generation: int) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sqlite3
 import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
@@ -179,7 +180,7 @@ class Index:
             tokenizer=manifest.tokenizer,
             language=manifest.language,
             packed=manifest.packed,
-            bytes=sum(map(_size, self.path.rglob("*"))),
+            bytes=sum(_size(Path(folder, name)) for folder, _, names in os.walk(self.path) for name in names),
         )
 
     def _search(self, search: Callable[[Snapshot], T]) -> T:
@@ -249,7 +250,7 @@ def _stamp(folder: Path) -> tuple[int, int] | None:
 
 def _size(path: Path) -> int:
     try:
-        return path.stat().st_size if path.is_file() else 0
+        return path.stat().st_size
     except FileNotFoundError:  # a writer has removed it a moment ago
         return 0
 

@@ -10,7 +10,6 @@ speed. The file is derived from the chunk store, and made anew for every generat
 from __future__ import annotations
 
 import mmap
-import os
 import struct
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -22,6 +21,7 @@ from numpy.typing import NDArray
 from stringzilla import Str
 
 from arag.retrieval.errors import IndexFormatError
+from arag.retrieval.files import written_whole
 
 # Never part of UTF-8: no keyword can match across the border of two chunks.
 _SEPARATOR = b"\xff"
@@ -30,7 +30,6 @@ _SEPARATOR = b"\xff"
 # bytes of the texts, and the number of chunks.
 _MARK = b"ARAGKW01"
 _END = struct.Struct("<8sQQ")
-_WRITE_BYTES = 1 << 24
 _BLOCK_BYTES = 1 << 20  # compared at once: fits the processor's cache
 
 Integers = NDArray[np.int64]
@@ -59,25 +58,21 @@ def write_keyword_file(file: Path, texts: Iterable[tuple[int, str]], numbers_by_
         texts: Number and text of every chunk, by number.
         numbers_by_id: The same numbers, in the order of the chunks' ids.
     """
-    temporary = file.with_name(f"{file.name}.new")
     numbers: list[int] = []
-    starts = [0]
-    with temporary.open("wb", buffering=_WRITE_BYTES) as out:
+    borders = [0]
+    with written_whole(file) as out:
         for number, text in texts:
             lowered = lower(text) + _SEPARATOR
             numbers.append(number)
-            starts.append(starts[-1] + len(lowered))
+            borders.append(borders[-1] + len(lowered))
             out.write(lowered)
-        out.write(b"\0" * _filling(starts[-1]))
+        out.write(b"\0" * _filling(borders[-1]))
         order = np.asarray(numbers, dtype=np.int64)
         places = np.empty_like(order)
         places[np.searchsorted(order, np.asarray(numbers_by_id, dtype=np.int64))] = np.arange(len(order))
-        for array in (np.asarray(starts, dtype=np.int64), order, places):
+        for array in (np.asarray(borders, dtype=np.int64), order, places):
             out.write(array.tobytes())
-        out.write(_END.pack(_MARK, starts[-1], len(numbers)))
-        out.flush()
-        os.fsync(out.fileno())
-    temporary.replace(file)
+        out.write(_END.pack(_MARK, borders[-1], len(numbers)))
 
 
 class KeywordMatcher:

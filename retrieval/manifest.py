@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
 
 from arag.retrieval.errors import IndexFormatError, IndexNotFoundError
+from arag.retrieval.files import written_whole
 
 FORMAT_VERSION = 2
 FILE_NAME = "manifest.json"
@@ -147,12 +147,8 @@ def manifest_json(manifest: Manifest) -> str:
 
 def write_manifest(folder: Path, manifest: Manifest) -> None:
     """Replace the manifest of an index, so that a reader sees the old one or the new one, whole."""
-    temporary = folder / f"{FILE_NAME}.new"
-    with temporary.open("w", encoding="utf-8") as file:
-        file.write(manifest_json(manifest))
-        file.flush()
-        os.fsync(file.fileno())
-    temporary.replace(folder / FILE_NAME)
+    with written_whole(folder / FILE_NAME) as out:
+        out.write(manifest_json(manifest).encode())
 
 
 def _damaged(file: Path, reason: str) -> str:

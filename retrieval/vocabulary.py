@@ -5,22 +5,18 @@ The file is derived from the chunk store's table of words, which takes seconds t
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable
 from itertools import accumulate
 from pathlib import Path
 
 from arag.retrieval.errors import IndexFormatError
+from arag.retrieval.files import written_whole
 
 
 def write_vocabulary(file: Path, words: Iterable[str]) -> None:
     """Write words (lower case, without diacritics) to a file, which appears when it is complete."""
-    temporary = file.with_name(f"{file.name}.new")
-    with temporary.open("w", encoding="utf-8", newline="\n") as out:
-        out.writelines(f"{word}\n" for word in sorted(words, key=lambda word: (len(word), word)))
-        out.flush()
-        os.fsync(out.fileno())
-    temporary.replace(file)
+    with written_whole(file) as out:
+        out.writelines(f"{word}\n".encode() for word in sorted(words, key=lambda word: (len(word), word)))
 
 
 class Vocabulary:

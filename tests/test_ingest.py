@@ -432,10 +432,10 @@ def test_an_index_that_another_process_writes_to_is_refused(corpus):
     process = subprocess.Popen(
         [sys.executable, "-c", LOCK, str(corpus.index / "write.lock")], stdin=subprocess.PIPE, stdout=subprocess.PIPE
     )
-    (corpus.index / "writer.json").write_text(json.dumps({"pid": process.pid}))
+    (corpus.index / "writer.json").write_text(json.dumps({"pid": process.pid, "host": "here", "since": "noon"}))
     try:
         assert process.stdout.readline() == b"locked\n"
-        with pytest.raises(IndexLockedError, match=f"process {process.pid}"):
+        with pytest.raises(IndexLockedError, match=f"process {process.pid} on here since noon"):
             corpus.ingest()
         with corpus.open() as index:
             assert index.keyword_search(["ship"]).total == 1

@@ -12,7 +12,7 @@ import json
 import os
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
@@ -110,7 +110,8 @@ class IndexWriter:
         ]
         others = {problem.source for problem in problems}
         ours = [kept for group in groups if (kept := [d for d in group if d.source not in others])]
-        changed = [group for group in ours if not self._unchanged(group, fingerprints, known)]
+        shared = self._chunks.in_shared_chunks(list(known))
+        changed = [group for group in ours if not self._unchanged(group, fingerprints, known, shared)]
         with storage_failures(self.folder), self._chunks.transaction():
             cut, refused = self._free([(group, self._cut(group)) for group in changed])
             problems += refused
@@ -194,13 +195,15 @@ class IndexWriter:
             "differ, or use an index for each",
         )
 
-    def _unchanged(self, group: Sequence[Document], new: dict[str, str], known: dict[str, str]) -> bool:
+    def _unchanged(
+        self, group: Sequence[Document], new: Mapping[str, str], known: Mapping[str, str], shared: Collection[str]
+    ) -> bool:
         """Tell whether a group is in the index as it is, its documents together and no other with them."""
         if any(known.get(document.id) != new[document.id] for document in group):
             return False
-        if len(group) == 1 and group[0].ready_chunks is not None:
-            return True
         ids = [document.id for document in group]
+        if len(ids) == 1:
+            return ids[0] not in shared
         together = self._chunks.chunks_of(ids[:1])
         return all(list(dict.fromkeys(s.document_id for s in chunk.sections)) == ids for chunk in together)
 

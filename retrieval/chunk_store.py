@@ -295,6 +295,16 @@ class ChunkStore(BaseStore[str, Chunk]):
         )
         return [found[number] for number in sorted(found)]
 
+    def in_shared_chunks(self, document_ids: Sequence[str]) -> set[str]:
+        """Return those of some documents that share a chunk with another one."""
+        rows = self._each(
+            "SELECT DISTINCT one.document_id FROM members one JOIN members other ON other.number = one.number "
+            "AND other.document_id <> one.document_id JOIN chunks ON chunks.number = one.number "
+            "WHERE one.document_id IN ({marks})",
+            document_ids,
+        )
+        return {row[0] for row in rows}
+
     def counts(self) -> StoreCounts:
         """Count documents, chunks, sentences and tokens."""
         documents = self._query(f"SELECT count(*) FROM documents WHERE {self._seen}")[0][0]

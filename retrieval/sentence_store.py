@@ -258,27 +258,27 @@ def _write(
             _patiently(collection.delete, ids=list(removed[start : start + _SENTENCES_PER_WRITE]))
         for sentences, vectors in added():
             for start in range(0, len(sentences), _SENTENCES_PER_WRITE):
-                some = sentences[start : start + _SENTENCES_PER_WRITE]
-                ids = [s.id for s in some]
-                _patiently(
-                    collection.upsert,
-                    ids=ids,
-                    embeddings=vectors[start : start + len(some)] + _apart(ids, vectors.shape[1]),
-                    documents=[s.text for s in some],
-                    metadatas=[
-                        {
-                            "chunk_id": s.chunk_id,
-                            "document_id": s.document_id,
-                            "position": s.position,
-                            "title": s.title,
-                        }
-                        for s in some
-                    ],
-                )
+                _add(collection, sentences[start : start + _SENTENCES_PER_WRITE], vectors[start:])
                 if on_written is not None:
-                    on_written(len(some))
+                    on_written(len(sentences[start : start + _SENTENCES_PER_WRITE]))
         # So that the next to open the folder writes the graph, and readers find nothing left to be written.
         _write_graph_after(2, collection)
+    with _opened(folder) as collection:
+        collection.count()
+
+
+def _add(collection: Collection, sentences: Sequence[SentenceRecord], vectors: Vectors) -> None:
+    ids = [s.id for s in sentences]
+    _patiently(
+        collection.upsert,
+        ids=ids,
+        embeddings=vectors[: len(ids)] + _apart(ids, vectors.shape[1]),
+        documents=[s.text for s in sentences],
+        metadatas=[
+            {"chunk_id": s.chunk_id, "document_id": s.document_id, "position": s.position, "title": s.title}
+            for s in sentences
+        ],
+    )
 
 
 def _write_graph_after(changes: int, collection: Collection) -> None:
@@ -305,12 +305,10 @@ def _patiently(write: Callable[..., Any], **arguments: Any) -> None:
 
 def _check(folder: Path, added: Callable[[], Iterable[tuple[Sequence[SentenceRecord], Vectors]]], total: int) -> None:
     """Read back what was added: a disk that is full makes Chroma write half of its graph, and say nothing."""
-    with _opened(folder) as collection:
-        count = collection.count()  # writes the graph
-        if count != total:
-            raise IndexFormatError(f"it has {count:,} vectors in place of {total:,}")
     store = SentenceStore(folder)
     try:
+        if store.count() != total:
+            raise IndexFormatError(f"it has {store.count():,} vectors in place of {total:,}")
         for sentences, vectors in added():
             found = store.vectors([s.id for s in sentences])
             for sentence, vector in zip(sentences, vectors, strict=True):

@@ -24,6 +24,9 @@ DEFAULT_EMBEDDER = "huggingface:sentence-transformers/all-MiniLM-L6-v2"
 
 _PACKAGED_MODEL = "sentence-transformers/all-MiniLM-L6-v2"
 _PACKAGED_WEIGHTS_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
+# Sentences that a model on a processor computes together: what fits its cache. Measured with all-MiniLM-L6-v2 on two
+# cores: 221 sentences a second by 16, 197 by 32 (the library's own), 107 by 128.
+_CPU_BATCH = 16
 _SERVICE_TIMEOUT = 60.0  # seconds
 _SERVICE_RETRIES = 5
 _SERVICE_BATCH = 256  # sentences of a request
@@ -213,6 +216,8 @@ def _load_huggingface(model: str) -> Embeddings:
             f"it ({str(error).splitlines()[0][:300]}).{hint} A folder with the model's files works too: "
             "huggingface:/path/to/model"
         ) from error
+    if embeddings._client.device.type == "cpu":  # noqa: SLF001 - as below
+        embeddings.encode_kwargs["batch_size"] = _CPU_BATCH
     # The prompts are SentenceTransformer's, which the LangChain class keeps to itself.
     if embeddings._client.prompts.get("query"):  # noqa: SLF001
         embeddings.query_encode_kwargs = {"normalize_embeddings": True, "prompt_name": "query"}

@@ -192,7 +192,9 @@ def make_index(folder: Path, chunks: Iterable[Chunk], vectors: Vectors | None = 
                 used += size
             store.set_vectors(parts)
     dimension = 384 if vectors is None else vectors.shape[1]
-    publish(folder, store, Manifest(DEFAULT_EMBEDDER, dimension, 1_000, "estimate", "auto", packed=False, generation=-1))
+    publish(
+        folder, store, Manifest(DEFAULT_EMBEDDER, dimension, 1_000, "estimate", "auto", packed=False, generation=-1)
+    )
     store.close()
 
 

@@ -19,14 +19,16 @@ from arag.retrieval.errors import EmbedderError, InputError
 
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
+    from langchain_huggingface import HuggingFaceEmbeddings
 
 DEFAULT_EMBEDDER = "huggingface:sentence-transformers/all-MiniLM-L6-v2"
 
 _PACKAGED_MODEL = "sentence-transformers/all-MiniLM-L6-v2"
 _PACKAGED_WEIGHTS_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
-# Sentences that a model on a processor computes together: what fits its cache. Measured with all-MiniLM-L6-v2 on two
-# cores: 221 sentences a second by 16, 197 by 32 (the library's own), 107 by 128.
-_CPU_BATCH = 16
+# Sentences that a model computes together; on a processor, what fits its cache. Measured with all-MiniLM-L6-v2 on two
+# cores: 221 sentences a second by 16, 197 by 32 (the library's own number), 107 by 128.
+_AT_ONCE_ON_CPU = 16
+_AT_ONCE_ON_GPU = 128
 _SERVICE_TIMEOUT = 60.0  # seconds
 _SERVICE_RETRIES = 5
 _SERVICE_BATCH = 256  # sentences of a request
@@ -216,12 +218,40 @@ def _load_huggingface(model: str) -> Embeddings:
             f"it ({str(error).splitlines()[0][:300]}).{hint} A folder with the model's files works too: "
             "huggingface:/path/to/model"
         ) from error
-    if embeddings._client.device.type == "cpu":  # noqa: SLF001 - as below
-        embeddings.encode_kwargs["batch_size"] = _CPU_BATCH
     # The prompts are SentenceTransformer's, which the LangChain class keeps to itself.
     if embeddings._client.prompts.get("query"):  # noqa: SLF001
         embeddings.query_encode_kwargs = {"normalize_embeddings": True, "prompt_name": "query"}
-    return embeddings
+    return _by_length(embeddings)
+
+
+def _by_length(embeddings: HuggingFaceEmbeddings) -> Embeddings:
+    """Give a sentence-transformers model sentences with about the same number of tokens at a time.
+
+    The library sorts sentences by their characters. Those of a batch are filled up to the longest in tokens: of what
+    it computes on sentences of a corpus, a third is filling.
+    """
+    from langchain_core.embeddings import Embeddings
+    from transformers import PreTrainedTokenizerBase
+
+    tokenizer, device = embeddings._client.tokenizer, embeddings._client.device  # noqa: SLF001 - as above
+    if not isinstance(tokenizer, PreTrainedTokenizerBase):
+        return embeddings
+    at_once = _AT_ONCE_ON_CPU if device.type == "cpu" else _AT_ONCE_ON_GPU
+
+    class ByLength(Embeddings):
+        def embed_documents(self, texts: list[str]) -> list[list[float]]:
+            lengths = [len(ids) for ids in tokenizer(texts, truncation=True)["input_ids"]]
+            order = sorted(range(len(texts)), key=lengths.__getitem__)
+            vectors: dict[int, list[float]] = {}
+            for start in range(0, len(order), at_once):
+                some = order[start : start + at_once]
+                vectors.update(zip(some, embeddings.embed_documents([texts[i] for i in some]), strict=True))
+            return [vectors[i] for i in range(len(texts))]
+
+        def embed_query(self, text: str) -> list[float]:
+            return embeddings.embed_query(text)
+
+    return ByLength()
 
 
 @contextmanager

@@ -298,3 +298,11 @@ def test_the_graph_finds_what_a_comparison_with_every_sentence_finds(example_ind
         found += len(nearest & exact)
         wanted += len(exact)
     assert found / wanted >= 0.999
+
+
+def test_texts_of_any_lengths_get_their_own_vectors_in_their_order():
+    texts = [" ".join(["harbour"] * (1 + 7 * n % 40)) + f" {n}" for n in range(70)] + ["", "a\nb", "x" * 5_000]
+    embedder = load_embedder()
+    together = embedder.embed_documents(texts)
+    alone = np.concatenate([embedder.embed_documents([text]) for text in texts])
+    assert np.allclose(together, alone, atol=1e-5)

@@ -16,7 +16,8 @@ help:
 	@echo "make test-slow  set up, run the long tests: many kills, many fuzzed inputs"
 	@echo "make lint     set up, check style and types"
 	@echo "make format   mend style"
-	@echo "make bench    set up, measure on examples/ (DATA=DIR: on other corpora)"
+	@echo "make bench    set up, measure speed beside an alternative (ARAG_AUTHORS=DIR: a checkout of the authors'"
+	@echo "              code), and what is found and answered in examples/ (DATA=DIR: in other corpora)"
 	@echo "make clean    remove what these made"
 
 $(VENV)/installed: pyproject.toml constraints.txt
@@ -57,6 +58,7 @@ format: install
 	$(BIN)/ruff format .
 
 bench: install
+	$(BIN)/python benchmarks/speed.py $(if $(DATA),--data $(DATA))
 	$(BIN)/python benchmarks/corpora.py --data $(or $(DATA),.)
 
 clean:

@@ -348,11 +348,15 @@ def open_writer(
         EmbedderError: The index was made with another embedder, or the embedder cannot be loaded.
         InputError: The folder is a file, or holds something that is not an index.
     """
-    _check_folder(folder)
     try:
+        str(folder).encode()  # Chroma takes no other names
+        _check_folder(folder)
         folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(f"the folder {folder} cannot be made: {error.strerror}") from error
+    except InputError:
+        raise
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else str(error)
+        raise InputError(f"the folder {str(folder)!r} cannot be made or looked into: {reason}") from error
     with write_lock(folder):
         with storage_failures(folder):
             manifest, embedder = _prepare(folder, embedder)

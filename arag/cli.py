@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from importlib.metadata import version
+from io import TextIOWrapper
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
@@ -283,6 +284,8 @@ def main() -> None:
     from arag.retrieval.errors import ARAGError
 
     _quiet()
+    if isinstance(sys.stdout, TextIOWrapper):  # an argument, or a file's name, may hold bytes that are no text
+        sys.stdout.reconfigure(errors="backslashreplace")
     try:
         app()
     except ARAGError as error:
@@ -348,7 +351,10 @@ def _progress(title: str, total: int, *, hidden: bool) -> Iterator[tuple[Callabl
 def _bytes(paths: Sequence[Path]) -> int:
     """Estimate the characters to come by the files' sizes."""
     files = (file for path in paths for file in (path.rglob("*") if path.is_dir() else [path]))
-    return sum(file.stat().st_size for file in files if file.is_file())
+    try:
+        return sum(file.stat().st_size for file in files if file.is_file())
+    except (OSError, ValueError):  # what is wrong with a path is said when it is read
+        return 0
 
 
 def _show_summary(summary: IngestSummary, index: Path) -> None:
@@ -424,4 +430,5 @@ def _run_record(question: str, state: State) -> dict[str, Any]:
 
 
 def _print_json(value: Any) -> None:
-    print(json.dumps(value, ensure_ascii=False, indent=2))  # noqa: T201
+    escaped = (sys.stdout.encoding or "").lower() != "utf-8"  # the stream's own escapes are not all JSON's
+    print(json.dumps(value, ensure_ascii=escaped, indent=2))  # noqa: T201

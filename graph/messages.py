@@ -16,9 +16,11 @@ from pydantic import ValidationError
 from arag.graph.prompts import DROPPED, NOT_RUN
 from arag.retrieval.errors import InputError
 from arag.retrieval.tokens import count_tokens
+from arag.retrieval.tools import whole_characters
 
 _MESSAGE_OVERHEAD = 4  # tokens that a chat format spends on a message beside its text
 _FEEDBACK = "arag_feedback"
+_DEEPEST = 100  # levels of nested arguments; no tool takes as many, and `json` writes no more than some hundreds
 _HIT = re.compile(r"\n\n(?=\[)")  # every chunk in a result begins with its id in brackets
 
 
@@ -167,37 +169,37 @@ def unreadable(error: ValidationError) -> AIMessage:
 def normalised(reply: AIMessage, before: Sequence[AnyMessage]) -> AIMessage:
     """Mend what servers get wrong.
 
-    That is: ids of messages that came before, calls without ids, half characters, and empty arguments, which mean none.
+    That is: ids of messages that came before, calls without ids, half characters, arguments that are nested deeper
+    than can be written, and empty arguments, which mean none.
 
     Args:
         reply: The reply.
         before: The conversation so far.
     """
-    reply = reply.model_copy(update={"content": _whole_characters(reply.content)})
-    calls = [
-        tool_call(name=c["name"], args=_whole_characters(c["args"]), id=c["id"] or str(uuid4()))
-        for c in reply.tool_calls
-    ]
+    reply = reply.model_copy(update={"content": _writable(reply.content)})
+    calls = [tool_call(name=c["name"], args=_writable(c["args"]), id=c["id"] or str(uuid4())) for c in reply.tool_calls]
     invalid = []
     for call in reply.invalid_tool_calls:
         call_id = call["id"] or str(uuid4())
         if call["name"] and not (call["args"] or "").strip():
             calls.append(tool_call(name=call["name"], args={}, id=call_id))
         else:
-            arguments = _whole_characters(call["args"])
+            arguments = _writable(call["args"])
             invalid.append(invalid_tool_call(name=call["name"], args=arguments, id=call_id, error=call["error"]))
     reply_id = str(uuid4()) if reply.id in {None, *(message.id for message in before)} else reply.id
     return reply.model_copy(update={"tool_calls": calls, "invalid_tool_calls": invalid, "id": reply_id})
 
 
-def _whole_characters(value: Any) -> Any:
-    """Replace lone surrogates, the halves of characters that models write as escapes and that nothing can encode."""
+def _writable(value: Any, depth: int = 0) -> Any:
+    """Return a value with whole characters, and an ellipsis for what is nested too deeply."""
     if isinstance(value, str):
-        return value.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+        return whole_characters(value)
+    if isinstance(value, list | dict) and depth == _DEEPEST:
+        return "…"
     if isinstance(value, list):
-        return [_whole_characters(item) for item in value]
+        return [_writable(item, depth + 1) for item in value]
     if isinstance(value, dict):
-        return {_whole_characters(key): _whole_characters(item) for key, item in value.items()}
+        return {_writable(key): _writable(item, depth + 1) for key, item in value.items()}
     return value
 
 

@@ -268,14 +268,31 @@ def _chunk_starts(text: str, sentences: Sequence[Sentence], chunk_tokens: int, c
     filled = 0
     for i, size in enumerate(sizes):
         if i > first and filled + size > chunk_tokens:
-            at = i
-            while at - 1 > first and not sentences[at - 1].embedded and sum(sizes[at - 1 : i + 1]) <= chunk_tokens:
-                at -= 1  # a heading goes with what follows it
+            at = _before_headings(sentences, sizes, first, i, chunk_tokens)
             borders.append(starts[at])
             first = at
             filled = sum(sizes[at:i])
         filled += size
     return borders
+
+
+def _before_headings(
+    sentences: Sequence[Sentence], sizes: Sequence[int], first: int, border: int, chunk_tokens: int
+) -> int:
+    """Move a border in front of the headings before it, which go with what follows them.
+
+    Headings that are too many for one chunk with what follows them fill chunks like anything else.
+    """
+    end = border
+    filled = sizes[border]
+    while not sentences[end].embedded and end + 1 < len(sentences) and filled <= chunk_tokens:
+        end += 1
+        filled += sizes[end]
+    at = border
+    while at - 1 > first and not sentences[at - 1].embedded and filled + sizes[at - 1] <= chunk_tokens:
+        at -= 1
+        filled += sizes[at]
+    return at
 
 
 def _pages(document: Document, start: int, end: int) -> tuple[int, int] | None:

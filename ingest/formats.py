@@ -10,14 +10,16 @@ import re
 import struct
 import warnings
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from io import BytesIO
+from itertools import islice
 
 from bs4 import BeautifulSoup
+from bs4.builder._htmlparser import BeautifulSoupHTMLParser, HTMLParserTreeBuilder
 from bs4.dammit import EncodingDetector
-from bs4.element import NavigableString, PageElement, PreformattedString, Tag
+from bs4.element import CData, NavigableString, PageElement, PreformattedString, Tag
 from bs4.exceptions import ParserRejectedMarkup
 from pypdf import PdfReader
 from pypdf.errors import DependencyError, FileNotDecryptedError, PyPdfError
@@ -63,6 +65,9 @@ _PDF_ERRORS = (
     zlib.error,
 )
 _PDF_MESSAGES = (PyPdfError, DependencyError, NotImplementedError)
+
+# Tags and comments that do not end; a page that is broken by mistake has one or two.
+_MOST_UNENDED = 20
 
 _DROPPED_TAGS = ("script", "style", "noscript", "template", "title")
 _HEADING_TAGS = ("h1", "h2", "h3", "h4", "h5", "h6")
@@ -200,10 +205,12 @@ def _split_front_matter(text: str) -> tuple[dict[str, str], str]:
         return {}, text
     fields: dict[str, str] = {}
     for line in lines[1:end]:
-        match = re.match(r"(\w[\w .-]*?)[ \t]*:[ \t]+(\S.*)", line)
-        value = _front_matter_scalar(match[2].rstrip()) if match else ""
-        if match and value:
-            fields[match[1]] = value
+        key, _, rest = line.partition(":")
+        key = key.rstrip(" \t")
+        if rest.startswith((" ", "\t")) and rest.strip() and re.fullmatch(r"\w[\w .-]*", key):
+            value = _front_matter_scalar(rest.strip())
+            if value:
+                fields[key] = value
     return fields, "\n".join(lines[end + 1 :]).lstrip("\n")
 
 
@@ -256,14 +263,13 @@ def read_html(data: bytes) -> Content:
         with warnings.catch_warnings():
             # Beautiful Soup's warnings are for programmers: "looks like a file name", "looks like XML".
             warnings.simplefilter("ignore")
-            soup = BeautifulSoup(text, "html.parser")
+            soup = BeautifulSoup(text, builder=_PageBuilder)
     except (ParserRejectedMarkup, ValueError) as error:
         raise FormatError("broken HTML, which cannot be parsed") from error
-    titles = (tag.get_text() for tag in soup.find_all("title") if tag.find_parent("svg") is None)
-    title = _folded(next(titles, ""))
-    for tag in soup.find_all(_DROPPED_TAGS):
-        tag.decompose()
-    heading = soup.find("h1")
+    titles = (tag for tag, _ in _walk(soup, {"svg"}) if isinstance(tag, Tag) and tag.name == "title")
+    title = _folded("".join(tag.get_text() for tag in islice(titles, 1)))
+    headings = (tag for tag, _ in _walk(soup, _DROPPED_TAGS) if isinstance(tag, Tag) and tag.name == "h1")
+    heading = next(headings, None)
     if not title and heading:
         title = _HtmlText().convert(heading).removeprefix("# ")
     return Content(clean_characters(title), clean_characters(_HtmlText().convert(soup)))
@@ -275,6 +281,75 @@ def _decode_html(data: bytes) -> str:
         return decode(data, encoding)
     encoding = EncodingDetector.find_declared_encoding(data, is_html=True) or "utf-8"
     return decode(data, _WEB_ENCODINGS.get(encoding, encoding))
+
+
+class _PageParser(BeautifulSoupHTMLParser):
+    """Takes the rest of a page for text after many tags and comments that do not end.
+
+    For the end of each the standard library's parser looks through all that follows.
+    """
+
+    unended = 0
+
+    def parse_starttag(self, i: int) -> int:
+        return self.checked(i, super().parse_starttag(i))
+
+    def parse_endtag(self, i: int) -> int:
+        return self.checked(i, super().parse_endtag(i))
+
+    def parse_comment(self, i: int, report: bool = True) -> int:
+        return self.checked(i, super().parse_comment(i, report))
+
+    def parse_html_declaration(self, i: int) -> int:
+        return self.checked(i, super().parse_html_declaration(i))
+
+    def parse_pi(self, i: int) -> int:
+        return self.checked(i, super().parse_pi(i))
+
+    def checked(self, start: int, end: int) -> int:
+        """Take note of what has no end."""
+        self.unended += end < 0
+        if end >= 0 or self.unended <= _MOST_UNENDED:
+            return end
+        self.handle_data(self.rawdata[start:])
+        return len(self.rawdata)
+
+
+class _PageBuilder(HTMLParserTreeBuilder):
+    def feed(self, markup: str | bytes, _parser_class: type[BeautifulSoupHTMLParser] = _PageParser) -> None:
+        super().feed(markup, _parser_class)
+
+
+def _walk(root: Tag, closed: Collection[str]) -> Iterator[tuple[PageElement, bool]]:
+    """Yield what is in a tag, in order, and itself: each tag where it starts and, with True, where it ends.
+
+    Args:
+        root: The tag.
+        closed: Names of tags that are not looked into.
+    """
+    # A stack, because pages may be nested deeper than Python recurses.
+    stack: list[tuple[PageElement, bool]] = [(root, False)]
+    while stack:
+        node, leaving = stack.pop()
+        yield node, leaving
+        if isinstance(node, Tag) and not leaving:
+            stack.append((node, True))
+            if node.name not in closed:
+                stack.extend((child, False) for child in reversed(node.contents))
+
+
+def _layout_tables(root: Tag) -> set[int]:
+    """Return the `id()`s of the tables around headings or other tables: no rows to be kept together."""
+    found = set()
+    table: Tag | None = None  # the innermost that is open, until it is found to be one
+    for node, leaving in _walk(root, _DROPPED_TAGS):
+        if leaving:
+            table = None if node is table else table
+        elif isinstance(node, Tag) and node.name in {"table", "pre", *_HEADING_TAGS}:
+            if table is not None:
+                found.add(id(table))
+            table = node if node.name == "table" else None
+    return found
 
 
 def _folded(text: str) -> str:
@@ -292,22 +367,19 @@ class _HtmlText:
         self.list_depth = 0
         self.in_table = False
         self.row_has_cell = False
+        self.layout_tables: set[int] = set()
 
     def convert(self, root: Tag) -> str:
-        # A stack, because pages may be nested deeper than Python recurses.
-        stack: list[tuple[PageElement, bool]] = [(root, False)]
-        while stack:
-            node, leaving = stack.pop()
+        self.layout_tables = _layout_tables(root)
+        for node, leaving in _walk(root, {*_DROPPED_TAGS, "pre"}):
             if isinstance(node, NavigableString) and not isinstance(node, PreformattedString):
                 self.line.append(re.sub(r"\s+", " ", node))
             elif isinstance(node, Tag) and node.name == "pre":
-                self.add_preformatted(node)
+                if not leaving:
+                    self.add_preformatted(node)
             elif isinstance(node, Tag):
                 change = self.change_in_table if self.in_table else self.change
                 change(node, leaving=leaving)
-                if not leaving:
-                    stack.append((node, True))
-                    stack.extend((child, False) for child in reversed(node.contents))
         self.end_block("")
         return "".join(self.parts)
 
@@ -327,8 +399,7 @@ class _HtmlText:
             self.list_depth += -1 if leaving else 1
         elif tag.name in _BLOCK_TAGS:
             self.end_block("\n" if self.list_depth else "\n\n")
-            # A table around headings or other tables is there for the layout: no rows to be kept together.
-            self.in_table = tag.name == "table" and not leaving and not tag.find(["table", "pre", *_HEADING_TAGS])
+            self.in_table = tag.name == "table" and not leaving and id(tag) not in self.layout_tables
 
     def change_in_table(self, tag: Tag, *, leaving: bool) -> None:
         """Take note of the start or the end of a tag in a table."""
@@ -356,9 +427,13 @@ class _HtmlText:
 
     def add_preformatted(self, tag: Tag) -> None:
         self.end_block("\n\n")
-        for line_break in tag.find_all("br"):
-            line_break.replace_with("\n")
-        text = tag.get_text().strip("\n")
+        parts = []
+        for node, leaving in _walk(tag, _DROPPED_TAGS):
+            if isinstance(node, Tag):
+                parts.append("\n" if node.name == "br" and not leaving else "")
+            elif type(node) in {NavigableString, CData}:  # no comments
+                parts.append(str(node))
+        text = "".join(parts).strip("\n")
         self.add(text if text.strip() else "", "\n\n")
 
     def add(self, block: str, gap: str) -> None:

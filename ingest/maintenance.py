@@ -127,8 +127,13 @@ def verify(
         StorageError: The files cannot be written.
     """
     folder = Path(index)
-    if not (folder / FILE_NAME).exists() and not (folder / CHUNKS_FILE).exists():
-        raise IndexNotFoundError(f"no index in {folder}: make one with `arag ingest PATH... --index {folder}`")
+    try:
+        read_manifest(folder)
+    except IndexFormatError:
+        pass  # which is damage
+    except IndexNotFoundError:
+        if not (folder / CHUNKS_FILE).exists():
+            raise
     with write_lock(folder):
         found = list(_damages(folder))
         if not found or not repair:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 import os
 import stat
 import unicodedata
@@ -255,8 +256,7 @@ def _read_json(path: Path, file_id: str) -> Iterator[Document | Problem]:
 
 def _load_json(text: str, *, one_line: bool) -> JSON:
     try:
-        # NaN and Infinity are no JSON, but pandas and others write them for what is missing.
-        return _cleaned(json.loads(text, parse_constant=lambda _: None))
+        return _cleaned(json.loads(text))
     except json.JSONDecodeError as error:
         place = f"column {error.colno}" if one_line else f"line {error.lineno}, column {error.colno}"
         raise FormatError(f"not valid JSON: {error.msg} ({place})") from error
@@ -267,7 +267,10 @@ def _load_json(text: str, *, one_line: bool) -> JSON:
 
 
 def _cleaned(value: JSON, depth: int = 0) -> JSON:
-    """Return the value with clean characters; metadata must not be nested deeper than `json` can write them."""
+    """Return the value with clean characters, and not nested deeper than `json` can write metadata.
+
+    NaN and Infinity are no JSON, but pandas and others write them for what is missing.
+    """
     if depth > _DEEPEST_JSON:
         raise RecursionError
     if isinstance(value, str):
@@ -276,6 +279,8 @@ def _cleaned(value: JSON, depth: int = 0) -> JSON:
         return [_cleaned(item, depth + 1) for item in value]
     if isinstance(value, dict):
         return {clean_characters(key): _cleaned(item, depth + 1) for key, item in value.items()}
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
     return value
 
 

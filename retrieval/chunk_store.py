@@ -99,7 +99,8 @@ Vectors = NDArray[np.float32]
 
 _COLUMNS = "chunks.number, id, document_id, ordinal, text, sections, sentences, tokens, first_page, last_page"
 _FULL = "chunks JOIN contents ON contents.number = chunks.number"
-_MARKED = re.compile("\x02(.*?)\x03", re.DOTALL)
+# Bytes that are never part of UTF-8, and so of no text.
+_MARKED = re.compile(b"\xfe(.*?)\xff", re.DOTALL)
 _HALF_PAIR = re.compile("[\ud800-\udfff]")
 _VALUES_PER_QUERY = 500  # SQLite bounds the variables of a statement
 
@@ -325,11 +326,12 @@ class ChunkStore(BaseStore[str, Chunk]):
             limit: How many chunks to look at.
         """
         rows = self._query(
-            "SELECT highlight(terms, 0, char(2), char(3)) FROM terms JOIN chunks ON chunks.number = terms.rowid "
+            "SELECT CAST(highlight(terms, 0, X'FE', X'FF') AS BLOB) "
+            "FROM terms JOIN chunks ON chunks.number = terms.rowid "
             f"WHERE terms MATCH ? AND {self._seen} LIMIT ?",
             (expression, limit),
         )
-        return [spelled for (marked,) in rows for spelled in dict.fromkeys(_MARKED.findall(marked))]
+        return [spelled.decode() for (marked,) in rows for spelled in dict.fromkeys(_MARKED.findall(marked))]
 
     def titled(self, title: str, limit: int) -> list[tuple[str, str]]:
         """Return id and title of documents with a title, in any case, or with that title and a note in brackets."""

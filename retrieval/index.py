@@ -40,6 +40,7 @@ class Index:
     Raises:
         IndexNotFoundError: There is no index in the folder.
         IndexFormatError: The index is damaged, incomplete or of another format.
+        InputError: The folder cannot be looked into.
         EmbedderError: The embedder is not the one that the index was made with.
     """
 
@@ -234,6 +235,7 @@ def open_index(path: str | Path, *, embedder: str | Embeddings | Embedder | None
     Raises:
         IndexNotFoundError: There is no index in the folder.
         IndexFormatError: The index is damaged, incomplete or of another format.
+        InputError: The folder cannot be looked into.
         EmbedderError: The embedder is not the one that the index was made with.
     """
     return Index(path, embedder=embedder)
@@ -243,7 +245,7 @@ def _stamp(folder: Path) -> tuple[int, int] | None:
     """Return what changes when the manifest is replaced."""
     try:
         status = (folder / FILE_NAME).stat()
-    except OSError:
+    except (OSError, ValueError):
         return None
     return status.st_mtime_ns, status.st_ino
 

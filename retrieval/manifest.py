@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
 
-from arag.retrieval.errors import IndexFormatError, IndexNotFoundError
+from arag.retrieval.errors import IndexFormatError, IndexNotFoundError, InputError
 from arag.retrieval.files import written_whole
 
 FORMAT_VERSION = 2
@@ -100,6 +100,7 @@ def read_manifest(folder: Path) -> Manifest:
     Raises:
         IndexNotFoundError: There is no index in the folder.
         IndexFormatError: The manifest is damaged or of another format version.
+        InputError: The folder cannot be looked into.
     """
     file = folder / FILE_NAME
     try:
@@ -110,6 +111,9 @@ def read_manifest(folder: Path) -> Manifest:
         ) from None
     except UnicodeDecodeError as error:
         raise IndexFormatError(_damaged(file, str(error))) from error
+    except (OSError, ValueError) as error:  # a name that is too long, say, or that no file can have
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise InputError(f"{file} cannot be read: {reason}") from error
     return parse_manifest(text, file)
 
 

@@ -60,12 +60,14 @@ def render_chunks(results: ReadResults, read: Collection[str]) -> str:
         f"[{chunk.id}] {READ_BEFORE}" if chunk.id in read else _full(chunk, results.chunks_in_document)
         for chunk in results.chunks
     ]
-    for unknown in results.unknown:
-        ids = ", ".join(f"[{chunk_id}]" for chunk_id in unknown.closest)
-        blocks.append(
-            f"[{unknown.chunk_id}] There is no chunk with this id. "
-            + (f"Ids look like {ids}; search results give them." if ids else "The index is empty.")
-        )
+    for number, unknown in enumerate(results.unknown):
+        block = f"[{unknown.chunk_id}] There is no chunk with this id."
+        if unknown.closest:
+            ids = ", ".join(f"[{chunk_id}]" for chunk_id in unknown.closest)
+            block += f" Ids look like {ids}; search results give them."
+        elif number == 0:  # behind the first ones there are no examples in any case
+            block += " The index is empty."
+        blocks.append(block)
     return "\n\n".join(blocks)
 
 

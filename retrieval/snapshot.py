@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import re
+import string
 import threading
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
@@ -35,7 +35,8 @@ _FEW_CHUNKS = 2  # a keyword in no more chunks than these gets the closest terms
 _MOST_SUGGESTIONS = 20  # keywords of one search that get them
 _SAME = 2e-3  # vectors are stored a thousandth of their length apart, and ranked so by Chroma
 _FIRST_SENTENCES = 50  # asked of Chroma at first, then four times as many each time
-_ID_WRAPPING = re.compile(r"^[\s\[\](){}<>\"'`]+|[\s\[\](){}<>\"'`,;.]+$")
+_MOST_EXPLAINED = 20  # unknown ids of one read that get the closest ones
+_AROUND_IDS = string.whitespace + "[](){}<>\"'`"
 
 
 class Snapshot:
@@ -104,16 +105,19 @@ class Snapshot:
     def read(self, chunk_ids: Sequence[str], adjacent: int) -> ReadResults:
         """Return full chunks; see `Index.read`."""
         found: dict[str, Chunk] = {}
-        unknown: list[UnknownChunk] = []
+        unknown: list[str] = []
         for chunk_id in chunk_ids:
             chunk = self._resolve(chunk_id)
             if chunk is None:
-                unknown.append(UnknownChunk(chunk_id, self._closest_ids(chunk_id)))
+                unknown.append(chunk_id)
                 continue
             for neighbour in self.chunks.neighbours(chunk, adjacent):
                 found.setdefault(neighbour.id, neighbour)
         totals = {c.document_id: self.chunks.chunks_in_document(c.document_id) for c in found.values()}
-        return ReadResults(tuple(found.values()), tuple(unknown), totals)
+        keys = list(self.chunks.yield_keys()) if unknown else []
+        closest = {chunk_id: self._closest_ids(chunk_id, keys) for chunk_id in unknown[:_MOST_EXPLAINED]}
+        reports = tuple(UnknownChunk(chunk_id, closest.get(chunk_id, ())) for chunk_id in unknown)
+        return ReadResults(tuple(found.values()), reports, totals)
 
     def _keyword_matcher(self) -> KeywordMatcher:
         with self._lock:
@@ -192,7 +196,8 @@ class Snapshot:
         return matches
 
     def _resolve(self, chunk_id: str) -> Chunk | None:
-        for candidate in dict.fromkeys((chunk_id, _ID_WRAPPING.sub("", chunk_id))):
+        bare = chunk_id.strip().lstrip(_AROUND_IDS).rstrip(_AROUND_IDS + ",;.")
+        for candidate in dict.fromkeys((chunk_id, bare)):
             chunk = self.chunks.mget([candidate])[0]
             if chunk is not None:
                 return chunk
@@ -201,14 +206,12 @@ class Snapshot:
                 return of_document[0]
         return None
 
-    def _closest_ids(self, chunk_id: str) -> tuple[str, ...]:
+    def _closest_ids(self, chunk_id: str, keys: Sequence[str]) -> tuple[str, ...]:
         of_document = self.chunks.chunks_of([chunk_id, chunk_id.rpartition(":")[0]])
         if of_document:
             return tuple(chunk.id for chunk in of_document[:3])
-        similar = process.extract(chunk_id[:200], self.chunks.yield_keys(), scorer=fuzz.ratio, score_cutoff=60, limit=3)
-        if similar:
-            return tuple(match[0] for match in similar)
-        return tuple(key for key, _ in zip(self.chunks.yield_keys(), range(2), strict=False))
+        similar = process.extract(chunk_id[:200], keys, scorer=fuzz.ratio, score_cutoff=60, limit=3)
+        return tuple(match[0] for match in similar) or tuple(keys[:2])
 
 
 def _decided(matches: Sequence[SentenceMatch], top_k: int) -> bool:

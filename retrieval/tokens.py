@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache, lru_cache
 
 import tiktoken
@@ -15,6 +15,7 @@ ESTIMATE = "estimate"
 # tiktoken downloads its vocabulary without a time-out; a machine that drops packets would hang for ever.
 _LOAD_SECONDS = 15.0
 _CACHED_TEXTS = 16_384
+_LONGEST_PIECE = 100_000  # characters that tiktoken is given at once: it panics at a million blanks
 
 
 class TokenCounter:
@@ -46,7 +47,7 @@ def token_counter() -> TokenCounter:
 
     def count_batch(texts: Sequence[str]) -> list[int]:
         # encode_ordinary_batch starts threads at every call, which costs more than the texts do.
-        return [len(encoding.encode_ordinary(text)) for text in texts]
+        return [sum(len(encoding.encode_ordinary(piece)) for piece in _pieces(text)) for text in texts]
 
     return TokenCounter(ENCODING, count_batch)
 
@@ -71,6 +72,17 @@ def estimate_tokens(text: str) -> int:
     east_asian = sum(character >= "\u2e80" for character in text)
     other = len(text) - ascii_characters - east_asian
     return max(1, round(ascii_characters / 4.2 + east_asian * 0.65 + other * 0.35))
+
+
+def _pieces(text: str) -> Iterator[str]:
+    """Cut a very long text where a word begins, at the blank that its token begins with."""
+    start = 0
+    while len(text) - start > _LONGEST_PIECE:
+        blank = text.rfind(" ", start + 1, start + _LONGEST_PIECE)
+        end = blank if blank > 0 else start + _LONGEST_PIECE
+        yield text[start:end]
+        start = end
+    yield text[start:]
 
 
 def _load_encoding() -> tiktoken.Encoding | None:

@@ -45,11 +45,20 @@ def _as_list(value: Any) -> Any:
     if isinstance(value, str) and value.strip().startswith("["):
         try:
             value = json.loads(value)
-        except ValueError:
+        except (ValueError, RecursionError):
             value = [value]
-    if not isinstance(value, list):
-        value = [value]
-    return [str(item) if isinstance(item, int | float) and not isinstance(item, bool) else item for item in value]
+    return [_as_text(item) for item in (value if isinstance(value, list) else [value])]
+
+
+def _as_text(item: Any) -> Any:
+    if isinstance(item, str):
+        return whole_characters(item)
+    return str(item) if isinstance(item, int | float) and not isinstance(item, bool) else item
+
+
+def whole_characters(text: str) -> str:
+    """Replace lone surrogates, the halves of characters that models write as escapes and that nothing can encode."""
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
 def _within(low: int, high: int, default: int) -> Callable[[Any], Any]:

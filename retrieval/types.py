@@ -232,7 +232,8 @@ class UnknownChunk:
 
     Attributes:
         chunk_id: The id asked for.
-        closest: Ids that the index does hold and that may be meant; failing those, some of its ids as examples.
+        closest: Ids that the index does hold and that may be meant; failing those, some of its ids as examples. Only
+            the first 20 unknown ids of a read have them.
     """
 
     chunk_id: str

@@ -663,8 +663,8 @@ class TestRecords:
         assert document.metadata == {"k\ufffd": ["\ufffd"]}
 
     def test_nan_is_null(self, tmp_path):
-        document = read_one(tmp_path / "a.json", '{"text": "x", "a": NaN, "b": -Infinity, "title": NaN}')
-        assert (document.title, document.metadata) == ("", {"a": None, "b": None})
+        document = read_one(tmp_path / "a.json", '{"text": "x", "a": NaN, "b": [-Infinity, 1e999], "title": NaN}')
+        assert (document.title, document.metadata) == ("", {"a": None, "b": [None, None]})
 
     @pytest.mark.parametrize("wrap", [None, "documents", "records", "data"])
     def test_json_lists(self, tmp_path, wrap):

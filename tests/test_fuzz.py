@@ -1,0 +1,823 @@
+"""Hostile input: whatever stands in documents, record files, tool calls and command lines, nothing breaks.
+
+Each property runs with few examples, and with many more among the slow tests.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import random
+import shutil
+import signal
+import string
+import sys
+import time
+from contextlib import contextmanager, suppress
+from itertools import product
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from langchain_core.messages import AIMessage
+from langchain_core.messages.tool import invalid_tool_call
+from reportlab.pdfgen.canvas import Canvas
+
+from arag.cli import FAILED, LEFT_OUT, main
+from arag.graph.graph import create_arag_agent
+from arag.ingest.chunking import chunk_document
+from arag.ingest.documents import Document
+from arag.ingest.formats import FormatError, read_html, read_markdown, read_pdf, read_text
+from arag.ingest.pipeline import ingest, run_ingest
+from arag.ingest.readers import READABLE_SUFFIXES, read_documents
+from arag.retrieval import embedders
+from arag.retrieval.errors import ARAGError
+from arag.retrieval.index import open_index
+from arag.retrieval.tokens import token_counter
+from arag.retrieval.tools import TOOL_NAMES, make_tools
+from fakes import HashEmbeddings, write_corpus
+from scripted_model import DOCUMENTS, ScriptedModel, asked, assert_paired, calls
+
+BOUND = 20.0  # seconds, for slow machines: the real figures are far below
+
+
+def fuzzed(*, quick, slow):
+    """Give a test its number of examples: few, or, among the slow tests, many."""
+    return pytest.mark.parametrize(
+        "examples", [pytest.param(quick, id="quick"), pytest.param(slow, id="slow", marks=pytest.mark.slow)]
+    )
+
+
+def check(examples, body, **arguments):
+    unhealthy = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.large_base_example]
+    settings(max_examples=examples, deadline=None, suppress_health_check=unhealthy)(given(**arguments)(body))()
+
+
+class TooSlowError(BaseException):
+    """Nothing that the library catches."""
+
+
+@contextmanager
+def bounded(seconds=BOUND):
+    def stop(*_):
+        raise TooSlowError
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    began = time.monotonic()
+    try:
+        yield
+    except TooSlowError:
+        pytest.fail(f"not done after {seconds:.0f} seconds")
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    assert time.monotonic() - began < seconds  # what is not Python's own cannot be stopped
+
+
+# --- which files are touched ---
+
+_READING = {"os.listdir", "os.scandir"}
+_WRITING = {"os.mkdir", "os.remove", "os.rename", "os.rmdir", "os.link", "os.symlink", "os.truncate", "os.chmod"}
+_LEAVING = {"subprocess.Popen", "os.system", "os.exec", "os.posix_spawn", "socket.connect"}
+_events = None
+
+
+def _watch(event, arguments):
+    if _events is not None and (event in {"open", "sqlite3.connect"} or event in _READING | _WRITING | _LEAVING):
+        _events.append((event, arguments))
+
+
+@pytest.fixture(scope="module")
+def only_in():
+    """A context manager that asserts that files are written in one folder only, and read there and in another."""
+    sys.addaudithook(_watch)
+    patch = pytest.MonkeyPatch()
+    patch.setattr(shutil, "_use_fd_functions", False)  # it would tell names without their folders
+
+    @contextmanager
+    def watch(index, source=None):
+        global _events  # noqa: PLW0603 - a hook cannot be removed
+        _events = []
+        try:
+            yield
+        finally:
+            seen, _events = _events, None
+        libraries = (sys.prefix, sys.base_prefix)
+        for event, arguments in seen:
+            assert event not in _LEAVING
+            if isinstance(arguments[0], int):  # a file that is open already
+                continue
+            name = os.fsdecode(arguments[0])
+            if event == "sqlite3.connect":  # which may be given a URI
+                name = name.removeprefix("file:").partition("?")[0]
+            path = Path(os.path.abspath(name))  # noqa: PTH100 - links stay what they are
+            writes = event in _WRITING or (event == "open" and arguments[2] & (os.O_WRONLY | os.O_RDWR | os.O_CREAT))
+            folders = (index,) if writes else (index, source or index, *libraries)
+            assert any(path.is_relative_to(folder) for folder in folders) or "__pycache__" in path.parts, event
+
+    yield watch
+    patch.undo()
+
+
+def tree(folder, *left_out):
+    """Return what a folder holds, with sizes and times."""
+    return {
+        path: (path.lstat().st_size if path.is_file() else -1, path.lstat().st_mtime_ns)
+        for path in folder.rglob("*")
+        if not any(path.is_relative_to(other) for other in left_out) and path not in {o.parent for o in left_out}
+    }
+
+
+# --- what is hostile ---
+
+PIECES = (
+    " |\n|\r|\r\n|\t|\0|\x01|\x02|\x03|\x0b|\x1c|\x1f|\x7f|\x85|\xa0|\xad|\u0301|\u200b|\u200d|\u200f|\u2028|\u2029"
+    "|\u202e|\u2066|\ufdfa|\ufeff|\uffff|\U000e0001|\U0001f600|\U0001e900|İ|ß|ſ|Σ|ς|ǅ|ﬁ|漢|字|。|「|한|ก|ا|é"
+    "|word|The ship sailed. |Dr. |U.S. |No. 5 |a.|e.g. |? |! |…|...|\"|'|“|(|[|{|)|]|}|# |###### |```|~~~|---\n"
+    '|title: |a: b\n|- |* |1. | - |&|<|>|</|=|\\|/|../|%00|%s|{0}|$HOME|`|*|^|.*|(a+)+$|(?:|" OR 1=1'
+    "|'; DROP TABLE chunks; --|NEAR(a b)|a AND|text:|[annals:0]|annals:0|annals|storm|bridges|Lothair II|teutberga"
+).split("|")
+MARKUP = (
+    "<p>|</p>|<b>|</i>|<div>|</div>|<table>|<tr>|<td>|</table>|<ul>|<li>|</ul>|<pre>|</pre>|<br>|<h1>|</h1>|<title>"
+    "|</title>|<svg>|<script>|</script>|<style>|<!--|-->|<![CDATA[|]]>|<!DOCTYPE html>|<?xml |?>|<a href='|\">|<!|</"
+    "|<x:y |<template>|<select><option>|<meta charset=|utf-16|punycode|idna|raw_unicode_escape|windows-1252|gb2312|zlib"
+    "|>|&amp;|&lt|&#0;|&#xd800;|&#x110000;|&#99999999999;|&nosuch;|text |\n"
+).split("|")
+NAMES = (
+    "a b.c|-rf|~|$HOME|..txt|a\nb|a\tb|con|a:0|#1|a, line 3|a, item 1|%2e%2e%2f|[x]|'|\"|*|?|\\|\u202etxt.exe|é"
+    "|e\u0301|漢|\udcff\udcfe|manifest|chunks|\x01| a |" + "n" * 200
+).split("|")
+IDS = (
+    "../../outside|/etc/passwd|..|.|~|C:\\x|file:///x|a:0|a:1|[a]| a |#|a#1|a\nb|\0|\x1f|\ud800|\u202e|%s"
+    "|chunks.sqlite3|manifest.json|'; DROP TABLE documents; --|*|\"|1|01|1.0|null|" + "i" * 300
+).split("|")
+
+HOSTILE_DOCUMENTS = [
+    {
+        "id": "../../outside",
+        "title": "[annals:0]",
+        "text": "Lothair [teutberga:0] rode.\x01\x1f He was \u202etpircs.",
+    },
+    {"id": "[x], (y)", "title": '"NEAR(', "text": "'; DROP TABLE chunks; -- said the storm. It OR its NOT bridges*."},
+    {
+        "id": "漢字",
+        "title": "İstanbul ﬁ",
+        "text": "漢字の文。「二つ目」です。\n\nΟΔΥΣΣΕΥΣ ΣΟΦΟΣ. Straße ﬁnds İ.\u2028 |a",
+    },
+    {"id": "i" * 3_000, "text": "x" * 3_000 + " " + "(" * 500},
+    {"id": "marks", "text": "?!\n\n***\n\n\u0301\u0301 \u200b\ufdfa\n\n# \n"},
+]
+
+whole = st.characters(codec="utf-8")
+pieces = st.sampled_from(PIECES)
+runs = st.builds(lambda piece, times: piece * times, pieces, st.sampled_from([3, 60, 1_100, 3_000]))
+texts = st.lists(pieces | pieces | st.text(whole, max_size=8) | runs, max_size=10).map("".join)
+halves = st.sampled_from(["\ud800", "\udfff", "a\udc00b", "\udcff"])
+strings = texts | halves | st.sampled_from(IDS)
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers(-(10**40), 10**40) | st.just(10**400) | st.floats() | strings,
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(strings, inner, max_size=4),
+    max_leaves=8,
+)
+
+
+def nested(depth, kind):
+    value = "x"
+    for _ in range(depth):
+        value = [value] if kind is list else {"a": value}
+    return value
+
+
+def encoded(text, encoding):
+    return text.encode(encoding, "surrogatepass" if encoding == "utf-8" else "replace")
+
+
+encodings = st.sampled_from(
+    ["utf-8"] * 6 + ["utf-8-sig", "utf-16", "utf-32", "latin-1", "cp1252", "shift_jis", "utf-7"]
+)
+written = st.builds(encoded, texts, encodings) | st.binary(max_size=200)
+pages = st.lists(st.sampled_from(MARKUP) | st.sampled_from(MARKUP) | texts, max_size=25).map("".join)
+web_pages = st.builds(encoded, pages, encodings)
+
+
+def _pdf():
+    buffer = io.BytesIO()
+    canvas = Canvas(buffer, pageCompression=0)
+    canvas.setTitle("A Paper")
+    for number in range(3):
+        canvas.drawString(72, 720, f"The harbour was frozen in the year {number}.")
+        canvas.showPage()
+    canvas.save()
+    return buffer.getvalue()
+
+
+PDF = _pdf()
+TOKENS = b"/Kids /Count /Page /Pages /Length /Filter /FlateDecode /LZWDecode /Font /Encoding /ToUnicode 0 -1 99999999 R"
+tokens = st.sampled_from([*TOKENS.split(), b"<<", b">>", b"[", b"]", b"(", b")", b"obj", b"endobj", b"stream", b"xref"])
+changes = st.lists(st.tuples(st.integers(0, len(PDF)), st.integers(0, 12), tokens | st.binary(max_size=6)), max_size=6)
+
+
+def changed(data, edits):
+    for at, gone, new in edits:
+        data = data[:at] + new + data[at + gone :]
+    return data
+
+
+pdfs = st.builds(changed, st.just(PDF), changes) | st.binary(max_size=100).map(b"%PDF-1.7\n".__add__)
+
+# --- record files ---
+
+fields = {
+    "id": st.sampled_from(IDS) | json_values,
+    "title": strings | json_values,
+    "text": texts | strings | json_values,
+}
+good = st.fixed_dictionaries(
+    {"text": texts}, optional={"id": st.sampled_from(IDS), "title": texts, "more": json_values}
+)
+chunk_lines = st.builds("{}:{}".format, st.sampled_from(IDS) | st.integers(0, 9), texts)
+records = good | good | st.fixed_dictionaries({}, optional={**fields, "documents": json_values})
+TWISTS = (
+    lambda line: line[: len(line) // 2],
+    lambda line: line.replace("{", '{"id": 1, "text": "first", "id": [], ', 1),
+    lambda line: line.replace('"text"', '"text": "again", "text"', 1),
+    lambda line: line.replace("{", '{"number": 1e999, "low": -1E+999, "zero": -0.0, ', 1),
+    lambda line: line.replace("{", '{"id": ' + "9" * 5_000 + ", ", 1),
+    lambda line: line.replace("{", '{"a": NaN, "b": -Infinity, ', 1),
+    lambda line: line.replace("{", '{"deep": ' + "[" * 3_000 + "]" * 3_000 + ", ", 1),
+    lambda line: line.replace("{", '{"deep": ' + "[" * 99 + "]" * 99 + ", ", 1),
+    lambda line: "[" * 3_000,
+    lambda line: line.replace('"', "'"),
+    lambda line: line + ",",
+    lambda line: line + line,
+    lambda line: "\ufeff" + line,
+    lambda line: line.replace(" ", "\n"),
+    lambda line: line.replace("a", "\x01"),
+    lambda line: line.replace("a", "\\u0000\\ud83d\\u2028"),
+    lambda line: line.upper(),
+    lambda line: "// " + line,
+    lambda line: " " + line + " \x0b",
+)
+
+
+@st.composite
+def record_files(draw):
+    """Draw the name and the bytes of a record file that is almost one."""
+    name = draw(st.sampled_from(["a.jsonl", "b.JSONL", "a.json", "chunks.json", "sub/chunks.json"]))
+    kind = draw(st.sampled_from([records, records, chunk_lines, records | chunk_lines | json_values]))
+    lines = [json.dumps(item, ensure_ascii=draw(st.booleans())) for item in draw(st.lists(kind, max_size=5))]
+    lines = [draw(st.sampled_from([str, str, str, *TWISTS]))(line) for line in lines]
+    if name.lower().endswith("jsonl"):
+        ends = st.sampled_from(["\n", "\n", "\r\n", "\r", "\n\n", "\u2028"])
+        data = [encoded(line + draw(ends), draw(encodings)) for line in lines]
+        return name, b"".join(data)
+    start, end = draw(
+        st.sampled_from([("[", "]"), ("[", "]"), ('{"documents": [', "]}"), ('{"data": [', "]"), ("", "")])
+    )
+    data = encoded(start + ",".join(lines) + end, draw(encodings))
+    edits = st.tuples(st.integers(0, len(data)), st.integers(0, 3), st.binary(max_size=3))
+    return name, changed(data, draw(st.lists(edits, max_size=1)))
+
+
+def name_bytes(folder, stem, suffix):
+    stem = stem.replace("/", "_").replace("\0", "_").lstrip(".") or "_"
+    return folder + os.fsencode(stem)[:200] + suffix.encode()
+
+
+folders = st.sampled_from([b"", b"", b"in/", b"a/b/"])
+stems = st.sampled_from(NAMES) | st.text(whole, min_size=1, max_size=20)
+files = st.one_of(
+    st.tuples(st.builds(name_bytes, folders, stems, st.sampled_from([".txt", ".md", ".TXT", ".png"])), written),
+    st.tuples(st.builds(name_bytes, folders, stems, st.sampled_from([".html", ".htm"])), web_pages),
+    st.tuples(st.builds(name_bytes, folders, stems, st.just(".pdf")), pdfs | written),
+    st.tuples(st.builds(name_bytes, folders, stems, st.sampled_from(READABLE_SUFFIXES)), written | web_pages | pdfs),
+)
+
+
+def write_files(folder, some):
+    """Write files, by names in bytes, into a new folder."""
+    shutil.rmtree(folder, ignore_errors=True)
+    for name, data in [*some, (b"always.txt", b"It is there.")]:
+        path = folder / os.fsdecode(name)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)
+    return folder
+
+
+def plain(data):
+    """Return what a text file must be read as, or None where it is not one."""
+    try:
+        text = data.decode("utf-16" if data[:2] in {b"\xff\xfe", b"\xfe\xff"} else "utf-8")
+    except UnicodeDecodeError:
+        return None
+    return text.removeprefix("\ufeff").replace("\0", "").replace("\r\n", "\n").replace("\r", "\n")
+
+
+def clean(text):
+    return not any(c == "\0" or "\ud800" <= c <= "\udfff" for c in text)
+
+
+# --- documents ---
+
+
+@pytest.mark.parametrize(
+    ("reader", "contents"),
+    [(read_text, written), (read_markdown, written), (read_html, web_pages | written), (read_pdf, pdfs)],
+)
+@fuzzed(quick=60, slow=800)
+def test_no_bytes_break_a_reader(examples, reader, contents):
+    def body(data):
+        with bounded():
+            try:
+                content = reader(data)
+            except FormatError:
+                return
+        assert clean(content.text)
+        assert clean(content.title)
+        json.dumps(dict(content.metadata))
+
+    check(examples, body, data=contents)
+
+
+@fuzzed(quick=100, slow=2_000)
+def test_no_record_file_breaks_the_reader(examples, tmp_path):
+    def body(file):
+        name, data = file
+        source = write_files(tmp_path / "source", [(name.encode(), data)])
+        with bounded():
+            found = list(read_documents([source]))
+        assert len(found) > 1  # the file, or what is wrong with it, and the one that is always there
+        ids = [item.id for item in found if isinstance(item, Document)]
+        assert len(set(ids)) == len(ids)
+        for item in found:
+            assert str(item.source).startswith(str(source))
+            if isinstance(item, Document):
+                assert item.text.strip()
+                assert item.id.strip() == item.id != ""
+                assert clean(json.dumps([item.id, item.title, item.text, dict(item.metadata)], ensure_ascii=False))
+            else:
+                assert item.reason
+
+    check(examples, body, file=record_files())
+
+
+@pytest.fixture(scope="module")
+def ingested(tmp_path_factory, only_in):
+    """Ingest files into an index, and assert that all is there that was not refused, and nothing anywhere else."""
+    base = tmp_path_factory.mktemp("fuzz")
+    source, index = base / "a" / "b" / "source", base / "a" / "b" / "index"
+    # What is loaded once, vocabularies and rules, is not the files' own.
+    run_ingest(write_corpus(base / "first", HOSTILE_DOCUMENTS), base / "first-index", embedder=HashEmbeddings())
+
+    def run(some, *, anew, pack, chunk_tokens):
+        if anew:
+            shutil.rmtree(index, ignore_errors=True)
+        write_files(source, some)
+        before = tree(base, index)
+        options = {"embedder": HashEmbeddings(), "pack": pack, "chunk_tokens": chunk_tokens, "prune": True}
+        with bounded(), only_in(index, source):
+            summary = run_ingest(source, index, **options)
+        assert tree(base, index) == before
+        refused = {problem.source for problem in summary.problems}
+        with open_index(index, embedder=HashEmbeddings()) as opened:
+            documents = [d for d in read_documents([source]) if isinstance(d, Document) and d.source not in refused]
+            assert len(documents) >= 1
+            assert_all_there(opened, documents, some, source)
+
+    return run
+
+
+def assert_all_there(index, documents, some, source):
+    chunks = {chunk_id: index.get(chunk_id) for chunk_id in index.chunk_ids()}
+    assert None not in chunks.values()
+    everything = len(chunks)
+    tools = {tool.name: tool for tool in make_tools(index)}
+    parts = {}
+    for chunk in sorted(chunks.values(), key=lambda chunk: (chunk.document_id, chunk.ordinal)):
+        for section in chunk.sections:
+            parts.setdefault(section.document_id, []).append((chunk, chunk.text[section.start : section.end]))
+    assert {hit.chunk_id for hit in index.semantic_search("ship", everything).hits} == set(chunks)
+    written_as = {str(source / os.fsdecode(name)): data for name, data in some}
+    for document in documents:
+        assert "".join(text for _, text in parts[document.id]) == document.text
+        entry = index.document(document.id)
+        assert (entry.title, json.dumps(entry.metadata)) == (document.title, json.dumps(dict(document.metadata)))
+        chunk, text = parts[document.id][0]
+        assert index.read([chunk.id]).chunks == (chunk,)
+        if len(parts[document.id]) == 1 and document.id not in chunks:
+            assert index.read(document.id).chunks == (chunk,)
+        assert chunk.id in {hit.chunk_id for hit in index.keyword_search(text, everything).hits}
+        if document.source.lower().endswith(".txt") and document.source in written_as:
+            assert document.text == plain(written_as[document.source])
+        for name, arguments in (("keyword_search", {"keywords": [text]}), ("chunk_read", {"chunk_ids": [chunk.id]})):
+            assert tools[name].invoke(arguments)
+
+
+ways = {"anew": st.booleans(), "pack": st.booleans(), "chunk_tokens": st.sampled_from([50, 200, 1_000])}
+
+
+@fuzzed(quick=8, slow=300)
+def test_no_document_breaks_an_ingestion_and_none_is_lost(examples, ingested):
+    check(examples, ingested, some=st.lists(files, max_size=6), **ways)
+
+
+@fuzzed(quick=8, slow=300)
+def test_no_record_file_breaks_an_ingestion_and_no_record_is_lost(examples, ingested):
+    some = st.lists(record_files().map(lambda file: (file[0].encode(), file[1])), max_size=4)
+    check(examples, ingested, some=some, **ways)
+
+
+# --- tool calls ---
+
+
+@pytest.fixture(scope="module")
+def index(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("tool-calls")
+    source = write_corpus(folder / "corpus", [*DOCUMENTS, *HOSTILE_DOCUMENTS])
+    with ingest(source, folder / "index", embedder=HashEmbeddings(), chunk_tokens=200) as index:
+        index.keyword_search("ship")  # what is loaded at the first search is not the searches' own
+        index.semantic_search("ship")
+        before = tree(folder, index.path)
+        yield index
+        assert tree(folder, index.path) == before
+
+
+a_list = st.lists(strings, max_size=6)
+as_json = st.builds(json.dumps, a_list | json_values, ensure_ascii=st.booleans())
+deep = st.builds(nested, st.sampled_from([5, 100, 200]), st.sampled_from([list, dict]))
+values = a_list | strings | as_json | json_values | deep
+sizes = st.integers(-3, 25) | st.sampled_from([10**400, "3", "-1", "nan", "1e999", float("inf"), True]) | json_values
+likely = st.fixed_dictionaries(
+    {},
+    optional={
+        "keywords": values, "keyword": values, "query": strings | values, "chunk_ids": values, "chunk_id": values,
+        "top_k": sizes, "adjacent": sizes, "read_chunks": values,
+    },
+)  # fmt: skip
+names = st.sampled_from(
+    ["config", "run_manager", "callbacks", "self", "args", "kwargs", "tool_input", "v__args", "type"]
+)
+arguments = st.builds(dict.__or__, likely, st.dictionaries(names | strings, json_values, max_size=2))
+
+
+@fuzzed(quick=60, slow=1_200)
+def test_nothing_that_a_model_sends_stops_the_loop(examples, index, only_in):
+    model = ScriptedModel()
+    agent = create_arag_agent(model, index)
+    sent = st.lists(st.tuples(st.sampled_from(TOOL_NAMES) | strings, arguments), max_size=3)
+    broken = st.lists(st.tuples(st.none() | strings, st.none() | strings, st.none() | st.just("1")), max_size=2)
+
+    def body(wanted, unreadable, said, answer):
+        reply = calls(*wanted, text=said)
+        reply.invalid_tool_calls = [
+            invalid_tool_call(name=name, args=text, id=call_id, error=None) for name, text, call_id in unreadable
+        ]
+        # Functions, because a reply that is copied could not be nested deeply.
+        model.script = [lambda _: reply, lambda _: AIMessage(answer), lambda _: AIMessage("Enough.")]
+        model.calls = []
+        with bounded(), only_in(index.path):
+            state = agent.invoke(asked())
+        assert_paired(state["messages"])
+        assert state["answer"].strip()
+        results = [message for message in state["messages"] if message.type == "tool"]
+        if wanted or unreadable:
+            assert len(results) == len(state["trace"]) == len(wanted) + len(unreadable)
+        for message in results:
+            assert message.content.encode()
+        json.dumps([state["trace"], state["citations"], state["read_chunks"]])
+
+    check(examples, body, wanted=sent, unreadable=broken, said=strings, answer=strings)
+
+
+@fuzzed(quick=80, slow=2_000)
+def test_no_tool_call_is_more_than_an_error_message(examples, index, only_in):
+    tools = {tool.name: tool for tool in make_tools(index)}
+
+    def body(name, given):
+        with bounded(), only_in(index.path):
+            message = tools[name].invoke({"type": "tool_call", "id": "1", "name": name, "args": given})
+        assert message.content
+        assert message.tool_call_id == "1"
+        if message.status == "success":
+            assert set(message.artifact["chunk_ids"]) <= set(index.chunk_ids())
+
+    check(examples, body, name=st.sampled_from(TOOL_NAMES), given=arguments)
+
+
+@fuzzed(quick=80, slow=1_600)
+def test_no_search_raises_anything_but_the_library_s_own_errors(examples, index, only_in):
+    numbers = st.integers(-2, 40) | st.sampled_from([10**30, -(10**30)])
+
+    def body(several, one, number, read):
+        searches = (
+            lambda: index.keyword_search(several, number, read=read),
+            lambda: index.keyword_search(one, number, read=read),
+            lambda: index.semantic_search(one, number, read=read),
+            lambda: index.read(several, number),
+            lambda: index.read(one),
+            lambda: index.get(one),
+            lambda: index.document(one),
+        )
+        for search in searches:
+            with bounded(), only_in(index.path), suppress(ARAGError):
+                search()
+
+    reads = st.lists(st.sampled_from(["annals:0", "boso:0"]) | strings, max_size=2)
+    check(examples, body, several=a_list, one=strings, number=numbers, read=reads)
+
+
+# --- command lines ---
+
+
+@pytest.fixture
+def arag(tmp_path, monkeypatch):
+    """Run a command line in a folder of its own, with the streams that a terminal has; returns the exit code."""
+    monkeypatch.setattr(embedders, "_load_huggingface", lambda model: HashEmbeddings())
+    folder = tmp_path / "a" / "b"
+    corpus = write_corpus(folder / "corpus", [*DOCUMENTS, *HOSTILE_DOCUMENTS])
+    run_ingest(corpus, folder / "index")
+    monkeypatch.chdir(folder)
+    monkeypatch.delenv("ARAG_MODEL", raising=False)
+
+    def run(*words):
+        out, err = io.TextIOWrapper(io.BytesIO(), "utf-8"), io.TextIOWrapper(io.BytesIO(), "utf-8", "backslashreplace")
+        with monkeypatch.context() as patch:
+            patch.setattr(sys, "argv", ["arag", *words])
+            patch.setattr(sys, "stdout", out)
+            patch.setattr(sys, "stderr", err)
+            try:
+                main()
+            except SystemExit as end:
+                return end.code or 0
+        return 0
+
+    return run
+
+
+COMMANDS = (["search", "keyword"], ["search", "semantic"], ["read"], ["info"], ["ask"], ["ingest"], ["search"], [])
+OPTIONS = (
+    "--index|-i|--top-k|-k|--adjacent|--json|--help|--version|--model|extractive|--max-steps|--pack|--prune|--language"
+    "|--chunk-tokens|--|-|=|0|1|2|-1|999999999999999999999|nan|corpus|index|nowhere|index/manifest.json|en|../../b"
+).split("|")
+spoken = (texts | halves).map(lambda text: text.replace("/", "").replace("\0", ""))
+words = st.sampled_from(OPTIONS) | st.sampled_from(OPTIONS) | spoken
+
+
+@fuzzed(quick=40, slow=400)
+def test_no_command_line_ends_in_a_traceback(examples, arag, tmp_path):
+    def body(command, before, after, has_index):
+        line = [*command, *before, *(["--index", "index"] if has_index else []), *after]
+        with bounded():
+            assert arag(*line) in {0, FAILED, 2, LEFT_OUT}
+        assert [path.name for path in (tmp_path / "a").iterdir()] == ["b"]
+
+    rest = st.lists(words, max_size=4)
+    check(examples, body, command=st.sampled_from(COMMANDS), before=rest, after=rest, has_index=st.booleans())
+
+
+# --- bounded time ---
+
+
+@pytest.fixture(scope="module")
+def large_index(tmp_path_factory):
+    """An index of 2,500 chunks with 4,000 words, and its words."""
+    folder = tmp_path_factory.mktemp("large")
+    choose = random.Random(1)
+    known = sorted({"".join(choose.choices("abcdefghiklmnoprstuv", k=choose.randint(3, 9))) for _ in range(4_000)})
+    documents = [{"id": f"doc/{n}.md", "text": " ".join(choose.choices(known, k=40))} for n in range(2_500)]
+    source = write_corpus(folder / "corpus", documents)
+    with ingest(source, folder / "index", embedder=HashEmbeddings()) as index:
+        yield index, known
+
+
+KEYWORD_LISTS = {
+    "known": lambda known: known[:1_000],
+    "unknown": lambda known: [f"q{word}z" for word in known[:1_000]],
+    "phrases": lambda known: [" ".join(known[n : n + 12])[:100] for n in range(1_000)],
+    "misspelled": lambda known: [" ".join(word + "q" for word in known[n : n + 8]) for n in range(1_000)],
+    "letters": lambda _: [a + b for a, b in product(string.ascii_lowercase + string.digits, string.ascii_lowercase)],
+    "signs": lambda known: [chr(0x4E00 + n) * 30 for n in range(1_000)],
+    "ligatures": lambda known: ["\ufdfa" * (n % 90 + 1) + str(n) for n in range(1_000)],
+}
+
+
+@pytest.mark.parametrize("name", KEYWORD_LISTS)
+def test_a_thousand_keywords(large_index, name):
+    index, known = large_index
+    wanted = [*KEYWORD_LISTS[name](known), *map(str, range(1_000))][:1_000]
+    tool = make_tools(index)[0]
+    with bounded():
+        message = tool.invoke({"type": "tool_call", "id": "1", "name": tool.name, "args": {"keywords": wanted}})
+    assert message.status == "success"
+    assert len(message.artifact["results"]["keywords"]) == len(wanted) == 1_000
+
+
+REPEATED = ["a", "a ", "[", '"', "a.", "\n", "漢", "\ufdfa", "\U0001f600"]
+
+
+@pytest.mark.parametrize("piece", REPEATED)
+def test_a_keyword_of_a_hundred_thousand_characters(large_index, piece):
+    keyword = "x" + (piece * 100_000)[:99_998] + "x"
+    with bounded():
+        results = large_index[0].keyword_search([keyword])
+        made = make_tools(large_index[0])[0].invoke({"keywords": keyword})
+    assert results.total == 0
+    assert "No chunk holds any of these keywords." in made
+
+
+@pytest.mark.parametrize("piece", REPEATED)
+def test_a_query_of_a_million_characters(index, large_index, piece):
+    query = "x" + (piece * 1_000_000)[:999_998] + "x"
+    with bounded():
+        assert len(large_index[0].semantic_search(query).hits) == 5
+    model = ScriptedModel(calls(("semantic_search", {"query": query})), AIMessage("Done."))
+    with bounded():
+        assert create_arag_agent(model, index).invoke(asked())["answer"] == "Done."
+
+
+def test_ten_thousand_chunk_ids_that_are_there(large_index):
+    ids = list(large_index[0].chunk_ids()) * 4
+    with bounded():
+        message = make_tools(large_index[0])[2].invoke({"chunk_ids": [f"[{i}]" for i in ids], "adjacent": 2})
+    assert message
+
+
+# As long as books, so that a time that grows with the square of the length shows.
+TEXTS = {
+    "brackets": "[" * 300_000,
+    "open brackets apart": "( " * 150_000,
+    "quotes": '"' * 300_000,
+    "quotes apart": '." ' * 100_000,
+    "a word of stops": "a." * 150_000,
+    "words of stops": ("a." * 495 + " ") * 300,
+    "addresses": ("http://" + "a.a/" * 245 + " ") * 300,
+    "one line": "The ship sailed at dawn. " * 40_000,
+    "one sentence": "word " * 60_000,
+    "one word": "w" * 300_000,
+    "blank lines": "\n" * 100_000 + "The end.",
+    "blanks": "a" + " " * 300_000 + "b.",
+    "paragraphs": "a\n\n" * 30_000,
+    "list": "- a\n" * 20_000,
+    "table": "a | b\n" * 20_000,
+    "rule": "=" * 300_000 + "x",
+    "accents": "a\u0301" * 150_000,
+    "directions": "\u202e\u200f" * 60_000,
+    "signs": "漢。" * 50_000,
+    "pictures": "\U0001f600" * 50_000,
+}
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_long_texts_are_cut_in_time(name):
+    count = token_counter().count_batch
+    with bounded():
+        chunks = chunk_document(Document("d", "", TEXTS[name], "s"), chunk_tokens=1_000, count=count)
+    assert "".join(chunk.text for chunk in chunks) == TEXTS[name]
+    assert len(chunks) <= len(TEXTS[name]) / 300 + 1
+
+
+PAGES = {
+    "divisions": "<div>" * 40_000 + "x",
+    "lists": "<ul><li>x" * 15_000,
+    "tables": "<table><tr><td>x</table>" * 8_000,
+    "headings": "<h1>x" * 20_000,
+    "ends": "<p>" * 20_000 + "</i>" * 20_000,
+    "attributes": "<a " + "x=1 " * 100_000 + ">y",
+    "scripts": "<script>x</script>" * 10_000,
+    "entities": "&amp" * 100_000 + "&#" + "1" * 100_000,
+    "blanks": "x" + " " * 500_000 + "y",
+}
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_long_pages_are_read_in_time(name):
+    with bounded():
+        read_html(PAGES[name].encode())
+
+
+FRONT_MATTERS = {"keys": "a: b\n" * 50_000, "words": "a " * 100_000, "quotes": "a: '" + "''" * 100_000}
+
+
+@pytest.mark.parametrize("name", FRONT_MATTERS)
+def test_long_front_matter_is_read_in_time(name):
+    with bounded():
+        read_markdown(f"---\n{FRONT_MATTERS[name]}\n---\nText.".encode())
+
+
+def test_long_files_are_ingested_in_time(tmp_path):
+    source = tmp_path / "source"
+    source.mkdir()
+    for name in ("brackets", "quotes", "a word of stops", "one line", "blank lines"):
+        (source / f"{name}.txt").write_text(TEXTS[name][:100_000] + "\n\nThe end.")
+    with bounded():
+        summary = run_ingest(source, tmp_path / "index", embedder=HashEmbeddings())
+    assert (summary.documents, summary.problems) == (5, ())
+
+
+# --- what once broke ---
+
+
+def one_document(make_index, text):
+    return make_index([{"id": "a", "text": text}])
+
+
+def answer(index, *wanted):
+    """Let a model make calls in one reply; return the results."""
+    model = ScriptedModel(lambda _: calls(*wanted), AIMessage("Done."))
+    state = create_arag_agent(model, index).invoke(asked())
+    assert state["answer"] == "Done."
+    return [message for message in state["messages"] if message.type == "tool"]
+
+
+def test_control_characters_in_a_text_break_no_keyword_search(make_index):
+    index = one_document(make_index, "Orlath\x02\x03 was a painter.")
+    assert [term.text for term in index.keyword_search(["Orlaht"]).keywords[0].closest] == ["Orlath"]
+
+
+@pytest.mark.parametrize("name", ["keywords", "chunk_ids"])
+def test_brackets_that_are_no_list_are_taken_as_they_are(index, name):
+    tool = "keyword_search" if name == "keywords" else "chunk_read"
+    assert answer(index, (tool, {name: "[" * 5_000}))[0].status == "success"
+
+
+@pytest.mark.parametrize("depth", [500, 700])
+@pytest.mark.parametrize("kind", [list, dict])
+def test_arguments_nested_deeply_do_not_stop_the_loop(index, depth, kind):
+    assert answer(index, ("keyword_search", {"keywords": nested(depth, kind)}))[0].status == "error"
+
+
+@pytest.mark.parametrize("name", ["keywords", "chunk_ids"])
+def test_half_characters_in_a_list_that_is_a_string_reach_no_result(index, name):
+    tool = "keyword_search" if name == "keywords" else "chunk_read"
+    assert answer(index, (tool, {name: '["\\ud800"]'}))[0].content.encode()
+
+
+@pytest.mark.parametrize("blank", [" ", "\t "])
+def test_a_million_blanks_can_be_counted(blank):
+    text = "x" + blank * (1_500_000 // len(blank)) + "y"
+    assert token_counter().count_batch([text])[0] > 1
+
+
+def test_ten_thousand_chunk_ids_that_are_not_there(large_index):
+    with bounded():
+        results = large_index[0].read([f"nope/{n}" for n in range(10_000)])
+    assert len(results.unknown) == 10_000
+
+
+@pytest.mark.parametrize("piece", [" ", "]", "[ "])
+def test_a_chunk_id_of_a_hundred_thousand_characters(large_index, piece):
+    with bounded():
+        assert large_index[0].read(["x" + piece * 100_000 + "x"]).unknown
+
+
+@pytest.mark.parametrize("text", ["# h\n" * 50_000, "```\n" * 50_000])
+def test_headings_without_text_fill_chunks_too(text):
+    count = token_counter().count_batch
+    with bounded():
+        chunks = chunk_document(Document("d", "", text, "s"), chunk_tokens=1_000, count=count)
+    assert "".join(chunk.text for chunk in chunks) == text
+    assert len(chunks) <= count([text])[0] / 400
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        "x<script></script>" * 100_000,
+        "<pre>" + "x<br>" * 50_000 + "</pre>",
+        "<table><tr><td>" * 20_000 + "x",
+        "<svg>" * 10_000 + "<title>" * 10_000,
+        "<!--" * 100_000,
+        "<![CDATA[>" * 100_000,
+        "<a " * 100_000,
+        "<a x='" * 100_000,
+        '<a x=">" ' * 100_000,
+    ],
+    ids=["scripts", "line breaks", "tables", "titles", "comments", "sections", "tags", "quotes", "hidden ends"],
+)
+def test_pages_made_to_be_slow_are_read_in_time(page):
+    with bounded():
+        read_html(page.encode())
+
+
+def test_front_matter_of_blanks_is_read_in_time():
+    with bounded():
+        read_markdown(("---\na" + " " * 400_000 + "\n---\nText.").encode())
+
+
+def test_a_folder_that_cannot_be_looked_into_is_an_error_of_ours(tmp_path):
+    source = write_corpus(tmp_path / "corpus", DOCUMENTS)
+    (tmp_path / "folder" / "manifest.json").mkdir(parents=True)
+    for path in (tmp_path / ("x" * 300), tmp_path / "folder", f"{tmp_path}/a\0b", f"{tmp_path}/a\ud800"):
+        with pytest.raises(ARAGError):
+            open_index(path)
+        with pytest.raises(ARAGError):
+            run_ingest(source, path, embedder=HashEmbeddings())
+
+
+@pytest.mark.parametrize("end", [["search", "keyword", "\udcff"], ["read", "\udcff"], ["ingest", "n" * 300]])
+def test_words_of_a_command_line_that_are_no_text_end_in_no_traceback(arag, end):
+    assert arag(*end, "--index", "index") in {0, FAILED}
+    assert arag(*end, "--index", "index", "--json") in {0, FAILED}

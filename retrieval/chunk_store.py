@@ -434,6 +434,15 @@ class ChunkStore(BaseStore[str, Chunk]):
             chunk = _chunk(row)
             yield row[0], chunk, _vectors(row[-1], chunk)
 
+    def placed_vectors(self) -> Iterator[tuple[int, list[int], bytes]]:
+        """Yield, for every chunk, its number, the positions of its embedded sentences, and their vectors' bytes."""
+        rows = self._pages(
+            f"SELECT chunks.number, sentences, vectors FROM {_FULL} JOIN vectors ON vectors.number = chunks.number "
+            f"WHERE {self._seen} AND NOT pending",
+            size=500,
+        )
+        yield from ((number, _positions(sentences), blob) for number, sentences, blob in rows)
+
     def former_vectors(self, document_ids: Sequence[str]) -> dict[str, NDArray[np.float32]]:
         """Return the vectors of former versions of these documents' chunks, by the sentences' texts."""
         rows = self._each(

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from rapidfuzz import fuzz, process
 
 from arag.retrieval.chunk_store import ChunkStore
+from arag.retrieval.exact import MOST_BYTES, ExactVectors
 from arag.retrieval.keywords import KeywordMatcher, RankedChunk
 from arag.retrieval.manifest import Manifest, check_sizes, keyword_file, vectors_folder, vocabulary_file
 from arag.retrieval.sentence_store import SentenceMatch, SentenceStore
@@ -55,6 +56,7 @@ class Snapshot:
         self._lock = threading.Lock()
         self._matcher: KeywordMatcher | None = None  # opened by the first search that needs it, as are these
         self._vocabulary: Vocabulary | None = None
+        self._exact: ExactVectors | None = None
         self._sentences: SentenceStore | None = None
 
     def keyword_search(self, keywords: Sequence[str], top_k: int, read: Collection[str]) -> KeywordResults:
@@ -135,6 +137,12 @@ class Snapshot:
                 self._vocabulary = Vocabulary(file)
             return self._vocabulary
 
+    def _exact_vectors(self) -> ExactVectors:
+        with self._lock:
+            if self._exact is None:
+                self._exact = ExactVectors(self.chunks, self.manifest)
+            return self._exact
+
     def _sentence_store(self) -> SentenceStore:
         with self._lock:
             if self._sentences is None:
@@ -177,23 +185,19 @@ class Snapshot:
 
     def _nearest(self, vector: NDArray[np.float32], top_k: int) -> list[SentenceMatch]:
         """Fetch sentences until they belong to `top_k` chunks, or none is left."""
-        if self.manifest.sentences == 0:
-            return []
-        sentences = self._sentence_store()
         total = self.manifest.sentences
+        if total == 0:
+            return []
+        small = 4 * total * self.manifest.dimension <= MOST_BYTES
+        nearest = self._exact_vectors().nearest if small else self._sentence_store().nearest
         count = min(max(_FIRST_SENTENCES, 4 * top_k), total)
-        matches: list[SentenceMatch] = []
-        while count > 0:
-            matches = sentences.nearest(vector, count)
-            if _decided(matches, top_k):
-                break
+        while True:
+            matches = nearest(vector, count)
             if len(matches) < count:
-                matches = sentences.compared(vector)
-                break
-            if count >= total:
-                break
+                return self._sentence_store().compared(vector)
+            if count == total or _decided(matches, top_k):
+                return matches
             count = min(4 * count, total)
-        return matches
 
     def _resolve(self, chunk_id: str) -> Chunk | None:
         bare = chunk_id.strip().lstrip(_AROUND_IDS).rstrip(_AROUND_IDS + ",;.")

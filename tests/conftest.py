@@ -46,3 +46,9 @@ def shared_data():
     if not (_SHARED / "data").is_dir():
         pytest.skip("../shared/data is not there")
     return _SHARED / "data"
+
+
+@pytest.fixture
+def through_chroma(monkeypatch):
+    """Make small indexes search in Chroma's graph, as large ones do."""
+    monkeypatch.setattr("arag.retrieval.snapshot.MOST_BYTES", 0)

@@ -654,7 +654,7 @@ def test_progress_grows_to_all_characters(corpus):
     assert told[-1] == sum(map(len, TEXTS.values()))
 
 
-def test_lost_vectors_are_made_again(corpus):
+def test_lost_vectors_are_made_again(corpus, through_chroma):
     corpus.ingest(TEXTS)
     shutil.rmtree(corpus.index / "chroma.1")
     with corpus.open() as index, pytest.raises(IndexFormatError, match="is missing: run `arag verify"):

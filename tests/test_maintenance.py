@@ -168,12 +168,26 @@ def test_damage_is_found_and_mended(index, sound, damage):
 
 
 @pytest.mark.parametrize("damage", ["no Chroma folder", "half of header.bin", "no graph folder", "half a keyword file"])
-def test_a_search_names_the_damage_and_the_command_that_mends_it(index, damage):
+def test_a_search_names_the_damage_and_the_command_that_mends_it(index, damage, through_chroma):
     DAMAGES[damage](index)
     with open_index(index, embedder=HashEmbeddings()) as opened:
         with pytest.raises(IndexFormatError, match=f"run `arag verify --index {index} --repair`"):
             opened.keyword_search("ship") if "keyword" in damage else opened.semantic_search("ship")
         assert opened.read("d1:0").chunks  # the rest serves on
+
+
+def test_a_small_index_serves_on_without_chroma(index, sound):
+    shutil.rmtree(chroma(index))
+    assert contents(index) == contents(sound)
+
+
+def test_a_search_that_lacks_vectors_names_the_command_that_mends_it(index):
+    DAMAGES["chunks without vectors"](index)
+    with (
+        open_index(index, embedder=HashEmbeddings()) as opened,
+        pytest.raises(IndexFormatError, match=f"run `arag verify --index {index} --repair`"),
+    ):
+        opened.semantic_search("ship")
 
 
 @pytest.mark.parametrize("damage", ["no Chroma folder", "half of data_level0.bin", "no keyword file", "no manifest"])

@@ -11,6 +11,15 @@ from arag.retrieval.errors import EmbedderError, InputError
 from arag.retrieval.index import open_index
 from fakes import DIMENSION, HashEmbeddings, hash_vector, write_corpus
 
+
+@pytest.fixture(params=["exact", "chroma"], autouse=True)
+def way(request):
+    """Small indexes are searched exactly, large ones in Chroma's graph: both give the same."""
+    if request.param == "chroma":
+        request.getfixturevalue("through_chroma")
+    return request.param
+
+
 WORDS = [f"w{n}" for n in range(60)]
 
 

@@ -1,0 +1,71 @@
+"""Exact search in the sentence vectors, for corpora in which that takes no longer than Chroma's graph.
+
+The vectors come from the chunk store. Measured beside Chroma with 384 numbers a vector, on two cores: 0.5 ms against
+3.6 ms among 16,000 sentences, 1.4 ms against 3.6 ms among 40,000, 11 ms against 6 ms among 100,000.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from arag.retrieval.chunk_store import ChunkStore
+from arag.retrieval.errors import IndexFormatError
+from arag.retrieval.manifest import Manifest
+from arag.retrieval.sentence_store import SentenceMatch
+
+MOST_BYTES = 80_000_000  # of vectors: 52,000 sentences with the default embedder
+_ROUNDING = 1e-6  # of float32 sums in different orders
+
+
+class ExactVectors:
+    """All sentence vectors of an index, in one matrix.
+
+    Args:
+        chunks: The chunk store, at a generation.
+        manifest: The generation's manifest.
+
+    Raises:
+        IndexFormatError: Vectors are missing, or of another dimension.
+    """
+
+    def __init__(self, chunks: ChunkStore, manifest: Manifest) -> None:
+        self._vectors = np.empty((manifest.sentences, manifest.dimension), dtype=np.float32)
+        self._places = np.empty((manifest.sentences, 2), dtype=np.int64)
+        filled = 0
+        for number, positions, blob in chunks.placed_vectors():
+            if len(blob) != 4 * manifest.dimension * len(positions) or filled + len(positions) > manifest.sentences:
+                break
+            rows = slice(filled, filled + len(positions))
+            self._vectors[rows] = np.frombuffer(blob, dtype=np.float32).reshape(len(positions), manifest.dimension)
+            self._places[rows, 0] = number
+            self._places[rows, 1] = positions
+            filled += len(positions)
+        if filled != manifest.sentences:
+            raise IndexFormatError(
+                f"{chunks.file} lacks vectors: run `arag verify --index {chunks.file.parent} --repair`"
+            )
+
+    def nearest(self, vector: NDArray[np.float32], count: int) -> list[SentenceMatch]:
+        """Return the sentences nearest to a vector, nearest first.
+
+        Args:
+            vector: The query's vector, of length one, shape (dimension,).
+            count: How many; fewer are returned where there are fewer.
+        """
+        similarities = self._vectors @ vector
+        count = min(count, len(similarities))
+        best = np.argpartition(similarities, -count)[-count:] if count < len(similarities) else np.arange(count)
+        best = best[np.argsort(-similarities[best], kind="stable")]
+        matches: list[SentenceMatch] = []
+        for row, before in zip(best.tolist(), [None, *best.tolist()], strict=False):
+            similarity = float(similarities[row])
+            # The same vector has the same similarity, to the last bit.
+            if (
+                before is not None
+                and matches[-1].similarity - similarity < _ROUNDING
+                and np.array_equal(self._vectors[row], self._vectors[before])
+            ):
+                similarity = matches[-1].similarity
+            matches.append(SentenceMatch(int(self._places[row, 0]), int(self._places[row, 1]), similarity))
+        return matches

@@ -65,7 +65,7 @@ class Snapshot:
         ranked, holding, total = matcher.rank(keywords, top_k)
         hits = self._keyword_hits(ranked, holding, read)
         rare = [keyword for keyword in keywords if holding[keyword] <= _FEW_CHUNKS][:_MOST_SUGGESTIONS]
-        closest = {keyword: closest_terms(keyword, self.chunks, matcher, self._words) for keyword in rare}
+        closest = {k: closest_terms(k, holding[k], self.chunks, matcher, self._words) for k in rare}
         shown = {hit.chunk_id for hit in hits}
         reports = tuple(
             KeywordReport(k, holding[k], closest.get(k, ()), self._titled(k, shown) if holding[k] > top_k else ())

@@ -26,7 +26,7 @@ _WORD = re.compile(r"[^\W_]+")
 
 
 def closest_terms(
-    keyword: str, store: ChunkStore, matcher: KeywordMatcher, vocabulary: Callable[[], Vocabulary]
+    keyword: str, chunks: int, store: ChunkStore, matcher: KeywordMatcher, vocabulary: Callable[[], Vocabulary]
 ) -> tuple[Term, ...]:
     """Find terms of the corpus that a keyword may mean and that its exact match does not count.
 
@@ -36,6 +36,7 @@ def closest_terms(
 
     Args:
         keyword: The keyword.
+        chunks: How many chunks hold it.
         store: The chunks.
         matcher: Counts chunks, the way keywords are counted.
         vocabulary: Gives the words of the corpus, when they are needed.
@@ -50,7 +51,7 @@ def closest_terms(
     is_term = len(words) <= _MOST_WORDS and len(keyword) <= _LONGEST_KEYWORD
     words = words[:_MOST_WORDS]
     found = _terms(_spellings(words, store), keyword, store, matcher) if is_term else []
-    if not found and matcher.chunks_holding(keyword) == 0:
+    if not found and chunks == 0:
         found = _terms(_similar(words, store, vocabulary), keyword, store, matcher) if is_term else []
         for length in range(len(words) - 1 if is_term else 1, 0, -1):
             if found:

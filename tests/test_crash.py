@@ -1,107 +1,567 @@
-"""An ingestion that is killed at any moment leaves an index that opens, and that the next run completes."""
+"""Whatever ends an ingestion, readers see what was complete, and the next run ends like one that nothing ended."""
 
+import multiprocessing
+import os
 import random
+import re
+import resource
+import shutil
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
+from collections import Counter
+from contextlib import closing, suppress
 from pathlib import Path
 
 import numpy as np
 import pytest
+from openai import OpenAIError
 
+from arag.ingest import pipeline, publishing, writer
 from arag.ingest.pipeline import run_ingest
-from arag.retrieval.errors import IndexNotFoundError
+from arag.retrieval import sentence_store
+from arag.retrieval.embedders import Embedder
+from arag.retrieval.errors import ARAGError, EmbedderError, IndexNotFoundError, StorageError
 from arag.retrieval.index import open_index
 from arag.retrieval.manifest import read_manifest, vectors_folder
-from arag.retrieval.sentence_store import SentenceStore
-from fakes import HashEmbeddings, write_corpus
+from arag.retrieval.sentence_store import SentenceStore, vector_id
+from fakes import HashEmbeddings, hash_vector, write_corpus
 
-KILLS = 10
+DOCUMENTS = 60
+EMBEDDER = "HashEmbeddings:hash-64"
+TESTS = str(Path(__file__).parent)
 
-PROGRAM = """
-import sys
-sys.path.insert(0, {tests!r})
-from arag.ingest.pipeline import run_ingest
-from fakes import HashEmbeddings
-run_ingest({source!r}, {index!r}, embedder=HashEmbeddings(), prune=True)
-"""
+# A server forks the processes that are killed: each starts at once, with everything imported.
+processes = multiprocessing.get_context("forkserver")
+processes.set_forkserver_preload(["chromadb", "arag.ingest.pipeline", "arag.retrieval.index"])
+
+
+# --- a corpus whose every sentence says which version it is of ---
+
+
+def revision(n, version):
+    """Every fourth version changes all documents, the others a sixth of them."""
+    return max(v for v in range(version - 6, version + 1) if v % 4 == 0 or v % 6 == n % 6)
 
 
 def corpus(version):
-    """About a thousand documents; each version changes, drops and adds some."""
-    words = random.Random(version)
-    return [
-        {
-            "id": f"d{n}",
-            "title": f"Title {n}",
-            "text": " ".join(f"Sentence {k} of version {version if n % 3 == 0 else 0} says w{n}." for k in range(6)),
+    """The texts by id; each version also drops some documents and brings others back."""
+    texts = {}
+    for n in range(DOCUMENTS):
+        if (n + version) % 8:
+            r = revision(n, version)
+            lines = [f"Line {k} is of revision {r} of document w{n}." for k in range(4 + (n + r) % 6)]
+            texts[f"d{n}"] = " ".join([f"The document w{n} begins.", *lines])
+    return texts
+
+
+def write(source, texts):
+    write_corpus(source, [{"id": i, "title": f"Title of {i}", "text": text} for i, text in texts.items()])
+
+
+def ingest(source, index, **options):
+    return run_ingest(source, index, embedder=HashEmbeddings(), chunk_tokens=50, **options)
+
+
+# --- what an index holds ---
+
+
+def served(folder):
+    """What readers of an index see: the documents' texts, or None without an index. Its parts must belong together."""
+    try:
+        index = open_index(folder, embedder=HashEmbeddings())
+    except IndexNotFoundError:
+        return None
+    with index:
+        chunks = {i: index.get(i) for i in index.chunk_ids()}
+        texts = {}
+        for chunk in chunks.values():
+            for section in chunk.sections:
+                texts[section.document_id] = (
+                    texts.get(section.document_id, "") + chunk.text[section.start : section.end]
+                )
+        texts = {i: text.removeprefix(f"Title of {i}\n\n") for i, text in texts.items()}
+        manifest, info = read_manifest(folder), index.info()
+        assert (manifest.documents, manifest.chunks, manifest.sentences) == (
+            info.documents,
+            info.chunks,
+            info.sentences,
+        )
+        assert (info.documents, info.chunks) == (len(texts), len(chunks))
+        for n in {int(r) for text in texts.values() for r in re.findall(r"revision (\d+)", text)} | {99}:
+            found = index.keyword_search(f"revision {n} of document", top_k=1_000)
+            holding = {i for i, chunk in chunks.items() if f"revision {n} of document" in chunk.text}
+            assert {hit.chunk_id for hit in found.hits} == holding
+        expected = {
+            vector_id(number, position): chunk.sentence_text(position)
+            for number, chunk, _ in index._snapshot.chunks.embedded_chunks()
+            for position, sentence in enumerate(chunk.sentences)
+            if sentence.embedded
         }
-        for n in range(1_000)
-        if words.random() > 0.1
-    ]
+        for sentence in list(expected.values())[::50]:
+            (hit,) = index.semantic_search(sentence, 1).hits
+            assert hit.score == pytest.approx(1.0, abs=1e-5)
+            assert index.read(hit.chunk_id).chunks == (chunks[hit.chunk_id],)
+    if expected:
+        assert_every_vector_is_found(vectors_folder(folder, manifest.generation), expected)
+    assert len(expected) == info.sentences
+    return texts
+
+
+def assert_every_vector_is_found(folder, expected):
+    with closing(SentenceStore(folder)) as store:
+        stored = store._collection.get(include=["embeddings"])
+        assert sorted(stored["ids"]) == sorted(expected)
+        nearest = store._collection.query(query_embeddings=stored["embeddings"], n_results=10, include=["distances"])
+        for i, found, distances in zip(stored["ids"], nearest["ids"], nearest["distances"], strict=True):
+            assert dict(zip(found, distances, strict=True))[i] == pytest.approx(0, abs=1e-6)
+        vectors = store.vectors(stored["ids"])
+    for i, sentence in expected.items():
+        assert np.allclose(vectors[i], hash_vector(sentence), atol=1e-4)
 
 
 def contents(folder):
-    """Everything that the index holds: documents, chunks, and the sentences in Chroma."""
+    """Everything that an index holds, but for the numbers of chunks and of the generation."""
+    manifest = read_manifest(folder)
     with open_index(folder, embedder=HashEmbeddings()) as index:
-        store = index._chunks
-        documents = {record.id: record.fingerprint for record in store.documents()}
+        assert index._chunks.pending_chunks(1) == []
+        assert not index._chunks.differs_from(manifest.generation)
+        documents = [(r.id, r.title, r.metadata, r.fingerprint) for r in index._snapshot.chunks.documents()]
         chunks = {i: index.get(i) for i in index.chunk_ids()}
-        assert store.pending_chunks(1) == []
-        generation = read_manifest(folder).generation
-        assert not store.differs_from(generation)
-    sentences = SentenceStore(vectors_folder(folder, generation))
-    found = sentences._collection.get(include=["documents", "metadatas"])
-    vectors = sentences.vectors(found["ids"])
-    sentences.close()
-    rows = zip(found["ids"], found["documents"], found["metadatas"], strict=True)
+    with closing(SentenceStore(vectors_folder(folder, manifest.generation))) as store:
+        found = store._collection.get(include=["documents", "metadatas"])
+    rows = zip(found["documents"], found["metadatas"], strict=True)
     return (
         documents,
         chunks,
-        {(m["chunk_id"], m["position"]): (text, m, np.round(vectors[i], 4).tolist()) for i, text, m in rows},
+        {(metadata["chunk_id"], metadata["position"]): (text, metadata) for text, metadata in rows},
+        {file.name.removesuffix(f".{manifest.generation}") for file in folder.iterdir()},
     )
 
 
-def kill_during(program, seconds):
-    process = subprocess.Popen([sys.executable, "-c", program], stderr=subprocess.PIPE)
-    time.sleep(seconds)  # the moment of the kill, which is what is tested
-    process.send_signal(signal.SIGKILL)
-    _, errors = process.communicate()
-    return process.returncode, errors.decode()
+def assert_like_uninterrupted(index, texts, folder):
+    """Compare an index with one that was made of these texts in one go."""
+    write(folder / "corpus", texts)
+    ingest(folder / "corpus", folder / "index")
+    assert contents(index) == contents(folder / "index")
+    shutil.rmtree(folder)
 
 
-def test_a_killed_ingestion_is_completed_by_the_next(tmp_path):
-    moments = random.Random(7)
+# --- killed ---
+
+
+def ingest_in_pieces(source, index, *, often, **options):
+    """Ingest in the way of a large corpus: in many batches, and where asked for with many commits."""
+    pieces = [
+        (pipeline, "_BATCH_DOCUMENTS", 12),
+        (writer, "_CHUNKS_PER_READ", 16),
+        (publishing, "_SENTENCES_AT_ONCE", 100),
+        (sentence_store, "_SENTENCES_PER_WRITE", 50),
+        (sentence_store, "_SYNC", 60),
+        *([(writer, "_BETWEEN_COMMITS", 0.0), (writer, "_COMMIT_SHARE", 0.1)] if often else []),
+    ]
+    for module, name, value in pieces:
+        assert hasattr(module, name)
+        setattr(module, name, value)
+    embedder = Embedder(EMBEDDER, HashEmbeddings, batch=40, concurrency=2)
+    run_ingest(source, index, embedder=embedder, chunk_tokens=50, **options)
+
+
+def watch(step, folder):
+    """Tell of everything that is done to an index's files: by SQL, by Python, and by Chroma."""
+    from chromadb.api.models.Collection import Collection
+
+    def on_event(event, arguments):
+        of_index = event == "open" and str(folder) in str(arguments[0])
+        if of_index or event.startswith("shutil.") or event in {"os.rename", "os.remove", "os.rmdir", "os.mkdir"}:
+            step(event)
+
+    def connect(*arguments, **options):
+        connection = connect_to(*arguments, **options)
+        connection.set_trace_callback(lambda sql: step(sql.split(maxsplit=1)[0]))
+        return connection
+
+    def announced(name, function):
+        def call(*arguments, **options):
+            step(name)
+            result = function(*arguments, **options)
+            step(f"{name} done")
+            return result
+
+        return call
+
+    connect_to, sqlite3.connect = sqlite3.connect, connect
+    sys.addaudithook(on_event)
+    os.fsync = announced("fsync", os.fsync)
+    for name in ("upsert", "delete", "modify", "count", "get"):
+        setattr(Collection, name, announced(name, getattr(Collection, name)))
+
+
+def ingest_until(moment, news, source, index, **options):
+    """Ingest, and at the n-th step of a kind be killed at once, or tell whoever is going to do it."""
+    kind, number, at_once = moment
+    seen = Counter()
+
+    def step(name):
+        seen[name] += 1
+        if (name, seen[name]) == (kind, number):
+            if at_once:
+                os.kill(os.getpid(), signal.SIGKILL)
+            news.send(None)
+
+    watch(step, index)
+    began = time.monotonic()
+    step("start")
+    ingest_in_pieces(source, index, **options)
+    news.send((seen, time.monotonic() - began))
+
+
+def run_until(moment, source, index, *, delay=0.0, **options):
+    """Ingest in a process that is killed at a moment; return what it tells when it was faster."""
+    news, teller = processes.Pipe(duplex=False)
+    process = processes.Process(target=ingest_until, args=(moment, teller, source, index), kwargs=options)
+    process.start()
+    teller.close()
+    told = None
+    with suppress(EOFError):
+        told = news.recv()
+        if told is None:
+            time.sleep(delay)  # the moment is that long after the step
+            process.kill()
+        told = news.recv()
+    process.join()
+    assert process.exitcode == (-signal.SIGKILL if told is None else 0)
+    return told
+
+
+@pytest.fixture(scope="module")
+def usual(tmp_path_factory):
+    """How many steps of each kind an ingestion takes that nothing ends, and how long."""
+    folder = tmp_path_factory.mktemp("usual")
+    for version in (1, 2):
+        write(folder / "corpus", corpus(version))
+        told = run_until(("none", 0, False), folder / "corpus", folder / "index", often=True, prune=True)
+    assert served(folder / "index") == corpus(2)
+    return told
+
+
+def a_moment(draw, usual):
+    """Choose a step of any kind, the time after one, or just a time."""
+    steps, seconds = usual
+    kind = draw.choice(sorted(steps))
+    number = draw.randint(1, steps[kind])
+    return draw.choice(
+        [((kind, number, True), 0.0), ((kind, number, False), draw.uniform(0, 0.1))] * 2
+        + [(("start", 1, False), draw.uniform(0, seconds))]
+    )
+
+
+def kill_again_and_again(folder, usual, *, seed, kills):
+    """Ingest version after version; kill most runs, let some be finished by the next, and others by one of later."""
+    draw = random.Random(seed)
+    source, index = folder / "corpus", folder / "index"
+    finished = {}  # what the last run left that was not killed; None when one was since
+    versions = [{}]
+    now = None
+    while kills:
+        versions.append(corpus(len(versions)))
+        prune = finished is None or draw.random() < 0.7
+        often = draw.random() < 0.4
+        target = versions[-1] if prune else finished | versions[-1]
+        write(source, versions[-1])
+        moment, delay = a_moment(draw, usual)
+        told = run_until(moment, source, index, delay=delay, often=often, prune=prune)
+        before, now = now, served(index)
+        if told is not None:
+            assert now == target
+            finished = now
+            continue
+        kills -= 1
+        finished = None
+        if often:
+            assert all(any(text == texts.get(i) for texts in versions) for i, text in (now or {}).items())
+        else:
+            assert now in (before, {} if before is None else before, target)
+        if not prune or draw.random() < 0.5:
+            ingest(source, index, prune=prune)
+            finished = now = served(index)
+            assert finished == target
+            assert_like_uninterrupted(index, target, folder / "uninterrupted")
+    ingest(source, index, prune=True)
+    assert served(index) == versions[-1]
+    assert_like_uninterrupted(index, versions[-1], folder / "uninterrupted")
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_a_killed_ingestion_is_finished_by_the_next(tmp_path, usual, seed):
+    kill_again_and_again(tmp_path, usual, seed=seed, kills=5)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(100, 120))
+def test_many_killed_ingestions_are_finished_by_the_next(tmp_path, usual, seed):
+    kill_again_and_again(tmp_path, usual, seed=seed, kills=5)
+
+
+# --- a full disk ---
+
+COMMAND = """
+import resource, sys
+sys.dont_write_bytecode = True  # what has no room would be written in part
+sys.path.insert(0, sys.argv.pop(1))
+import chromadb
+import arag.ingest.pipeline
+from arag import cli
+from arag.retrieval import embedders
+from fakes import HashEmbeddings
+
+embedders._load_service = lambda *_: HashEmbeddings()
+resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv.pop(1)), resource.getrlimit(resource.RLIMIT_FSIZE)[1]))
+cli.main()
+"""
+
+CHANGES = {
+    "first": (None, corpus(1)),
+    "a few": (corpus(1), corpus(2)),
+    "all": (corpus(3), corpus(4)),
+    "removals": (corpus(1), dict(list(corpus(1).items())[9:])),
+}
+
+
+class Run:
+    """An index, the documents that it gets next, and what it then must be like."""
+
+    def __init__(self, folder, change, disk=None):
+        self.before, self.after = CHANGES[change]
+        self.source, self.start = folder / "corpus", folder / "start"
+        self.index = (disk or folder) / "index"
+        if self.before is not None:
+            write(self.source, self.before)
+            ingest(self.source, self.start)
+        write(self.source, self.after)
+        ingest(self.source, folder / "target")
+        self.expected = contents(folder / "target")
+        self.sizes = [file.stat().st_size for file in (folder / "target").rglob("*") if file.is_file()]
+
+    def begin(self):
+        shutil.rmtree(self.index, ignore_errors=True)
+        if self.before is not None:
+            shutil.copytree(self.start, self.index)
+
+    def ingest(self, limit=resource.RLIM_INFINITY):
+        """Ingest by the command line, no file growing beyond a limit; tell whether it was done."""
+        arguments = ["ingest", self.source, "--index", self.index, "--embedder", EMBEDDER, "--chunk-tokens", 50]
+        done = subprocess.run(
+            [sys.executable, "-c", COMMAND, TESTS, *map(str, [limit, *arguments, "--prune"])],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if done.returncode != 0 or done.stderr:
+            assert (done.returncode, done.stdout) == (1, ""), done.stderr
+            assert re.fullmatch(r"Error: [^\n]* cannot be written[^\n]*\n", done.stderr), done.stderr
+        return done.returncode == 0
+
+    def check_served(self, *, done):
+        found = served(self.index)
+        assert found == self.after if done else found in (self.before, {} if self.before is None else self.before)
+
+    def finish(self):
+        ingest(self.source, self.index, prune=True)
+        assert served(self.index) == self.after
+        assert contents(self.index) == self.expected
+
+
+def run_with_small_files(folder, change, fractions):
+    """Let no file grow beyond some fractions of the largest that is needed."""
+    run = Run(folder, change)
+    for fraction in fractions:
+        run.begin()
+        done = run.ingest(limit=int(fraction * max(run.sizes)))
+        assert not done or fraction > 0.5
+        run.check_served(done=done)
+        run.finish()
+
+
+@pytest.mark.parametrize(
+    ("change", "fractions"), [("first", [0, 0.6]), ("a few", [0.1, 0.9]), ("removals", [0.04, 0.3])]
+)
+def test_files_that_cannot_grow_end_a_run_that_the_next_finishes(tmp_path, change, fractions):
+    run_with_small_files(tmp_path, change, fractions)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("change", CHANGES)
+def test_files_that_cannot_grow_to_any_size_end_a_run_that_the_next_finishes(tmp_path, change):
+    run_with_small_files(tmp_path, change, np.linspace(0, 1.1, 16))
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=16m", "none", str(disk)]
+    if os.geteuid() != 0 or subprocess.run(mount, capture_output=True, check=False).returncode != 0:
+        pytest.skip("this machine mounts no disk for us")
+    yield disk
+    subprocess.run(["umount", "--lazy", str(disk)], check=True)
+
+
+def fill(disk, leave):
+    """Fill a disk but for some bytes; return the file that fills it."""
+    ballast = disk / "ballast"
+    free = shutil.disk_usage(disk).free
+    with ballast.open("wb") as file:
+        file.write(bytes(max(0, free - leave)))
+    return ballast
+
+
+def run_on_a_small_disk(folder, disk, change, fractions):
+    """Leave some fractions of the space that the index takes."""
+    run = Run(folder, change, disk)
+    for fraction in fractions:
+        run.begin()
+        ballast = fill(disk, int(fraction * sum(run.sizes)))
+        done = run.ingest()
+        ballast.unlink()
+        assert not done or fraction > 0.5
+        run.check_served(done=done)
+        run.finish()
+
+
+@pytest.mark.parametrize(("change", "fractions"), [("first", [0, 0.2]), ("a few", [0, 0.05, 0.7])])
+def test_a_full_disk_ends_a_run_that_the_next_finishes(tmp_path, small_disk, change, fractions):
+    run_on_a_small_disk(tmp_path, small_disk, change, fractions)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_disk_with_any_room_ends_a_run_that_the_next_finishes(tmp_path, small_disk, change):
+    run_on_a_small_disk(tmp_path, small_disk, change, np.linspace(0, 2, 21))
+
+
+def test_an_open_reader_does_not_mind_a_full_disk(tmp_path, small_disk):
+    run = Run(tmp_path, "a few", small_disk)
+    run.begin()
+    with open_index(run.index, embedder=HashEmbeddings()) as index:
+        results = index.keyword_search("revision 1"), index.semantic_search("revision 1")
+        ballast = fill(small_disk, 0)
+        assert not run.ingest()
+        assert (index.keyword_search("revision 1"), index.semantic_search("revision 1")) == results
+        ballast.unlink()
+        assert run.ingest()
+        assert index.keyword_search("revision 2").total > 0
+    assert contents(run.index) == run.expected
+
+
+@pytest.mark.parametrize("change", ["first", "all"])
+def test_a_process_that_had_no_room_goes_on_when_there_is_some(tmp_path, small_disk, change):
+    run = Run(tmp_path, change, small_disk)
+    for fraction in (0, 0.1, 0.2, 0.3, 0.4, 0.5):
+        run.begin()
+        ballast = fill(small_disk, int(fraction * sum(run.sizes)))
+        with pytest.raises(StorageError):
+            ingest(run.source, run.index, prune=True)
+        ballast.unlink()
+        run.finish()
+
+
+def test_a_reader_that_had_no_room_to_open_the_vectors_opens_them_when_there_is_some(tmp_path, small_disk):
+    run = Run(tmp_path, "a few", small_disk)
+    run.begin()
+    with open_index(run.index, embedder=HashEmbeddings()) as index:
+        assert index.keyword_search("revision 1").hits
+        for _ in range(2):
+            ballast = fill(small_disk, 0)
+            with pytest.raises(ARAGError, match="disk is full"):
+                index.semantic_search("revision 1")
+            ballast.unlink()
+        assert index.semantic_search("revision 1").hits
+
+
+# --- a failing embedder ---
+
+
+class FailingEmbeddings(HashEmbeddings):
+    """Fails at one call, by what an answer to it is made by."""
+
+    def __init__(self, number, failure):
+        super().__init__()
+        self.calls = 0
+        self.number, self.failure = number, failure
+
+    def embed_documents(self, texts):
+        self.calls += 1
+        return self.failure(texts) if self.calls == self.number else super().embed_documents(texts)
+
+
+def raising(error):
+    def fail(texts):
+        raise error
+
+    return fail
+
+
+FAILURES = {
+    "connection": raising(ConnectionError("the service went away")),
+    "service": raising(OpenAIError("too many requests")),
+    "answer": raising(ValueError("no data in the answer")),
+    "one too few": lambda texts: HashEmbeddings().embed_documents(texts[1:]),
+    "not a number": lambda texts: np.full((len(texts), 64), np.nan).tolist(),
+    "another length": lambda texts: np.ones((len(texts), 65)).tolist(),
+}
+
+
+@pytest.mark.parametrize("concurrency", [1, 4])
+@pytest.mark.parametrize(("number", "failure"), [(1 + n % 5, name) for n, name in enumerate(FAILURES)])
+def test_a_failing_embedder_ends_a_run_that_the_next_finishes(tmp_path, concurrency, number, failure):
     source, index = tmp_path / "corpus", tmp_path / "index"
-    program = PROGRAM.format(tests=str(Path(__file__).parent), source=str(source), index=str(index))
-    killed = 0
-    for version in range(1, KILLS + 1):
-        write_corpus(source, corpus(version))
-        code, errors = kill_during(program, moments.uniform(0.8, 3.5))
-        assert code in {0, -signal.SIGKILL}, errors
-        killed += code != 0
-        try:
-            with open_index(index, embedder=HashEmbeddings()) as opened:
-                for result in (opened.keyword_search("w7").hits, opened.semantic_search("version says w7", 3).hits):
-                    assert all(opened.get(hit.chunk_id) is not None for hit in result)
-        except IndexNotFoundError:
-            assert version == 1
-    assert killed >= KILLS // 2
-    run_ingest(source, index, embedder=HashEmbeddings(), prune=True)
-    run_ingest(source, tmp_path / "fresh", embedder=HashEmbeddings())
-    assert contents(index) == contents(tmp_path / "fresh")
-    with open_index(index, embedder=HashEmbeddings()) as opened:
-        for chunk_id in list(opened.chunk_ids())[::100]:
-            text = opened.get(chunk_id).sentence_text(2)
-            assert opened.semantic_search(text, 1).hits[0].score == pytest.approx(1.0, abs=1e-5)
+    write(source, corpus(3))
+    ingest(source, index)
+    write(source, corpus(4))
+    failing = FailingEmbeddings(number, FAILURES[failure])
+    with pytest.raises(EmbedderError, match=EMBEDDER):
+        run_ingest(source, index, embedder=Embedder(EMBEDDER, lambda: failing, batch=40, concurrency=concurrency))
+    assert served(index) == corpus(3)
+    again = HashEmbeddings()
+    run_ingest(source, index, embedder=again, prune=True)
+    if concurrency == 1:
+        assert len(failing.embedded) >= 30 * (number - 1)
+        assert set(failing.embedded).isdisjoint(again.embedded)
+    assert served(index) == corpus(4)
+    assert_like_uninterrupted(index, corpus(4), tmp_path / "uninterrupted")
 
 
-@pytest.mark.parametrize("left", [0, 3_000])
-def test_a_failing_embedder_leaves_what_was_complete_and_the_next_run_finishes(tmp_path, left):
-    write_corpus(tmp_path / "corpus", corpus(1))
-    with pytest.raises(Exception, match="went away"):
-        run_ingest(tmp_path / "corpus", tmp_path / "index", embedder=HashEmbeddings(fail_after=left + 1))
-    run_ingest(tmp_path / "corpus", tmp_path / "index", embedder=HashEmbeddings())
-    run_ingest(tmp_path / "corpus", tmp_path / "fresh", embedder=HashEmbeddings())
-    assert contents(tmp_path / "index") == contents(tmp_path / "fresh")
+def test_a_failing_embedder_leaves_what_was_committed(tmp_path, monkeypatch):
+    source, index = tmp_path / "corpus", tmp_path / "index"
+    for module, name, value in [
+        (pipeline, "_BATCH_DOCUMENTS", 12),
+        (writer, "_BETWEEN_COMMITS", 0.0),
+        (writer, "_COMMIT_SHARE", 0.1),
+    ]:
+        monkeypatch.setattr(module, name, value)
+    write(source, corpus(1))
+    failing = FailingEmbeddings(6, FAILURES["connection"])
+    with pytest.raises(EmbedderError, match="went away"):
+        run_ingest(source, index, embedder=Embedder(EMBEDDER, lambda: failing, batch=40), chunk_tokens=50)
+    left = served(index)
+    assert 0 < len(left) < len(corpus(1))
+    assert left.items() <= corpus(1).items()
+    ingest(source, index)
+    assert served(index) == corpus(1)
+    assert_like_uninterrupted(index, corpus(1), tmp_path / "uninterrupted")
+
+
+@pytest.mark.parametrize("number", [1, 2])
+def test_an_embedder_that_fails_at_a_first_ingestion_leaves_no_index_or_an_empty_one(tmp_path, number):
+    source, index = tmp_path / "corpus", tmp_path / "index"
+    write(source, corpus(1))
+    failing = FailingEmbeddings(number, FAILURES["service"])
+    with pytest.raises(EmbedderError, match="too many requests"):
+        run_ingest(source, index, embedder=Embedder(EMBEDDER, lambda: failing))
+    assert served(index) == (None if number == 1 else {})
+    ingest(source, index)
+    assert served(index) == corpus(1)
+    assert_like_uninterrupted(index, corpus(1), tmp_path / "uninterrupted")

@@ -1,0 +1,437 @@
+"""One process writes an index at a time; any number of others, and of threads, see one version of it whole."""
+
+import os
+import random
+import re
+import signal
+import threading
+import traceback
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, contextmanager, suppress
+from itertools import cycle
+
+import pytest
+
+from arag.ingest.pipeline import run_ingest
+from arag.retrieval import snapshot
+from arag.retrieval.embedders import Embedder
+from arag.retrieval.errors import EmbedderError, IndexClosedError, IndexLockedError
+from arag.retrieval.index import open_index
+from arag.retrieval.snapshot import Snapshot
+from fakes import HashEmbeddings, write_corpus
+from test_crash import EMBEDDER, FAILURES, FailingEmbeddings, contents, ingest, processes, run_until
+
+SECONDS = 120  # more than anything here takes
+THREADS = 8
+
+# --- a corpus of which every sentence says its version, and that has another size in every version ---
+
+
+def size(version):
+    return 30 + version
+
+
+def corpus(version):
+    return {
+        f"d{n}": " ".join(f"Edition {version} has document w{n} with its line {k}." for k in range(6))
+        for n in range(size(version))
+    }
+
+
+def write(folder, version):
+    records = [{"id": i, "text": text, "edition": version} for i, text in corpus(version).items()]
+    write_corpus(folder / "corpus", records)
+
+
+def ingest_version(folder, version):
+    write(folder, version)
+    ingest(folder / "corpus", folder / "index", prune=True)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    ingest_version(tmp_path, 1)
+    return tmp_path
+
+
+def opened(folder):
+    return open_index(folder / "index", embedder=HashEmbeddings())
+
+
+def assert_like_uninterrupted(folder, version):
+    ingest_version(folder, version)  # deletes folders that a reader was opening while they were deleted
+    (folder / "uninterrupted").mkdir()
+    ingest_version(folder / "uninterrupted", version)
+    assert contents(folder / "index") == contents(folder / "uninterrupted" / "index")
+
+
+# --- searches that return the version that all they have found is of ---
+
+
+def the_version(texts):
+    (version,) = {int(version) for text in texts for version in re.findall(r"Edition (\d+)", text)}
+    return version
+
+
+def shown(hits):
+    return [sentence.text for hit in hits for snippet in hit.snippets for sentence in snippet.sentences]
+
+
+def by_keyword(index):
+    results = index.keyword_search(["edition", "document w7 with", "absent"], top_k=500)
+    version = the_version(shown(results.hits))
+    ids = {hit.chunk_id for hit in results.hits}
+    assert {i.split(":")[0] for i in ids} == set(corpus(version))
+    assert [report.chunks for report in results.keywords] == [len(ids), sum(i.startswith("d7:") for i in ids), 0]
+    assert results.total == len(ids) == len(results.hits)
+    return version
+
+
+def by_meaning(index):
+    results = index.semantic_search("document w7 with its line 3", top_k=10)
+    assert len(results.hits) == 10
+    assert "document w7 with its line 3." in " ".join(shown(results.hits))
+    return the_version(shown(results.hits))
+
+
+def by_reading(index):
+    results = index.read(["d0:0", "d29:0", "nothing:0"], adjacent=2)
+    version = the_version(chunk.text for chunk in results.chunks)
+    texts = dict.fromkeys(("d0", "d29"), "")
+    for chunk in results.chunks:
+        texts[chunk.document_id] += chunk.text
+    assert all(text == corpus(version)[i] for i, text in texts.items())
+    assert sum(results.chunks_in_document.values()) == len(results.chunks)
+    assert [unknown.chunk_id for unknown in results.unknown] == ["nothing:0"]
+    return version
+
+
+def by_document(index):
+    return int(index.document("d3").metadata["edition"])
+
+
+def by_info(index):
+    info = index.info()
+    assert info.sentences == 6 * info.documents
+    return info.documents - 30
+
+
+SEARCHES = [by_keyword, by_meaning, by_reading, by_document, by_info]
+
+
+# --- one writer ---
+
+
+class WaitingEmbeddings(HashEmbeddings):
+    """Says that it was called, and waits."""
+
+    def __init__(self, called):
+        super().__init__()
+        self.called = called
+
+    def embed_documents(self, texts):
+        self.called.set()
+        threading.Event().wait(SECONDS)
+        return super().embed_documents(texts)
+
+
+def write_for_ever(folder, called):
+    run_ingest(
+        folder / "corpus", folder / "index", embedder=Embedder(EMBEDDER, lambda: WaitingEmbeddings(called)), prune=True
+    )
+
+
+@contextmanager
+def another_writer(folder):
+    """A process in the middle of an ingestion."""
+    write_corpus(folder / "corpus", {"other": "Another text."})
+    called = processes.Event()
+    process = processes.Process(target=write_for_ever, args=(folder, called))
+    process.start()
+    try:
+        assert called.wait(SECONDS)
+        yield process
+    finally:
+        process.kill()
+        process.join()
+
+
+def test_a_second_writer_is_told_who_writes(folder):
+    with another_writer(folder) as process:
+        with pytest.raises(IndexLockedError, match=rf"process {process.pid}\b"):
+            ingest(folder / "corpus", folder / "index")
+        with opened(folder) as index:
+            assert {search(index) for search in SEARCHES} == {1}
+
+
+def test_a_killed_writer_leaves_no_lock(folder):
+    with another_writer(folder) as process:
+        process.kill()
+        process.join()
+        assert process.exitcode == -signal.SIGKILL
+        ingest_version(folder, 2)
+    assert_like_uninterrupted(folder, 2)
+
+
+def test_a_writer_that_fails_leaves_no_lock(folder):
+    write_corpus(folder / "corpus", {"other": "Another text."})
+    failing = Embedder(EMBEDDER, lambda: FailingEmbeddings(1, FAILURES["connection"]))
+    with pytest.raises(EmbedderError):
+        run_ingest(folder / "corpus", folder / "index", embedder=failing)
+    process = processes.Process(target=ingest_version, args=(folder, 2))
+    process.start()
+    process.join()
+    assert process.exitcode == 0
+    assert_like_uninterrupted(folder, 2)
+
+
+def test_a_second_writer_in_the_same_process_is_told_so(folder):
+    write_corpus(folder / "corpus", {"other": "Another text."})
+    called = threading.Event()
+    release = threading.Event()
+
+    class Waiting(HashEmbeddings):
+        def embed_documents(self, texts):
+            called.set()
+            assert release.wait(SECONDS)
+            return super().embed_documents(texts)
+
+    with ThreadPoolExecutor(1) as pool:
+        first = pool.submit(
+            run_ingest, folder / "corpus", folder / "index", embedder=Embedder(EMBEDDER, Waiting), prune=True
+        )
+        try:
+            assert called.wait(SECONDS)
+            with pytest.raises(IndexLockedError, match=rf"process {os.getpid()}\b"):
+                ingest(folder / "corpus", folder / "index")
+        finally:
+            release.set()
+        assert first.result().documents == 1
+
+
+def ingest_or_be_refused(folder, together, news):
+    together.wait(SECONDS)
+    try:
+        ingest(folder / "corpus", folder / "index", prune=True)
+        news.send("written")
+    except IndexLockedError as error:
+        news.send(str(error))
+
+
+def test_of_writers_that_begin_together_one_writes_at_a_time(tmp_path):
+    write_corpus(tmp_path / "corpus", corpus(1))
+    together = processes.Barrier(4)
+    pipes = [processes.Pipe(duplex=False) for _ in range(4)]
+    started = [processes.Process(target=ingest_or_be_refused, args=(tmp_path, together, teller)) for _, teller in pipes]
+    for process, (_, teller) in zip(started, pipes, strict=True):
+        process.start()
+        teller.close()
+    told = [news.recv() for news, _ in pipes]
+    for process in started:
+        process.join()
+    assert "written" in told
+    assert all(re.search("is being written to by", answer) for answer in told if answer != "written")
+    with opened(tmp_path) as index:
+        assert index.info().documents == size(1)
+
+
+# --- many readers ---
+
+
+class Versions:
+    """Which versions other processes may see: shared by all."""
+
+    def __init__(self):
+        self.begun = processes.Value("i", 1)
+        self.published = processes.Value("i", 1)
+        self.last = processes.Event()
+
+    def ingest(self, folder, versions, disturb=lambda version: None):
+        for version in versions:
+            self.begun.value = version
+            disturb(version)
+            ingest_version(folder, version)
+            self.published.value = version
+        self.last.set()
+
+    def check(self, search, index):
+        """Search, and be sure to see what was published before, and nothing that was not begun."""
+        least = self.published.value
+        version = search(index)
+        assert least <= version <= self.begun.value
+        return version
+
+
+def search_again_and_again(folder, versions, news, *, reopen):
+    """Search until the last version is there, and once more; tell which were seen, or what went wrong."""
+    seen = []
+    ways = cycle([0, snapshot.MOST_BYTES])  # in Chroma's graph, and exactly
+    index = opened(folder)
+    try:
+        last = False
+        while not last:
+            last = versions.last.is_set()
+            for search in SEARCHES:
+                snapshot.MOST_BYTES = next(ways)
+                if reopen:
+                    index.close()
+                    index = opened(folder)
+                seen.append(versions.check(search, index))
+        news.send(seen)
+    except BaseException:  # whatever it is, the test is told
+        news.send(traceback.format_exc())
+        raise
+    finally:
+        index.close()
+
+
+def read_beside_a_writer(folder, last, readers, disturb=lambda version: None):
+    versions = Versions()
+    started = []
+    for reopen in readers:
+        news, teller = processes.Pipe(duplex=False)
+        arguments = {"target": search_again_and_again, "args": (folder, versions, teller), "kwargs": {"reopen": reopen}}
+        started.append((processes.Process(**arguments), news))
+        started[-1][0].start()
+        teller.close()
+    try:
+        versions.ingest(folder, range(2, last + 1), disturb)
+    finally:
+        versions.last.set()
+        told = []
+        for process, news in started:
+            with suppress(EOFError):
+                told.append(news.recv())
+            process.join()
+    for seen in told:
+        assert isinstance(seen, list), seen
+        assert seen == sorted(seen)
+        assert seen[-1] == last
+    assert len(told) == len(readers)
+    assert len({version for seen in told for version in seen}) > 2
+    assert_like_uninterrupted(folder, last)
+
+
+@pytest.mark.parametrize("readers", [(False, False), (True, True)], ids=["open", "reopening"])
+def test_readers_in_other_processes_see_one_version_whole_and_the_new_one_at_once(folder, readers):
+    read_beside_a_writer(folder, 6, readers)
+
+
+@pytest.mark.slow
+def test_readers_in_other_processes_see_each_of_many_versions_whole(folder):
+    read_beside_a_writer(folder, 60, (False, False, True, True))
+
+
+def open_again_and_again(folder):
+    snapshot.MOST_BYTES = 0
+    while True:
+        with opened(folder) as index:
+            by_meaning(index)
+
+
+@pytest.mark.slow
+def test_readers_do_not_mind_writers_and_other_readers_that_are_killed(folder):
+    draw = random.Random(3)
+
+    def kill(version):
+        write(folder, version)
+        reader = processes.Process(target=open_again_and_again, args=(folder,))
+        reader.start()
+        moment = {"delay": draw.uniform(0, 0.6), "often": False, "prune": True}
+        run_until(("start", 1, False), folder / "corpus", folder / "index", **moment)
+        reader.kill()
+        reader.join()
+        assert reader.exitcode == -signal.SIGKILL
+
+    read_beside_a_writer(folder, 30, (False, True), kill)
+
+
+@pytest.mark.parametrize(
+    ("overtaken", "search"),
+    [("_keyword_matcher", by_keyword), ("_sentence_store", by_meaning), ("_resolve", by_reading)],
+)
+def test_a_search_that_writers_overtake_is_repeated(folder, monkeypatch, overtaken, search, through_chroma):
+    versions = [3, 2]
+    original = getattr(Snapshot, overtaken)
+
+    def overtake(*arguments):
+        found = original(*arguments)
+        if versions:
+            ingest_version(folder, versions.pop())
+        return found
+
+    monkeypatch.setattr(Snapshot, overtaken, overtake)
+    with opened(folder) as index:
+        assert search(index) == 3
+
+
+# --- many threads ---
+
+
+def all_results(index):
+    return [
+        index.keyword_search(["edition", "w7", "line 3"], 7),
+        index.keyword_search("w12 wiht"),
+        index.semantic_search("Which edition has document w5?", 4),
+        index.semantic_search("line 2", 60),
+        index.read(["d3:0", "d4:1", "d99:0"], adjacent=1),
+        index.document("d9"),
+        index.info(),
+    ]
+
+
+def test_threads_find_what_one_thread_finds(folder):
+    with opened(folder) as index:
+        alone = all_results(index)
+    with opened(folder) as index, ThreadPoolExecutor(THREADS) as pool:
+        assert all(results == alone for results in pool.map(all_results, [index] * 40))
+
+
+def threads_beside_a_writer(folder, last):
+    versions = Versions()
+    process = processes.Process(target=versions.ingest, args=(folder, range(2, last + 1)))
+    process.start()
+
+    def work(number):
+        seen = []
+        ended = False
+        while not ended:
+            ended = process.exitcode is not None
+            seen += [versions.check(SEARCHES[(number + n) % len(SEARCHES)], index) for n in range(len(SEARCHES))]
+        assert seen == sorted(seen)
+        return seen[-1]
+
+    with opened(folder) as index, ThreadPoolExecutor(THREADS) as pool:
+        found = [pool.submit(work, number) for number in range(THREADS)]
+        process.join()
+        assert {search.result() for search in found} == {last}
+    assert process.exitcode == 0
+    assert_like_uninterrupted(folder, last)
+
+
+def test_threads_see_one_version_whole_while_another_process_writes(folder):
+    threads_beside_a_writer(folder, 5)
+
+
+@pytest.mark.slow
+def test_threads_see_each_of_many_versions_whole(folder):
+    threads_beside_a_writer(folder, 40)
+
+
+@pytest.mark.parametrize("searches", [0, 1, 30])
+def test_threads_are_told_that_an_index_was_closed(folder, searches):
+    for _ in range(3):
+        index = opened(folder)
+        done = threading.Semaphore(0)
+
+        def work(number, index=index, done=done):
+            while True:
+                SEARCHES[number % len(SEARCHES)](index)
+                done.release()
+
+        with ThreadPoolExecutor(THREADS) as pool:
+            with closing(index):
+                found = [pool.submit(work, number) for number in range(THREADS)]
+                for _ in range(searches):
+                    assert done.acquire(timeout=SECONDS)
+            assert {type(search.exception()) for search in found} == {IndexClosedError}

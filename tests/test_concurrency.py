@@ -18,8 +18,18 @@ from arag.retrieval.embedders import Embedder
 from arag.retrieval.errors import EmbedderError, IndexClosedError, IndexLockedError
 from arag.retrieval.index import open_index
 from arag.retrieval.snapshot import Snapshot
-from fakes import HashEmbeddings, write_corpus
-from test_crash import EMBEDDER, FAILURES, FailingEmbeddings, contents, ingest, processes, run_until
+from fakes import write_corpus
+from test_crash import (
+    EMBEDDER,
+    FAILURES,
+    FailingEmbeddings,
+    TextEmbeddings,
+    contents,
+    ingest,
+    processes,
+    run_until,
+    text_vector,
+)
 
 SECONDS = 120  # more than anything here takes
 THREADS = 8
@@ -55,7 +65,7 @@ def folder(tmp_path):
 
 
 def opened(folder):
-    return open_index(folder / "index", embedder=HashEmbeddings())
+    return open_index(folder / "index", embedder=TextEmbeddings())
 
 
 def assert_like_uninterrupted(folder, version):
@@ -88,9 +98,12 @@ def by_keyword(index):
 
 
 def by_meaning(index):
-    results = index.semantic_search("document w7 with its line 3", top_k=10)
+    query = "Which document has a line?"
+    results = index.semantic_search(query, top_k=10)
     assert len(results.hits) == 10
-    assert "document w7 with its line 3." in " ".join(shown(results.hits))
+    for sentence in (sentence for hit in results.hits for s in hit.snippets for sentence in s.sentences):
+        if sentence.matched:
+            assert sentence.similarity == pytest.approx(text_vector(query) @ text_vector(sentence.text), abs=1e-4)
     return the_version(shown(results.hits))
 
 
@@ -122,7 +135,7 @@ SEARCHES = [by_keyword, by_meaning, by_reading, by_document, by_info]
 # --- one writer ---
 
 
-class WaitingEmbeddings(HashEmbeddings):
+class WaitingEmbeddings(TextEmbeddings):
     """Says that it was called, and waits."""
 
     def __init__(self, called):
@@ -190,7 +203,7 @@ def test_a_second_writer_in_the_same_process_is_told_so(folder):
     called = threading.Event()
     release = threading.Event()
 
-    class Waiting(HashEmbeddings):
+    class Waiting(TextEmbeddings):
         def embed_documents(self, texts):
             called.set()
             assert release.wait(SECONDS)

@@ -11,6 +11,7 @@ import sqlite3
 import subprocess
 import sys
 import time
+import zlib
 from collections import Counter
 from contextlib import closing, suppress
 from pathlib import Path
@@ -27,15 +28,33 @@ from arag.retrieval.errors import ARAGError, EmbedderError, IndexNotFoundError, 
 from arag.retrieval.index import open_index
 from arag.retrieval.manifest import read_manifest, vectors_folder
 from arag.retrieval.sentence_store import SentenceStore, vector_id
-from fakes import HashEmbeddings, hash_vector, write_corpus
+from fakes import DIMENSION, HashEmbeddings, write_corpus
 
 DOCUMENTS = 60
-EMBEDDER = "HashEmbeddings:hash-64"
+EMBEDDER = "TextEmbeddings:text-64"
 TESTS = str(Path(__file__).parent)
 
 # A server forks the processes that are killed: each starts at once, with everything imported.
 processes = multiprocessing.get_context("forkserver")
 processes.set_forkserver_preload(["chromadb", "arag.ingest.pipeline", "arag.retrieval.index"])
+
+
+class TextEmbeddings(HashEmbeddings):
+    """Every text has a direction of its own, far from all others."""
+
+    model = "text-64"
+
+    def embed_documents(self, texts):
+        super().embed_documents(texts)
+        return [text_vector(text).tolist() for text in texts]
+
+    def embed_query(self, text):
+        return text_vector(text).tolist()
+
+
+def text_vector(text):
+    vector = np.random.default_rng(zlib.crc32(text.encode())).standard_normal(DIMENSION)
+    return vector / np.linalg.norm(vector)
 
 
 # --- a corpus whose every sentence says which version it is of ---
@@ -62,7 +81,7 @@ def write(source, texts):
 
 
 def ingest(source, index, **options):
-    return run_ingest(source, index, embedder=HashEmbeddings(), chunk_tokens=50, **options)
+    return run_ingest(source, index, embedder=TextEmbeddings(), chunk_tokens=50, **options)
 
 
 # --- what an index holds ---
@@ -71,7 +90,7 @@ def ingest(source, index, **options):
 def served(folder):
     """What readers of an index see: the documents' texts, or None without an index. Its parts must belong together."""
     try:
-        index = open_index(folder, embedder=HashEmbeddings())
+        index = open_index(folder, embedder=TextEmbeddings())
     except IndexNotFoundError:
         return None
     with index:
@@ -114,18 +133,18 @@ def assert_every_vector_is_found(folder, expected):
     with closing(SentenceStore(folder)) as store:
         stored = store._collection.get(include=["embeddings"])
         assert sorted(stored["ids"]) == sorted(expected)
-        nearest = store._collection.query(query_embeddings=stored["embeddings"], n_results=10, include=["distances"])
+        nearest = store._collection.query(query_embeddings=stored["embeddings"], n_results=2, include=["distances"])
         for i, found, distances in zip(stored["ids"], nearest["ids"], nearest["distances"], strict=True):
             assert dict(zip(found, distances, strict=True))[i] == pytest.approx(0, abs=1e-6)
         vectors = store.vectors(stored["ids"])
     for i, sentence in expected.items():
-        assert np.allclose(vectors[i], hash_vector(sentence), atol=1e-4)
+        assert np.allclose(vectors[i], text_vector(sentence), atol=1e-4)
 
 
 def contents(folder):
     """Everything that an index holds, but for the numbers of chunks and of the generation."""
     manifest = read_manifest(folder)
-    with open_index(folder, embedder=HashEmbeddings()) as index:
+    with open_index(folder, embedder=TextEmbeddings()) as index:
         assert index._chunks.pending_chunks(1) == []
         assert not index._chunks.differs_from(manifest.generation)
         documents = [(r.id, r.title, r.metadata, r.fingerprint) for r in index._snapshot.chunks.documents()]
@@ -165,7 +184,7 @@ def ingest_in_pieces(source, index, *, often, **options):
     for module, name, value in pieces:
         assert hasattr(module, name)
         setattr(module, name, value)
-    embedder = Embedder(EMBEDDER, HashEmbeddings, batch=40, concurrency=2)
+    embedder = Embedder(EMBEDDER, TextEmbeddings, batch=40, concurrency=2)
     run_ingest(source, index, embedder=embedder, chunk_tokens=50, **options)
 
 
@@ -300,7 +319,7 @@ def test_a_killed_ingestion_is_finished_by_the_next(tmp_path, usual, seed):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(100, 120))
+@pytest.mark.parametrize("seed", range(100, 112))
 def test_many_killed_ingestions_are_finished_by_the_next(tmp_path, usual, seed):
     kill_again_and_again(tmp_path, usual, seed=seed, kills=5)
 
@@ -315,9 +334,9 @@ import chromadb
 import arag.ingest.pipeline
 from arag import cli
 from arag.retrieval import embedders
-from fakes import HashEmbeddings
+from test_crash import TextEmbeddings
 
-embedders._load_service = lambda *_: HashEmbeddings()
+embedders._load_service = lambda *_: TextEmbeddings()
 resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv.pop(1)), resource.getrlimit(resource.RLIMIT_FSIZE)[1]))
 cli.main()
 """
@@ -366,7 +385,9 @@ class Run:
 
     def check_served(self, *, done):
         found = served(self.index)
-        assert found == self.after if done else found in (self.before, {} if self.before is None else self.before)
+        if not done and found != self.after:  # only the deletion of what was replaced may still have failed
+            assert found in (self.before, {} if self.before is None else self.before)
+        assert not done or found == self.after
 
     def finish(self):
         ingest(self.source, self.index, prune=True)
@@ -395,7 +416,7 @@ def test_files_that_cannot_grow_end_a_run_that_the_next_finishes(tmp_path, chang
 @pytest.mark.slow
 @pytest.mark.parametrize("change", CHANGES)
 def test_files_that_cannot_grow_to_any_size_end_a_run_that_the_next_finishes(tmp_path, change):
-    run_with_small_files(tmp_path, change, np.linspace(0, 1.1, 16))
+    run_with_small_files(tmp_path, change, np.linspace(0, 1.1, 12))
 
 
 @pytest.fixture
@@ -439,13 +460,13 @@ def test_a_full_disk_ends_a_run_that_the_next_finishes(tmp_path, small_disk, cha
 @pytest.mark.slow
 @pytest.mark.parametrize("change", CHANGES)
 def test_a_disk_with_any_room_ends_a_run_that_the_next_finishes(tmp_path, small_disk, change):
-    run_on_a_small_disk(tmp_path, small_disk, change, np.linspace(0, 2, 21))
+    run_on_a_small_disk(tmp_path, small_disk, change, np.linspace(0, 2, 15))
 
 
 def test_an_open_reader_does_not_mind_a_full_disk(tmp_path, small_disk):
     run = Run(tmp_path, "a few", small_disk)
     run.begin()
-    with open_index(run.index, embedder=HashEmbeddings()) as index:
+    with open_index(run.index, embedder=TextEmbeddings()) as index:
         results = index.keyword_search("revision 1"), index.semantic_search("revision 1")
         ballast = fill(small_disk, 0)
         assert not run.ingest()
@@ -471,7 +492,7 @@ def test_a_process_that_had_no_room_goes_on_when_there_is_some(tmp_path, small_d
 def test_a_reader_that_had_no_room_to_open_the_vectors_opens_them_when_there_is_some(tmp_path, small_disk):
     run = Run(tmp_path, "a few", small_disk)
     run.begin()
-    with open_index(run.index, embedder=HashEmbeddings()) as index:
+    with open_index(run.index, embedder=TextEmbeddings()) as index:
         assert index.keyword_search("revision 1").hits
         for _ in range(2):
             ballast = fill(small_disk, 0)
@@ -484,7 +505,7 @@ def test_a_reader_that_had_no_room_to_open_the_vectors_opens_them_when_there_is_
 # --- a failing embedder ---
 
 
-class FailingEmbeddings(HashEmbeddings):
+class FailingEmbeddings(TextEmbeddings):
     """Fails at one call, by what an answer to it is made by."""
 
     def __init__(self, number, failure):
@@ -508,7 +529,7 @@ FAILURES = {
     "connection": raising(ConnectionError("the service went away")),
     "service": raising(OpenAIError("too many requests")),
     "answer": raising(ValueError("no data in the answer")),
-    "one too few": lambda texts: HashEmbeddings().embed_documents(texts[1:]),
+    "one too few": lambda texts: TextEmbeddings().embed_documents(texts[1:]),
     "not a number": lambda texts: np.full((len(texts), 64), np.nan).tolist(),
     "another length": lambda texts: np.ones((len(texts), 65)).tolist(),
 }
@@ -525,7 +546,7 @@ def test_a_failing_embedder_ends_a_run_that_the_next_finishes(tmp_path, concurre
     with pytest.raises(EmbedderError, match=EMBEDDER):
         run_ingest(source, index, embedder=Embedder(EMBEDDER, lambda: failing, batch=40, concurrency=concurrency))
     assert served(index) == corpus(3)
-    again = HashEmbeddings()
+    again = TextEmbeddings()
     run_ingest(source, index, embedder=again, prune=True)
     if concurrency == 1:
         assert len(failing.embedded) >= 30 * (number - 1)

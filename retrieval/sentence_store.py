@@ -355,13 +355,11 @@ def _open(folder: Path, *, create: bool = False) -> tuple[Client, Collection]:
     if not folder.is_dir():  # Chroma would make it
         raise IndexFormatError(f"{folder} is missing")
     client = None
+    path = os.path.realpath(folder)  # Chroma tells clients of the same files by the spelling of the path
     try:
         with _CLIENTS:
-            # Chroma tells clients of the same files by the spelling of the path.
-            client = cast(
-                "Client",
-                chromadb.PersistentClient(path=os.path.realpath(folder), settings=Settings(anonymized_telemetry=False)),
-            )
+            settings = Settings(anonymized_telemetry=False)
+            client = cast("Client", chromadb.PersistentClient(path=path, settings=settings))
         if create:
             return client, client.get_or_create_collection(
                 COLLECTION, configuration={"hnsw": _HNSW}, embedding_function=None
@@ -375,7 +373,18 @@ def _open(folder: Path, *, create: bool = False) -> tuple[Client, Collection]:
         reason = str(error)
     if client is not None:
         _close(client)
+    else:
+        _forget(path)
     raise IndexFormatError(f"{folder} cannot be opened: {reason}")
+
+
+def _forget(path: str) -> None:
+    """Take what could not be opened from those that Chroma shares: it would give it to the next who opens the path."""
+    from chromadb.api.shared_system_client import SharedSystemClient as Shared
+
+    with _CLIENTS:
+        if not Shared._identifier_to_refcount.get(path):  # noqa: SLF001 - there is no other way
+            Shared._identifier_to_system.pop(path, None)  # noqa: SLF001
 
 
 @contextmanager

@@ -36,7 +36,7 @@ TESTS = str(Path(__file__).parent)
 
 # A server forks the processes that are killed: each starts at once, with everything imported.
 processes = multiprocessing.get_context("forkserver")
-processes.set_forkserver_preload(["chromadb", "arag.ingest.pipeline", "arag.retrieval.index"])
+processes.set_forkserver_preload(["chromadb", "openai", "spacy.lang.en", "arag.ingest.pipeline"])
 
 
 class TextEmbeddings(HashEmbeddings):
@@ -179,7 +179,7 @@ def ingest_in_pieces(source, index, *, often, **options):
         (publishing, "_SENTENCES_AT_ONCE", 100),
         (sentence_store, "_SENTENCES_PER_WRITE", 50),
         (sentence_store, "_SYNC", 60),
-        *([(writer, "_BETWEEN_COMMITS", 0.0), (writer, "_COMMIT_SHARE", 0.1)] if often else []),
+        *([(writer, "_BETWEEN_COMMITS", 0.0), (writer, "_COMMIT_SHARE", 0.2)] if often else []),
     ]
     for module, name, value in pieces:
         assert hasattr(module, name)
@@ -380,7 +380,7 @@ class Run:
         )
         if done.returncode != 0 or done.stderr:
             assert (done.returncode, done.stdout) == (1, ""), done.stderr
-            assert re.fullmatch(r"Error: [^\n]* cannot be written[^\n]*\n", done.stderr), done.stderr
+            assert re.fullmatch(r"(Note: [^\n]*\n)*Error: [^\n]* cannot be written[^\n]*\n", done.stderr), done.stderr
         return done.returncode == 0
 
     def check_served(self, *, done):
@@ -406,11 +406,9 @@ def run_with_small_files(folder, change, fractions):
         run.finish()
 
 
-@pytest.mark.parametrize(
-    ("change", "fractions"), [("first", [0, 0.6]), ("a few", [0.1, 0.9]), ("removals", [0.04, 0.3])]
-)
-def test_files_that_cannot_grow_end_a_run_that_the_next_finishes(tmp_path, change, fractions):
-    run_with_small_files(tmp_path, change, fractions)
+@pytest.mark.parametrize(("change", "fraction"), [("first", 0.6), ("a few", 0.1), ("removals", 0.04)])
+def test_files_that_cannot_grow_end_a_run_that_the_next_finishes(tmp_path, change, fraction):
+    run_with_small_files(tmp_path, change, [fraction])
 
 
 @pytest.mark.slow
@@ -433,9 +431,10 @@ def small_disk(tmp_path):
 def fill(disk, leave):
     """Fill a disk but for some bytes; return the file that fills it."""
     ballast = disk / "ballast"
-    free = shutil.disk_usage(disk).free
-    with ballast.open("wb") as file:
-        file.write(bytes(max(0, free - leave)))
+    with suppress(OSError), ballast.open("wb", buffering=0) as file:
+        while True:
+            file.write(bytes(4_096))
+    os.truncate(ballast, max(0, ballast.stat().st_size - leave))
     return ballast
 
 
@@ -452,7 +451,7 @@ def run_on_a_small_disk(folder, disk, change, fractions):
         run.finish()
 
 
-@pytest.mark.parametrize(("change", "fractions"), [("first", [0, 0.2]), ("a few", [0, 0.05, 0.7])])
+@pytest.mark.parametrize(("change", "fractions"), [("first", [0.2]), ("a few", [0, 0.7])])
 def test_a_full_disk_ends_a_run_that_the_next_finishes(tmp_path, small_disk, change, fractions):
     run_on_a_small_disk(tmp_path, small_disk, change, fractions)
 
@@ -480,7 +479,7 @@ def test_an_open_reader_does_not_mind_a_full_disk(tmp_path, small_disk):
 @pytest.mark.parametrize("change", ["first", "all"])
 def test_a_process_that_had_no_room_goes_on_when_there_is_some(tmp_path, small_disk, change):
     run = Run(tmp_path, change, small_disk)
-    for fraction in (0, 0.1, 0.2, 0.3, 0.4, 0.5):
+    for fraction in (0, 0.2, 0.4):
         run.begin()
         ballast = fill(small_disk, int(fraction * sum(run.sizes)))
         with pytest.raises(StorageError):
@@ -489,7 +488,9 @@ def test_a_process_that_had_no_room_goes_on_when_there_is_some(tmp_path, small_d
         run.finish()
 
 
-def test_a_reader_that_had_no_room_to_open_the_vectors_opens_them_when_there_is_some(tmp_path, small_disk):
+def test_a_reader_that_had_no_room_to_open_the_vectors_opens_them_when_there_is_some(
+    tmp_path, small_disk, through_chroma
+):
     run = Run(tmp_path, "a few", small_disk)
     run.begin()
     with open_index(run.index, embedder=TextEmbeddings()) as index:
@@ -535,9 +536,10 @@ FAILURES = {
 }
 
 
-@pytest.mark.parametrize("concurrency", [1, 4])
-@pytest.mark.parametrize(("number", "failure"), [(1 + n % 5, name) for n, name in enumerate(FAILURES)])
-def test_a_failing_embedder_ends_a_run_that_the_next_finishes(tmp_path, concurrency, number, failure):
+@pytest.mark.parametrize(
+    ("number", "failure", "concurrency"), [(1 + n % 5, name, 1 + n % 2 * 3) for n, name in enumerate(FAILURES)]
+)
+def test_a_failing_embedder_ends_a_run_that_the_next_finishes(tmp_path, number, failure, concurrency):
     source, index = tmp_path / "corpus", tmp_path / "index"
     write(source, corpus(3))
     ingest(source, index)

@@ -378,7 +378,7 @@ class Run:
             text=True,
             check=False,
         )
-        if done.returncode != 0 or done.stderr:
+        if done.returncode != 0 or "Error" in done.stderr:
             assert (done.returncode, done.stdout) == (1, ""), done.stderr
             assert re.fullmatch(r"(Note: [^\n]*\n)*Error: [^\n]* cannot be written[^\n]*\n", done.stderr), done.stderr
         return done.returncode == 0

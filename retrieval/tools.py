@@ -20,6 +20,7 @@ ToolName: TypeAlias = Literal["keyword_search", "semantic_search", "chunk_read"]
 TOOL_NAMES: tuple[ToolName, ...] = get_args(ToolName)
 
 MOST_RESULTS = 20
+MOST_KEYWORDS = 50  # of one call: each is looked for in the whole corpus
 
 _T = TypeVar("_T")
 
@@ -129,7 +130,7 @@ def make_tools(index: Index, *, names: Sequence[str] = TOOL_NAMES, top_k: int = 
 
     class KeywordSearch(_Arguments):
         keywords: Annotated[list[str], BeforeValidator(_as_list)] = Field(
-            description="Keywords of one to three words each."
+            description="Keywords of one to three words each.", max_length=MOST_KEYWORDS
         )
         top_k: Results = results_field
 

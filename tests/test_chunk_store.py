@@ -282,6 +282,13 @@ def test_a_file_that_is_no_database_is_a_format_error(tmp_path, create):
         ChunkStore(tmp_path, create=create)
 
 
+@pytest.mark.parametrize("create", [True, False])
+def test_a_folder_in_its_place_is_a_format_error(tmp_path, create):
+    (tmp_path / FILE_NAME).mkdir()
+    with pytest.raises(IndexFormatError, match="is damaged .it is not a file."):
+        ChunkStore(tmp_path, create=create)
+
+
 def test_a_database_of_something_else_is_a_format_error(tmp_path):
     with sqlite3.connect(tmp_path / FILE_NAME) as connection:
         connection.execute("CREATE TABLE other (id TEXT)")

@@ -68,6 +68,14 @@ def opened(folder):
     return open_index(folder / "index", embedder=TextEmbeddings())
 
 
+@pytest.fixture(params=[True, False], ids=["chroma", "exact"])
+def chroma(request):
+    """Whether searches by meaning go through Chroma, as in a large index, or are exact."""
+    if request.param:
+        request.getfixturevalue("through_chroma")
+    return request.param
+
+
 def assert_like_uninterrupted(folder, version):
     ingest_version(folder, version)  # deletes folders that a reader was opening while they were deleted
     (folder / "uninterrupted").mkdir()
@@ -303,10 +311,12 @@ def read_beside_a_writer(folder, last, readers, disturb=lambda version: None):
     started = []
     for reopen in readers:
         news, teller = processes.Pipe(duplex=False)
-        arguments = {"target": search_again_and_again, "args": (folder, versions, teller), "kwargs": {"reopen": reopen}}
-        started.append((processes.Process(**arguments), news))
-        started[-1][0].start()
+        process = processes.Process(
+            target=search_again_and_again, args=(folder, versions, teller), kwargs={"reopen": reopen}
+        )
+        process.start()
         teller.close()
+        started.append((process, news))
     try:
         versions.ingest(folder, range(2, last + 1), disturb)
     finally:
@@ -361,9 +371,16 @@ def test_readers_do_not_mind_writers_and_other_readers_that_are_killed(folder):
 
 @pytest.mark.parametrize(
     ("overtaken", "search"),
-    [("_keyword_matcher", by_keyword), ("_sentence_store", by_meaning), ("_resolve", by_reading)],
+    [
+        ("_keyword_matcher", by_keyword),
+        ("_sentence_store", by_meaning),
+        ("_exact_vectors", by_meaning),
+        ("_resolve", by_reading),
+    ],
 )
-def test_a_search_that_writers_overtake_is_repeated(folder, monkeypatch, overtaken, search, through_chroma):
+def test_a_search_that_writers_overtake_is_repeated(folder, monkeypatch, request, overtaken, search):
+    if overtaken == "_sentence_store":
+        request.getfixturevalue("through_chroma")
     versions = [3, 2]
     original = getattr(Snapshot, overtaken)
 
@@ -393,7 +410,7 @@ def all_results(index):
     ]
 
 
-def test_threads_find_what_one_thread_finds(folder):
+def test_threads_find_what_one_thread_finds(folder, chroma):
     with opened(folder) as index:
         alone = all_results(index)
     with opened(folder) as index, ThreadPoolExecutor(THREADS) as pool:
@@ -404,12 +421,13 @@ def threads_beside_a_writer(folder, last):
     versions = Versions()
     process = processes.Process(target=versions.ingest, args=(folder, range(2, last + 1)))
     process.start()
+    written = threading.Event()  # the process itself may be asked by one thread only
 
     def work(number):
         seen = []
         ended = False
         while not ended:
-            ended = process.exitcode is not None
+            ended = written.is_set()
             seen += [versions.check(SEARCHES[(number + n) % len(SEARCHES)], index) for n in range(len(SEARCHES))]
         assert seen == sorted(seen)
         return seen[-1]
@@ -417,22 +435,23 @@ def threads_beside_a_writer(folder, last):
     with opened(folder) as index, ThreadPoolExecutor(THREADS) as pool:
         found = [pool.submit(work, number) for number in range(THREADS)]
         process.join()
+        written.set()
         assert {search.result() for search in found} == {last}
     assert process.exitcode == 0
     assert_like_uninterrupted(folder, last)
 
 
-def test_threads_see_one_version_whole_while_another_process_writes(folder):
-    threads_beside_a_writer(folder, 5)
+def test_threads_see_one_version_whole_while_another_process_writes(folder, chroma):
+    threads_beside_a_writer(folder, 4)
 
 
 @pytest.mark.slow
-def test_threads_see_each_of_many_versions_whole(folder):
+def test_threads_see_each_of_many_versions_whole(folder, chroma):
     threads_beside_a_writer(folder, 40)
 
 
 @pytest.mark.parametrize("searches", [0, 1, 30])
-def test_threads_are_told_that_an_index_was_closed(folder, searches):
+def test_threads_are_told_that_an_index_was_closed(folder, chroma, searches):
     for _ in range(3):
         index = opened(folder)
         done = threading.Semaphore(0)

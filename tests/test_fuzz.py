@@ -36,7 +36,7 @@ from arag.retrieval import embedders
 from arag.retrieval.errors import ARAGError
 from arag.retrieval.index import open_index
 from arag.retrieval.tokens import token_counter
-from arag.retrieval.tools import TOOL_NAMES, make_tools
+from arag.retrieval.tools import MOST_KEYWORDS, TOOL_NAMES, make_tools
 from fakes import HashEmbeddings, write_corpus
 from scripted_model import DOCUMENTS, ScriptedModel, asked, assert_paired, calls
 
@@ -610,9 +610,12 @@ def test_a_thousand_keywords(large_index, name):
     wanted = [*KEYWORD_LISTS[name](known), *map(str, range(1_000))][:1_000]
     tool = make_tools(index)[0]
     with bounded():
-        message = tool.invoke({"type": "tool_call", "id": "1", "name": tool.name, "args": {"keywords": wanted}})
-    assert message.status == "success"
-    assert len(message.artifact["results"]["keywords"]) == len(wanted) == 1_000
+        results = index.keyword_search(wanted)
+        told = tool.invoke({"keywords": wanted})
+        found = tool.invoke({"keywords": wanted[:MOST_KEYWORDS]})
+    assert len(results.keywords) == len(wanted) == 1_000
+    assert "keywords: List should have at most 50 items after validation, not 1000." in told
+    assert "Call the tool again" not in found
 
 
 REPEATED = ["a", "a ", "[", '"', "a.", "\n", "漢", "\ufdfa", "\U0001f600"]

@@ -285,7 +285,7 @@ def test_a_file_that_is_no_database_is_a_format_error(tmp_path, create):
 @pytest.mark.parametrize("create", [True, False])
 def test_a_folder_in_its_place_is_a_format_error(tmp_path, create):
     (tmp_path / FILE_NAME).mkdir()
-    with pytest.raises(IndexFormatError, match="is damaged .it is not a file."):
+    with pytest.raises(IndexFormatError, match=r"is damaged \(it is not a file\)"):
         ChunkStore(tmp_path, create=create)
 
 

@@ -10,6 +10,7 @@ promising. When the words are covered, nothing new turns up or the hops are used
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -18,8 +19,9 @@ from uuid import uuid4
 
 from langchain_core.callbacks import CallbackManagerForLLMRun
 from langchain_core.language_models import BaseChatModel, LanguageModelInput
-from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
-from langchain_core.outputs import ChatGeneration, ChatResult
+from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, HumanMessage, ToolMessage
+from langchain_core.messages.tool import tool_call_chunk
+from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
 from langchain_core.runnables import Runnable
 from langchain_core.tools import BaseTool
 from langchain_core.utils.function_calling import convert_to_openai_tool
@@ -109,9 +111,30 @@ class ExtractiveModel(BaseChatModel):
         run_manager: CallbackManagerForLLMRun | None = None,  # noqa: ARG002
         **kwargs: Any,
     ) -> ChatResult:
-        names = {tool["function"]["name"] for tool in kwargs.get("tools") or ()}
-        reply = _next_call(messages, names) or AIMessage(_answer(messages))
-        return ChatResult(generations=[ChatGeneration(message=reply)])
+        return ChatResult(generations=[ChatGeneration(message=_reply(messages, kwargs))])
+
+    def _stream(
+        self,
+        messages: list[BaseMessage],
+        stop: list[str] | None = None,  # noqa: ARG002
+        run_manager: CallbackManagerForLLMRun | None = None,  # noqa: ARG002
+        **kwargs: Any,
+    ) -> Iterator[ChatGenerationChunk]:
+        reply = _reply(messages, kwargs)
+        calls = [
+            tool_call_chunk(name=call["name"], args=json.dumps(call["args"]), id=call["id"], index=place)
+            for place, call in enumerate(reply.tool_calls)
+        ]
+        for word in re.findall(r"\s*\S+", reply.text):
+            yield ChatGenerationChunk(message=AIMessageChunk(content=word))
+        last = AIMessageChunk(content="", tool_call_chunks=calls, response_metadata=reply.response_metadata)
+        yield ChatGenerationChunk(message=last)
+
+
+def _reply(messages: Sequence[BaseMessage], options: Mapping[str, Any]) -> AIMessage:
+    names = {tool["function"]["name"] for tool in options.get("tools") or ()}
+    reply = _next_call(messages, names) or AIMessage(_answer(messages))
+    return reply.model_copy(update={"response_metadata": {"model_name": "extractive"}})
 
 
 # --- what to do next ---

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
 from itertools import takewhile
 from typing import Any
 from uuid import uuid4
@@ -13,6 +13,7 @@ from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMes
 from langchain_core.messages.tool import invalid_tool_call, tool_call
 from pydantic import ValidationError
 
+from arag.graph.models import call_error
 from arag.graph.prompts import DROPPED, NOT_RUN
 from arag.retrieval.errors import InputError
 from arag.retrieval.tokens import count_tokens
@@ -43,16 +44,41 @@ def question_at(messages: Sequence[AnyMessage]) -> int:
 
 
 def context_tokens(messages: Sequence[AnyMessage]) -> int:
-    """Count the tokens of messages: texts and tool calls. Each text is tokenised once, then remembered."""
+    """Count the tokens of messages: texts, reasoning and tool calls. Each text is tokenised once, then remembered.
+
+    Reasoning counts as far as it is text. Signatures, encrypted reasoning and images do not: they are base64, whose
+    length says nothing of the tokens that a provider makes of them.
+    """
     total = 0
     for message in messages:
         total += _MESSAGE_OVERHEAD + count_tokens(message.text)
         if isinstance(message, AIMessage):
+            total += sum(count_tokens(text) for text in _reasoning(message))
             for call in message.tool_calls:
                 total += count_tokens(call["name"]) + count_tokens(json.dumps(call["args"], ensure_ascii=False))
             for invalid in message.invalid_tool_calls:
                 total += count_tokens(invalid["name"] or "")
     return total
+
+
+def _reasoning(message: AIMessage) -> Iterator[str]:
+    """Yield a message's reasoning, which providers want back with it: each has a place of its own for it."""
+    if isinstance(message.content, list):
+        for block in message.content:
+            if isinstance(block, dict) and block.get("type") in {"thinking", "reasoning"}:
+                yield from _texts([block.get(key) for key in ("thinking", "reasoning", "summary", "content")])
+    yield from _texts([message.additional_kwargs.get(key) for key in ("reasoning_content", "reasoning")])
+
+
+def _texts(value: Any) -> Iterator[str]:
+    """Yield the texts in a list of texts, and of parts that have one, or a summary of such parts."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, list):
+        for part in value:
+            yield from _texts(part)
+    elif isinstance(value, dict):
+        yield from _texts([value.get("text"), value.get("summary")])
 
 
 def acceptable(messages: Sequence[AnyMessage]) -> list[AnyMessage]:
@@ -65,11 +91,22 @@ def acceptable(messages: Sequence[AnyMessage]) -> list[AnyMessage]:
         if isinstance(message, AIMessage) and message.invalid_tool_calls:
             emptied = [tool_call(name=c["name"] or "unknown", args={}, id=c["id"]) for c in message.invalid_tool_calls]
             calls = {"tool_calls": [*message.tool_calls, *emptied], "invalid_tool_calls": []}
-            result.append(message.model_copy(update=calls))
+            ids = {call["id"] for call in emptied}
+            result.append(message.model_copy(update=calls | {"content": _emptied(message.content, ids)}))
         else:
             result.append(message)
         result += unanswered(messages, place)
     return result
+
+
+def _emptied(content: Any, call_ids: Collection[str | None]) -> Any:
+    """Leave the arguments of calls empty where the content holds them, too, as OpenAI's Responses API has it."""
+    if isinstance(content, str):
+        return content
+    return [
+        block | {"arguments": "{}"} if isinstance(block, dict) and block.get("call_id") in call_ids else block
+        for block in content
+    ]
 
 
 def unanswered(messages: Sequence[AnyMessage], place: int) -> list[ToolMessage]:
@@ -87,7 +124,7 @@ def unanswered(messages: Sequence[AnyMessage], place: int) -> list[ToolMessage]:
     ]
 
 
-def without_old_results(messages: Sequence[AnyMessage], room: int) -> tuple[list[AnyMessage], set[str]]:
+def without_old_results(messages: Sequence[AnyMessage], room: int) -> list[AnyMessage]:
     """Drop the results of earlier questions' tool calls, oldest first, until the conversation fits.
 
     Args:
@@ -95,27 +132,20 @@ def without_old_results(messages: Sequence[AnyMessage], room: int) -> tuple[list
         room: Tokens that it may have.
 
     Returns:
-        The conversation, calls and results still paired, and the ids of chunks whose texts are in it no more.
+        The conversation, calls and results still paired.
     """
     question = question_at(messages)
     excess = context_tokens(messages) - room
     result = list(messages)
-    dropped: set[str] = set()
     for place in range(question):
         if excess <= 0:
             break
         message = messages[place]
         if isinstance(message, ToolMessage) and len(message.text) > len(DROPPED):
-            result[place] = message.model_copy(update={"content": DROPPED})
+            # Without the artifact the chunks do not count as read, and can be read again.
+            result[place] = message.model_copy(update={"content": DROPPED, "artifact": None})
             excess -= count_tokens(message.text) - count_tokens(DROPPED)
-            dropped |= _new_chunks(message)
-    still_there = {
-        chunk_id
-        for message in result
-        if isinstance(message, ToolMessage) and message.text != DROPPED
-        for chunk_id in _new_chunks(message)
-    }
-    return result, dropped - still_there
+    return result
 
 
 def gathered_evidence(messages: Sequence[AnyMessage], room: int) -> str:
@@ -155,15 +185,18 @@ def earlier_turns(messages: Sequence[AnyMessage]) -> list[AnyMessage]:
     ]
 
 
-def unreadable(error: ValidationError) -> AIMessage:
+def unreadable(error: Exception) -> AIMessage:
     """Return what stands for a reply that LangChain cannot read: a call whose arguments are JSON, but no object.
 
+    Args:
+        error: What came out of calling the model, which is raised if it is about something else.
+
     Raises:
-        ValidationError: It is about something else.
+        ModelError: The model's class raised an error of Python's own, which says nothing of a model.
     """
-    if error.title != AIMessage.__name__:
-        raise error
-    return AIMessage("")
+    if isinstance(error, ValidationError) and error.title == AIMessage.__name__:
+        return AIMessage("")
+    raise call_error(error) or error
 
 
 def normalised(reply: AIMessage, before: Sequence[AnyMessage]) -> AIMessage:
@@ -176,18 +209,21 @@ def normalised(reply: AIMessage, before: Sequence[AnyMessage]) -> AIMessage:
         reply: The reply.
         before: The conversation so far.
     """
-    reply = reply.model_copy(update={"content": _writable(reply.content)})
+    content = _writable(reply.content)
     calls = [tool_call(name=c["name"], args=_writable(c["args"]), id=c["id"] or str(uuid4())) for c in reply.tool_calls]
     invalid = []
     for call in reply.invalid_tool_calls:
         call_id = call["id"] or str(uuid4())
         if call["name"] and not (call["args"] or "").strip():
             calls.append(tool_call(name=call["name"], args={}, id=call_id))
+            content = _emptied(content, [call_id])
         else:
             arguments = _writable(call["args"])
             invalid.append(invalid_tool_call(name=call["name"], args=arguments, id=call_id, error=call["error"]))
     reply_id = str(uuid4()) if reply.id in {None, *(message.id for message in before)} else reply.id
-    return reply.model_copy(update={"tool_calls": calls, "invalid_tool_calls": invalid, "id": reply_id})
+    return reply.model_copy(
+        update={"content": content, "tool_calls": calls, "invalid_tool_calls": invalid, "id": reply_id}
+    )
 
 
 def _writable(value: Any, depth: int = 0) -> Any:
@@ -201,8 +237,3 @@ def _writable(value: Any, depth: int = 0) -> Any:
     if isinstance(value, dict):
         return {_writable(key): _writable(item, depth + 1) for key, item in value.items()}
     return value
-
-
-def _new_chunks(message: ToolMessage) -> set[str]:
-    artifact = message.artifact
-    return set(artifact.get("new_chunks", ())) if isinstance(artifact, dict) else set()

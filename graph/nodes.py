@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Literal, cast
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, Literal, TypeAlias, cast
 
-from langchain_core.language_models import BaseChatModel, LanguageModelInput
-from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemMessage, ToolMessage
+from langchain_core.messages import (
+    AIMessage,
+    AnyMessage,
+    HumanMessage,
+    InvalidToolCall,
+    SystemMessage,
+    ToolCall,
+    ToolMessage,
+)
 from langchain_core.messages.ai import UsageMetadata
-from langchain_core.runnables import Runnable, RunnableConfig
-from langchain_core.tools import BaseTool
-from pydantic import ValidationError
+from langchain_core.runnables import RunnableConfig
+from langchain_core.runnables.config import run_in_executor
+from langgraph.runtime import get_runtime
+from langgraph.types import Command
 
 from arag.graph.citations import parse_citations
+from arag.graph.context import Context
 from arag.graph.messages import (
     acceptable,
     beginning,
@@ -27,9 +37,11 @@ from arag.graph.messages import (
     unreadable,
     without_old_results,
 )
+from arag.graph.models import CALL_ERRORS
 from arag.graph.prompts import EMPTY_REPLY, NO_ANSWER, forced_prompt, forced_question
-from arag.graph.state import State, StopReason, ToolRecord, Usage, union
-from arag.retrieval.index import Index
+from arag.graph.settings import ChatModel, Settings, SettingsOfRuns
+from arag.graph.state import ModelCall, State, StopReason, ToolRecord, Usage, union
+from arag.retrieval.tools import chunks_read
 
 # A route is taken while the step it leaves still runs. What may follow before the recursion limit is reached:
 _FOR_AGENT_AND_ANSWER = 3  # the agent, and a forced answer should it ask for more
@@ -37,74 +49,41 @@ _FOR_TOOLS_AND_ANSWER = 3  # the tools, and the forced answer
 
 _REPLY_ROOM = 8_000  # tokens of the budget that evidence in a forced answer's prompt leaves free, at most a fifth
 
-Update = dict[str, Any]
-ChatModel = Runnable[LanguageModelInput, AIMessage]
-
-
-@dataclass(frozen=True)
-class Settings:
-    """What a graph was made with.
-
-    Attributes:
-        model: The model, for forced answers.
-        searcher: The model with its tools bound.
-        index: The index, for checking citations.
-        tools: The tools, by name.
-        system_prompt: The system prompt of the search.
-        max_steps: Most model calls of a question's search.
-        max_context_tokens: Most tokens of the context.
-        room: Tokens of it that the conversation may have, beside the system prompt and the tools' schemas.
-        max_invalid_replies: Most invalid replies in a row.
-    """
-
-    model: BaseChatModel
-    searcher: ChatModel
-    index: Index
-    tools: Mapping[str, BaseTool]
-    system_prompt: str
-    max_steps: int
-    max_context_tokens: int
-    room: int
-    max_invalid_replies: int
+Update: TypeAlias = dict[str, Any]
 
 
 class Nodes:
     """The nodes of one graph.
 
+    In asynchronous runs all but the waiting for a model is done in threads: counting tokens, opening an index and
+    looking something up in it would hold up everything else.
+
     Args:
-        settings: What the graph was made with.
+        settings: What makes the settings of a run from its context.
     """
 
-    def __init__(self, settings: Settings) -> None:
-        self._settings = settings
+    def __init__(self, settings: SettingsOfRuns) -> None:
+        self._settings_of = settings
+
+    def _settings(self) -> Settings:
+        return self._settings_of(get_runtime(Context).context)
 
     # --- agent ---
 
     def agent(self, state: State, config: RunnableConfig) -> Update:
         """Ask the model for its next tool call, or its answer."""
-        return self._replied(state, _ask(self._settings.searcher, self._prompt(state), config))
+        settings = self._settings()
+        began = time.perf_counter()
+        reply = _ask(settings.searcher, _prompt(settings, state), config)
+        return _replied(settings, state, reply, time.perf_counter() - began)
 
     async def aagent(self, state: State, config: RunnableConfig) -> Update:
         """Ask the model for its next tool call, or its answer."""
-        return self._replied(state, await _aask(self._settings.searcher, self._prompt(state), config))
-
-    def _prompt(self, state: State) -> list[AnyMessage]:
-        messages, _ = without_old_results(acceptable(state["messages"]), self._settings.room)
-        return [SystemMessage(self._settings.system_prompt), *messages]
-
-    def _replied(self, state: State, raw: AIMessage) -> Update:
-        reply = normalised(raw, state["messages"])
-        update = _begun(state) if _is_new_question(state) else {}
-        update["steps"] = _steps(state) + 1
-        update["usage"] = _added(None if _is_new_question(state) else state.get("usage"), reply)
-        invalid_replies = _invalid_replies(state) + 1
-        if reply.tool_calls or reply.invalid_tool_calls:
-            usable = any(call["name"] in self._settings.tools for call in reply.tool_calls)
-            return update | {"messages": [reply], "invalid_replies": 0 if usable else invalid_replies}
-        if not reply.text.strip():
-            # The empty reply itself is left out: some providers refuse a conversation with one in it.
-            return update | {"messages": [feedback(EMPTY_REPLY)], "invalid_replies": invalid_replies}
-        return update | {"invalid_replies": 0} | self._answered(state, reply, "answered")
+        settings = await run_in_executor(config, self._settings)
+        prompt = await run_in_executor(config, _prompt, settings, state)
+        began = time.perf_counter()
+        reply = await _aask(settings.searcher, prompt, config)
+        return await run_in_executor(config, _replied, settings, state, reply, time.perf_counter() - began)
 
     def after_agent(self, state: State) -> Literal["tools", "agent", "force_answer", "__end__"]:
         """Route a reply: to the tools that it calls, back for a valid one, or to the end."""
@@ -117,132 +96,255 @@ class Nodes:
 
     def next_step(self, state: State) -> Literal["agent", "force_answer"]:
         """Let the agent go on while every budget allows it."""
-        if state["remaining_steps"] < _FOR_AGENT_AND_ANSWER or self._spent(state) is not None:
+        if state["remaining_steps"] < _FOR_AGENT_AND_ANSWER or _spent(self._settings(), state) is not None:
             return "force_answer"
         return "agent"
 
-    def _spent(self, state: State) -> StopReason | None:
-        """Return the budget that is used up, if one is."""
-        if _is_new_question(state):
-            messages, _ = without_old_results(state["messages"], self._settings.room)
-            return "token_budget" if context_tokens(messages) > self._settings.room else None
-        if _invalid_replies(state) >= self._settings.max_invalid_replies:
-            return "invalid_replies"
-        if _steps(state) >= self._settings.max_steps:
-            return "max_steps"
-        messages, _ = without_old_results(state["messages"], self._settings.room)
-        return "token_budget" if context_tokens(messages) > self._settings.room else None
-
     # --- tools ---
 
-    def tools(self, state: State, config: RunnableConfig) -> Update:
+    def tools(self, state: State, config: RunnableConfig) -> Update | list[Update | Command[Any]]:
         """Run the calls of one message in order, each seeing the chunks that the one before it read."""
-        last = cast("AIMessage", state["messages"][-1])
-        _, dropped = without_old_results(state["messages"], self._settings.room)
-        read = [chunk_id for chunk_id in state.get("read_chunks", []) if chunk_id not in dropped]
-        results: list[ToolMessage] = []
-        records: list[ToolRecord] = []
-        seen: list[str] = []
-        for call in last.tool_calls:
-            result = self._run(call["name"], call["args"], cast("str", call["id"]), read, config)
-            record = _record(state, call["name"], call["args"], result)
-            read = union(read, record["new_chunks"])
-            seen = union(seen, record["chunk_ids"])
-            results.append(result)
-            records.append(record)
-        for invalid in last.invalid_tool_calls:
-            name = invalid["name"] or "unknown"
-            result = ToolMessage(
-                f"The arguments of this call are not valid JSON: {(invalid['args'] or '')[:200]!r}. Call the tool "
-                "again with a JSON object.",
-                tool_call_id=invalid["id"],
-                name=name,
-                status="error",
-            )
-            results.append(result)
-            records.append(_record(state, name, {}, result))
-        return {
-            "messages": results,
-            "read_chunks": read,
-            "seen_chunks": seen,
-            "trace": [*state.get("trace", []), *records],
-        }
+        settings = self._settings()
+        results = _Results(settings, state)
+        for call in results.calls:
+            began = time.perf_counter()
+            if settings.others is not None and call["name"] in settings.others.tools_by_name:
+                outcome = settings.others.invoke(results.for_other(call), config)
+            else:
+                outcome = _run(settings, call, results.messages, config)
+            results.add(call, outcome, time.perf_counter() - began)
+        return results.updates()
 
-    def _run(
-        self, name: str, arguments: dict[str, Any], call_id: str, read: Sequence[str], config: RunnableConfig
-    ) -> ToolMessage:
-        tool = self._settings.tools.get(name)
-        if tool is None:
-            valid = ", ".join(self._settings.tools)
-            return ToolMessage(
-                f"There is no tool {name!r}. The tools are: {valid}.", tool_call_id=call_id, name=name, status="error"
-            )
-        arguments = {**arguments, "read_chunks": list(read)}
-        call = {"name": name, "args": arguments, "id": call_id, "type": "tool_call"}
-        return cast("ToolMessage", tool.invoke(call, config))
+    async def atools(self, state: State, config: RunnableConfig) -> Update | list[Update | Command[Any]]:
+        """Run the calls of one message in order, each seeing the chunks that the one before it read."""
+        settings = await run_in_executor(config, self._settings)
+        results = await run_in_executor(config, _Results, settings, state)
+        for call in results.calls:
+            began = time.perf_counter()
+            if settings.others is not None and call["name"] in settings.others.tools_by_name:
+                outcome = await settings.others.ainvoke(results.for_other(call), config)
+            else:
+                outcome = await run_in_executor(config, _run, settings, call, results.messages, config)
+            results.add(call, outcome, time.perf_counter() - began)
+        return results.updates()
 
     # --- force_answer ---
 
     def force_answer(self, state: State, config: RunnableConfig) -> Update:
         """Ask the model, without tools, to answer from what was gathered."""
-        return self._forced(state, _ask(self._settings.model, self._forced_prompt(state), config))
+        settings = self._settings()
+        began = time.perf_counter()
+        reply = _ask(settings.model, _forced_prompt(settings, state), config)
+        return _forced(settings, state, reply, time.perf_counter() - began)
 
     async def aforce_answer(self, state: State, config: RunnableConfig) -> Update:
         """Ask the model, without tools, to answer from what was gathered."""
-        return self._forced(state, await _aask(self._settings.model, self._forced_prompt(state), config))
+        settings = await run_in_executor(config, self._settings)
+        prompt = await run_in_executor(config, _forced_prompt, settings, state)
+        began = time.perf_counter()
+        reply = await _aask(settings.model, prompt, config)
+        return await run_in_executor(config, _forced, settings, state, reply, time.perf_counter() - began)
 
-    def _forced_prompt(self, state: State) -> list[AnyMessage]:
-        """Write a prompt without tool calls, which every provider takes, that fits the budget."""
-        messages = state["messages"]
-        budget = self._settings.max_context_tokens
-        turns = earlier_turns(messages)
-        head = SystemMessage(forced_prompt())
-        room = budget - min(_REPLY_ROOM, budget // 5) - context_tokens([head])
-        question = beginning(messages[question_at(messages)].text, room)
-        room -= context_tokens([HumanMessage(question)])
-        while turns and (context_tokens(turns) > room // 2 or isinstance(turns[0], AIMessage)):
-            turns = turns[1:]
-        evidence = gathered_evidence(messages, room - context_tokens(turns))
-        return [head, *turns, HumanMessage(forced_question(question, evidence))]
 
-    def _forced(self, state: State, raw: AIMessage) -> Update:
-        # Without tools a reply can only be a text; one without any still ends the run with an answer.
-        reply = normalised(raw, state["messages"])
-        text = reply.text.strip() or NO_ANSWER
-        content = reply.content if reply.text.strip() and not reply.tool_calls else text
-        reply = reply.model_copy(
-            update={"content": content, "tool_calls": [], "invalid_tool_calls": [], "additional_kwargs": {}}
-        )
-        update = _begun(state) if _is_new_question(state) else {}
-        update["usage"] = _added(None if _is_new_question(state) else state.get("usage"), reply)
-        reason = self._spent(state) or "max_steps"
-        answered = self._answered(state, reply, reason)
-        skipped = unanswered(state["messages"], len(state["messages"]) - 1)
-        return update | answered | {"messages": [*skipped, *answered["messages"]]}
+# --- agent ---
 
-    def _answered(self, state: State, reply: AIMessage, reason: StopReason) -> Update:
-        answer = reply.text.strip()
-        read = state.get("read_chunks", [])
-        seen = union(state.get("seen_chunks", []), read)
-        return {
-            "messages": [reply],
-            "answer": answer,
-            "citations": parse_citations(answer, self._settings.index, seen, read),
-            "stop_reason": reason,
+
+def _prompt(settings: Settings, state: State) -> list[AnyMessage]:
+    messages = without_old_results(acceptable(state["messages"]), settings.room)
+    return [SystemMessage(settings.system_prompt), *messages]
+
+
+def _replied(settings: Settings, state: State, raw: AIMessage, seconds: float) -> Update:
+    reply = normalised(raw, state["messages"])
+    update = _begun(state) if _is_new_question(state) else {}
+    update["steps"] = _steps(state) + 1
+    update |= _counted(state, reply, seconds, forced=False)
+    invalid_replies = _invalid_replies(state) + 1
+    if reply.tool_calls or reply.invalid_tool_calls:
+        usable = any(call["name"] in settings.tool_names for call in reply.tool_calls)
+        return update | {"messages": [reply], "invalid_replies": 0 if usable else invalid_replies}
+    if not reply.text.strip():
+        # The empty reply itself is left out: some providers refuse a conversation with one in it.
+        return update | {"messages": [feedback(EMPTY_REPLY)], "invalid_replies": invalid_replies}
+    return update | {"invalid_replies": 0} | _answered(settings, state, reply, "answered")
+
+
+def _spent(settings: Settings, state: State) -> StopReason | None:
+    """Return the budget that is used up, if one is."""
+    if not _is_new_question(state):
+        if _invalid_replies(state) >= settings.max_invalid_replies:
+            return "invalid_replies"
+        if _steps(state) >= settings.max_steps:
+            return "max_steps"
+    messages = without_old_results(state["messages"], settings.room)
+    return "token_budget" if context_tokens(messages) > settings.room else None
+
+
+# --- tools ---
+
+
+class _Results:
+    """The results of one message's calls, as they come.
+
+    Attributes:
+        calls: The calls that can be made.
+        messages: The conversation as the next call sees it.
+    """
+
+    def __init__(self, settings: Settings, state: State) -> None:
+        self._state = state
+        self._last = cast("AIMessage", state["messages"][-1])
+        self.calls = self._last.tool_calls
+        self.messages = without_old_results(state["messages"], settings.room)
+        self._results: list[ToolMessage] = []
+        self._records: list[ToolRecord] = []
+        self._commands: list[Command[Any]] = []
+
+    def for_other(self, call: ToolCall) -> Any:
+        """Return what `ToolNode` takes for one call, with the state that the tool may ask for."""
+        state = {**self._state, "messages": self.messages}
+        return {"__type": "tool_call_with_context", "tool_call": call, "state": state}
+
+    def add(self, call: ToolCall, outcome: Any, seconds: float) -> None:
+        """Add what came of a call: its result, or a command with it."""
+        for part in outcome if isinstance(outcome, list) else [outcome]:
+            if isinstance(part, ToolMessage):
+                self._add_message(call, part, seconds)
+            elif isinstance(part, Command):
+                self._add_command(call, part, seconds)
+            else:
+                for message in part["messages"]:
+                    self._add_message(call, message, seconds)
+
+    def _add_command(self, call: ToolCall, command: Command[Any], seconds: float) -> None:
+        """Take the call's result out of a command, to stand among the others; a parent's is passed on as it is."""
+        if command.graph is None and isinstance(command.update, dict):
+            update = dict(command.update)
+            for message in update.pop("messages", []):
+                self._add_message(call, message, seconds)
+            command = replace(command, update=update)
+        self._commands.append(command)
+
+    def _add_message(self, call: ToolCall, message: Any, seconds: float) -> None:
+        self.messages = [*self.messages, message]
+        self._results.append(message)
+        if isinstance(message, ToolMessage):
+            self._records.append(_record(self._state, call["name"], call["args"], message, seconds))
+
+    def updates(self) -> Update | list[Update | Command[Any]]:
+        """Return what the node changes."""
+        for invalid in self._last.invalid_tool_calls:
+            result = _not_json(invalid)
+            self._results.append(result)
+            self._records.append(_record(self._state, result.name or "", {}, result, 0.0))
+        update = {
+            "messages": self._results,
+            "read_chunks": [chunk_id for record in self._records for chunk_id in record["new_chunks"]],
+            "seen_chunks": [chunk_id for record in self._records for chunk_id in record["chunk_ids"]],
+            "trace": [*self._state.get("trace", []), *self._records],
         }
+        return [update, *self._commands] if self._commands else update
+
+
+def _run(settings: Settings, call: ToolCall, messages: Sequence[AnyMessage], config: RunnableConfig) -> ToolMessage:
+    tool = settings.tools.get(call["name"])
+    if tool is None:
+        valid = ", ".join(settings.tool_names)
+        return ToolMessage(
+            f"There is no tool {call['name']!r}. The tools are: {valid}.",
+            tool_call_id=call["id"],
+            name=call["name"],
+            status="error",
+        )
+    arguments = {**call["args"], "messages": list(messages)}
+    return cast("ToolMessage", tool.invoke({**call, "args": arguments, "type": "tool_call"}, config))
+
+
+def _not_json(call: InvalidToolCall) -> ToolMessage:
+    return ToolMessage(
+        f"The arguments of this call are not valid JSON: {(call['args'] or '')[:200]!r}. Call the tool again with a "
+        "JSON object.",
+        tool_call_id=call["id"],
+        name=call["name"] or "unknown",
+        status="error",
+    )
+
+
+def _record(state: State, name: str, arguments: dict[str, Any], result: ToolMessage, seconds: float) -> ToolRecord:
+    artifact = result.artifact if isinstance(result.artifact, dict) else {}
+    return ToolRecord(
+        step=state.get("steps", 0),
+        tool=name,
+        arguments=arguments,
+        chunk_ids=list(artifact.get("chunk_ids", ())),
+        new_chunks=list(artifact.get("new_chunks", ())),
+        retrieved_tokens=int(artifact.get("retrieved_tokens", 0)),
+        seconds=seconds,
+        error=result.text if result.status == "error" else None,
+    )
+
+
+# --- force_answer ---
+
+
+def _forced_prompt(settings: Settings, state: State) -> list[AnyMessage]:
+    """Write a prompt without tool calls, which every provider takes, that fits the budget."""
+    messages = state["messages"]
+    budget = settings.max_context_tokens
+    turns = earlier_turns(messages)
+    head = SystemMessage(forced_prompt())
+    room = budget - min(_REPLY_ROOM, budget // 5) - context_tokens([head])
+    question = beginning(messages[question_at(messages)].text, room)
+    room -= context_tokens([HumanMessage(question)])
+    while turns and (context_tokens(turns) > room // 2 or isinstance(turns[0], AIMessage)):
+        turns = turns[1:]
+    evidence = gathered_evidence(messages, room - context_tokens(turns))
+    return [head, *turns, HumanMessage(forced_question(question, evidence))]
+
+
+def _forced(settings: Settings, state: State, raw: AIMessage, seconds: float) -> Update:
+    # Without tools a reply can only be a text; one without any still ends the run with an answer.
+    reply = normalised(raw, state["messages"])
+    text = reply.text.strip() or NO_ANSWER
+    called = reply.tool_calls or reply.invalid_tool_calls  # a content may hold the calls, too
+    content = reply.content if reply.text.strip() and not called else text
+    reply = reply.model_copy(
+        update={"content": content, "tool_calls": [], "invalid_tool_calls": [], "additional_kwargs": {}}
+    )
+    update = _begun(state) if _is_new_question(state) else {}
+    update |= _counted(state, reply, seconds, forced=True)
+    reason = _spent(settings, state) or "max_steps"
+    answered = _answered(settings, state, reply, reason)
+    skipped = unanswered(state["messages"], len(state["messages"]) - 1)
+    return update | answered | {"messages": [*skipped, *answered["messages"]]}
+
+
+# --- what they share ---
+
+
+def _answered(settings: Settings, state: State, reply: AIMessage, reason: StopReason) -> Update:
+    answer = reply.text.strip()
+    read = union(state.get("read_chunks"), chunks_read(state["messages"]))
+    seen = union(union(state.get("seen_chunks"), _chunks_seen(state["messages"])), read)
+    return {
+        "messages": [reply],
+        "answer": answer,
+        "citations": parse_citations(answer, settings.index, seen, read),
+        "stop_reason": reason,
+    }
 
 
 def _ask(model: ChatModel, prompt: list[AnyMessage], config: RunnableConfig) -> AIMessage:
     try:
         return model.invoke(prompt, config)
-    except ValidationError as error:
+    except CALL_ERRORS as error:
         return unreadable(error)
 
 
 async def _aask(model: ChatModel, prompt: list[AnyMessage], config: RunnableConfig) -> AIMessage:
     try:
         return await model.ainvoke(prompt, config)
-    except ValidationError as error:
+    except CALL_ERRORS as error:
         return unreadable(error)
 
 
@@ -263,6 +365,8 @@ def _begun(state: State) -> Update:
         "steps": 0,
         "invalid_replies": 0,
         "trace": [],
+        "read_chunks": chunks_read(state["messages"]),
+        "seen_chunks": _chunks_seen(state["messages"]),
         "answer": "",
         "citations": [],
         "stop_reason": None,
@@ -277,27 +381,33 @@ def _invalid_replies(state: State) -> int:
     return 0 if _is_new_question(state) else state.get("invalid_replies", 0)
 
 
-def _record(state: State, name: str, arguments: dict[str, Any], result: ToolMessage) -> ToolRecord:
-    artifact = result.artifact if isinstance(result.artifact, dict) else {}
-    return ToolRecord(
-        step=state.get("steps", 0),
-        tool=name,
-        arguments=arguments,
-        chunk_ids=list(artifact.get("chunk_ids", ())),
-        new_chunks=list(artifact.get("new_chunks", ())),
-        retrieved_tokens=int(artifact.get("retrieved_tokens", 0)),
-        error=result.text if result.status == "error" else None,
-    )
+def _chunks_seen(messages: Sequence[AnyMessage]) -> list[str]:
+    """Return the ids of the chunks that a conversation's results show; a caller may hand one in without its state."""
+    artifacts = (m.artifact for m in messages if isinstance(m, ToolMessage) and isinstance(m.artifact, dict))
+    return [chunk_id for artifact in artifacts for chunk_id in artifact.get("chunk_ids", ())]
 
 
-def _added(usage: Usage | None, reply: AIMessage) -> Usage:
+def _counted(state: State, reply: AIMessage, seconds: float, *, forced: bool) -> Update:
     """Add what a provider reports of one call."""
-    total = usage or Usage(model_calls=0, input_tokens=0, cached_tokens=0, output_tokens=0, reasoning_tokens=0)
+    before = [] if _is_new_question(state) else state.get("model_calls", [])
     reported = reply.usage_metadata or UsageMetadata(input_tokens=0, output_tokens=0, total_tokens=0)
-    return Usage(
-        model_calls=total["model_calls"] + 1,
-        input_tokens=total["input_tokens"] + reported["input_tokens"],
-        cached_tokens=total["cached_tokens"] + (reported.get("input_token_details", {}).get("cache_read") or 0),
-        output_tokens=total["output_tokens"] + reported["output_tokens"],
-        reasoning_tokens=total["reasoning_tokens"] + (reported.get("output_token_details", {}).get("reasoning") or 0),
+    metadata = reply.response_metadata
+    call = ModelCall(
+        step=_steps(state) + 1,
+        forced=forced,
+        model=str(metadata.get("model_name") or metadata.get("model") or ""),
+        seconds=seconds,
+        input_tokens=reported["input_tokens"],
+        cached_tokens=reported.get("input_token_details", {}).get("cache_read") or 0,
+        output_tokens=reported["output_tokens"],
+        reasoning_tokens=reported.get("output_token_details", {}).get("reasoning") or 0,
     )
+    calls = [*before, call]
+    usage = Usage(
+        model_calls=len(calls),
+        input_tokens=sum(call["input_tokens"] for call in calls),
+        cached_tokens=sum(call["cached_tokens"] for call in calls),
+        output_tokens=sum(call["output_tokens"] for call in calls),
+        reasoning_tokens=sum(call["reasoning_tokens"] for call in calls),
+    )
+    return {"model_calls": calls, "usage": usage}

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from langchain_core.tools import BaseTool
+
 _TOOL_LINES = {
     "keyword_search": (
         "keyword_search finds exact terms: names, titles, rare words, numbers. It says how often each occurs, and "
@@ -56,11 +58,17 @@ NOT_RUN = "Not run: the search ended before this call."
 DROPPED = "[This result was dropped to save room. Search or read again if you need it.]"
 
 
-def system_prompt(tool_names: Sequence[str]) -> str:
+def system_prompt(tools: Sequence[BaseTool]) -> str:
     """Return the system prompt of the search, which names the given tools and no others."""
-    tools = "\n".join(f"- {_TOOL_LINES[name]}" for name in tool_names if name in _TOOL_LINES)
-    read = " Read the chunk where the snippet is cut off or ambiguous." if "chunk_read" in tool_names else ""
-    return _HEAD.format(tools=tools, read=read, example=EXAMPLE_ID)
+    names = [tool.name for tool in tools]
+    lines = "\n".join(f"- {_TOOL_LINES.get(tool.name) or _tool_line(tool)}" for tool in tools)
+    read = " Read the chunk where the snippet is cut off or ambiguous." if "chunk_read" in names else ""
+    return _HEAD.format(tools=lines, read=read, example=EXAMPLE_ID)
+
+
+def _tool_line(tool: BaseTool) -> str:
+    first, *_ = tool.description.strip().splitlines() or [""]
+    return f"{tool.name}: {first}"
 
 
 def forced_prompt() -> str:

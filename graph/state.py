@@ -43,12 +43,35 @@ class ToolRecord(TypedDict):
     """Chunks read for the first time."""
     retrieved_tokens: int
     """Tokens of retrieved text that entered the context."""
+    seconds: float
+    """How long it took."""
     error: str | None
     """What was wrong with the call, if anything was."""
 
 
+class ModelCall(TypedDict):
+    """One call of the model; tokens are what its provider reports, zero where it reports nothing."""
+
+    step: int
+    """The step that it made, from 1; a forced answer has the number after the last one."""
+    forced: bool
+    """Whether an answer was forced."""
+    model: str
+    """The model's name, as its provider reports it; empty where it reports none."""
+    seconds: float
+    """How long it took."""
+    input_tokens: int
+    """Tokens of the prompt, cached ones included."""
+    cached_tokens: int
+    """Tokens of the prompt that the provider had in its cache."""
+    output_tokens: int
+    """Tokens of the reply, reasoning included."""
+    reasoning_tokens: int
+    """Tokens of the reply that are reasoning."""
+
+
 class Usage(TypedDict):
-    """What the models' providers report of a question; zero where they report nothing."""
+    """The sums over a question's model calls."""
 
     model_calls: int
     input_tokens: int
@@ -84,6 +107,8 @@ class OutputState(InputState, total=False):
     """Chunks whose full text was shown in this conversation: read, or shown whole by a search."""
     trace: list[ToolRecord]
     """The tool calls for the last question, in order."""
+    model_calls: list[ModelCall]
+    """The model calls for the last question, in order."""
     usage: Usage
     """What the providers report for the last question."""
 

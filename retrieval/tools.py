@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, replace
 from typing import Annotated, Any, Literal, TypeAlias, TypeVar, get_args
 
-from langchain_core.tools import BaseTool, InjectedToolArg, StructuredTool, ToolException
+from langchain.tools import InjectedState
+from langchain_core.callbacks import dispatch_custom_event
+from langchain_core.messages import ToolMessage
+from langchain_core.tools import BaseTool, StructuredTool, ToolException
+from langgraph.config import get_stream_writer
 from pydantic import BaseModel, BeforeValidator, Field, ValidationError, model_validator
 
 from arag.retrieval.errors import InputError
@@ -81,8 +85,8 @@ def _within(low: int, high: int, default: int) -> Callable[[Any], Any]:
 class _Arguments(BaseModel):
     """Arguments of a tool call; a model's singular for a list's plural name is understood."""
 
-    read_chunks: Annotated[list[str], InjectedToolArg] = Field(
-        default_factory=list, description="Chunks read so far; filled in by the graph, never by the model."
+    messages: Annotated[list[Any], InjectedState("messages")] = Field(
+        default_factory=list, description="The conversation so far; filled in by the graph, never by the model."
     )
 
     @model_validator(mode="before")
@@ -104,8 +108,12 @@ def make_tools(index: Index, *, names: Sequence[str] = TOOL_NAMES, top_k: int = 
     `chunk_ids` (shown or read), `new_chunks` (read for the first time, or shown whole by a search),
     `retrieved_tokens` (of retrieved text that enters the context), and `query`.
 
-    An agent may fill in the argument `read_chunks`, which the model does not see: chunks read before are marked
-    in search results and are not returned again.
+    They fit any agent. LangGraph's `ToolNode`, and with it LangChain's `create_agent`, fills in the argument
+    `messages`, which the model does not see: the conversation says which chunks were read, and those are marked in
+    search results and not returned again. A chunk whose text is in the conversation no more can be read again.
+
+    Each call tells what it found: as a custom event named `retrieval` (`astream_events`, callbacks) and, in a graph,
+    in the stream mode `custom`. Both give `tool` and the artifact without its `results`.
 
     Args:
         index: The index that the tools search.
@@ -144,15 +152,15 @@ def make_tools(index: Index, *, names: Sequence[str] = TOOL_NAMES, top_k: int = 
             default=0, description=f"How many chunks before and after each to read too, 0 to {MOST_ADJACENT}."
         )
 
-    def keyword_search(keywords: list[str], top_k: int, read_chunks: list[str]) -> tuple[str, dict[str, Any]]:
-        results = _mendable(lambda: _keyword_results(index, keywords, top_k, read_chunks))
-        head = render_keywords(results, read_chunks)
-        return _searched(head, results.hits, asdict(results), keywords, read_chunks)
+    def keyword_search(keywords: list[str], top_k: int, messages: list[Any]) -> tuple[str, dict[str, Any]]:
+        read = chunks_read(messages)
+        results = _mendable(lambda: _keyword_results(index, keywords, top_k, read))
+        return _searched(render_keywords(results, read), results.hits, asdict(results), keywords, read)
 
-    def semantic_search(query: str, top_k: int, read_chunks: list[str]) -> tuple[str, dict[str, Any]]:
-        results = _mendable(lambda: index.semantic_search(query, top_k, read=read_chunks))
-        head = render_semantic(results, read_chunks)
-        return _searched(head, results.hits, asdict(results), query, read_chunks)
+    def semantic_search(query: str, top_k: int, messages: list[Any]) -> tuple[str, dict[str, Any]]:
+        read = chunks_read(messages)
+        results = _mendable(lambda: index.semantic_search(query, top_k, read=read))
+        return _searched(render_semantic(results, read), results.hits, asdict(results), query, read)
 
     def _searched(
         text: str, hits: Sequence[Hit], results: dict[str, Any], query: Any, read: Sequence[str]
@@ -167,10 +175,10 @@ def make_tools(index: Index, *, names: Sequence[str] = TOOL_NAMES, top_k: int = 
         tokens = artifact["retrieved_tokens"] + count_tokens(snippet_text(hits))
         return f"{text}\n\nFull texts:\n\n{content}", artifact | {"results": results, "retrieved_tokens": tokens}
 
-    def chunk_read(chunk_ids: list[str], adjacent: int, read_chunks: list[str]) -> tuple[str, dict[str, Any]]:
+    def chunk_read(chunk_ids: list[str], adjacent: int, messages: list[Any]) -> tuple[str, dict[str, Any]]:
         if not chunk_ids:
             raise ToolException("no chunk id given: chunk_read needs at least one, as search results give them")
-        return _read(index.read(chunk_ids, adjacent), chunk_ids, read_chunks)
+        return _read(index.read(chunk_ids, adjacent), chunk_ids, chunks_read(messages))
 
     functions: dict[str, tuple[Callable[..., Any], str, type[BaseModel]]] = {
         "keyword_search": (keyword_search, _KEYWORD_SEARCH, KeywordSearch),
@@ -179,7 +187,7 @@ def make_tools(index: Index, *, names: Sequence[str] = TOOL_NAMES, top_k: int = 
     }
     return [
         StructuredTool.from_function(
-            functions[name][0],
+            _announced(functions[name][0], name),
             name=name,
             description=functions[name][1],
             args_schema=functions[name][2],
@@ -189,6 +197,36 @@ def make_tools(index: Index, *, names: Sequence[str] = TOOL_NAMES, top_k: int = 
         )
         for name in names
     ]
+
+
+def chunks_read(messages: Iterable[Any]) -> list[str]:
+    """Return the ids of the chunks whose full text is in a conversation, in order.
+
+    Args:
+        messages: The conversation; the results of this module's tools in it say what they hold.
+    """
+    artifacts = (message.artifact for message in messages if isinstance(message, ToolMessage))
+    found = (artifact.get("new_chunks", ()) for artifact in artifacts if isinstance(artifact, dict))
+    return list(dict.fromkeys(chunk_id for chunk_ids in found for chunk_id in chunk_ids))
+
+
+def _announced(
+    function: Callable[..., tuple[str, dict[str, Any]]], name: str
+) -> Callable[..., tuple[str, dict[str, Any]]]:
+    """Make a tool's function tell what it found to whoever follows the run."""
+
+    def announced(**arguments: Any) -> tuple[str, dict[str, Any]]:
+        text, artifact = function(**arguments)
+        event = {"tool": name} | {key: value for key, value in artifact.items() if key != "results"}
+        dispatch_custom_event("retrieval", event)
+        try:
+            write = get_stream_writer()
+        except (RuntimeError, KeyError):  # not in a graph
+            return text, artifact
+        write(event)
+        return text, artifact
+
+    return announced
 
 
 def _keyword_results(index: Index, keywords: list[str], top_k: int, read: Sequence[str]) -> KeywordResults:

@@ -8,10 +8,16 @@ import zlib
 
 import numpy as np
 from langchain_core.embeddings import Embeddings
+from langchain_core.messages import ToolMessage
 
 from arag.ingest.readers import READABLE_SUFFIXES
 
 DIMENSION = 64
+
+
+def after_reading(*chunk_ids):
+    """Return the argument that tells a tool, as a graph does, that a conversation holds the texts of chunks."""
+    return {"messages": [ToolMessage("...", tool_call_id="before", artifact={"new_chunks": list(chunk_ids)})]}
 
 
 class HashEmbeddings(Embeddings):

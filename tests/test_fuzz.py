@@ -454,7 +454,7 @@ likely = st.fixed_dictionaries(
     {},
     optional={
         "keywords": values, "keyword": values, "query": strings | values, "chunk_ids": values, "chunk_id": values,
-        "top_k": sizes, "adjacent": sizes, "read_chunks": values,
+        "top_k": sizes, "adjacent": sizes, "messages": values,
     },
 )  # fmt: skip
 names = st.sampled_from(

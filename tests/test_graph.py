@@ -16,6 +16,7 @@ from langchain_core.messages import (
     AIMessage,
     AIMessageChunk,
     HumanMessage,
+    RemoveMessage,
     SystemMessage,
     ToolMessage,
     messages_from_dict,
@@ -26,6 +27,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.errors import GraphRecursionError
 from langgraph.graph import END, START, MessagesState, StateGraph
+from langgraph.graph.message import REMOVE_ALL_MESSAGES
 from langgraph.types import RetryPolicy
 from pydantic import BaseModel, ValidationError
 
@@ -117,7 +119,7 @@ def test_a_run_message_by_message(small_index):
     assert text.text == "[teutberga:0] Teutberga\nTeutberga was a daughter of Boso the Elder. She died in 875."
     assert answer.text == ANSWER.text
 
-    system = SystemMessage(system_prompt(TOOL_NAMES))
+    system = SystemMessage(system_prompt(make_tools(small_index)))
     assert [plain(c.messages) for c in model.calls] == [
         plain([system, question]),
         plain([system, question, search, found]),
@@ -126,7 +128,7 @@ def test_a_run_message_by_message(small_index):
     for sent in model.calls:
         assert sent.tool_names == list(TOOL_NAMES)
         assert sent.options["parallel_tool_calls"] is False
-        assert "read_chunks" not in json.dumps(sent.options)
+        assert "messages" not in json.dumps(sent.options)
 
 
 def test_the_final_state_of_a_run(small_index):
@@ -142,6 +144,7 @@ def test_the_final_state_of_a_run(small_index):
         "steps",
         "read_chunks",
         "trace",
+        "model_calls",
         "usage",
     }
     assert state["answer"] == ANSWER.text
@@ -158,6 +161,8 @@ def test_the_final_state_of_a_run(small_index):
         }
     ]
     search, read = state["trace"]
+    assert 0 < search.pop("seconds") < 60
+    assert 0 < read.pop("seconds") < 60
     assert search["retrieved_tokens"] > 0
     assert search | {"retrieved_tokens": 0} == {
         "step": 1,
@@ -177,6 +182,9 @@ def test_the_final_state_of_a_run(small_index):
         "retrieved_tokens": small_index.get("teutberga:0").tokens,
         "error": None,
     }
+    assert all(0 < model_call.pop("seconds") < 60 for model_call in state["model_calls"])
+    unreported = {"input_tokens": 0, "cached_tokens": 0, "output_tokens": 0, "reasoning_tokens": 0}
+    assert state["model_calls"] == [{"step": n, "forced": False, "model": "", **unreported} for n in (1, 2, 3)]
     assert state["usage"] == {
         "model_calls": 3,
         "input_tokens": 0,
@@ -270,7 +278,7 @@ def test_a_call_whose_arguments_are_no_json_goes_back_with_empty_arguments_which
 
 
 def test_a_model_cannot_pass_for_read_what_it_has_not_read(small_index):
-    model = ScriptedModel(call("chunk_read", chunk_ids=["boso:0"], read_chunks=["boso:0"]), ANSWER)
+    model = ScriptedModel(call("chunk_read", chunk_ids=["boso:0"], messages=["boso:0"]), ANSWER)
     state = create_arag_agent(model, small_index).invoke(asked())
     assert "count of Arles" in results(state)[0].text
 
@@ -596,13 +604,40 @@ def test_the_state_survives_a_json_round_trip_and_goes_on(small_index):
     assert second["citations"][0]["seen"]
 
 
-@pytest.mark.parametrize("given", [["lothair:0"], ("lothair:0",), ["lothair:0", "lothair:0"]])
-def test_chunks_that_a_caller_puts_into_the_state_count_as_read(small_index, given):
-    model = ScriptedModel(call("chunk_read", chunk_ids=["lothair:0"]), ANSWER)
-    agent = create_arag_agent(model, small_index, checkpointer=InMemorySaver())
-    agent.update_state(in_thread(), {"read_chunks": given, "seen_chunks": None}, as_node="force_answer")
-    state = agent.invoke(asked(), in_thread())
-    assert results(state)[0].text == NOTICE
+def through_json(messages):
+    return messages_from_dict(json.loads(json.dumps(messages_to_dict(messages))))
+
+
+@pytest.mark.parametrize("carry", [list, through_json])
+def test_a_conversation_handed_in_says_what_was_read(small_index, carry):
+    model = ScriptedModel(
+        call("chunk_read", chunk_ids=["lothair:0"]),
+        AIMessage("First."),
+        call("chunk_read", chunk_ids=["lothair:0", "boso:0"]),
+        AIMessage("Second [lothair:0] [boso:0]."),
+    )
+    agent = create_arag_agent(model, small_index)  # keeps nothing between runs
+    first = agent.invoke(asked())
+    second = agent.invoke({"messages": [*carry(first["messages"]), HumanMessage("And then?")]})
+    model.assert_used_up()
+    assert results(second)[-1].text.startswith(NOTICE + "\n\n[boso:0] Boso the Elder")
+    assert second["read_chunks"] == ["lothair:0", "boso:0"]
+    assert second["trace"][0]["new_chunks"] == ["boso:0"]
+    assert [(c["seen"], c["read"]) for c in second["citations"]] == [(True, True)] * 2
+
+
+def test_what_was_removed_from_a_conversation_can_be_read_again(small_index, checkpointer):
+    model = ScriptedModel(
+        call("chunk_read", "a", chunk_ids=["lothair:0"]),
+        AIMessage("First."),
+        call("chunk_read", "b", chunk_ids=["lothair:0"]),
+        AIMessage("Second."),
+    )
+    agent = create_arag_agent(model, small_index, checkpointer=checkpointer)
+    agent.invoke(asked(), in_thread())
+    agent.update_state(in_thread(), {"messages": [RemoveMessage(REMOVE_ALL_MESSAGES)]}, as_node="force_answer")
+    state = agent.invoke(asked("Who was Lothair?"), in_thread())
+    assert results(state)[0].text.startswith("[lothair:0] Lothair II")
     assert state["read_chunks"] == ["lothair:0"]
 
 
@@ -753,7 +788,7 @@ def test_old_results_are_dropped_to_fit_and_their_chunks_can_be_read_again(small
     # Room for two of the three chunks, however tokens are counted.
     schemas = json.dumps([convert_to_openai_tool(tool) for tool in make_tools(small_index)])
     sizes = [small_index.get(f"annals:{part}").tokens for part in range(3)]
-    budget = count_tokens(system_prompt(TOOL_NAMES)) + count_tokens(schemas) + sum(sizes) - sizes[0] // 5
+    budget = count_tokens(system_prompt(make_tools(small_index))) + count_tokens(schemas) + sum(sizes) - sizes[0] // 5
     agent = create_arag_agent(model, small_index, max_context_tokens=budget, checkpointer=checkpointer)
     agent.invoke(asked("Which storms?"), in_thread())
     state = agent.invoke(asked(), in_thread())
@@ -849,7 +884,8 @@ def _script() -> ScriptedModel:
 
 def _comparable(state) -> dict:
     keys = ("answer", "citations", "stop_reason", "steps", "read_chunks", "trace", "usage")
-    return {"messages": plain(state["messages"]), **{key: state[key] for key in keys}}
+    timeless = [{key: value for key, value in record.items() if key != "seconds"} for record in state["trace"]]
+    return {"messages": plain(state["messages"]), **{key: state[key] for key in keys}, "trace": timeless}
 
 
 def test_async_runs_give_the_same_as_sync_ones(small_index):
@@ -973,4 +1009,5 @@ def test_the_graph_has_its_name_and_its_nodes_and_its_schemas(small_index):
     assert {"agent", "tools", "force_answer"} <= set(agent.get_graph().nodes)
     assert list(agent.get_input_jsonschema()["properties"]) == ["messages"]
     assert "read_chunks" in agent.get_output_jsonschema()["properties"]
-    assert agent.config["recursion_limit"] == recursion_limit(15) == 33
+    assert agent.config["recursion_limit"] == recursion_limit(100) == 203  # as many as a context may ask for
+    assert create_arag_agent(ScriptedModel(), small_index, max_steps=150).config["recursion_limit"] == 303

@@ -4,6 +4,7 @@ import pytest
 
 from arag.retrieval.errors import IndexClosedError
 from arag.retrieval.tools import make_tools
+from fakes import after_reading
 
 LONG = " ".join(f"In the year {n} nobody of note came to the fair." for n in range(1500, 1540))
 DOCUMENTS = [
@@ -28,7 +29,7 @@ def call(make_index):
     tools = {tool.name: tool for tool in make_tools(index)}
 
     def run(name, read=(), **arguments):
-        arguments["read_chunks"] = list(read)
+        arguments |= after_reading(*read)
         return tools[name].invoke({"name": name, "args": arguments, "id": "c", "type": "tool_call"})
 
     return run

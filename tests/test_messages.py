@@ -22,6 +22,7 @@ from arag.graph.messages import (
 from arag.graph.prompts import DROPPED, NOT_RUN
 from arag.retrieval.errors import InputError
 from arag.retrieval.tokens import count_tokens
+from arag.retrieval.tools import chunks_read
 from scripted_model import assert_paired, call, calls, invalid_call
 
 
@@ -130,22 +131,22 @@ def _conversation():
 def test_results_of_earlier_questions_are_dropped_oldest_first():
     messages = _conversation()
     whole = context_tokens(messages)
-    assert without_old_results(messages, whole) == (messages, set())
-    shorter, dropped = without_old_results(messages, whole - 1)
-    assert dropped == {"a:0"}
+    assert without_old_results(messages, whole) == messages
+    shorter = without_old_results(messages, whole - 1)
+    assert chunks_read(shorter) == ["b:0", "c:0"]
     assert [m.text for m in shorter if isinstance(m, ToolMessage)] == [DROPPED, _LONG, _LONG]
     assert context_tokens(shorter) <= whole - 1
     assert_paired(shorter)
-    shortest, dropped = without_old_results(messages, 10)
-    assert dropped == {"a:0", "b:0"}
+    shortest = without_old_results(messages, 10)
+    assert chunks_read(shortest) == ["c:0"]
     assert shortest[-1].text == _LONG  # the current question's results stay
     assert messages[2].text == _LONG
 
 
-def test_a_chunk_whose_text_stands_elsewhere_is_not_dropped():
+def test_a_chunk_whose_text_stands_elsewhere_still_counts_as_read():
     messages = _conversation()
     messages[7] = result("3", _LONG, ["a:0", "c:0"])
-    assert without_old_results(messages, 10)[1] == {"b:0"}
+    assert chunks_read(without_old_results(messages, 10)) == ["a:0", "c:0"]
 
 
 def test_evidence_holds_each_text_once_and_no_errors():

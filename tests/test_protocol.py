@@ -1,43 +1,33 @@
-"""Real HTTP on loopback: what goes over the wire to chat models and embedding services, and what comes back."""
+"""Real HTTP on loopback: OpenAI's chat completions and embeddings, as many servers speak them."""
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import threading
 import time
 
 import openai
 import pytest
-from langchain_core.messages import AIMessage, AIMessageChunk
+from langchain_core.messages import AIMessageChunk
 from langgraph.checkpoint.memory import InMemorySaver
 
-from arag.graph.extractive import ExtractiveModel
 from arag.graph.graph import create_arag_agent
 from arag.graph.models import load_model
 from arag.graph.prompts import EMPTY_REPLY, forced_prompt, system_prompt
 from arag.ingest.pipeline import ingest, run_ingest
 from arag.retrieval.embedders import load_embedder
-from arag.retrieval.errors import EmbedderError, ModelError
+from arag.retrieval.errors import EmbedderError
 from arag.retrieval.index import open_index
-from arag.retrieval.tools import TOOL_NAMES
+from arag.retrieval.tools import TOOL_NAMES, make_tools
 from conftest import write_corpus
 from fakes import hash_vector
-from openai_server import Failure, chat, embeddings, serve
+from openai_server import Cut, Failure, chat, embeddings, serve
 from scripted_model import DOCUMENTS, QUESTION, ScriptedModel, asked, call, in_thread
 
-pytest_plugins = ["graph_fixtures"]
+pytest_plugins = ["graph_fixtures", "model_fixtures"]
+pytestmark = pytest.mark.usefixtures("no_settings")
 
 ANSWER = "Boso the Elder: Teutberga was his daughter [teutberga:0]."
-
-
-@pytest.fixture(autouse=True)
-def _no_settings(monkeypatch):
-    for name in ("OPENAI_API_KEY", "OPENAI_ADMIN_KEY", "OPENAI_BASE_URL", "OPENAI_API_BASE", "ARAG_MODEL"):
-        monkeypatch.delenv(name, raising=False)
-    for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"):
-        monkeypatch.delenv(name, raising=False)
-        monkeypatch.delenv(name.lower(), raising=False)
 
 
 def model_at(server, **options):
@@ -79,7 +69,7 @@ def test_a_multi_hop_question_message_by_message(small_index):
 
     found, read = (m.text for m in state["messages"] if m.type == "tool")
     conversation = [
-        {"role": "system", "content": system_prompt(TOOL_NAMES)},
+        {"role": "system", "content": system_prompt(make_tools(small_index))},
         {"role": "user", "content": QUESTION},
         {"role": "assistant", "content": None, "tool_calls": [_sent("call_1", "keyword_search", search)]},
         {"role": "tool", "tool_call_id": "call_1", "content": found},
@@ -306,82 +296,10 @@ def test_a_server_that_reports_no_usage_is_put_up_with(small_index):
 
 
 def test_a_stream_that_breaks_off_is_an_error_and_no_answer(small_index):
-    with serve([Failure(cut=True)] * 9) as server:
+    with serve([Cut(chat(ANSWER), 3)] * 9) as server:
         agent = create_arag_agent(model_at(server, streaming=True, max_retries=0), small_index)
         with pytest.raises(openai.OpenAIError):
             agent.invoke(asked())
-
-
-# --- models by string ---
-
-
-def test_a_missing_key_is_named():
-    with pytest.raises(ModelError, match=r"openai:some-model.*OPENAI_API_KEY"):
-        load_model("openai:some-model")
-
-
-def test_a_key_of_the_environment_goes_to_the_server_and_a_server_of_ones_own_needs_none(monkeypatch):
-    assert model_at_key("openai:m@http://127.0.0.1:1/v1") == "none"
-    monkeypatch.setenv("OPENAI_API_KEY", "secret")
-    assert model_at_key("openai:m@http://127.0.0.1:1/v1") == "secret"
-
-
-def model_at_key(specification: str) -> str:
-    return load_model(specification).openai_api_key.get_secret_value()
-
-
-def test_timeouts_and_retries_are_set_and_options_win():
-    model = load_model("openai:m@http://127.0.0.1:1/v1")
-    assert (model.request_timeout, model.max_retries, model.stream_usage) == (120.0, 3, True)
-    model = load_model("openai:m@http://127.0.0.1:1/v1", timeout=7, max_retries=0, temperature=0)
-    assert (model.request_timeout, model.max_retries, model.temperature) == (7, 0, 0)
-
-
-@pytest.mark.parametrize("text", ["gpt-5", "", ":gpt-5", "openai:", "openai:@http://127.0.0.1/v1", "Extractive"])
-def test_what_is_no_model_string_is_refused_with_what_is(text):
-    with pytest.raises(ModelError, match=r"unknown model .* give provider:model"):
-        load_model(text)
-
-
-def test_an_unknown_provider_is_refused():
-    with pytest.raises(ModelError, match=r"cannot be made: .*nope"):
-        load_model("nope:gpt-5")
-
-
-@pytest.mark.skipif(importlib.util.find_spec("langchain_ollama") is not None, reason="langchain-ollama is installed")
-def test_a_missing_package_is_named():
-    with pytest.raises(ModelError, match="langchain-ollama"):
-        load_model("ollama:qwen3")
-
-
-def test_a_bad_option_is_a_model_error():
-    with pytest.raises(ModelError, match="cannot be made"):
-        load_model("openai:m@http://127.0.0.1:1/v1", temperature="warm")
-
-
-def test_without_a_choice_the_extractive_model_is_taken_and_that_is_said(capsys, monkeypatch):
-    assert isinstance(load_model(None), ExtractiveModel)
-    out, err = capsys.readouterr()
-    assert out == ""
-    assert err.count("\n") == 1
-    assert "no language model" in err
-    assert "ARAG_MODEL" in err
-    monkeypatch.setenv("ARAG_MODEL", "")
-    assert isinstance(load_model(), ExtractiveModel)
-
-
-def test_the_environment_chooses_a_model(capsys, monkeypatch):
-    monkeypatch.setenv("ARAG_MODEL", "openai:from-environment@http://127.0.0.1:1/v1")
-    assert load_model(None).model_name == "from-environment"
-    monkeypatch.setenv("ARAG_MODEL", "extractive")
-    assert isinstance(load_model(None), ExtractiveModel)
-    assert isinstance(load_model("extractive"), ExtractiveModel)
-    assert capsys.readouterr().err == ""
-
-
-def test_a_model_object_is_taken_as_it_is():
-    model = ScriptedModel(AIMessage("x"))
-    assert load_model(model) is model
 
 
 # --- embedding services ---

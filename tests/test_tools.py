@@ -10,7 +10,7 @@ from arag.ingest.pipeline import ingest
 from arag.retrieval.errors import InputError
 from arag.retrieval.tokens import count_tokens
 from arag.retrieval.tools import TOOL_NAMES, make_tools
-from fakes import HashEmbeddings, write_corpus
+from fakes import HashEmbeddings, after_reading, write_corpus
 
 LONG = " ".join(f"In the year {n} the harbour of Vellin was frozen and nobody sailed." for n in range(1700, 1740))
 RECORDS = [
@@ -75,10 +75,10 @@ def test_a_model_sees_names_bounds_and_descriptions(index):
 
 
 @pytest.mark.parametrize("name", TOOL_NAMES)
-def test_read_chunks_is_hidden_from_the_model_only(tools, name):
-    assert "read_chunks" not in tools[name].tool_call_schema.model_json_schema()["properties"]
-    assert "read_chunks" not in json.dumps(convert_to_openai_tool(tools[name]))
-    assert "read_chunks" in tools[name].args_schema.model_fields
+def test_the_conversation_is_hidden_from_the_model_only(tools, name):
+    assert "messages" not in tools[name].tool_call_schema.model_json_schema()["properties"]
+    assert "messages" not in json.dumps(convert_to_openai_tool(tools[name]))
+    assert "messages" in tools[name].args_schema.model_fields
 
 
 # --- keyword_search ---
@@ -181,19 +181,19 @@ def test_neighbours_are_read_once(call):
 
 
 def test_a_chunk_read_before_is_not_repeated_and_costs_nothing(index, call):
-    message = call("chunk_read", {"chunk_ids": ["gale:0", "12:0"], "read_chunks": ["gale:0"]})
+    message = call("chunk_read", {"chunk_ids": ["gale:0", "12:0"], **after_reading("gale:0")})
     assert message.content == (
         "[gale:0] This chunk has been read before.\n\n[12:0]\nOrlath was a painter. He saw the gale."
     )
     assert message.artifact["chunk_ids"] == ["gale:0", "12:0"]
     assert message.artifact["new_chunks"] == ["12:0"]
     assert message.artifact["retrieved_tokens"] == index.read("12:0").chunks[0].tokens
-    again = call("chunk_read", {"chunk_ids": ["gale:0"], "read_chunks": ["gale:0"]})
+    again = call("chunk_read", {"chunk_ids": ["gale:0"], **after_reading("gale:0")})
     assert (again.artifact["new_chunks"], again.artifact["retrieved_tokens"]) == ([], 0)
 
 
 def test_searches_mark_chunks_that_were_read(call):
-    read = {"read_chunks": ["gale:0"]}
+    read = after_reading("gale:0")
     keywords = call("keyword_search", {"keywords": ["gale"], **read}).content
     assert "[gale:0] score 8; gale ×2; already read\n" in keywords
     assert keywords.count("already read") == 1
@@ -371,7 +371,7 @@ def test_without_chunk_read_searches_give_full_texts(index):
         assert message.artifact["retrieved_tokens"] >= sum(chunk.tokens for chunk in chunks)
         assert len(message.artifact["results"]["hits"]) == 2
         again = tools[name].invoke(
-            {"type": "tool_call", "id": "1", "name": name, "args": query | {"read_chunks": ids[:1]}}
+            {"type": "tool_call", "id": "1", "name": name, "args": query | after_reading(*ids[:1])}
         )
         assert f"[{ids[0]}] This chunk has been read before." in again.content
         assert chunks[0].text.removeprefix("Vellin").strip() not in again.content

@@ -1,0 +1,64 @@
+"""What a run may change of the agent that it runs, from a program, from the API server or from Studio's screen."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator
+
+from arag.retrieval.tools import MOST_RESULTS, ToolName
+
+MOST_STEPS = 100
+
+
+class Context(BaseModel):
+    """The settings of one run; what is left out, null or a blank text is as the agent was made.
+
+    Given to a run: `agent.invoke(question, context={"max_steps": 5})`.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", title="A-RAG")
+
+    # Studio shows a field at the nodes that `langgraph_nodes` names.
+    index: str | None = Field(
+        default=None,
+        description="Folder of the index to search, as `arag ingest` wrote it.",
+        json_schema_extra={"langgraph_nodes": ["tools"]},
+    )
+    model: str | None = Field(
+        default=None,
+        description="Chat model, provider:model (openai:gpt-5-mini, anthropic:claude-sonnet-4-5, ollama:qwen3), with "
+        "@base_url for an OpenAI-compatible server; or extractive, the built-in one, which is no language model.",
+        examples=["openai:gpt-5-mini", "openai:qwen3@http://localhost:8000/v1", "extractive"],
+        json_schema_extra={"langgraph_nodes": ["agent", "force_answer"]},
+    )
+    max_steps: int | None = Field(
+        default=None,
+        ge=1,
+        le=MOST_STEPS,
+        description="Most model calls before an answer is forced.",
+        json_schema_extra={"langgraph_nodes": ["agent"]},
+    )
+    top_k: int | None = Field(
+        default=None,
+        ge=1,
+        le=MOST_RESULTS,
+        description="Chunks that a search returns unless the model asks for another number.",
+        json_schema_extra={"langgraph_nodes": ["agent", "tools"]},
+    )
+    tools: Annotated[tuple[ToolName, ...], Field(min_length=1, fail_fast=True)] | None = Field(
+        default=None,
+        description="Which retrieval tools the model gets. Without chunk_read, searches return full chunks.",
+        json_schema_extra={"uniqueItems": True, "langgraph_nodes": ["agent", "tools"]},
+    )
+    system_prompt: str | None = Field(
+        default=None,
+        description="Replaces the system prompt of the search.",
+        json_schema_extra={"langgraph_nodes": ["agent"], "langgraph_type": "prompt"},
+    )
+
+    @field_validator("index", "model", "system_prompt", mode="before")
+    @classmethod
+    def _blank_is_left_out(cls, value: object) -> object:
+        """Take a form's emptied text field for one that was never filled in."""
+        return None if isinstance(value, str) and not value.strip() else value

@@ -1,0 +1,190 @@
+"""What a run works with: the agent's own settings, with what the run's context changes."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeAlias
+
+from langchain_core.language_models import BaseChatModel, LanguageModelInput
+from langchain_core.messages import AIMessage
+from langchain_core.runnables import Runnable
+from langchain_core.tools import BaseTool
+from langchain_core.utils.function_calling import convert_to_openai_tool
+from langgraph.prebuilt import ToolNode
+
+from arag.graph.context import Context
+from arag.graph.models import load_model
+from arag.graph.prompts import system_prompt as default_system_prompt
+from arag.retrieval.errors import InputError
+from arag.retrieval.index import Index, open_index
+from arag.retrieval.tokens import count_tokens
+from arag.retrieval.tools import TOOL_NAMES, make_tools
+
+MAX_STEPS = 15
+MAX_CONTEXT_TOKENS = 128_000
+MAX_INVALID_REPLIES = 3
+FEWEST_CONTEXT_TOKENS = 2_000
+_FEWEST_FREE_TOKENS = 500  # that a system prompt and the tools must leave for the conversation
+_KEPT = 16  # contexts whose settings are kept
+
+ChatModel: TypeAlias = Runnable[LanguageModelInput, AIMessage]
+AnyTool: TypeAlias = str | BaseTool | Callable[..., Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Defaults:
+    """How an agent was made; `create_arag_agent` says what each means.
+
+    An index or a model that is left out must come with a run's context.
+    """
+
+    model: str | BaseChatModel | None = None
+    index: Index | str | None = None
+    tools: Sequence[AnyTool] = TOOL_NAMES
+    top_k: int = 5
+    system_prompt: str | None = None
+    max_steps: int = MAX_STEPS
+    max_context_tokens: int = MAX_CONTEXT_TOKENS
+    max_invalid_replies: int = MAX_INVALID_REPLIES
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What a run works with.
+
+    Attributes:
+        model: The model, for forced answers.
+        searcher: The model with its tools bound.
+        index: The index, for checking citations.
+        tools: The retrieval tools, by name.
+        others: What runs other tools; None where there are none.
+        system_prompt: The system prompt of the search.
+        max_steps: Most model calls of a question's search.
+        max_context_tokens: Most tokens of the context.
+        room: Tokens of it that the conversation may have, beside the system prompt and the tools' schemas.
+        max_invalid_replies: Most invalid replies in a row.
+    """
+
+    model: BaseChatModel
+    searcher: ChatModel
+    index: Index
+    tools: Mapping[str, BaseTool]
+    others: ToolNode | None
+    system_prompt: str
+    max_steps: int
+    max_context_tokens: int
+    room: int
+    max_invalid_replies: int
+
+    @property
+    def tool_names(self) -> list[str]:
+        """The names of all tools."""
+        return [*self.tools, *(self.others.tools_by_name if self.others else ())]
+
+
+@dataclass
+class SettingsOfRuns:
+    """Makes settings, and keeps them for the runs to come; threads may share it.
+
+    Attributes:
+        defaults: How the agent was made.
+    """
+
+    defaults: Defaults
+    _made: OrderedDict[Context, Settings] = field(default_factory=OrderedDict)
+    _indexes: dict[str, Index] = field(default_factory=dict)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def __call__(self, context: Context | None) -> Settings:
+        """Return the settings of a run.
+
+        Args:
+            context: The run's context.
+
+        Raises:
+            InputError: A setting is out of bounds, or there is no index.
+            IndexNotFoundError: There is no index in the context's folder.
+            ModelError: The model cannot be made.
+        """
+        context = context or Context()
+        with self._lock:
+            if context not in self._made:
+                self._made[context] = self._make(context)
+            self._made.move_to_end(context)
+            if len(self._made) > _KEPT:
+                self._made.popitem(last=False)
+            return self._made[context]
+
+    def _make(self, context: Context) -> Settings:
+        changes = context.model_dump(exclude_none=True)
+        if "tools" in changes:
+            own = [tool for tool in self.defaults.tools if not isinstance(tool, str)]
+            changes["tools"] = [*changes["tools"], *own]
+        defaults = replace(self.defaults, **changes)
+        if defaults.index is None:
+            raise InputError("no index is given: set `index` in the run's context to the folder of one")
+        return make_settings(defaults, self._opened(defaults.index))
+
+    def _opened(self, index: Index | str) -> Index:
+        if isinstance(index, Index):
+            return index
+        if index not in self._indexes:
+            self._indexes[index] = open_index(index)
+        return self._indexes[index]
+
+
+def make_settings(defaults: Defaults, index: Index) -> Settings:
+    """Check how an agent is to be made, load its model and bind its tools.
+
+    Raises:
+        InputError: A setting is out of bounds.
+        ModelError: The model string is not valid, or the model cannot be made.
+    """
+    if defaults.max_steps < 1:
+        raise InputError(f"max_steps is {defaults.max_steps}: it must be at least 1")
+    budget = defaults.max_context_tokens
+    if budget < FEWEST_CONTEXT_TOKENS:
+        raise InputError(f"max_context_tokens is {budget}: it must be at least {FEWEST_CONTEXT_TOKENS}")
+    if defaults.max_invalid_replies < 1:
+        raise InputError(f"max_invalid_replies is {defaults.max_invalid_replies}: it must be at least 1")
+    tools = make_tools(index, names=[tool for tool in defaults.tools if isinstance(tool, str)], top_k=defaults.top_k)
+    own = [tool for tool in defaults.tools if not isinstance(tool, str)]
+    others = ToolNode(own) if own else None
+    bound = [*tools, *(others.tools_by_name.values() if others else ())]
+    names = [tool.name for tool in bound]
+    if len(set(names)) != len(names) or len(bound) != len(defaults.tools):
+        raise InputError(f"two tools have one name: {', '.join(names)}")
+    model = load_model(defaults.model)
+    prompt = default_system_prompt(bound) if defaults.system_prompt is None else defaults.system_prompt
+    schemas = json.dumps([convert_to_openai_tool(tool) for tool in bound])
+    room = budget - count_tokens(prompt) - count_tokens(schemas)
+    if room < _FEWEST_FREE_TOKENS:
+        raise InputError(
+            f"the system prompt and the tools leave {room} of max_context_tokens ({budget}) to the conversation: it "
+            f"needs at least {_FEWEST_FREE_TOKENS}"
+        )
+    return Settings(
+        model=model,
+        searcher=_bind(model, bound),
+        index=index,
+        tools={tool.name: tool for tool in tools},
+        others=others,
+        system_prompt=prompt,
+        max_steps=defaults.max_steps,
+        max_context_tokens=budget,
+        room=room,
+        max_invalid_replies=defaults.max_invalid_replies,
+    )
+
+
+def _bind(model: BaseChatModel, tools: Sequence[BaseTool]) -> ChatModel:
+    """Bind the tools, asking for one call at a time where the provider can be told so."""
+    options: dict[str, Any] = {}
+    if "parallel_tool_calls" in inspect.signature(type(model).bind_tools).parameters:
+        options["parallel_tool_calls"] = False
+    return model.bind_tools(tools, **options)

@@ -14,7 +14,8 @@ MOST_STEPS = 100
 class Context(BaseModel):
     """The settings of one run; what is left out, null or a blank text is as the agent was made.
 
-    Given to a run: `agent.invoke(question, context={"max_steps": 5})`.
+    Given to a run: `agent.invoke(question, context={"max_steps": 5})`. A graph around this one hands its own context
+    down: one of this class, or of a subclass with more fields, counts here, too; any other is the parent's business.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", title="A-RAG")
@@ -46,7 +47,7 @@ class Context(BaseModel):
         description="Chunks that a search returns unless the model asks for another number.",
         json_schema_extra={"langgraph_nodes": ["agent", "tools"]},
     )
-    tools: Annotated[tuple[ToolName, ...], Field(min_length=1, fail_fast=True)] | None = Field(
+    tools: Annotated[tuple[ToolName, ...], Field(min_length=1)] | None = Field(
         default=None,
         description="Which retrieval tools the model gets. Without chunk_read, searches return full chunks.",
         json_schema_extra={"uniqueItems": True, "langgraph_nodes": ["agent", "tools"]},

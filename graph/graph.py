@@ -10,7 +10,9 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.runnables import RunnableLambda
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
+from langgraph.prebuilt import ToolCallTransformer
 from langgraph.store.base import BaseStore
+from langgraph.stream import CustomTransformer, UpdatesTransformer
 from langgraph.types import All, Checkpointer, RetryPolicy
 
 from arag.graph.context import MOST_STEPS, Context
@@ -126,7 +128,7 @@ def build_graph(
     builder.add_node("agent", _both(nodes.agent, nodes.aagent, "agent"), retry_policy=retry)
     builder.add_node("tools", _both(nodes.tools, nodes.atools, "tools"))
     builder.add_node("force_answer", _both(nodes.force_answer, nodes.aforce_answer, "force_answer"), retry_policy=retry)
-    builder.add_conditional_edges(START, nodes.next_step, ["agent", "force_answer"])
+    builder.add_conditional_edges(START, nodes.first_step, ["agent", "force_answer"])
     builder.add_conditional_edges("agent", nodes.after_agent, ["tools", "agent", "force_answer", END])
     builder.add_conditional_edges("tools", nodes.next_step, ["agent", "force_answer"])
     builder.add_edge("force_answer", END)
@@ -136,6 +138,8 @@ def build_graph(
         interrupt_before=interrupt_before,
         interrupt_after=interrupt_after,
         name=name,
+        # What `stream_events(version="v3")` tells beside messages and states.
+        transformers=[ToolCallTransformer, CustomTransformer, UpdatesTransformer],
     )
     # The graph counts its steps itself; the limit leaves room for as many as a run's context may ask for.
     return graph.with_config(recursion_limit=recursion_limit(max(settings.defaults.max_steps, MOST_STEPS)))

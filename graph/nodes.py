@@ -23,7 +23,6 @@ from langgraph.runtime import get_runtime
 from langgraph.types import Command
 
 from arag.graph.citations import parse_citations
-from arag.graph.context import Context
 from arag.graph.messages import (
     acceptable,
     beginning,
@@ -43,9 +42,9 @@ from arag.graph.settings import ChatModel, Settings, SettingsOfRuns
 from arag.graph.state import ModelCall, State, StopReason, ToolRecord, Usage, union
 from arag.retrieval.tools import chunks_read
 
-# A route is taken while the step it leaves still runs. What may follow before the recursion limit is reached:
-_FOR_AGENT_AND_ANSWER = 3  # the agent, and a forced answer should it ask for more
-_FOR_TOOLS_AND_ANSWER = 3  # the tools, and the forced answer
+# Steps left, the present one counted, that any node needs behind it: another node, and a forced answer. What a node
+# finds is kept in the state: where a person changes the state between two steps, routes are taken outside any run.
+_FEWEST_STEPS = 3
 
 _REPLY_ROOM = 8_000  # tokens of the budget that evidence in a forced answer's prompt leaves free, at most a fifth
 
@@ -66,7 +65,7 @@ class Nodes:
         self._settings_of = settings
 
     def _settings(self) -> Settings:
-        return self._settings_of(get_runtime(Context).context)
+        return self._settings_of(get_runtime().context)
 
     # --- agent ---
 
@@ -92,13 +91,15 @@ class Nodes:
         last = state["messages"][-1]
         if not isinstance(last, AIMessage):
             return self.next_step(state)
-        return "tools" if state["remaining_steps"] >= _FOR_TOOLS_AND_ANSWER else "force_answer"
+        return "force_answer" if state.get("out_of_steps") else "tools"
+
+    def first_step(self, state: State) -> Literal["agent", "force_answer"]:
+        """Let the agent begin if the budgets allow it a reply at all."""
+        return "force_answer" if _out_of_steps(state) or _spent(self._settings(), state) else "agent"
 
     def next_step(self, state: State) -> Literal["agent", "force_answer"]:
         """Let the agent go on while every budget allows it."""
-        if state["remaining_steps"] < _FOR_AGENT_AND_ANSWER or _spent(self._settings(), state) is not None:
-            return "force_answer"
-        return "agent"
+        return "force_answer" if state.get("out_of_steps") or state.get("spent") else "agent"
 
     # --- tools ---
 
@@ -155,6 +156,11 @@ def _prompt(settings: Settings, state: State) -> list[AnyMessage]:
 
 
 def _replied(settings: Settings, state: State, raw: AIMessage, seconds: float) -> Update:
+    update = _reply(settings, state, raw, seconds)
+    return update | _budgets(settings, state, update)
+
+
+def _reply(settings: Settings, state: State, raw: AIMessage, seconds: float) -> Update:
     reply = normalised(raw, state["messages"])
     update = _begun(state) if _is_new_question(state) else {}
     update["steps"] = _steps(state) + 1
@@ -167,6 +173,12 @@ def _replied(settings: Settings, state: State, raw: AIMessage, seconds: float) -
         # The empty reply itself is left out: some providers refuse a conversation with one in it.
         return update | {"messages": [feedback(EMPTY_REPLY)], "invalid_replies": invalid_replies}
     return update | {"invalid_replies": 0} | _answered(settings, state, reply, "answered")
+
+
+def _budgets(settings: Settings, state: State, update: Update) -> Update:
+    """Return what a node's update leaves of the budgets, for the route behind it."""
+    after = cast("State", {**state, **update, "messages": [*state["messages"], *update["messages"]]})
+    return {"spent": _spent(settings, after), "out_of_steps": _out_of_steps(state)}
 
 
 def _spent(settings: Settings, state: State) -> StopReason | None:
@@ -192,6 +204,7 @@ class _Results:
     """
 
     def __init__(self, settings: Settings, state: State) -> None:
+        self._settings = settings
         self._state = state
         self._last = cast("AIMessage", state["messages"][-1])
         self.calls = self._last.tool_calls
@@ -243,6 +256,7 @@ class _Results:
             "seen_chunks": [chunk_id for record in self._records for chunk_id in record["chunk_ids"]],
             "trace": [*self._state.get("trace", []), *self._records],
         }
+        update |= _budgets(self._settings, self._state, update)
         return [update, *self._commands] if self._commands else update
 
 
@@ -371,6 +385,10 @@ def _begun(state: State) -> Update:
         "citations": [],
         "stop_reason": None,
     }
+
+
+def _out_of_steps(state: State) -> bool:
+    return state["remaining_steps"] < _FEWEST_STEPS
 
 
 def _steps(state: State) -> int:

@@ -100,18 +100,20 @@ class SettingsOfRuns:
     _indexes: dict[str, Index] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def __call__(self, context: Context | None) -> Settings:
+    def __call__(self, context: object) -> Settings:
         """Return the settings of a run.
 
         Args:
-            context: The run's context.
+            context: The run's context, None where there is none.
 
         Raises:
             InputError: A setting is out of bounds, or there is no index.
             IndexNotFoundError: There is no index in the context's folder.
             ModelError: The model cannot be made.
         """
-        context = context or Context()
+        # A parent's context may be of any kind; a subclass of ours may have fields that are none of ours.
+        known = {name: getattr(context, name) for name in Context.model_fields} if isinstance(context, Context) else {}
+        context = Context(**known)
         with self._lock:
             if context not in self._made:
                 self._made[context] = self._make(context)

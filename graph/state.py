@@ -8,11 +8,16 @@ from typing import Annotated, Any, Literal, TypeAlias
 from langchain_core.messages import AnyMessage
 from langgraph.graph.message import add_messages
 from langgraph.managed import RemainingSteps
+from pydantic import ConfigDict, with_config
 from typing_extensions import TypedDict
 
 StopReason: TypeAlias = Literal["answered", "max_steps", "token_budget", "invalid_replies"]
 
+# Puts the fields' docstrings into the JSON schemas, where Studio and other clients of the API server find them.
+_described = with_config(ConfigDict(use_attribute_docstrings=True))
 
+
+@_described
 class Citation(TypedDict):
     """A chunk that the answer names."""
 
@@ -28,6 +33,7 @@ class Citation(TypedDict):
     """Whether it was shown in full."""
 
 
+@_described
 class ToolRecord(TypedDict):
     """One tool call of a run."""
 
@@ -49,6 +55,7 @@ class ToolRecord(TypedDict):
     """What was wrong with the call, if anything was."""
 
 
+@_described
 class ModelCall(TypedDict):
     """One call of the model; tokens are what its provider reports, zero where it reports nothing."""
 
@@ -70,6 +77,7 @@ class ModelCall(TypedDict):
     """Tokens of the reply that are reasoning."""
 
 
+@_described
 class Usage(TypedDict):
     """The sums over a question's model calls."""
 
@@ -85,6 +93,7 @@ def union(left: Iterable[str] | None, right: Iterable[str] | None) -> list[str]:
     return list(dict.fromkeys([*(left or ()), *(right or ())]))
 
 
+@_described
 class InputState(TypedDict):
     """What a caller gives."""
 
@@ -92,6 +101,7 @@ class InputState(TypedDict):
     """The conversation; its last human message is the question."""
 
 
+@_described
 class OutputState(InputState, total=False):
     """What a caller gets."""
 
@@ -113,6 +123,7 @@ class OutputState(InputState, total=False):
     """What the providers report for the last question."""
 
 
+@_described
 class State(OutputState, total=False):
     """What the nodes share."""
 
@@ -122,5 +133,9 @@ class State(OutputState, total=False):
     """Id of the message that the counts below belong to; another question starts them anew."""
     invalid_replies: int
     """Replies in a row that were neither an answer nor a tool call that could be made."""
+    spent: StopReason | None
+    """The budget that is used up since the last node ran, if one is."""
+    out_of_steps: bool
+    """Whether the recursion limit left room for a forced answer only, when the last node ran."""
     remaining_steps: RemainingSteps
     """Steps left under the recursion limit that is in force, whoever set it."""

@@ -1,10 +1,15 @@
-"""An index for the tests of the graph: three short documents that lead to each other, and a long one."""
+"""What the tests of the graph share: an index of three short documents that lead to each other and a long one."""
 
 from __future__ import annotations
 
+from contextlib import contextmanager
+
 import pytest
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.checkpoint.sqlite import SqliteSaver
 
 from arag.ingest.pipeline import ingest
+from arag.retrieval.errors import EmbedderError
 from conftest import write_corpus
 from fakes import HashEmbeddings
 from scripted_model import DOCUMENTS
@@ -15,3 +20,28 @@ def small_index(tmp_path_factory):
     folder = tmp_path_factory.mktemp("small")
     with ingest(write_corpus(folder / "corpus", DOCUMENTS), folder / "index", embedder=HashEmbeddings()) as index:
         yield index
+
+
+@pytest.fixture(params=["memory", "sqlite"])
+def checkpointer(request, tmp_path):
+    if request.param == "memory":
+        yield InMemorySaver()
+    else:
+        with SqliteSaver.from_conn_string(str(tmp_path / "threads.sqlite")) as saver:
+            yield saver
+
+
+@pytest.fixture
+def no_embedder(small_index):
+    """A function whose context lets semantic searches fail."""
+
+    def fail(_):
+        raise EmbedderError("the embedding service went away")
+
+    @contextmanager
+    def absent():
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(small_index._embedder, "embed_query", fail)
+            yield
+
+    return absent

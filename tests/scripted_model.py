@@ -37,6 +37,8 @@ DOCUMENTS = [
 ]
 
 QUESTION = "Who was the father of the wife of Lothair II?"
+ANSWER = AIMessage("Boso the Elder. Teutberga was his daughter [teutberga:0].")
+NOTICE = "[lothair:0] This chunk has been read before."
 
 
 class Call(BaseModel):
@@ -177,3 +179,13 @@ def asked(question: str = QUESTION) -> dict[str, Any]:
 def in_thread(name: str = "t") -> dict[str, Any]:
     """Return the config of a thread."""
     return {"configurable": {"thread_id": name}}
+
+
+def results(state) -> list[ToolMessage]:
+    """Return the results of the tools."""
+    return [m for m in state["messages"] if isinstance(m, ToolMessage)]
+
+
+def plain(messages) -> list[tuple]:
+    """Return what tells messages apart but for the ids that are made up anew each time."""
+    return [(m.type, m.text, [(c["name"], c["args"], c["id"]) for c in getattr(m, "tool_calls", [])]) for m in messages]

@@ -3,26 +3,21 @@ from __future__ import annotations
 import asyncio
 import json
 from collections import Counter
-from contextlib import contextmanager
 from functools import partial
 from itertools import combinations
 
 import httpx
-import openai
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.messages import (
     AIMessage,
-    AIMessageChunk,
     HumanMessage,
     RemoveMessage,
     SystemMessage,
-    ToolMessage,
     messages_from_dict,
     messages_to_dict,
 )
-from langchain_core.utils.function_calling import convert_to_openai_tool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.errors import GraphRecursionError
@@ -33,14 +28,16 @@ from pydantic import BaseModel, ValidationError
 
 from arag.graph.graph import create_arag_agent, recursion_limit
 from arag.graph.messages import context_tokens
-from arag.graph.prompts import DROPPED, EMPTY_REPLY, NO_ANSWER, NOT_RUN, system_prompt
+from arag.graph.prompts import EMPTY_REPLY, NO_ANSWER, NOT_RUN, system_prompt
 from arag.graph.state import union
 from arag.retrieval import tokens
-from arag.retrieval.errors import EmbedderError, InputError, ModelError
+from arag.retrieval.errors import InputError, ModelError
 from arag.retrieval.tokens import TokenCounter, count_tokens
 from arag.retrieval.tools import TOOL_NAMES, make_tools
 from scripted_model import (
+    ANSWER,
     MODES,
+    NOTICE,
     QUESTION,
     EndlessModel,
     ScriptedModel,
@@ -50,51 +47,16 @@ from scripted_model import (
     calls,
     in_thread,
     invalid_call,
+    plain,
+    results,
 )
 
 pytest_plugins = ["graph_fixtures"]
-
-ANSWER = AIMessage("Boso the Elder. Teutberga was his daughter [teutberga:0].")
-NOTICE = "[lothair:0] This chunk has been read before."
 
 
 @pytest.fixture
 def quick_retries(monkeypatch):
     monkeypatch.setattr("arag.graph.graph.RetryPolicy", partial(RetryPolicy, initial_interval=0.0, jitter=False))
-
-
-@pytest.fixture(params=["memory", "sqlite"])
-def checkpointer(request, tmp_path):
-    if request.param == "memory":
-        yield InMemorySaver()
-    else:
-        with SqliteSaver.from_conn_string(str(tmp_path / "threads.sqlite")) as saver:
-            yield saver
-
-
-@pytest.fixture
-def no_embedder(small_index):
-    """A function whose context lets semantic searches fail."""
-
-    def fail(_):
-        raise EmbedderError("the embedding service went away")
-
-    @contextmanager
-    def absent():
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(small_index._embedder, "embed_query", fail)
-            yield
-
-    return absent
-
-
-def results(state) -> list[ToolMessage]:
-    return [m for m in state["messages"] if isinstance(m, ToolMessage)]
-
-
-def plain(messages) -> list[tuple]:
-    """What tells messages apart but for the ids that are made up anew each time."""
-    return [(m.type, m.text, [(c["name"], c["args"], c["id"]) for c in getattr(m, "tool_calls", [])]) for m in messages]
 
 
 # --- a whole run ---
@@ -655,159 +617,6 @@ def test_the_reducer_of_ids_keeps_the_order_and_each_once(left, middle, right):
     assert json.loads(json.dumps(merged)) == merged
 
 
-# --- threads ---
-
-
-def test_a_second_question_has_its_own_budget_and_keeps_what_was_read(small_index, checkpointer):
-    read = call("chunk_read", chunk_ids=["lothair:0"])
-    model = ScriptedModel(read, ANSWER, read.model_copy(deep=True), AIMessage("In 855 [lothair:0]."))
-    agent = create_arag_agent(model, small_index, max_steps=2, checkpointer=checkpointer)
-    first = agent.invoke(asked(), in_thread())
-    second = agent.invoke(asked("When did they marry?"), in_thread())
-    assert (first["stop_reason"], second["stop_reason"]) == ("answered", "answered")
-    assert (second["steps"], len(second["trace"]), second["usage"]["model_calls"]) == (2, 1, 2)
-    assert results(second)[1].text == NOTICE
-    assert second["trace"][0]["retrieved_tokens"] == 0
-    assert second["read_chunks"] == ["lothair:0"]
-    assert second["citations"][0] | {"titles": []} == {
-        "chunk_id": "lothair:0",
-        "document_ids": ["lothair"],
-        "titles": [],
-        "seen": True,
-        "read": True,
-    }
-    assert_paired(model.calls[-1].messages)
-    elsewhere = ScriptedModel(read.model_copy(deep=True), ANSWER)
-    other = create_arag_agent(elsewhere, small_index, checkpointer=checkpointer).invoke(asked(), in_thread("other"))
-    assert "He married" in results(other)[0].text
-
-
-def test_the_same_question_asked_again_in_a_thread_is_a_new_one(small_index, checkpointer):
-    model = ScriptedModel(ANSWER, ANSWER)
-    agent = create_arag_agent(model, small_index, checkpointer=checkpointer)
-    question = {"messages": [HumanMessage(QUESTION, id="q")]}
-    agent.invoke(question, in_thread())
-    second = agent.invoke(question, in_thread())
-    assert second["steps"] == 1
-    model.assert_used_up()
-
-
-def test_invalid_replies_of_an_earlier_question_do_not_count(small_index, checkpointer):
-    empty = AIMessage("")
-    model = ScriptedModel(empty, empty, AIMessage("x"), empty, ANSWER)
-    agent = create_arag_agent(model, small_index, max_invalid_replies=2, checkpointer=checkpointer)
-    assert agent.invoke(asked(), in_thread())["stop_reason"] == "invalid_replies"
-    assert agent.invoke(asked("And?"), in_thread())["stop_reason"] == "answered"
-
-
-def _openai_error() -> Exception:
-    request = httpx.Request("POST", "http://127.0.0.1/v1")
-    return openai.OpenAIError(f"no answer from {request.url}")
-
-
-@pytest.mark.parametrize("error", [RuntimeError("the model is down"), _openai_error()])
-def test_a_failing_model_propagates_and_the_run_goes_on_where_it_stopped(small_index, checkpointer, error):
-    model = ScriptedModel(call("chunk_read", chunk_ids=["lothair:0"]), error, ANSWER)
-    agent = create_arag_agent(model, small_index, checkpointer=checkpointer)
-    with pytest.raises(type(error), match=str(error)):
-        agent.invoke(asked(), in_thread())
-    kept = agent.get_state(in_thread())
-    assert kept.next == ("agent",)
-    assert kept.values["read_chunks"] == ["lothair:0"]
-    assert len(results(kept.values)) == 1
-    state = agent.invoke(None, in_thread())
-    model.assert_used_up()
-    assert (state["stop_reason"], state["steps"], len(state["trace"])) == ("answered", 2, 1)
-    assert len(results(state)) == 1
-
-
-def test_a_resumed_run_has_the_same_budget(small_index, checkpointer):
-    search = call("keyword_search", keywords=["Boso"])
-    model = ScriptedModel(search, RuntimeError("down"), search.model_copy(deep=True), AIMessage("Forced."))
-    agent = create_arag_agent(model, small_index, max_steps=2, checkpointer=checkpointer)
-    with pytest.raises(RuntimeError):
-        agent.invoke(asked(), in_thread())
-    state = agent.invoke(None, in_thread())
-    assert (state["stop_reason"], state["steps"], state["usage"]["model_calls"]) == ("max_steps", 2, 3)
-
-
-def test_a_failing_forced_answer_is_resumed_too(small_index, checkpointer):
-    model = ScriptedModel(call("keyword_search", keywords=["Boso"]), RuntimeError("down"), AIMessage("Forced."))
-    agent = create_arag_agent(model, small_index, max_steps=1, checkpointer=checkpointer)
-    with pytest.raises(RuntimeError):
-        agent.invoke(asked(), in_thread())
-    assert agent.invoke(None, in_thread())["answer"] == "Forced."
-
-
-def test_a_failing_tool_propagates_and_a_new_question_finds_every_call_paired(small_index, checkpointer, no_embedder):
-    both = calls(("keyword_search", {"keywords": ["Boso"]}), ("semantic_search", {"query": "x"}), ids=["a", "b"])
-    model = ScriptedModel(both, call("keyword_search", keywords=["Arles"]), ANSWER)
-    agent = create_arag_agent(model, small_index, checkpointer=checkpointer)
-    with no_embedder(), pytest.raises(EmbedderError):
-        agent.invoke(asked(), in_thread())
-    state = agent.invoke(asked("Another?"), in_thread())
-    model.assert_used_up()
-    for sent in model.calls:
-        assert_paired(sent.messages)
-    assert [m.text for m in model.calls[-1].messages if m.type == "tool"][:2] == [NOT_RUN, NOT_RUN]
-    assert (state["stop_reason"], state["steps"], len(state["trace"])) == ("answered", 2, 1)
-
-
-def test_a_run_whose_tool_failed_is_resumed_with_that_tool(small_index, checkpointer, no_embedder):
-    model = ScriptedModel(call("semantic_search", query="the count of Arles"), ANSWER)
-    agent = create_arag_agent(model, small_index, checkpointer=checkpointer)
-    with no_embedder(), pytest.raises(EmbedderError):
-        agent.invoke(asked(), in_thread())
-    state = agent.invoke(None, in_thread())
-    assert len(results(state)) == 1
-    assert results(state)[0].status == "success"
-
-
-def test_ids_of_calls_that_a_server_uses_twice_do_not_hide_a_call_without_result(
-    small_index, checkpointer, no_embedder
-):
-    failing = ScriptedModel(call("semantic_search", "call_0", query="x"))
-    agent = create_arag_agent(failing, small_index, checkpointer=checkpointer)
-    with no_embedder(), pytest.raises(EmbedderError):
-        agent.invoke(asked(), in_thread())
-    model = ScriptedModel(call("keyword_search", "call_0", keywords=["Boso"]), ANSWER)
-    create_arag_agent(model, small_index, checkpointer=checkpointer).invoke(asked("Another?"), in_thread())
-    assert_paired(model.calls[-1].messages)
-
-
-def test_old_results_are_dropped_to_fit_and_their_chunks_can_be_read_again(small_index, checkpointer):
-    read = partial(call, "chunk_read")
-    model = ScriptedModel(
-        calls(("chunk_read", {"chunk_ids": ["annals:0"]}), ("chunk_read", {"chunk_ids": ["annals:1"]})),
-        AIMessage("Storms [annals:0]."),
-        read(chunk_ids=["annals:2", "lothair:0"]),
-        read(chunk_ids=["annals:1"]),
-        read(chunk_ids=["annals:0"]),
-        ANSWER,
-    )
-    # Room for two of the three chunks, however tokens are counted.
-    schemas = json.dumps([convert_to_openai_tool(tool) for tool in make_tools(small_index)])
-    sizes = [small_index.get(f"annals:{part}").tokens for part in range(3)]
-    budget = count_tokens(system_prompt(make_tools(small_index))) + count_tokens(schemas) + sum(sizes) - sizes[0] // 5
-    agent = create_arag_agent(model, small_index, max_context_tokens=budget, checkpointer=checkpointer)
-    agent.invoke(asked("Which storms?"), in_thread())
-    state = agent.invoke(asked(), in_thread())
-    model.assert_used_up()
-    assert state["stop_reason"] == "answered"
-    for sent in model.calls:
-        assert_paired(sent.messages)
-        assert context_tokens(sent.messages) + count_tokens(json.dumps(sent.options["tools"])) <= budget
-    shown = [m.text for m in model.calls[3].messages if m.type == "tool"]
-    assert shown[0] == DROPPED
-    assert shown[1].startswith("[annals:1]")
-    still_known, again = results(state)[-2:]
-    assert still_known.text == "[annals:1] This chunk has been read before."
-    assert small_index.get("annals:0").text.partition("\n\n")[2].strip() in again.text
-    assert state["trace"][-1]["new_chunks"] == ["annals:0"]
-    assert results(state)[0].text != DROPPED  # the state keeps what the prompt leaves out
-    assert state["read_chunks"] == ["annals:0", "annals:1", "annals:2", "lothair:0"]
-
-
 # --- errors that pass ---
 
 
@@ -868,77 +677,6 @@ def test_each_text_is_tokenised_once_not_once_a_step(small_index, monkeypatch):
     characters = [sum(map(len, texts)) for texts in (short, middle, long)]
     # Quadratic work would grow by five thirds from one five steps to the next.
     assert characters[2] - characters[1] < 1.2 * (characters[1] - characters[0])
-
-
-# --- async and streams ---
-
-
-def _script() -> ScriptedModel:
-    return ScriptedModel(
-        calls(("keyword_search", {"keywords": ["Lothair"]}), ("chunk_read", {"chunk_ids": ["lothair:0"]}), ids="ab"),
-        AIMessage(""),
-        call("semantic_search", "c", query="daughter of Boso"),
-        ANSWER,
-    )
-
-
-def _comparable(state) -> dict:
-    keys = ("answer", "citations", "stop_reason", "steps", "read_chunks", "trace", "usage")
-    timeless = [{key: value for key, value in record.items() if key != "seconds"} for record in state["trace"]]
-    return {"messages": plain(state["messages"]), **{key: state[key] for key in keys}, "trace": timeless}
-
-
-def test_async_runs_give_the_same_as_sync_ones(small_index):
-    sync = create_arag_agent(_script(), small_index).invoke(asked())
-
-    async def run():
-        agent = create_arag_agent(_script(), small_index)
-        invoked = await agent.ainvoke(asked())
-        agent = create_arag_agent(_script(), small_index)
-        streamed = [state async for state in agent.astream(asked(), stream_mode="values")]
-        inside = create_arag_agent(_script(), small_index).invoke(asked())  # a sync call in a running loop
-        return invoked, streamed[-1], inside
-
-    for other in asyncio.run(run()):
-        assert _comparable(other) == _comparable(sync)
-
-
-def test_async_forced_answers_give_the_same_as_sync_ones(small_index):
-    states = []
-    for run in (lambda agent: agent.invoke(asked()), lambda agent: asyncio.run(agent.ainvoke(asked()))):
-        model = ScriptedModel(call("keyword_search", "a", keywords=["Boso"]), AIMessage("Boso [boso:0]."))
-        states.append(_comparable(run(create_arag_agent(model, small_index, max_steps=1))))
-    assert states[0] == states[1]
-
-
-def test_many_runs_at_once_do_not_disturb_each_other(small_index):
-    async def run_all():
-        agents = [create_arag_agent(_script(), small_index) for _ in range(8)]
-        return await asyncio.gather(*(agent.ainvoke(asked()) for agent in agents))
-
-    states = [_comparable(state) for state in asyncio.run(run_all())]
-    assert all(state == states[0] for state in states)
-
-
-def test_streamed_updates_name_the_nodes(small_index):
-    updates = list(create_arag_agent(_script(), small_index).stream(asked(), stream_mode="updates"))
-    assert [next(iter(update)) for update in updates] == ["agent", "tools", "agent", "agent", "tools", "agent"]
-    assert [len(update["tools"]["messages"]) for update in updates if "tools" in update] == [2, 1]
-    forced = create_arag_agent(EndlessModel(mode="one_call"), small_index, max_steps=1)
-    assert [next(iter(update)) for update in forced.stream(asked())] == ["agent", "tools", "force_answer"]
-
-
-def test_streamed_values_end_with_the_result(small_index):
-    values = list(create_arag_agent(_script(), small_index).stream(asked(), stream_mode="values"))
-    assert values[-1]["answer"] == ANSWER.text
-    assert [len(value["messages"]) for value in values] == [1, 2, 4, 5, 6, 7, 8]
-
-
-def test_streamed_messages_hold_the_answer(small_index):
-    stream = list(create_arag_agent(_script(), small_index).stream(asked(), stream_mode="messages"))
-    spoken = [message for message, _ in stream if isinstance(message, AIMessage | AIMessageChunk)]
-    assert spoken[-1].text == ANSWER.text
-    assert {metadata["langgraph_node"] for _, metadata in stream} == {"agent", "tools"}
 
 
 # --- prompts and arguments ---

@@ -1,0 +1,369 @@
+"""The graph in larger workflows, the tools in others' agents, and others' tools in the graph."""
+
+from __future__ import annotations
+
+import asyncio
+from operator import add
+from typing import Annotated, Any
+
+import pytest
+from langchain.agents import create_agent
+from langchain.tools import ToolRuntime
+from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
+from langchain_core.tools import tool
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.graph import END, START, MessagesState, StateGraph
+from langgraph.prebuilt import ToolNode, tools_condition
+from langgraph.store.memory import InMemoryStore
+from langgraph.types import Command, Send, interrupt
+from typing_extensions import TypedDict
+
+from arag.graph.graph import create_arag_agent
+from arag.retrieval.errors import InputError
+from arag.retrieval.tools import TOOL_NAMES, make_tools
+from scripted_model import (
+    NOTICE,
+    QUESTION,
+    EndlessModel,
+    ScriptedModel,
+    asked,
+    assert_paired,
+    call,
+    calls,
+    in_thread,
+    results,
+)
+
+pytest_plugins = ["graph_fixtures"]
+
+
+def both_ways(graph, given, **options) -> list[dict[str, Any]]:
+    return [graph.invoke(given, **options), asyncio.run(graph.ainvoke(given, **options))]
+
+
+# --- the graph inside another ---
+
+
+def test_as_a_node_of_a_parent_with_shared_messages(small_index):
+    script = [call("chunk_read", "a", chunk_ids=["lothair:0"]), AIMessage("Teutberga [lothair:0].")]
+    follow_up = [call("chunk_read", "b", chunk_ids=["lothair:0"]), AIMessage("In 855 [lothair:0].")]
+    model = ScriptedModel(*script, *follow_up)
+    parent = StateGraph(MessagesState)
+    parent.add_node("research", create_arag_agent(model, small_index))
+    parent.add_node("thanks", lambda _: {"messages": [HumanMessage("Thank you. When?")]})
+    parent.add_node("again", create_arag_agent(model, small_index))
+    parent.add_edge(START, "research")
+    parent.add_edge("research", "thanks")
+    parent.add_edge("thanks", "again")
+    state = parent.compile().invoke(asked())
+    model.assert_used_up()
+    assert [m.type for m in state["messages"]] == ["human", "ai", "tool", "ai", "human", "ai", "tool", "ai"]
+    assert results(state)[1].text == NOTICE  # the conversation itself says what was read
+    assert_paired(state["messages"])
+
+
+class Report(TypedDict):
+    topic: str
+    answer: str
+    sources: list[str]
+
+
+def test_as_a_node_of_a_parent_with_other_state(small_index):
+    def research(state: Report) -> dict[str, Any]:
+        found = agent.invoke({"messages": [("user", f"Who was {state['topic']}?")]})
+        return {"answer": found["answer"], "sources": [c["chunk_id"] for c in found["citations"] if c["seen"]]}
+
+    answer = "A count of Arles [boso:0] [made-up:1]."
+    model = ScriptedModel(call("keyword_search", keywords=["Boso"]), AIMessage(answer))
+    agent = create_arag_agent(model, small_index)
+    parent = StateGraph(Report)
+    parent.add_node("research", research)
+    parent.add_edge(START, "research")
+    state = parent.compile().invoke({"topic": "Boso", "answer": "", "sources": []})
+    model.assert_used_up()
+    assert model.calls[0].messages[-1].text == "Who was Boso?"
+    assert state == {"topic": "Boso", "answer": answer, "sources": ["boso:0"]}
+
+
+class Plan(TypedDict):
+    questions: list[str]
+    findings: Annotated[list[str], add]
+    summary: str
+
+
+@pytest.mark.parametrize("asynchronous", [False, True])
+def test_sub_questions_side_by_side_with_a_join(small_index, asynchronous):
+    agent = create_arag_agent("extractive", small_index)
+
+    def fan_out(state: Plan) -> list[Send]:
+        return [Send("research", {"messages": [("user", question)]}) for question in state["questions"]]
+
+    def research(given: dict[str, Any]) -> dict[str, Any]:
+        return {"findings": [agent.invoke(given)["answer"].splitlines()[0]]}
+
+    async def aresearch(given: dict[str, Any]) -> dict[str, Any]:
+        return {"findings": [(await agent.ainvoke(given))["answer"].splitlines()[0]]}
+
+    parent = StateGraph(Plan)
+    parent.add_node("research", aresearch if asynchronous else research)
+    parent.add_node("join", lambda state: {"summary": " ".join(state["findings"])})
+    parent.add_conditional_edges(START, fan_out, ["research"])
+    parent.add_edge("research", "join")
+    graph = parent.compile()
+    given: Plan = {"questions": ["Who died in 875?", "Who was Boso the Elder?"], "findings": [], "summary": ""}
+    state = asyncio.run(graph.ainvoke(given)) if asynchronous else graph.invoke(given)
+    assert len(state["findings"]) == 2
+    assert "She died in 875." in state["summary"]
+    assert "count of Arles" in state["summary"]
+
+
+def test_as_one_tool_of_a_supervisor(small_index):
+    researcher = ScriptedModel(call("keyword_search", keywords=["Teutberga"]), AIMessage("In 875 [teutberga:0]."))
+    agent = create_arag_agent(researcher, small_index)
+
+    @tool
+    def research(question: str) -> str:
+        """Search the annals and answer one question from them."""
+        return agent.invoke({"messages": [("user", question)]})["answer"]
+
+    supervisor = ScriptedModel(call("research", question="When did Teutberga die?"), AIMessage("She died in 875."))
+    state = create_agent(supervisor, [research]).invoke(asked())
+    researcher.assert_used_up()
+    supervisor.assert_used_up()
+    assert [m.text for m in results(state)] == ["In 875 [teutberga:0]."]
+    assert researcher.calls[0].messages[-1].text == "When did Teutberga die?"
+
+
+# --- budgets inside a parent ---
+
+
+@pytest.mark.parametrize("mode", ["one_call", "empty"])
+@pytest.mark.parametrize("limit", range(2, 14))
+def test_a_parents_limit_forces_the_answer(small_index, limit, mode):
+    model = EndlessModel(mode=mode)
+    agent = create_arag_agent(model, small_index, max_steps=4, max_invalid_replies=50)
+    parent = StateGraph(MessagesState)
+    parent.add_node("research", agent)
+    parent.add_edge(START, "research")
+    for state in both_ways(parent.compile(), asked(), config={"recursion_limit": limit}):
+        assert state["messages"][-1].text == "That is all [lothair:0]."
+        assert_paired(state["messages"])
+
+
+def test_every_agent_of_a_parent_has_its_own_budget(small_index):
+    models = [EndlessModel(mode="one_call"), EndlessModel(mode="one_call")]
+    parent = StateGraph(MessagesState)
+    for name, model, steps in zip("ab", models, [2, 5], strict=True):
+        parent.add_node(name, create_arag_agent(model, small_index, max_steps=steps))
+    parent.add_edge(START, "a")
+    parent.add_edge("a", "b")
+    parent.compile().invoke(asked())
+    # The second finds the question answered by the first, and searches on for it all the same.
+    assert [len(model.calls) for model in models] == [3, 6]
+
+
+# --- the tools in others' agents ---
+
+
+def _loop(model, tools):
+    """Return somebody's own graph with our tools."""
+    graph = StateGraph(MessagesState)
+    bound = model.bind_tools(tools)
+    graph.add_node("model", lambda state: {"messages": [bound.invoke(state["messages"])]})
+    graph.add_node("tools", ToolNode(tools))
+    graph.add_edge(START, "model")
+    graph.add_conditional_edges("model", tools_condition)
+    graph.add_edge("tools", "model")
+    return graph.compile()
+
+
+@pytest.mark.parametrize("make", [create_agent, _loop])
+def test_the_tools_in_somebody_elses_agent_know_what_was_read(small_index, make):
+    model = ScriptedModel(
+        call("chunk_read", chunk_ids=["lothair:0", "boso:0"]),
+        call("keyword_search", keywords=["Lothair"]),
+        call("chunk_read", chunk_ids=["lothair:0"]),
+        AIMessage("Done."),
+        call("chunk_read", chunk_ids=["boso:0"]),
+        AIMessage("Done again."),
+    )
+    agent = make(model, make_tools(small_index))
+    state = agent.invoke(asked())
+    state = agent.invoke({"messages": [*state["messages"], HumanMessage("And Boso?")]})
+    model.assert_used_up()
+    read, found, again, boso = results(state)
+    assert read.artifact["new_chunks"] == ["lothair:0", "boso:0"]
+    assert "already read" in found.text
+    assert again.text == NOTICE
+    assert again.artifact["retrieved_tokens"] == 0
+    assert boso.text == "[boso:0] This chunk has been read before."
+    assert all("messages" not in str(sent.options) for sent in model.calls)
+
+
+def test_the_tools_work_in_a_graph_without_messages(small_index):
+    class Calls(TypedDict):
+        calls: list[Any]
+
+    tools = ToolNode(make_tools(small_index), messages_key="calls")
+    graph = StateGraph(Calls)
+    graph.add_node("tools", tools)
+    graph.add_edge(START, "tools")
+    state = graph.compile().invoke({"calls": [call("chunk_read", chunk_ids=["lothair:0"])]})
+    assert state["calls"][0].text.startswith("[lothair:0] Lothair II\n")
+
+
+# --- others' tools in the graph ---
+
+
+@tool
+def add_years(year: int, years: int) -> int:
+    """Add years to a year.
+
+    A second paragraph.
+    """
+    return year + years
+
+
+def test_another_tool_beside_ours(small_index):
+    script = [
+        calls(("keyword_search", {"keywords": ["Lothair"]}), ("add_years", {"year": 855, "years": 20})),
+        call("add_years", year="many", years=1),
+        call("web_search", query="Lothair"),
+        AIMessage("In 875 [lothair:0]."),
+    ]
+    model = ScriptedModel(*script, *script)
+    agent = create_arag_agent(model, small_index, tools=[*TOOL_NAMES, add_years])
+    for state in both_ways(agent, asked()):
+        found, added, invalid, unknown = results(state)
+        assert (found.name, added.name, added.text) == ("keyword_search", "add_years", "875")
+        assert "year" in invalid.text
+        assert [m.status for m in (found, added, invalid, unknown)] == ["success", "success", "error", "error"]
+        assert unknown.text.endswith("The tools are: keyword_search, semantic_search, chunk_read, add_years.")
+        assert [(r["step"], r["tool"], r["retrieved_tokens"] > 0) for r in state["trace"]] == [
+            (1, "keyword_search", True), (1, "add_years", False), (2, "add_years", False), (3, "web_search", False)
+        ]  # fmt: skip
+        assert state["citations"][0]["read"]
+        assert_paired(state["messages"])
+    model.assert_used_up()
+    assert model.calls[0].tool_names == [*TOOL_NAMES, "add_years"]
+    assert "- add_years: Add years to a year.\n" in model.calls[0].messages[0].text
+
+
+def test_a_function_and_a_coroutine_are_tools_too(small_index):
+    def century(year: int) -> str:
+        """Say in which century a year is."""
+        return f"century {year // 100 + 1}"
+
+    @tool
+    async def look_up(name: str) -> str:
+        """Look somebody up elsewhere."""
+        await asyncio.sleep(0)
+        return f"{name} is unknown"
+
+    model = ScriptedModel(call("century", year=855), call("look_up", name="Boso"), AIMessage("Done."))
+    agent = create_arag_agent(model, small_index, tools=["chunk_read", century, look_up])
+    state = asyncio.run(agent.ainvoke(asked()))
+    assert [m.text for m in results(state)] == ["century 9", "Boso is unknown"]
+
+
+def test_another_tool_sees_the_state_the_store_and_the_context(small_index):
+    seen = {}
+
+    @tool
+    def remember(fact: str, runtime: ToolRuntime) -> str:
+        """Remember a fact."""
+        seen.update(messages=len(runtime.state["messages"]), read=runtime.state.get("read_chunks"))
+        seen.update(steps=runtime.context.max_steps)
+        runtime.store.put(("facts",), "1", {"fact": fact})
+        return "Remembered."
+
+    store = InMemoryStore()
+    model = ScriptedModel(
+        call("chunk_read", chunk_ids=["boso:0"]), call("remember", fact="Boso had children."), AIMessage("Yes.")
+    )
+    agent = create_arag_agent(model, small_index, tools=["chunk_read", remember], store=store)
+    agent.invoke(asked(), context={"max_steps": 7})
+    assert seen == {"messages": 4, "read": ["boso:0"], "steps": 7}
+    assert store.get(("facts",), "1").value == {"fact": "Boso had children."}
+
+
+def test_another_tools_command_changes_the_state_and_its_result_stays_paired(small_index):
+    @tool
+    def note(text: str, runtime: ToolRuntime) -> Command:
+        """Note something."""
+        return Command(update={"messages": [ToolMessage(f"Noted: {text}", tool_call_id=runtime.tool_call_id)]})
+
+    wanted = calls(("note", {"text": "a"}), ("keyword_search", {"keywords": ["Boso"]}), ("note", {"text": "b"}))
+    model = ScriptedModel(wanted, AIMessage("Done."), wanted, AIMessage("Done."))
+    agent = create_arag_agent(model, small_index, tools=["keyword_search", note])
+    for state in both_ways(agent, asked()):
+        assert [m.text.partition("\n")[0] for m in results(state)] == ["Noted: a", "Boso: 2 chunks.", "Noted: b"]
+        assert [record["tool"] for record in state["trace"]] == ["note", "keyword_search", "note"]
+        assert_paired(state["messages"])
+    model.assert_used_up()
+
+
+def test_another_tool_may_ask_a_person(small_index):
+    @tool
+    def ask_person(question: str) -> str:
+        """Ask a person."""
+        return interrupt(question)
+
+    model = ScriptedModel(call("ask_person", question="Which Boso?"), AIMessage("The Elder."))
+    agent = create_arag_agent(model, small_index, tools=["chunk_read", ask_person], checkpointer=InMemorySaver())
+    waiting = agent.invoke(asked(), in_thread())
+    assert waiting["__interrupt__"][0].value == "Which Boso?"
+    state = agent.invoke(Command(resume="the Elder"), in_thread())
+    model.assert_used_up()
+    assert results(state)[0].text == "the Elder"
+    assert state["answer"] == "The Elder."
+
+
+def test_another_tools_bug_is_not_hidden(small_index):
+    @tool
+    def broken() -> str:
+        """Fail."""
+        raise ZeroDivisionError
+
+    agent = create_arag_agent(ScriptedModel(call("broken")), small_index, tools=["chunk_read", broken])
+    with pytest.raises(ZeroDivisionError):
+        agent.invoke(asked())
+
+
+@pytest.mark.parametrize("name", ["keyword_search", "twice"])
+def test_two_tools_of_one_name_are_refused(small_index, name):
+    def same() -> str:
+        """Do nothing."""
+        return ""
+
+    same.__name__ = name
+    others = [same] if name in TOOL_NAMES else [same, tool(same)]
+    with pytest.raises(InputError, match=f"two tools have one name.*{name}"):
+        create_arag_agent(ScriptedModel(), small_index, tools=[*TOOL_NAMES, *others])
+
+
+def test_a_graph_made_of_all_of_it(small_index):
+    """A question is split, each part is searched for by an agent with a budget of its own, and one more writes."""
+    researchers = {
+        "Who was the wife of Lothair II?": AIMessage("Teutberga [lothair:0]."),
+        "Who was the father of Teutberga?": AIMessage("Boso the Elder [teutberga:0]."),
+    }
+
+    def research(given: dict[str, Any]) -> dict[str, Any]:
+        question = given["messages"][0].text
+        agent = create_arag_agent(
+            ScriptedModel(call("semantic_search", query=question), researchers[question]), small_index, max_steps=3
+        )
+        return {"messages": [AIMessage(agent.invoke(given)["answer"])]}
+
+    def split(_: MessagesState) -> list[Send]:
+        return [Send("research", {"messages": [HumanMessage(question)]}) for question in researchers]
+
+    graph = StateGraph(MessagesState)
+    graph.add_node("research", research)
+    graph.add_node("write", lambda state: {"messages": [AIMessage(" ".join(m.text for m in state["messages"][-2:]))]})
+    graph.add_conditional_edges(START, split, ["research"])
+    graph.add_edge("research", "write")
+    graph.add_edge("write", END)
+    state = graph.compile(checkpointer=InMemorySaver()).invoke(asked(QUESTION), in_thread())
+    assert state["messages"][-1].text == "Teutberga [lothair:0]. Boso the Elder [teutberga:0]."

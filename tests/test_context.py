@@ -1,0 +1,165 @@
+"""What a run's context changes of an agent."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+
+import pytest
+from langgraph.graph import START, MessagesState, StateGraph
+from pydantic import BaseModel, ValidationError
+
+from arag.graph.context import Context
+from arag.graph.graph import build_graph, create_arag_agent
+from arag.graph.settings import Defaults, SettingsOfRuns
+from arag.ingest.pipeline import ingest
+from arag.retrieval.errors import IndexNotFoundError, InputError, ModelError
+from arag.retrieval.tools import TOOL_NAMES
+from conftest import write_corpus
+from fakes import HashEmbeddings
+from scripted_model import ANSWER, EndlessModel, ScriptedModel, asked, call, results
+
+pytest_plugins = ["graph_fixtures"]
+
+
+def test_the_maximum_of_steps(small_index):
+    agent = create_arag_agent(EndlessModel(mode="one_call"), small_index)
+    found = [agent.invoke(asked(), context=context)["steps"] for context in ({"max_steps": 2}, None, {"max_steps": 40})]
+    assert found == [2, 15, 40]
+
+
+def test_the_number_of_chunks(small_index):
+    model = ScriptedModel(*[call("semantic_search", query="storms"), ANSWER] * 2)
+    agent = create_arag_agent(model, small_index)
+    shown = [agent.invoke(asked(), context=context)["trace"][0]["chunk_ids"] for context in ({"top_k": 1}, {})]
+    assert [len(ids) for ids in shown] == [1, 5]
+    assert model.calls[0].options["tools"][1]["function"]["parameters"]["properties"]["top_k"]["default"] == 1
+
+
+def test_the_tools(small_index):
+    def note(text: str) -> str:
+        """Note something."""
+        return text
+
+    model = ScriptedModel(call("chunk_read", chunk_ids=["boso:0"]), ANSWER, ANSWER)
+    agent = create_arag_agent(model, small_index, tools=[*TOOL_NAMES, note])
+    state = agent.invoke(asked(), context={"tools": ["keyword_search"]})
+    assert results(state)[0].text == "There is no tool 'chunk_read'. The tools are: keyword_search, note."
+    assert model.calls[0].tool_names == ["keyword_search", "note"]
+    assert "semantic_search" not in model.calls[0].messages[0].text
+    agent.invoke(asked(), context=Context())
+    assert model.calls[2].tool_names == [*TOOL_NAMES, "note"]
+
+
+def test_the_system_prompt_and_the_model(small_index):
+    scripted = ScriptedModel(ANSWER)
+    agent = create_arag_agent(scripted, small_index)
+    agent.invoke(asked(), context={"system_prompt": "Answer in French."})
+    assert scripted.calls[0].messages[0].text == "Answer in French."
+    state = agent.invoke(asked(), context={"model": "extractive"})
+    assert state["model_calls"][0]["model"] == "extractive"
+    scripted.assert_used_up()
+
+
+def test_another_index(small_index, tmp_path):
+    # An index that is opened by its folder finds its embedder by name: a keyword search needs none.
+    source = write_corpus(tmp_path / "corpus", [{"id": "x", "text": "Zwentibold was a king of Lotharingia."}])
+    ingest(source, tmp_path / "index", embedder=HashEmbeddings()).close()
+    model = ScriptedModel(*[call("keyword_search", keywords=["Zwentibold"]), ANSWER] * 3)
+    agent = create_arag_agent(model, small_index)
+    there = {"index": str(tmp_path / "index")}
+    states = [agent.invoke(asked(), context=there), asyncio.run(agent.ainvoke(asked(), context=there))]
+    assert [results(state)[0].text.partition("\n")[0] for state in states] == ["Zwentibold: 1 chunk."] * 2
+    assert "Zwentibold: none" in results(agent.invoke(asked()))[0].text
+
+
+def test_a_graph_that_is_made_without_an_index(small_index):
+    graph = build_graph(SettingsOfRuns(Defaults(model="extractive")))
+    with pytest.raises(InputError, match="no index is given: set `index` in the run's context"):
+        graph.invoke(asked())
+    state = graph.invoke(asked(), context={"index": str(small_index.path), "tools": ["keyword_search", "chunk_read"]})
+    assert "Lothair II was a king" in state["answer"]
+
+
+def test_it_reaches_a_graph_inside_another(small_index):
+    agent = create_arag_agent(EndlessModel(mode="one_call"), small_index)
+    parent = StateGraph(MessagesState, context_schema=Context)
+    parent.add_node("research", agent)
+    parent.add_edge(START, "research")
+    events = list(parent.compile().stream(asked(), context={"max_steps": 2}, stream_mode="custom", subgraphs=True))
+    assert [event["tool"] for _, event in events] == ["keyword_search"] * 2
+
+
+class _Extended(Context):
+    user: str
+
+
+class _Other(BaseModel):
+    max_steps: int
+
+
+@pytest.mark.parametrize(
+    ("schema", "context", "steps"),
+    [
+        (_Extended, {"user": "Ada", "max_steps": 1}, 1),
+        (_Other, {"max_steps": 1}, 3),
+        (None, {"max_steps": 1}, 3),
+        (None, None, 3),
+    ],
+)
+def test_a_parents_own_context_counts_where_it_is_one_of_ours(small_index, schema, context, steps):
+    agent = create_arag_agent(EndlessModel(mode="one_call"), small_index, max_steps=3)
+    parent = StateGraph(MessagesState, context_schema=schema)
+    parent.add_node("research", agent)
+    parent.add_edge(START, "research")
+    events = list(parent.compile().stream(asked(), context=context, stream_mode="custom", subgraphs=True))
+    assert len(events) == steps
+
+
+BAD = [
+    ({"max_steps": 0}, "max_steps\n  Input should be greater than or equal to 1"),
+    ({"max_steps": 101}, "max_steps\n  Input should be less than or equal to 100"),
+    ({"top_k": 21}, "top_k\n  Input should be less than or equal to 20"),
+    ({"tools": ["web"]}, "Input should be 'keyword_search', 'semantic_search' or 'chunk_read'"),
+    ({"tools": []}, "tools\n  Tuple should have at least 1 item"),
+    ({"max_step": 3}, "max_step\n  Extra inputs are not permitted"),
+]
+
+
+@pytest.mark.parametrize(("context", "message"), BAD, ids=str)
+def test_bad_settings_are_named(small_index, context, message):
+    agent = create_arag_agent(ScriptedModel(), small_index)
+    with pytest.raises(ValidationError) as caught:
+        agent.invoke(asked(), context=context)
+    assert message in str(caught.value)
+
+
+def test_what_cannot_be_loaded_is_named(small_index, tmp_path):
+    agent = create_arag_agent(ScriptedModel(ANSWER), small_index)
+    with pytest.raises(IndexNotFoundError, match="nowhere"):
+        agent.invoke(asked(), context={"index": str(tmp_path / "nowhere")})
+    with pytest.raises(ModelError, match="unknown model 'gpt'"):
+        asyncio.run(agent.ainvoke(asked(), context={"model": "gpt"}))
+    with pytest.raises(InputError, match=r"give one or more of .* each once"):
+        agent.invoke(asked(), context={"tools": ["chunk_read", "chunk_read"]})
+    assert agent.invoke(asked())["answer"] == ANSWER.text  # the agent itself is unharmed
+
+
+def test_settings_are_made_once_for_runs_that_share_them(small_index, monkeypatch):
+    made = []
+    monkeypatch.setattr("arag.graph.settings.load_model", lambda name: made.append(name) or EndlessModel(mode="empty"))
+    settings = SettingsOfRuns(Defaults(model="some:model", index=small_index))
+    graph = build_graph(settings)
+    for context in ({"max_steps": 1}, {"max_steps": 1}, Context(max_steps=1), {"top_k": 3}, None, {}):
+        graph.invoke(asked(), context=context)
+    assert made == ["some:model"] * 3
+    for steps in range(1, 101):
+        settings(Context(max_steps=steps))
+    assert len(settings._made) == 16
+
+
+def test_every_setting_says_what_it_means(small_index):
+    schema = create_arag_agent(ScriptedModel(), small_index).get_context_jsonschema()
+    assert set(schema["properties"]) == {"index", "model", "max_steps", "top_k", "tools", "system_prompt"}
+    assert all(field["description"] for field in schema["properties"].values())
+    assert json.loads(json.dumps(schema)) == schema

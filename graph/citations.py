@@ -10,7 +10,7 @@ from arag.retrieval.index import Index
 
 _BRACKETED = re.compile(r"\[([^\[\]\n]{1,400})\]")
 _SEPARATORS = re.compile(r"[,;]")
-_LIKE_A_CHUNK_ID = re.compile(r".+:\d+$")
+_LIKE_A_CHUNK_ID = re.compile(r"(?!\d{1,2}:\d{2}$).+:\d+$")  # a time of day is none
 
 
 def parse_citations(answer: str, index: Index, seen: Collection[str], read: Collection[str]) -> list[Citation]:

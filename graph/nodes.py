@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import replace
-from typing import Any, Literal, TypeAlias, cast
+from typing import Any, Literal, TypeAlias
 
 from langchain_core.messages import (
     AIMessage,
     AnyMessage,
     HumanMessage,
-    InvalidToolCall,
     SystemMessage,
-    ToolCall,
     ToolMessage,
 )
 from langchain_core.messages.ai import UsageMetadata
@@ -22,6 +19,8 @@ from langchain_core.runnables.config import run_in_executor
 from langgraph.runtime import get_runtime
 from langgraph.types import Command
 
+from arag.graph.budgets import budgets, invalid_replies, is_new_question, out_of_steps, question_id, spent, steps
+from arag.graph.calls import Results, run_call
 from arag.graph.citations import parse_citations
 from arag.graph.messages import (
     acceptable,
@@ -39,12 +38,8 @@ from arag.graph.messages import (
 from arag.graph.models import CALL_ERRORS
 from arag.graph.prompts import EMPTY_REPLY, NO_ANSWER, forced_prompt, forced_question
 from arag.graph.settings import ChatModel, Settings, SettingsOfRuns
-from arag.graph.state import ModelCall, State, StopReason, ToolRecord, Usage, union
+from arag.graph.state import ModelCall, State, StopReason, Usage, union
 from arag.retrieval.tools import chunks_read
-
-# Steps left, the present one counted, that any node needs behind it: another node, and a forced answer. What a node
-# finds is kept in the state: where a person changes the state between two steps, routes are taken outside any run.
-_FEWEST_STEPS = 3
 
 _REPLY_ROOM = 8_000  # tokens of the budget that evidence in a forced answer's prompt leaves free, at most a fifth
 
@@ -95,7 +90,7 @@ class Nodes:
 
     def first_step(self, state: State) -> Literal["agent", "force_answer"]:
         """Let the agent begin if the budgets allow it a reply at all."""
-        return "force_answer" if _out_of_steps(state) or _spent(self._settings(), state) else "agent"
+        return "force_answer" if out_of_steps(state) or spent(self._settings(), state) else "agent"
 
     def next_step(self, state: State) -> Literal["agent", "force_answer"]:
         """Let the agent go on while every budget allows it."""
@@ -106,28 +101,28 @@ class Nodes:
     def tools(self, state: State, config: RunnableConfig) -> Update | list[Update | Command[Any]]:
         """Run the calls of one message in order, each seeing the chunks that the one before it read."""
         settings = self._settings()
-        results = _Results(settings, state)
+        results = Results(settings, state)
         for call in results.calls:
             began = time.perf_counter()
             if settings.others is not None and call["name"] in settings.others.tools_by_name:
                 outcome = settings.others.invoke(results.for_other(call), config)
             else:
-                outcome = _run(settings, call, results.messages, config)
+                outcome = run_call(settings, call, results.messages, config)
             results.add(call, outcome, time.perf_counter() - began)
         return results.updates()
 
     async def atools(self, state: State, config: RunnableConfig) -> Update | list[Update | Command[Any]]:
         """Run the calls of one message in order, each seeing the chunks that the one before it read."""
         settings = await run_in_executor(config, self._settings)
-        results = await run_in_executor(config, _Results, settings, state)
+        results = await run_in_executor(config, Results, settings, state)
         for call in results.calls:
             began = time.perf_counter()
             if settings.others is not None and call["name"] in settings.others.tools_by_name:
                 outcome = await settings.others.ainvoke(results.for_other(call), config)
             else:
-                outcome = await run_in_executor(config, _run, settings, call, results.messages, config)
+                outcome = await run_in_executor(config, run_call, settings, call, results.messages, config)
             results.add(call, outcome, time.perf_counter() - began)
-        return results.updates()
+        return await run_in_executor(config, results.updates)
 
     # --- force_answer ---
 
@@ -157,145 +152,22 @@ def _prompt(settings: Settings, state: State) -> list[AnyMessage]:
 
 def _replied(settings: Settings, state: State, raw: AIMessage, seconds: float) -> Update:
     update = _reply(settings, state, raw, seconds)
-    return update | _budgets(settings, state, update)
+    return update | budgets(settings, state, update)
 
 
 def _reply(settings: Settings, state: State, raw: AIMessage, seconds: float) -> Update:
     reply = normalised(raw, state["messages"])
-    update = _begun(state) if _is_new_question(state) else {}
-    update["steps"] = _steps(state) + 1
+    update = _begun(state) if is_new_question(state) else {}
+    update["steps"] = steps(state) + 1
     update |= _counted(state, reply, seconds, forced=False)
-    invalid_replies = _invalid_replies(state) + 1
+    invalid = invalid_replies(state) + 1
     if reply.tool_calls or reply.invalid_tool_calls:
         usable = any(call["name"] in settings.tool_names for call in reply.tool_calls)
-        return update | {"messages": [reply], "invalid_replies": 0 if usable else invalid_replies}
+        return update | {"messages": [reply], "invalid_replies": 0 if usable else invalid}
     if not reply.text.strip():
         # The empty reply itself is left out: some providers refuse a conversation with one in it.
-        return update | {"messages": [feedback(EMPTY_REPLY)], "invalid_replies": invalid_replies}
+        return update | {"messages": [feedback(EMPTY_REPLY)], "invalid_replies": invalid}
     return update | {"invalid_replies": 0} | _answered(settings, state, reply, "answered")
-
-
-def _budgets(settings: Settings, state: State, update: Update) -> Update:
-    """Return what a node's update leaves of the budgets, for the route behind it."""
-    after = cast("State", {**state, **update, "messages": [*state["messages"], *update["messages"]]})
-    return {"spent": _spent(settings, after), "out_of_steps": _out_of_steps(state)}
-
-
-def _spent(settings: Settings, state: State) -> StopReason | None:
-    """Return the budget that is used up, if one is."""
-    if not _is_new_question(state):
-        if _invalid_replies(state) >= settings.max_invalid_replies:
-            return "invalid_replies"
-        if _steps(state) >= settings.max_steps:
-            return "max_steps"
-    messages = without_old_results(state["messages"], settings.room)
-    return "token_budget" if context_tokens(messages) > settings.room else None
-
-
-# --- tools ---
-
-
-class _Results:
-    """The results of one message's calls, as they come.
-
-    Attributes:
-        calls: The calls that can be made.
-        messages: The conversation as the next call sees it.
-    """
-
-    def __init__(self, settings: Settings, state: State) -> None:
-        self._settings = settings
-        self._state = state
-        self._last = cast("AIMessage", state["messages"][-1])
-        self.calls = self._last.tool_calls
-        self.messages = without_old_results(state["messages"], settings.room)
-        self._results: list[ToolMessage] = []
-        self._records: list[ToolRecord] = []
-        self._commands: list[Command[Any]] = []
-
-    def for_other(self, call: ToolCall) -> Any:
-        """Return what `ToolNode` takes for one call, with the state that the tool may ask for."""
-        state = {**self._state, "messages": self.messages}
-        return {"__type": "tool_call_with_context", "tool_call": call, "state": state}
-
-    def add(self, call: ToolCall, outcome: Any, seconds: float) -> None:
-        """Add what came of a call: its result, or a command with it."""
-        for part in outcome if isinstance(outcome, list) else [outcome]:
-            if isinstance(part, ToolMessage):
-                self._add_message(call, part, seconds)
-            elif isinstance(part, Command):
-                self._add_command(call, part, seconds)
-            else:
-                for message in part["messages"]:
-                    self._add_message(call, message, seconds)
-
-    def _add_command(self, call: ToolCall, command: Command[Any], seconds: float) -> None:
-        """Take the call's result out of a command, to stand among the others; a parent's is passed on as it is."""
-        if command.graph is None and isinstance(command.update, dict):
-            update = dict(command.update)
-            for message in update.pop("messages", []):
-                self._add_message(call, message, seconds)
-            command = replace(command, update=update)
-        self._commands.append(command)
-
-    def _add_message(self, call: ToolCall, message: Any, seconds: float) -> None:
-        self.messages = [*self.messages, message]
-        self._results.append(message)
-        if isinstance(message, ToolMessage):
-            self._records.append(_record(self._state, call["name"], call["args"], message, seconds))
-
-    def updates(self) -> Update | list[Update | Command[Any]]:
-        """Return what the node changes."""
-        for invalid in self._last.invalid_tool_calls:
-            result = _not_json(invalid)
-            self._results.append(result)
-            self._records.append(_record(self._state, result.name or "", {}, result, 0.0))
-        update = {
-            "messages": self._results,
-            "read_chunks": [chunk_id for record in self._records for chunk_id in record["new_chunks"]],
-            "seen_chunks": [chunk_id for record in self._records for chunk_id in record["chunk_ids"]],
-            "trace": [*self._state.get("trace", []), *self._records],
-        }
-        update |= _budgets(self._settings, self._state, update)
-        return [update, *self._commands] if self._commands else update
-
-
-def _run(settings: Settings, call: ToolCall, messages: Sequence[AnyMessage], config: RunnableConfig) -> ToolMessage:
-    tool = settings.tools.get(call["name"])
-    if tool is None:
-        valid = ", ".join(settings.tool_names)
-        return ToolMessage(
-            f"There is no tool {call['name']!r}. The tools are: {valid}.",
-            tool_call_id=call["id"],
-            name=call["name"],
-            status="error",
-        )
-    arguments = {**call["args"], "messages": list(messages)}
-    return cast("ToolMessage", tool.invoke({**call, "args": arguments, "type": "tool_call"}, config))
-
-
-def _not_json(call: InvalidToolCall) -> ToolMessage:
-    return ToolMessage(
-        f"The arguments of this call are not valid JSON: {(call['args'] or '')[:200]!r}. Call the tool again with a "
-        "JSON object.",
-        tool_call_id=call["id"],
-        name=call["name"] or "unknown",
-        status="error",
-    )
-
-
-def _record(state: State, name: str, arguments: dict[str, Any], result: ToolMessage, seconds: float) -> ToolRecord:
-    artifact = result.artifact if isinstance(result.artifact, dict) else {}
-    return ToolRecord(
-        step=state.get("steps", 0),
-        tool=name,
-        arguments=arguments,
-        chunk_ids=list(artifact.get("chunk_ids", ())),
-        new_chunks=list(artifact.get("new_chunks", ())),
-        retrieved_tokens=int(artifact.get("retrieved_tokens", 0)),
-        seconds=seconds,
-        error=result.text if result.status == "error" else None,
-    )
 
 
 # --- force_answer ---
@@ -325,9 +197,9 @@ def _forced(settings: Settings, state: State, raw: AIMessage, seconds: float) ->
     reply = reply.model_copy(
         update={"content": content, "tool_calls": [], "invalid_tool_calls": [], "additional_kwargs": {}}
     )
-    update = _begun(state) if _is_new_question(state) else {}
+    update = _begun(state) if is_new_question(state) else {}
     update |= _counted(state, reply, seconds, forced=True)
-    reason = _spent(settings, state) or "max_steps"
+    reason = spent(settings, state) or "max_steps"
     answered = _answered(settings, state, reply, reason)
     skipped = unanswered(state["messages"], len(state["messages"]) - 1)
     return update | answered | {"messages": [*skipped, *answered["messages"]]}
@@ -362,20 +234,16 @@ async def _aask(model: ChatModel, prompt: list[AnyMessage], config: RunnableConf
         return unreadable(error)
 
 
-def _question_id(state: State) -> str:
-    message = state["messages"][question_at(state["messages"])]
-    return message.id or message.text
-
-
-def _is_new_question(state: State) -> bool:
-    """Tell whether the counts in the state belong to an earlier question, or to a run that has ended."""
-    return bool(state.get("stop_reason")) or state.get("question_id") != _question_id(state)
+def _chunks_seen(messages: Sequence[AnyMessage]) -> list[str]:
+    """Return the ids of the chunks that a conversation's results show; a caller may hand one in without its state."""
+    artifacts = (m.artifact for m in messages if isinstance(m, ToolMessage) and isinstance(m.artifact, dict))
+    return [chunk_id for artifact in artifacts for chunk_id in artifact.get("chunk_ids", ())]
 
 
 def _begun(state: State) -> Update:
     """Return the state of a question's beginning; what was read in the conversation stays."""
     return {
-        "question_id": _question_id(state),
+        "question_id": question_id(state),
         "steps": 0,
         "invalid_replies": 0,
         "trace": [],
@@ -387,31 +255,13 @@ def _begun(state: State) -> Update:
     }
 
 
-def _out_of_steps(state: State) -> bool:
-    return state["remaining_steps"] < _FEWEST_STEPS
-
-
-def _steps(state: State) -> int:
-    return 0 if _is_new_question(state) else state.get("steps", 0)
-
-
-def _invalid_replies(state: State) -> int:
-    return 0 if _is_new_question(state) else state.get("invalid_replies", 0)
-
-
-def _chunks_seen(messages: Sequence[AnyMessage]) -> list[str]:
-    """Return the ids of the chunks that a conversation's results show; a caller may hand one in without its state."""
-    artifacts = (m.artifact for m in messages if isinstance(m, ToolMessage) and isinstance(m.artifact, dict))
-    return [chunk_id for artifact in artifacts for chunk_id in artifact.get("chunk_ids", ())]
-
-
 def _counted(state: State, reply: AIMessage, seconds: float, *, forced: bool) -> Update:
     """Add what a provider reports of one call."""
-    before = [] if _is_new_question(state) else state.get("model_calls", [])
+    before = [] if is_new_question(state) else state.get("model_calls", [])
     reported = reply.usage_metadata or UsageMetadata(input_tokens=0, output_tokens=0, total_tokens=0)
     metadata = reply.response_metadata
     call = ModelCall(
-        step=_steps(state) + 1,
+        step=steps(state) + 1,
         forced=forced,
         model=str(metadata.get("model_name") or metadata.get("model") or ""),
         seconds=seconds,

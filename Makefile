@@ -3,15 +3,18 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 # Strict editable installs link every file: they are made again when a file comes or goes.
-SOURCES := $(wildcard arag/*.py ingest/*.py retrieval/*.py graph/*.py)
+SOURCES := $(wildcard arag/*.py ingest/*.py retrieval/*.py graph/*.py graph/*.html graph/*.json evaluation/*.py evaluation/*/*.py)
 LINKED := $(shell echo $(SOURCES) | cksum | tr -d ' ')
 INDEX := demo-index
 QUESTION := In which year was the harbour light built on the island where the shipwright of the packet schooner Grey Petrel was born?
 
-.PHONY: help install demo test test-slow lint format bench clean
+.PHONY: help install demo studio notebooks test test-slow lint format bench clean
 
 help:
 	@echo "make demo     set up, ingest examples/, answer a question with the built-in model"
+	@echo "make studio   set up, ingest examples/, start LangGraph's API server on it for LangGraph Studio (ARAG_MODEL="
+	@echo "              another model than the built-in one; OPTIONS=--no-browser and others of langgraph dev)"
+	@echo "make notebooks  set up, run notebooks/ from top to bottom and store what they print"
 	@echo "make test     set up, run the tests"
 	@echo "make test-slow  set up, run the long tests: many kills, many fuzzed inputs"
 	@echo "make lint     set up, check style and types"
@@ -42,6 +45,13 @@ demo: install
 	@echo
 	@ARAG_MODEL=extractive $(BIN)/arag ask '$(QUESTION)' --index $(INDEX)
 
+studio: install
+	@$(BIN)/arag ingest examples/corpus --index $(INDEX)
+	ARAG_INDEX=$(INDEX) $(BIN)/langgraph dev --n-jobs-per-worker 4 $(OPTIONS)
+
+notebooks: install
+	$(BIN)/python notebooks/execute.py
+
 test: install
 	$(BIN)/python -m pytest -n 2 --dist loadfile
 
@@ -62,5 +72,5 @@ bench: install
 	$(BIN)/python benchmarks/corpora.py --data $(or $(DATA),.)
 
 clean:
-	rm -rf $(VENV) build *.egg-info $(INDEX) .pytest_cache .hypothesis .mypy_cache .ruff_cache
+	rm -rf $(VENV) build *.egg-info $(INDEX) .langgraph_api .pytest_cache .hypothesis .mypy_cache .ruff_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -21,6 +21,8 @@ from rich.markup import escape
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 
+from arag.evaluation.cli import eval_app
+
 if TYPE_CHECKING:
     from arag.graph.state import State
     from arag.ingest.pipeline import IngestSummary
@@ -38,6 +40,7 @@ app = typer.Typer(
 )
 search_app = typer.Typer(help="Search an index as the agent does.", no_args_is_help=True)
 app.add_typer(search_app, name="search")
+app.add_typer(eval_app, name="eval")
 
 out = Console(soft_wrap=True)
 err = Console(stderr=True)
@@ -131,7 +134,19 @@ def ask(
             "Default: $ARAG_MODEL, else extractive.",
         ),
     ] = None,
+    reasoning_effort: Annotated[
+        str | None,
+        typer.Option(
+            metavar="EFFORT", help="low, medium, high, or what else the model knows; for OpenAI and Anthropic."
+        ),
+    ] = None,
     max_steps: Annotated[int, typer.Option(help="Most steps before an answer is forced.")] = 15,
+    html: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", dir_okay=False, help="Write a page that shows the run, also one that failed, to this file."
+        ),
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Let the agent answer a question, showing its steps as they happen."""
@@ -144,8 +159,11 @@ def ask(
 
     if not question.strip():
         raise InputError("the question is blank")
+    if html is not None and not html.absolute().parent.is_dir():
+        raise InputError(f"there is no folder {html.absolute().parent} to write {html.name} to")
     with open_index(index) as opened:
-        agent = create_arag_agent(load_model(model), opened, max_steps=max_steps)
+        chosen = load_model(model, **({"reasoning_effort": reasoning_effort} if reasoning_effort else {}))
+        agent = create_arag_agent(chosen, opened, max_steps=max_steps)
         state: dict[str, Any] = {}
         try:
             for mode, event in agent.stream({"messages": [HumanMessage(question)]}, stream_mode=["updates", "values"]):
@@ -157,6 +175,9 @@ def ask(
             if not is_provider_error(error):
                 raise
             raise ModelError(f"the model {model or 'in ARAG_MODEL'} failed: {error}") from error
+        finally:
+            if html is not None and state:
+                _write_page(html, state)
         if as_json:
             _print_json(_run_record(question, cast("State", state)))
         else:
@@ -415,6 +436,16 @@ def _show_answer(state: State) -> None:
     )
 
 
+def _write_page(path: Path, state: dict[str, Any]) -> None:
+    from arag.graph.trace_page import trace_page
+    from arag.retrieval.errors import InputError
+
+    try:
+        path.write_text(trace_page(state), encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"the page cannot be written to {path}: {error.strerror}") from error
+
+
 def _run_record(question: str, state: State) -> dict[str, Any]:
     return {
         "question": question,
@@ -425,6 +456,7 @@ def _run_record(question: str, state: State) -> dict[str, Any]:
         "retrieved_tokens": sum(record["retrieved_tokens"] for record in state["trace"]),
         "read_chunks": state.get("read_chunks", []),
         "trace": state["trace"],
+        "model_calls": state["model_calls"],
         "usage": state["usage"],
     }
 

@@ -13,7 +13,6 @@ from langchain_core.messages import (
     SystemMessage,
     ToolMessage,
 )
-from langchain_core.messages.ai import UsageMetadata
 from langchain_core.runnables import RunnableConfig
 from langchain_core.runnables.config import run_in_executor
 from langgraph.runtime import get_runtime
@@ -38,7 +37,8 @@ from arag.graph.messages import (
 from arag.graph.models import CALL_ERRORS
 from arag.graph.prompts import EMPTY_REPLY, NO_ANSWER, forced_prompt, forced_question
 from arag.graph.settings import ChatModel, Settings, SettingsOfRuns
-from arag.graph.state import ModelCall, State, StopReason, Usage, union
+from arag.graph.state import State, StopReason, union
+from arag.graph.usage import model_call, total
 from arag.retrieval.tools import chunks_read
 
 _REPLY_ROOM = 8_000  # tokens of the budget that evidence in a forced answer's prompt leaves free, at most a fifth
@@ -256,26 +256,6 @@ def _begun(state: State) -> Update:
 
 
 def _counted(state: State, reply: AIMessage, seconds: float, *, forced: bool) -> Update:
-    """Add what a provider reports of one call."""
     before = [] if is_new_question(state) else state.get("model_calls", [])
-    reported = reply.usage_metadata or UsageMetadata(input_tokens=0, output_tokens=0, total_tokens=0)
-    metadata = reply.response_metadata
-    call = ModelCall(
-        step=steps(state) + 1,
-        forced=forced,
-        model=str(metadata.get("model_name") or metadata.get("model") or ""),
-        seconds=seconds,
-        input_tokens=reported["input_tokens"],
-        cached_tokens=reported.get("input_token_details", {}).get("cache_read") or 0,
-        output_tokens=reported["output_tokens"],
-        reasoning_tokens=reported.get("output_token_details", {}).get("reasoning") or 0,
-    )
-    calls = [*before, call]
-    usage = Usage(
-        model_calls=len(calls),
-        input_tokens=sum(call["input_tokens"] for call in calls),
-        cached_tokens=sum(call["cached_tokens"] for call in calls),
-        output_tokens=sum(call["output_tokens"] for call in calls),
-        reasoning_tokens=sum(call["reasoning_tokens"] for call in calls),
-    )
-    return {"model_calls": calls, "usage": usage}
+    calls = [*before, model_call(reply, seconds, step=steps(state) + 1, forced=forced)]
+    return {"model_calls": calls, "usage": total(calls)}

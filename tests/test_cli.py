@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from arag.cli import FAILED, LEFT_OUT, main
+from openai_server import Failure, chat, serve
 
 CORPUS = Path(__file__).parent.parent / "examples" / "corpus"
 QUESTION = "Who founded the glassworks that made the lens of the Vellin Light?"
@@ -150,6 +151,23 @@ def test_ask_json_is_one_object_with_everything(arag, index):
     assert record["retrieved_tokens"] == sum(call["retrieved_tokens"] for call in record["trace"]) > 0
 
 
+def test_ask_html_writes_a_page_that_shows_the_run(arag, index, tmp_path):
+    page = tmp_path / "run.html"
+    code, out, _ = arag("ask", QUESTION, "--index", index, "--model", "extractive", "--html", page, "--json")
+    assert code == 0
+    assert json.loads(out)["question"] == QUESTION
+    assert QUESTION in page.read_text(encoding="utf-8")
+    assert 'class="answer"' in page.read_text(encoding="utf-8")
+
+
+def test_ask_html_shows_a_run_that_failed_too(arag, index, tmp_path):
+    page = tmp_path / "run.html"
+    code, _, err = arag("ask", "q", "--index", index, "-m", "openai:none@http://127.0.0.1:9/v1", "--html", page)
+    assert code == FAILED
+    assert err.startswith("Error: the model openai:none@http://127.0.0.1:9/v1 failed")
+    assert "No answer" in page.read_text(encoding="utf-8")
+
+
 def test_ask_with_few_steps_gives_a_forced_answer_that_says_so(arag, index):
     code, out, _ = arag("ask", QUESTION, "--index", index, "--model", "extractive", "--max-steps", 1)
     assert code == 0
@@ -212,6 +230,7 @@ def test_info_names_embedder_and_counts(arag, index):
         ),
         (["ask", "q", "--index", "{tmp}/i"], "no index in"),
         (["ask", " ", "--index", "{index}"], "blank"),
+        (["ask", "q", "--index", "{index}", "--html", "{tmp}/none/run.html"], "there is no folder"),
         (["ask", "q", "--index", "{index}", "--model", "gpt"], "provider:model"),
         (["ask", "q", "--index", "{index}", "--model", "nobody:gpt"], "nobody"),
         (["ask", "q", "--index", "{index}", "--model", "openai:gpt-5-mini"], "OPENAI_API_KEY"),
@@ -256,3 +275,26 @@ def test_the_installed_program_runs(index):
     )
     assert "[places/skellavy.md:0]" in done.stdout
     assert not done.stderr
+
+
+def test_ask_passes_a_reasoning_effort_on(arag, index):
+    with serve([chat("The Ardrossels.")]) as server:
+        model = f"openai:m@{server.url}"
+        code, out, _ = arag("ask", QUESTION, "--index", index, "--model", model, "--reasoning-effort", "low")
+    assert code == 0
+    assert "The Ardrossels." in out
+    assert [request["reasoning_effort"] for request in server.requests] == ["low"]
+    code, _, err = arag("ask", QUESTION, "--index", index, "--model", "extractive", "--reasoning-effort", "low")
+    assert (code, err) == (FAILED, "Error: reasoning_effort: the model extractive takes no options\n")
+
+
+@pytest.mark.parametrize(
+    ("response", "said"), [(Failure(401), "scripted failure 401"), (chat() | {"choices": []}, "holds no reply")]
+)
+def test_what_a_provider_refuses_is_one_line(arag, index, response, said):
+    with serve([response]) as server:
+        code, _, err = arag("ask", QUESTION, "--index", index, "--model", f"openai:m@{server.url}")
+    assert code == FAILED
+    assert err.startswith("Error: the model ")
+    assert said in err
+    assert err.count("\n") == 1

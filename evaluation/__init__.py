@@ -1,0 +1,1 @@
+"""The paper's experiments: data, methods, runs, scores, reports."""

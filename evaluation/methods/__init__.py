@@ -1,0 +1,29 @@
+"""The methods that experiments compare: a file for each family, found by itself."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from pkgutil import iter_modules
+
+from arag.evaluation.methods.interface import Method, Options
+from arag.retrieval.errors import InputError
+
+__all__ = ["Method", "Options", "all_methods", "method"]
+
+
+def all_methods() -> dict[str, Method]:
+    """Return every method by its name: what the modules of this folder list in `METHODS`."""
+    modules = (import_module(f"{__name__}.{module.name}") for module in iter_modules(__path__))
+    return {found.name: found for module in modules for found in getattr(module, "METHODS", ())}
+
+
+def method(name: str) -> Method:
+    """Return a method by its name.
+
+    Raises:
+        InputError: There is none of that name.
+    """
+    known = all_methods()
+    if name not in known:
+        raise InputError(f"unknown method {name!r}; known are: {', '.join(sorted(known))}")
+    return known[name]

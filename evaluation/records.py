@@ -1,0 +1,190 @@
+"""What is kept of each question: one JSON line, written when it is done, complete or not at all."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, TypedDict
+
+from langchain_core.messages import messages_to_dict
+
+from arag.evaluation.datasets import Question
+from arag.evaluation.scores import contains, exact_match, f1, share
+from arag.graph.prices import cost
+from arag.graph.state import Citation, ModelCall, ToolRecord, Usage
+from arag.retrieval.errors import InputError
+from arag.retrieval.index import Index
+
+
+class Judgement(TypedDict):
+    """What a judge says of an answer."""
+
+    correct: bool | None
+    """Whether it is correct; None where the judge gave no usable verdict."""
+    reason: str
+    """The judge's reason, or why there is no verdict."""
+    model: str
+    """The judge."""
+    cost: float | None
+    """US dollars; None where the price is unknown."""
+
+
+class Record(TypedDict):
+    """One question of a run."""
+
+    question_id: str
+    question: str
+    answer: str
+    """The gold answer."""
+    aliases: list[str]
+    gold_documents: list[str]
+    fields: dict[str, Any]
+    """What else the data says of the question."""
+    prediction: str
+    stop_reason: str | None
+    error: str | None
+    """Why there is no prediction; the next run tries again."""
+    seconds: float
+    steps: int
+    retrieved_tokens: int
+    usage: Usage | None
+    cost: float | None
+    """US dollars; None where a model's price is unknown."""
+    contain: bool
+    contain_with_aliases: bool
+    exact_match: bool
+    f1: float
+    gold_seen: float | None
+    """The share of the gold documents that a snippet or a chunk was shown of; None where none are known."""
+    gold_read: float | None
+    """The share of them that was shown in full."""
+    judgement: Judgement | None
+    """None where no judge was asked."""
+    citations: list[Citation]
+    trace: list[ToolRecord]
+    model_calls: list[ModelCall]
+    read_chunks: list[str]
+    messages: list[dict[str, Any]]
+
+
+def answered(question: Question, state: Mapping[str, Any], seconds: float, index: Index) -> Record:
+    """Return the record of a question that a method has answered."""
+    prediction = state["answer"]
+    seen = [chunk_id for entry in state["trace"] for chunk_id in entry["chunk_ids"]]
+    read = [chunk_id for entry in state["trace"] for chunk_id in entry["new_chunks"]]
+    record = _record(question, seconds)
+    answers = [question.answer, *question.aliases]
+    record["prediction"] = prediction
+    record["stop_reason"] = state["stop_reason"]
+    record["steps"] = state["steps"]
+    record["retrieved_tokens"] = sum(entry["retrieved_tokens"] for entry in state["trace"])
+    record["usage"] = state["usage"]
+    record["cost"] = cost(state["model_calls"])
+    record["contain"] = contains(prediction, [question.answer])
+    record["contain_with_aliases"] = contains(prediction, answers)
+    record["exact_match"] = exact_match(prediction, answers)
+    record["f1"] = f1(prediction, answers)
+    record["gold_seen"] = share(question.gold_documents, _documents(index, seen))
+    record["gold_read"] = share(question.gold_documents, _documents(index, read))
+    record["citations"] = state.get("citations", [])
+    record["trace"] = state["trace"]
+    record["model_calls"] = state["model_calls"]
+    record["read_chunks"] = state.get("read_chunks", [])
+    record["messages"] = messages_to_dict(state["messages"])
+    return record
+
+
+def failed(question: Question, error: str, seconds: float) -> Record:
+    """Return the record of a question that a method has failed at."""
+    record = _record(question, seconds)
+    record["error"] = error
+    return record
+
+
+def _record(question: Question, seconds: float) -> Record:
+    return Record(
+        question_id=question.id,
+        question=question.text,
+        answer=question.answer,
+        aliases=list(question.aliases),
+        gold_documents=list(question.gold_documents),
+        fields=dict(question.fields),
+        prediction="",
+        stop_reason=None,
+        error=None,
+        seconds=seconds,
+        steps=0,
+        retrieved_tokens=0,
+        usage=None,
+        cost=None,
+        contain=False,
+        contain_with_aliases=False,
+        exact_match=False,
+        f1=0.0,
+        gold_seen=None,
+        gold_read=None,
+        judgement=None,
+        citations=[],
+        trace=[],
+        model_calls=[],
+        read_chunks=[],
+        messages=[],
+    )
+
+
+def _documents(index: Index, chunk_ids: list[str]) -> set[str]:
+    chunks = (index.get(chunk_id) for chunk_id in dict.fromkeys(chunk_ids))
+    return {section.document_id for chunk in chunks if chunk is not None for section in chunk.sections}
+
+
+class RecordFile:
+    """The records of one method, appended to as they come.
+
+    A line that a kill cut off is removed when the file is opened to be written to. Of several records of a question
+    the last one counts.
+
+    Args:
+        file: The file; it need not exist.
+    """
+
+    def __init__(self, file: Path) -> None:
+        self.file = file
+
+    def read(self) -> dict[str, Record]:
+        """Return the records by question id.
+
+        Raises:
+            InputError: A line other than the last is no record.
+        """
+        if not self.file.exists():
+            return {}
+        data = self.file.read_bytes()
+        lines = data[: data.rfind(b"\n") + 1].splitlines()
+        records: dict[str, Record] = {}
+        for number, line in enumerate(lines, start=1):
+            try:
+                record: Record = json.loads(line)
+                records[record["question_id"]] = record
+            except (ValueError, KeyError, TypeError) as error:
+                raise InputError(f"{self.file}, line {number} is no record of a run: {error}") from error
+        return records
+
+    def mend(self) -> None:
+        """Cut off what a kill has left of a line."""
+        if not self.file.exists():
+            return
+        data = self.file.read_bytes()
+        whole = data.rfind(b"\n") + 1
+        if whole < len(data):
+            with self.file.open("r+b") as opened:
+                opened.truncate(whole)
+
+    def append(self, record: Record) -> None:
+        """Write a record, so that it is there whatever happens afterwards."""
+        line = json.dumps(record, ensure_ascii=False) + "\n"
+        with self.file.open("a", encoding="utf-8") as opened:
+            opened.write(line)
+            opened.flush()
+            os.fsync(opened.fileno())

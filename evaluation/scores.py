@@ -1,0 +1,117 @@
+"""Scores of one answer, and what many of them say (paper, section 4.1)."""
+
+from __future__ import annotations
+
+import re
+import string
+from collections import Counter
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+_PUNCTUATION = str.maketrans("", "", string.punctuation)
+_ARTICLES = re.compile(r"\b(a|an|the)\b")
+
+RESAMPLES = 10_000
+_SEED = 0
+
+
+def normalise(text: str) -> str:
+    """Return a text as answers are compared: lower case, without ASCII punctuation and articles, white space folded."""
+    return " ".join(_ARTICLES.sub(" ", text.lower().translate(_PUNCTUATION)).split())
+
+
+def contains(prediction: str, answers: Iterable[str]) -> bool:
+    """Tell whether a prediction holds one of the answers (Contain-Acc)."""
+    prediction = normalise(prediction)
+    return any(answer in prediction for answer in map(normalise, answers) if answer)
+
+
+def exact_match(prediction: str, answers: Iterable[str]) -> bool:
+    """Tell whether a prediction is one of the answers."""
+    return normalise(prediction) in map(normalise, answers)
+
+
+def f1(prediction: str, answers: Iterable[str]) -> float:
+    """Return the F1 of a prediction's words and the nearest answer's, 0 to 1."""
+    return max((_f1(normalise(prediction).split(), normalise(answer).split()) for answer in answers), default=0.0)
+
+
+def _f1(prediction: Sequence[str], answer: Sequence[str]) -> float:
+    common = sum((Counter(prediction) & Counter(answer)).values())
+    return 2 * common / (len(prediction) + len(answer)) if common else 0.0
+
+
+def share(gold: Collection[str], found: Collection[str]) -> float | None:
+    """Return the share of the gold documents among those found; None where none are known."""
+    return len(set(gold) & set(found)) / len(set(gold)) if gold else None
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """A mean with its 95% confidence interval.
+
+    Attributes:
+        mean: The mean.
+        low: The interval's lower end.
+        high: Its upper end.
+        count: How many values it is the mean of.
+    """
+
+    mean: float
+    low: float
+    high: float
+    count: int
+
+
+def interval(values: Sequence[float]) -> Interval | None:
+    """Return the mean of values with a bootstrap interval (percentiles of resampled means); None where there are none.
+
+    Args:
+        values: One value a question.
+    """
+    if not values:
+        return None
+    array = np.asarray(values, dtype=np.float64)
+    low, high = np.percentile(_resampled_means(array), [2.5, 97.5])
+    return Interval(float(array.mean()), float(low), float(high), len(array))
+
+
+def paired_test(first: Sequence[float], second: Sequence[float]) -> tuple[Interval, float]:
+    """Compare two methods on the same questions.
+
+    Args:
+        first: One method's values, one a question.
+        second: The other's, of the same questions in the same order.
+
+    Returns:
+        The mean difference, second less first, with its bootstrap interval; and the two-sided p of a paired
+        permutation test: how often a difference as large comes about where each question's two values are swapped
+        by the toss of a coin.
+
+    Raises:
+        ValueError: The values are not of the same questions, or there are none.
+    """
+    if len(first) != len(second) or not first:
+        raise ValueError(f"{len(first)} values against {len(second)}: both methods need one for every question")
+    differences = np.asarray(second, dtype=np.float64) - np.asarray(first, dtype=np.float64)
+    found = interval(differences.tolist())
+    assert found is not None  # noqa: S101 - there are values
+    random = np.random.default_rng(_SEED)
+    extreme = 0
+    for signs in _batches(random, len(differences)):
+        extreme += int((np.abs(signs @ differences) >= abs(differences.sum()) - 1e-9).sum())
+    return found, (extreme + 1) / (RESAMPLES + 1)
+
+
+def _batches(random: np.random.Generator, width: int, size: int = 1_000) -> Iterable[NDArray[np.float64]]:
+    for _ in range(RESAMPLES // size):
+        yield random.choice([-1.0, 1.0], size=(size, width))
+
+
+def _resampled_means(values: NDArray[np.float64], size: int = 1_000) -> NDArray[np.float64]:
+    random = np.random.default_rng(_SEED)
+    batches = (random.integers(len(values), size=(size, len(values))) for _ in range(RESAMPLES // size))
+    return np.concatenate([values[batch].mean(axis=1) for batch in batches])

@@ -1,0 +1,126 @@
+"""One page that shows a run: the answer with its sources, every step, and the chunks that were read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import cache
+from html import escape
+from importlib.resources import files
+from typing import Any
+
+from jinja2 import Environment, StrictUndefined, Template
+
+from arag.graph.prices import prices_as_of
+from arag.graph.trace_view import bold, view_of_run
+from arag.retrieval.errors import InputError
+from arag.retrieval.tools import whole_characters
+
+_OF_A_RUN = ("messages", "trace", "stop_reason")
+# Nothing in the page runs, but texts of documents and models stand in it: the frame has no rights at all.
+_FRAME = (
+    '<iframe title="A run of A-RAG" sandbox="" srcdoc="{}" style="display:block;width:100%;height:40rem;'
+    'max-height:85vh;border:1px solid rgba(128,128,128,.35);border-radius:8px;resize:vertical"></iframe>'
+)
+
+
+class TracePage(str):
+    """A page, as HTML text; a notebook shows it."""
+
+    __slots__ = ()
+
+    def _repr_html_(self) -> str:
+        # A link to a place in the page would otherwise lead to that place in the notebook's own page.
+        page = self.replace("<head>", '<head>\n<base href="about:srcdoc">', 1)
+        return _FRAME.format(escape(page))
+
+
+def trace_page(state: Mapping[str, Any]) -> TracePage:
+    """Return a page that shows a run.
+
+    It is one HTML text that loads nothing and runs no script. In a notebook it shows itself.
+
+    Args:
+        state: What `agent.invoke` returned, or the same as JSON; of a run that failed, what there is of it.
+
+    Returns:
+        The page, a string: `Path("run.html").write_text(trace_page(state), encoding="utf-8")`.
+
+    Raises:
+        InputError: The state holds no conversation.
+    """
+    run = view_of_run(state)
+    anchors = {chunk.chunk_id: place for place, chunk in enumerate(run.chunks, 1)}
+    page = _template().render(run=run, anchors=anchors, prices_as_of=prices_as_of())
+    return TracePage(whole_characters(page.lstrip()))
+
+
+def load_ipython_extension(ipython: Any) -> None:
+    """Show the final states of runs as pages: what `%load_ext arag` does.
+
+    Args:
+        ipython: The shell.
+    """
+    formatter = ipython.display_formatter.formatters["text/html"]
+    formatter.for_type(dict, _shown(formatter.type_printers.get(dict)))
+
+
+def unload_ipython_extension(ipython: Any) -> None:
+    """Show them as any other dict: what `%unload_ext arag` does.
+
+    Args:
+        ipython: The shell.
+    """
+    formatter = ipython.display_formatter.formatters["text/html"]
+    shown = formatter.type_printers.get(dict)
+    if hasattr(shown, "before"):
+        formatter.type_printers.pop(dict)
+        if shown.before is not None:
+            formatter.for_type(dict, shown.before)
+
+
+def _shown(before: Callable[[Any], str | None] | None) -> Callable[[Any], str | None]:
+    """Return what shows a dict, leaving all but runs to what showed dicts before."""
+
+    def show(value: dict[Any, Any]) -> str | None:
+        if all(key in value for key in _OF_A_RUN) and isinstance(value["trace"], list):
+            try:
+                return trace_page(value)._repr_html_()
+            except (InputError, AttributeError, KeyError, TypeError, ValueError):  # something else with these keys
+                pass
+        return before(value) if before else None
+
+    show.before = before  # type: ignore[attr-defined]
+    return show
+
+
+@cache
+def _template() -> Template:
+    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    environment.filters |= {"duration": _duration, "dollars": _dollars, "count": _count, "short": _short, "bold": bold}
+    return environment.from_string(files("arag.graph").joinpath("trace_page.html").read_text("utf-8"))
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 0.01:
+        return "<\u202f0.01 s"
+    if seconds < 60:
+        return f"{seconds:.2f} s" if seconds < 1 else f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes:,} min {rest} s"
+
+
+def _dollars(amount: float) -> str:
+    if amount == 0:
+        return "$0"
+    if amount < 0.0001:
+        return "< $0.0001"
+    return f"${amount:.4f}" if amount < 1 else f"${amount:,.2f}"
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
+def _short(text: str, length: int) -> str:
+    text = " ".join(text.split())
+    return text if len(text) <= length else f"{text[: length - 1].rstrip()}…"

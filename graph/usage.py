@@ -1,0 +1,44 @@
+"""What model calls took, as their providers report it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from langchain_core.messages import AIMessage
+from langchain_core.messages.ai import UsageMetadata
+
+from arag.graph.state import ModelCall, Usage
+
+
+def model_call(reply: AIMessage, seconds: float, *, step: int, forced: bool = False) -> ModelCall:
+    """Return the record of a call.
+
+    Args:
+        reply: The reply.
+        seconds: How long it took.
+        step: The step that it made.
+        forced: Whether an answer was forced.
+    """
+    reported = reply.usage_metadata or UsageMetadata(input_tokens=0, output_tokens=0, total_tokens=0)
+    metadata = reply.response_metadata
+    return ModelCall(
+        step=step,
+        forced=forced,
+        model=str(metadata.get("model_name") or metadata.get("model") or ""),
+        seconds=seconds,
+        input_tokens=reported["input_tokens"],
+        cached_tokens=reported.get("input_token_details", {}).get("cache_read") or 0,
+        output_tokens=reported["output_tokens"],
+        reasoning_tokens=reported.get("output_token_details", {}).get("reasoning") or 0,
+    )
+
+
+def total(calls: Sequence[ModelCall]) -> Usage:
+    """Return the sums over calls."""
+    return Usage(
+        model_calls=len(calls),
+        input_tokens=sum(call["input_tokens"] for call in calls),
+        cached_tokens=sum(call["cached_tokens"] for call in calls),
+        output_tokens=sum(call["output_tokens"] for call in calls),
+        reasoning_tokens=sum(call["reasoning_tokens"] for call in calls),
+    )

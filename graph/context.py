@@ -28,7 +28,7 @@ class Context(BaseModel):
     )
     model: str | None = Field(
         default=None,
-        description="Chat model, provider:model (openai:gpt-5-mini, anthropic:claude-sonnet-4-5, ollama:qwen3), with "
+        description="Chat model, provider:model (openai:gpt-5-mini, anthropic:claude-sonnet-5-5, ollama:qwen3), with "
         "@base_url for an OpenAI-compatible server; or extractive, the built-in one, which is no language model.",
         examples=["openai:gpt-5-mini", "openai:qwen3@http://localhost:8000/v1", "extractive"],
         json_schema_extra={"langgraph_nodes": ["agent", "force_answer"]},

@@ -57,6 +57,8 @@ _NUMBER = re.compile(r"\b\d{3,}\b")
 _HEADER = re.compile(r"^\[(?P<id>.+?)\](?P<rest> .*)?$")
 _REPORT = re.compile(r"(?:^|; )(?P<keyword>[^;:]+): (?P<count>none|[\d,]+ chunks?)")
 _PACKED = re.compile(r"\d+ documents")
+_IN_ALL = re.compile(r"[\d,]+ chunks? in all, .*:|No chunk holds any of these keywords\.")  # behind a report
+_NEAREST = re.compile(r"The nearest [\d,]+ chunks?, best first:")
 _KEPT_STOP = re.compile(r"\b(Dr|Mr|Mrs|Ms|Prof|St|Capt|Gen|Col|Lt|Sgt|Rev|Gov|Sen|Rep|No|vs|Mt|[A-Z])\.(?= )")
 _SENTENCE_END = re.compile(r"(?<=[.!?。！？])[\"”’)]*\s+(?=[\"“(]*[A-Z0-9])|\n+| … |^… ")
 
@@ -292,8 +294,11 @@ def _gather_result(text: str, found: _Found) -> None:
     chunk_id = title = ""
     packed = False  # in a packed chunk each document begins with a line that is its title
     begins = False
-    for line in text.splitlines():
+    lines = text.splitlines()
+    for line, following in zip(lines, [*lines, ""][1:], strict=True):
         header = _HEADER.match(line)
+        if _IN_ALL.fullmatch(following) or _NEAREST.fullmatch(line):  # the evidence of a forced answer has many results
+            chunk_id, packed = "", False
         if packed and not header:
             is_title = begins and 0 < len(line) <= _LONGEST_TITLE
             begins = not line

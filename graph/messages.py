@@ -4,24 +4,26 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import takewhile
 from typing import Any
 from uuid import uuid4
 
-from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMessage
+from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolCall, ToolMessage
 from langchain_core.messages.tool import invalid_tool_call, tool_call
 from pydantic import ValidationError
 
 from arag.graph.models import call_error
 from arag.graph.prompts import DROPPED, NOT_RUN
-from arag.retrieval.errors import InputError
+from arag.retrieval.errors import InputError, ModelError
 from arag.retrieval.tokens import count_tokens
 from arag.retrieval.tools import whole_characters
 
 _MESSAGE_OVERHEAD = 4  # tokens that a chat format spends on a message beside its text
 _FEEDBACK = "arag_feedback"
 _DEEPEST = 100  # levels of nested arguments; no tool takes as many, and `json` writes no more than some hundreds
+_ENDING = frozenset({"openai", "anthropic"})  # providers whose streams end with a reason, or with the tokens used
+_ENDS = frozenset({"finish_reason", "stop_reason", "status"})  # the reason's names
 _HIT = re.compile(r"\n\n(?=\[)")  # every chunk in a result begins with its id in brackets
 
 
@@ -91,22 +93,11 @@ def acceptable(messages: Sequence[AnyMessage]) -> list[AnyMessage]:
         if isinstance(message, AIMessage) and message.invalid_tool_calls:
             emptied = [tool_call(name=c["name"] or "unknown", args={}, id=c["id"]) for c in message.invalid_tool_calls]
             calls = {"tool_calls": [*message.tool_calls, *emptied], "invalid_tool_calls": []}
-            ids = {call["id"] for call in emptied}
-            result.append(message.model_copy(update=calls | {"content": _emptied(message.content, ids)}))
+            result.append(message.model_copy(update=calls))
         else:
             result.append(message)
         result += unanswered(messages, place)
     return result
-
-
-def _emptied(content: Any, call_ids: Collection[str | None]) -> Any:
-    """Leave the arguments of calls empty where the content holds them, too, as OpenAI's Responses API has it."""
-    if isinstance(content, str):
-        return content
-    return [
-        block | {"arguments": "{}"} if isinstance(block, dict) and block.get("call_id") in call_ids else block
-        for block in content
-    ]
 
 
 def unanswered(messages: Sequence[AnyMessage], place: int) -> list[ToolMessage]:
@@ -208,22 +199,47 @@ def normalised(reply: AIMessage, before: Sequence[AnyMessage]) -> AIMessage:
     Args:
         reply: The reply.
         before: The conversation so far.
+
+    Raises:
+        ModelError: The reply is the beginning of one: its stream ended without saying so.
     """
-    content = _writable(reply.content)
+    metadata = reply.response_metadata
+    if metadata.get("model_provider") in _ENDING and not reply.usage_metadata and not _ENDS & set(metadata):
+        raise ModelError("the model call failed: the stream of its reply broke off")
     calls = [tool_call(name=c["name"], args=_writable(c["args"]), id=c["id"] or str(uuid4())) for c in reply.tool_calls]
     invalid = []
     for call in reply.invalid_tool_calls:
         call_id = call["id"] or str(uuid4())
         if call["name"] and not (call["args"] or "").strip():
             calls.append(tool_call(name=call["name"], args={}, id=call_id))
-            content = _emptied(content, [call_id])
         else:
             arguments = _writable(call["args"])
             invalid.append(invalid_tool_call(name=call["name"], args=arguments, id=call_id, error=call["error"]))
     reply_id = str(uuid4()) if reply.id in {None, *(message.id for message in before)} else reply.id
+    content = _with_objects(_writable(reply.content), calls)
     return reply.model_copy(
         update={"content": content, "tool_calls": calls, "invalid_tool_calls": invalid, "id": reply_id}
     )
+
+
+def _with_objects(content: Any, calls: Sequence[ToolCall]) -> Any:
+    """Mend arguments that are no JSON object in the content, which OpenAI's Responses API has its calls in, too."""
+    if isinstance(content, str):
+        return content
+    arguments = {call["id"]: json.dumps(call["args"], ensure_ascii=False) for call in calls}
+    return [
+        block | {"arguments": arguments.get(block.get("call_id"), "{}")}
+        if isinstance(block, dict) and block.get("type") == "function_call" and not _is_object(block.get("arguments"))
+        else block
+        for block in content
+    ]
+
+
+def _is_object(text: Any) -> bool:
+    try:
+        return isinstance(json.loads(text), dict)
+    except (TypeError, ValueError, RecursionError):
+        return False
 
 
 def _writable(value: Any, depth: int = 0) -> Any:

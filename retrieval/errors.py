@@ -4,8 +4,11 @@ They all derive from `ARAGError`, so that a caller (the command line, say) can t
 """
 
 
-class ARAGError(Exception):
-    """Base of all errors that this library raises on purpose."""
+class ARAGError(RuntimeError):
+    """Base of all errors that this library raises on purpose.
+
+    The LangGraph API server passes the messages of few errors on to its clients; those of a RuntimeError it does.
+    """
 
 
 class InputError(ARAGError, ValueError):
@@ -37,4 +40,4 @@ class EmbedderError(ARAGError):
 
 
 class ModelError(ARAGError):
-    """The chat model cannot be loaded: unknown name, missing package or missing key."""
+    """The chat model cannot be loaded (unknown name, missing package or key), or its response holds no reply."""

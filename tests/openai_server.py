@@ -1,14 +1,13 @@
-"""A server on loopback that speaks enough of OpenAI's protocol, gives scripted responses and keeps every request."""
+"""A server on loopback that speaks enough of OpenAI's protocols: chat completions, responses and embeddings."""
 
 from __future__ import annotations
 
-import json
-import threading
 from collections.abc import Callable
-from contextlib import contextmanager
-from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
+
+from http_server import Cut, Events, Failure, pieces, serve_http
+
+__all__ = ["Cut", "Failure", "chat", "embeddings", "function_call", "reasoning", "response", "serve", "text"]
 
 USAGE = {
     "prompt_tokens": 100,
@@ -17,45 +16,32 @@ USAGE = {
     "prompt_tokens_details": {"cached_tokens": 40},
     "completion_tokens_details": {"reasoning_tokens": 3},
 }
+RESPONSES_USAGE = {
+    "input_tokens": 100,
+    "output_tokens": 10,
+    "total_tokens": 110,
+    "input_tokens_details": {"cached_tokens": 40},
+    "output_tokens_details": {"reasoning_tokens": 3},
+}
 
 
-@dataclass
-class Failure:
-    """A response that is an error, or none at all.
-
-    Attributes:
-        status: The HTTP status.
-        headers: Its headers.
-        hang: Wait until the server stops instead of responding.
-        cut: Start a stream and close the connection in it.
-    """
-
-    status: int = 500
-    headers: dict[str, str] = field(default_factory=dict)
-    hang: bool = False
-    cut: bool = False
+def serve(respond: Callable[[int, dict[str, Any]], Any] | list[Any]):
+    """Serve scripted responses, or what a function makes of the request's number and JSON."""
+    return serve_http(respond, _events, "/v1")
 
 
-@dataclass
-class Server:
-    """What a test holds of the server.
+def _events(response: dict[str, Any], request: dict[str, Any]) -> Events:
+    return _response_events(response) if response["object"] == "response" else _chat_events(response, request)
 
-    Attributes:
-        url: The base URL, `http://127.0.0.1:<port>/v1`.
-        requests: The JSON of every request, in order.
-        paths: Their paths.
-    """
 
-    url: str
-    respond: Callable[[int, dict[str, Any]], Any]
-    requests: list[dict[str, Any]] = field(default_factory=list)
-    paths: list[str] = field(default_factory=list)
-    stopping: threading.Event = field(default_factory=threading.Event)
-    lock: threading.Lock = field(default_factory=threading.Lock)
+# --- chat completions ---
 
 
 def chat(
-    content: str | None = None, *tool_calls: tuple[str, str, str], usage: dict[str, Any] | None = USAGE
+    content: str | None = None,
+    *tool_calls: tuple[str, str, str],
+    usage: dict[str, Any] | None = USAGE,
+    finish_reason: str | None = None,
 ) -> dict[str, Any]:
     """Return a chat completion; a tool call is (id, name, arguments as text)."""
     message: dict[str, Any] = {"role": "assistant", "content": content}
@@ -64,128 +50,128 @@ def chat(
             {"id": call_id, "type": "function", "function": {"name": name, "arguments": arguments}}
             for call_id, name, arguments in tool_calls
         ]
+    reason = finish_reason or ("tool_calls" if tool_calls else "stop")
     return {
         "id": "chatcmpl-always-the-same",
         "object": "chat.completion",
         "created": 0,
         "model": "some-model",
-        "choices": [{"index": 0, "message": message, "finish_reason": "tool_calls" if tool_calls else "stop"}],
+        "choices": [{"index": 0, "message": message, "finish_reason": reason}],
         "usage": usage,
     }
+
+
+def _chat_events(response: dict[str, Any], request: dict[str, Any]) -> Events:
+    """Send a completion in small pieces, the way that OpenAI does."""
+    head = {key: response[key] for key in ("id", "created", "model")} | {"object": "chat.completion.chunk"}
+
+    def delta(value: dict[str, Any], finish_reason: str | None = None):
+        return None, {**head, "choices": [{"index": 0, "delta": value, "finish_reason": finish_reason}]}
+
+    for choice in response["choices"]:
+        message = choice["message"]
+        yield delta({"role": "assistant", "content": ""})
+        for piece in pieces(message["content"] or ""):
+            yield delta({"content": piece})
+        for place, call in enumerate(message.get("tool_calls", ())):
+            function = {"name": call["function"]["name"], "arguments": ""}
+            yield delta({"tool_calls": [{"index": place, "id": call["id"], "type": "function", "function": function}]})
+            for piece in pieces(call["function"]["arguments"]):
+                yield delta({"tool_calls": [{"index": place, "function": {"arguments": piece}}]})
+        yield delta({}, choice["finish_reason"])
+    if (request.get("stream_options") or {}).get("include_usage"):
+        yield None, {**head, "choices": [], "usage": response["usage"]}
+    yield None, "[DONE]"
+
+
+# --- responses ---
+
+
+def response(number: int, *items: dict[str, Any], **changes: Any) -> dict[str, Any]:
+    """Return a response of the Responses API; its items get ids of their own."""
+    prefixes = {"message": "msg", "function_call": "fc", "reasoning": "rs"}
+    output = [{"id": f"{prefixes[item['type']]}_{number}_{place}", **item} for place, item in enumerate(items)]
+    return {
+        "id": f"resp_{number}",
+        "object": "response",
+        "created_at": 0,
+        "model": "some-model",
+        "status": "completed",
+        "error": None,
+        "incomplete_details": None,
+        "instructions": None,
+        "metadata": {},
+        "output": output,
+        "parallel_tool_calls": False,
+        "tool_choice": "auto",
+        "tools": [],
+        "usage": RESPONSES_USAGE,
+        **changes,
+    }
+
+
+def reasoning(summary: str, encrypted: str | None = None) -> dict[str, Any]:
+    """Return a reasoning item."""
+    item = {"type": "reasoning", "summary": [{"type": "summary_text", "text": summary}]}
+    return item | ({"encrypted_content": encrypted} if encrypted else {})
+
+
+def text(value: str) -> dict[str, Any]:
+    """Return a message item."""
+    content = [{"type": "output_text", "text": value, "annotations": []}]
+    return {"type": "message", "role": "assistant", "status": "completed", "content": content}
+
+
+def function_call(call_id: str, name: str, arguments: str) -> dict[str, Any]:
+    """Return a function call item."""
+    return {
+        "type": "function_call",
+        "call_id": call_id,
+        "name": name,
+        "arguments": arguments,
+        "status": "completed",
+    }
+
+
+def _response_events(response: dict[str, Any]) -> Events:
+    """Send a response item by item in small pieces, the way that OpenAI does."""
+    number = 0
+
+    def event(kind: str, **data: Any):
+        nonlocal number
+        number += 1
+        return f"response.{kind}", {"type": f"response.{kind}", "sequence_number": number, **data}
+
+    yield event("created", response=response | {"output": [], "status": "in_progress", "usage": None})
+    for place, item in enumerate(response["output"]):
+        at = {"output_index": place, "item_id": item["id"]}
+        match item["type"]:
+            case "reasoning":
+                yield event("output_item.added", output_index=place, item=item | {"summary": []})
+                for index, part in enumerate(item["summary"]):
+                    empty = {"type": "summary_text", "text": ""}
+                    yield event("reasoning_summary_part.added", **at, summary_index=index, part=empty)
+                    for piece in pieces(part["text"]):
+                        yield event("reasoning_summary_text.delta", **at, summary_index=index, delta=piece)
+            case "message":
+                yield event("output_item.added", output_index=place, item=item | {"content": []})
+                for index, part in enumerate(item["content"]):
+                    for piece in pieces(part["text"]):
+                        yield event("output_text.delta", **at, content_index=index, delta=piece, logprobs=[])
+                    yield event("output_text.done", **at, content_index=index, text=part["text"], logprobs=[])
+            case "function_call":
+                yield event("output_item.added", output_index=place, item=item | {"arguments": ""})
+                for piece in pieces(item["arguments"]):
+                    yield event("function_call_arguments.delta", **at, delta=piece)
+                yield event("function_call_arguments.done", **at, arguments=item["arguments"], name=item["name"])
+        yield event("output_item.done", output_index=place, item=item)
+    last = {"failed": "failed", "incomplete": "incomplete"}.get(response["status"], "completed")
+    yield event(last, response=response)
+
+
+# --- embeddings ---
 
 
 def embeddings(vectors: list[list[float]]) -> dict[str, Any]:
     data = [{"object": "embedding", "index": i, "embedding": vector} for i, vector in enumerate(vectors)]
     return {"object": "list", "data": data, "model": "m", "usage": {"prompt_tokens": 1, "total_tokens": 1}}
-
-
-@contextmanager
-def serve(respond: Callable[[int, dict[str, Any]], Any] | list[Any]):
-    """Serve scripted responses, or what a function makes of the request's number and JSON."""
-    if isinstance(respond, list):
-        script = respond
-
-        def respond(number, request):
-            return script[number] if number < len(script) else Failure(418)
-
-    httpd = _QuietServer(("127.0.0.1", 0), _Handler)
-    server = httpd.arag = Server(f"http://127.0.0.1:{httpd.server_port}/v1", respond)
-    thread = threading.Thread(target=httpd.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
-    thread.start()
-    try:
-        yield server
-    finally:
-        server.stopping.set()
-        httpd.shutdown()
-        httpd.server_close()
-        thread.join()
-
-
-class _QuietServer(ThreadingHTTPServer):
-    daemon_threads = True
-
-    def handle_error(self, request, client_address):
-        """Say nothing of clients that go away."""
-
-
-class _Handler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-
-    def do_POST(self):
-        server: Server = self.server.arag
-        request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        with server.lock:
-            number = len(server.requests)
-            server.requests.append(request)
-            server.paths.append(self.path)
-        response = server.respond(number, request)
-        if isinstance(response, Failure):
-            self._fail(server, response)
-        elif request.get("stream"):
-            self._stream(response, request)
-        else:
-            self._send(200, "application/json", json.dumps(response).encode())
-
-    def _fail(self, server: Server, failure: Failure):
-        if failure.hang:
-            server.stopping.wait(30)
-            self.close_connection = True
-            return
-        if failure.cut:
-            self._head(200, "text/event-stream", {"Transfer-Encoding": "chunked"})
-            self._event({"id": "c", "object": "chat.completion.chunk", "created": 0, "model": "m", "choices": []})
-            self.close_connection = True
-            return
-        error = {"error": {"message": f"scripted failure {failure.status}", "type": "server_error"}}
-        self._send(failure.status, "application/json", json.dumps(error).encode(), failure.headers)
-
-    def _send(self, status: int, kind: str, body: bytes, headers: dict[str, str] | None = None):
-        self._head(status, kind, {"Content-Length": str(len(body)), **(headers or {})})
-        self.wfile.write(body)
-
-    def _head(self, status: int, kind: str, headers: dict[str, str]):
-        self.send_response(status)
-        for name, value in {"Content-Type": kind, **headers}.items():
-            self.send_header(name, value)
-        self.end_headers()
-
-    def _stream(self, response: dict[str, Any], request: dict[str, Any]):
-        """Send a completion in small pieces, the way that OpenAI does."""
-        self._head(200, "text/event-stream", {"Transfer-Encoding": "chunked"})
-        message = response["choices"][0]["message"]
-        self._delta(response, {"role": "assistant", "content": ""})
-        for piece in _pieces(message["content"] or ""):
-            self._delta(response, {"content": piece})
-        for place, call in enumerate(message.get("tool_calls", ())):
-            head = {"index": place, "id": call["id"], "type": "function"}
-            self._delta(
-                response,
-                {"tool_calls": [{**head, "function": {"name": call["function"]["name"], "arguments": ""}}]},
-            )
-            for piece in _pieces(call["function"]["arguments"]):
-                self._delta(response, {"tool_calls": [{"index": place, "function": {"arguments": piece}}]})
-        self._delta(response, {}, response["choices"][0]["finish_reason"])
-        if (request.get("stream_options") or {}).get("include_usage"):
-            self._event({**_chunk(response), "choices": [], "usage": response["usage"]})
-        self._data(b"data: [DONE]\n\n")
-        self.wfile.write(b"0\r\n\r\n")
-
-    def _delta(self, response: dict[str, Any], delta: dict[str, Any], finish_reason: str | None = None):
-        self._event({**_chunk(response), "choices": [{"index": 0, "delta": delta, "finish_reason": finish_reason}]})
-
-    def _event(self, value: dict[str, Any]):
-        self._data(f"data: {json.dumps(value)}\n\n".encode())
-
-    def _data(self, data: bytes):
-        self.wfile.write(f"{len(data):x}\r\n".encode() + data + b"\r\n")
-
-    def log_message(self, *_):
-        pass
-
-
-def _chunk(response: dict[str, Any]) -> dict[str, Any]:
-    return {key: response[key] for key in ("id", "created", "model")} | {"object": "chat.completion.chunk"}
-
-
-def _pieces(text: str) -> list[str]:
-    return [text[i : i + 5] for i in range(0, len(text), 5)]

@@ -94,6 +94,14 @@ def test_a_forced_prompt_alone_is_enough():
     assert ExtractiveModel().invoke(nothing).text == f"Nothing was found in the corpus. {NOTICE}"
 
 
+def test_what_a_search_says_of_itself_is_not_quoted(example_index):
+    agent = create_arag_agent("extractive", example_index)
+    for tools in (["keyword_search"], ["semantic_search"], ["keyword_search", "semantic_search"]):
+        for question in QUESTIONS[:6]:
+            answer = agent.invoke(asked(question["question"]), context={"max_steps": 3, "tools": tools})["answer"]
+            assert " chunks" not in answer, answer
+
+
 @pytest.mark.parametrize("question", ["xyzzy plugh frobnicate?", "?", "", " ", "谁是国王？", "the of and", "\N{BOM}"])
 def test_where_nothing_is_found_it_says_so(small_index, question):
     state = create_arag_agent("extractive", small_index, tools=["keyword_search", "chunk_read"]).invoke(asked(question))

@@ -20,7 +20,7 @@ from arag.graph.messages import (
     without_old_results,
 )
 from arag.graph.prompts import DROPPED, NOT_RUN
-from arag.retrieval.errors import InputError
+from arag.retrieval.errors import InputError, ModelError
 from arag.retrieval.tokens import count_tokens
 from arag.retrieval.tools import chunks_read
 from scripted_model import assert_paired, call, calls, invalid_call
@@ -46,6 +46,77 @@ def test_context_tokens_count_texts_and_calls():
     expected = 4 + count_tokens("keyword_search") + count_tokens('{"keywords": ["Lothair"]}')
     assert context_tokens([asking]) == expected
     assert context_tokens([asking, result("x", text)]) == expected + 4 + count_tokens(text)
+
+
+def test_reasoning_counts_where_it_is_text():
+    text = "Who married Lothair, I wonder."
+    one = 4 + count_tokens(text)
+    base64 = "QUJD" * 1_000
+    for block in (
+        {"type": "thinking", "thinking": text, "signature": base64},
+        {"type": "reasoning", "reasoning": text, "extras": {"signature": base64}},
+        {"type": "reasoning", "summary": [{"type": "summary_text", "text": text}], "encrypted_content": base64},
+        {"type": "reasoning", "summary": [], "content": [{"type": "reasoning_text", "text": text}]},
+    ):
+        assert context_tokens([AIMessage([block])]) == one
+        both = AIMessage([block, {"type": "text", "text": text}])
+        assert (context_tokens([both]), both.text) == (one + count_tokens(text), text)
+    for reasoning in ({"reasoning_content": text}, {"reasoning": {"summary": [{"text": text}]}}):
+        assert context_tokens([AIMessage("", additional_kwargs=reasoning)]) == one
+    for block in (
+        {"type": "redacted_thinking", "data": base64},
+        {"type": "thinking", "thinking": "", "signature": base64},
+        {"type": "reasoning", "encrypted_content": base64},
+        {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{base64}"}},
+    ):
+        assert context_tokens([AIMessage([block])]) == 4
+
+
+def test_calls_in_the_content_count_once():
+    asking = call("keyword_search", "1", keywords=["Lothair"])
+    for block in (
+        {"type": "tool_use", "id": "1", "name": "keyword_search", "input": {"keywords": ["Lothair"]}},
+        {"type": "function_call", "call_id": "1", "name": "keyword_search", "arguments": '{"keywords": ["Lothair"]}'},
+    ):
+        assert context_tokens([asking.model_copy(update={"content": [block]})]) == context_tokens([asking])
+
+
+def test_arguments_in_the_content_are_objects():
+    blocks = [
+        {"type": "function_call", "call_id": "1", "arguments": '{"a": 1'},
+        {"type": "function_call", "call_id": "2", "arguments": ""},
+        {"type": "function_call", "call_id": "3", "arguments": '{"b": 2}'},
+        {"type": "text", "text": "x"},
+    ]
+    reply = AIMessage(
+        blocks,
+        tool_calls=[{"name": "t", "args": {"a": 1}, "id": "1"}, {"name": "t", "args": {"b": 2}, "id": "3"}],
+        invalid_tool_calls=[{"name": "t", "args": "[", "id": "2", "error": "no"}],
+    )
+    content = normalised(reply, []).content
+    assert [block.get("arguments") for block in content] == ['{"a": 1}', "{}", '{"b": 2}', None]
+    assert blocks[0]["arguments"] == '{"a": 1'
+
+
+@pytest.mark.parametrize("provider", ["openai", "anthropic"])
+def test_the_beginning_of_a_reply_is_no_reply(provider):
+    metadata = {"model_provider": provider}
+    with pytest.raises(ModelError, match="broke off"):
+        normalised(AIMessage("Boso the", response_metadata=metadata), [])
+    usage = {"input_tokens": 1, "output_tokens": 1, "total_tokens": 2}
+    for whole in (
+        AIMessage("Boso.", response_metadata=metadata | {"finish_reason": "stop"}),
+        AIMessage("Boso.", response_metadata=metadata | {"stop_reason": "end_turn"}),
+        AIMessage("Boso.", response_metadata=metadata | {"status": "completed"}),
+        AIMessage("Boso.", response_metadata=metadata, usage_metadata=usage),
+        AIMessage("Boso.", response_metadata={"model_provider": "another"}),
+    ):
+        assert normalised(whole, []).text == "Boso."
+
+
+def test_an_error_that_is_about_something_else_is_raised():
+    with pytest.raises(KeyError, match="ours"):
+        unreadable(KeyError("ours"))
 
 
 def test_a_call_without_a_result_gets_one():

@@ -8,20 +8,21 @@ import time
 
 import openai
 import pytest
-from langchain_core.messages import AIMessageChunk
+from langchain_core.messages import AIMessageChunk, HumanMessage
 from langgraph.checkpoint.memory import InMemorySaver
 
 from arag.graph.graph import create_arag_agent
-from arag.graph.models import load_model
+from arag.graph.models import is_provider_error, load_model
 from arag.graph.prompts import EMPTY_REPLY, forced_prompt, system_prompt
 from arag.ingest.pipeline import ingest, run_ingest
 from arag.retrieval.embedders import load_embedder
-from arag.retrieval.errors import EmbedderError
+from arag.retrieval.errors import EmbedderError, ModelError
 from arag.retrieval.index import open_index
 from arag.retrieval.tools import TOOL_NAMES, make_tools
 from conftest import write_corpus
 from fakes import hash_vector
 from openai_server import Cut, Failure, chat, embeddings, serve
+from protocol_runs import WAYS, assert_schemas, run_agent, through_json
 from scripted_model import DOCUMENTS, QUESTION, ScriptedModel, asked, call, in_thread
 
 pytest_plugins = ["graph_fixtures", "model_fixtures"]
@@ -58,6 +59,7 @@ def test_a_multi_hop_question_message_by_message(small_index):
         assert request["model"] == "some-model"
         assert request["parallel_tool_calls"] is False
         assert [tool["function"]["name"] for tool in request["tools"]] == list(TOOL_NAMES)
+        assert_schemas([tool["function"]["parameters"] for tool in request["tools"]])
         assert "read_chunks" not in json.dumps(request)
         assert "tool_choice" not in request
     properties = {t["function"]["name"]: t["function"]["parameters"]["properties"] for t in requests[0]["tools"]}
@@ -237,7 +239,7 @@ def test_a_refused_request_is_not_repeated(small_index, status, error):
 
 
 def test_a_server_that_hangs_meets_the_timeout(small_index):
-    with serve([Failure(hang=True)] * 9) as server:
+    with serve([Failure(hang=True)]) as server:
         agent = create_arag_agent(model_at(server, timeout=0.5, max_retries=0), small_index)
         began = time.monotonic()
         with pytest.raises(openai.APITimeoutError):
@@ -295,11 +297,96 @@ def test_a_server_that_reports_no_usage_is_put_up_with(small_index):
         assert (state["usage"]["model_calls"], state["usage"]["input_tokens"]) == (1, 0)
 
 
-def test_a_stream_that_breaks_off_is_an_error_and_no_answer(small_index):
-    with serve([Cut(chat(ANSWER), 3)] * 9) as server:
-        agent = create_arag_agent(model_at(server, streaming=True, max_retries=0), small_index)
-        with pytest.raises(openai.OpenAIError):
+@pytest.mark.parametrize("way", WAYS)
+def test_every_way_of_running_asks_the_same(small_index, way):
+    responses = [
+        chat(None, ("call_1", "keyword_search", '{"keywords": ["Lothair II"]}')),
+        chat("Now her.", ("call_2", "chunk_read", '{"chunk_ids": ["teutberga:0"]}')),
+        chat(ANSWER),
+    ]
+    with serve(responses) as server:
+        state, pieces = run_agent(create_arag_agent(model_at(server), small_index), way)
+    assert [[m["role"] for m in request["messages"]] for request in server.requests] == [
+        ["system", "user"],
+        ["system", "user", "assistant", "tool"],
+        ["system", "user", "assistant", "tool", "assistant", "tool"],
+    ]
+    assert (state["answer"], state["steps"], state["usage"]["input_tokens"]) == (ANSWER, 3, 300)
+    assert "".join(pieces) == ("Now her." + ANSWER if "stream" in way else "")
+
+
+@pytest.mark.parametrize("way", ["stream", "astream"])
+def test_a_stream_that_breaks_off_is_an_error_and_no_answer(small_index, way):
+    with serve([Cut(chat(ANSWER), 3)]) as server:
+        agent = create_arag_agent(model_at(server, max_retries=0), small_index)
+        with pytest.raises(openai.APIConnectionError) as caught:
+            run_agent(agent, way)
+    assert is_provider_error(caught.value)
+
+
+@pytest.mark.parametrize("events", [0, 1, 3, 12])
+def test_a_stream_that_ends_too_early_is_the_models_error(small_index, events):
+    with serve([Cut(chat(ANSWER), events, clean=True)]) as server:
+        agent = create_arag_agent(model_at(server, streaming=True), small_index)
+        with pytest.raises(ModelError, match="the model call failed"):
             agent.invoke(asked())
+    assert len(server.requests) == 1
+
+
+@pytest.mark.parametrize("way", ["invoke", "ainvoke"])
+@pytest.mark.parametrize(
+    ("answer", "reason"),
+    [
+        (chat() | {"choices": []}, "the response holds no reply"),
+        (chat() | {"choices": None}, "null value for 'choices'"),
+        (chat() | {"error": {"message": "out of memory"}, "choices": []}, ".*out of memory"),
+    ],
+    ids=["none", "null", "error"],
+)
+def test_a_response_without_a_reply_is_the_models_error(small_index, answer, reason, way):
+    with serve([answer]) as server:
+        agent = create_arag_agent(model_at(server), small_index)
+        with pytest.raises(ModelError, match=f"the model call failed: .*{reason}"):
+            run_agent(agent, way)
+    assert len(server.requests) == 1
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_page_instead_of_a_response_is_the_models_error(small_index, way):
+    with serve([Failure(200, page=True)]) as server:
+        agent = create_arag_agent(model_at(server), small_index)
+        with pytest.raises(ModelError, match=r"the model call failed: (Unexpected response type|No generations)"):
+            run_agent(agent, way)
+    assert len(server.requests) == 1
+
+
+@pytest.mark.parametrize("streaming", [False, True])
+def test_an_answer_that_was_cut_off_is_still_one(small_index, streaming):
+    state, _ = run(small_index, [chat("Boso the", finish_reason="length")], streaming=streaming)
+    assert (state["answer"], state["stop_reason"]) == ("Boso the", "answered")
+
+
+def test_an_effort_is_sent(small_index):
+    _, requests = run(small_index, [chat(ANSWER)], reasoning_effort="low", model_kwargs={"prompt_cache_key": "k"})
+    assert (requests[0]["reasoning_effort"], requests[0]["prompt_cache_key"]) == ("low", "k")
+
+
+@pytest.mark.parametrize("keeping", ["checkpointer", "json"])
+def test_a_second_question_finds_the_first_ones_messages(small_index, keeping):
+    first = [chat(None, ("call_1", "keyword_search", '{"keywords": ["Lothair II"]}')), chat(ANSWER)]
+    with serve([*first, chat("Nobody knows.")]) as server:
+        if keeping == "checkpointer":
+            agent = create_arag_agent(model_at(server), small_index, checkpointer=InMemorySaver())
+            agent.invoke(asked(), in_thread())
+            state = agent.invoke(asked("And his father?"), in_thread())
+        else:
+            agent = create_arag_agent(model_at(server), small_index)
+            before = through_json(agent.invoke(asked())["messages"])
+            state = agent.invoke({"messages": [*before, HumanMessage("And his father?")]})
+    sent = server.requests[2]["messages"]
+    assert [m["role"] for m in sent] == ["system", "user", "assistant", "tool", "assistant", "user"]
+    assert (sent[4]["content"], sent[5]["content"]) == (ANSWER, "And his father?")
+    assert (state["answer"], state["usage"]["model_calls"]) == ("Nobody knows.", 1)
 
 
 # --- embedding services ---

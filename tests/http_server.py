@@ -1,0 +1,166 @@
+"""An HTTP server on loopback that gives scripted responses, whole or as a stream of events, and keeps every request."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+Events = Iterator[tuple[str | None, dict[str, Any] | str]]  # an event's name, where it has one, and its data
+
+
+@dataclass
+class Failure:
+    """A response that is an error, or none at all.
+
+    Attributes:
+        status: The HTTP status.
+        headers: Its headers.
+        hang: Wait until the server stops instead of responding.
+        page: Respond with a web page instead of JSON.
+        message: What the error says.
+    """
+
+    status: int = 500
+    headers: dict[str, str] = field(default_factory=dict)
+    hang: bool = False
+    page: bool = False
+    message: str = ""
+
+
+@dataclass
+class Cut:
+    """A stream that ends before its response does.
+
+    Attributes:
+        response: The response that it begins.
+        events: How many of its events are sent.
+        clean: Whether HTTP is told of the end; if not, the connection breaks.
+    """
+
+    response: dict[str, Any]
+    events: int
+    clean: bool = False
+
+
+@dataclass
+class Server:
+    """What a test holds of the server.
+
+    Attributes:
+        url: The base URL, `http://127.0.0.1:<port>`, and `/v1` where the protocol has it there.
+        requests: The JSON of every request, in order.
+        paths: Their paths.
+        headers: Their headers.
+    """
+
+    url: str
+    respond: Callable[[int, dict[str, Any]], Any]
+    events: Callable[[dict[str, Any], dict[str, Any]], Events]
+    requests: list[dict[str, Any]] = field(default_factory=list)
+    paths: list[str] = field(default_factory=list)
+    headers: list[dict[str, str]] = field(default_factory=list)
+    stopping: threading.Event = field(default_factory=threading.Event)
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+
+@contextmanager
+def serve_http(respond: Callable[[int, dict[str, Any]], Any] | list[Any], events: Callable[..., Events], path=""):
+    """Serve scripted responses, which must all be asked for, or what a function makes of a request's number and JSON.
+
+    Args:
+        respond: The script, or the function.
+        events: Makes a stream's events of a response and the request.
+        path: The base URL's path.
+    """
+    script = respond if isinstance(respond, list) else None
+    if script is not None:
+
+        def respond(number, request):
+            return script[number] if number < len(script) else Failure(418)
+
+    httpd = _QuietServer(("127.0.0.1", 0), _Handler)
+    server = httpd.arag = Server(f"http://127.0.0.1:{httpd.server_port}{path}", respond, events)
+    thread = threading.Thread(target=httpd.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
+    thread.start()
+    try:
+        yield server
+        assert script is None or len(server.requests) == len(script), "not as many requests as responses"
+    finally:
+        server.stopping.set()
+        httpd.shutdown()
+        httpd.server_close()
+        thread.join()
+
+
+def pieces(text: str) -> list[str]:
+    """Cut a text into the small pieces of a stream."""
+    return [text[i : i + 5] for i in range(0, len(text), 5)]
+
+
+class _QuietServer(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def handle_error(self, request, client_address):
+        """Say nothing of clients that go away."""
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def do_POST(self):
+        server: Server = self.server.arag
+        request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        with server.lock:
+            number = len(server.requests)
+            server.requests.append(request)
+            server.paths.append(self.path)
+            server.headers.append({name.lower(): value for name, value in self.headers.items()})
+        response = server.respond(number, request)
+        if isinstance(response, Failure):
+            self._fail(server, response)
+        elif isinstance(response, Cut):
+            self._stream(list(server.events(response.response, request))[: response.events])
+            if response.clean:
+                self.wfile.write(b"0\r\n\r\n")
+            self.close_connection = True
+        elif request.get("stream"):
+            self._stream(server.events(response, request))
+            self.wfile.write(b"0\r\n\r\n")
+        else:
+            self._send(200, "application/json", json.dumps(response).encode())
+
+    def _fail(self, server: Server, failure: Failure):
+        if failure.hang:
+            server.stopping.wait(30)
+            self.close_connection = True
+        elif failure.page:
+            self._send(failure.status, "text/html", b"<html><body>It works!</body></html>", failure.headers)
+        else:  # the shapes of OpenAI's and Anthropic's errors in one
+            error = {"message": failure.message or f"scripted failure {failure.status}", "type": "server_error"}
+            body = json.dumps({"type": "error", "error": error}).encode()
+            self._send(failure.status, "application/json", body, failure.headers)
+
+    def _send(self, status: int, kind: str, body: bytes, headers: dict[str, str] | None = None):
+        self._head(status, kind, {"Content-Length": str(len(body)), **(headers or {})})
+        self.wfile.write(body)
+
+    def _head(self, status: int, kind: str, headers: dict[str, str]):
+        self.send_response(status)
+        for name, value in {"Content-Type": kind, **headers}.items():
+            self.send_header(name, value)
+        self.end_headers()
+
+    def _stream(self, events: Events):
+        self._head(200, "text/event-stream", {"Transfer-Encoding": "chunked"})
+        for name, data in events:
+            text = data if isinstance(data, str) else json.dumps(data)
+            event = (f"event: {name}\n" if name else "") + f"data: {text}\n\n"
+            self.wfile.write(f"{len(event.encode()):x}\r\n{event}\r\n".encode())
+
+    def log_message(self, *_):
+        pass

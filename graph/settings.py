@@ -129,7 +129,7 @@ class SettingsOfRuns:
             changes["tools"] = [*changes["tools"], *own]
         defaults = replace(self.defaults, **changes)
         if defaults.index is None:
-            raise InputError("no index is given: set `index` in the run's context (a server: ARAG_INDEX) to the folder of one")
+            raise InputError("no index is given: set `index` in the run's context, or ARAG_INDEX for a server")
         return make_settings(defaults, self._opened(defaults.index))
 
     def _opened(self, index: Index | str) -> Index:

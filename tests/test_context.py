@@ -75,7 +75,7 @@ def test_another_index(small_index, tmp_path):
 
 def test_a_graph_that_is_made_without_an_index(small_index):
     graph = build_graph(SettingsOfRuns(Defaults(model="extractive")))
-    with pytest.raises(InputError, match="no index is given: set `index` in the run's context"):
+    with pytest.raises(InputError, match="no index is given: set `index` in the run's context, or ARAG_INDEX for a server"):
         graph.invoke(asked())
     state = graph.invoke(asked(), context={"index": str(small_index.path), "tools": ["keyword_search", "chunk_read"]})
     assert "Lothair II was a king" in state["answer"]

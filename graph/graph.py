@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, TypeAlias
 
-import httpx
 from langchain_core.language_models import BaseChatModel
 from langchain_core.runnables import RunnableLambda
 from langgraph.graph import END, START, StateGraph
@@ -28,6 +27,8 @@ from arag.graph.settings import (
 from arag.graph.state import InputState, OutputState, State
 from arag.retrieval.index import Index
 from arag.retrieval.tools import TOOL_NAMES
+
+_HTTP_CLIENTS = {"httpx", "httpx2"}  # which of them a provider's client is built on differs
 
 ARAGAgent: TypeAlias = CompiledStateGraph[State, Context, InputState, OutputState]
 
@@ -158,8 +159,10 @@ def _is_transient(error: Exception) -> bool:
     """Tell whether a model call may succeed when tried again.
 
     The clients of OpenAI, Anthropic and others try again by themselves, by the server's own advice: their errors
-    have been retried already. This is for those that do not.
+    have been retried already. This is for those that do not, and for connections that break off in mid-stream.
     """
-    if isinstance(error, httpx.HTTPStatusError):
-        return error.response.status_code in {408, 409, 429} or error.response.status_code >= 500
-    return isinstance(error, httpx.TransportError | ConnectionError | TimeoutError)
+    status: int = getattr(getattr(error, "response", None), "status_code", 0)
+    kinds = {kind.__name__ for kind in type(error).__mro__ if kind.__module__.partition(".")[0] in _HTTP_CLIENTS}
+    if "HTTPStatusError" in kinds:
+        return status in {408, 409, 429} or status >= 500
+    return "TransportError" in kinds or isinstance(error, ConnectionError | TimeoutError)

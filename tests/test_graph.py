@@ -620,7 +620,13 @@ def test_the_reducer_of_ids_keeps_the_order_and_each_once(left, middle, right):
 # --- errors that pass ---
 
 
-@pytest.mark.parametrize("error", [httpx.ConnectError("refused"), ConnectionError("reset"), TimeoutError("slow")])
+class _LikeHttpx2(type("TransportError", (Exception,), {"__module__": "httpx2"})):
+    """What Anthropic's client raises when a connection breaks off, whether or not that package is there."""
+
+
+@pytest.mark.parametrize(
+    "error", [httpx.ConnectError("no"), _LikeHttpx2("cut off"), ConnectionError("reset"), TimeoutError("slow")]
+)
 def test_transient_errors_are_retried(small_index, quick_retries, error):
     model = ScriptedModel(error, call("keyword_search", keywords=["Boso"]), error, error, ANSWER)
     state = create_arag_agent(model, small_index).invoke(asked())

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
+import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -16,12 +19,14 @@ from rich.table import Table
 if TYPE_CHECKING:
     from arag.evaluation.datasets import Question
     from arag.evaluation.records import Record
+    from arag.retrieval.index import Index
 
 eval_app = typer.Typer(help="Compare methods on questions: the paper's experiments.", no_args_is_help=True)
 out = Console(soft_wrap=True)
 err = Console(stderr=True)
 
 FAILED = 1
+_SHOWN = 3  # failures that are told of
 
 
 @eval_app.command()
@@ -63,6 +68,7 @@ def run(
     max_steps: Annotated[int, typer.Option(min=1, help="Most steps before an answer is forced.")] = 15,
     max_cost: Annotated[float | None, typer.Option(help="US dollars after which no more questions are begun.")] = None,
     folder: Annotated[Path | None, typer.Option("--out", metavar="DIR", help="Where the records go.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object, for programs.")] = False,
 ) -> None:
     """Answer questions with methods, and keep a record of each; run again, it goes on where it was.
 
@@ -72,64 +78,93 @@ def run(
     from arag.evaluation.judge import Judge
     from arag.evaluation.methods import Options
     from arag.evaluation.methods import method as find_method
-    from arag.evaluation.runs import Plan, Runner, open_run, record_file
-    from arag.graph.models import load_model
+    from arag.evaluation.runs import Plan, Runner, load_records, open_run, record_file, spent
+    from arag.graph.models import EXTRACTIVE, MODEL_VARIABLE, load_model
     from arag.retrieval.index import open_index
 
     wanted = [find_method(name) for name in dict.fromkeys(method)]
     asked = load_questions(questions)[:limit]
-    _make_index(questions, index)
     model_options = {"reasoning_effort": reasoning_effort} if reasoning_effort else {}
     chat_model = load_model(model, **model_options)
-    target = folder or Path("runs") / questions.resolve().parent.name
+    of_judge = Judge(load_model(judge), judge) if judge else None
+    # A name that says nothing is preceded by one that may: musique/questions.json.
+    target = folder or Path("runs") / (
+        questions.resolve().parent.name if questions.stem == "questions" else questions.stem
+    )
     plan = Plan(
         questions=str(questions),
         index=str(index),
-        model=model or "default",
+        model=model or os.environ.get(MODEL_VARIABLE) or EXTRACTIVE,
         judge=judge,
         model_options=model_options,
         options=Options(top_k=top_k, max_steps=max_steps),
     )
     open_run(target, plan)
-    complete = True
+    _make_index(questions, index)
+    summaries = []
     with open_index(index) as opened:
+        _check_gold(asked, opened)
         for each in wanted:
             file = record_file(target, each.name)
+            others = [
+                record for name, some in load_records(target).items() if name != each.name for record in some.values()
+            ]
             with _progress(each.name, asked, file.read()) as shown:
                 runner = Runner(
                     each,
                     opened,
                     chat_model,
                     plan.options,
-                    judge=Judge(load_model(judge), judge) if judge else None,
+                    judge=of_judge,
                     concurrency=concurrency,
-                    max_cost=max_cost,
+                    max_cost=None if max_cost is None else max_cost - spent(others),
                     on_record=shown,
                 )
                 runner.run(asked, file)
-            complete = _summarise(each.name, asked, file.read()) and complete
-    out.print(f"Records: {target}", highlight=False)
-    if not complete:
+            records = file.read()
+            summaries.append(_summary(each.name, asked, records))
+            if not as_json:
+                _show_summary(summaries[-1])
+            _show_failures(asked, records)
+    if as_json:
+        print(json.dumps({"folder": str(target), "methods": summaries}, indent=2))  # noqa: T201
+    else:
+        out.print(f"Records: {target}", highlight=False, markup=False)
+    if any(summary["answered"] < summary["questions"] or summary["unjudged"] for summary in summaries):
         raise typer.Exit(FAILED)
 
 
 def _make_index(questions: Path, index: Path) -> None:
-    """Ingest the paragraphs that come with questions, where there is no index yet."""
+    """Ingest the paragraphs that come with questions, where there is no index yet, or not all of one."""
     from arag.evaluation.datasets import paragraphs, write_corpus
     from arag.ingest.pipeline import run_ingest
     from arag.retrieval.errors import InputError
-    from arag.retrieval.manifest import FILE_NAME
+    from arag.retrieval.manifest import FILE_NAME, read_manifest
 
-    if (index / FILE_NAME).exists():
+    index = index.absolute()
+    corpus = index.with_name(f"{index.name}.corpus.jsonl")
+    exists = (index / FILE_NAME).exists()
+    if exists and not corpus.exists():  # it was made in another way
         return
     found = paragraphs(questions)
+    if exists and read_manifest(index).documents >= len(found):
+        return
     if not found:
         raise InputError(
             f"there is no index in {index}, and {questions} holds no paragraphs to make one of: run `arag ingest` first"
         )
-    corpus = write_corpus(found, index.with_name(f"{index.name}.corpus.jsonl"))
-    err.print(f"Ingesting {len(found):,} paragraphs into {index}", highlight=False)
-    run_ingest([corpus], index)
+    write_corpus(found, corpus)
+    err.print(f"Ingesting {len(found):,} paragraphs into {index}", highlight=False, markup=False)
+    for problem in run_ingest([corpus], index).problems:
+        err.print(f"Left out: {problem}", style="yellow", highlight=False, markup=False)
+
+
+def _check_gold(questions: Sequence[Question], index: Index) -> None:
+    """Say when an index is not the one that the questions' gold documents are of."""
+    gold = [document for question in questions for document in question.gold_documents]
+    if gold and not any(index.document(document) for document in gold):
+        told = f"none of the questions' gold documents ({gold[0]!r}, ...) is in the index: none will count as found"
+        err.print(f"Warning: {told}", style="yellow", highlight=False, markup=False)
 
 
 @contextmanager
@@ -167,16 +202,133 @@ def _state(records: dict[str, Record]) -> str:
     return f"Contain-Acc {contained:.1%}, {spent}"
 
 
-def _summarise(name: str, questions: Sequence[Question], records: dict[str, Record]) -> bool:
-    """Print what a method has reached; return whether every question was answered."""
+def _summary(name: str, questions: Sequence[Question], records: Mapping[str, Record]) -> dict[str, Any]:
+    """Return what a method has reached; accuracies are of all questions, None where nothing was answered or judged."""
     mine = [records[question.id] for question in questions if question.id in records]
-    done = {record["question_id"]: record for record in mine if record["error"] is None}
-    errors = [record for record in mine if record["error"] is not None]
-    unjudged = [r for r in done.values() if r["judgement"] is not None and r["judgement"]["correct"] is None]
-    line = f"[bold]{name}[/] {len(done):,} of {len(questions):,} answered"
-    out.print(f"{line}, {_state(done)}" if done else line, highlight=False)
-    for record in errors[:3]:
-        err.print(f"[yellow]Failed:[/] {record['question_id']}: {record['error']}", highlight=False)
-    if unjudged:
-        err.print(f"[yellow]Unjudged:[/] {len(unjudged):,}", highlight=False)
-    return len(done) == len(questions) and not unjudged
+    done = [record for record in mine if record["error"] is None]
+    verdicts = [record["judgement"]["correct"] for record in done if record["judgement"] is not None]
+    judged = [verdict for verdict in verdicts if verdict is not None]
+    prices = [record["cost"] for record in mine] + [r["judgement"]["cost"] for r in done if r["judgement"] is not None]
+    return {
+        "method": name,
+        "questions": len(questions),
+        "answered": len(done),
+        "failed": len(mine) - len(done),
+        "unjudged": len(verdicts) - len(judged),
+        "contain": sum(record["contain"] for record in done) / len(questions) if done else None,
+        "correct": sum(judged) / len(questions) if judged else None,
+        "cost": None if None in prices else sum(price or 0.0 for price in prices),
+    }
+
+
+def _show_summary(summary: Mapping[str, Any]) -> None:
+    parts = [f"[bold]{summary['method']}[/] {summary['answered']:,} of {summary['questions']:,} answered"]
+    if summary["correct"] is not None:
+        parts.append(f"LLM-Acc {summary['correct']:.1%}")
+    if summary["contain"] is not None:
+        parts.append(f"Contain-Acc {summary['contain']:.1%}")
+    parts.append("cost unknown" if summary["cost"] is None else f"${summary['cost']:.2f}")
+    out.print(", ".join(parts), highlight=False)
+
+
+def _show_failures(questions: Sequence[Question], records: Mapping[str, Record]) -> None:
+    mine = [records[question.id] for question in questions if question.id in records]
+    failed = [f"{record['question_id']}: {record['error']}" for record in mine if record["error"] is not None]
+    verdicts = [(record["question_id"], record["judgement"]) for record in mine]
+    unjudged = [f"{name}: {of['reason']}" for name, of in verdicts if of is not None and of["correct"] is None]
+    not_begun = len(questions) - len(mine)
+    for title, some in (("Failed", failed), ("Unjudged", unjudged)):
+        for line in some[:_SHOWN]:
+            err.print(f"{title}: {line}", style="yellow", highlight=False, markup=False)
+        if len(some) > _SHOWN:
+            err.print(f"{title}: {len(some) - _SHOWN:,} more", style="yellow", highlight=False)
+    if not_begun:
+        err.print(f"Not begun: {not_begun:,}, as --max-cost was reached", style="yellow", highlight=False)
+
+
+QuestionsOption = Annotated[Path, typer.Option("--questions", metavar="FILE", help="Questions with gold answers.")]
+IndexOption = Annotated[Path, typer.Option("--index", "-i", metavar="DIR", help="The index's folder.")]
+ModelOption = Annotated[str | None, typer.Option("--model", "-m", help="provider:model.")]
+JudgeOption = Annotated[str | None, typer.Option("--judge", help="provider:model of a judge, for LLM-Acc.")]
+OutOption = Annotated[Path, typer.Option("--out", metavar="DIR", help="Where the records go.")]
+LimitOption = Annotated[int | None, typer.Option(min=1, help="Only the first questions.")]
+ConcurrencyOption = Annotated[int, typer.Option(min=1, help="How many questions at once.")]
+
+
+@eval_app.command()
+def ablate(
+    questions: QuestionsOption,
+    index: IndexOption,
+    folder: OutOption,
+    model: ModelOption = None,
+    judge: JudgeOption = None,
+    limit: LimitOption = None,
+    concurrency: ConcurrencyOption = 8,
+) -> None:
+    """Run A-RAG with all of its tools and without each of them (paper, Table 2); `arag eval report` compares them."""
+    names = ["arag", "arag-without-keyword", "arag-without-semantic", "arag-without-read"]
+    run(questions, index, names, model, judge, limit=limit, concurrency=concurrency, folder=folder)
+
+
+@eval_app.command()
+def scale(
+    questions: QuestionsOption,
+    index: IndexOption,
+    folder: OutOption,
+    method: Annotated[str, typer.Option(help="The method.")] = "arag",
+    model: ModelOption = None,
+    judge: JudgeOption = None,
+    steps: Annotated[
+        list[int] | None, typer.Option(min=1, help="Most steps; again for more. Default: 5 10 15 20.")
+    ] = None,
+    effort: Annotated[list[str] | None, typer.Option(help="A reasoning effort; again for more.")] = None,
+    limit: LimitOption = 300,
+    concurrency: ConcurrencyOption = 8,
+) -> None:
+    """Run one method with more and more steps, and with more and more reasoning (paper, Figure 4)."""
+    from arag.evaluation.scaling import EFFORT, STEPS, measure, write_scaling
+
+    points = []
+    settings: list[tuple[str, str, dict[str, Any]]] = [
+        *((STEPS, str(most), {"max_steps": most}) for most in steps or [5, 10, 15, 20]),
+        *((EFFORT, name, {"reasoning_effort": name}) for name in effort or ()),
+    ]
+    for what, value, options in settings:
+        target = folder / f"{what}-{value}"
+        run(questions, index, [method], model, judge, limit=limit, concurrency=concurrency, folder=target, **options)
+        points.append(measure(target, method, what, value))
+    for file in write_scaling(points, folder):
+        out.print(f"Written: {file}", highlight=False)
+
+
+@eval_app.command()
+def failures(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="A run's folder.")],
+    judge: Annotated[str | None, typer.Option("--judge", help="provider:model that says what is left open.")] = None,
+    labels: Annotated[Path | None, typer.Option("--labels", metavar="CSV", help="The CSV, filled in.")] = None,
+) -> None:
+    """Say why answers are wrong (paper, Figure 5), as far as the records tell; write a CSV for what they do not."""
+    from arag.evaluation.failures import diagnose, read_labels, write_labels
+    from arag.evaluation.failures import failures as find_failures
+    from arag.evaluation.runs import load_plan, load_records
+    from arag.graph.models import load_model
+    from arag.retrieval.index import open_index
+
+    with open_index(load_plan(folder).index) as opened:
+        found = find_failures({name: some.values() for name, some in load_records(folder).items()}, opened)
+    if labels is not None:
+        found = read_labels(found, labels)
+    if judge is not None:
+        found = diagnose(found, load_model(judge))
+    table = Table(box=None)
+    for column in ("method", "cause", "in the reasoning chain", "wrong answers", "share"):
+        table.add_column(column, justify="right" if column in {"wrong answers", "share"} else "left")
+    counts = Counter((failure.method, failure.cause, failure.chain_cause) for failure in found)
+    of_method = Counter(failure.method for failure in found)
+    for (name, cause, chain_cause), count in sorted(counts.items(), key=lambda item: (item[0][0], -item[1])):
+        table.add_row(name, cause or "(not decided)", chain_cause, f"{count:,}", f"{count / of_method[name]:.0%}")
+    out.print(table)
+    file = folder / "failures.csv"
+    write_labels(found, file)
+    undecided = sum(not failure.decided_by for failure in found)
+    out.print(f"{file}: {undecided:,} of {len(found):,} are not decided; fill in `cause` and give it with --labels.")

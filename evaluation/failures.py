@@ -76,13 +76,18 @@ def is_wrong(record: Record) -> bool:
 
 
 def failures(records: Mapping[str, Iterable[Record]], index: Index) -> list[Failure]:
-    """Return the wrong answers of a run, each with its cause where the record decides it.
+    """Return the wrong answers of methods that search, each with its cause where the record decides it.
 
     Args:
         records: The records by method.
         index: The index that they were made with.
     """
-    return [_decided(method, record, index) for method, some in records.items() for record in some if is_wrong(record)]
+    found = []
+    for method, some in records.items():
+        kept = list(some)
+        if any(record["trace"] for record in kept):  # the taxonomies are about searching
+            found += [_decided(method, record, index) for record in kept if is_wrong(record)]
+    return found
 
 
 def _decided(method: str, record: Record, index: Index) -> Failure:

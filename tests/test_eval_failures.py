@@ -1,0 +1,152 @@
+"""Why answers are wrong, and how accuracy grows with what a run may spend."""
+
+from __future__ import annotations
+
+import csv
+from dataclasses import replace
+
+import pytest
+from langchain_core.messages import AIMessage
+
+from arag.evaluation.datasets import Question
+from arag.evaluation.failures import Diagnosis, diagnose, failures, is_wrong, read_labels, write_labels
+from arag.evaluation.methods import Options, method
+from arag.evaluation.records import RecordFile, answered
+from arag.evaluation.runs import Runner
+from arag.evaluation.scaling import measure, write_scaling
+from arag.graph.extractive import ExtractiveModel
+from arag.graph.prompts import NO_ANSWER
+from arag.retrieval.errors import InputError
+from scripted_model import ScriptedModel, asked, call, calls
+
+pytest_plugins = ["graph_fixtures"]
+
+QUESTION = Question("q", "Who was the father of the wife of Lothair II?", "Boso", gold_documents=("lothair", "boso"))
+WRONG = {"correct": False, "reason": "", "model": "j", "cost": None}
+
+
+@pytest.fixture
+def record(small_index):
+    """Make the record of a run that a script has led."""
+
+    def record(*script, question=QUESTION, name="arag", **changes):
+        model = ScriptedModel(*script)
+        graph = method(name).make(small_index, model, Options(max_steps=2, top_k=1))
+        state = graph.invoke(asked(question.text))
+        model.assert_used_up()
+        return {**answered(question, state, 1.0, small_index), **changes}
+
+    return record
+
+
+def one(index, record, name="arag"):
+    (failure,) = failures({name: [record]}, index)
+    return failure
+
+
+def test_right_answers_and_errors_are_no_failures(small_index, record):
+    right = record(call("chunk_read", chunk_ids=["boso:0"]), AIMessage("Boso."))
+    assert not is_wrong(right)
+    assert not is_wrong(right | {"prediction": "", "error": "refused"})
+    assert is_wrong(right | {"judgement": WRONG})
+    assert failures({"arag": [right]}, small_index) == []
+
+
+def test_causes_that_the_record_decides(small_index, record):
+    read_all = calls(("chunk_read", {"chunk_ids": ["lothair:0", "boso:0"]}))
+    search = call("keyword_search", keywords=["storm"])
+    lost = replace(QUESTION, gold_documents=("lothair", "lost"))
+    cases = [
+        (record(read_all, AIMessage("Hucbert.")), "reasoning chain error", "entity confusion"),
+        (record(search, search, AIMessage("Hucbert.")), "reasoning chain error", "exceeded budget"),
+        (record(search, search, AIMessage("")), "model gave up", ""),
+        (record(search, AIMessage("x"), question=lost), "corpus missing", ""),
+        (record(read_all, AIMessage("Boso"), judgement=WRONG), "judge error", ""),
+        (record(search, AIMessage("Hucbert.")), "", ""),
+    ]
+    assert cases[2][0]["prediction"] == NO_ANSWER
+    for made, cause, chain_cause in cases:
+        failure = one(small_index, made)
+        assert (failure.cause, failure.chain_cause) == (cause, chain_cause)
+        assert failure.decided_by == ("record" if cause else "")
+        assert bool(failure.why) == bool(cause)
+    assert one(small_index, cases[0][0]).searches == "chunk_read(['lothair:0', 'boso:0'])"
+
+
+def test_causes_of_one_shot_methods(small_index, record):
+    def cause(question):
+        return one(small_index, record(AIMessage("x"), name="naive-rag", question=question), "naive-rag").cause
+
+    first = replace(QUESTION, text="Lothair II was a king", gold_documents=("lothair",))
+    assert cause(first) == "model understanding"
+    assert cause(replace(first, gold_documents=("lothair", "boso"))) == "top-k insufficient"
+    assert cause(replace(first, gold_documents=("absent",))) == "corpus missing"
+    assert cause(replace(first, gold_documents=())) == ""
+    assert failures({"direct": [record(AIMessage("x"), name="direct")]}, small_index) == []
+
+
+def test_a_person_labels_what_is_open(small_index, record, tmp_path):
+    undecided = one(small_index, record(call("keyword_search", keywords=["storm"]), AIMessage("Ünknown, \n“x”")))
+    file = tmp_path / "failures.csv"
+    write_labels([undecided], file)
+    assert read_labels([undecided], file) == [undecided]
+    with file.open(encoding="utf-8-sig", newline="") as opened:
+        (row,) = csv.DictReader(opened)
+    assert row["prediction"] == "Ünknown, \n“x”"
+    write_labels([replace(undecided, cause="Reasoning chain error ", chain_cause="wrong strategy")], file)
+    (labelled,) = read_labels([undecided], file)
+    assert (labelled.cause, labelled.chain_cause) == ("reasoning chain error", "wrong strategy")
+    assert labelled.decided_by == "label"
+    write_labels([replace(undecided, cause="bad luck")], file)
+    with pytest.raises(InputError, match="line 2: the cause 'bad luck' is none of reasoning chain error"):
+        read_labels([undecided], file)
+    with pytest.raises(InputError, match="does not exist"):
+        read_labels([undecided], tmp_path / "no.csv")
+    file.write_text("method,question_id\narag,q\n")
+    with pytest.raises(InputError, match="has no column 'cause'"):
+        read_labels([undecided], file)
+
+
+class _Diagnosing(ScriptedModel):
+    def with_structured_output(self, schema, *, include_raw=False):
+        assert schema is Diagnosis
+        assert include_raw
+        return self | (lambda reply: {"raw": reply, "parsed": reply.additional_kwargs.get("parsed")})
+
+
+def test_a_model_labels_what_is_open(small_index, record):
+    search = call("keyword_search", keywords=["storm"])
+    undecided = one(small_index, record(search, AIMessage("x")))
+    decided = one(small_index, record(search, search, AIMessage("x")))
+    said = Diagnosis(reason="It looked for storms.", cause="reasoning chain error", chain_cause="wrong strategy")
+    model = _Diagnosing(AIMessage("", additional_kwargs={"parsed": said}), AIMessage("I do not know."))
+    first, second, third = diagnose([undecided, decided, undecided], model)
+    model.assert_used_up()
+    assert (first.cause, first.chain_cause, first.decided_by) == ("reasoning chain error", "wrong strategy", "judge")
+    assert first.why == "It looked for storms."
+    assert second == decided
+    assert third == undecided
+    told = model.calls[0].messages[1].text
+    assert "Gold answer: Boso" in told
+    assert "keyword_search(['storm'])" in told
+
+
+def test_scaling(small_index, tmp_path):
+    questions = [Question(str(n), text, answer) for n, (text, answer) in enumerate([
+        ("Who died in 875?", "875"), ("Who was a count of Arles?", "Boso the Elder"), ("Why?", "because of it all"),
+    ])]  # fmt: skip
+    points = []
+    for steps in (1, 5):
+        folder = tmp_path / f"steps-{steps}"
+        folder.mkdir()
+        runner = Runner(method("arag"), small_index, ExtractiveModel(), Options(max_steps=steps))
+        runner.run(questions, RecordFile(folder / "arag.jsonl"))
+        points.append(measure(folder, "arag", "steps", str(steps)))
+    assert [point.questions for point in points] == [3, 3]
+    assert points[0].steps == 1 < points[1].steps
+    assert all(point.low <= point.accuracy <= point.high for point in points)
+    table, text = write_scaling(points, tmp_path)
+    assert [row["value"] for row in csv.DictReader(table.open())] == ["1", "5"]
+    assert "| steps 5 |" in text.read_text()
+    with pytest.raises(InputError, match="no question was answered"):
+        measure(tmp_path, "arag", "steps", "9")

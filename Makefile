@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 # Strict editable installs link every file: they are made again when a file comes or goes.
-SOURCES := $(wildcard arag/*.py ingest/*.py retrieval/*.py graph/*.py graph/*.html graph/*.json evaluation/*.py evaluation/*/*.py)
+SOURCES := $(wildcard arag/*.py ingest/*.py retrieval/*.py graph/*.py graph/*.html graph/*.json evaluation/*.py evaluation/*.html evaluation/*.json evaluation/*/*.py)
 LINKED := $(shell echo $(SOURCES) | cksum | tr -d ' ')
 INDEX := demo-index
 QUESTION := In which year was the harbour light built on the island where the shipwright of the packet schooner Grey Petrel was born?
@@ -72,5 +72,5 @@ bench: install
 	$(BIN)/python benchmarks/corpora.py --data $(or $(DATA),.)
 
 clean:
-	rm -rf $(VENV) build *.egg-info $(INDEX) .langgraph_api .pytest_cache .hypothesis .mypy_cache .ruff_cache
+	rm -rf $(VENV) build *.egg-info $(INDEX) notebooks/lanthry-index .langgraph_api .pytest_cache .hypothesis .mypy_cache .ruff_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

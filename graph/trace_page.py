@@ -28,6 +28,10 @@ class TracePage(str):
 
     __slots__ = ()
 
+    def __repr__(self) -> str:
+        # A notebook stores it beside the page.
+        return "<a run as a page of HTML>"
+
     def _repr_html_(self) -> str:
         # A link to a place in the page would otherwise lead to that place in the notebook's own page.
         page = self.replace("<head>", '<head>\n<base href="about:srcdoc">', 1)

@@ -6,6 +6,7 @@ import hashlib
 import importlib.util
 import os
 import threading
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -203,6 +204,9 @@ def _name_of(embeddings: Embeddings) -> str:
 
 
 def _load_huggingface(model: str) -> Embeddings:
+    with warnings.catch_warnings():  # in a notebook, that there are no widgets for a progress bar
+        warnings.filterwarnings("ignore", message="IProgress not found")
+        importlib.import_module("tqdm.auto")
     from langchain_huggingface import HuggingFaceEmbeddings
 
     path = _packaged_copy() if model == _PACKAGED_MODEL and not _in_hub_cache(model) else None

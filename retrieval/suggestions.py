@@ -51,6 +51,8 @@ def closest_terms(
     is_term = len(words) <= _MOST_WORDS and len(keyword) <= _LONGEST_KEYWORD
     words = words[:_MOST_WORDS]
     found = _terms(_spellings(words, store), keyword, store, matcher) if is_term else []
+    # The keyword without a bracket or a quotation mark is worth naming only where more chunks hold it.
+    found = [term for term in found if term.text.lower() not in keyword.lower() or term.chunks > chunks]
     if not found and chunks == 0:
         found = _terms(_similar(words, store, vocabulary), keyword, store, matcher) if is_term else []
         for length in range(len(words) - 1 if is_term else 1, 0, -1):

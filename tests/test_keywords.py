@@ -258,6 +258,17 @@ def test_own_words_are_offered_where_nothing_else_is(make_index):
     assert closest(results) == {"Orlath Tamsin": [("Orlath", 1), ("Tamsin", 2)]}
 
 
+def test_the_keyword_without_its_brackets_is_a_closest_term_only_where_more_chunks_hold_it(make_index):
+    index = make_index({"a.txt": "The Grey Petrel (packet schooner) sank.", "b.txt": "A crane (bird) and a crane."})
+    keywords = ["Grey Petrel (packet schooner)", "(bird)", "“Grey Petrel”", "(crane)"]
+    assert closest(index.keyword_search(keywords)) == {
+        "Grey Petrel (packet schooner)": [],
+        "(bird)": [],
+        "“Grey Petrel”": [("Grey Petrel", 1)],
+        "(crane)": [("crane", 1)],
+    }
+
+
 def test_frequent_keywords_get_no_closest_terms(corpus_index):
     assert closest(corpus_index.keyword_search(["Austria"])) == {"Austria": []}
 

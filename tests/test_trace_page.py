@@ -451,6 +451,7 @@ def test_a_notebook_shows_a_page_in_a_frame(state):
     assert [tag.name for tag in frame.find_all(True)] == ["iframe"]
     assert 'sandbox=""' in page._repr_html_()  # no rights at all
     assert frame.iframe["srcdoc"].replace('<base href="about:srcdoc">\n', "") == page
+    assert len(repr(page)) < 100  # is stored in the notebook, too
 
 
 def test_a_notebook_shows_a_final_state_as_the_page_and_leaves_other_dicts_alone(state):

@@ -8,13 +8,14 @@ from arag.graph.messages import context_tokens, question_at, without_old_results
 from arag.graph.settings import Settings
 from arag.graph.state import State, StopReason
 
-# Steps left, the present one counted, that any node needs behind it: another node, and a forced answer. What a node
-# finds is kept in the state: where a person changes the state between two steps, routes are taken outside any run.
-_FEWEST_STEPS = 3
+_FEWEST_STEPS = 3  # left, the present one counted, that a node needs: another may follow, and a forced answer
 
 
 def budgets(settings: Settings, state: State, update: dict[str, Any]) -> dict[str, Any]:
-    """Return what a node's update leaves of the budgets, for the route behind it."""
+    """Return what a node's update leaves of the budgets, for the route behind it.
+
+    It is kept in the state: where a person changes the state between two steps, the route is taken outside any run.
+    """
     after = cast("State", {**state, **update, "messages": [*state["messages"], *update["messages"]]})
     return {"spent": spent(settings, after), "out_of_steps": out_of_steps(state)}
 

@@ -6,17 +6,24 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, cast
 
-from langchain_core.messages import AIMessage, AnyMessage, InvalidToolCall, ToolCall, ToolMessage
-from langchain_core.runnables import RunnableConfig
+from langchain_core.messages import (
+    AIMessage,
+    HumanMessage,
+    InvalidToolCall,
+    ToolCall,
+    ToolMessage,
+    convert_to_messages,
+)
 from langgraph.types import Command
 
 from arag.graph.budgets import budgets
-from arag.graph.messages import without_old_results
+from arag.graph.messages import marked_feedback, without_old_results
 from arag.graph.settings import Settings
 from arag.graph.state import State, ToolRecord
+from arag.retrieval.tools import artifacts
 
 
-class Results:
+class CallResults:
     """The results of one message's calls, as they come.
 
     Args:
@@ -38,17 +45,22 @@ class Results:
         self._records: list[ToolRecord] = []
         self._commands: list[Command[Any]] = []
 
-    def for_other(self, call: ToolCall) -> Any:
+    def knows(self, call: ToolCall) -> bool:
+        """Tell whether there is a tool for a call."""
+        return call["name"] in self._settings.tools.tools_by_name
+
+    def given(self, call: ToolCall) -> Any:
         """Return what `ToolNode` takes for one call, with the state that the tool may ask for."""
         state = {**self._state, "messages": self.messages}
         return {"__type": "tool_call_with_context", "tool_call": call, "state": state}
 
     def add(self, call: ToolCall, outcome: Any, seconds: float) -> None:
-        """Add what came of a call: its result, or a command with it."""
+        """Add what came of a call: its result, a command with it, or None where there is no such tool."""
+        if outcome is None:
+            self._add_message(call, _no_such_tool(call, list(self._settings.tools.tools_by_name)), seconds)
+            return
         for part in outcome if isinstance(outcome, list) else [outcome]:
-            if isinstance(part, ToolMessage):
-                self._add_message(call, part, seconds)
-            elif isinstance(part, Command):
+            if isinstance(part, Command):
                 self._add_command(call, part, seconds)
             else:
                 for message in part["messages"]:
@@ -58,12 +70,14 @@ class Results:
         """Take the call's result out of a command, to stand among the others; a parent's is passed on as it is."""
         if command.graph is None and isinstance(command.update, dict):
             update = dict(command.update)
-            for message in update.pop("messages", []):
+            for message in convert_to_messages(update.pop("messages", [])):
                 self._add_message(call, message, seconds)
             command = replace(command, update=update)
         self._commands.append(command)
 
     def _add_message(self, call: ToolCall, message: Any, seconds: float) -> None:
+        if isinstance(message, HumanMessage):  # a tool's, say with a picture: not the user's next question
+            message = marked_feedback(message)
         self.messages = [*self.messages, message]
         self._results.append(message)
         if isinstance(message, ToolMessage):
@@ -85,26 +99,13 @@ class Results:
         return [update, *self._commands] if self._commands else update
 
 
-def run_call(settings: Settings, call: ToolCall, messages: Sequence[AnyMessage], config: RunnableConfig) -> ToolMessage:
-    """Make one call of a retrieval tool; a call that cannot be made says why.
-
-    Args:
-        settings: The run's settings.
-        call: The call.
-        messages: The conversation as the call sees it.
-        config: The node's config.
-    """
-    tool = settings.tools.get(call["name"])
-    if tool is None:
-        valid = ", ".join(settings.tool_names)
-        return ToolMessage(
-            f"There is no tool {call['name']!r}. The tools are: {valid}.",
-            tool_call_id=call["id"],
-            name=call["name"],
-            status="error",
-        )
-    arguments = {**call["args"], "messages": list(messages)}
-    return cast("ToolMessage", tool.invoke({**call, "args": arguments, "type": "tool_call"}, config))
+def _no_such_tool(call: ToolCall, valid: Sequence[str]) -> ToolMessage:
+    return ToolMessage(
+        f"There is no tool {call['name']!r}. The tools are: {', '.join(valid)}.",
+        tool_call_id=call["id"],
+        name=call["name"],
+        status="error",
+    )
 
 
 def _not_json(call: InvalidToolCall) -> ToolMessage:
@@ -118,7 +119,7 @@ def _not_json(call: InvalidToolCall) -> ToolMessage:
 
 
 def _record(state: State, name: str, arguments: dict[str, Any], result: ToolMessage, seconds: float) -> ToolRecord:
-    artifact = result.artifact if isinstance(result.artifact, dict) else {}
+    artifact = next(artifacts([result]), {})
     return ToolRecord(
         step=state.get("steps", 0),
         tool=name,

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
+from arag.retrieval.errors import InputError
 from arag.retrieval.tools import MOST_RESULTS, ToolName
 
 MOST_STEPS = 100
@@ -57,6 +58,21 @@ class Context(BaseModel):
         description="Replaces the system prompt of the search.",
         json_schema_extra={"langgraph_nodes": ["agent"], "langgraph_type": "prompt"},
     )
+
+    def __init__(self, **settings: Any) -> None:
+        """Check the settings.
+
+        Raises:
+            InputError: A setting is unknown or out of bounds.
+        """
+        try:
+            super().__init__(**settings)
+        except ValidationError as error:
+            faults = [f"{'.'.join(map(str, e['loc']))}: {e['msg']}, not {e['input']!r}" for e in error.errors()]
+            known = ", ".join(type(self).model_fields)
+            raise InputError(
+                f"the run's context is not valid: {'; '.join(faults)}. Its settings are {known}"
+            ) from error
 
     @field_validator("index", "model", "system_prompt", mode="before")
     @classmethod

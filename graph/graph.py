@@ -62,7 +62,8 @@ def create_arag_agent(
         model: A chat model that calls tools, or a string for `load_model`.
         index: The index to search.
         tools: Which retrieval tools the model gets, by name, and tools of your own beside them: LangChain tools, or
-            functions with a docstring. The system prompt names these only.
+            functions with a docstring. The system prompt names these only. The calls of one message are made one
+            after another in one step: where one interrupts or fails, a resumed run makes all of them again.
         top_k: How many chunks a search returns unless the model asks for another number, 1 to 20.
         system_prompt: Replaces the default one.
         max_steps: Most model calls of a question's search, at least 1; the forced answer comes on top.

@@ -29,7 +29,12 @@ _HIT = re.compile(r"\n\n(?=\[)")  # every chunk in a result begins with its id i
 
 def feedback(text: str) -> HumanMessage:
     """Return a message to the model that is not the user's question."""
-    return HumanMessage(text, additional_kwargs={_FEEDBACK: True}, id=str(uuid4()))
+    return marked_feedback(HumanMessage(text, id=str(uuid4())))
+
+
+def marked_feedback(message: HumanMessage) -> HumanMessage:
+    """Return a message marked as one that is not the user's question."""
+    return message.model_copy(update={"additional_kwargs": message.additional_kwargs | {_FEEDBACK: True}})
 
 
 def question_at(messages: Sequence[AnyMessage]) -> int:
@@ -84,12 +89,20 @@ def _texts(value: Any) -> Iterator[str]:
 
 
 def acceptable(messages: Sequence[AnyMessage]) -> list[AnyMessage]:
-    """Mend what providers refuse: a tool call without a result, and one whose arguments are not JSON.
+    """Mend what providers refuse: calls without a result, results without a call, arguments that are not JSON.
 
     Arguments that are not JSON are left empty; the call's result quotes them.
     """
     result: list[AnyMessage] = []
+    waiting: set[str | None] = set()  # ids of calls whose results may follow
     for place, message in enumerate(messages):
+        if isinstance(message, ToolMessage):
+            if message.tool_call_id in waiting:
+                result.append(message)
+            waiting.discard(message.tool_call_id)
+            continue
+        calls_made = [*message.tool_calls, *message.invalid_tool_calls] if isinstance(message, AIMessage) else []
+        waiting = {call["id"] for call in calls_made}
         if isinstance(message, AIMessage) and message.invalid_tool_calls:
             emptied = [tool_call(name=c["name"] or "unknown", args={}, id=c["id"]) for c in message.invalid_tool_calls]
             calls = {"tool_calls": [*message.tool_calls, *emptied], "invalid_tool_calls": []}

@@ -11,7 +11,6 @@ from langchain_core.messages import (
     AnyMessage,
     HumanMessage,
     SystemMessage,
-    ToolMessage,
 )
 from langchain_core.runnables import RunnableConfig
 from langchain_core.runnables.config import run_in_executor
@@ -19,7 +18,7 @@ from langgraph.runtime import get_runtime
 from langgraph.types import Command
 
 from arag.graph.budgets import budgets, invalid_replies, is_new_question, out_of_steps, question_id, spent, steps
-from arag.graph.calls import Results, run_call
+from arag.graph.calls import CallResults
 from arag.graph.citations import parse_citations
 from arag.graph.messages import (
     acceptable,
@@ -39,7 +38,7 @@ from arag.graph.prompts import EMPTY_REPLY, NO_ANSWER, forced_prompt, forced_que
 from arag.graph.settings import ChatModel, Settings, SettingsOfRuns
 from arag.graph.state import State, StopReason, union
 from arag.graph.usage import model_call, total
-from arag.retrieval.tools import chunks_read
+from arag.retrieval.tools import artifacts, chunks_read
 
 _REPLY_ROOM = 8_000  # tokens of the budget that evidence in a forced answer's prompt leaves free, at most a fifth
 
@@ -84,12 +83,14 @@ class Nodes:
         if state.get("stop_reason"):
             return "__end__"
         last = state["messages"][-1]
-        if not isinstance(last, AIMessage):
+        if not isinstance(last, AIMessage):  # what stands for an empty reply
             return self.next_step(state)
         return "force_answer" if state.get("out_of_steps") else "tools"
 
     def first_step(self, state: State) -> Literal["agent", "force_answer"]:
         """Let the agent begin if the budgets allow it a reply at all."""
+        if get_runtime() is None:  # a person writes the question into the thread: the run to come has its own budgets
+            return "agent"
         return "force_answer" if out_of_steps(state) or spent(self._settings(), state) else "agent"
 
     def next_step(self, state: State) -> Literal["agent", "force_answer"]:
@@ -101,26 +102,20 @@ class Nodes:
     def tools(self, state: State, config: RunnableConfig) -> Update | list[Update | Command[Any]]:
         """Run the calls of one message in order, each seeing the chunks that the one before it read."""
         settings = self._settings()
-        results = Results(settings, state)
+        results = CallResults(settings, state)
         for call in results.calls:
             began = time.perf_counter()
-            if settings.others is not None and call["name"] in settings.others.tools_by_name:
-                outcome = settings.others.invoke(results.for_other(call), config)
-            else:
-                outcome = run_call(settings, call, results.messages, config)
+            outcome = settings.tools.invoke(results.given(call), config) if results.knows(call) else None
             results.add(call, outcome, time.perf_counter() - began)
         return results.updates()
 
     async def atools(self, state: State, config: RunnableConfig) -> Update | list[Update | Command[Any]]:
         """Run the calls of one message in order, each seeing the chunks that the one before it read."""
         settings = await run_in_executor(config, self._settings)
-        results = await run_in_executor(config, Results, settings, state)
+        results = await run_in_executor(config, CallResults, settings, state)
         for call in results.calls:
             began = time.perf_counter()
-            if settings.others is not None and call["name"] in settings.others.tools_by_name:
-                outcome = await settings.others.ainvoke(results.for_other(call), config)
-            else:
-                outcome = await run_in_executor(config, run_call, settings, call, results.messages, config)
+            outcome = await settings.tools.ainvoke(results.given(call), config) if results.knows(call) else None
             results.add(call, outcome, time.perf_counter() - began)
         return await run_in_executor(config, results.updates)
 
@@ -157,12 +152,12 @@ def _replied(settings: Settings, state: State, raw: AIMessage, seconds: float) -
 
 def _reply(settings: Settings, state: State, raw: AIMessage, seconds: float) -> Update:
     reply = normalised(raw, state["messages"])
-    update = _begun(state) if is_new_question(state) else {}
+    update = _begun(settings, state) if is_new_question(state) else {}
     update["steps"] = steps(state) + 1
     update |= _counted(state, reply, seconds, forced=False)
     invalid = invalid_replies(state) + 1
     if reply.tool_calls or reply.invalid_tool_calls:
-        usable = any(call["name"] in settings.tool_names for call in reply.tool_calls)
+        usable = any(call["name"] in settings.tools.tools_by_name for call in reply.tool_calls)
         return update | {"messages": [reply], "invalid_replies": 0 if usable else invalid}
     if not reply.text.strip():
         # The empty reply itself is left out: some providers refuse a conversation with one in it.
@@ -178,7 +173,7 @@ def _forced_prompt(settings: Settings, state: State) -> list[AnyMessage]:
     messages = state["messages"]
     budget = settings.max_context_tokens
     turns = earlier_turns(messages)
-    head = SystemMessage(forced_prompt())
+    head = SystemMessage(forced_prompt(settings.instructions))
     room = budget - min(_REPLY_ROOM, budget // 5) - context_tokens([head])
     question = beginning(messages[question_at(messages)].text, room)
     room -= context_tokens([HumanMessage(question)])
@@ -197,7 +192,7 @@ def _forced(settings: Settings, state: State, raw: AIMessage, seconds: float) ->
     reply = reply.model_copy(
         update={"content": content, "tool_calls": [], "invalid_tool_calls": [], "additional_kwargs": {}}
     )
-    update = _begun(state) if is_new_question(state) else {}
+    update = _begun(settings, state) if is_new_question(state) else {}
     update |= _counted(state, reply, seconds, forced=True)
     reason = spent(settings, state) or "max_steps"
     answered = _answered(settings, state, reply, reason)
@@ -210,8 +205,8 @@ def _forced(settings: Settings, state: State, raw: AIMessage, seconds: float) ->
 
 def _answered(settings: Settings, state: State, reply: AIMessage, reason: StopReason) -> Update:
     answer = reply.text.strip()
-    read = union(state.get("read_chunks"), chunks_read(state["messages"]))
-    seen = union(union(state.get("seen_chunks"), _chunks_seen(state["messages"])), read)
+    read = chunks_read(state["messages"], settings.index)
+    seen = union(union(state.get("seen_chunks"), _chunks_seen(state["messages"])), state.get("read_chunks"))
     return {
         "messages": [reply],
         "answer": answer,
@@ -236,18 +231,17 @@ async def _aask(model: ChatModel, prompt: list[AnyMessage], config: RunnableConf
 
 def _chunks_seen(messages: Sequence[AnyMessage]) -> list[str]:
     """Return the ids of the chunks that a conversation's results show; a caller may hand one in without its state."""
-    artifacts = (m.artifact for m in messages if isinstance(m, ToolMessage) and isinstance(m.artifact, dict))
-    return [chunk_id for artifact in artifacts for chunk_id in artifact.get("chunk_ids", ())]
+    return [chunk_id for artifact in artifacts(messages) for chunk_id in artifact["chunk_ids"]]
 
 
-def _begun(state: State) -> Update:
+def _begun(settings: Settings, state: State) -> Update:
     """Return the state of a question's beginning; what was read in the conversation stays."""
     return {
         "question_id": question_id(state),
         "steps": 0,
         "invalid_replies": 0,
         "trace": [],
-        "read_chunks": chunks_read(state["messages"]),
+        "read_chunks": chunks_read(state["messages"], settings.index),
         "seen_chunks": _chunks_seen(state["messages"]),
         "answer": "",
         "citations": [],

@@ -71,9 +71,14 @@ def _tool_line(tool: BaseTool) -> str:
     return f"{tool.name}: {first}"
 
 
-def forced_prompt() -> str:
-    """Return the system prompt of a forced answer."""
-    return _FORCED.format(example=EXAMPLE_ID)
+def forced_prompt(instructions: str | None = None) -> str:
+    """Return the system prompt of a forced answer.
+
+    Args:
+        instructions: A system prompt of the caller's own, which may say how to answer.
+    """
+    forced = _FORCED.format(example=EXAMPLE_ID)
+    return f"{instructions}\n\n{forced}" if instructions else forced
 
 
 def forced_question(question: str, evidence: str) -> str:

@@ -6,14 +6,15 @@ import inspect
 import json
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 from langchain_core.language_models import BaseChatModel, LanguageModelInput
 from langchain_core.messages import AIMessage
 from langchain_core.runnables import Runnable
 from langchain_core.tools import BaseTool
+from langchain_core.tools import tool as create_tool
 from langchain_core.utils.function_calling import convert_to_openai_tool
 from langgraph.prebuilt import ToolNode
 
@@ -61,9 +62,9 @@ class Settings:
         model: The model, for forced answers.
         searcher: The model with its tools bound.
         index: The index, for checking citations.
-        tools: The retrieval tools, by name.
-        others: What runs other tools; None where there are none.
+        tools: What runs the tools.
         system_prompt: The system prompt of the search.
+        instructions: The caller's own system prompt, where there is one; forced answers heed it, too.
         max_steps: Most model calls of a question's search.
         max_context_tokens: Most tokens of the context.
         room: Tokens of it that the conversation may have, beside the system prompt and the tools' schemas.
@@ -73,32 +74,31 @@ class Settings:
     model: BaseChatModel
     searcher: ChatModel
     index: Index
-    tools: Mapping[str, BaseTool]
-    others: ToolNode | None
+    tools: ToolNode
     system_prompt: str
+    instructions: str | None
     max_steps: int
     max_context_tokens: int
     room: int
     max_invalid_replies: int
 
-    @property
-    def tool_names(self) -> list[str]:
-        """The names of all tools."""
-        return [*self.tools, *(self.others.tools_by_name if self.others else ())]
 
-
-@dataclass
 class SettingsOfRuns:
     """Makes settings, and keeps them for the runs to come; threads may share it.
+
+    Args:
+        defaults: How the agent was made.
 
     Attributes:
         defaults: How the agent was made.
     """
 
-    defaults: Defaults
-    _made: OrderedDict[Context, Settings] = field(default_factory=OrderedDict)
-    _indexes: dict[str, Index] = field(default_factory=dict)
-    _lock: threading.Lock = field(default_factory=threading.Lock)
+    def __init__(self, defaults: Defaults) -> None:
+        self.defaults = defaults
+        self._made: OrderedDict[Context, Settings] = OrderedDict()
+        self._indexes: dict[str, Index] = {}
+        self._making: dict[Context, threading.Lock] = {}
+        self._lock = threading.Lock()
 
     def __call__(self, context: object) -> Settings:
         """Return the settings of a run.
@@ -115,12 +115,24 @@ class SettingsOfRuns:
         known = {name: getattr(context, name) for name in Context.model_fields} if isinstance(context, Context) else {}
         context = Context(**known)
         with self._lock:
-            if context not in self._made:
-                self._made[context] = self._make(context)
-            self._made.move_to_end(context)
-            if len(self._made) > _KEPT:
-                self._made.popitem(last=False)
-            return self._made[context]
+            if context in self._made:
+                self._made.move_to_end(context)
+                return self._made[context]
+            making = self._making.setdefault(context, threading.Lock())
+        with making:  # a model may take a while to load: runs with other settings do not wait for it
+            made = self._made.get(context) or self._make(context)
+            with self._lock:
+                self._made[context] = made
+                self._making.pop(context, None)
+                self._forget()
+            return made
+
+    def _forget(self) -> None:
+        """Let go of the settings that were not used for the longest, and of indexes that are theirs alone."""
+        while len(self._made) > _KEPT:
+            self._made.popitem(last=False)
+        used = {id(settings.index) for settings in self._made.values()}
+        self._indexes = {folder: index for folder, index in self._indexes.items() if id(index) in used}
 
     def _make(self, context: Context) -> Settings:
         changes = context.model_dump(exclude_none=True)
@@ -135,9 +147,10 @@ class SettingsOfRuns:
     def _opened(self, index: Index | str) -> Index:
         if isinstance(index, Index):
             return index
-        if index not in self._indexes:
-            self._indexes[index] = open_index(index)
-        return self._indexes[index]
+        with self._lock:
+            if index not in self._indexes:
+                self._indexes[index] = open_index(index)
+            return self._indexes[index]
 
 
 def make_settings(defaults: Defaults, index: Index) -> Settings:
@@ -154,16 +167,10 @@ def make_settings(defaults: Defaults, index: Index) -> Settings:
         raise InputError(f"max_context_tokens is {budget}: it must be at least {FEWEST_CONTEXT_TOKENS}")
     if defaults.max_invalid_replies < 1:
         raise InputError(f"max_invalid_replies is {defaults.max_invalid_replies}: it must be at least 1")
-    tools = make_tools(index, names=[tool for tool in defaults.tools if isinstance(tool, str)], top_k=defaults.top_k)
-    own = [tool for tool in defaults.tools if not isinstance(tool, str)]
-    others = ToolNode(own) if own else None
-    bound = [*tools, *(others.tools_by_name.values() if others else ())]
-    names = [tool.name for tool in bound]
-    if len(set(names)) != len(names) or len(bound) != len(defaults.tools):
-        raise InputError(f"two tools have one name: {', '.join(names)}")
+    tools = _all_tools(defaults, index)
     model = load_model(defaults.model)
-    prompt = default_system_prompt(bound) if defaults.system_prompt is None else defaults.system_prompt
-    schemas = json.dumps([convert_to_openai_tool(tool) for tool in bound])
+    prompt = default_system_prompt(tools) if defaults.system_prompt is None else defaults.system_prompt
+    schemas = json.dumps([convert_to_openai_tool(tool) for tool in tools])
     room = budget - count_tokens(prompt) - count_tokens(schemas)
     if room < _FEWEST_FREE_TOKENS:
         raise InputError(
@@ -172,16 +179,44 @@ def make_settings(defaults: Defaults, index: Index) -> Settings:
         )
     return Settings(
         model=model,
-        searcher=_bind(model, bound),
+        searcher=_bind(model, tools),
         index=index,
-        tools={tool.name: tool for tool in tools},
-        others=others,
+        tools=ToolNode(tools),
         system_prompt=prompt,
+        instructions=defaults.system_prompt,
         max_steps=defaults.max_steps,
         max_context_tokens=budget,
         room=room,
         max_invalid_replies=defaults.max_invalid_replies,
     )
+
+
+def _all_tools(defaults: Defaults, index: Index) -> list[BaseTool]:
+    """Make the retrieval tools, and add the caller's own.
+
+    Raises:
+        InputError: A tool is none, is unknown, or has another's name.
+    """
+    if isinstance(defaults.tools, str):
+        raise InputError(f"tools is the text {defaults.tools!r}: give a list of tools")
+    own = [tool for tool in defaults.tools if not isinstance(tool, str)]
+    names = [tool for tool in defaults.tools if isinstance(tool, str)]
+    if not names:
+        raise InputError(f"no retrieval tool is given: name one or more of {', '.join(TOOL_NAMES)} among the tools")
+    tools = make_tools(index, names=names, top_k=defaults.top_k)
+    for given in own:
+        if not isinstance(given, BaseTool) and not callable(given):
+            raise InputError(f"{given!r} is no tool: give names of retrieval tools, LangChain tools or functions")
+        try:
+            made = given if isinstance(given, BaseTool) else create_tool(given)
+        except ValueError as error:  # a function without a docstring, for one
+            raise InputError(f"{given!r} cannot be made a tool: {error}") from error
+        if made.return_direct:
+            raise InputError(f"the tool {made.name} has return_direct: here the model has the last word")
+        if made.name in {tool.name for tool in tools}:
+            raise InputError(f"two tools have one name: {made.name}")
+        tools.append(made)
+    return tools
 
 
 def _bind(model: BaseChatModel, tools: Sequence[BaseTool]) -> ChatModel:

@@ -11,6 +11,7 @@ from langgraph.managed import RemainingSteps
 from pydantic import ConfigDict, with_config
 from typing_extensions import TypedDict
 
+# Where a recursion limit ends the search before `max_steps` does, that is `max_steps`, too: `steps` tells them apart.
 StopReason: TypeAlias = Literal["answered", "max_steps", "token_budget", "invalid_replies"]
 
 # Puts the fields' docstrings into the JSON schemas, where Studio and other clients of the API server find them.
@@ -114,7 +115,7 @@ class OutputState(InputState, total=False):
     steps: int
     """Model calls that the search took, a forced answer not included."""
     read_chunks: Annotated[list[str], union]
-    """Chunks whose full text was shown in this conversation: read, or shown whole by a search."""
+    """Chunks whose full text was shown in this conversation: read, or so short that a search showed them whole."""
     trace: list[ToolRecord]
     """The tool calls for the last question, in order."""
     model_calls: list[ModelCall]

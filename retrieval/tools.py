@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, replace
 from typing import Annotated, Any, Literal, TypeAlias, TypeVar, get_args
 
@@ -18,7 +19,7 @@ from arag.retrieval.errors import InputError
 from arag.retrieval.index import MOST_ADJACENT, Index
 from arag.retrieval.render import render_chunks, render_keywords, render_semantic, snippet_text
 from arag.retrieval.tokens import count_tokens
-from arag.retrieval.types import Hit, KeywordResults, ReadResults
+from arag.retrieval.types import Chunk, Hit, KeywordResults, ReadResults
 
 ToolName: TypeAlias = Literal["keyword_search", "semantic_search", "chunk_read"]
 TOOL_NAMES: tuple[ToolName, ...] = get_args(ToolName)
@@ -105,15 +106,17 @@ def make_tools(index: Index, *, names: Sequence[str] = TOOL_NAMES, top_k: int = 
     """Make the retrieval tools.
 
     Each returns a text for the model, and an artifact for programs: `results` (the typed results as plain values),
-    `chunk_ids` (shown or read), `new_chunks` (read for the first time, or shown whole by a search),
+    `chunk_ids` (shown or read), `new_chunks` (read for the first time, or shown whole by a search), `digests` (of their
+    texts, by id: a chunk that changes can be read again),
     `retrieved_tokens` (of retrieved text that enters the context), and `query`.
 
     They fit any agent. LangGraph's `ToolNode`, and with it LangChain's `create_agent`, fills in the argument
     `messages`, which the model does not see: the conversation says which chunks were read, and those are marked in
-    search results and not returned again. A chunk whose text is in the conversation no more can be read again.
+    search results and not returned again. A chunk whose text is in the conversation no more can be read again; but
+    middleware that shortens what the model is sent, and leaves the conversation as it is, is not seen here.
 
     Each call tells what it found: as a custom event named `retrieval` (`astream_events`, callbacks) and, in a graph,
-    in the stream mode `custom`. Both give `tool` and the artifact without its `results`.
+    in the stream mode `custom`. Both give `tool` and the artifact without `results` and `digests`.
 
     Args:
         index: The index that the tools search.
@@ -122,7 +125,8 @@ def make_tools(index: Index, *, names: Sequence[str] = TOOL_NAMES, top_k: int = 
         top_k: How many chunks a search returns unless the model asks for another number, 1 to 20.
 
     Returns:
-        The tools, in the order of `names`.
+        The tools, in the order of `names`. By hand, `tool.invoke({"query": "..."})` returns the text, and
+        `tool.invoke({"type": "tool_call", "id": "1", "name": tool.name, "args": {...}})` a message with the artifact.
 
     Raises:
         InputError: A name is unknown or given twice, there is none, or `top_k` is out of bounds.
@@ -153,12 +157,12 @@ def make_tools(index: Index, *, names: Sequence[str] = TOOL_NAMES, top_k: int = 
         )
 
     def keyword_search(keywords: list[str], top_k: int, messages: list[Any]) -> tuple[str, dict[str, Any]]:
-        read = chunks_read(messages)
+        read = chunks_read(messages, index)
         results = _mendable(lambda: _keyword_results(index, keywords, top_k, read))
         return _searched(render_keywords(results, read), results.hits, asdict(results), keywords, read)
 
     def semantic_search(query: str, top_k: int, messages: list[Any]) -> tuple[str, dict[str, Any]]:
-        read = chunks_read(messages)
+        read = chunks_read(messages, index)
         results = _mendable(lambda: index.semantic_search(query, top_k, read=read))
         return _searched(render_semantic(results, read), results.hits, asdict(results), query, read)
 
@@ -169,7 +173,7 @@ def make_tools(index: Index, *, names: Sequence[str] = TOOL_NAMES, top_k: int = 
         if not full_texts:
             tokens = count_tokens(snippet_text(hits))
             whole = [hit.chunk_id for hit in hits if hit.whole and hit.chunk_id not in read]
-            return text, _artifact(results, query, ids, whole, tokens)
+            return text, _artifact(results, query, ids, index.read(whole).chunks if whole else (), tokens)
         chunks = index.read(ids)
         content, artifact = _read(chunks, query, read)
         tokens = artifact["retrieved_tokens"] + count_tokens(snippet_text(hits))
@@ -178,7 +182,7 @@ def make_tools(index: Index, *, names: Sequence[str] = TOOL_NAMES, top_k: int = 
     def chunk_read(chunk_ids: list[str], adjacent: int, messages: list[Any]) -> tuple[str, dict[str, Any]]:
         if not chunk_ids:
             raise ToolException("no chunk id given: chunk_read needs at least one, as search results give them")
-        return _read(index.read(chunk_ids, adjacent), chunk_ids, chunks_read(messages))
+        return _read(index.read(chunk_ids, adjacent), chunk_ids, chunks_read(messages, index))
 
     functions: dict[str, tuple[Callable[..., Any], str, type[BaseModel]]] = {
         "keyword_search": (keyword_search, _KEYWORD_SEARCH, KeywordSearch),
@@ -199,15 +203,31 @@ def make_tools(index: Index, *, names: Sequence[str] = TOOL_NAMES, top_k: int = 
     ]
 
 
-def chunks_read(messages: Iterable[Any]) -> list[str]:
+def chunks_read(messages: Iterable[Any], index: Index) -> list[str]:
     """Return the ids of the chunks whose full text is in a conversation, in order.
+
+    A chunk of another index, or one that has changed since, may have the same id: it has not been read.
 
     Args:
         messages: The conversation; the results of this module's tools in it say what they hold.
+        index: The index.
     """
-    artifacts = (message.artifact for message in messages if isinstance(message, ToolMessage))
-    found = (artifact.get("new_chunks", ()) for artifact in artifacts if isinstance(artifact, dict))
-    return list(dict.fromkeys(chunk_id for chunk_ids in found for chunk_id in chunk_ids))
+    found: dict[str, str | None] = {}
+    for artifact in artifacts(messages):
+        for chunk_id in artifact["new_chunks"]:
+            found[chunk_id] = artifact.get("digests", {}).get(chunk_id)
+    return [chunk_id for chunk_id, digest in found.items() if digest in {None, _digest(index.get(chunk_id))}]
+
+
+def artifacts(messages: Iterable[Any]) -> Iterator[dict[str, Any]]:
+    """Yield the artifacts of this module's tools in a conversation."""
+    for message in messages:
+        if isinstance(message, ToolMessage) and message.name in TOOL_NAMES and isinstance(message.artifact, dict):
+            yield message.artifact
+
+
+def _digest(chunk: Chunk | None) -> str:
+    return hashlib.blake2b(chunk.text.encode(), digest_size=8).hexdigest() if chunk is not None else ""
 
 
 def _announced(
@@ -217,7 +237,7 @@ def _announced(
 
     def announced(**arguments: Any) -> tuple[str, dict[str, Any]]:
         text, artifact = function(**arguments)
-        event = {"tool": name} | {key: value for key, value in artifact.items() if key != "results"}
+        event = {"tool": name} | {key: value for key, value in artifact.items() if key not in {"results", "digests"}}
         dispatch_custom_event("retrieval", event)
         try:
             write = get_stream_writer()
@@ -258,20 +278,21 @@ def _read(results: ReadResults, query: Any, read: Sequence[str]) -> tuple[str, d
         {"chunks": found, "unknown": [asdict(unknown) for unknown in results.unknown]},
         query,
         [chunk.id for chunk in results.chunks],
-        [chunk.id for chunk in new],
+        new,
         sum(chunk.tokens for chunk in new),
     )
     return render_chunks(results, read), artifact
 
 
 def _artifact(
-    results: dict[str, Any], query: Any, chunk_ids: list[str], new_chunks: list[str], tokens: int
+    results: dict[str, Any], query: Any, chunk_ids: list[str], new: Sequence[Chunk], tokens: int
 ) -> dict[str, Any]:
     return {
         "query": query,
         "results": results,
         "chunk_ids": chunk_ids,
-        "new_chunks": new_chunks,
+        "new_chunks": [chunk.id for chunk in new],
+        "digests": {chunk.id: _digest(chunk) for chunk in new},
         "retrieved_tokens": tokens,
     }
 

@@ -303,6 +303,44 @@ def test_another_tools_command_changes_the_state_and_its_result_stays_paired(sma
     model.assert_used_up()
 
 
+def test_another_tools_human_message_is_no_question(small_index):
+    @tool
+    def picture(name: str, runtime: ToolRuntime) -> Command:
+        """Show a picture."""
+        shown = ToolMessage("Here it is.", tool_call_id=runtime.tool_call_id)
+        return Command(update={"messages": [shown, ("user", f"[a picture of {name}]")]})
+
+    model = ScriptedModel(*[call("picture", name=name) for name in "abc"], AIMessage("Forced."))
+    agent = create_arag_agent(model, small_index, tools=["chunk_read", picture], max_steps=3)
+    state = agent.invoke(asked())
+    model.assert_used_up()
+    assert (state["stop_reason"], state["steps"], len(state["trace"])) == ("max_steps", 3, 3)
+    assert model.calls[1].messages[-1].text == "[a picture of a]"
+    assert_paired(state["messages"])
+
+
+def test_another_tools_artifact_is_its_own(small_index):
+    @tool(response_format="content_and_artifact")
+    def odd() -> tuple[str, Any]:
+        """Return something odd."""
+        return "odd", {"chunk_ids": None, "new_chunks": ["boso:0"], "retrieved_tokens": "many"}
+
+    model = ScriptedModel(call("odd"), call("chunk_read", chunk_ids=["boso:0"]), AIMessage("Done."))
+    state = create_arag_agent(model, small_index, tools=["chunk_read", odd]).invoke(asked())
+    assert [record["chunk_ids"] for record in state["trace"]] == [[], ["boso:0"]]
+    assert results(state)[1].text.startswith("[boso:0] Boso the Elder\n")
+
+
+def test_a_tool_that_would_end_the_run_is_refused(small_index):
+    @tool(return_direct=True)
+    def finish(text: str) -> str:
+        """Finish."""
+        return text
+
+    with pytest.raises(InputError, match="finish has return_direct"):
+        create_arag_agent(ScriptedModel(), small_index, tools=["chunk_read", finish])
+
+
 def test_another_tool_may_ask_a_person(small_index):
     @tool
     def ask_person(question: str) -> str:
@@ -338,7 +376,7 @@ def test_two_tools_of_one_name_are_refused(small_index, name):
 
     same.__name__ = name
     others = [same] if name in TOOL_NAMES else [same, tool(same)]
-    with pytest.raises(InputError, match=f"two tools have one name.*{name}"):
+    with pytest.raises(InputError, match=f"two tools have one name: {name}$"):
         create_arag_agent(ScriptedModel(), small_index, tools=[*TOOL_NAMES, *others])
 
 

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import json
+import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from langgraph.graph import START, MessagesState, StateGraph
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel
 
 from arag.graph.context import Context
+from arag.graph.extractive import ExtractiveModel
 from arag.graph.graph import build_graph, create_arag_agent
 from arag.graph.settings import Defaults, SettingsOfRuns
 from arag.ingest.pipeline import ingest
@@ -75,7 +78,7 @@ def test_another_index(small_index, tmp_path):
 
 def test_a_graph_that_is_made_without_an_index(small_index):
     graph = build_graph(SettingsOfRuns(Defaults(model="extractive")))
-    with pytest.raises(InputError, match="no index is given: set `index` in the run's context, or ARAG_INDEX for a server"):
+    with pytest.raises(InputError, match="no index is given: set `index` in the run's context, or ARAG_INDEX"):
         graph.invoke(asked())
     state = graph.invoke(asked(), context={"index": str(small_index.path), "tools": ["keyword_search", "chunk_read"]})
     assert "Lothair II was a king" in state["answer"]
@@ -117,19 +120,19 @@ def test_a_parents_own_context_counts_where_it_is_one_of_ours(small_index, schem
 
 
 BAD = [
-    ({"max_steps": 0}, "max_steps\n  Input should be greater than or equal to 1"),
-    ({"max_steps": 101}, "max_steps\n  Input should be less than or equal to 100"),
-    ({"top_k": 21}, "top_k\n  Input should be less than or equal to 20"),
-    ({"tools": ["web"]}, "Input should be 'keyword_search', 'semantic_search' or 'chunk_read'"),
-    ({"tools": []}, "tools\n  Tuple should have at least 1 item"),
-    ({"max_step": 3}, "max_step\n  Extra inputs are not permitted"),
+    ({"max_steps": 0}, "max_steps: Input should be greater than or equal to 1, not 0"),
+    ({"max_steps": 101}, "max_steps: Input should be less than or equal to 100, not 101"),
+    ({"top_k": 21}, "top_k: Input should be less than or equal to 20, not 21"),
+    ({"tools": ["web"]}, "Input should be 'keyword_search', 'semantic_search' or 'chunk_read', not 'web'"),
+    ({"tools": []}, "tools: Tuple should have at least 1 item"),
+    ({"max_step": 3}, "max_step: Extra inputs are not permitted, not 3. Its settings are index, model, max_steps, "),
 ]
 
 
 @pytest.mark.parametrize(("context", "message"), BAD, ids=str)
 def test_bad_settings_are_named(small_index, context, message):
     agent = create_arag_agent(ScriptedModel(), small_index)
-    with pytest.raises(ValidationError) as caught:
+    with pytest.raises(InputError) as caught:
         agent.invoke(asked(), context=context)
     assert message in str(caught.value)
 
@@ -156,6 +159,36 @@ def test_settings_are_made_once_for_runs_that_share_them(small_index, monkeypatc
     for steps in range(1, 101):
         settings(Context(max_steps=steps))
     assert len(settings._made) == 16
+
+
+def test_a_model_that_loads_slowly_holds_nobody_else_up(small_index, monkeypatch):
+    loading, loaded = threading.Event(), threading.Event()
+
+    def load(name):
+        if name == "slow":
+            loading.set()
+            assert loaded.wait(30)
+        return ExtractiveModel()
+
+    monkeypatch.setattr("arag.graph.settings.load_model", load)
+    graph = build_graph(SettingsOfRuns(Defaults(model="quick", index=small_index)))
+    with ThreadPoolExecutor(1) as pool:
+        slow = pool.submit(graph.invoke, asked(), context={"model": "slow"})
+        assert loading.wait(30)
+        assert graph.invoke(asked())["stop_reason"] == "answered"
+        loaded.set()
+        assert slow.result()["stop_reason"] == "answered"
+
+
+def test_indexes_of_forgotten_contexts_are_let_go_of(small_index):
+    settings = SettingsOfRuns(Defaults(model="extractive"))
+    there = str(small_index.path)
+    settings(Context(index=there))
+    assert list(settings._indexes) == [there]
+    settings.defaults = Defaults(model="extractive", index=small_index)
+    for steps in range(1, 17):
+        settings(Context(max_steps=steps))
+    assert settings._indexes == {}
 
 
 def test_every_setting_says_what_it_means(small_index):

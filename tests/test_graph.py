@@ -478,6 +478,13 @@ def test_a_question_larger_than_the_budget_is_answered_all_the_same(small_index)
     assert context_tokens(model.calls[0].messages) <= 2_000
 
 
+def test_a_forced_answer_heeds_a_system_prompt_of_ones_own(small_index):
+    model = ScriptedModel(call("keyword_search", keywords=["Boso"]), AIMessage("Un comte."))
+    create_arag_agent(model, small_index, system_prompt="Answer in French.", max_steps=1).invoke(asked())
+    prompt = model.calls[-1].messages[0].text
+    assert prompt.startswith("Answer in French.\n\nYou answer a question from passages")
+
+
 def test_the_prompt_of_a_forced_answer_holds_the_evidence_once_and_no_tools(small_index):
     same = ("keyword_search", {"keywords": ["Lothair"]})
     model = ScriptedModel(
@@ -727,7 +734,11 @@ def test_top_k_is_the_default_of_the_searches(small_index):
         ({"max_steps": 0}, "max_steps is 0: it must be at least 1"),
         ({"max_context_tokens": 1_999}, "max_context_tokens is 1999: it must be at least 2000"),
         ({"max_invalid_replies": 0}, "max_invalid_replies is 0: it must be at least 1"),
-        ({"tools": []}, "tools .* are not valid"),
+        ({"tools": []}, "no retrieval tool is given: name one or more of keyword_search, "),
+        ({"tools": "keyword_search"}, "tools is the text .keyword_search.: give a list"),
+        ({"tools": ["web"]}, "tools .* are not valid"),
+        ({"tools": ["chunk_read", 3]}, "3 is no tool"),
+        ({"tools": ["chunk_read", lambda: 1]}, "cannot be made a tool"),
         ({"tools": ["web_search"]}, "give one or more of keyword_search, semantic_search, chunk_read"),
         ({"tools": ["chunk_read", "chunk_read"]}, "each once"),
         ({"top_k": 0}, "top_k is 0"),

@@ -22,12 +22,18 @@ from arag.graph.messages import (
 from arag.graph.prompts import DROPPED, NOT_RUN
 from arag.retrieval.errors import InputError, ModelError
 from arag.retrieval.tokens import count_tokens
-from arag.retrieval.tools import chunks_read
+from arag.retrieval.tools import artifacts
 from scripted_model import assert_paired, call, calls, invalid_call
 
 
 def result(call_id, text="text", new=(), **kwargs):
-    return ToolMessage(text, tool_call_id=call_id, artifact={"new_chunks": list(new)}, **kwargs)
+    artifact = {"new_chunks": list(new), "chunk_ids": list(new)}
+    return ToolMessage(text, tool_call_id=call_id, name="chunk_read", artifact=artifact, **kwargs)
+
+
+def held(messages):
+    """Return the chunks whose texts are in a conversation."""
+    return [chunk_id for artifact in artifacts(messages) for chunk_id in artifact["new_chunks"]]
 
 
 def test_the_question_is_the_last_human_message_that_is_the_users_own():
@@ -153,7 +159,9 @@ def test_unanswered_calls_of_a_message():
     assert unanswered([HumanMessage("q")], 0) == []
 
 
-_kinds = st.lists(st.sampled_from(["human", "answer", "one call", "two calls", "half answered", "invalid", "same id"]))
+_kinds = st.lists(
+    st.sampled_from(["human", "answer", "one call", "two calls", "half answered", "invalid", "same id", "orphan"])
+)
 
 
 @settings(deadline=None)
@@ -177,6 +185,8 @@ def test_any_conversation_is_paired_when_it_is_sent(kinds):
                 conversation.append(invalid_call("t", "{", ids[0]))
             case "same id":
                 conversation.append(call("t", "same"))
+            case "orphan":  # what trimming leaves of a call, or a result that comes too late
+                conversation.append(result("0-a"))
     sent = acceptable(conversation)
     assert_paired(sent)
     assert acceptable(sent) == sent
@@ -204,12 +214,12 @@ def test_results_of_earlier_questions_are_dropped_oldest_first():
     whole = context_tokens(messages)
     assert without_old_results(messages, whole) == messages
     shorter = without_old_results(messages, whole - 1)
-    assert chunks_read(shorter) == ["b:0", "c:0"]
+    assert held(shorter) == ["b:0", "c:0"]
     assert [m.text for m in shorter if isinstance(m, ToolMessage)] == [DROPPED, _LONG, _LONG]
     assert context_tokens(shorter) <= whole - 1
     assert_paired(shorter)
     shortest = without_old_results(messages, 10)
-    assert chunks_read(shortest) == ["c:0"]
+    assert held(shortest) == ["c:0"]
     assert shortest[-1].text == _LONG  # the current question's results stay
     assert messages[2].text == _LONG
 
@@ -217,7 +227,7 @@ def test_results_of_earlier_questions_are_dropped_oldest_first():
 def test_a_chunk_whose_text_stands_elsewhere_still_counts_as_read():
     messages = _conversation()
     messages[7] = result("3", _LONG, ["a:0", "c:0"])
-    assert chunks_read(without_old_results(messages, 10)) == ["a:0", "c:0"]
+    assert held(without_old_results(messages, 10)) == ["a:0", "c:0"]
 
 
 def test_evidence_holds_each_text_once_and_no_errors():

@@ -11,15 +11,18 @@ import openai
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langchain_core.utils.function_calling import convert_to_openai_tool
+from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from langgraph.graph import START, MessagesState, StateGraph
 
 from arag.graph.graph import create_arag_agent
 from arag.graph.messages import context_tokens
 from arag.graph.prompts import DROPPED, NOT_RUN, system_prompt
+from arag.ingest.pipeline import ingest
 from arag.retrieval.errors import EmbedderError
 from arag.retrieval.tokens import count_tokens
 from arag.retrieval.tools import make_tools
+from fakes import HashEmbeddings, write_corpus
 from scripted_model import (
     ANSWER,
     NOTICE,
@@ -268,6 +271,15 @@ def test_an_interrupt_inside_a_parent_is_resumed_there(small_index, checkpointer
     assert state["messages"][-1].text == ANSWER.text
 
 
+def test_a_person_writes_the_question_into_a_thread(small_index, checkpointer):
+    agent = create_arag_agent("extractive", small_index, checkpointer=checkpointer)
+    for question in ("Who was the father of Teutberga?", "Who was a count of Arles?"):
+        agent.update_state(in_thread(), asked(question), as_node="__start__")
+        assert agent.get_state(in_thread()).next == ("agent",)
+        state = agent.invoke(None, in_thread())
+        assert (state["stop_reason"], state["steps"] > 1) == ("answered", True)
+
+
 # --- going back ---
 
 
@@ -316,3 +328,26 @@ def test_an_asynchronous_conversation_in_a_file(small_index, tmp_path):
     state = asyncio.run(run())
     assert [m.text for m in results(state)][1] == NOTICE
     assert state["answer"] == "In 855."
+
+
+# --- a corpus that changes ---
+
+
+def test_a_chunk_that_changed_or_is_anothers_can_be_read_again(small_index, tmp_path):
+    def indexed(text):
+        return ingest(write_corpus(tmp_path / "corpus", {"leave": text}), tmp_path / "index", embedder=HashEmbeddings())
+
+    def read():
+        return [call("chunk_read", chunk_ids=["leave:0"]), AIMessage("So it says [leave:0].")]
+
+    model = ScriptedModel(*read(), *read(), *read())
+    with indexed("Everybody has 25 days.") as index:
+        agent = create_arag_agent(model, index, checkpointer=InMemorySaver())
+        states = [agent.invoke(asked("How many days?"), in_thread())]
+        indexed("Everybody has 30 days.").close()
+        states += [agent.invoke(asked(question), in_thread()) for question in ("And now?", "Really?")]
+    model.assert_used_up()
+    last = [results(state)[-1].text for state in states]
+    assert last[0] == "[leave:0]\nEverybody has 25 days."
+    assert last[1] == "[leave:0]\nEverybody has 30 days."
+    assert last[2] == "[leave:0] This chunk has been read before."

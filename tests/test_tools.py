@@ -150,6 +150,9 @@ def test_chunk_read_gives_full_texts(index, call):
         "[12:0]\nOrlath was a painter. He saw the gale."
     )
     chunks = index.read(["gale:0", "12:0"]).chunks
+    digests = message.artifact.pop("digests")
+    assert list(digests) == ["gale:0", "12:0"]
+    assert len(set(digests.values())) == 2
     assert message.artifact == {
         "query": ["gale:0", "12:0"],
         "results": {

@@ -342,11 +342,11 @@ def test_an_assistant_has_settings_of_its_own_and_a_run_changes_them(client, oth
 
 
 BAD = {
-    "max_steps is too small": ({"max_steps": 0}, "ValidationError", "max_steps"),
-    "max_steps is no number": ({"max_steps": "many"}, "ValidationError", "valid integer"),
-    "top_k is too large": ({"top_k": MOST_RESULTS + 1}, "ValidationError", "top_k"),
-    "no such tool": ({"tools": ["web"]}, "ValidationError", "'keyword_search', 'semantic_search' or 'chunk_read'"),
-    "no tools": ({"tools": []}, "ValidationError", "tools"),
+    "max_steps is too small": ({"max_steps": 0}, "InputError", "max_steps"),
+    "max_steps is no number": ({"max_steps": "many"}, "InputError", "valid integer"),
+    "top_k is too large": ({"top_k": MOST_RESULTS + 1}, "InputError", "top_k"),
+    "no such tool": ({"tools": ["web"]}, "InputError", "'keyword_search', 'semantic_search' or 'chunk_read'"),
+    "no tools": ({"tools": []}, "InputError", "tools"),
     "no index": ({"index": "no/such/folder"}, "IndexNotFoundError", "no/such/folder"),
     "no model's name": ({"model": "gpt"}, "ModelError", "provider:model"),
     "no such provider": ({"model": "nobody:gpt"}, "ModelError", "nobody"),
@@ -405,7 +405,7 @@ def test_keys_do_not_go_where_a_run_says(model, allowed):
 def test_a_bad_context_is_named_in_a_stream_and_the_thread_stays_usable(client, thread):
     parts = client.runs.stream(thread, "arag", input=asked(LENS), context={"max_steps": 0}, stream_mode="updates")
     errors = [part.data for part in parts if part.event == "error"]
-    assert [error["error"] for error in errors] == ["ValidationError"]
+    assert [error["error"] for error in errors] == ["InputError"]
     assert "max_steps" in errors[0]["message"]
     parts = client.runs.stream(thread, "arag", input=asked(LENS), context={"index": "nowhere"}, stream_mode="updates")
     assert "nowhere" in next(part.data["message"] for part in parts if part.event == "error")

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 eval_app = typer.Typer(help="Compare methods on questions: the paper's experiments.", no_args_is_help=True)
 out = Console(soft_wrap=True)
-err = Console(stderr=True)
+err = Console(stderr=True, soft_wrap=True)
 
 FAILED = 1
 _SHOWN = 3  # failures that are told of
@@ -203,20 +203,24 @@ def _state(records: dict[str, Record]) -> str:
 
 
 def _summary(name: str, questions: Sequence[Question], records: Mapping[str, Record]) -> dict[str, Any]:
-    """Return what a method has reached; accuracies are of all questions, None where nothing was answered or judged."""
+    """Return what a method has reached.
+
+    Accuracies are of the questions that were begun: failed ones count as wrong, unjudged ones do not count.
+    """
     mine = [records[question.id] for question in questions if question.id in records]
     done = [record for record in mine if record["error"] is None]
     verdicts = [record["judgement"]["correct"] for record in done if record["judgement"] is not None]
     judged = [verdict for verdict in verdicts if verdict is not None]
+    failed = len(mine) - len(done)
     prices = [record["cost"] for record in mine] + [r["judgement"]["cost"] for r in done if r["judgement"] is not None]
     return {
         "method": name,
         "questions": len(questions),
         "answered": len(done),
-        "failed": len(mine) - len(done),
+        "failed": failed,
         "unjudged": len(verdicts) - len(judged),
-        "contain": sum(record["contain"] for record in done) / len(questions) if done else None,
-        "correct": sum(judged) / len(questions) if judged else None,
+        "contain": sum(record["contain"] for record in done) / len(mine) if done else None,
+        "correct": sum(judged) / (len(judged) + failed) if judged else None,
         "cost": None if None in prices else sum(price or 0.0 for price in prices),
     }
 
@@ -332,3 +336,37 @@ def failures(
     write_labels(found, file)
     undecided = sum(not failure.decided_by for failure in found)
     out.print(f"{file}: {undecided:,} of {len(found):,} are not decided; fill in `cause` and give it with --labels.")
+
+
+@eval_app.command()
+def report(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="A run's folder.")],
+    target: Annotated[Path | None, typer.Option("--out", metavar="DIR", help="Where it goes. Default: DIR.")] = None,
+    baseline: Annotated[
+        str | None, typer.Option(metavar="METHOD", help="The method that the others are compared with.")
+    ] = None,
+    dataset: Annotated[
+        str | None, typer.Option(metavar="NAME", help="The paper's dataset, where the questions' file does not tell.")
+    ] = None,
+    pages: Annotated[bool, typer.Option(help="Write a page for each question and each of its runs.")] = True,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object, for programs.")] = False,
+) -> None:
+    """Write what a run has shown: report.md and report.csv for a paper, report.html with plots and every question."""
+    from arag.evaluation.report import make_report
+    from arag.evaluation.report_page import write_report
+
+    found = make_report(folder, baseline=baseline, dataset=dataset)
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=err, disable=not (pages and sys.stderr.isatty()), transient=True) as progress:
+        task = progress.add_task("Questions", total=len(found.questions))
+        page = write_report(
+            found, target or folder, pages=pages, told=lambda done: progress.update(task, completed=done)
+        )
+    files = [page.with_suffix(".md"), page.with_suffix(".csv"), page]
+    if as_json:
+        print(json.dumps({"files": [str(file) for file in files], "notes": found.notes}, indent=2))  # noqa: T201
+        return
+    for note in found.notes:
+        err.print(f"Note: {note}", style="yellow", highlight=False, markup=False)
+    for file in files:
+        out.print(f"Written: {file}", highlight=False, markup=False)

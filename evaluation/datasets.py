@@ -8,17 +8,24 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import re
+import warnings
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from arag.ingest.formats import clean_characters, clean_text
 from arag.retrieval.errors import InputError
 from arag.retrieval.files import written_whole
 
 _IDS = ("id", "qid", "_id", "question_id")
 _ANSWERS = ("answer", "gold_answer")
-_USED = {*_IDS, *_ANSWERS, "question", "answer_aliases", "aliases", "supporting", "paragraphs", "context"}
+_ALIASES = ("answer_aliases", "aliases")
+# An experiment's corpus is no field of every record.
+_USED = {*_IDS, *_ANSWERS, *_ALIASES, "question", "supporting", "paragraphs"}
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+_SHOWN = 60  # characters of a wrong value in messages
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +68,10 @@ def load_questions(file: Path) -> list[Question]:
     """Read questions.
 
     Known are the authors' format (`id` or `qid`, `question`, `answer` or `gold_answer`), MuSiQue's (JSON lines with
-    `paragraphs`), HotpotQA's and 2WikiMultiHopQA's (`_id`, `supporting_facts`, `context`) and GraphRAG-Bench's; a
-    JSON list or JSON lines. `supporting` may name the documents that hold the answer.
+    `paragraphs`), HotpotQA's and 2WikiMultiHopQA's (`_id`, `supporting_facts`, `context`, as pairs or as the model
+    hub's columns) and GraphRAG-Bench's; a JSON list or JSON lines. `supporting` may name the documents that hold the
+    answer, and an answer may be a list: its other forms are aliases. Questions that the data marks as unanswerable
+    (`answerable` is false, in MuSiQue-Full) are left out, with a warning: their gold answer is of another question.
 
     Args:
         file: The file.
@@ -75,26 +84,37 @@ def load_questions(file: Path) -> list[Question]:
             has another's id.
     """
     questions: dict[str, Question] = {}
+    left_out = 0
     for place, record in _records(file):
+        if _is_unanswerable(record):
+            left_out += 1
+            continue
         question = _question(record, place)
         if question.id in questions:
             raise InputError(f"{place}: the id {question.id!r} is another question's")
         questions[question.id] = question
+    if left_out:
+        warnings.warn(f"{file}: {left_out:,} questions marked as unanswerable are left out", stacklevel=2)
     if not questions:
         raise InputError(f"{file} holds no questions")
     return list(questions.values())
 
 
 def paragraphs(file: Path) -> list[Paragraph]:
-    """Read the paragraphs that come with a public dataset's questions, each once.
+    """Read the paragraphs that come with a public dataset's questions, each once; those without a text are left out.
 
     Returns:
         The paragraphs; none where the file holds questions only.
 
     Raises:
-        InputError: The file is missing or is no list of questions.
+        InputError: The file is missing or is no list of questions, or its paragraphs are none.
     """
-    found = (paragraph for _, record in _records(file) for paragraph, _ in _paragraphs(record))
+    found = (
+        paragraph
+        for place, record in _records(file)
+        if not _is_unanswerable(record)
+        for paragraph, _ in _paragraphs(record, place)
+    )
     return list({paragraph.id: paragraph for paragraph in found}.values())
 
 
@@ -110,12 +130,27 @@ def _records(file: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     if text.lstrip().startswith("["):
         values = ((f"{file}, question {n}", value) for n, value in enumerate(_parsed(text, str(file)), start=1))
     else:
-        lines = ((f"{file}, line {n}", line) for n, line in enumerate(text.splitlines(), start=1) if line.strip())
+        _check_lines(text, file)
+        # No splitlines(): it also cuts at U+2028 and others, which may stand in a JSON string.
+        lines = ((f"{file}, line {n}", line) for n, line in enumerate(text.split("\n"), start=1) if line.strip())
         values = ((place, _parsed(line, place)) for place, line in lines)
     for place, value in values:
         if not isinstance(value, dict):
-            raise InputError(f"{place} is no JSON object, but {str(value)[:60]!r}")
+            raise InputError(f"{place} is no JSON object, but {_shown(value)}")
         yield place, value
+
+
+def _check_lines(text: str, file: Path) -> None:
+    """Refuse a file that is one JSON object over several lines, or an object around a list."""
+    try:
+        whole = json.loads(text)
+    except (ValueError, RecursionError):
+        return  # JSON lines, or what is wrong is said of the line
+    if isinstance(whole, dict) and "question" not in whole:
+        raise InputError(
+            f"{file} is one JSON object, with {', '.join(map(repr, list(whole)[:5])) or 'nothing in it'}: a JSON list "
+            "of questions or JSON lines, one question each, are needed"
+        )
 
 
 def _parsed(text: str, place: str) -> Any:
@@ -125,49 +160,117 @@ def _parsed(text: str, place: str) -> Any:
         raise InputError(f"{place} is no valid JSON: {error}") from error
 
 
+def _is_unanswerable(record: Mapping[str, Any]) -> bool:
+    return record.get("answerable") is False
+
+
 def _question(record: dict[str, Any], place: str) -> Question:
-    answers = [_text(record[name]) for name in _ANSWERS if record.get(name) not in (None, "", [])]
-    question_id, text = _first(record, _IDS), _first(record, ("question",))
-    for name, value in (("id", question_id), ("question", text), ("answer", answers and answers[0])):
+    answers = next(filter(None, (_texts(record.get(name), f"{place}: {name!r}") for name in _ANSWERS)), [])
+    ids = [_text(record.get(name), f"{place}: {name!r}") for name in _IDS]
+    question_id, text = next(filter(None, ids), ""), _text(record.get("question"), f"{place}: 'question'")
+    for name, value in (("id", question_id), ("question", text), ("answer", answers)):
         if not value:
-            raise InputError(f"{place} has no {name!r}; a question needs `id` or `qid`, `question` and `answer`")
-    aliases = [_text(alias) for name in ("answer_aliases", "aliases") for alias in record.get(name) or ()]
-    gold = [str(document) for document in record.get("supporting") or ()]
-    gold += [paragraph.id for paragraph, supporting in _paragraphs(record) if supporting]
+            raise InputError(
+                f"{place} has no {name!r}, or a blank one; a question needs `id` or `qid`, `question` and `answer`"
+            )
+    gold = _texts(record.get("supporting"), f"{place}: 'supporting'")
+    gold += [paragraph.id for paragraph, supporting in _paragraphs(record, place) if supporting]
+    aliases = [alias for name in _ALIASES for alias in _texts(record.get(name), f"{place}: {name!r}")]
     return Question(
         id=question_id,
         text=text,
         answer=answers[0],
-        aliases=tuple(dict.fromkeys(alias for alias in aliases if alias)),
+        aliases=tuple(dict.fromkeys([*answers[1:], *aliases])),
         gold_documents=tuple(dict.fromkeys(gold)),
-        fields={name: value for name, value in record.items() if name not in _USED},
+        fields={name: value for name, value in record.items() if not _is_used(name, record)},
     )
 
 
-def _first(record: Mapping[str, Any], names: Sequence[str]) -> str:
-    return next((_text(record[name]) for name in names if record.get(name) not in (None, "")), "")
+def _is_used(name: str, record: Mapping[str, Any]) -> bool:
+    return name in _USED or (name == "context" and _is_hotpotqa(record))
 
 
-def _text(value: Any) -> str:
-    return (value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)).strip()
-
-
-def _paragraphs(record: Mapping[str, Any]) -> Iterator[tuple[Paragraph, bool]]:
-    """Yield a question's paragraphs, each with whether it supports the answer."""
-    for given in record.get("paragraphs") or ():  # MuSiQue
-        yield _paragraph(given.get("title", ""), given["paragraph_text"]), bool(given.get("is_supporting"))
+def _is_hotpotqa(record: Mapping[str, Any]) -> bool:
+    """Tell whether `context` holds paragraphs; elsewhere it is a field like others, a text or a list of texts."""
     context = record.get("context")
-    if isinstance(context, list):  # HotpotQA and 2WikiMultiHopQA: pairs of a title and sentences
-        supporting = {title for title, *_ in record.get("supporting_facts") or ()}
-        for title, sentences in context:
+    if isinstance(context, dict):
+        return "sentences" in context or "supporting_facts" in record
+    return isinstance(context, list) and ("supporting_facts" in record or any(isinstance(c, list) for c in context))
+
+
+def _text(value: Any, name: str) -> str:
+    """Return a text; numbers are taken for one, and nothing else is."""
+    if value is None:
+        return ""
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        raise InputError(f"{name} is no text, but {_shown(value)}")
+    return clean_characters(str(value)).strip()
+
+
+def _texts(value: Any, name: str) -> list[str]:
+    """Return the texts of a list or of a single one, without blank ones."""
+    values = value if isinstance(value, list) else [value]
+    return [text for text in (_text(item, name) for item in values) if text]
+
+
+def _shown(value: Any) -> str:
+    shown = repr(value)
+    return shown if len(shown) <= _SHOWN else f"{shown[:_SHOWN]}..."
+
+
+def _paragraphs(record: Mapping[str, Any], place: str) -> Iterator[tuple[Paragraph, bool]]:
+    """Yield a question's paragraphs, each with whether it supports the answer."""
+    for number, given in enumerate(_list(record.get("paragraphs"), f"{place}: 'paragraphs'"), start=1):  # MuSiQue
+        where = f"{place}, paragraph {number}"
+        if not isinstance(given, dict):
+            raise InputError(f"{where} is no JSON object, but {_shown(given)}")
+        text = given.get("paragraph_text", given.get("text"))
+        if not isinstance(text, str):
+            raise InputError(f"{where}: 'paragraph_text' is no text, but {_shown(text)}")
+        yield from _paragraph(given.get("title"), text, where, bool(given.get("is_supporting")))
+    if _is_hotpotqa(record):  # or 2WikiMultiHopQA
+        facts = _pairs(record.get("supporting_facts"), ("title", "sent_id"), f"{place}: 'supporting_facts'")
+        supporting = {_text(title, f"{place}: 'supporting_facts'") for title, _ in facts}
+        for number, (title, sentences) in enumerate(
+            _pairs(record["context"], ("title", "sentences"), f"{place}: 'context'"), start=1
+        ):
+            where = f"{place}, paragraph {number}"
+            if not isinstance(sentences, list) or not all(isinstance(sentence, str) for sentence in sentences):
+                raise InputError(f"{where}: a list of sentences is needed, not {_shown(sentences)}")
+            # HotpotQA's sentences begin with their space, 2WikiMultiHopQA's do not.
             text = "".join(f"{' ' if n and not s.startswith(' ') else ''}{s}" for n, s in enumerate(sentences))
-            yield _paragraph(title, text), title in supporting
+            yield from _paragraph(title, text, where, _text(title, f"{where}: its title") in supporting)
 
 
-def _paragraph(title: str, text: str) -> Paragraph:
-    title, text = title.strip(), text.strip()
-    digest = hashlib.sha256(f"{title}\n{text}".encode()).hexdigest()[:8]
-    return Paragraph(f"{title} #{digest}" if title else digest, title, text)
+def _list(value: Any, name: str) -> list[Any]:
+    if value is None:
+        return []
+    if not isinstance(value, list):
+        raise InputError(f"{name} is no list, but {_shown(value)}")
+    return value
+
+
+def _pairs(value: Any, columns: tuple[str, str], name: str) -> list[tuple[Any, Any]]:
+    """Return pairs, as the datasets' own files have them, or as an object with two lists, as the model hub has them."""
+    if isinstance(value, dict):
+        first, second = (_list(value.get(column), f"{name}: {column!r}") for column in columns)
+        if len(first) != len(second):
+            raise InputError(f"{name} has {len(first)} of {columns[0]!r} and {len(second)} of {columns[1]!r}")
+        return list(zip(first, second, strict=True))
+    pairs = _list(value, name)
+    for pair in pairs:
+        if not isinstance(pair, list) or len(pair) != 2:
+            raise InputError(f"{name}: pairs of {columns[0]!r} and {columns[1]!r} are needed, not {_shown(pair)}")
+    return [(first, second) for first, second in pairs]
+
+
+def _paragraph(title: Any, text: str, place: str, supporting: bool) -> Iterator[tuple[Paragraph, bool]]:
+    # A document's id has no control characters.
+    title = " ".join(_CONTROL.sub(" ", _text(title, f"{place}: its title")).split())
+    text = clean_text(text).strip()
+    if text:
+        digest = hashlib.sha256(f"{title}\n{text}".encode()).hexdigest()[:8]
+        yield Paragraph(f"{title} #{digest}" if title else digest, title, text), supporting
 
 
 def write_corpus(found: Iterable[Paragraph], file: Path) -> Path:

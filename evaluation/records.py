@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from io import FileIO
 from pathlib import Path
 from typing import Any, TypedDict
 
+from filelock import FileLock, Timeout
 from langchain_core.messages import messages_to_dict
 
 from arag.evaluation.datasets import Question
 from arag.evaluation.scores import contains, exact_match, f1, share
 from arag.graph.prices import cost
 from arag.graph.state import Citation, ModelCall, ToolRecord, Usage
-from arag.retrieval.errors import InputError
+from arag.graph.usage import total
+from arag.retrieval.errors import InputError, StorageError
 from arag.retrieval.index import Index
 
 
@@ -96,10 +101,24 @@ def answered(question: Question, state: Mapping[str, Any], seconds: float, index
     return record
 
 
-def failed(question: Question, error: str, seconds: float) -> Record:
-    """Return the record of a question that a method has failed at."""
+def failed(question: Question, state: Mapping[str, Any], error: str, seconds: float) -> Record:
+    """Return the record of a question that a method has failed at.
+
+    Args:
+        question: The question.
+        state: The state that the method's graph had reached; what that took is paid for.
+        error: What went wrong.
+        seconds: How long it took.
+    """
     record = _record(question, seconds)
     record["error"] = error
+    calls = state.get("model_calls") or []
+    record["steps"] = state.get("steps") or 0
+    record["trace"] = state.get("trace") or []
+    record["retrieved_tokens"] = sum(entry["retrieved_tokens"] for entry in record["trace"])
+    record["model_calls"] = calls
+    record["usage"] = total(calls)
+    record["cost"] = cost(calls)
     return record
 
 
@@ -151,6 +170,7 @@ class RecordFile:
 
     def __init__(self, file: Path) -> None:
         self.file = file
+        self._lock = threading.Lock()
 
     def read(self) -> dict[str, Record]:
         """Return the records by question id.
@@ -182,9 +202,46 @@ class RecordFile:
                 opened.truncate(whole)
 
     def append(self, record: Record) -> None:
-        """Write a record, so that it is there whatever happens afterwards."""
-        line = json.dumps(record, ensure_ascii=False) + "\n"
-        with self.file.open("a", encoding="utf-8") as opened:
-            opened.write(line)
-            opened.flush()
-            os.fsync(opened.fileno())
+        """Write a record, so that it is there whatever happens afterwards.
+
+        Raises:
+            StorageError: It cannot be written; then the file is as it was.
+        """
+        # What is no JSON (a provider's own objects in a message) is written as a text, half characters as "?".
+        line = (json.dumps(record, ensure_ascii=False, default=str) + "\n").encode("utf-8", "replace")
+        with self._lock:
+            try:
+                with self.file.open("ab", buffering=0) as out:
+                    self._write(out, line)
+            except OSError as error:
+                raise StorageError(f"a record cannot be written to {self.file}: {error.strerror}") from error
+
+    def _write(self, out: FileIO, line: bytes) -> None:
+        before = out.seek(0, os.SEEK_END)
+        try:
+            while line:
+                line = line[out.write(line) :]
+            os.fsync(out.fileno())
+        except OSError:
+            with suppress(OSError):  # what comes later must not stand behind half a line
+                out.truncate(before)
+            raise
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Keep other processes from writing to the file.
+
+        Raises:
+            InputError: Another process is writing to it.
+        """
+        lock = FileLock(self.file.with_suffix(".lock"), timeout=0)
+        try:
+            lock.acquire()
+        except Timeout:
+            raise InputError(
+                f"another process is writing to {self.file}: wait for it, or give another folder with --out"
+            ) from None
+        try:
+            yield
+        finally:
+            lock.release()

@@ -30,8 +30,9 @@ def contains(prediction: str, answers: Iterable[str]) -> bool:
 
 
 def exact_match(prediction: str, answers: Iterable[str]) -> bool:
-    """Tell whether a prediction is one of the answers."""
-    return normalise(prediction) in map(normalise, answers)
+    """Tell whether a prediction is one of the answers; nothing is none, where an answer is but an article."""
+    prediction = normalise(prediction)
+    return bool(prediction) and prediction in map(normalise, answers)
 
 
 def f1(prediction: str, answers: Iterable[str]) -> float:

@@ -12,9 +12,18 @@ __all__ = ["Method", "Options", "all_methods", "method"]
 
 
 def all_methods() -> dict[str, Method]:
-    """Return every method by its name: what the modules of this folder list in `METHODS`."""
-    modules = (import_module(f"{__name__}.{module.name}") for module in iter_modules(__path__))
-    return {found.name: found for module in modules for found in getattr(module, "METHODS", ())}
+    """Return every method by its name: what the modules of this folder list in `METHODS`.
+
+    Raises:
+        ValueError: Two methods have the same name.
+    """
+    found: dict[str, Method] = {}
+    for module in (import_module(f"{__name__}.{module.name}") for module in iter_modules(__path__)):
+        for one in getattr(module, "METHODS", ()):
+            if one.name in found:  # their records would go into one file
+                raise ValueError(f"two methods are named {one.name!r}; the second one is in {module.__name__}")
+            found[one.name] = one
+    return found
 
 
 def method(name: str) -> Method:

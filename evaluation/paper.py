@@ -1,0 +1,133 @@
+"""The paper's results, to stand beside our own, and what is not the same about them."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from pathlib import PurePath
+from typing import Any
+
+from arag.retrieval.errors import InputError
+from arag.retrieval.manifest import Manifest
+
+_WORDS = re.compile(r"[^a-z0-9]+")
+_VERSION = re.compile(r"-\d{4}-\d{2}-\d{2}$")
+_NO_BACKBONE = {"names"}
+
+
+@dataclass(frozen=True, slots=True)
+class PaperResults:
+    """What the paper reports for a dataset.
+
+    Attributes:
+        dataset: The dataset, as the paper calls it.
+        citation: Where it stands.
+        backbones: LLM-Acc and Contain-Acc in percent by model and method; None where the paper gives none.
+    """
+
+    dataset: str
+    citation: str
+    backbones: Mapping[str, Mapping[str, tuple[float, float | None]]]
+
+    def methods(self) -> list[str]:
+        """Return the methods, in the paper's order."""
+        return list(dict.fromkeys(method for results in self.backbones.values() for method in results))
+
+
+def paper_results(questions: str, dataset: str | None = None) -> PaperResults | None:
+    """Return what the paper reports for the dataset that questions are of.
+
+    Args:
+        questions: The questions' file, whose name or whose folder's name may tell the dataset.
+        dataset: The dataset, where the names do not tell.
+
+    Returns:
+        The results; None where the names tell no dataset of the paper.
+
+    Raises:
+        InputError: The paper has no such dataset.
+    """
+    found = _named(_WORDS.split(dataset.lower())) if dataset is not None else _of_file(PurePath(questions))
+    if found is None:
+        if dataset is None:
+            return None
+        raise InputError(f"the paper has no dataset {dataset!r}; known are: {', '.join(sorted(_by_name()))}")
+    backbones = {
+        model: {method: (row[0], row[1]) for method, row in results.items()}
+        for model, results in _paper()["datasets"][found].items()
+        if model not in _NO_BACKBONE
+    }
+    return PaperResults(found, _paper()["citation"], backbones)
+
+
+def paper_order() -> list[str]:
+    """Return the paper's methods in its order."""
+    first = next(iter(_paper()["datasets"].values()))
+    return list(dict.fromkeys(m for model, results in first.items() if model not in _NO_BACKBONE for m in results))
+
+
+def same_model(name: str, backbone: str) -> bool:
+    """Tell whether a model's name, as its provider reports it, is one of the paper's models."""
+    return _VERSION.sub("", name.lower()) == backbone.lower()
+
+
+def differences(
+    paper: PaperResults, models: Iterable[str], judge: str | None, manifest: Manifest | None, questions: int
+) -> list[str]:
+    """Say what is not the same here as in the paper, or is not known to be.
+
+    Args:
+        paper: The paper's results.
+        models: The models that answered, as their providers report them.
+        judge: The judge.
+        manifest: The index's manifest, where the index is still there.
+        questions: How many questions were asked.
+    """
+    found, backbones, judged = sorted(models), list(paper.backbones), _paper()["judge"]
+    told = []
+    if not found or not all(any(same_model(name, backbone) for backbone in backbones) for name in found):
+        told.append(f"The model differs: {_listed(found)} here, {_listed(backbones)} in the paper.")
+    embedder, theirs = manifest.embedder if manifest else None, _paper()["embedder"]
+    if embedder is None:
+        told.append(f"The embedder is not known here, as the index is gone; {theirs} in the paper.")
+    elif not embedder.lower().endswith(theirs.lower()):
+        told.append(f"The embedder differs: {embedder} here, {theirs} in the paper.")
+    if judge is None:
+        told.append(f"Nothing was judged here; {judged} judges in the paper.")
+    elif not same_model(judge.partition("@")[0].rpartition(":")[2], judged):
+        told.append(f"The judge differs: {judge} here, {judged} in the paper, which is not shown the question there.")
+    corpus = f"{count(manifest.documents, 'document')} in {count(manifest.chunks, 'chunk')}" if manifest else "an index"
+    asked = count(questions, "question")
+    told.append(f"The questions and the corpus are not known to be the paper's: {asked} on {corpus} here.")
+    return told
+
+
+def count(number: int, noun: str) -> str:
+    """Return a number of things in words."""
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
+def _of_file(file: PurePath) -> str | None:
+    return _named(_WORDS.split(file.stem.lower())) or _named(_WORDS.split(file.parent.name.lower()))
+
+
+def _named(words: Iterable[str]) -> str | None:
+    return next((_by_name()[word] for word in words if word in _by_name()), None)
+
+
+def _listed(names: Iterable[str]) -> str:
+    return " and ".join(names) or "unknown"
+
+
+@cache
+def _by_name() -> dict[str, str]:
+    return {name: dataset for dataset, entry in _paper()["datasets"].items() for name in entry["names"]}
+
+
+@cache
+def _paper() -> dict[str, Any]:
+    return dict(json.loads(files("arag.evaluation").joinpath("paper.json").read_text("utf-8")))

@@ -1,0 +1,188 @@
+"""Plots as SVG without a size of their own: they fill what they stand in, and take its colours and letters.
+
+Across they are measured in percent, down in pixels, so that letters and marks stay as large on a phone as on a desk.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from markupsafe import Markup
+
+from arag.evaluation.scores import Interval
+
+_ROW = 26  # pixels of a row
+_HEIGHT = 340
+_LINE = 16  # pixels between two labels
+_SHIFTS = sorted((_LINE // 2 * steps for steps in range(-40, 41)), key=abs)  # of labels, up and down from their dots
+_ON_A_PHONE, _ON_A_DESK = 2.2, 0.85  # percent of the width that a letter takes
+_TICKS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Dot:
+    """A mean in a row.
+
+    Attributes:
+        found: The mean and its interval, 0 to 1.
+        kind: A CSS class.
+        told: What it is, in words.
+    """
+
+    found: Interval
+    kind: str
+    told: str
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """A method in a plane."""
+
+    label: str
+    x: Interval
+    y: Interval
+
+
+def shares(dots: Sequence[Dot], beside: Sequence[tuple[float, str]] = ()) -> Markup:
+    """Draw means between 0 and 1 with their intervals, one below the other.
+
+    Args:
+        dots: The means.
+        beside: Values without an interval, and what they are.
+    """
+    height = _ROW * max(len(dots), 1)
+    told = "; ".join([dot.told for dot in dots] + [text for _, text in beside])
+    # The lines reach over the gaps between rows.
+    parts = [_line(f"{tick}%", -8, f"{tick}%", height + 8, "grid") for tick in range(0, 101, 25)]
+    for number, dot in enumerate(dots):
+        y = number * _ROW + _ROW / 2
+        parts.append(_line(_percent(dot.found.low), y, _percent(dot.found.high), y, f"whisker {dot.kind}"))
+        parts.append(Markup('<circle cx="{}" cy="{}" r="5" class="{}"/>').format(_percent(dot.found.mean), y, dot.kind))
+    for value, text in beside:
+        diamond = Markup(
+            '<svg x="{}" y="{}" class="over"><path d="M0-6 6 0 0 6-6 0z" class="beside"><title>{}</title></path></svg>'
+        )
+        parts.append(diamond.format(_percent(value), height / 2, text))
+    return _svg("track", height, told, parts)
+
+
+def stack(values: Sequence[float], kinds: Sequence[str], largest: float, told: str) -> Markup:
+    """Draw values as one bar.
+
+    Args:
+        values: The values.
+        kinds: A CSS class for each.
+        largest: The sum that fills the width.
+        told: What the bar shows, in words.
+    """
+    parts, begins = [], 0.0
+    for value, kind in zip(values, kinds, strict=True):
+        bar = Markup('<rect x="{}" y="4" width="{}" height="18" class="{}"/>')
+        parts.append(bar.format(_percent(begins / largest), _percent(value / largest), kind))
+        begins += value
+    return _svg("track", _ROW, told, parts)
+
+
+def plane(points: Sequence[Point], across: str, up: str) -> Markup:
+    """Draw points with their intervals both ways: twice, of which a page shows the `wide` or the `narrow` one.
+
+    Labels must not cover each other, and on a phone they take a larger part of the width.
+
+    Args:
+        points: The points; what goes up is between 0 and 1.
+        across: What goes across.
+        up: What goes up.
+    """
+    wide, narrow = _plane(points, across, up, _ON_A_DESK), _plane(points, across, up, _ON_A_PHONE)
+    return Markup('<div class="wide">{}</div><div class="narrow">{}</div>').format(wide, narrow)
+
+
+def _plane(points: Sequence[Point], across: str, up: str, letter: float) -> Markup:
+    x_ticks = ticks(max(point.x.high for point in points))
+    y_ticks = ticks(100 * max(point.y.high for point in points))
+    x_end, y_end = x_ticks[-1], y_ticks[-1] / 100
+
+    def height(value: float) -> float:
+        return round(_HEIGHT * (1 - value / y_end), 1)
+
+    parts = []
+    for tick in y_ticks:
+        y = height(tick / 100)
+        parts.append(_line("0%", y, "100%", y, "grid"))
+        parts.append(Markup('<text x="-8" y="{}" dy=".35em" class="tick end">{:g}</text>').format(y, tick))
+    for tick in x_ticks:
+        text = Markup('<text x="{}" y="{}" class="tick middle">{:,g}</text>')
+        parts.append(text.format(_percent(tick / x_end), _HEIGHT + 20, tick))
+    for point in points:
+        at, y = _percent(point.x.mean / x_end), height(point.y.mean)
+        parts.append(_line(_percent(point.x.low / x_end), y, _percent(point.x.high / x_end), y, "whisker thin"))
+        parts.append(_line(at, height(point.y.low), at, height(point.y.high), "whisker thin"))
+    dots = [(point.x.mean / x_end, height(point.y.mean), point.label) for point in points]
+    for (x, dot, label), (side, y) in zip(dots, _places(dots, letter), strict=True):
+        drawn = Markup(
+            '<svg x="{}" class="over"><circle cy="{}" r="5.5" class="headline"/>'
+            '<path d="M{} {}L{} {}" class="leader"/><text x="{}" y="{}" dy=".35em" class="label {}">{}</text></svg>'
+        )
+        anchor = "start" if side > 0 else "end"
+        parts.append(drawn.format(_percent(x), dot, 6 * side, dot, 11 * side, y, 13 * side, y, anchor, label))
+    told = "; ".join(f"{p.label}: {p.x.mean:,.0f} {across}, {100 * p.y.mean:.1f} {up}" for p in points)
+    return _svg("plane", _HEIGHT, told, parts)
+
+
+def ticks(highest: float) -> list[float]:
+    """Return round numbers from 0 up to the highest value or just above it."""
+    if highest <= 0:
+        return [0.0, 1.0]
+    power = 10 ** math.floor(math.log10(highest / _TICKS))
+    step = next(power * factor for factor in (1, 2, 2.5, 5, 10, 20) if highest / (power * factor) <= _TICKS)
+    return [step * number for number in range(math.ceil(round(highest / step, 9)) + 1)]
+
+
+def _places(dots: Sequence[tuple[float, float, str]], letter: float) -> list[tuple[int, float]]:
+    """Return where labels go, right or left of their dots and how far down, so that none covers a label or a dot."""
+    taken = [_Box(100 * x - 2, 100 * x + 2, y) for x, y, _ in dots]
+    places = []
+    for own, (x, y, label) in enumerate(dots):
+        sides = (-1, 1) if x > 0.55 else (1, -1)
+        width = letter * len(label) + 4
+        free = (
+            (side, y + shift, box)
+            for shift in _SHIFTS
+            for side in sides
+            for box in [_Box(100 * x + min(0, side * width), 100 * x + max(0, side * width), y + shift)]
+            if box.is_inside() and not any(box.meets(other) for n, other in enumerate(taken) if n != own)
+        )
+        side, down, box = next(free, (sides[0], y, taken[own]))
+        taken.append(box)
+        places.append((side, down))
+    return places
+
+
+@dataclass(frozen=True, slots=True)
+class _Box:
+    """What a label or a dot covers: percent across, pixels down."""
+
+    begins: float
+    ends: float
+    y: float
+
+    def is_inside(self) -> bool:
+        return self.begins >= -2 and self.ends <= 104 and 0 <= self.y <= _HEIGHT
+
+    def meets(self, other: _Box) -> bool:
+        return self.begins < other.ends and other.begins < self.ends and abs(self.y - other.y) < _LINE
+
+
+def _line(x1: str, y1: float, x2: str, y2: float, kind: str) -> Markup:
+    return Markup('<line x1="{}" y1="{}" x2="{}" y2="{}" class="{}"/>').format(x1, y1, x2, y2, kind)
+
+
+def _svg(kind: str, height: float, told: str, parts: Sequence[Markup]) -> Markup:
+    opening = Markup('<svg class="{}" width="100%" height="{}" role="img" aria-label="{}">').format(kind, height, told)
+    return opening + Markup().join(parts) + Markup("</svg>")
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.2f}%"

@@ -1,0 +1,382 @@
+"""The figures of a run: what its records say of each method, and of each method beside another."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+from arag.evaluation.datasets import load_questions
+from arag.evaluation.methods import all_methods
+from arag.evaluation.methods.interface import Method
+from arag.evaluation.paper import PaperResults, differences, paper_order, paper_results
+from arag.evaluation.records import Record
+from arag.evaluation.runs import Plan, load_plan, load_records
+from arag.evaluation.scores import Interval, interval, paired_test
+from arag.retrieval.errors import ARAGError, InputError
+from arag.retrieval.manifest import Manifest, read_manifest
+
+Unit: TypeAlias = Literal["share", "number", "tokens", "seconds", "dollars"]
+
+OTHER_TOOLS = "other"
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """What is measured of each question; a method's figure is the mean over its questions.
+
+    Attributes:
+        name: Its name in CSV files.
+        title: Its name for readers.
+        unit: What it is counted in.
+        value: Its value for a question; None where it is not known.
+        of_failed: Whether failed questions count, as wrong; otherwise it is of answered ones.
+        with_gaps: Whether questions of which it is not known are left out. Otherwise one such question makes the
+            method's figure unknown: what some questions cost says little about what all of them did.
+        judged: Whether it takes a judge.
+    """
+
+    name: str
+    title: str
+    unit: Unit
+    value: Callable[[Record], float | None]
+    of_failed: bool = False
+    with_gaps: bool = False
+    judged: bool = False
+
+
+def _verdict(record: Record) -> float | None:
+    """Return 1 for correct, 0 for wrong or failed, None for unjudged."""
+    if record["error"] is not None:
+        return 0.0
+    judgement = record["judgement"]
+    return None if judgement is None or judgement["correct"] is None else float(judgement["correct"])
+
+
+def _tokens(name: Literal["input_tokens", "cached_tokens", "output_tokens", "reasoning_tokens"]) -> Measure:
+    def value(record: Record) -> float | None:
+        calls = record["model_calls"]
+        # A call takes some tokens: one without any is one whose provider reported none.
+        reported = all(call["input_tokens"] or call["output_tokens"] for call in calls)
+        return float(sum(call[name] for call in calls)) if reported else None
+
+    return Measure(name, name.replace("_", " ").capitalize(), "tokens", value)
+
+
+LLM_ACC = Measure("llm_acc", "LLM-Acc", "share", _verdict, of_failed=True, with_gaps=True, judged=True)
+CONTAIN_ACC = Measure("contain_acc", "Contain-Acc", "share", lambda record: float(record["contain"]), of_failed=True)
+F1 = Measure("f1", "F1", "share", lambda record: record["f1"], of_failed=True)
+RETRIEVED = Measure("retrieved_tokens", "Retrieved tokens", "tokens", lambda record: float(record["retrieved_tokens"]))
+STEPS = Measure("steps", "Steps", "number", lambda record: float(record["steps"]))
+
+ACCURACY = (
+    LLM_ACC,
+    Measure("llm_acc_answered", "LLM-Acc, answered", "share", _verdict, with_gaps=True, judged=True),
+    CONTAIN_ACC,
+    Measure("contain_acc_answered", "Contain-Acc, answered", "share", CONTAIN_ACC.value),
+    Measure(
+        "contain_acc_aliases",
+        "Contain-Acc with aliases",
+        "share",
+        lambda record: float(record["contain_with_aliases"]),
+        of_failed=True,
+    ),
+    Measure("exact_match", "Exact match", "share", lambda record: float(record["exact_match"]), of_failed=True),
+    F1,
+)
+EFFORT = (
+    Measure("gold_seen", "Gold seen", "share", lambda record: record["gold_seen"], with_gaps=True),
+    Measure("gold_read", "Gold read", "share", lambda record: record["gold_read"], with_gaps=True),
+    RETRIEVED,
+    STEPS,
+    Measure("model_calls", "Model calls", "number", lambda record: float(len(record["model_calls"]))),
+    Measure("seconds", "Seconds", "seconds", lambda record: record["seconds"]),
+)
+COSTS = (
+    _tokens("input_tokens"),
+    _tokens("cached_tokens"),
+    _tokens("output_tokens"),
+    _tokens("reasoning_tokens"),
+    Measure("cost", "Cost", "dollars", lambda record: record["cost"]),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class MethodFigures:
+    """A method's figures.
+
+    Attributes:
+        name: Its name.
+        title: Its name in the paper, where it is there.
+        method: The method, where this installation knows it.
+        records: Its records by question id.
+        figures: The measures' means by their names; None where one is not known.
+        failed: How many questions have no answer.
+        unjudged: How many answers the judge gave no verdict on.
+        cost: US dollars in all, failed questions included; None where that is not known.
+        judge_cost: US dollars of all verdicts; None where that is not known, or nothing was judged.
+        tools: Calls by tool.
+        stop_reasons: Answered questions by why they ended.
+    """
+
+    name: str
+    title: str
+    method: Method | None
+    records: Mapping[str, Record]
+    figures: Mapping[str, Interval | None]
+    failed: int
+    unjudged: int
+    cost: float | None
+    judge_cost: float | None
+    tools: Mapping[str, int]
+    stop_reasons: Mapping[str, int]
+
+    @property
+    def answers(self) -> list[Record]:
+        """The records of answered questions."""
+        return [record for record in self.records.values() if record["error"] is None]
+
+    @property
+    def answered(self) -> int:
+        """How many questions have an answer."""
+        return len(self.records) - self.failed
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Two methods on the questions that both have.
+
+    Attributes:
+        measure: What is compared.
+        baseline: The first method's title.
+        name: The second method's name.
+        title: The second method's title.
+        difference: The second less the first.
+        p: The p of a paired permutation test, two-sided.
+    """
+
+    measure: Measure
+    baseline: str
+    name: str
+    title: str
+    difference: Interval
+    p: float
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """All that a report shows.
+
+    Attributes:
+        plan: The run's plan.
+        manifest: The manifest of its index; None where the index is gone.
+        models: The models that answered, as their providers report them.
+        methods: The methods, in the paper's order.
+        baseline: The name of the method that the others are compared with.
+        comparisons: The others beside it.
+        questions: A record of each question, in order; its number in the report is its place.
+        judged: Whether answers were judged.
+        paper: The paper's results for this dataset, where there are any.
+        differences: What is not the same here as in the paper.
+        notes: What a reader must know about the figures.
+    """
+
+    plan: Plan
+    manifest: Manifest | None
+    models: Sequence[str]
+    methods: Sequence[MethodFigures]
+    baseline: str
+    comparisons: Sequence[Comparison]
+    questions: Sequence[Record]
+    judged: bool
+    paper: PaperResults | None
+    differences: Sequence[str]
+    notes: Sequence[str]
+
+    @property
+    def headline(self) -> Measure:
+        """What says whether an answer is right: the judge, where there is one."""
+        return LLM_ACC if self.judged else CONTAIN_ACC
+
+    def measures(self, wanted: Sequence[Measure]) -> list[Measure]:
+        """Return those of the measures that can be there: without a judge there is no LLM-Acc."""
+        return [measure for measure in wanted if self.judged or not measure.judged]
+
+
+def make_report(folder: Path, *, baseline: str | None = None, dataset: str | None = None) -> Report:
+    """Return the figures of a run.
+
+    Args:
+        folder: The run's folder.
+        baseline: The method that the others are compared with. Default: the first in the paper's order.
+        dataset: The paper's dataset that the questions are of, where the name of their file or folder does not tell.
+
+    Raises:
+        InputError: There is no run, it has no records, one of them lacks something, or it has none of the baseline;
+            or the paper has no such dataset.
+    """
+    plan = load_plan(folder)
+    found = {name: records for name, records in load_records(folder).items() if records}
+    if not found:
+        raise InputError(f"the run in {folder} has no records yet: `arag eval run` makes them")
+    _check(found)
+    judged = any(record["judgement"] is not None for records in found.values() for record in records.values())
+    methods = sorted((_method(name, records, judged) for name, records in found.items()), key=_place)
+    baseline = baseline or methods[0].name
+    first = next((method for method in methods if method.name == baseline), None)
+    if first is None:
+        raise InputError(f"the run in {folder} has no records of {baseline!r}; it has: {', '.join(sorted(found))}")
+    measures = (LLM_ACC, CONTAIN_ACC) if judged else (CONTAIN_ACC,)
+    others = [method for method in methods if method is not first]
+    compared = [_compared(measure, first, other) for measure in measures for other in others]
+    questions = _in_order({key: record for method in methods for key, record in method.records.items()}, plan)
+    paper, manifest, models = paper_results(plan.questions, dataset), _manifest(plan), _models(methods)
+    return Report(
+        plan=plan,
+        manifest=manifest,
+        models=models,
+        methods=methods,
+        baseline=baseline,
+        comparisons=[comparison for comparison in compared if comparison is not None],
+        questions=questions,
+        judged=judged,
+        paper=paper,
+        differences=differences(paper, models, plan.judge, manifest, len(questions)) if paper else [],
+        notes=_notes(methods, len(questions), judged),
+    )
+
+
+def stop_reason(record: Record) -> str:
+    """Return why a search ended."""
+    return record["stop_reason"] or "unknown"
+
+
+def is_right(record: Record, headline: Measure) -> bool | None:
+    """Tell whether an answer is right; None where the judge gave no verdict."""
+    value = headline.value(record)
+    return None if value is None else bool(value)
+
+
+def figure(measure: Measure, records: Sequence[Record]) -> Interval | None:
+    """Return a measure's mean over questions; None where it is not known."""
+    answered = [measure.value(record) for record in records if record["error"] is None]
+    if answered and all(value is None for value in answered):  # then failed questions say nothing either
+        return None
+    failed = [measure.value(record) for record in records if record["error"] is not None and measure.of_failed]
+    values = [*answered, *failed]
+    known = [value for value in values if value is not None]
+    return interval(known) if measure.with_gaps or len(known) == len(values) else None
+
+
+def _check(found: Mapping[str, Mapping[str, Record]]) -> None:
+    for name, records in found.items():
+        for key, record in records.items():
+            missing = Record.__required_keys__ - record.keys()
+            if missing:
+                raise InputError(
+                    f"the record of question {key!r} in {name}.jsonl has no {min(missing)!r}: "
+                    "it was written by another version; give another folder to `arag eval run`"
+                )
+
+
+def _method(name: str, by_question: Mapping[str, Record], judged: bool) -> MethodFigures:
+    records = list(by_question.values())
+    answered = [record for record in records if record["error"] is None]
+    known = all_methods().get(name)
+    measures = [measure for measure in (*ACCURACY, *EFFORT, *COSTS) if judged or not measure.judged]
+    judgements = [record["judgement"] for record in answered if record["judgement"] is not None]
+    return MethodFigures(
+        name=name,
+        title=known.title if known else name,
+        method=known,
+        records=by_question,
+        figures={measure.name: figure(measure, records) for measure in measures},
+        failed=len(records) - len(answered),
+        unjudged=sum(_verdict(record) is None for record in answered) if judged else 0,
+        cost=_sum([record["cost"] for record in records]),
+        judge_cost=_sum([judgement["cost"] for judgement in judgements]) if judgements else None,
+        tools=_tools(answered),
+        stop_reasons=dict(Counter(map(stop_reason, answered)).most_common()),
+    )
+
+
+def _place(method: MethodFigures) -> tuple[int, int, str]:
+    order, known = paper_order(), list(all_methods())
+    return (
+        order.index(method.title) if method.title in order else len(order),
+        known.index(method.name) if method.name in known else len(known),
+        method.name,
+    )
+
+
+def _sum(costs: Sequence[float | None]) -> float | None:
+    known = [cost for cost in costs if cost is not None]
+    return sum(known) if costs and len(known) == len(costs) else None
+
+
+def _tools(records: Sequence[Record]) -> dict[str, int]:
+    """Count calls by tool. A model may call what there is not, by any name: such calls are counted together."""
+    calls = [entry for record in records for entry in record["trace"]]
+    real = {entry["tool"] for entry in calls if entry["error"] is None}
+    return dict(Counter(entry["tool"] if entry["tool"] in real else OTHER_TOOLS for entry in calls).most_common())
+
+
+def _compared(measure: Measure, first: MethodFigures, second: MethodFigures) -> Comparison | None:
+    if first.figures[measure.name] is None or second.figures[measure.name] is None:
+        return None
+    pairs = [
+        (measure.value(record), measure.value(second.records[key]))
+        for key, record in first.records.items()
+        if key in second.records
+    ]
+    known = [(one, other) for one, other in pairs if one is not None and other is not None]
+    if not known:
+        return None
+    difference, p = paired_test([one for one, _ in known], [other for _, other in known])
+    return Comparison(measure, first.title, second.name, second.title, difference, p)
+
+
+def _in_order(questions: Mapping[str, Record], plan: Plan) -> list[Record]:
+    """Put questions into their file's order, where it is still there: records come as they are done."""
+    try:
+        order = {question.id: place for place, question in enumerate(load_questions(Path(plan.questions)))}
+    except InputError:
+        order = {}
+    return sorted(questions.values(), key=lambda record: order.get(record["question_id"], len(order)))
+
+
+def _manifest(plan: Plan) -> Manifest | None:
+    try:
+        return read_manifest(Path(plan.index))
+    except ARAGError:  # it has gone since, or been made anew by another version: the records are all that counts
+        return None
+
+
+def _models(methods: Sequence[MethodFigures]) -> list[str]:
+    calls = (call for method in methods for record in method.records.values() for call in record["model_calls"])
+    return sorted({call["model"] for call in calls if call["model"]})
+
+
+def _notes(methods: Sequence[MethodFigures], questions: int, judged: bool) -> list[str]:
+    notes = []
+    shared = set.intersection(*(set(method.records) for method in methods))
+    if len(shared) < questions:
+        counts = ", ".join(f"{method.title} {len(method.records):,}" for method in methods)
+        notes.append(
+            f"The methods have not been asked the same questions ({counts}; all of them {len(shared):,}): their "
+            "figures are of different questions. The paired comparisons are of those that both methods have."
+        )
+    failed = ", ".join(f"{method.title} {method.failed:,}" for method in methods if method.failed)
+    if failed:
+        notes.append(
+            f"Questions failed ({failed}). They count as wrong, but for the columns of answered questions; what they "
+            "took is in the cost in all and in no other figure."
+        )
+    unjudged = ", ".join(f"{method.title} {method.unjudged:,}" for method in methods if method.unjudged)
+    if unjudged:
+        notes.append(f"Answers without a verdict ({unjudged}) are left out of LLM-Acc, not counted as wrong.")
+    if not judged:
+        notes.append("No judge was asked: there is no LLM-Acc.")
+    return notes

@@ -1,0 +1,295 @@
+"""A report's tables, and the same as Markdown and as CSV."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from arag.evaluation.paper import count
+from arag.evaluation.report import ACCURACY, COSTS, EFFORT, Comparison, Measure, MethodFigures, Report, Unit
+from arag.evaluation.scores import RESAMPLES, Interval
+
+UNKNOWN = "unknown"
+NONE = "–"
+_DIGITS = 6  # of figures in CSV files
+
+INTERVALS = (
+    f"Means over questions; in brackets their 95% confidence interval (percentiles of {RESAMPLES:,} bootstrap "
+    "resamples of the questions). Shares in percent."
+)
+_MARKDOWN = re.compile(r"([\\`*_<>|#~&$])")
+_BRACKETS = re.compile(r"([\[\]])")
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """A cell: its text, and a detail that stands smaller."""
+
+    text: str
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table.
+
+    Attributes:
+        title: Its title.
+        columns: The names of its columns; the first column names the rows.
+        rows: Its rows.
+        notes: What a reader must know to read it.
+    """
+
+    title: str
+    columns: Sequence[str]
+    rows: Sequence[Sequence[Cell]]
+    notes: Sequence[str] = ()
+
+
+def tables(report: Report) -> list[Table]:
+    """Return a report's tables."""
+    found = [_accuracy(report), _figures("Retrieval and effort, a question", EFFORT, report), _costs(report)]
+    found.append(_stop_reasons(report))
+    if report.comparisons:
+        found.append(_comparisons(report))
+    if report.paper is not None:
+        found.append(_beside_the_paper(report))
+    return [*found, _methods(report)]
+
+
+def _accuracy(report: Report) -> Table:
+    unjudged = any(method.unjudged for method in report.methods)
+    columns = ["Method", "Questions", "Answered", "Failed", *(["Unjudged"] if unjudged else [])]
+    measures = report.measures(ACCURACY)
+    rows = []
+    for method in report.methods:
+        counts = [len(method.records), method.answered, method.failed, *([method.unjudged] if unjudged else [])]
+        rows.append([Cell(method.title), *(Cell(f"{each:,}") for each in counts), *_cells(measures, method)])
+    notes = [INTERVALS, "Over all questions, failed ones as wrong, unless the column says “answered”."]
+    return Table("Accuracy", [*columns, *(measure.title for measure in measures)], rows, notes)
+
+
+def _figures(title: str, measures: Sequence[Measure], report: Report) -> Table:
+    rows = [[Cell(method.title), *_cells(measures, method)] for method in report.methods]
+    note = (
+        "Of answered questions. Gold seen and read: the share of the documents with the answer that the model was "
+        "shown anything of, and that it was shown in full, where the data names them."
+    )
+    return Table(title, ["Method", *(measure.title for measure in measures)], rows, [note])
+
+
+def _costs(report: Report) -> Table:
+    judged = any(method.judge_cost is not None for method in report.methods)
+    columns = ["Method", *(measure.title for measure in COSTS), "Cost in all", *(["Judge in all"] if judged else [])]
+    rows = []
+    for method in report.methods:
+        sums = [method.cost, *([method.judge_cost] if judged else [])]
+        rows.append([Cell(method.title), *_cells(COSTS, method), *(Cell(number("dollars", total)) for total in sums)])
+    note = (
+        "Tokens as the providers report them; input includes cached, output includes reasoning. Cost in US dollars by "
+        "the providers' public prices; in all, failed questions are in it. Unknown: a provider reported no tokens, or "
+        "a model has no price."
+    )
+    return Table("Tokens and cost, an answered question", columns, rows, [note])
+
+
+def _stop_reasons(report: Report) -> Table:
+    reasons = list(dict.fromkeys(reason for method in report.methods for reason in method.stop_reasons))
+    rows = [
+        [Cell(method.title), *(Cell(f"{method.stop_reasons.get(reason, 0):,}") for reason in reasons)]
+        for method in report.methods
+    ]
+    notes = ["Answered questions by why the search ended; all but “answered” are forced answers."]
+    return Table("Stop reasons", ["Method", *(reason.replace("_", " ") for reason in reasons)], rows, notes)
+
+
+def _comparisons(report: Report) -> Table:
+    rows = [
+        [
+            Cell(comparison.title),
+            Cell(comparison.measure.title),
+            Cell(f"{comparison.difference.count:,}"),
+            Cell(f"{100 * comparison.difference.mean:+.1f}", _signed(comparison.difference)),
+            Cell("< 0.001" if comparison.p < 0.001 else f"{comparison.p:.3f}"),
+        ]
+        for comparison in report.comparisons
+    ]
+    note = (
+        "In percentage points, on the questions that both methods have, with a 95% bootstrap interval; p of a "
+        f"two-sided paired permutation test, not adjusted for there being {len(rows)} of them."
+    )
+    columns = ["Method", "Measure", "Questions", "Difference", "p"]
+    return Table(f"Pair by pair with {report.comparisons[0].baseline}", columns, rows, [note])
+
+
+def _beside_the_paper(report: Report) -> Table:
+    paper = report.paper
+    assert paper is not None  # noqa: S101 - where it is called
+    ours = {method.title: method for method in report.methods}
+    measures = report.measures([measure for measure in ACCURACY if measure.name in {"llm_acc", "contain_acc"}])
+    with_contain = any(row[1] is not None for results in paper.backbones.values() for row in results.values())
+    columns = ["Method", *(f"{measure.title}, here" for measure in measures)]
+    names = ["LLM-Acc", "Contain-Acc"] if with_contain else ["LLM-Acc"]
+    columns += [f"{name}, {model}" for model in paper.backbones for name in names]
+    rows = []
+    for title in dict.fromkeys([*paper.methods(), *ours]):
+        here = _cells(measures, ours[title]) if title in ours else [Cell(NONE)] * len(measures)
+        there = [
+            Cell(NONE if value is None else f"{value:.1f}")
+            for results in paper.backbones.values()
+            for value in results.get(title, (None, None))[: len(names)]
+        ]
+        rows.append([Cell(title), *here, *there])
+    return Table(f"Beside the paper: {paper.dataset}", columns, rows, [f"{paper.citation}.", *report.differences])
+
+
+def _methods(report: Report) -> Table:
+    rows = []
+    for figures in report.methods:
+        method = figures.method
+        marks = (method.autonomous, method.iterative, method.interleaved) if method else (None, None, None)
+        told = method.description if method else "not known to this installation"
+        rows.append([Cell(figures.title), Cell(figures.name), Cell(told), *map(_mark, marks)])
+    columns = ["Method", "Name", "What it does", "Autonomous strategy", "Iterative", "Interleaved tool use"]
+    return Table("Methods", columns, rows)
+
+
+def _mark(value: bool | None) -> Cell:
+    return Cell(NONE if value is None else "yes" if value else "no")
+
+
+def _cells(measures: Iterable[Measure], method: MethodFigures) -> list[Cell]:
+    return [cell(measure, method.figures[measure.name]) for measure in measures]
+
+
+def cell(measure: Measure, found: Interval | None) -> Cell:
+    """Return a figure with its interval."""
+    if found is None:
+        return Cell(UNKNOWN if measure.name in {each.name for each in COSTS} else NONE)
+    low, high = number(measure.unit, found.low), number(measure.unit, found.high)
+    return Cell(number(measure.unit, found.mean), f"[{low}, {high}]")
+
+
+def number(unit: Unit, value: float | None) -> str:
+    """Return a figure as readers see it."""
+    if value is None:
+        return UNKNOWN
+    if unit == "share":
+        return f"{100 * value:.1f}"
+    if unit == "dollars":
+        return f"${value:,.4f}" if value else "$0"
+    if unit == "tokens":
+        return f"{value:,.0f}"
+    return f"{value:,.2f}" if unit == "seconds" and value < 10 else f"{value:,.1f}"
+
+
+def _signed(found: Interval) -> str:
+    return f"[{100 * found.low:+.1f}, {100 * found.high:+.1f}]"
+
+
+# --- Markdown ---
+
+
+def markdown(report: Report) -> str:
+    """Return a report as Markdown."""
+    parts = [f"# {title(report)}", "\n".join(f"- {name}: {_escaped(value)}" for name, value in facts(report))]
+    parts += [f"**{_escaped(note)}**" for note in report.notes]
+    for table in tables(report):
+        parts += [f"## {_escaped(table.title)}", _markdown_table(table), *map(_escaped, table.notes)]
+    return "\n\n".join(parts) + "\n"
+
+
+def title(report: Report) -> str:
+    """Return a report's title."""
+    asked = report.paper.dataset if report.paper else "Results"
+    return f"{asked}: {count(len(report.methods), 'method')}, {count(len(report.questions), 'question')}"
+
+
+def facts(report: Report) -> list[tuple[str, str]]:
+    """Return what a run is made of."""
+    plan, manifest = report.plan, report.manifest
+    index = f"{count(manifest.documents, 'document')}, {count(manifest.chunks, 'chunk')}" if manifest else "gone since"
+    options = ", ".join(f"{name} {value}" for name, value in plan.model_options.items())
+    return [
+        ("Model", ", ".join(report.models) or plan.model),
+        *([("Model options", options)] if options else []),
+        ("Judge", plan.judge or "none"),
+        ("Embedder", manifest.embedder if manifest else UNKNOWN),
+        ("Index", index),
+        ("Chunks of a search", f"{plan.options.top_k:,}"),
+        ("Most steps", f"{plan.options.max_steps:,}"),
+        ("Most tokens of context", f"{plan.options.max_context_tokens:,}"),
+    ]
+
+
+def _markdown_table(table: Table) -> str:
+    lines = [table.columns, ["---", *("---:" for _ in table.columns[1:])]]
+    lines += [[_markdown_cell(each) for each in row] for row in table.rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def _markdown_cell(of: Cell) -> str:
+    return f"{_escaped(of.text)} {_escaped(of.detail, brackets=False)}".rstrip()
+
+
+def _escaped(text: str, *, brackets: bool = True) -> str:
+    escaped = _MARKDOWN.sub(r"\\\1", " ".join(text.split()))
+    return _BRACKETS.sub(r"\\\1", escaped) if brackets else escaped
+
+
+# --- CSV ---
+
+
+def csv_text(report: Report) -> str:
+    """Return a row a method as CSV: shares from 0 to 1, nothing where a figure is not known."""
+    rows = [_row(report, method) for method in report.methods]
+    columns = list(dict.fromkeys(column for row in rows for column in row))
+    lines = io.StringIO()
+    writer = csv.DictWriter(lines, columns, restval="", lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return lines.getvalue()
+
+
+def _row(report: Report, method: MethodFigures) -> dict[str, object]:
+    row: dict[str, object] = {
+        "method": method.name,
+        "title": method.title,
+        "questions": len(method.records),
+        "answered": method.answered,
+        "failed": method.failed,
+    }
+    if report.judged:
+        row["unjudged"] = method.unjudged
+    for measure in report.measures((*ACCURACY, *EFFORT, *COSTS)):
+        row |= _ends(measure.name, method.figures[measure.name])
+    row["cost_in_all"] = method.cost
+    if report.judged:
+        row["judge_cost_in_all"] = method.judge_cost
+    row["baseline"] = report.baseline
+    row |= dict.fromkeys(column for each in report.comparisons for column in _difference(each))
+    for comparison in report.comparisons:
+        if comparison.name == method.name:
+            row |= _difference(comparison)
+    for model, results in (report.paper.backbones if report.paper else {}).items():
+        llm, contain = results.get(method.title, (None, None))
+        row[f"paper_{model}_llm_acc"] = None if llm is None else round(llm / 100, _DIGITS)
+        row[f"paper_{model}_contain_acc"] = None if contain is None else round(contain / 100, _DIGITS)
+    # What methods differ in comes last.
+    row |= {f"calls_{tool}": count for tool, count in method.tools.items()}
+    return row | {f"stop_{reason}": count for reason, count in method.stop_reasons.items()}
+
+
+def _difference(comparison: Comparison) -> dict[str, object]:
+    name = f"{comparison.measure.name}_difference"
+    found = comparison.difference
+    return {**_ends(name, found), f"{name}_p": round(comparison.p, _DIGITS), f"{name}_questions": found.count}
+
+
+def _ends(name: str, found: Interval | None) -> dict[str, object]:
+    values = (None, None, None) if found is None else (found.mean, found.low, found.high)
+    rounded = (None if value is None else round(value, _DIGITS) for value in values)
+    return dict(zip((name, f"{name}_low", f"{name}_high"), rounded, strict=True))

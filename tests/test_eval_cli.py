@@ -1,0 +1,307 @@
+"""`arag eval run`: from a download to results in one command."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+
+import pytest
+
+from arag.cli import main
+from arag.evaluation import cli as eval_cli
+from arag.evaluation.datasets import load_questions
+from arag.evaluation.records import RecordFile
+from arag.graph.models import load_model
+from arag.ingest.pipeline import run_ingest
+from arag.retrieval.embedders import Embedder
+from arag.retrieval.errors import EmbedderError
+from arag.retrieval.index import open_index
+from eval_runs import STEPS, Replies
+from fakes import HashEmbeddings
+from openai_server import Failure, chat, serve
+
+pytest_plugins = ["model_fixtures"]
+pytestmark = pytest.mark.usefixtures("no_settings", "quick_embedder")
+
+TEXTS = {
+    "Lothair II": "Lothair II was a king of Lotharingia. He married Teutberga in 855.",
+    "Teutberga": "Teutberga was a daughter of Boso the Elder. She died in 875.",
+    "Boso the Elder": "Boso the Elder was a count of Arles. He had three children.",
+    "Arles": "Arles is a city on the Rhône. It had an amphitheatre.",
+}
+
+
+def musique(number, *supporting, question="Who was the father of the wife of Lothair II?", **changes):
+    return {
+        "id": f"2hop__{number}",
+        "paragraphs": [
+            {"idx": n, "title": title, "paragraph_text": text, "is_supporting": title in supporting}
+            for n, (title, text) in enumerate(TEXTS.items())
+        ],
+        "question": f"Question number {number}: {question}",
+        "answer": "Boso the Elder",
+        "answer_aliases": [],
+        "answerable": True,
+        **changes,
+    }
+
+
+@pytest.fixture
+def quick_embedder(monkeypatch):
+    """The default embedder, without its weights."""
+    made = Embedder.__init__
+    monkeypatch.setattr(
+        Embedder, "__init__", lambda self, name, _, **options: made(self, name, HashEmbeddings, **options)
+    )
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    records = [musique(n, "Lothair II", "Teutberga") for n in range(5)]
+    (tmp_path / "musique.jsonl").write_text("".join(f"{json.dumps(record)}\n" for record in records))
+    return tmp_path
+
+
+@pytest.fixture
+def arag(monkeypatch, capsys):
+    """A function that runs a command line and returns its exit code, stdout and stderr."""
+
+    def run(*arguments):
+        monkeypatch.setattr(sys, "argv", ["arag", *map(str, arguments)])
+        monkeypatch.setenv("COLUMNS", "300")
+        code = 0
+        try:
+            main()
+        except SystemExit as end:
+            code = end.code or 0
+        told = capsys.readouterr()
+        return code, told.out, told.err
+
+    return run
+
+
+def run_of(*more, questions="musique.jsonl", index="index", method="arag"):
+    return ["eval", "run", "--questions", questions, "--index", index, "--method", method, *more]
+
+
+def records(folder, method="arag"):
+    return RecordFile(folder / f"{method}.jsonl").read()
+
+
+# --- from a download to a result ---
+
+
+def test_one_command_from_a_download_to_a_result(arag, folder):
+    code, out, err = arag(*run_of("--model", "extractive", "--out", "results"))
+    assert (code, err) == (0, f"Ingesting 4 paragraphs into {folder / 'index'}\n")
+    assert re.match(r"arag 5 of 5 answered, Contain-Acc [\d.]+%, \$0.00\nRecords: results\n$", out)
+    known = records(folder / "results")
+    assert list(known) == [f"2hop__{n}" for n in range(5)] or len(known) == 5
+    with open_index(folder / "index") as index:
+        for question in load_questions(folder / "musique.jsonl"):
+            assert len(question.gold_documents) == 2
+            assert all(index.document(document) for document in question.gold_documents)
+    assert all(record["gold_seen"] > 0 for record in known.values())
+    plan = json.loads((folder / "results" / "run.json").read_text())
+    assert (plan["model"], plan["judge"], plan["options"]["max_steps"]) == ("extractive", None, 15)
+
+
+def test_again_it_goes_on(arag, folder):
+    assert arag(*run_of("--limit", 2, "--model", "extractive"))[0] == 0
+    first = records(folder / "runs/musique")
+    assert len(first) == 2
+    code, out, err = arag(*run_of("--model", "extractive"))
+    assert (code, err) == (0, "")  # nothing is ingested again
+    assert "5 of 5 answered" in out
+    assert len((folder / "runs/musique/arag.jsonl").read_bytes().splitlines()) == 5
+    assert first.items() <= records(folder / "runs/musique").items()
+
+
+def test_several_methods_and_json(arag, folder):
+    more = ["--method", "naive-rag", "--method", "direct", "--method", "arag", "--json"]
+    code, out, _ = arag(*run_of(*more, "--model", "extractive"))
+    told = json.loads(out)
+    assert code == 0
+    assert told["folder"] == "runs/musique"
+    assert [method["method"] for method in told["methods"]] == ["arag", "naive-rag", "direct"]
+    for method in told["methods"]:
+        found = records(folder / "runs/musique", method["method"]).values()
+        assert method["contain"] == sum(record["contain"] for record in found) / 5
+        assert {name: method[name] for name in ("questions", "answered", "failed", "unjudged", "correct", "cost")} == {
+            "questions": 5, "answered": 5, "failed": 0, "unjudged": 0, "correct": None, "cost": 0.0}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("file", "target"),
+    [("q/questions.json", "runs/q"), ("q/musique.jsonl", "runs/musique"), ("hotpot.json", "runs/hotpot")],
+)
+def test_where_records_go(arag, folder, file, target):
+    (folder / "q").mkdir()
+    (folder / file).write_text((folder / "musique.jsonl").read_text())
+    assert arag(*run_of("--limit", 1, "--model", "extractive", questions=file))[0] == 0
+    assert (folder / target / "arag.jsonl").exists()
+
+
+def test_the_model_of_the_environment_is_a_part_of_the_plan(arag, folder, monkeypatch):
+    code, _, err = arag(*run_of("--limit", 1))
+    assert code == 0
+    assert "no model chosen" in err
+    with serve(Replies()) as server:
+        monkeypatch.setenv("ARAG_MODEL", f"openai:gpt-5-mini@{server.url}")
+        code, _, err = arag(*run_of("--limit", 1))
+    assert code == 1
+    assert "model was 'extractive', now 'openai:gpt-5-mini@http" in err
+
+
+def test_the_methods_are_listed(arag):
+    code, out, _ = arag("eval", "methods")
+    assert code == 0
+    assert "naive-rag" in out
+    assert "A-RAG (Full)" in out
+
+
+# --- the index ---
+
+
+def test_an_ingestion_that_was_cut_short_is_completed(arag, folder, monkeypatch):
+    texts = HashEmbeddings.embed_documents
+
+    def fail(self, given):
+        if "dimension" not in given:
+            raise EmbedderError("the embedding service went away")
+        return texts(self, given)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(HashEmbeddings, "embed_documents", fail)
+        code, _, err = arag(*run_of("--model", "extractive"))
+        assert code == 1
+        assert "went away" in err
+    assert (folder / "index" / "manifest.json").exists()  # an index, with nothing in it
+    assert arag(*run_of("--model", "extractive"))[0] == 0
+    with open_index(folder / "index") as index:
+        assert index.info().documents == 4
+
+
+def test_an_index_of_ones_own_is_left_as_it_is(arag, folder):
+    (folder / "corpus.jsonl").write_text(json.dumps({"id": "mine", "text": "Boso the Elder was a count."}))
+    run_ingest([folder / "corpus.jsonl"], folder / "index")
+    code, _, err = arag(*run_of("--model", "extractive", "--limit", 1))
+    assert code == 0
+    assert "Warning: none of the questions' gold documents ('Lothair II #" in err
+    with open_index(folder / "index") as index:
+        assert index.info().documents == 1
+
+
+def test_without_an_index_and_paragraphs(arag, folder):
+    (folder / "questions.json").write_text(json.dumps([{"id": 1, "question": "Who?", "answer": "Boso"}]))
+    code, _, err = arag(*run_of("--model", "extractive", questions="questions.json"))
+    assert code == 1
+    assert "there is no index in" in err
+    assert "run `arag ingest` first" in err
+    # Nothing has come of that plan: another index is no other run.
+    (folder / "corpus.jsonl").write_text(json.dumps({"id": "mine", "text": "Boso the Elder was a count."}))
+    run_ingest([folder / "corpus.jsonl"], folder / "other")
+    assert arag(*run_of("--model", "extractive", questions="questions.json", index="other"))[0] == 0
+
+
+# --- exit codes ---
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "told"),
+    [
+        (["eval", "run"], 2, "Missing option"),
+        (run_of(method="a-rag"), 1, "unknown method 'a-rag'; known are: "),
+        (run_of(questions="none.jsonl"), 1, "none.jsonl does not exist"),
+        (run_of("--model", "gpt"), 1, "unknown model 'gpt'"),
+        (run_of("--model", "extractive", "--judge", "extractive"), 1, "cannot judge"),
+        (run_of("--model", "extractive", "--judge", "gpt"), 1, "unknown model 'gpt'"),
+        (run_of("--model", "extractive", "--top-k", "99"), 1, "top_k"),
+        (run_of("--limit", "0"), 2, "limit"),
+        (run_of("--concurrency", "0"), 2, "concurrency"),
+    ],
+)
+def test_errors_are_named(arag, folder, arguments, code, told):
+    found, out, err = arag(*arguments)
+    assert (found, out) == (code, "")
+    assert told in err
+    assert "Traceback" not in err
+
+
+def test_another_plan_is_refused(arag, folder):
+    assert arag(*run_of("--limit", 1, "--model", "extractive"))[0] == 0
+    code, _, err = arag(*run_of("--limit", 1, "--model", "extractive", "--max-steps", 3))
+    assert code == 1
+    assert "'max_steps': 15" in err
+    assert "'max_steps': 3" in err
+
+
+def test_failed_questions_are_told_of_and_tried_again(arag, folder):
+    refused = Replies(instead={n: Failure(400, message=f"[no] {n}") for n in range(4)})
+    with serve(refused) as server:
+        model = f"openai:gpt-5-mini@{server.url}"
+        code, out, err = arag(*run_of("--model", model, "--concurrency", 1))
+        assert code == 1
+        assert re.match(r"arag 1 of 5 answered, Contain-Acc 20.0%, \$0.0\d\n", out)
+        told = err.splitlines()[1:]
+        assert re.match(r"Failed: 2hop__0: \w+: Error code: 400 - .*\[no\] 0", told[0])
+        assert told[3] == "Failed: 1 more"
+        code, out, err = arag(*run_of("--model", model, "--json"))
+        assert (code, err) == (0, "")
+        assert json.loads(out)["methods"][0]["contain"] == 1.0
+
+
+def test_a_judge(arag, folder, monkeypatch):
+    monkeypatch.setattr("arag.evaluation.judge._PAUSE", 0)
+    unusable = {**chat("?"), "model": "gpt-5-mini"}
+    judging = Replies(judging=True, instead=dict.fromkeys(range(3), unusable))
+    with serve(Replies()) as server, serve(judging) as judge:
+        model = ["--model", f"openai:gpt-5-mini@{server.url}", "--concurrency", 1]
+        assert arag(*run_of(*model))[0] == 0
+        model += ["--judge", f"openai:gpt-5-mini@{judge.url}"]
+        code, out, err = arag(*run_of(*model))
+        assert code == 1
+        assert "5 of 5 answered, LLM-Acc 100.0%, Contain-Acc 100.0%, $0.00" in out
+        assert err == "Unjudged: 2hop__0: the judge gave no usable verdict: ?\n"
+        code, out, err = arag(*run_of(*model))
+        assert (code, err) == (0, "")
+        assert "LLM-Acc 100.0%" in out
+        assert len(server.requests) == 5 * STEPS
+
+
+def test_the_most_cost_is_that_of_all_methods(arag, folder):
+    with serve(Replies()) as server:
+        more = ["--model", f"openai:gpt-5-mini@{server.url}", "--concurrency", 1, "--json"]
+        one = json.loads(arag(*run_of(*more, "--limit", 1))[1])["methods"][0]["cost"]
+        more += ["--method", "direct", "--max-cost", 3.5 * one]
+        code, out, err = arag(*run_of(*more))
+        first, second = json.loads(out)["methods"]
+        assert code == 1
+        assert (first["answered"], second["answered"]) == (4, 0)
+        assert err.splitlines() == [
+            "Not begun: 1, as --max-cost was reached",
+            "Not begun: 5, as --max-cost was reached",
+        ]
+
+
+def test_a_bug_ends_with_its_traceback(arag, folder, monkeypatch):
+    assert arag(*run_of("--limit", 1, "--model", "extractive"))[0] == 0
+
+    def bug(*_, **__):
+        raise ZeroDivisionError("a bug")
+
+    monkeypatch.setattr(type(load_model("extractive")), "_generate", bug)
+    with pytest.raises(ZeroDivisionError):
+        arag(*run_of("--model", "extractive"))
+    assert len(records(folder / "runs/musique")) == 1
+
+
+def test_progress_is_drawn_on_a_terminal(arag, folder, monkeypatch):
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    monkeypatch.setattr(eval_cli.err, "_force_terminal", True)
+    code, _, err = arag(*run_of("--model", "extractive"))
+    assert code == 0
+    assert "5/5" in err
+    assert "left:" in err

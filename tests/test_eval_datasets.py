@@ -1,0 +1,368 @@
+"""The authors' files and the public datasets' own are read as they are; what is wrong with a file is said."""
+
+import json
+import re
+from contextlib import suppress
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from arag.evaluation.datasets import load_questions, paragraphs, write_corpus
+from arag.ingest.pipeline import ingest
+from arag.ingest.readers import read_documents
+from arag.retrieval.errors import InputError
+from fakes import HashEmbeddings
+
+AUTHORS = {
+    "id": "q1",
+    "question": "Who?",
+    "answer": "Boso",
+    "question_type": "2hop",
+    "source": "MuSiQue",
+    "context": "C",
+}
+
+# Each as the dataset's own file has it, with all of its fields.
+MUSIQUE = {
+    "id": "2hop__1_2",
+    "paragraphs": [
+        {"idx": 0, "title": "Lothair II", "paragraph_text": "He married Teutberga.", "is_supporting": True},
+        {"idx": 1, "title": "Arles", "paragraph_text": "Arles is a city.", "is_supporting": False},
+        {"idx": 2, "title": "Teutberga", "paragraph_text": "A daughter of Boso the Elder.", "is_supporting": True},
+    ],
+    "question": "Who was the father of the wife of Lothair II?",
+    "question_decomposition": [
+        {"id": 1, "question": "Lothair II >> spouse", "answer": "Teutberga", "paragraph_support_idx": 0},
+        {"id": 2, "question": "#1 >> father", "answer": "Boso the Elder", "paragraph_support_idx": 2},
+    ],
+    "answer": "Boso the Elder",
+    "answer_aliases": ["Boso", "Boso of Arles"],
+    "answerable": True,
+}
+HOTPOTQA = {
+    "_id": "5a8b57f25542995d1e6f1371",
+    "answer": "yes",
+    "question": "Were Scott Derrickson and Ed Wood of the same nationality?",
+    "supporting_facts": [["Scott Derrickson", 0], ["Ed Wood", 0], ["Ed Wood", 1]],
+    "context": [
+        ["Ed Wood (film)", ["Ed Wood is a film.", " It is of 1994."]],
+        ["Scott Derrickson", ["Scott Derrickson is an American director."]],
+        ["Ed Wood", ["Edward Davis Wood Jr. was an American filmmaker.", " He died in 1978."]],
+    ],
+    "type": "comparison",
+    "level": "hard",
+}
+WIKI = {
+    "_id": "8813f87c0bdd11eba7f7acde48001122",
+    "type": "compositional",
+    "question": "Who is the mother of the director of film Polish-Russian War (Film)?",
+    "context": [
+        ["Maheen Khan", ["Maheen Khan is a designer.", "She has an award."]],
+        ["Polish-Russian War (film)", ["A film of 2009.", "Xawery Żuławski directed it."]],
+    ],
+    "entity_ids": "Q1_Q2",
+    "supporting_facts": [["Polish-Russian War (film)", 1]],
+    "evidences": [["Polish-Russian War", "director", "Xawery Żuławski"]],
+    "answer": "Małgorzata Braunek",
+    "evidences_id": [["Q1", "director", "Q2"]],
+    "answer_id": "Q274277",
+}
+GRAPHRAG_BENCH = {
+    "id": "Medical-73586ddc",
+    "source": "Medical",
+    "question": "What is the most common type of skin cancer?",
+    "answer": "Basal cell carcinoma (BCC).",
+    "question_type": "Fact Retrieval",
+    "evidence": "Basal cell skin cancer is the most common.",
+    "evidence_relations": "BCC: is a: skin cancer",
+}
+
+
+@pytest.fixture
+def write(tmp_path):
+    def written(content, name="questions.json"):
+        file = tmp_path / name
+        file.write_text(content if isinstance(content, str) else json.dumps(content), encoding="utf-8")
+        return file
+
+    return written
+
+
+def lines(*records):
+    return "".join(f"{json.dumps(record, ensure_ascii=False)}\n" for record in records)
+
+
+# --- formats ---
+
+
+def test_the_authors_questions(write):
+    (question,) = load_questions(write([AUTHORS]))
+    assert (question.id, question.text, question.answer) == ("q1", "Who?", "Boso")
+    assert (question.aliases, question.gold_documents) == ((), ())
+    assert question.fields == {"question_type": "2hop", "source": "MuSiQue", "context": "C"}
+
+
+@pytest.mark.parametrize("id_name", ["id", "qid", "_id", "question_id"])
+@pytest.mark.parametrize("answer_name", ["answer", "gold_answer"])
+def test_the_names_of_id_and_answer(write, id_name, answer_name):
+    (question,) = load_questions(write([{id_name: 7, "question": " Who? ", answer_name: " Boso "}]))
+    assert (question.id, question.text, question.answer, question.fields) == ("7", "Who?", "Boso", {})
+
+
+def test_an_answer_may_be_a_number_or_a_list(write):
+    found = load_questions(
+        write(
+            [
+                {"id": 0, "question": "When?", "answer": 1998},
+                {"id": 1, "question": "When?", "answer": ["1998", "MCMXCVIII", ""], "aliases": ["'98", "1998 "]},
+                {"id": 2, "question": "When?", "answer": "", "gold_answer": "1998", "aliases": "'98"},
+            ]
+        )
+    )
+    assert [question.answer for question in found] == ["1998"] * 3
+    assert [question.aliases for question in found] == [(), ("MCMXCVIII", "'98", "1998"), ("'98",)]
+
+
+def test_musique(write):
+    file = write(lines(MUSIQUE, {**MUSIQUE, "id": "2hop__3_4"}), "musique_ans_v1.0_dev.jsonl")
+    question, other = load_questions(file)
+    assert (question.id, question.answer) == ("2hop__1_2", "Boso the Elder")
+    assert question.aliases == ("Boso", "Boso of Arles")
+    assert set(question.fields) == {"question_decomposition", "answerable"}
+    found = paragraphs(file)
+    assert [p.title for p in found] == ["Lothair II", "Arles", "Teutberga"]  # each once, though two questions have it
+    assert question.gold_documents == other.gold_documents == (found[0].id, found[2].id)
+
+
+def test_unanswerable_questions_of_musique_full_are_left_out(write):
+    contrast = {**MUSIQUE, "answerable": False, "paragraphs": [MUSIQUE["paragraphs"][0]]}  # of the same id
+    file = write(lines(MUSIQUE, contrast), "musique_full.jsonl")
+    with pytest.warns(UserWarning, match="1 questions marked as unanswerable are left out"):
+        assert [question.id for question in load_questions(file)] == ["2hop__1_2"]
+    assert len(paragraphs(file)) == 3
+
+
+def test_hotpotqa(write):
+    file = write([HOTPOTQA], "hotpot_dev_distractor_v1.json")
+    (question,) = load_questions(file)
+    assert (question.id, question.answer) == ("5a8b57f25542995d1e6f1371", "yes")
+    assert set(question.fields) == {"type", "level", "supporting_facts"}
+    found = {paragraph.title: paragraph for paragraph in paragraphs(file)}
+    assert found["Ed Wood"].text == "Edward Davis Wood Jr. was an American filmmaker. He died in 1978."
+    assert set(question.gold_documents) == {found["Ed Wood"].id, found["Scott Derrickson"].id}
+
+
+def test_the_model_hubs_form_of_hotpotqa(write):
+    titles, sentences = zip(*HOTPOTQA["context"], strict=True)
+    facts = {"title": [t for t, _ in HOTPOTQA["supporting_facts"]], "sent_id": [0, 0, 1]}
+    hub = {**HOTPOTQA, "context": {"title": titles, "sentences": sentences}, "supporting_facts": facts}
+    own, of_hub = write([HOTPOTQA], "own.json"), write(lines(hub), "hub.jsonl")
+    assert load_questions(own)[0].gold_documents == load_questions(of_hub)[0].gold_documents
+    assert paragraphs(own) == paragraphs(of_hub)
+
+
+def test_2wikimultihopqa(write):
+    file = write([WIKI], "dev.json")
+    (question,) = load_questions(file)
+    assert (question.answer, question.aliases) == ("Małgorzata Braunek", ())
+    assert question.fields["answer_id"] == "Q274277"
+    other, film = paragraphs(file)
+    assert other.text == "Maheen Khan is a designer. She has an award."
+    assert question.gold_documents == (film.id,)
+
+
+def test_graphrag_bench(write):
+    file = write([GRAPHRAG_BENCH, {**GRAPHRAG_BENCH, "id": "2", "evidence": ["a", "b"]}])
+    question, _ = load_questions(file)
+    assert (question.id, question.answer) == ("Medical-73586ddc", "Basal cell carcinoma (BCC).")
+    assert set(question.fields) == {"source", "question_type", "evidence", "evidence_relations"}
+    assert paragraphs(file) == []
+
+
+def test_gold_documents_may_be_named(write):
+    (question,) = load_questions(write([AUTHORS | {"supporting": ["d1", 2, "d1"]}]))
+    assert question.gold_documents == ("d1", "2")
+
+
+@pytest.mark.parametrize("context", ["A text.", ["A text.", "another"], [], {"text": "A"}, None, 7])
+def test_a_context_that_holds_no_paragraphs_is_a_field_like_others(write, context):
+    file = write([AUTHORS | {"context": context}])
+    assert load_questions(file)[0].fields["context"] == context
+    assert paragraphs(file) == []
+
+
+@pytest.mark.parametrize("folder", ["musique", "hotpotqa", "medical"])
+def test_real_questions(shared_data, folder):
+    questions = load_questions(shared_data / folder / "questions.json")
+    known = {json.loads(line)["id"] for line in (shared_data / folder / "corpus.jsonl").open(encoding="utf-8")}
+    assert len(questions) > 50
+    assert all(set(question.gold_documents) <= known for question in questions)
+    assert all(question.gold_documents for question in questions) == (folder != "medical")
+
+
+# --- characters ---
+
+
+def test_a_byte_order_mark_and_line_separators_in_strings(write):
+    text = "One\u2028two\x85three"
+    found = load_questions(write("\ufeff" + lines(AUTHORS | {"question": text}) + "\r\n \n", "questions.jsonl"))
+    assert [question.text for question in found] == [text]
+
+
+def test_half_characters(write, tmp_path):
+    record = {
+        **MUSIQUE,
+        "id": "\ud83d",
+        "answer": "B\ud83d",
+        "paragraphs": [{"title": "\ud83d", "paragraph_text": "\ud83d!"}],
+    }
+    file = write([record])
+    assert load_questions(file)[0].answer == "B\ufffd"
+    write_corpus(paragraphs(file), tmp_path / "corpus.jsonl")
+
+
+@settings(max_examples=40, deadline=None)
+@given(title=st.text(), sentences=st.lists(st.text()), answer=st.text(min_size=1))
+def test_any_texts(tmp_path_factory, title, sentences, answer):
+    file = tmp_path_factory.mktemp("any") / "questions.jsonl"
+    record = {
+        "_id": "1",
+        "question": "Q",
+        "answer": f"x{answer}",
+        "context": [[title, sentences]],
+        "supporting_facts": [[title, 0]],
+    }
+    file.write_text(lines(record), encoding="utf-8", errors="surrogatepass")
+    (question,) = load_questions(file)
+    assert question.id == "1"
+    assert paragraphs(file) == paragraphs(file)
+    assert len(question.gold_documents) == len(paragraphs(file)) == bool("".join(sentences).replace("\0", "").strip())
+    corpus = write_corpus(paragraphs(file), file.with_name("corpus.jsonl"))
+    if paragraphs(file):
+        assert [document.id for document in read_documents([corpus])] == list(question.gold_documents)
+
+
+# --- bad files ---
+
+BAD = {
+    "no JSON": ("What is this?", r"line 1 is no valid JSON"),
+    "an unfinished list": ('[{"id": 1', r"questions.json is no valid JSON"),
+    "nothing": ("", r"holds no questions"),
+    "an empty list": ("[]", r"holds no questions"),
+    "a number": ("42", r"line 1 is no JSON object, but 42"),
+    "a string": ('"Who?"', r"line 1 is no JSON object"),
+    "numbers": ("[1, 2]", r"question 1 is no JSON object, but 1"),
+    "an object": (
+        json.dumps({"questions": [AUTHORS]}),
+        r"one JSON object, with 'questions': a JSON list .* JSON lines",
+    ),
+    "an object over lines": (json.dumps({"data": []}, indent=1), r"one JSON object, with 'data'"),
+    "an empty object": ("{}", r"one JSON object, with nothing in it"),
+    "the second line": (lines(AUTHORS) + "{", r"line 2 is no valid JSON"),
+    "no id": ([{"question": "Who?", "answer": "B"}], r"question 1 has no 'id'.* needs `id` or `qid`, `question` and"),
+    "no question": ([{"id": 1, "answer": "B"}], r"question 1 has no 'question'"),
+    "a blank question": ([AUTHORS | {"question": " \n"}], r"question 1 has no 'question', or a blank one"),
+    "no answer": ([{"id": 1, "question": "Who?"}], r"question 1 has no 'answer'"),
+    "a blank answer": ([AUTHORS | {"answer": "  "}], r"question 1 has no 'answer', or a blank one"),
+    "no answer in a list": ([AUTHORS | {"answer": []}], r"question 1 has no 'answer'"),
+    "an object for an answer": ([AUTHORS | {"answer": {"text": "B"}}], r"question 1: 'answer' is no text, but"),
+    "true for an answer": ([AUTHORS | {"answer": True}], r"question 1: 'answer' is no text, but True"),
+    "an object for an id": ([AUTHORS | {"id": {}}], r"question 1: 'id' is no text"),
+    "a list for a question": ([AUTHORS | {"question": ["Who?"]}], r"question 1: 'question' is no text"),
+    "an id again": ([AUTHORS, AUTHORS], r"question 2: the id 'q1' is another question's"),
+    "objects for aliases": ([AUTHORS | {"answer_aliases": [{}]}], r"question 1: 'answer_aliases' is no text"),
+    "paragraphs: a text": ([{**MUSIQUE, "paragraphs": "Arles"}], r"question 1: 'paragraphs' is no list, but 'Arles'"),
+    "paragraphs: texts": ([{**MUSIQUE, "paragraphs": ["Arles"]}], r"question 1, paragraph 1 is no JSON object"),
+    "paragraphs: no text": ([{**MUSIQUE, "paragraphs": [{"title": "A"}]}], r"paragraph 1: 'paragraph_text' is no text"),
+    "paragraphs: a title": (
+        [{**MUSIQUE, "paragraphs": [{"title": [], "paragraph_text": "A"}]}],
+        r"paragraph 1: its title is no text",
+    ),
+    "context: texts": ([{**HOTPOTQA, "context": ["Arles"]}], r"'context': pairs of 'title' and 'sentences' are needed"),
+    "context: a triple": ([{**HOTPOTQA, "context": [["A", [], 1]]}], r"pairs of 'title' and 'sentences' are needed"),
+    "context: a text": ([{**HOTPOTQA, "context": [["A", "B"]]}], r"paragraph 1: a list of sentences is needed, not 'B"),
+    "context: numbers": ([{**HOTPOTQA, "context": [["A", [1]]]}], r"paragraph 1: a list of sentences is needed"),
+    "context: a column": ([{**HOTPOTQA, "context": {"title": ["A"]}}], r"has 1 of 'title' and 0 of 'sentences'"),
+    "facts: a number": ([{**HOTPOTQA, "supporting_facts": 1}], r"'supporting_facts' is no list"),
+    "facts: texts": ([{**HOTPOTQA, "supporting_facts": ["A"]}], r"'supporting_facts': pairs of 'title' and 'sent_id'"),
+}
+
+
+@pytest.mark.parametrize("kind", BAD)
+def test_bad_files(write, kind):
+    content, message = BAD[kind]
+    file = write(content)
+    with pytest.raises(InputError, match=message) as error:
+        load_questions(file)
+    assert str(file) in str(error.value)
+    assert len(str(error.value)) < len(str(file)) * 2 + 300
+
+
+@pytest.mark.parametrize("kind", [kind for kind in BAD if ":" in kind])
+def test_bad_paragraphs(write, kind):
+    content, message = BAD[kind]
+    with pytest.raises(InputError, match=message):
+        paragraphs(write(content))
+
+
+def test_files_that_cannot_be_read(tmp_path):
+    with pytest.raises(InputError, match=re.escape(f"{tmp_path / 'none.json'} does not exist")):
+        load_questions(tmp_path / "none.json")
+    with pytest.raises(InputError, match="cannot be read"):
+        load_questions(tmp_path)
+    (tmp_path / "latin.json").write_bytes('[{"id": "Ä"}]'.encode("latin-1"))
+    with pytest.raises(InputError, match="cannot be read"):
+        load_questions(tmp_path / "latin.json")
+
+
+def test_json_that_is_nested_too_deeply(write):
+    with pytest.raises(InputError, match="no valid JSON"):
+        load_questions(write("[" * 100_000))
+
+
+NAMES = [
+    "id",
+    "question",
+    "answer",
+    "paragraphs",
+    "context",
+    "title",
+    "paragraph_text",
+    "supporting_facts",
+    "supporting",
+]
+ANY_JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.sampled_from([*NAMES, "answer_aliases", "sentences"]), inner),
+    max_leaves=15,
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(value=ANY_JSON)
+def test_any_json_is_read_or_refused(tmp_path_factory, value):
+    file = tmp_path_factory.mktemp("any") / "questions.json"
+    file.write_text(json.dumps(value), encoding="utf-8")
+    for read in (load_questions, paragraphs):
+        with suppress(InputError):
+            read(file)
+
+
+# --- from questions to a corpus ---
+
+
+def test_a_corpus_has_the_gold_documents_ids(write, tmp_path):
+    titled = {**MUSIQUE, "id": "3", "paragraphs": [
+        {"title": "Foo [bar], baz; qux", "paragraph_text": "A band.", "is_supporting": True},
+        {"title": "", "paragraph_text": "Without a title.", "is_supporting": True},
+        {"title": " ", "paragraph_text": " ", "is_supporting": True},
+        {"title": "Two\nlines", "paragraph_text": "Arles.", "is_supporting": True},
+    ]}  # fmt: skip
+    file = write([MUSIQUE, HOTPOTQA, WIKI, titled])
+    corpus = write_corpus(paragraphs(file), tmp_path / "new folder" / "corpus.jsonl")
+    with ingest(corpus, tmp_path / "index", embedder=HashEmbeddings()) as index:
+        for question in load_questions(file):
+            assert question.gold_documents
+            assert all(index.document(document) for document in question.gold_documents)
+        assert index.info().documents == len(paragraphs(file)) == 11

@@ -1,0 +1,614 @@
+"""Reports of runs, from records made by hand whose figures are known."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+import sys
+from pathlib import Path
+from urllib.parse import unquote, urljoin
+
+import pytest
+from bs4 import BeautifulSoup
+from hypothesis import given
+from hypothesis import strategies as st
+from langchain_core.messages import AIMessage, HumanMessage
+
+from arag import create_arag_agent
+from arag.cli import FAILED, main
+from arag.evaluation import plots
+from arag.evaluation.datasets import Question
+from arag.evaluation.methods import all_methods
+from arag.evaluation.paper import paper_results
+from arag.evaluation.records import answered, failed
+from arag.evaluation.report import make_report
+from arag.evaluation.report_page import report_page, write_report
+from arag.evaluation.report_tables import csv_text, markdown, tables
+from arag.evaluation.runs import Plan, open_run, record_file
+from arag.evaluation.scores import Interval, interval
+from arag.retrieval.errors import InputError
+from scripted_model import ANSWER, ScriptedModel, asked, call
+
+pytest_plugins = ["graph_fixtures"]
+
+SCRIPT = '"><script>alert(1)</script><img src="http://evil.example/x" onerror=alert(2)>'
+
+
+class NoIndex:
+    """An index without chunks: what was found is not looked up in it."""
+
+    def get(self, _):
+        return None
+
+
+def model_call(step, tokens=(100, 40, 10, 4), model="gpt-5-mini-2025-08-07"):
+    names = ("input_tokens", "cached_tokens", "output_tokens", "reasoning_tokens")
+    return {"step": step, "forced": False, "model": model, "seconds": 1.0, **dict(zip(names, tokens, strict=True))}
+
+
+def tool_call(tool, tokens=0, error=None, **arguments):
+    return {
+        "step": 1,
+        "tool": tool,
+        "arguments": arguments,
+        "chunk_ids": [],
+        "new_chunks": [],
+        "retrieved_tokens": tokens,
+        "seconds": 0.1,
+        "error": error,
+    }
+
+
+def record(number, prediction="gold", *, verdict="none", question=None, steps=1, trace=(), **changes):
+    """The record of a question whose gold answer is `gold`; `verdict` is True, False, None or "none"."""
+    asked_for = Question(id=f"q{number}", text=question or f"Question {number}?", answer="gold", aliases=("aurum",))
+    state = {
+        "messages": [HumanMessage(asked_for.text), AIMessage(prediction)],
+        "answer": prediction,
+        "stop_reason": "answered",
+        "steps": steps,
+        "trace": list(trace),
+        "model_calls": [model_call(step) for step in range(1, steps + 1)],
+        "usage": None,
+    }
+    made = answered(asked_for, state, 2.0, NoIndex())
+    if verdict != "none":
+        made["judgement"] = {"correct": verdict, "reason": "It says so.", "model": "openai:gpt-5-mini", "cost": 0.01}
+    return {**made, **changes}
+
+
+def failure(number, error="APITimeoutError: timed out", **changes):
+    question = Question(id=f"q{number}", text=f"Question {number}?", answer="gold")
+    return {**failed(question, {"model_calls": [model_call(1)]}, error, 9.0), **changes}
+
+
+@pytest.fixture
+def write_run(tmp_path):
+    """A function that writes records by method into a run's folder, and returns it."""
+
+    def write(methods, *, questions="questions.json", model="openai:gpt-5-mini", judge=None, index="gone"):
+        folder = tmp_path / "run"
+        open_run(folder, Plan(questions=questions, index=str(index), model=model, judge=judge))
+        for name, records in methods.items():
+            for each in records:
+                record_file(folder, name).append(each)
+        return folder
+
+    return write
+
+
+@pytest.fixture
+def arag(monkeypatch, capsys):
+    """Run a command line; returns exit code, stdout and stderr."""
+
+    def run(*arguments):
+        monkeypatch.setattr(sys, "argv", ["arag", *map(str, arguments)])
+        monkeypatch.setenv("COLUMNS", "300")
+        code = 0
+        try:
+            main()
+        except SystemExit as end:
+            code = end.code or 0
+        captured = capsys.readouterr()
+        return code, captured.out, captured.err
+
+    return run
+
+
+def figures(report, name):
+    return next(method for method in report.methods if method.name == name).figures
+
+
+def mean(report, name, measure):
+    return figures(report, name)[measure].mean
+
+
+def soup(file: Path) -> BeautifulSoup:
+    return BeautifulSoup(file.read_text("utf-8"), "html.parser")
+
+
+def csv_rows(report):
+    return {row["method"]: row for row in csv.DictReader(io.StringIO(csv_text(report)))}
+
+
+def table(report, title):
+    found = next(each for each in tables(report) if each.title.startswith(title))
+    return [dict(zip(found.columns, (cell.text for cell in row), strict=True)) for row in found.rows], found
+
+
+# --- figures ---
+
+
+def test_the_headline_is_over_all_questions_and_unjudged_answers_are_not_wrong(write_run):
+    run = write_run(
+        {
+            "arag": [
+                record(1, verdict=True),
+                record(2, "lead", verdict=True),
+                record(3, "lead", verdict=False),
+                record(4, verdict=None),
+                failure(5),
+            ]
+        },
+        judge="openai:gpt-5-mini",
+    )
+    report = make_report(run)
+    assert mean(report, "arag", "llm_acc") == 2 / 4  # of three verdicts and a failure
+    assert mean(report, "arag", "llm_acc_answered") == 2 / 3
+    assert mean(report, "arag", "contain_acc") == 2 / 5
+    assert mean(report, "arag", "contain_acc_answered") == 2 / 4
+    (row,), _ = table(report, "Accuracy")
+    assert (row["Questions"], row["Answered"], row["Failed"], row["Unjudged"]) == ("5", "4", "1", "1")
+    assert any("without a verdict (A-RAG (Full) 1)" in note for note in report.notes)
+    assert any("Questions failed (A-RAG (Full) 1)" in note for note in report.notes)
+
+
+def test_aliases_are_a_column_of_their_own(write_run):
+    report = make_report(write_run({"arag": [record(1, "It is aurum."), record(2, "It is gold.")]}))
+    assert mean(report, "arag", "contain_acc") == 0.5
+    assert mean(report, "arag", "contain_acc_aliases") == 1.0
+
+
+def test_a_run_without_a_judge_says_nothing_of_llm_acc(write_run):
+    report = make_report(write_run({"arag": [record(1)], "direct": [record(1, "lead")]}))
+    assert not report.judged
+    assert not any(name.startswith(("llm", "judge", "unjudged")) for name in csv_rows(report)["arag"])
+    titles = [title for each in tables(report) for title in (each.title, *each.columns)]
+    assert not any("LLM-Acc" in title or "Unjudged" in title for title in titles)
+    assert report.notes == ["No judge was asked: there is no LLM-Acc."]
+
+
+def test_a_method_that_was_not_judged_beside_others_that_were(write_run):
+    run = write_run({"arag": [record(1, verdict=True)], "direct": [record(1), failure(2)]})
+    report = make_report(run)
+    assert figures(report, "direct")["llm_acc"] is None  # and not 0, from the failed question alone
+    assert [each.measure.name for each in report.comparisons] == ["contain_acc"]
+
+
+def test_intervals_are_the_bootstrap_s(write_run):
+    values = [True, False, True, True, False, False, True]
+    run = write_run({"arag": [record(n, "gold" if value else "lead") for n, value in enumerate(values)]})
+    row = csv_rows(make_report(run))["arag"]
+    expected = interval([float(value) for value in values])
+    found = [float(row[f"contain_acc{end}"]) for end in ("", "_low", "_high")]
+    assert found == pytest.approx([expected.mean, expected.low, expected.high], abs=1e-6)
+
+
+def test_effort_is_of_answered_questions(write_run):
+    searches = [tool_call("keyword_search", 300), tool_call("chunk_read", 700)]
+    report = make_report(write_run({"arag": [record(1, steps=3, trace=searches), record(2, steps=1), failure(3)]}))
+    assert mean(report, "arag", "retrieved_tokens") == 500
+    assert mean(report, "arag", "steps") == 2
+    assert mean(report, "arag", "model_calls") == 2
+    assert mean(report, "arag", "seconds") == 2.0
+    assert mean(report, "arag", "input_tokens") == 200
+    assert mean(report, "arag", "reasoning_tokens") == 8
+
+
+def test_gold_documents_count_where_they_are_known(write_run):
+    run = write_run({"arag": [record(1, gold_seen=1.0, gold_read=0.5), record(2)], "direct": [record(1)]})
+    report = make_report(run)
+    assert mean(report, "arag", "gold_seen") == 1.0
+    assert figures(report, "arag")["gold_read"] == Interval(0.5, 0.5, 0.5, 1)
+    assert figures(report, "direct")["gold_seen"] is None
+
+
+def test_a_cost_that_is_not_known_is_unknown_and_never_nothing(write_run):
+    run = write_run(
+        {
+            "arag": [record(1, cost=0.25), record(2, cost=0.75), failure(3, cost=0.5)],
+            "direct": [record(1, cost=0.25), record(2, cost=None)],
+            "naive-rag": [record(1, cost=0.25), failure(2, cost=None)],
+        }
+    )
+    report, rows = make_report(run), csv_rows(make_report(run))
+    assert (rows["arag"]["cost"], rows["arag"]["cost_in_all"]) == ("0.5", "1.5")
+    assert (rows["direct"]["cost"], rows["direct"]["cost_low"], rows["direct"]["cost_in_all"]) == ("", "", "")
+    assert (rows["naive-rag"]["cost"], rows["naive-rag"]["cost_in_all"]) == ("0.25", "")
+    shown = {row["Method"]: row for row in table(report, "Tokens and cost")[0]}
+    assert shown["Direct Answer"]["Cost"] == shown["Direct Answer"]["Cost in all"] == "unknown"
+    assert shown["A-RAG (Full)"]["Cost in all"] == "$1.5000"
+
+
+def test_tokens_that_a_provider_does_not_report_are_unknown(write_run):
+    silent = [model_call(1), model_call(2, tokens=(0, 0, 0, 0))]
+    report = make_report(write_run({"arag": [record(1), record(2, model_calls=silent)]}))
+    assert figures(report, "arag")["input_tokens"] is None
+    assert table(report, "Tokens and cost")[0][0]["Input tokens"] == "unknown"
+    assert csv_rows(report)["arag"]["input_tokens"] == ""
+
+
+def test_the_judge_s_cost_stands_apart(write_run):
+    report = make_report(write_run({"arag": [record(1, verdict=True, cost=0.5), record(2, verdict=False, cost=0.5)]}))
+    row = csv_rows(report)["arag"]
+    assert (float(row["cost_in_all"]), float(row["judge_cost_in_all"])) == (1.0, 0.02)
+
+
+def test_stop_reasons_and_tools_are_counted_and_made_up_tools_together(write_run):
+    trace = [
+        tool_call("keyword_search"),
+        tool_call("keyword_search", error="no keywords"),
+        tool_call("=HYPERLINK()", error="there is no such tool"),
+        tool_call("google", error="there is no such tool"),
+    ]
+    run = write_run({"arag": [record(1, trace=trace), record(2, stop_reason="max_steps"), record(3)]})
+    row = csv_rows(make_report(run))["arag"]
+    assert (row["calls_keyword_search"], row["calls_other"]) == ("2", "2")
+    assert (row["stop_answered"], row["stop_max_steps"]) == ("2", "1")
+    assert "HYPERLINK" not in csv_text(make_report(run))
+
+
+def test_methods_stand_in_the_paper_s_order_and_unknown_ones_last(write_run):
+    names = ["a-new-one", "arag", "arag-naive", "arag-without-read", "direct", "naive-rag"]
+    report = make_report(write_run({name: [record(1)] for name in names}))
+    assert [method.title for method in report.methods] == [
+        "Direct Answer",
+        "Naive RAG",
+        "A-RAG (Naive)",
+        "A-RAG (Full)",
+        "w/o Chunk Read",
+        "a-new-one",
+    ]
+
+
+# --- comparisons ---
+
+
+def test_methods_are_compared_on_the_questions_that_both_have(write_run):
+    direct = [record(n, "lead") for n in range(12)]
+    arag = [record(n, "gold" if n < 9 else "lead") for n in range(2, 20)]
+    report = make_report(write_run({"direct": direct, "arag": arag}))
+    (comparison,) = report.comparisons
+    assert (comparison.baseline, comparison.title) == ("Direct Answer", "A-RAG (Full)")
+    assert comparison.difference.count == 10
+    assert comparison.difference.mean == 0.7
+    assert comparison.p < 0.05
+    (row,), _ = table(report, "Pair by pair with Direct Answer")
+    assert (row["Questions"], row["Difference"]) == ("10", "+70.0")
+    (note,) = [note for note in report.notes if "same questions" in note]
+    assert "Direct Answer 12, A-RAG (Full) 18; all of them 10" in note
+    assert csv_rows(report)["direct"]["contain_acc_difference"] == ""
+
+
+def test_the_baseline_can_be_chosen(write_run):
+    run = write_run({name: [record(1)] for name in ("direct", "naive-rag", "arag")})
+    report = make_report(run, baseline="arag")
+    assert {each.baseline for each in report.comparisons} == {"A-RAG (Full)"}
+    assert [each.name for each in report.comparisons] == ["direct", "naive-rag"]
+    with pytest.raises(InputError, match=r"no records of 'arag-naive'; it has: arag, direct, naive-rag"):
+        make_report(run, baseline="arag-naive")
+
+
+def test_one_method_alone_is_a_report_too(write_run, tmp_path):
+    report = make_report(write_run({"arag": [record(1)]}))
+    assert report.comparisons == []
+    assert "1 method, 1 question" in write_report(report, tmp_path / "out").read_text("utf-8")
+
+
+@pytest.mark.parametrize("records", [{}, {"arag": []}])
+def test_a_run_without_records_is_told(write_run, records):
+    with pytest.raises(InputError, match="no records yet"):
+        make_report(write_run(records))
+
+
+def test_a_method_of_which_every_question_failed(write_run, tmp_path):
+    report = make_report(write_run({"arag": [failure(1)], "direct": [record(1)]}))
+    assert mean(report, "arag", "contain_acc") == 0
+    assert figures(report, "arag")["steps"] is None
+    write_report(report, tmp_path / "out")
+
+
+# --- the paper ---
+
+
+@pytest.mark.parametrize(
+    ("file", "dataset"),
+    [
+        ("data/musique/questions.json", "MuSiQue"),
+        ("musique_ans_v1.0_dev.jsonl", "MuSiQue"),
+        ("somewhere/hotpot_dev_distractor_v1.json", "HotpotQA"),
+        ("2WikiMultihopQA/dev.json", "2WikiMultiHopQA"),
+        ("GraphRAG-Bench/medical_questions.json", "GraphRAG-Bench Medical"),
+        ("novel/musique.json", "MuSiQue"),  # a file's name tells more than its folder's
+        ("novelties/questions.json", None),
+        ("musique/more/questions.json", None),
+    ],
+)
+def test_the_dataset_is_told_by_the_name_of_the_file_or_its_folder(file, dataset):
+    found = paper_results(file)
+    assert (found.dataset if found else None) == dataset
+
+
+def test_the_paper_s_figures_are_table_1():
+    paper = paper_results("questions.json", "musique")
+    assert paper.backbones["GPT-5-mini"]["A-RAG (Full)"] == (74.1, 65.3)
+    assert paper.backbones["GPT-4o-mini"]["Direct Answer"] == (18.3, 13.9)
+    assert paper_results("q.json", "GraphRAG-Bench Novel").backbones["GPT-5-mini"]["GraphRAG"] == (77.1, None)
+    for name in ("musique", "hotpotqa", "2wiki", "medical", "novel"):
+        assert [len(of) for of in paper_results("q.json", name).backbones.values()] == [10, 10]
+    assert {"direct", "naive-rag", "arag-naive", "arag"} <= {
+        name for name, method in all_methods().items() if method.title in paper.methods()
+    }
+
+
+def test_an_unknown_dataset_is_told(write_run):
+    with pytest.raises(InputError, match=r"no dataset 'squad'; known are: .*musique"):
+        make_report(write_run({"arag": [record(1)]}), dataset="squad")
+
+
+def test_our_figures_stand_beside_the_paper_s(write_run):
+    run = write_run({"arag": [record(1), record(2, "lead")], "a-new-one": [record(1)]}, questions="musique/q.json")
+    rows, found = table(make_report(run), "Beside the paper: MuSiQue")
+    by_method = {row["Method"]: row for row in rows}
+    assert by_method["A-RAG (Full)"]["Contain-Acc, here"] == "50.0"
+    assert by_method["A-RAG (Full)"]["LLM-Acc, GPT-5-mini"] == "74.1"
+    assert by_method["GraphRAG"]["Contain-Acc, here"] == "–"
+    assert by_method["a-new-one"]["LLM-Acc, GPT-4o-mini"] == "–"
+    assert "2602.03442" in found.notes[0]
+
+
+def test_where_there_are_long_answers_the_paper_has_no_contain_acc(write_run):
+    run = write_run({"arag": [record(1, verdict=True)]}, questions="medical/q.json")
+    _, found = table(make_report(run), "Beside the paper")
+    assert found.columns[-2:] == ["LLM-Acc, GPT-5-mini", "LLM-Acc, GPT-4o-mini"]
+
+
+def test_the_paper_is_in_the_plot_where_it_has_such_a_figure(write_run):
+    run = write_run({"arag": [record(1)]}, questions="medical/q.json")
+    assert "in the paper, with" not in report_page(make_report(run))
+    assert "in the paper, with GPT-5-mini" in report_page(make_report(run, dataset="musique"))
+
+
+def test_what_differs_from_the_paper_is_said(write_run, make_index, tmp_path):
+    make_index([{"id": "a", "title": "A", "text": "One sentence."}])
+    index = tmp_path / "made-0" / "index"
+    other = [model_call(1, model="extractive")]
+    run = write_run({"arag": [record(1, model_calls=other)]}, questions="musique/q.json", index=index)
+    told = make_report(run).differences
+    assert "The model differs: extractive here, GPT-5-mini and GPT-4o-mini in the paper." in told
+    assert any(line.startswith("The embedder differs: ") for line in told)
+    assert any(line.startswith("Nothing was judged here") for line in told)
+    assert any("1 question on 1 document in 1 chunk" in line for line in told)
+
+
+def test_what_is_the_same_is_not_said_to_differ(write_run):
+    run = write_run(
+        {"arag": [record(1, verdict=True)]}, questions="musique/q.json", judge="openai:gpt-5-mini@http://x/v1"
+    )
+    report = make_report(run)
+    assert not any("model differs" in line or "judge differs" in line for line in report.differences)
+    assert any("embedder is not known" in line for line in report.differences)
+
+
+# --- Markdown ---
+
+
+def test_every_row_of_a_markdown_table_has_all_its_cells(write_run):
+    run = write_run(
+        {"arag": [record(1, verdict=True), record(2, verdict=None), failure(3)], "direct": [record(1, verdict=False)]},
+        questions="musique/q.json",
+    )
+    text = markdown(make_report(run))
+    found = re.findall(r"(?:^\|.*\|$\n?)+", text, flags=re.MULTILINE)
+    assert len(found) == len(tables(make_report(run)))
+    for rows in found:
+        assert len({len(re.findall(r"(?<!\\)\|", row)) for row in rows.splitlines()}) == 1
+    assert "| A-RAG (Full) | 3 | 2 | 1 | 1 | 50.0 [0.0, 100.0] |" in text
+
+
+def test_names_mean_nothing_to_markdown(write_run):
+    run = write_run({"a|b <b>*c*": [record(1, model_calls=[model_call(1, model="[m](http://x) `y`")])]})
+    text = markdown(make_report(run))
+    assert r"a\|b \<b\>\*c\*" in text
+    assert r"\[m\](http://x) \`y\`" in text
+
+
+# --- pages ---
+
+
+@pytest.fixture
+def hostile(write_run, tmp_path):
+    """The folder of a report whose texts are all hostile."""
+    trace = [tool_call(SCRIPT, error=SCRIPT), tool_call("keyword_search", 10, keywords=[SCRIPT])]
+    calls = [model_call(1, model=SCRIPT)]
+    mine = record(1, SCRIPT, verdict=True, question=SCRIPT, trace=trace, model_calls=calls, stop_reason=SCRIPT)
+    mine["judgement"]["reason"] = SCRIPT
+    run = write_run(
+        {
+            "arag": [{**mine, "aliases": [SCRIPT], "answer": SCRIPT}, failure(2, SCRIPT), record(3, verdict=None)],
+            "direct": [record(1, verdict=False, question=SCRIPT)],
+            'odd & "name" <#1>%?': [record(1, verdict=True, question=SCRIPT)],
+        },
+        questions="musique/q.json",
+        judge=SCRIPT,
+    )
+    write_report(make_report(run), tmp_path / "out")
+    return tmp_path / "out"
+
+
+def pages(folder):
+    found = sorted(folder.rglob("*.html"))
+    assert len(found) == 1 + 3 + 4  # the report, three questions, and four runs
+    return found
+
+
+def test_every_link_and_frame_has_its_target(hostile):
+    for page in pages(hostile):
+        parsed = soup(page)
+        links = [link["href"] for link in parsed.find_all("a")] + [frame["src"] for frame in parsed.find_all("iframe")]
+        assert links or page.parent.parent.name == "questions"
+        for link in links:
+            address, _, anchor = urljoin(page.as_uri(), link).partition("#")
+            file = Path(unquote(address.removeprefix("file://")))
+            assert file.is_file(), link
+            assert not anchor or soup(file).find(id=unquote(anchor)), link
+
+
+def test_nothing_is_loaded_from_elsewhere_and_nothing_runs(hostile):
+    for page in pages(hostile):
+        parsed = soup(page)
+        assert not parsed.find_all(["script", "link", "img", "object", "embed", "base", "form"])
+        policy = parsed.find("meta", {"http-equiv": "Content-Security-Policy"})["content"]
+        assert policy.startswith("default-src 'none'")
+        for tag in parsed.find_all(True):
+            assert not [name for name in tag.attrs if name.startswith("on") or name == "style"]
+            for name in ("src", "href", "action", "data", "xlink:href"):
+                assert "//" not in tag.get(name, "")
+        for style in parsed.find_all("style"):
+            assert "url(" not in style.text
+            assert "@import" not in style.text
+        assert not any("".join(frame["sandbox"]) for frame in parsed.find_all("iframe"))
+
+
+def test_hostile_texts_are_shown_as_they_are(hostile):
+    report, question = soup(hostile / "report.html"), soup(hostile / "questions" / "1.html")
+    assert SCRIPT in report.find("table", class_="asked").text
+    assert SCRIPT in question.find("h1").text
+    assert SCRIPT in question.find_all(class_="answer")[1].text
+    assert SCRIPT in soup(hostile / "questions" / "2.html").find(class_="none").text
+
+
+def test_the_questions_page_has_a_mark_for_every_method(hostile):
+    rows = soup(hostile / "report.html").find("table", class_="asked").tbody.find_all("tr")
+    marks = [[mark["class"][1] for mark in row.find_all(class_="mark")] for row in rows]
+    assert marks == [["wrong", "right", "right"], ["missing", "failed", "missing"], ["missing", "unjudged", "missing"]]
+    assert [mark.name for mark in rows[1].find_all(class_="mark")] == ["span", "span", "span"]  # nothing to open
+    assert "some" in rows[0]["class"]
+    assert "some" not in rows[1]["class"]
+
+
+def test_a_run_s_page_is_the_trace_of_its_record(small_index, write_run, tmp_path):
+    model = ScriptedModel(
+        call("keyword_search", keywords=["Lothair II"]), call("chunk_read", chunk_ids=["boso:0"]), ANSWER
+    )
+    state = create_arag_agent(model, small_index).invoke(asked())
+    question = Question(id="a-question", text=state["messages"][0].text, answer="Boso the Elder")
+    made = json.loads(json.dumps(answered(question, state, 1.0, small_index)))
+    write_report(make_report(write_run({"arag": [made]})), tmp_path / "out")
+    page = soup(tmp_path / "out" / "questions" / "1" / "arag.html")
+    assert page.find("h1").text == question.text
+    assert "teutberga:0" in page.find(id="sources").text
+    totals = {dt.text: dt.find_next("dd").text for dt in page.find_all("dt")}
+    assert totals["Retrieved tokens"].startswith(f"{made['retrieved_tokens']:,}")
+    side = soup(tmp_path / "out" / "questions" / "1.html").find("li", class_="right")
+    assert "3 steps" in side.text
+    assert side.find("iframe")["src"] == "1/arag.html"
+
+
+def test_questions_keep_their_file_s_order(write_run, tmp_path):
+    file = tmp_path / "questions.json"
+    file.write_text(json.dumps([{"id": f"q{n}", "question": f"Question {n}?", "answer": "gold"} for n in (3, 1, 2)]))
+    report = make_report(write_run({"arag": [record(2), record(1), record(3)]}, questions=str(file)))
+    assert [question["question_id"] for question in report.questions] == ["q3", "q1", "q2"]
+
+
+def test_plots_show_the_figures(write_run):
+    run = write_run(
+        {
+            "direct": [record(1, "lead"), record(2)],
+            "arag": [record(1, trace=[tool_call("keyword_search", 400), tool_call("chunk_read", 600)]), record(2)],
+        },
+        questions="musique/q.json",
+    )
+    page = BeautifulSoup(report_page(make_report(run)), "html.parser")
+    accuracy, stops = page.find_all(class_="shares")
+    assert [circle["cx"] for circle in accuracy.find_all("circle")] == ["50.00%", "100.00%"]
+    assert [mark["x"] for mark in accuracy.find_all("svg", class_="over")] == ["26.50%", "65.30%"]  # the paper's
+    assert [row.text for row in stops.find_all(class_="value")][:2] == ["50.0", "100.0"]
+    bars = page.find(class_="stacks").find_all("rect")
+    assert [(bar["width"], bar["class"][0]) for bar in bars if bar["width"] != "0.00%"] == [
+        ("50.00%", "c1"),
+        ("50.00%", "c2"),
+    ]
+    assert "A-RAG (Full): 500 tokens, 100.0 Contain-Acc" in page.find("svg", class_="plane")["aria-label"]
+
+
+@given(st.floats(min_value=1e-3, max_value=1e9))
+def test_ticks_are_round_and_reach_the_highest_value(highest):
+    ticks = plots.ticks(highest)
+    assert ticks[0] == 0
+    assert ticks[-1] >= highest * (1 - 1e-9)
+    assert ticks[-2] < highest
+    assert 2 <= len(ticks) <= 7
+
+
+@given(st.lists(st.tuples(st.floats(0, 1), st.floats(0, 340), st.sampled_from(["a", "A-RAG (Full)"])), max_size=10))
+def test_labels_do_not_cover_each_other(dots):
+    for letter in (0.85, 2.2):
+        places = plots._places(dots, letter)
+        boxes = []
+        for (x, _, label), (side, y) in zip(dots, places, strict=True):
+            width = side * (letter * len(label) + 4)
+            boxes.append((100 * x + min(0, width), 100 * x + max(0, width), y))
+        for n, (begins, ends, y) in enumerate(boxes):
+            for other in boxes[:n]:
+                assert ends <= other[0] or other[1] <= begins or abs(y - other[2]) >= 16
+
+
+# --- the command ---
+
+
+def test_the_command_writes_a_report(arag, write_run, tmp_path):
+    run = write_run({"arag": [record(1)], "direct": [record(1)]})
+    code, out, err = arag("eval", "report", run)
+    assert code == 0
+    assert all(str(run / f"report.{kind}") in out for kind in ("md", "csv", "html"))
+    assert "No judge was asked" in err
+    assert (run / "questions" / "1" / "arag.html").is_file()
+    code, out, _ = arag("eval", "report", run, "--json")  # again, over the first
+    assert code == 0
+    assert json.loads(out)["files"][2] == str(run / "report.html")
+
+
+def test_the_report_can_go_elsewhere_without_pages(arag, write_run, tmp_path):
+    run = write_run({"arag": [record(1)], "direct": [record(1)]})
+    out = tmp_path / "paper" / "tables"
+    code, _, _ = arag("eval", "report", run, "--out", out, "--no-pages", "--baseline", "arag", "--dataset", "2wiki")
+    assert code == 0
+    assert sorted(file.name for file in out.iterdir()) == ["report.csv", "report.html", "report.md"]
+    assert not [link for link in soup(out / "report.html").find_all("a") if not link["href"].startswith("#")]
+    assert "Pair by pair with A-RAG (Full)" in (out / "report.md").read_text("utf-8")
+    assert not (run / "report.md").exists()
+
+
+def test_the_command_says_what_is_wrong(arag, write_run, tmp_path):
+    code, _, err = arag("eval", "report", tmp_path)
+    assert code == FAILED
+    assert "there is no run in" in err
+    code, _, err = arag("eval", "report", write_run({"arag": [record(1)]}), "--dataset", "squad")
+    assert code == FAILED
+    assert "squad" in err
+
+
+def test_a_record_of_another_version_and_a_place_that_cannot_be_written_to_are_told(arag, write_run, tmp_path):
+    run = write_run({"arag": [record(1)]})
+    (tmp_path / "file").touch()
+    code, _, err = arag("eval", "report", run, "--out", tmp_path / "file" / "below")
+    assert code == FAILED
+    assert "the report cannot be written to" in err
+    (run / "direct.jsonl").write_text('{"question_id": "q1"}\n')
+    code, _, err = arag("eval", "report", run)
+    assert code == FAILED
+    assert "the record of question 'q1' in direct.jsonl has no 'aliases'" in err

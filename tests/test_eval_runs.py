@@ -1,0 +1,675 @@
+"""A run is killed, refused, limited and resumed: nothing is done twice, and nothing is lost."""
+
+import asyncio
+import errno
+import itertools
+import json
+import multiprocessing
+import operator
+import os
+import random
+import re
+import signal
+import threading
+import time
+import traceback
+from collections import Counter
+from pathlib import Path
+from typing import Annotated
+
+import pytest
+from langchain_core.messages import AIMessage, HumanMessage
+from langgraph.graph import END, START, StateGraph
+
+import http_server
+from arag.evaluation import runs
+from arag.evaluation.datasets import Question
+from arag.evaluation.judge import Judge
+from arag.evaluation.methods import Method, Options, method
+from arag.evaluation.records import RecordFile, answered, failed
+from arag.evaluation.runs import Plan, Runner, load_plan, load_records, open_run, record_file
+from arag.graph.prices import cost
+from arag.graph.state import InputState, OutputState, State
+from arag.graph.usage import total
+from arag.retrieval.errors import InputError, StorageError
+from arag.retrieval.index import open_index
+from eval_runs import STEPS, Replies, answer, load, number_of, questions, runner
+from fakes import HashEmbeddings
+from openai_server import Failure, chat, serve
+from scripted_model import ScriptedModel
+
+pytest_plugins = ["graph_fixtures", "model_fixtures"]
+pytestmark = pytest.mark.usefixtures("no_settings")
+
+PLAN = Plan(questions="questions.json", index="index", model="openai:gpt-5-mini")
+LIMITED = Failure(429)
+ONCE = Counter({(n, step): 1 for n in range(12) for step in range(STEPS)})
+
+processes = multiprocessing.get_context("forkserver")
+processes.set_forkserver_preload(["arag.evaluation.runs", "chromadb", "langchain_openai", "eval_runs"])
+
+
+@pytest.fixture
+def file(tmp_path):
+    return tmp_path / "arag.jsonl"
+
+
+@pytest.fixture
+def quick(monkeypatch):
+    """Pauses of no length to speak of."""
+    monkeypatch.setattr(runs, "_FIRST_PAUSE", 0.01)
+    monkeypatch.setattr(runs, "_LONGEST_PAUSE", 0.05)
+
+
+def whole_lines(file):
+    data = file.read_bytes() if file.exists() else b""
+    return [json.loads(line) for line in data[: data.rfind(b"\n") + 1].splitlines()]
+
+
+def ids(file):
+    return [record["question_id"] for record in whole_lines(file)]
+
+
+# --- what is recorded ---
+
+
+def test_a_record(small_index, file):
+    with serve(Replies()) as server:
+        (record,) = answer(small_index, server, questions(1), file).values()
+    assert (record["question_id"], record["answer"], record["aliases"]) == ("q0", "Boso the Elder", ["Boso"])
+    assert (record["prediction"], record["error"], record["stop_reason"]) == (
+        "Boso the Elder [boso:0]",
+        None,
+        "answered",
+    )
+    assert (record["steps"], len(record["trace"]), len(record["model_calls"])) == (STEPS, STEPS - 1, STEPS)
+    assert record["retrieved_tokens"] == sum(entry["retrieved_tokens"] for entry in record["trace"]) > 0
+    assert record["usage"]["input_tokens"] == 100 * STEPS
+    assert record["cost"] == pytest.approx(cost(record["model_calls"]))
+    assert record["seconds"] > 0
+    assert (record["contain"], record["exact_match"], record["judgement"]) == (True, False, None)
+    assert record["gold_seen"] in {0.0, 1.0}
+    assert [message["type"] for message in record["messages"]] == ["human", *["ai", "tool"] * (STEPS - 1), "ai"]
+
+
+def test_aliases_and_gold_documents_count(small_index, file):
+    question = Question("1", "Who?", "Hugh", ("Boso",), ("boso", "lothair"))
+    state = {
+        "answer": "Boso", "stop_reason": "answered", "steps": 1, "usage": None, "model_calls": [], "messages": [],
+        "trace": [{"chunk_ids": ["boso:0", "none:0"], "new_chunks": [], "retrieved_tokens": 7},
+                  {"chunk_ids": ["lothair:0"], "new_chunks": ["lothair:0"], "retrieved_tokens": 5}],
+    }  # fmt: skip
+    record = answered(question, state, 1.0, small_index)
+    assert (record["contain"], record["contain_with_aliases"], record["exact_match"], record["f1"]) == (
+        False,
+        True,
+        True,
+        1,
+    )
+    assert (record["gold_seen"], record["gold_read"], record["retrieved_tokens"]) == (1.0, 0.5, 12)
+
+
+def test_what_no_json_holds_is_recorded_all_the_same(file):
+    record = failed(Question("1", "Half a character: \ud83d", "B", fields={"x": b"bytes"}), {}, "E", 0)
+    RecordFile(file).append(record)
+    (known,) = RecordFile(file).read().values()
+    assert (known["question"], known["fields"]) == ("Half a character: ?", {"x": "b'bytes'"})
+
+
+# --- kills ---
+
+
+def be_killed(url, index, file, count, concurrency):
+    """A run in a process of its own."""
+    with open_index(index, embedder=HashEmbeddings()) as opened:
+        from arag.graph.models import load_model
+
+        model = load_model(f"openai:gpt-5-mini@{url}", max_retries=0)
+        Runner(method("arag"), opened, model, concurrency=concurrency).run(questions(count), RecordFile(Path(file)))
+
+
+def start(server, index, file, *, count=12, concurrency=3):
+    process = processes.Process(target=be_killed, args=(server.url, index.path, str(file), count, concurrency))
+    process.start()
+    return process
+
+
+def wait_until(condition, process):
+    deadline = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < deadline
+        assert process.is_alive()
+        time.sleep(0.002)
+
+
+@pytest.mark.parametrize("kills", [3, pytest.param(40, marks=pytest.mark.slow)])
+def test_a_run_that_is_killed_at_any_moment_goes_on_where_it_was(small_index, file, kills):
+    chance = random.Random(17)
+    count = 4 * kills
+    replies = Replies(seconds=0.02)
+    kept = []
+    with serve(replies) as server:
+        for _ in range(kills):
+            before = len(server.requests)
+            process = start(server, small_index, file, count=count)
+            enough = before + chance.randint(4, 10)
+            wait_until(lambda enough=enough: len(server.requests) >= enough, process)
+            time.sleep(chance.random() * 0.02)  # anywhere between two requests
+            process.kill()
+            process.join()
+            assert len(ids(file)) == len(set(ids(file)))
+            kept.append((len(server.requests), set(ids(file))))
+        process = start(server, small_index, file, count=count)
+        process.join(60)
+        assert process.exitcode == 0
+    assert sorted(ids(file)) == sorted(f"q{n}" for n in range(count))
+    assert all(record["error"] is None and record["contain"] for record in whole_lines(file))
+    asked = [f"q{number_of(request)}" for request in server.requests]
+    assert all(known.isdisjoint(asked[requests:]) for requests, known in kept)  # what is recorded is not asked again
+    assert len(asked) <= count * STEPS + kills * 3 * STEPS  # only what was under way at a kill is
+    assert all(before <= after for (_, before), (_, after) in itertools.pairwise(kept))
+    with serve([]) as server:
+        answer(small_index, server, questions(count), file)
+
+
+@pytest.mark.parametrize("cut", [1, 7, 500, -1])
+def test_half_a_line_is_cut_off(small_index, file, cut):
+    with serve(Replies()) as server:
+        answer(small_index, server, questions(3), file)
+        lines = file.read_bytes().splitlines(keepends=True)
+        file.write_bytes(lines[0] + lines[1] + lines[2][:cut])
+        done = set(RecordFile(file).read())
+        assert len(done) == 2
+        answer(small_index, server, questions(3), file)
+    assert sorted(ids(file)) == ["q0", "q1", "q2"]
+    assert len(file.read_bytes().splitlines()) == 3
+    assert sum(replies_of(server).values()) == 4
+
+
+def replies_of(server):
+    return Counter(request["messages"][1]["content"] for request in server.requests if len(request["messages"]) == 2)
+
+
+def test_a_line_that_is_no_record_is_named(file):
+    file.write_text('{"question_id": "q0"}\nnot json\n')
+    with pytest.raises(InputError, match=r"arag.jsonl, line 2 is no record of a run"):
+        RecordFile(file).read()
+    file.write_text("[1]\n")
+    with pytest.raises(InputError, match="line 1"):
+        RecordFile(file).read()
+
+
+def test_a_full_disk_leaves_no_half_line(small_index, file, monkeypatch):
+    with serve(Replies()) as server:
+        answer(small_index, server, questions(2), file)
+        before = file.read_bytes()
+        write = RecordFile._write
+
+        class Full:
+            def __init__(self, out):
+                self.out = out
+
+            def __getattr__(self, name):
+                return getattr(self.out, name)
+
+            def write(self, data):
+                if len(data) < 100:
+                    raise OSError(errno.ENOSPC, "No space left on device")
+                return self.out.write(data[:-50])
+
+        monkeypatch.setattr(RecordFile, "_write", lambda self, out, line: write(self, Full(out), line))
+        with pytest.raises(StorageError, match=r"cannot be written to .*: No space left on device"):
+            answer(small_index, server, questions(4), file, concurrency=2)
+        assert file.read_bytes() == before
+        monkeypatch.undo()
+        assert len(answer(small_index, server, questions(4), file)) == 4
+
+
+def test_threads_append_whole_lines(file):
+    records = RecordFile(file)
+    long = "x" * 100_000
+
+    def append(n):
+        for k in range(10):
+            records.append(failed(Question(f"{n}-{k}", long, "B"), {}, "E", 0))
+
+    threads = [threading.Thread(target=append, args=(n,)) for n in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(ids(file)) == len(set(ids(file))) == 60
+
+
+def test_two_processes_do_not_write_one_file(small_index, file):
+    with serve(Replies(seconds=0.3)) as server:
+        process = start(server, small_index, file, count=3, concurrency=1)
+        wait_until(lambda: server.requests, process)
+        with pytest.raises(InputError, match="another process is writing to"):
+            answer(small_index, server, questions(3), file)
+        os.kill(process.pid, signal.SIGKILL)
+        process.join()
+    with serve(Replies()) as server:  # a kill leaves no lock
+        assert len(answer(small_index, server, questions(3), file)) == 3
+
+
+def test_an_interrupt_keeps_what_is_done(small_index, file):
+    replies = Replies(seconds=0.02)
+    with serve(replies) as server:
+        process = start(server, small_index, file, concurrency=2)
+        wait_until(lambda: len(ids(file)) >= 2, process)
+        os.kill(process.pid, signal.SIGINT)
+        process.join(30)
+        assert process.exitcode == 1
+        assert len(answer(small_index, server, questions(12), file)) == 12
+    assert len(ids(file)) == 12
+
+
+# --- plans ---
+
+
+def test_a_run_of_another_plan_is_refused(tmp_path):
+    open_run(tmp_path, PLAN)
+    record_file(tmp_path, "arag").file.touch()
+    open_run(tmp_path, PLAN)
+    other = Plan(
+        questions="questions.json", index="other", model="openai:gpt-4o-mini", options=Options(max_steps=5),
+        model_options={"reasoning_effort": "high"},
+    )  # fmt: skip
+    with pytest.raises(InputError) as error:
+        open_run(tmp_path, other)
+    told = str(error.value)
+    assert "index was 'index', now 'other'; model was 'openai:gpt-5-mini', now 'openai:gpt-4o-mini'" in told
+    assert "model_options was {}, now {'reasoning_effort': 'high'}" in told
+    assert "'max_steps': 15" in told
+    assert "'max_steps': 5" in told
+    assert "questions was" not in told
+    assert "--out" in told
+    assert load_plan(tmp_path) == PLAN
+
+
+def test_the_same_files_under_another_name_are_the_same_plan(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    open_run(tmp_path, PLAN)
+    record_file(tmp_path, "arag").file.touch()
+    open_run(tmp_path, Plan(questions=str(tmp_path / "questions.json"), index="./index", model=PLAN.model))
+
+
+def test_without_records_any_plan_may_come(tmp_path):
+    open_run(tmp_path, PLAN)
+    other = Plan(questions="q.json", index="other", model="extractive")
+    open_run(tmp_path, other)
+    assert load_plan(tmp_path) == other
+
+
+def test_a_judge_may_come_later_and_not_be_changed(tmp_path):
+    def with_judge(judge):
+        return Plan(questions=PLAN.questions, index=PLAN.index, model=PLAN.model, judge=judge)
+
+    open_run(tmp_path, PLAN)
+    record_file(tmp_path, "arag").file.touch()
+    open_run(tmp_path, with_judge("openai:gpt-5-mini"))
+    open_run(tmp_path, PLAN)
+    assert load_plan(tmp_path).judge == "openai:gpt-5-mini"
+    with pytest.raises(InputError, match="judge was 'openai:gpt-5-mini', now 'openai:gpt-4o'"):
+        open_run(tmp_path, with_judge("openai:gpt-4o"))
+
+
+@pytest.mark.parametrize("content", ["", "{}", "[]", "no json", '{"questions": "q"}', '{"options": {"x": 1}}', "5"])
+def test_a_damaged_plan(tmp_path, content):
+    (tmp_path / runs.RUN_FILE).write_text(content)
+    with pytest.raises(InputError, match=r"run.json is damaged"):
+        load_plan(tmp_path)
+
+
+def test_no_run(tmp_path):
+    with pytest.raises(InputError, match="there is no run in"):
+        load_plan(tmp_path)
+    assert load_records(tmp_path) == {}
+
+
+def test_questions_that_have_changed_are_refused(small_index, file):
+    with serve(Replies()) as server:
+        answer(small_index, server, questions(2), file)
+        changed = [*questions(1), Question("q1", "Question number 1: who else?", "Boso the Elder")]
+        with pytest.raises(InputError, match="the question 'q1' or its gold answer has changed"):
+            answer(small_index, server, changed, file)
+        assert len(server.requests) == 2 * STEPS
+
+
+# --- failures ---
+
+
+def test_failed_questions_are_tried_again(small_index, file):
+    replies = Replies(instead={1: Failure(500), 4: Failure(400)})
+    with serve(replies) as server:
+        records = answer(small_index, server, questions(4), file, concurrency=1)
+        errors = {name: record["error"] for name, record in records.items() if record["error"]}
+        assert list(errors) == ["q0", "q1"]
+        assert re.match(r"\w+Error: .*500", errors["q0"])
+        assert re.match(r"\w+Error: .*400", errors["q1"])
+        records = answer(small_index, server, questions(4), file)
+        assert [record["error"] for record in records.values()] == [None] * 4
+        number = len(server.requests)
+        answer(small_index, server, questions(4), file)
+        assert len(server.requests) == number
+    assert len(ids(file)) == 6  # of a question's records the last one counts
+
+
+def test_a_failed_questions_calls_are_paid_for(small_index, file):
+    with serve(Replies(instead={2: Failure(500)})) as server:
+        (record,) = answer(small_index, server, questions(1), file).values()
+    assert record["error"]
+    assert (record["steps"], len(record["model_calls"]), len(record["trace"])) == (2, 2, 2)
+    assert record["cost"] == pytest.approx(cost(record["model_calls"]))
+    assert record["usage"]["input_tokens"] == 200
+    assert (record["prediction"], record["contain"], record["stop_reason"]) == ("", False, None)
+
+
+@pytest.mark.parametrize("name", ["arag", "naive-rag", "direct"])
+def test_responses_without_a_reply_are_failures_and_no_bugs(small_index, file, name):
+    with serve(lambda *_: {**chat(""), "choices": []}) as server:
+        Runner(method(name), small_index, load(server)).run(questions(2), RecordFile(file))
+    assert all(record["error"] for record in whole_lines(file))
+
+
+@pytest.mark.parametrize("name", ["naive-rag", "direct"])
+def test_a_tool_call_that_nobody_asked_for_is_no_bug(small_index, file, name):
+    with serve(lambda *_: chat(None, ("c1", "search", "[1]"))) as server:
+        Runner(method(name), small_index, load(server)).run(questions(1), RecordFile(file))
+    (record,) = whole_lines(file)
+    assert record["error"]
+
+
+def test_a_bug_ends_the_run_with_its_traceback_and_the_records_stay(small_index, file):
+    def bug(_):
+        raise ZeroDivisionError("a bug") from KeyError("the cause")
+
+    model = ScriptedModel(*[AIMessage("Boso")] * 3, bug)
+    with pytest.raises(ZeroDivisionError, match="a bug") as error:
+        runner(small_index, model, concurrency=1).run(questions(8), RecordFile(file))
+    told = "".join(traceback.format_exception(error.value))
+    assert "in bug" in told
+    assert "the cause" in told
+    assert ids(file) == ["q0", "q1", "q2"]
+    model = ScriptedModel(*[AIMessage("Boso")] * 5)
+    runner(small_index, model, concurrency=1).run(questions(8), RecordFile(file))
+    assert ids(file) == [f"q{n}" for n in range(8)]
+
+
+def test_a_bug_among_many_ends_them_all(small_index, file):
+    def bug(_):
+        time.sleep(0.05)
+        raise ZeroDivisionError("a bug")
+
+    with pytest.raises(ZeroDivisionError):
+        runner(small_index, ScriptedModel(*[bug] * 100), concurrency=10).run(questions(50), RecordFile(file))
+    assert ids(file) == []
+
+
+# --- rate limits ---
+
+
+def test_what_was_done_beside_a_refused_call_is_not_done_again(small_index, file, quick):
+    """A method of any graph goes on where it was, whatever its state holds."""
+    done = Counter()
+
+    class LimitedError(Exception):
+        status_code = 429
+
+    def node(name, *, refusals=0):
+        async def work(_):
+            done[name] += 1
+            await asyncio.sleep(0.01 * (1 + refusals))
+            if done[name] <= refusals:
+                raise LimitedError
+            return {"found": [(name, threading.Lock)]}
+
+        return work
+
+    class Found(State):
+        found: Annotated[list, operator.add]
+
+    def end(state):
+        answer = " ".join(sorted(name for name, _ in state["found"]))
+        calls = {"trace": [], "model_calls": [], "usage": total([])}
+        return {"answer": answer, "stop_reason": "answered", "steps": 1, "citations": [], **calls}
+
+    def make(*_):
+        builder = StateGraph(Found, input_schema=InputState, output_schema=OutputState)
+        builder.add_node("first", node("first")).add_node("left", node("left"))
+        builder.add_node("right", node("right", refusals=2)).add_node("end", end)
+        builder.add_edge(START, "first").add_edge("first", "left").add_edge("first", "right")
+        return builder.add_edge(["left", "right"], "end").add_edge("end", END).compile()
+
+    Runner(Method("own", "Own", "", make), small_index, ScriptedModel()).run(questions(1), RecordFile(file))
+    (record,) = whole_lines(file)
+    assert (record["error"], record["prediction"]) == (None, "first left right")
+    assert done == {"first": 1, "left": 1, "right": 3}
+
+
+@pytest.mark.parametrize("headers", [{}, {"retry-after": "0.02"}, {"retry-after": "soon"}, {"retry-after": "-1"}])
+def test_rate_limits_lose_nothing_and_pay_nothing_twice(small_index, file, quick, headers):
+    chance = random.Random(5)
+    replies = Replies(instead={n: Failure(429, headers=headers) for n in range(2, 60) if chance.random() < 0.3})
+    with serve(replies) as server:
+        records = answer(small_index, server, questions(12), file, concurrency=4)
+    assert all(record["error"] is None and len(record["model_calls"]) == STEPS for record in records.values())
+    assert replies.asked == ONCE  # a question goes on at the step that was refused
+    assert len(server.requests) > 12 * STEPS + 5
+
+
+def test_everybody_waits(small_index, file):
+    times = []
+
+    def respond(number, request):
+        times.append(time.monotonic())
+        return Failure(429, headers={"retry-after": "0.5"}) if number < 4 else Replies()(number, request)
+
+    with serve(respond) as server:
+        answer(small_index, server, questions(12), file, concurrency=4)
+    assert min(times[4:]) - max(times[:4]) > 0.4
+    assert len(times) == 4 + 12 * STEPS
+
+
+def test_patience_ends_and_the_next_run_tries_again(small_index, file, quick):
+    with serve(lambda *_: LIMITED) as server:
+        (record,) = answer(small_index, server, questions(1), file).values()
+    assert re.match(r"\w*RateLimitError: ", record["error"])
+    assert len(server.requests) == runs._PATIENCE + 1
+    with serve(Replies()) as server:
+        (record,) = answer(small_index, server, questions(1), file).values()
+    assert record["error"] is None
+
+
+def test_patience_is_lost_over_pauses_without_progress_only(small_index, file, quick):
+    between = runs._PATIENCE // 2 + 1
+    limited = {step * (between + 1) + n: LIMITED for step in range(STEPS) for n in range(between)}
+    with serve(Replies(instead=limited)) as server:
+        (record,) = answer(small_index, server, questions(1), file).values()
+    assert record["error"] is None
+    assert len(server.requests) == STEPS * (between + 1)
+
+
+def test_no_waiting_helps_where_the_money_is_spent(small_index, file):
+    class Spent(Failure):
+        pass
+
+    def no_quota(self, server, failure):
+        body = json.dumps({"error": {"message": "You exceeded your quota", "code": "insufficient_quota"}}).encode()
+        self._send(429, "application/json", body)
+
+    with pytest.MonkeyPatch.context() as patch, serve(lambda *_: Spent()) as server:
+        patch.setattr(http_server._Handler, "_fail", no_quota)
+        (record,) = answer(small_index, server, questions(1), file).values()
+    assert "quota" in record["error"]
+    assert len(server.requests) == 1
+
+
+def test_the_clients_own_retries_come_first(small_index, file):
+    with serve(Replies(instead={0: Failure(429, headers={"retry-after": "0.01"}), 2: Failure(500)})) as server:
+        model = load(server, max_retries=3)
+        runner(small_index, model).run(questions(1), RecordFile(file))
+    (record,) = whole_lines(file)
+    assert record["error"] is None
+    assert len(server.requests) == STEPS + 2
+
+
+@pytest.mark.parametrize(
+    ("error", "limited"),
+    [
+        (type("Anthropics", (Exception,), {"status_code": 529})(), True),
+        (type("Googles", (Exception,), {"code": 429})(), True),
+        (type("Https", (Exception,), {"response": type("R", (), {"status_code": 429, "headers": {}})()})(), True),
+        (type("Other", (Exception,), {"status_code": 500})(), False),
+        (type("Money", (Exception,), {"status_code": 429, "code": "insufficient_quota"})(), False),
+        (ValueError("429"), False),
+    ],
+)
+def test_what_is_a_rate_limit(error, limited):
+    assert runs._is_rate_limit(error) is limited
+
+
+# --- judges ---
+
+
+def judge_of(server):
+    return Judge(load(server), "openai:gpt-5-mini")
+
+
+def test_a_judge_that_comes_later_judges_what_is_there(small_index, file):
+    with serve(Replies()) as server:
+        before = answer(small_index, server, questions(3), file)
+    with serve([]) as silent, serve(Replies(judging=True)) as server:
+        after = answer(small_index, silent, questions(3), file, judge=judge_of(server))
+    assert len(server.requests) == 3
+    judgement = after["q1"]["judgement"]
+    assert (judgement["correct"], judgement["reason"]) == (True, "It is so.")
+    assert judgement["cost"] > 0
+    assert {name: {**record, "judgement": None} for name, record in after.items()} == before
+    with serve([]) as silent:
+        answer(small_index, silent, questions(3), file, judge=judge_of(silent))
+        answer(small_index, silent, questions(3), file)
+
+
+def test_unjudged_answers_are_judged_by_the_next_run(small_index, file, monkeypatch):
+    monkeypatch.setattr("arag.evaluation.judge._PAUSE", 0)
+    with serve(Replies()) as model, serve(Replies(judging=True, instead=dict.fromkeys(range(3), chat("?")))) as server:
+        records = answer(small_index, model, questions(2), file, judge=judge_of(server), concurrency=1)
+        assert [record["judgement"]["correct"] for record in records.values()] == [None, True]
+        assert [record["contain"] for record in records.values()] == [True, True]
+        records = answer(small_index, model, questions(2), file, judge=judge_of(server))
+        assert [record["judgement"]["correct"] for record in records.values()] == [True, True]
+        assert len(model.requests) == 2 * STEPS
+
+
+def test_rate_limits_of_the_judge_are_waited_for(small_index, file, quick):
+    limited = Replies(judging=True, instead=dict.fromkeys(range(5), LIMITED))
+    with serve(Replies()) as model, serve(limited) as server:
+        records = answer(small_index, model, questions(4), file, judge=judge_of(server), concurrency=2)
+    assert all(record["judgement"]["correct"] for record in records.values())
+    assert sum(limited.asked.values()) == 4
+
+
+def test_failed_questions_are_not_judged(small_index, file):
+    with serve(lambda *_: Failure(400)) as model, serve([]) as server:
+        (record,) = answer(small_index, model, questions(1), file, judge=judge_of(server)).values()
+    assert record["judgement"] is None
+
+
+# --- costs ---
+
+
+def test_no_question_is_begun_once_the_money_is_spent(small_index, file):
+    with serve(Replies()) as server:
+        one = next(iter(answer(small_index, server, questions(1), file).values()))["cost"]
+        assert one > 0
+        assert len(answer(small_index, server, questions(9), file, max_cost=3.5 * one, concurrency=1)) == 4
+        assert len(answer(small_index, server, questions(9), file, max_cost=3.5 * one, concurrency=1)) == 4
+        assert len(answer(small_index, server, questions(9), file, concurrency=1)) == 9
+
+
+def test_the_judges_cost_counts(small_index, file):
+    with serve(Replies()) as model, serve(Replies(judging=True)) as server:
+        judge = judge_of(server)
+        (record,) = answer(small_index, model, questions(1), file, judge=judge).values()
+        both = record["cost"] + record["judgement"]["cost"]
+        assert runs.spent([record]) == pytest.approx(both)
+        assert len(answer(small_index, model, questions(9), file, judge=judge, max_cost=1.5 * both, concurrency=1)) == 2
+
+
+def test_a_cost_that_is_not_known_cannot_be_limited(small_index, file):
+    with serve(lambda *_: chat("Boso")) as server:  # of a model that has no price
+        with pytest.raises(InputError, match="there is no --max-cost for this model"):
+            answer(small_index, server, questions(3), file, max_cost=1.0, concurrency=1)
+        assert ids(file) == ["q0"]  # it is paid, and kept
+        assert len(answer(small_index, server, questions(3), file)) == 3
+
+
+# --- many at once ---
+
+
+def test_many_questions_are_asked_at_once(small_index, file, monkeypatch):
+    monkeypatch.setattr(http_server._QuietServer, "request_queue_size", 256)
+    together = threading.Barrier(64)
+    replies = Replies()
+
+    def respond(number, request):
+        if number < 64:  # none is answered before all are asked
+            together.wait(30)
+        return replies(number, request)
+
+    with serve(respond) as server:
+        records = answer(small_index, server, questions(64), file, concurrency=64)
+    assert [record["error"] for record in records.values()] == [None] * 64
+    with serve(Replies(seconds=0.01)) as server:
+        answer(small_index, server, questions(8), file.with_name("few.jsonl"), concurrency=2)
+    assert server.respond.most <= 2
+
+
+def test_threads_are_no_limit_where_embedders_are_waited_for(small_index, file, monkeypatch):
+    together = threading.Barrier(40)
+    embed = small_index._embedder.embed_query
+
+    def embed_together(text):
+        together.wait(30)  # as if they came over a network
+        return embed(text)
+
+    monkeypatch.setattr(small_index._embedder, "embed_query", embed_together)
+    model = ScriptedModel(*[AIMessage("Boso")] * 40)
+    Runner(method("naive-rag"), small_index, model, concurrency=40).run(questions(40), RecordFile(file))
+    assert len(ids(file)) == 40
+
+
+def test_methods_and_models_one_after_another(small_index, tmp_path):
+    """Connections that one run leaves open serve the next."""
+    with serve(Replies()) as server:
+        for number, name in enumerate(["arag", "direct", "arag"]):
+            Runner(method(name), small_index, load(server)).run(questions(2), RecordFile(tmp_path / f"{number}.jsonl"))
+            assert all(record["error"] is None for record in whole_lines(tmp_path / f"{number}.jsonl"))
+
+
+def test_in_an_event_loop_of_ones_own(small_index, file):
+    model = ScriptedModel(*[AIMessage("Boso")] * 3)
+    asyncio.run(runner(small_index, model).arun(questions(3), RecordFile(file)))
+    assert len(ids(file)) == 3
+
+
+def test_where_a_loop_is_running_one_is_told_what_to_do(small_index, file):
+    async def in_a_notebook():
+        runner(small_index, ScriptedModel()).run(questions(1), RecordFile(file))
+
+    with pytest.raises(RuntimeError, match="await `arun` instead"):
+        asyncio.run(in_a_notebook())
+
+
+def test_questions_do_not_see_each_other(small_index, file):
+    model = ScriptedModel(*[AIMessage("Boso")] * 5)
+    runner(small_index, model).run(questions(5), RecordFile(file))
+    assert [len([m for m in made.messages if isinstance(m, HumanMessage)]) for made in model.calls] == [1] * 5
+
+
+def test_a_concurrency_of_none(small_index, file):
+    with pytest.raises(InputError, match="the concurrency is 0"):
+        runner(small_index, ScriptedModel(), concurrency=0).run(questions(1), RecordFile(file))
+    runner(small_index, ScriptedModel()).run([], RecordFile(file))

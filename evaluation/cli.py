@@ -147,14 +147,23 @@ def _make_index(questions: Path, index: Path) -> None:
     if exists and not corpus.exists():  # it was made in another way
         return
     found = paragraphs(questions)
-    if exists and read_manifest(index).documents >= len(found):
-        return
-    if not found:
+    if exists:
+        known = {json.loads(line).get("id") for line in corpus.read_bytes().splitlines()}
+        missing = {paragraph.id for paragraph in found} - known
+        if missing:
+            raise InputError(
+                f"the index in {index} is made of {corpus.name}, which lacks {len(missing):,} of the {len(found):,} "
+                f"paragraphs of {questions}: give another folder with --index"
+            )
+        if read_manifest(index).documents >= len(known):
+            return
+    elif not found:
         raise InputError(
             f"there is no index in {index}, and {questions} holds no paragraphs to make one of: run `arag ingest` first"
         )
-    write_corpus(found, corpus)
-    err.print(f"Ingesting {len(found):,} paragraphs into {index}", highlight=False, markup=False)
+    else:
+        write_corpus(found, corpus)
+    err.print(f"Ingesting {corpus.name} into {index}", highlight=False, markup=False)
     for problem in run_ingest([corpus], index).problems:
         err.print(f"Left out: {problem}", style="yellow", highlight=False, markup=False)
 
@@ -290,19 +299,28 @@ def scale(
     concurrency: ConcurrencyOption = 8,
 ) -> None:
     """Run one method with more and more steps, and with more and more reasoning (paper, Figure 4)."""
+    from arag.evaluation.experiment_page import scaling_page, write_page
     from arag.evaluation.scaling import EFFORT, STEPS, measure, write_scaling
 
     points = []
+    complete = True
     settings: list[tuple[str, str, dict[str, Any]]] = [
         *((STEPS, str(most), {"max_steps": most}) for most in steps or [5, 10, 15, 20]),
         *((EFFORT, name, {"reasoning_effort": name}) for name in effort or ()),
     ]
     for what, value, options in settings:
         target = folder / f"{what}-{value}"
-        run(questions, index, [method], model, judge, limit=limit, concurrency=concurrency, folder=target, **options)
+        try:
+            run(
+                questions, index, [method], model, judge, limit=limit, concurrency=concurrency, folder=target, **options
+            )
+        except typer.Exit:  # some questions failed, as `run` has said: the other settings are measured all the same
+            complete = False
         points.append(measure(target, method, what, value))
-    for file in write_scaling(points, folder):
+    for file in (*write_scaling(points, folder), write_page(scaling_page(points), folder / "scale.html")):
         out.print(f"Written: {file}", highlight=False)
+    if not complete:
+        raise typer.Exit(FAILED)
 
 
 @eval_app.command()
@@ -312,6 +330,7 @@ def failures(
     labels: Annotated[Path | None, typer.Option("--labels", metavar="CSV", help="The CSV, filled in.")] = None,
 ) -> None:
     """Say why answers are wrong (paper, Figure 5), as far as the records tell; write a CSV for what they do not."""
+    from arag.evaluation.experiment_page import failures_page, write_page
     from arag.evaluation.failures import diagnose, read_labels, write_labels
     from arag.evaluation.failures import failures as find_failures
     from arag.evaluation.runs import load_plan, load_records
@@ -334,6 +353,8 @@ def failures(
     out.print(table)
     file = folder / "failures.csv"
     write_labels(found, file)
+    page = write_page(failures_page(found), folder / "failures.html")
+    out.print(f"Written: {page}", highlight=False)
     undecided = sum(not failure.decided_by for failure in found)
     out.print(f"{file}: {undecided:,} of {len(found):,} are not decided; fill in `cause` and give it with --labels.")
 

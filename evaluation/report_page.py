@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from jinja2 import Environment, FunctionLoader, StrictUndefined, Template
+from jinja2 import Template
 from markupsafe import Markup
 
 from arag.evaluation import plots
@@ -31,6 +30,7 @@ from arag.evaluation.report import (
     stop_reason,
 )
 from arag.evaluation.report_tables import cell, csv_text, facts, markdown, number, tables, title
+from arag.evaluation.templates import Row, templates
 from arag.graph.trace_page import trace_page
 from arag.retrieval.errors import StorageError
 from arag.retrieval.files import written_whole
@@ -39,16 +39,6 @@ from arag.retrieval.tools import whole_characters
 _FOLDER = "questions"
 _COLOURS = 6  # tools beyond them are drawn as others
 _MARKS = {True: ("right", "✓"), False: ("wrong", "✗"), None: ("unjudged", "?")}
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """A row of a plot: what it is of, the drawing, and what stands behind it; rows without a name go on with one."""
-
-    name: str
-    drawing: Markup
-    value: str
-    detail: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,15 +261,9 @@ def _stops(report: Report) -> list[Row]:
 
 @cache
 def _template(name: str) -> Template:
-    environment = Environment(
-        loader=FunctionLoader(_source), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
-    )
+    environment = templates().overlay()
     environment.filters |= {"number": lambda value, unit: number(unit, value), "scores": _scores}
     return environment.get_template(name)
-
-
-def _source(name: str) -> str:
-    return files("arag.evaluation").joinpath(name).read_text("utf-8")
 
 
 def _scores(record: Record) -> list[tuple[str, str, str]]:

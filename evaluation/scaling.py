@@ -8,9 +8,8 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 
-from arag.evaluation.failures import is_wrong
+from arag.evaluation.report import CONTAIN_ACC, LLM_ACC, figure
 from arag.evaluation.runs import record_file
-from arag.evaluation.scores import interval
 from arag.retrieval.errors import InputError
 from arag.retrieval.files import written_whole
 
@@ -25,10 +24,11 @@ class Point:
     Attributes:
         setting: What was varied: `steps` or `effort`.
         value: How much of it.
-        accuracy: The share of right answers: by the judge where there is a verdict, else by Contain-Acc.
+        measure: What accuracy is: LLM-Acc where a judge was asked, else Contain-Acc.
+        accuracy: It, over all questions: failed ones count as wrong.
         low: The 95% interval's lower end.
         high: Its upper end.
-        questions: Questions answered.
+        questions: Questions.
         steps: Steps taken, on average.
         retrieved_tokens: Tokens retrieved, on average.
         seconds: Seconds, on average.
@@ -36,6 +36,7 @@ class Point:
 
     setting: str
     value: str
+    measure: str
     accuracy: float
     low: float
     high: float
@@ -51,17 +52,20 @@ def measure(folder: Path, method: str, setting: str, value: str) -> Point:
     Raises:
         InputError: No question was answered.
     """
-    records = [record for record in record_file(folder, method).read().values() if record["error"] is None]
-    found = interval([float(not is_wrong(record)) for record in records])
-    if found is None:
+    asked = list(record_file(folder, method).read().values())
+    records = [record for record in asked if record["error"] is None]
+    headline = LLM_ACC if any(record["judgement"] is not None for record in records) else CONTAIN_ACC
+    found = figure(headline, asked)
+    if found is None or not records:
         raise InputError(f"no question was answered in {folder}")
     return Point(
         setting,
         value,
+        headline.title,
         found.mean,
         found.low,
         found.high,
-        len(records),
+        len(asked),
         sum(record["steps"] for record in records) / len(records),
         sum(record["retrieved_tokens"] for record in records) / len(records),
         sum(record["seconds"] for record in records) / len(records),
@@ -74,13 +78,19 @@ def write_scaling(points: Sequence[Point], folder: Path) -> list[Path]:
     writer = csv.DictWriter(text, [field.name for field in fields(Point)])
     writer.writeheader()
     writer.writerows(asdict(point) for point in points)
-    rows = ["| | accuracy | 95% | steps | retrieved tokens | seconds |", "| --- | --- | --- | --- | --- | --- |"]
+    rows = [
+        f"| | {points[0].measure} | 95% | steps | retrieved tokens | seconds |",
+        "| --- | --- | --- | --- | --- | --- |",
+    ]
     rows += [
         f"| {p.setting} {p.value} | {p.accuracy:.1%} | {p.low:.1%} to {p.high:.1%} | {p.steps:.1f} "
         f"| {p.retrieved_tokens:,.0f} | {p.seconds:.1f} |"
         for p in points
     ]
-    files = {folder / "scale.csv": text.getvalue(), folder / "scale.md": "\n".join(rows) + "\n"}
+    files = {
+        folder / "scale.csv": text.getvalue(),
+        folder / "scale.md": "\n".join(rows) + "\n",
+    }
     for file, content in files.items():
         with written_whole(file) as out:
             out.write(content.encode())

@@ -95,7 +95,7 @@ def records(folder, method="arag"):
 
 def test_one_command_from_a_download_to_a_result(arag, folder):
     code, out, err = arag(*run_of("--model", "extractive", "--out", "results"))
-    assert (code, err) == (0, f"Ingesting 4 paragraphs into {folder / 'index'}\n")
+    assert (code, err) == (0, f"Ingesting index.corpus.jsonl into {folder / 'index'}\n")
     assert re.match(r"arag 5 of 5 answered, Contain-Acc [\d.]+%, \$0.00\nRecords: results\n$", out)
     known = records(folder / "results")
     assert list(known) == [f"2hop__{n}" for n in range(5)] or len(known) == 5
@@ -180,6 +180,22 @@ def test_an_ingestion_that_was_cut_short_is_completed(arag, folder, monkeypatch)
         assert "went away" in err
     assert (folder / "index" / "manifest.json").exists()  # an index, with nothing in it
     assert arag(*run_of("--model", "extractive"))[0] == 0
+    with open_index(folder / "index") as index:
+        assert index.info().documents == 4
+
+
+def test_an_index_of_other_paragraphs_is_not_extended(arag, folder):
+    assert arag(*run_of("--model", "extractive", "--limit", 1))[0] == 0
+    fewer, other = musique(9, "Lothair II"), musique(9, "Lothair II")
+    del fewer["paragraphs"][1:]
+    other["paragraphs"][1]["paragraph_text"] = "Another text."
+    (folder / "fewer.jsonl").write_text(json.dumps(fewer))
+    (folder / "other.jsonl").write_text(json.dumps(other))
+    code, _, err = arag(*run_of("--model", "extractive", questions="fewer.jsonl"))
+    assert (code, err) == (0, "")
+    code, _, err = arag(*run_of("--model", "extractive", questions="other.jsonl"))
+    assert code == 1
+    assert "is made of index.corpus.jsonl, which lacks 1 of the 4 paragraphs of other.jsonl: give another folder" in err
     with open_index(folder / "index") as index:
         assert index.info().documents == 4
 

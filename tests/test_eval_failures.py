@@ -6,9 +6,11 @@ import csv
 from dataclasses import replace
 
 import pytest
+from bs4 import BeautifulSoup
 from langchain_core.messages import AIMessage
 
 from arag.evaluation.datasets import Question
+from arag.evaluation.experiment_page import failures_page, scaling_page
 from arag.evaluation.failures import Diagnosis, diagnose, failures, is_wrong, read_labels, write_labels
 from arag.evaluation.methods import Options, method
 from arag.evaluation.records import RecordFile, answered
@@ -85,6 +87,17 @@ def test_causes_of_one_shot_methods(small_index, record):
     assert failures({"direct": [record(AIMessage("x"), name="direct")]}, small_index) == []
 
 
+def test_the_split_is_drawn(small_index, record):
+    read_all = calls(("chunk_read", {"chunk_ids": ["lothair:0", "boso:0"]}))
+    search = call("keyword_search", keywords=["storm"])
+    made = [record(read_all, AIMessage("Hucbert.")), record(search, AIMessage("x")), record(search, AIMessage("y"))]
+    page = BeautifulSoup(failures_page(failures({"<b>": made}, small_index)), "html.parser")
+    assert [h.text for h in page.find_all("h2")] == ["Causes", "Within reasoning chain errors"]
+    first, second = (svg["aria-label"] for svg in page.find_all("svg"))
+    assert (first, second) == ("reasoning chain error: 1, not decided: 2", "entity confusion: 1")
+    assert page.find("b") is None
+
+
 def test_a_person_labels_what_is_open(small_index, record, tmp_path):
     undecided = one(small_index, record(call("keyword_search", keywords=["storm"]), AIMessage("Ünknown, \n“x”")))
     file = tmp_path / "failures.csv"
@@ -147,6 +160,11 @@ def test_scaling(small_index, tmp_path):
     assert all(point.low <= point.accuracy <= point.high for point in points)
     table, text = write_scaling(points, tmp_path)
     assert [row["value"] for row in csv.DictReader(table.open())] == ["1", "5"]
+    page = BeautifulSoup(scaling_page(points), "html.parser")
+    assert [name.text for name in page.select(".row:not(.axis) .name")] == [
+        f"steps {point.value} {point.steps:.1f} steps, {point.retrieved_tokens:,.0f} tokens" for point in points
+    ]
+    assert len(page.select("svg circle.headline")) == 2
     assert "| steps 5 |" in text.read_text()
     with pytest.raises(InputError, match="no question was answered"):
         measure(tmp_path, "arag", "steps", "9")

@@ -1,0 +1,32 @@
+"""What the pages of experiments share: templates, and rows of plots."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+
+from jinja2 import Environment, FunctionLoader, StrictUndefined
+from markupsafe import Markup
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A row of a plot: what it is of, the drawing, and what stands behind it; rows without a name go on with one."""
+
+    name: str
+    drawing: Markup
+    value: str
+    detail: str = ""
+
+
+@cache
+def templates() -> Environment:
+    """Return the templates of this package; what stands in them is escaped."""
+    return Environment(
+        loader=FunctionLoader(_source), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+
+
+def _source(name: str) -> str:
+    return files("arag.evaluation").joinpath(name).read_text("utf-8")

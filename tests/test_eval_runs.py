@@ -254,7 +254,7 @@ def test_two_processes_do_not_write_one_file(small_index, file):
 
 
 def test_an_interrupt_keeps_what_is_done(small_index, file):
-    replies = Replies(seconds=0.02)
+    replies = Replies(seconds=0.2)  # the run must not end before it is interrupted
     with serve(replies) as server:
         process = start(server, small_index, file, concurrency=2)
         wait_until(lambda: len(ids(file)) >= 2, process)

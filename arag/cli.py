@@ -1,4 +1,4 @@
-"""The command line: `arag ingest`, `ask`, `search`, `read`, `info`, `remove`, `compact`, `verify`."""
+"""The command line: `arag ingest`, `ask`, `search`, `read`, `info`, `remove`, `compact`, `verify`, `eval`."""
 
 from __future__ import annotations
 

@@ -48,6 +48,7 @@ _TYPE_NAMES = {
 _CHUNKS_FILE = "chunks.json"
 _DEEPEST_JSON = 100
 _RECORD_LIST_KEYS = ("documents", "records", "data")
+_BENCHMARK_KEYS = {"corpus_name": "id", "context": "text"}  # as GraphRAG-Bench's corpora have them
 
 
 def read_documents(paths: Sequence[str | Path]) -> Iterator[Document | Problem]:
@@ -289,7 +290,7 @@ def _record_list(value: JSON) -> list[JSON] | None:
     if isinstance(value, list):
         return value
     if isinstance(value, dict):
-        if "text" in value:
+        if "text" in value or value.keys() >= _BENCHMARK_KEYS.keys():
             return None
         for key in _RECORD_LIST_KEYS:
             records = value.get(key)
@@ -303,6 +304,8 @@ def _record_list(value: JSON) -> list[JSON] | None:
 def _record(value: JSON, default_id: str, source: str) -> Document:
     if not isinstance(value, dict):
         raise FormatError(f"the record is {_json_type(value)}; it must be an object")
+    if value.get("text") is None and value.keys() >= _BENCHMARK_KEYS.keys():
+        value = {_BENCHMARK_KEYS.get(key, key): field for key, field in value.items()}
     if value.get("text") is None:
         raise FormatError('the record has no "text"')
     text = clean_text(_string_of(value["text"], "text", (str,)))

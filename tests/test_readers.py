@@ -795,3 +795,13 @@ def test_malformed_records_never_raise(tmp_path, data, name):
         assert problem.reason
         assert problem.source.startswith(str(path))
         str(problem).encode()
+
+
+@pytest.mark.parametrize("several", [False, True])
+def test_the_corpora_of_graphrag_bench(tmp_path, several):
+    corpus = {"corpus_name": "Medical", "context": "Basal cell carcinoma is common. It grows slowly.", "source": "NCCN"}
+    file = tmp_path / "medical.json"
+    file.write_text(json.dumps([corpus] if several else corpus))
+    (document,) = read_documents([file])
+    assert (document.id, document.text) == ("Medical", corpus["context"])
+    assert document.metadata == {"source": "NCCN"}

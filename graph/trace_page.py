@@ -18,7 +18,7 @@ from arag.retrieval.tools import whole_characters
 _OF_A_RUN = ("messages", "trace", "stop_reason")
 # Nothing in the page runs, but texts of documents and models stand in it: the frame has no rights at all.
 _FRAME = (
-    '<iframe title="A run of A-RAG" sandbox="" srcdoc="{}" style="display:block;width:100%;height:40rem;'
+    '<iframe title="A run" sandbox="" srcdoc="{}" style="display:block;width:100%;height:40rem;'
     'max-height:85vh;border:1px solid rgba(128,128,128,.35);border-radius:8px;resize:vertical"></iframe>'
 )
 

@@ -296,8 +296,13 @@ def _totals(state: Mapping[str, Any], steps: Sequence[StepView]) -> Totals:
     usage = state.get("usage") or {key: sum(getattr(model, key) for model in known) for key in tokens}
     return Totals(
         steps=state.get("steps") or sum(not step.forced for step in steps),
+        # A method may retrieve without a tool call that stands in the conversation.
         tool_calls=len(calls if state.get("trace") is None else state["trace"]),
-        retrieved_tokens=sum(call.retrieved_tokens for call in calls),
+        retrieved_tokens=sum(
+            [call.retrieved_tokens for call in calls]
+            if state.get("trace") is None
+            else [record["retrieved_tokens"] for record in state["trace"]]
+        ),
         **{key: usage.get(key) or 0 for key in tokens},
         model_seconds=_sum([model.seconds for model in known]),
         tool_seconds=_sum([call.seconds for call in calls]),

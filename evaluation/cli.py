@@ -78,6 +78,7 @@ def run(
     from arag.evaluation.judge import Judge
     from arag.evaluation.methods import Options
     from arag.evaluation.methods import method as find_method
+    from arag.evaluation.preparation import prepare
     from arag.evaluation.runs import Plan, Runner, load_records, open_run, record_file, spent
     from arag.graph.models import EXTRACTIVE, MODEL_VARIABLE, load_model
     from arag.retrieval.index import open_index
@@ -105,6 +106,7 @@ def run(
     with open_index(index) as opened:
         _check_gold(asked, opened)
         for each in wanted:
+            prepare(each, opened, chat_model, plan.options, target)
             file = record_file(target, each.name)
             others = [
                 record for name, some in load_records(target).items() if name != each.name for record in some.values()

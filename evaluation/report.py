@@ -12,6 +12,7 @@ from arag.evaluation.datasets import load_questions
 from arag.evaluation.methods import all_methods
 from arag.evaluation.methods.interface import Method
 from arag.evaluation.paper import PaperResults, differences, paper_order, paper_results
+from arag.evaluation.preparation import Preparation, load_preparations
 from arag.evaluation.records import Record
 from arag.evaluation.runs import Plan, load_plan, load_records
 from arag.evaluation.scores import Interval, interval, paired_test
@@ -119,6 +120,7 @@ class MethodFigures:
         judge_cost: US dollars of all verdicts; None where that is not known, or nothing was judged.
         tools: Calls by tool.
         stop_reasons: Answered questions by why they ended.
+        preparation: What its work at index time took; None where it has none.
     """
 
     name: str
@@ -132,6 +134,7 @@ class MethodFigures:
     judge_cost: float | None
     tools: Mapping[str, int]
     stop_reasons: Mapping[str, int]
+    preparation: Preparation | None
 
     @property
     def answers(self) -> list[Record]:
@@ -223,7 +226,10 @@ def make_report(folder: Path, *, baseline: str | None = None, dataset: str | Non
         raise InputError(f"the run in {folder} has no records yet: `arag eval run` makes them")
     _check(found)
     judged = any(record["judgement"] is not None for records in found.values() for record in records.values())
-    methods = sorted((_method(name, records, judged) for name, records in found.items()), key=_place)
+    prepared = load_preparations(folder)
+    methods = sorted(
+        (_method(name, records, judged, prepared.get(name)) for name, records in found.items()), key=_place
+    )
     baseline = baseline or methods[0].name
     first = next((method for method in methods if method.name == baseline), None)
     if first is None:
@@ -281,7 +287,9 @@ def _check(found: Mapping[str, Mapping[str, Record]]) -> None:
                 )
 
 
-def _method(name: str, by_question: Mapping[str, Record], judged: bool) -> MethodFigures:
+def _method(
+    name: str, by_question: Mapping[str, Record], judged: bool, preparation: Preparation | None
+) -> MethodFigures:
     records = list(by_question.values())
     answered = [record for record in records if record["error"] is None]
     known = all_methods().get(name)
@@ -298,6 +306,7 @@ def _method(name: str, by_question: Mapping[str, Record], judged: bool) -> Metho
         cost=_sum([record["cost"] for record in records]),
         judge_cost=_sum([judgement["cost"] for judgement in judgements]) if judgements else None,
         tools=_tools(answered),
+        preparation=preparation,
         stop_reasons=dict(Counter(map(stop_reason, answered)).most_common()),
     )
 

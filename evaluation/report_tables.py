@@ -52,6 +52,8 @@ class Table:
 def tables(report: Report) -> list[Table]:
     """Return a report's tables."""
     found = [_accuracy(report), _figures("Retrieval and effort, a question", EFFORT, report), _costs(report)]
+    if any(method.preparation for method in report.methods):
+        found.append(_index_time(report))
     found.append(_stop_reasons(report))
     if report.comparisons:
         found.append(_comparisons(report))
@@ -94,6 +96,21 @@ def _costs(report: Report) -> Table:
         "a model has no price."
     )
     return Table("Tokens and cost, an answered question", columns, rows, [note])
+
+
+def _index_time(report: Report) -> Table:
+    rows = [
+        [
+            Cell(method.title),
+            Cell(number("seconds", done["seconds"])),
+            *(Cell(f"{done['usage'][name]:,}") for name in ("model_calls", "input_tokens", "output_tokens")),
+            Cell(number("dollars", done["cost"])),
+        ]
+        for method in report.methods
+        if (done := method.preparation)
+    ]
+    columns = ["Method", "Seconds", "Model calls", "Input tokens", "Output tokens", "Cost"]
+    return Table("Work at index time", columns, rows, ["Methods that are not here need nothing but the index."])
 
 
 def _stop_reasons(report: Report) -> Table:

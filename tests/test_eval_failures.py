@@ -13,11 +13,15 @@ from arag.evaluation.datasets import Question
 from arag.evaluation.experiment_page import failures_page, scaling_page
 from arag.evaluation.failures import Diagnosis, diagnose, failures, is_wrong, read_labels, write_labels
 from arag.evaluation.methods import Options, method
+from arag.evaluation.preparation import load_preparations, prepare
 from arag.evaluation.records import RecordFile, answered
-from arag.evaluation.runs import Runner
+from arag.evaluation.report import make_report
+from arag.evaluation.report_tables import tables
+from arag.evaluation.runs import Plan, Runner, open_run, record_file
 from arag.evaluation.scaling import measure, write_scaling
 from arag.graph.extractive import ExtractiveModel
 from arag.graph.prompts import NO_ANSWER
+from arag.graph.state import ModelCall
 from arag.retrieval.errors import InputError
 from scripted_model import ScriptedModel, asked, call, calls
 
@@ -168,3 +172,29 @@ def test_scaling(small_index, tmp_path):
     assert "| steps 5 |" in text.read_text()
     with pytest.raises(InputError, match="no question was answered"):
         measure(tmp_path, "arag", "steps", "9")
+
+
+def test_work_at_index_time_is_done_once_and_reported(small_index, tmp_path):
+    calls_made = []
+
+    def prepared(index, model, options):
+        calls_made.append((index, options.top_k))
+        usage = {"input_tokens": 1_000_000, "cached_tokens": 0, "output_tokens": 0, "reasoning_tokens": 0}
+        return [ModelCall(step=1, forced=False, model="gpt-5-mini", seconds=1.0, **usage)]
+
+    plan = Plan(questions="q.json", index=str(small_index.path), model="extractive")
+    open_run(tmp_path, plan)
+    preparing = replace(method("direct"), prepare=prepared)
+    for each in (preparing, preparing, method("arag")):
+        prepare(each, small_index, ExtractiveModel(), Options(), tmp_path)
+        runner = Runner(each, small_index, ExtractiveModel())
+        runner.run([QUESTION], record_file(tmp_path, each.name))
+    assert calls_made == [(small_index, 5)]
+    assert list(load_preparations(tmp_path)) == ["direct"]
+    table = next(t for t in tables(make_report(tmp_path)) if t.title == "Work at index time")
+    (row,) = table.rows
+    assert [cell.text for cell in row][2:5] == ["1", "1,000,000", "0"]
+    assert "0.25" in row[5].text
+    (tmp_path / "prepared.json").write_text("{")
+    with pytest.raises(InputError, match=r"prepared.json is damaged"):
+        load_preparations(tmp_path)

@@ -9,7 +9,7 @@ has paid for is kept when it ends, so a node makes one model call, or few.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -17,7 +17,7 @@ from langchain_core.language_models import BaseChatModel
 from langgraph.graph.state import CompiledStateGraph
 
 from arag.graph.settings import MAX_CONTEXT_TOKENS, MAX_STEPS
-from arag.graph.state import Usage
+from arag.graph.state import ModelCall
 from arag.retrieval.index import Index
 
 MethodGraph: TypeAlias = CompiledStateGraph[Any, Any, Any, Any]
@@ -48,7 +48,7 @@ class Method:
         description: What it does, in a line.
         make: Makes its graph.
         prepare: Its work at index time, before the first question, where it has any; what is found again the next
-            time costs nothing. Returns what its model calls took.
+            time costs nothing. Returns its model calls.
         autonomous: Whether the model decides what comes next (paper, Table 4).
         iterative: Whether there may be several rounds (Table 4).
         interleaved: Whether tools and reasoning take turns (Table 4).
@@ -58,7 +58,7 @@ class Method:
     title: str
     description: str
     make: Callable[[Index, BaseChatModel, Options], MethodGraph]
-    prepare: Callable[[Index, BaseChatModel, Options], Usage] | None = None
+    prepare: Callable[[Index, BaseChatModel, Options], Sequence[ModelCall]] | None = None
     autonomous: bool = False
     iterative: bool = False
     interleaved: bool = False

@@ -1,0 +1,64 @@
+"""What methods do at index time: done once for a run, before its first question, and recorded."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from typing import TypedDict
+
+from langchain_core.language_models import BaseChatModel
+
+from arag.evaluation.methods import Method, Options
+from arag.graph.prices import cost
+from arag.graph.state import Usage
+from arag.graph.usage import total
+from arag.retrieval.errors import InputError
+from arag.retrieval.files import written_whole
+from arag.retrieval.index import Index
+
+FILE_NAME = "prepared.json"
+
+
+class Preparation(TypedDict):
+    """What a method's work at index time took."""
+
+    seconds: float
+    usage: Usage
+    cost: float | None
+    """US dollars; None where a model's price is unknown."""
+
+
+def prepare(method: Method, index: Index, model: BaseChatModel, options: Options, folder: Path) -> None:
+    """Let a method do its work at index time, where it has any and this run has not done it yet.
+
+    Args:
+        method: The method.
+        index: The index.
+        model: The model.
+        options: Settings that methods share.
+        folder: The run's folder, where what it took is recorded.
+    """
+    done = load_preparations(folder)
+    if method.prepare is None or method.name in done:
+        return
+    began = time.perf_counter()
+    calls = method.prepare(index, model, options)
+    done[method.name] = Preparation(seconds=time.perf_counter() - began, usage=total(calls), cost=cost(calls))
+    with written_whole(folder / FILE_NAME) as out:
+        out.write((json.dumps(done, indent=2) + "\n").encode())
+
+
+def load_preparations(folder: Path) -> dict[str, Preparation]:
+    """Return what methods' work at index time took in a run, by method.
+
+    Raises:
+        InputError: The file is damaged.
+    """
+    file = folder / FILE_NAME
+    if not file.exists():
+        return {}
+    try:
+        return dict(json.loads(file.read_text(encoding="utf-8")))
+    except (ValueError, TypeError) as error:
+        raise InputError(f"{file} is damaged: {error}") from error

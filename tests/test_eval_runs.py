@@ -120,6 +120,7 @@ def test_what_no_json_holds_is_recorded_all_the_same(file):
 
 
 def be_killed(url, index, file, count, concurrency):
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # what runs in the background is started to ignore it
     """A run in a process of its own."""
     with open_index(index, embedder=HashEmbeddings()) as opened:
         from arag.graph.models import load_model

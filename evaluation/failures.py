@@ -6,6 +6,7 @@ met. The rest is for a judge model, or for a person: a CSV to fill in.
 
 from __future__ import annotations
 
+import asyncio
 import csv
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, fields
@@ -16,8 +17,10 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import HumanMessage, SystemMessage
 from pydantic import BaseModel, Field
 
+from arag.evaluation.event_loop import run
 from arag.evaluation.records import Record
 from arag.evaluation.scores import share
+from arag.evaluation.structured import StructuredModel
 from arag.graph.prompts import NO_ANSWER
 from arag.graph.state import ToolRecord
 from arag.retrieval.errors import InputError
@@ -69,10 +72,10 @@ class Failure:
 
 
 def is_wrong(record: Record) -> bool:
-    """Tell whether an answer is wrong: by the judge where there is a verdict, else by Contain-Acc with aliases."""
+    """Tell whether an answer is wrong: by the judge where there is a verdict, else by Contain-Acc, as in reports."""
     judgement = record["judgement"]
     verdict = judgement["correct"] if judgement is not None else None
-    return not (record["contain_with_aliases"] if verdict is None else verdict) and record["error"] is None
+    return not (record["contain"] if verdict is None else verdict) and record["error"] is None
 
 
 def failures(records: Mapping[str, Iterable[Record]], index: Index) -> list[Failure]:
@@ -117,6 +120,8 @@ def _shared(record: Record, index: Index) -> tuple[str, str]:
     judgement = record["judgement"]
     if judgement is not None and judgement["correct"] is False and record["exact_match"]:
         return "judge error", "the prediction is the gold answer"
+    if judgement is None and record["contain_with_aliases"]:
+        return "judge error", "the prediction holds another form of the gold answer"
     return "", ""
 
 
@@ -238,7 +243,11 @@ class Diagnosis(BaseModel):
 
 
 _INSTRUCTION = """An agent searched a corpus to answer a question, and its answer was found wrong. Say why, from the
-question, the gold answer, the agent's answer and its searches in order."""
+question, the gold answer, the agent's answer and its searches in order.
+
+Reply with one JSON object and nothing else:
+{{"reason": "in one sentence", "cause": {causes}, "chain_cause": {chains}}}"""
+_AT_ONCE = 8  # failures that are asked about at a time
 
 
 def diagnose(found: Iterable[Failure], model: BaseChatModel) -> list[Failure]:
@@ -247,19 +256,29 @@ def diagnose(found: Iterable[Failure], model: BaseChatModel) -> list[Failure]:
     Args:
         found: The failures.
         model: The model; what it gives no usable diagnosis of stays undecided.
+
+    Raises:
+        InputError: The model is the built-in one, which cannot tell.
     """
-    asked = model.with_structured_output(Diagnosis, include_raw=True)
-    result = []
-    for failure in found:
+    return run(_diagnosed(list(found), StructuredModel(model, Diagnosis, "diagnose")))
+
+
+async def _diagnosed(found: list[Failure], model: StructuredModel[Diagnosis]) -> list[Failure]:
+    free = asyncio.Semaphore(_AT_ONCE)
+    chains = " or ".join(f'"{cause}"' for cause in get_args(ChainCause))
+    causes = " or ".join(f'"{cause}"' for cause in get_args(AgenticCause))
+    head = SystemMessage(_INSTRUCTION.format(causes=causes, chains=f"{chains} or null"))
+
+    async def diagnosed(failure: Failure) -> Failure:
         if failure.decided_by:
-            result.append(failure)
-            continue
+            return failure
         told = f"Question: {failure.question}\nGold answer: {failure.answer}\nAgent's answer: {failure.prediction}\n"
         told += f"Gold passages seen: {failure.gold_seen or 'unknown'}, read: {failure.gold_read or 'unknown'}\n"
-        reply = asked.invoke([SystemMessage(_INSTRUCTION), HumanMessage(f"{told}Searches: {failure.searches}")])
-        diagnosis = reply["parsed"] if isinstance(reply, dict) else None
-        if isinstance(diagnosis, Diagnosis):
-            chain = diagnosis.chain_cause or "" if diagnosis.cause == "reasoning chain error" else ""
-            failure = _with(failure, diagnosis.cause, chain, "judge", diagnosis.reason)  # noqa: PLW2901
-        result.append(failure)
-    return result
+        async with free:
+            said = (await model.ask([head, HumanMessage(f"{told}Searches: {failure.searches}")])).value
+        if said is None:
+            return failure
+        chain = (said.chain_cause or "") if said.cause == "reasoning chain error" else ""
+        return _with(failure, said.cause, chain, "judge", said.reason)
+
+    return await asyncio.gather(*map(diagnosed, found))

@@ -14,13 +14,13 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import HumanMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.memory import InMemorySaver
-from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
 from arag.evaluation.datasets import Question
 from arag.evaluation.event_loop import run
-from arag.evaluation.judge import Judge, is_failed_call
+from arag.evaluation.judge import Judge
 from arag.evaluation.methods import Method, Options
 from arag.evaluation.records import Judgement, Record, RecordFile, answered, failed
+from arag.evaluation.structured import is_failed_call
 from arag.retrieval.errors import ARAGError, InputError
 from arag.retrieval.files import written_whole
 from arag.retrieval.index import Index
@@ -160,8 +160,7 @@ class Runner:
             self._spent = spent(records.values())
             self._pause = _Pause()
             self._graph = self.method.make(self.index, self.model, self.options)
-            # Whatever a method's state holds is kept: it does not leave this process.
-            self._saver = InMemorySaver(serde=JsonPlusSerializer(pickle_fallback=True))
+            self._saver = InMemorySaver()
             self._graph.checkpointer = self._saver
             work = iter([question for question in questions if self._is_open(records.get(question.id))])
             try:

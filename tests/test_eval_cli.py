@@ -270,7 +270,7 @@ def test_failed_questions_are_told_of_and_tried_again(arag, folder):
 
 
 def test_a_judge(arag, folder, monkeypatch):
-    monkeypatch.setattr("arag.evaluation.judge._PAUSE", 0)
+    monkeypatch.setattr("arag.evaluation.structured._PAUSE", 0)
     unusable = {**chat("?"), "model": "gpt-5-mini"}
     judging = Replies(judging=True, instead=dict.fromkeys(range(3), unusable))
     with serve(Replies()) as server, serve(judging) as judge:

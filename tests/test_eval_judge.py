@@ -8,7 +8,7 @@ import json
 import pytest
 from langchain_core.messages import AIMessage
 
-from arag.evaluation import judge as judging
+from arag.evaluation import structured
 from arag.evaluation.event_loop import run
 from arag.evaluation.judge import Judge
 from arag.graph.models import load_model
@@ -28,7 +28,7 @@ NO_SCHEMA = Failure(400, message="response_format is not supported")
 
 @pytest.fixture
 def at_once(monkeypatch):
-    monkeypatch.setattr(judging, "_PAUSE", 0)
+    monkeypatch.setattr(structured, "_PAUSE", 0)
 
 
 def ask(server, *, judge=None, question=QUESTION, **options):

@@ -1,6 +1,7 @@
 """A run is killed, refused, limited and resumed: nothing is done twice, and nothing is lost."""
 
 import asyncio
+import datetime as dt
 import errno
 import itertools
 import json
@@ -412,7 +413,7 @@ def test_a_bug_among_many_ends_them_all(small_index, file):
 
 
 def test_what_was_done_beside_a_refused_call_is_not_done_again(small_index, file, quick):
-    """A method of any graph goes on where it was, whatever its state holds."""
+    """A method of any graph goes on where it was."""
     done = Counter()
 
     class LimitedError(Exception):
@@ -424,7 +425,7 @@ def test_what_was_done_beside_a_refused_call_is_not_done_again(small_index, file
             await asyncio.sleep(0.01 * (1 + refusals))
             if done[name] <= refusals:
                 raise LimitedError
-            return {"found": [(name, threading.Lock)]}
+            return {"found": [(name, {"when": dt.date(2026, 2, 1)})]}
 
         return work
 
@@ -554,7 +555,7 @@ def test_a_judge_that_comes_later_judges_what_is_there(small_index, file):
 
 
 def test_unjudged_answers_are_judged_by_the_next_run(small_index, file, monkeypatch):
-    monkeypatch.setattr("arag.evaluation.judge._PAUSE", 0)
+    monkeypatch.setattr("arag.evaluation.structured._PAUSE", 0)
     with serve(Replies()) as model, serve(Replies(judging=True, instead=dict.fromkeys(range(3), chat("?")))) as server:
         records = answer(small_index, model, questions(2), file, judge=judge_of(server), concurrency=1)
         assert [record["judgement"]["correct"] for record in records.values()] == [None, True]

@@ -4,7 +4,8 @@ A method's graph takes `messages` and ends with the keys of `arag.graph.state.Ou
 `steps`, `trace` (each retrieval), `model_calls` and `usage`, so that runs, scores and reports need to know no method.
 
 Runs give the graph a checkpointer: a question that a rate limit stops goes on at the node that it stopped. What a node
-has paid for is kept when it ends, so a node makes one model call, or few.
+has paid for is kept when it ends, so a node makes one model call, or few; what it keeps are values that LangGraph can
+write down.
 """
 
 from __future__ import annotations

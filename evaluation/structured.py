@@ -1,0 +1,147 @@
+"""Replies of a given form, from any model: as structured output, or as a JSON object in words."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
+from typing import Any, Generic, TypeAlias, TypeVar
+
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import AIMessage, BaseMessage
+from langchain_core.runnables import Runnable
+from pydantic import BaseModel, ValidationError
+
+from arag.graph.extractive import ExtractiveModel
+from arag.graph.models import call_error, is_provider_error
+from arag.graph.prices import cost
+from arag.graph.usage import model_call
+from arag.retrieval.errors import InputError
+
+_ATTEMPTS = 3
+_PAUSE = 0.5  # seconds, before the first further attempt
+_SHOWN = 200  # characters of a reply or an error in messages
+_REFUSED = frozenset({400, 404, 405, 415, 422, 501})  # statuses of servers that know no structured output
+
+Form = TypeVar("Form", bound=BaseModel)
+Ask: TypeAlias = Callable[[], Coroutine[Any, Any, Any]]
+Patiently: TypeAlias = Callable[[Ask], Coroutine[Any, Any, Any]]
+
+
+async def at_once(ask: Ask) -> Any:
+    """Ask, without waiting for anything."""
+    return await ask()
+
+
+def is_failed_call(error: Exception) -> bool:
+    """Tell whether an error is a model's, its provider's or its client's, rather than a bug of ours."""
+    # A tool call whose arguments are JSON, but no object: LangChain cannot make a message of it.
+    no_message = isinstance(error, ValidationError) and error.title == AIMessage.__name__
+    return is_provider_error(error) or call_error(error) is not None or no_message
+
+
+@dataclass(frozen=True, slots=True)
+class Reply(Generic[Form]):
+    """What came of asking.
+
+    Attributes:
+        value: What the model said; None where nothing usable came.
+        why: Why nothing came.
+        cost: US dollars of all attempts; None where the price is unknown.
+    """
+
+    value: Form | None
+    why: str
+    cost: float | None
+
+
+class StructuredModel(Generic[Form]):
+    """Asks a model for replies of a form.
+
+    The model is asked for structured output; where its class or its server knows none, the messages must ask for a
+    JSON object in words. A reply that cannot be used is asked for again.
+
+    Args:
+        model: The model.
+        form: The form.
+        task: What the model is here, for messages: "judge".
+
+    Raises:
+        InputError: The model is the built-in one, which is no language model.
+    """
+
+    def __init__(self, model: BaseChatModel, form: type[Form], task: str) -> None:
+        if isinstance(model, ExtractiveModel):
+            raise InputError(f"the built-in extractive model cannot {task}: give a language model, as provider:model")
+        self._model = model
+        self._form = form
+        self._task = task
+        self._structured = _structured(model, form)
+
+    async def ask(self, messages: list[BaseMessage], *, patiently: Patiently = at_once) -> Reply[Form]:
+        """Ask for a reply.
+
+        Args:
+            messages: The messages.
+            patiently: Makes a call of the model; it may wait before it, and make it again.
+        """
+        why = ""
+        spent: float | None = 0.0
+        for attempt in range(_ATTEMPTS):
+            if attempt:
+                await asyncio.sleep(_PAUSE * 2**attempt)
+            began = time.perf_counter()
+            try:
+                raw, given = await self._call(messages, patiently)
+            except Exception as error:
+                if not is_failed_call(error):
+                    raise
+                why = f"the {self._task} failed: {str(error)[:_SHOWN]}"
+                continue
+            price = cost([model_call(raw, time.perf_counter() - began, step=attempt + 1)])
+            spent = None if spent is None or price is None else spent + price
+            value = self._of(given) or self._in(raw.text)
+            if value is not None:
+                return Reply(value, "", spent)
+            told = raw.additional_kwargs.get("refusal") or raw.text or "an empty reply"
+            why = f"the {self._task} gave no usable {self._form.__name__.lower()}: {str(told)[:_SHOWN]}"
+        return Reply(None, why, spent)
+
+    async def _call(self, messages: list[BaseMessage], patiently: Patiently) -> tuple[AIMessage, Any]:
+        """Return the model's reply, and what its class has made of it."""
+        structured = self._structured
+        if structured is not None:
+            try:
+                reply = await patiently(lambda: structured.ainvoke(messages))
+            except Exception as error:
+                if getattr(error, "status_code", None) not in _REFUSED:
+                    raise
+            else:
+                return reply["raw"], reply["parsed"]
+        raw: AIMessage = await patiently(lambda: self._model.ainvoke(messages))
+        self._structured = None  # it answers where it is asked in words only
+        return raw, None
+
+    def _of(self, given: Any) -> Form | None:
+        try:
+            return self._form.model_validate(given)
+        except ValidationError:
+            return None
+
+    def _in(self, text: str) -> Form | None:
+        """Return the value in a text: the JSON object may stand in a code block, or behind some words."""
+        start, end = text.find("{"), text.rfind("}")
+        try:
+            return self._form.model_validate_json(text[start : end + 1]) if 0 <= start < end else None
+        except ValidationError:
+            return None
+
+
+def _structured(model: BaseChatModel, form: type[BaseModel]) -> Runnable[Any, Any] | None:
+    # A schema and not the class: OpenAI's client raises errors of pydantic for replies that do not fit a class.
+    schema = {"title": form.__name__, "description": form.__doc__, **form.model_json_schema()}
+    try:
+        return model.with_structured_output(schema, include_raw=True)
+    except NotImplementedError:
+        return None

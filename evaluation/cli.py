@@ -19,7 +19,6 @@ from rich.table import Table
 if TYPE_CHECKING:
     from arag.evaluation.datasets import Question
     from arag.evaluation.records import Record
-    from arag.retrieval.index import Index
 
 eval_app = typer.Typer(help="Compare methods on questions: the paper's experiments.", no_args_is_help=True)
 out = Console(soft_wrap=True)
@@ -27,6 +26,29 @@ err = Console(stderr=True, soft_wrap=True)
 
 FAILED = 1
 _SHOWN = 3  # failures that are told of
+
+
+QuestionsOption = Annotated[Path, typer.Option("--questions", metavar="FILE", help="Questions with gold answers.")]
+IndexOption = Annotated[
+    Path,
+    typer.Option(
+        "--index",
+        "-i",
+        metavar="DIR",
+        help="The index's folder. Where there is none, the paragraphs that come with the questions are ingested.",
+    ),
+]
+ModelOption = Annotated[
+    str | None, typer.Option("--model", "-m", help="provider:model. Default: $ARAG_MODEL, else extractive.")
+]
+JudgeOption = Annotated[
+    str | None, typer.Option("--judge", help="provider:model of a judge, for LLM-Acc. Default: none.")
+]
+LimitOption = Annotated[int | None, typer.Option(min=1, help="Only the first questions.")]
+ConcurrencyOption = Annotated[int, typer.Option(min=1, help="How many questions at once.")]
+OutOption = Annotated[Path, typer.Option("--out", metavar="DIR", help="Where the records go.")]
+RunArgument = Annotated[Path, typer.Argument(metavar="DIR", help="A run's folder.")]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object, for programs.")]
 
 
 @eval_app.command()
@@ -44,36 +66,25 @@ def methods() -> None:
 
 @eval_app.command()
 def run(
-    questions: Annotated[Path, typer.Option("--questions", metavar="FILE", help="Questions with gold answers.")],
-    index: Annotated[
-        Path,
-        typer.Option(
-            "--index",
-            "-i",
-            metavar="DIR",
-            help="The index's folder. Where there is none, the paragraphs that come with the questions are ingested.",
-        ),
-    ],
+    questions: QuestionsOption,
+    index: IndexOption,
     method: Annotated[list[str], typer.Option("--method", help="A method; give it again for more than one.")],
-    model: Annotated[
-        str | None, typer.Option("--model", "-m", help="provider:model. Default: $ARAG_MODEL, else extractive.")
-    ] = None,
-    judge: Annotated[
-        str | None, typer.Option("--judge", help="provider:model of a judge, for LLM-Acc. Default: none.")
-    ] = None,
+    model: ModelOption = None,
+    judge: JudgeOption = None,
     reasoning_effort: Annotated[str | None, typer.Option(help="For models that reason: minimal, low, ...")] = None,
-    limit: Annotated[int | None, typer.Option(min=1, help="Only the first questions.")] = None,
-    concurrency: Annotated[int, typer.Option(min=1, help="How many questions at once.")] = 8,
+    limit: LimitOption = None,
+    concurrency: ConcurrencyOption = 8,
     top_k: Annotated[int, typer.Option(min=1, help="Chunks of a search.")] = 5,
     max_steps: Annotated[int, typer.Option(min=1, help="Most steps before an answer is forced.")] = 15,
     max_cost: Annotated[float | None, typer.Option(help="US dollars after which no more questions are begun.")] = None,
     folder: Annotated[Path | None, typer.Option("--out", metavar="DIR", help="Where the records go.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object, for programs.")] = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Answer questions with methods, and keep a record of each; run again, it goes on where it was.
 
     Exit code 1 means that questions failed or were left out; the next run tries them again.
     """
+    from arag.evaluation.corpora import make_index, missing_gold
     from arag.evaluation.datasets import load_questions
     from arag.evaluation.judge import Judge
     from arag.evaluation.methods import Options
@@ -101,10 +112,12 @@ def run(
         options=Options(top_k=top_k, max_steps=max_steps),
     )
     open_run(target, plan)
-    _make_index(questions, index)
+    for note in make_index(questions, index):
+        err.print(note, highlight=False, markup=False)
     summaries = []
     with open_index(index) as opened:
-        _check_gold(asked, opened)
+        if (warning := missing_gold(asked, opened)) is not None:
+            err.print(f"Warning: {warning}", style="yellow", highlight=False, markup=False)
         for each in wanted:
             prepare(each, opened, chat_model, plan.options, target)
             file = record_file(target, each.name)
@@ -134,48 +147,6 @@ def run(
         out.print(f"Records: {target}", highlight=False, markup=False)
     if any(summary["answered"] < summary["questions"] or summary["unjudged"] for summary in summaries):
         raise typer.Exit(FAILED)
-
-
-def _make_index(questions: Path, index: Path) -> None:
-    """Ingest the paragraphs that come with questions, where there is no index yet, or not all of one."""
-    from arag.evaluation.datasets import paragraphs, write_corpus
-    from arag.ingest.pipeline import run_ingest
-    from arag.retrieval.errors import InputError
-    from arag.retrieval.manifest import FILE_NAME, read_manifest
-
-    index = index.absolute()
-    corpus = index.with_name(f"{index.name}.corpus.jsonl")
-    exists = (index / FILE_NAME).exists()
-    if exists and not corpus.exists():  # it was made in another way
-        return
-    found = paragraphs(questions)
-    if exists:
-        known = {json.loads(line).get("id") for line in corpus.read_bytes().splitlines()}
-        missing = {paragraph.id for paragraph in found} - known
-        if missing:
-            raise InputError(
-                f"the index in {index} is made of {corpus.name}, which lacks {len(missing):,} of the {len(found):,} "
-                f"paragraphs of {questions}: give another folder with --index"
-            )
-        if read_manifest(index).documents >= len(known):
-            return
-    elif not found:
-        raise InputError(
-            f"there is no index in {index}, and {questions} holds no paragraphs to make one of: run `arag ingest` first"
-        )
-    else:
-        write_corpus(found, corpus)
-    err.print(f"Ingesting {corpus.name} into {index}", highlight=False, markup=False)
-    for problem in run_ingest([corpus], index).problems:
-        err.print(f"Left out: {problem}", style="yellow", highlight=False, markup=False)
-
-
-def _check_gold(questions: Sequence[Question], index: Index) -> None:
-    """Say when an index is not the one that the questions' gold documents are of."""
-    gold = [document for question in questions for document in question.gold_documents]
-    if gold and not any(index.document(document) for document in gold):
-        told = f"none of the questions' gold documents ({gold[0]!r}, ...) is in the index: none will count as found"
-        err.print(f"Warning: {told}", style="yellow", highlight=False, markup=False)
 
 
 @contextmanager
@@ -218,20 +189,21 @@ def _summary(name: str, questions: Sequence[Question], records: Mapping[str, Rec
 
     Accuracies are of the questions that were begun: failed ones count as wrong, unjudged ones do not count.
     """
+    from arag.evaluation.report import CONTAIN_ACC, LLM_ACC, figure
+
     mine = [records[question.id] for question in questions if question.id in records]
     done = [record for record in mine if record["error"] is None]
-    verdicts = [record["judgement"]["correct"] for record in done if record["judgement"] is not None]
-    judged = [verdict for verdict in verdicts if verdict is not None]
-    failed = len(mine) - len(done)
-    prices = [record["cost"] for record in mine] + [r["judgement"]["cost"] for r in done if r["judgement"] is not None]
+    judgements = [record["judgement"] for record in done if record["judgement"] is not None]
+    contain, correct = figure(CONTAIN_ACC, mine), figure(LLM_ACC, mine)
+    prices = [record["cost"] for record in mine] + [judgement["cost"] for judgement in judgements]
     return {
         "method": name,
         "questions": len(questions),
         "answered": len(done),
-        "failed": failed,
-        "unjudged": len(verdicts) - len(judged),
-        "contain": sum(record["contain"] for record in done) / len(mine) if done else None,
-        "correct": sum(judged) / (len(judged) + failed) if judged else None,
+        "failed": len(mine) - len(done),
+        "unjudged": sum(judgement["correct"] is None for judgement in judgements),
+        "contain": contain.mean if contain and done else None,
+        "correct": correct.mean if correct and judgements else None,
         "cost": None if None in prices else sum(price or 0.0 for price in prices),
     }
 
@@ -259,15 +231,6 @@ def _show_failures(questions: Sequence[Question], records: Mapping[str, Record])
             err.print(f"{title}: {len(some) - _SHOWN:,} more", style="yellow", highlight=False)
     if not_begun:
         err.print(f"Not begun: {not_begun:,}, as --max-cost was reached", style="yellow", highlight=False)
-
-
-QuestionsOption = Annotated[Path, typer.Option("--questions", metavar="FILE", help="Questions with gold answers.")]
-IndexOption = Annotated[Path, typer.Option("--index", "-i", metavar="DIR", help="The index's folder.")]
-ModelOption = Annotated[str | None, typer.Option("--model", "-m", help="provider:model.")]
-JudgeOption = Annotated[str | None, typer.Option("--judge", help="provider:model of a judge, for LLM-Acc.")]
-OutOption = Annotated[Path, typer.Option("--out", metavar="DIR", help="Where the records go.")]
-LimitOption = Annotated[int | None, typer.Option(min=1, help="Only the first questions.")]
-ConcurrencyOption = Annotated[int, typer.Option(min=1, help="How many questions at once.")]
 
 
 @eval_app.command()
@@ -327,7 +290,7 @@ def scale(
 
 @eval_app.command()
 def failures(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="A run's folder.")],
+    folder: RunArgument,
     judge: Annotated[str | None, typer.Option("--judge", help="provider:model that says what is left open.")] = None,
     labels: Annotated[Path | None, typer.Option("--labels", metavar="CSV", help="The CSV, filled in.")] = None,
 ) -> None:
@@ -363,7 +326,7 @@ def failures(
 
 @eval_app.command()
 def report(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="A run's folder.")],
+    folder: RunArgument,
     target: Annotated[Path | None, typer.Option("--out", metavar="DIR", help="Where it goes. Default: DIR.")] = None,
     baseline: Annotated[
         str | None, typer.Option(metavar="METHOD", help="The method that the others are compared with.")
@@ -372,7 +335,7 @@ def report(
         str | None, typer.Option(metavar="NAME", help="The paper's dataset, where the questions' file does not tell.")
     ] = None,
     pages: Annotated[bool, typer.Option(help="Write a page for each question and each of its runs.")] = True,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object, for programs.")] = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Write what a run has shown: report.md and report.csv for a paper, report.html with plots and every question."""
     from arag.evaluation.report import make_report

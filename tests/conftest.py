@@ -1,11 +1,13 @@
 from __future__ import annotations
 
 import os
+import sys
 from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
+from arag.cli import main
 from arag.ingest.pipeline import ingest
 from fakes import HashEmbeddings, write_corpus
 
@@ -52,3 +54,21 @@ def shared_data():
 def through_chroma(monkeypatch):
     """Make small indexes search in Chroma's graph, as large ones do."""
     monkeypatch.setattr("arag.retrieval.snapshot.MOST_BYTES", 0)
+
+
+@pytest.fixture
+def arag(monkeypatch, capsys):
+    """Run a command line; returns exit code, stdout and stderr."""
+
+    def run(*arguments):
+        monkeypatch.setattr(sys, "argv", ["arag", *map(str, arguments)])
+        monkeypatch.setenv("COLUMNS", "300")
+        code = 0
+        try:
+            main()
+        except SystemExit as end:
+            code = end.code or 0
+        captured = capsys.readouterr()
+        return code, captured.out, captured.err
+
+    return run

@@ -7,29 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from arag.cli import FAILED, LEFT_OUT, main
+from arag.cli import FAILED, LEFT_OUT
 from openai_server import Failure, chat, serve
 
 CORPUS = Path(__file__).parent.parent / "examples" / "corpus"
 QUESTION = "Who founded the glassworks that made the lens of the Vellin Light?"
-
-
-@pytest.fixture
-def arag(monkeypatch, capsys):
-    """Run a command line; returns exit code, stdout and stderr."""
-
-    def run(*arguments):
-        monkeypatch.setattr(sys, "argv", ["arag", *map(str, arguments)])
-        monkeypatch.setenv("COLUMNS", "200")
-        code = 0
-        try:
-            main()
-        except SystemExit as end:
-            code = end.code or 0
-        captured = capsys.readouterr()
-        return code, captured.out, captured.err
-
-    return run
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,6 @@ import sys
 
 import pytest
 
-from arag.cli import main
 from arag.evaluation import cli as eval_cli
 from arag.evaluation.datasets import load_questions
 from arag.evaluation.records import RecordFile
@@ -62,24 +61,6 @@ def folder(tmp_path, monkeypatch):
     records = [musique(n, "Lothair II", "Teutberga") for n in range(5)]
     (tmp_path / "musique.jsonl").write_text("".join(f"{json.dumps(record)}\n" for record in records))
     return tmp_path
-
-
-@pytest.fixture
-def arag(monkeypatch, capsys):
-    """A function that runs a command line and returns its exit code, stdout and stderr."""
-
-    def run(*arguments):
-        monkeypatch.setattr(sys, "argv", ["arag", *map(str, arguments)])
-        monkeypatch.setenv("COLUMNS", "300")
-        code = 0
-        try:
-            main()
-        except SystemExit as end:
-            code = end.code or 0
-        told = capsys.readouterr()
-        return code, told.out, told.err
-
-    return run
 
 
 def run_of(*more, questions="musique.jsonl", index="index", method="arag"):

@@ -61,6 +61,7 @@ def test_right_answers_and_errors_are_no_failures(small_index, record):
 def test_causes_that_the_record_decides(small_index, record):
     read_all = calls(("chunk_read", {"chunk_ids": ["lothair:0", "boso:0"]}))
     search = call("keyword_search", keywords=["storm"])
+    other = replace(QUESTION, answer="Boso the Elder", aliases=("Boso",))
     lost = replace(QUESTION, gold_documents=("lothair", "lost"))
     cases = [
         (record(read_all, AIMessage("Hucbert.")), "reasoning chain error", "entity confusion"),
@@ -68,6 +69,7 @@ def test_causes_that_the_record_decides(small_index, record):
         (record(search, search, AIMessage("")), "model gave up", ""),
         (record(search, AIMessage("x"), question=lost), "corpus missing", ""),
         (record(read_all, AIMessage("Boso"), judgement=WRONG), "judge error", ""),
+        (record(search, AIMessage("Boso."), question=other), "judge error", ""),
         (record(search, AIMessage("Hucbert.")), "", ""),
     ]
     assert cases[2][0]["prediction"] == NO_ANSWER

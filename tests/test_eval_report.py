@@ -6,7 +6,6 @@ import csv
 import io
 import json
 import re
-import sys
 from pathlib import Path
 from urllib.parse import unquote, urljoin
 
@@ -17,7 +16,7 @@ from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, HumanMessage
 
 from arag import create_arag_agent
-from arag.cli import FAILED, main
+from arag.cli import FAILED
 from arag.evaluation import plots
 from arag.evaluation.datasets import Question
 from arag.evaluation.methods import all_methods
@@ -97,24 +96,6 @@ def write_run(tmp_path):
         return folder
 
     return write
-
-
-@pytest.fixture
-def arag(monkeypatch, capsys):
-    """Run a command line; returns exit code, stdout and stderr."""
-
-    def run(*arguments):
-        monkeypatch.setattr(sys, "argv", ["arag", *map(str, arguments)])
-        monkeypatch.setenv("COLUMNS", "300")
-        code = 0
-        try:
-            main()
-        except SystemExit as end:
-            code = end.code or 0
-        captured = capsys.readouterr()
-        return code, captured.out, captured.err
-
-    return run
 
 
 def figures(report, name):

@@ -1,0 +1,62 @@
+"""Indexes of the paragraphs that come with a dataset's questions."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from arag.evaluation.datasets import Question, paragraphs, write_corpus
+from arag.ingest.pipeline import run_ingest
+from arag.retrieval.errors import InputError
+from arag.retrieval.index import Index
+from arag.retrieval.manifest import FILE_NAME, read_manifest
+
+
+def make_index(questions: Path, folder: Path) -> Iterator[str]:
+    """Ingest the paragraphs that come with questions, where there is no index yet, or not all of one.
+
+    Args:
+        questions: The file of the questions.
+        folder: The index's folder; the paragraphs are written beside it.
+
+    Yields:
+        What is done, and what is left out.
+
+    Raises:
+        InputError: There is no index and there are no paragraphs, or the index is made of others.
+    """
+    folder = folder.absolute()
+    corpus = folder.with_name(f"{folder.name}.corpus.jsonl")
+    exists = (folder / FILE_NAME).exists()
+    if exists and not corpus.exists():  # it was made in another way
+        return
+    found = paragraphs(questions)
+    if exists:
+        known = {json.loads(line).get("id") for line in corpus.read_bytes().splitlines()}
+        missing = {paragraph.id for paragraph in found} - known
+        if missing:
+            raise InputError(
+                f"the index in {folder} is made of {corpus.name}, which lacks {len(missing):,} of the {len(found):,} "
+                f"paragraphs of {questions}: give another folder with --index"
+            )
+        if read_manifest(folder).documents >= len(known):
+            return
+    elif not found:
+        raise InputError(
+            f"there is no index in {folder}, and {questions} holds no paragraphs to make one of: run `arag ingest` "
+            "first"
+        )
+    else:
+        write_corpus(found, corpus)
+    yield f"Ingesting {corpus.name} into {folder}"
+    for problem in run_ingest([corpus], folder).problems:
+        yield f"Left out: {problem}"
+
+
+def missing_gold(questions: Sequence[Question], index: Index) -> str | None:
+    """Return a warning when an index is not the one that the questions' gold documents are of."""
+    gold = [document for question in questions for document in question.gold_documents]
+    if gold and not any(index.document(document) for document in gold):
+        return f"none of the questions' gold documents ({gold[0]!r}, ...) is in the index: none will count as found"
+    return None

@@ -18,7 +18,7 @@ __path__ = extend_path(__path__, __name__)
 if TYPE_CHECKING:
     from arag.graph.graph import create_arag_agent
     from arag.graph.models import load_model
-    from arag.graph.trace_page import trace_page
+    from arag.graph.trace.page import trace_page
     from arag.ingest.pipeline import ingest, run_ingest
     from arag.retrieval.embedders import load_embedder
     from arag.retrieval.errors import ARAGError
@@ -45,13 +45,13 @@ _HOMES = {
     "create_arag_agent": "arag.graph.graph",
     "ingest": "arag.ingest.pipeline",
     "load_embedder": "arag.retrieval.embedders",
-    "load_ipython_extension": "arag.graph.trace_page",
+    "load_ipython_extension": "arag.graph.trace.page",
     "load_model": "arag.graph.models",
     "make_tools": "arag.retrieval.tools",
     "open_index": "arag.retrieval.index",
     "run_ingest": "arag.ingest.pipeline",
-    "trace_page": "arag.graph.trace_page",
-    "unload_ipython_extension": "arag.graph.trace_page",
+    "trace_page": "arag.graph.trace.page",
+    "unload_ipython_extension": "arag.graph.trace.page",
 }
 
 

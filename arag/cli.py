@@ -437,7 +437,7 @@ def _show_answer(state: State) -> None:
 
 
 def _write_page(path: Path, state: dict[str, Any]) -> None:
-    from arag.graph.trace_page import trace_page
+    from arag.graph.trace.page import trace_page
     from arag.retrieval.errors import InputError
 
     try:

@@ -189,7 +189,7 @@ def _summary(name: str, questions: Sequence[Question], records: Mapping[str, Rec
 
     Accuracies are of the questions that were begun: failed ones count as wrong, unjudged ones do not count.
     """
-    from arag.evaluation.report import CONTAIN_ACC, LLM_ACC, figure
+    from arag.evaluation.report.figures import CONTAIN_ACC, LLM_ACC, figure
 
     mine = [records[question.id] for question in questions if question.id in records]
     done = [record for record in mine if record["error"] is None]
@@ -264,7 +264,7 @@ def scale(
     concurrency: ConcurrencyOption = 8,
 ) -> None:
     """Run one method with more and more steps, and with more and more reasoning (paper, Figure 4)."""
-    from arag.evaluation.experiment_page import scaling_page, write_page
+    from arag.evaluation.report.experiment_page import scaling_page, write_page
     from arag.evaluation.scaling import EFFORT, STEPS, measure, write_scaling
 
     points = []
@@ -295,9 +295,9 @@ def failures(
     labels: Annotated[Path | None, typer.Option("--labels", metavar="CSV", help="The CSV, filled in.")] = None,
 ) -> None:
     """Say why answers are wrong (paper, Figure 5), as far as the records tell; write a CSV for what they do not."""
-    from arag.evaluation.experiment_page import failures_page, write_page
     from arag.evaluation.failures import diagnose, read_labels, write_labels
     from arag.evaluation.failures import failures as find_failures
+    from arag.evaluation.report.experiment_page import failures_page, write_page
     from arag.evaluation.runs import load_plan, load_records
     from arag.graph.models import load_model
     from arag.retrieval.index import open_index
@@ -338,8 +338,8 @@ def report(
     as_json: JsonOption = False,
 ) -> None:
     """Write what a run has shown: report.md and report.csv for a paper, report.html with plots and every question."""
-    from arag.evaluation.report import make_report
-    from arag.evaluation.report_page import write_report
+    from arag.evaluation.report.figures import make_report
+    from arag.evaluation.report.page import write_report
 
     found = make_report(folder, baseline=baseline, dataset=dataset)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())

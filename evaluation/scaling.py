@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 
-from arag.evaluation.report import CONTAIN_ACC, LLM_ACC, figure
+from arag.evaluation.report.figures import CONTAIN_ACC, LLM_ACC, figure
 from arag.evaluation.runs import record_file
 from arag.retrieval.errors import InputError
 from arag.retrieval.files import written_whole

@@ -10,13 +10,13 @@ from bs4 import BeautifulSoup
 from langchain_core.messages import AIMessage
 
 from arag.evaluation.datasets import Question
-from arag.evaluation.experiment_page import failures_page, scaling_page
 from arag.evaluation.failures import Diagnosis, diagnose, failures, is_wrong, read_labels, write_labels
 from arag.evaluation.methods import Options, method
 from arag.evaluation.preparation import load_preparations, prepare
 from arag.evaluation.records import RecordFile, answered
-from arag.evaluation.report import make_report
-from arag.evaluation.report_tables import tables
+from arag.evaluation.report.experiment_page import failures_page, scaling_page
+from arag.evaluation.report.figures import make_report
+from arag.evaluation.report.tables import tables
 from arag.evaluation.runs import Plan, Runner, open_run, record_file
 from arag.evaluation.scaling import measure, write_scaling
 from arag.graph.extractive import ExtractiveModel

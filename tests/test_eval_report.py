@@ -17,14 +17,14 @@ from langchain_core.messages import AIMessage, HumanMessage
 
 from arag import create_arag_agent
 from arag.cli import FAILED
-from arag.evaluation import plots
 from arag.evaluation.datasets import Question
 from arag.evaluation.methods import all_methods
-from arag.evaluation.paper import paper_results
 from arag.evaluation.records import answered, failed
-from arag.evaluation.report import make_report
-from arag.evaluation.report_page import report_page, write_report
-from arag.evaluation.report_tables import csv_text, markdown, tables
+from arag.evaluation.report import plots
+from arag.evaluation.report.figures import make_report
+from arag.evaluation.report.page import report_page, write_report
+from arag.evaluation.report.paper import paper_results
+from arag.evaluation.report.tables import csv_text, markdown, tables
 from arag.evaluation.runs import Plan, open_run, record_file
 from arag.evaluation.scores import Interval, interval
 from arag.retrieval.errors import InputError

@@ -14,7 +14,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 
 import arag
 from arag import create_arag_agent, trace_page
-from arag.graph.trace_page import TracePage
+from arag.graph.trace.page import TracePage
 from arag.retrieval.errors import InputError
 from scripted_model import QUESTION, ScriptedModel, asked, call, calls, in_thread, invalid_call
 

@@ -8,8 +8,8 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from arag.evaluation.paper import count
-from arag.evaluation.report import ACCURACY, COSTS, EFFORT, Comparison, Measure, MethodFigures, Report, Unit
+from arag.evaluation.report.figures import ACCURACY, COSTS, EFFORT, Comparison, Measure, MethodFigures, Report, Unit
+from arag.evaluation.report.paper import count
 from arag.evaluation.scores import RESAMPLES, Interval
 
 UNKNOWN = "unknown"

@@ -11,7 +11,7 @@ from typing import Any
 from jinja2 import Environment, StrictUndefined, Template
 
 from arag.graph.prices import prices_as_of
-from arag.graph.trace_view import bold, view_of_run
+from arag.graph.trace.view import bold, view_of_run
 from arag.retrieval.errors import InputError
 from arag.retrieval.tools import whole_characters
 
@@ -101,7 +101,7 @@ def _shown(before: Callable[[Any], str | None] | None) -> Callable[[Any], str | 
 def _template() -> Template:
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     environment.filters |= {"duration": _duration, "dollars": _dollars, "count": _count, "short": _short, "bold": bold}
-    return environment.from_string(files("arag.graph").joinpath("trace_page.html").read_text("utf-8"))
+    return environment.from_string(files("arag.graph.trace").joinpath("page.html").read_text("utf-8"))
 
 
 def _duration(seconds: float) -> str:

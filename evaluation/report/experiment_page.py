@@ -7,11 +7,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from arag.evaluation import plots
 from arag.evaluation.failures import Failure
+from arag.evaluation.report import plots
+from arag.evaluation.report.templates import Row, templates
 from arag.evaluation.scaling import EFFORT, STEPS, Point
 from arag.evaluation.scores import Interval
-from arag.evaluation.templates import Row, templates
 from arag.retrieval.files import written_whole
 from arag.retrieval.tools import whole_characters
 

@@ -130,4 +130,4 @@ def _by_name() -> dict[str, str]:
 
 @cache
 def _paper() -> dict[str, Any]:
-    return dict(json.loads(files("arag.evaluation").joinpath("paper.json").read_text("utf-8")))
+    return dict(json.loads(files("arag.evaluation.report").joinpath("paper.json").read_text("utf-8")))

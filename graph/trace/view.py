@@ -15,8 +15,8 @@ from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, convert
 
 from arag.graph.messages import earlier_turns, question_at
 from arag.graph.prices import cost
-from arag.graph.trace_chunks import ChunkView, SourceView, chunks_of
-from arag.graph.trace_results import CallView, Piece, calls_of, ids_in
+from arag.graph.trace.chunks import ChunkView, SourceView, chunks_of
+from arag.graph.trace.results import CallView, Piece, calls_of, ids_in
 from arag.graph.usage import model_call
 from arag.retrieval.errors import InputError
 

@@ -12,10 +12,9 @@ from urllib.parse import quote
 from jinja2 import Template
 from markupsafe import Markup
 
-from arag.evaluation import plots
-from arag.evaluation.paper import same_model
 from arag.evaluation.records import Record
-from arag.evaluation.report import (
+from arag.evaluation.report import plots
+from arag.evaluation.report.figures import (
     ACCURACY,
     CONTAIN_ACC,
     F1,
@@ -29,9 +28,10 @@ from arag.evaluation.report import (
     is_right,
     stop_reason,
 )
-from arag.evaluation.report_tables import cell, csv_text, facts, markdown, number, tables, title
-from arag.evaluation.templates import Row, templates
-from arag.graph.trace_page import trace_page
+from arag.evaluation.report.paper import same_model
+from arag.evaluation.report.tables import cell, csv_text, facts, markdown, number, tables, title
+from arag.evaluation.report.templates import Row, templates
+from arag.graph.trace.page import trace_page
 from arag.retrieval.errors import StorageError
 from arag.retrieval.files import written_whole
 from arag.retrieval.tools import whole_characters
@@ -98,7 +98,7 @@ def report_page(report: Report, *, pages: bool = True) -> str:
         pages: Whether it leads to the questions' pages.
     """
     kinds = _kinds(report)
-    return _template("report.html").render(
+    return _template("page.html").render(
         report=report,
         title=title(report),
         facts=facts(report),

@@ -11,9 +11,9 @@ from typing import Literal, TypeAlias
 from arag.evaluation.datasets import load_questions
 from arag.evaluation.methods import all_methods
 from arag.evaluation.methods.interface import Method
-from arag.evaluation.paper import PaperResults, differences, paper_order, paper_results
 from arag.evaluation.preparation import Preparation, load_preparations
 from arag.evaluation.records import Record
+from arag.evaluation.report.paper import PaperResults, differences, paper_order, paper_results
 from arag.evaluation.runs import Plan, load_plan, load_records
 from arag.evaluation.scores import Interval, interval, paired_test
 from arag.retrieval.errors import ARAGError, InputError

@@ -29,4 +29,4 @@ def templates() -> Environment:
 
 
 def _source(name: str) -> str:
-    return files("arag.evaluation").joinpath(name).read_text("utf-8")
+    return files("arag.evaluation.report").joinpath(name).read_text("utf-8")

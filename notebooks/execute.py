@@ -110,6 +110,9 @@ def _same(old: dict[str, Any], new: dict[str, Any]) -> bool:
 
 
 def _store(path: Path, notebook: nbformat.NotebookNode) -> None:
+    warnings = [o["text"] for cell in notebook.cells for o in cell.get("outputs", []) if o.get("name") == "stderr"]
+    if warnings:
+        raise SystemExit(f"{path.name} is not stored, as it shows a warning of this machine's: {warnings[0].strip()}")
     old = {cell.id: cell.get("outputs", []) for cell in nbformat.read(path, as_version=4).cells}
     for cell in notebook.cells:
         before = old[cell.id]

@@ -30,7 +30,6 @@ from arag.retrieval.types import (
 )
 from arag.retrieval.vocabulary import Vocabulary
 
-WEAK = 0.4  # a semantic hit below this similarity is seldom about the query
 _MOST_TITLED = 3
 _FEW_CHUNKS = 2  # a keyword in no more chunks than these gets the closest terms
 _MOST_SUGGESTIONS = 20  # keywords of one search that get them
@@ -89,9 +88,7 @@ class Snapshot:
         chunks = self.chunks.numbered(best)
         hits = []
         for number, chunk in ((number, chunks[number]) for number in best if number in chunks):
-            snippets, more = semantic_snippets(
-                chunk, similarities[number], brief=chunk.id in read or scores[number] < WEAK
-            )
+            snippets, more = semantic_snippets(chunk, similarities[number], brief=chunk.id in read)
             hits.append(
                 Hit(
                     chunk_id=chunk.id,

@@ -80,7 +80,7 @@ def semantic_snippets(
     Args:
         chunk: The chunk.
         similarities: Cosine similarity by position, for the chunk's sentences among those found.
-        brief: Show the most similar sentence only: the reader has the chunk's text already, or the hit is weak.
+        brief: Show the most similar sentence only: the reader has the chunk's text already.
 
     Returns:
         What to show, by document, and how many further sentences were found.

@@ -39,7 +39,8 @@ Returns for each keyword how many chunks contain it, then the best chunks with t
 _SEMANTIC_SEARCH = """Find the chunks with the sentences closest in meaning to a query.
 
 Use it when the exact wording is unknown, with one short question or statement on a single fact.
-Returns the best chunks with their ids, similarity (below 0.4 is weak) and closest sentences."""
+Returns the best chunks with their ids, similarity and closest sentences. There are always some, related or not: let
+the sentences decide."""
 
 _CHUNK_READ = """Read the full text of chunks by their ids, as search results give them.
 

@@ -87,14 +87,14 @@ def test_a_document_shown_whole_counts_as_read_and_is_not_shown_again(call):
     assert read.artifact["retrieved_tokens"] == 0
 
 
-def test_a_weak_semantic_hit_shows_its_similarity_and_little_else(call):
+def test_a_distant_semantic_hit_shows_its_sentences_and_similarity_too(call):
+    """What a similarity is worth depends on the embedder: nothing is held back by it."""
     text = call("semantic_search", query="former wrestler Kenji", top_k=20).content
     blocks = {block.partition("]")[0].lstrip("["): block for block in text.split("\n\n")[1:]}
     assert "He left the ring in 2001." in blocks["kenji:0"]
-    weak = blocks["empire:0"]
-    assert float(weak.partition("similarity ")[2][:4]) < 0.4
-    assert len(weak.splitlines()) == 2
-    assert weak.count("It fell in 1918.") + weak.count("was an empire.") == 1
+    distant = blocks["empire:0"]
+    assert float(distant.partition("similarity ")[2][:4]) < 0.4
+    assert "was an empire. It fell in 1918." in distant
 
 
 def test_chunk_read_says_the_title_once(call):

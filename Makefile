@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 # Strict editable installs link every file: they are made again when a file comes or goes.
-SOURCES := $(wildcard $(foreach of,py html json,$(foreach in,arag ingest retrieval graph evaluation graph/* evaluation/*,$(in)/*.$(of))))
+SOURCES := $(wildcard $(foreach of,py html css json,$(foreach in,arag ingest retrieval graph evaluation graph/* evaluation/*,$(in)/*.$(of))))
 LINKED := $(shell echo $(SOURCES) | cksum | tr -d ' ')
 INDEX := demo-index
 QUESTION := In which year was the harbour light built on the island where the shipwright of the packet schooner Grey Petrel was born?

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
 
-from jinja2 import Environment, FunctionLoader, StrictUndefined
+from jinja2 import ChoiceLoader, Environment, PackageLoader, PrefixLoader, StrictUndefined
 from markupsafe import Markup
 
 
@@ -23,10 +22,11 @@ class Row:
 @cache
 def templates() -> Environment:
     """Return the templates of this package; what stands in them is escaped."""
+    of_a_run = PrefixLoader({"trace": PackageLoader("arag.graph.trace", "")})
     return Environment(
-        loader=FunctionLoader(_source), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+        loader=ChoiceLoader([PackageLoader("arag.evaluation.report", ""), of_a_run]),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
     )
-
-
-def _source(name: str) -> str:
-    return files("arag.evaluation.report").joinpath(name).read_text("utf-8")

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import cache
 from html import escape
-from importlib.resources import files
 from typing import Any
 
-from jinja2 import Environment, StrictUndefined, Template
+from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 
 from arag.graph.prices import prices_as_of
 from arag.graph.trace.view import bold, view_of_run
@@ -99,9 +98,15 @@ def _shown(before: Callable[[Any], str | None] | None) -> Callable[[Any], str | 
 
 @cache
 def _template() -> Template:
-    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    environment = Environment(
+        loader=PackageLoader("arag.graph.trace", ""),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
     environment.filters |= {"duration": _duration, "dollars": _dollars, "count": _count, "short": _short, "bold": bold}
-    return environment.from_string(files("arag.graph.trace").joinpath("page.html").read_text("utf-8"))
+    return environment.get_template("page.html")
 
 
 def _duration(seconds: float) -> str:

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any
 __path__ = extend_path(__path__, __name__)
 
 if TYPE_CHECKING:
-    from arag.graph.graph import create_arag_agent
+    from arag.graph.context import Context
+    from arag.graph.graph import ARAGAgent, create_arag_agent
     from arag.graph.models import load_model
     from arag.graph.trace.page import trace_page
     from arag.ingest.pipeline import ingest, run_ingest
@@ -26,7 +27,9 @@ if TYPE_CHECKING:
     from arag.retrieval.tools import make_tools
 
 __all__ = [
+    "ARAGAgent",
     "ARAGError",
+    "Context",
     "Index",
     "create_arag_agent",
     "ingest",
@@ -40,7 +43,9 @@ __all__ = [
 
 # Names are imported at their first use: `import arag` is then as good as free.
 _HOMES = {
+    "ARAGAgent": "arag.graph.graph",
     "ARAGError": "arag.retrieval.errors",
+    "Context": "arag.graph.context",
     "Index": "arag.retrieval.index",
     "create_arag_agent": "arag.graph.graph",
     "ingest": "arag.ingest.pipeline",
@@ -55,12 +60,14 @@ _HOMES = {
 }
 
 
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module 'arag' has no attribute {name!r}")
-    module = import_module(_HOMES[name])
-    # Importing its module has put the package `arag.ingest` in the function's place; it can be called like it.
-    return globals().setdefault(name, getattr(module, name))
+if not TYPE_CHECKING:  # a type checker would take any name for one of these
+
+    def __getattr__(name: str) -> Any:
+        if name not in _HOMES:
+            raise AttributeError(f"module 'arag' has no attribute {name!r}")
+        module = import_module(_HOMES[name])
+        # Importing its module has put the package `arag.ingest` in the function's place; it can be called like it.
+        return globals().setdefault(name, getattr(module, name))
 
 
 def __dir__() -> list[str]:

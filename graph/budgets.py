@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import Any, cast
 
-from arag.graph.messages import context_tokens, question_at, without_old_results
+from langchain_core.messages import AnyMessage
+
+from arag.graph.messages import acceptable, context_tokens, feedback, question_at, without_old_results
+from arag.graph.prompts import EMPTY_REPLY
 from arag.graph.settings import Settings
 from arag.graph.state import State, StopReason
 
@@ -27,8 +30,19 @@ def spent(settings: Settings, state: State) -> StopReason | None:
             return "invalid_replies"
         if steps(state) >= settings.max_steps:
             return "max_steps"
-    messages = without_old_results(state["messages"], settings.room)
-    return "token_budget" if context_tokens(messages) > settings.room else None
+    return "token_budget" if context_tokens(conversation(settings, state)) > settings.room else None
+
+
+def conversation(settings: Settings, state: State) -> list[AnyMessage]:
+    """Return the conversation as the search's next prompt has it.
+
+    An empty reply is left out, as some providers refuse a conversation with one in it; the model is told of it here
+    only, so that nobody takes that for a word of the user's.
+    """
+    messages = acceptable(state["messages"])
+    if not is_new_question(state) and any(call["empty"] for call in state.get("model_calls", ())[-1:]):
+        messages = [*messages, feedback(EMPTY_REPLY)]
+    return without_old_results(messages, settings.room)
 
 
 def question_id(state: State) -> str:

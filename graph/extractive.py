@@ -26,6 +26,7 @@ from langchain_core.runnables import Runnable
 from langchain_core.tools import BaseTool
 from langchain_core.utils.function_calling import convert_to_openai_tool
 
+from arag.graph.messages import is_question
 from arag.graph.prompts import EVIDENCE_MARK
 
 _HOPS = 3
@@ -257,7 +258,7 @@ def _open_words(question: str, chain: Sequence[_Sentence]) -> list[str]:
 
 def _question(messages: Sequence[BaseMessage]) -> str:
     for message in reversed(messages):
-        if isinstance(message, HumanMessage) and not message.additional_kwargs.get("arag_feedback"):
+        if is_question(message):
             return message.text.partition(EVIDENCE_MARK)[0].strip()
     return ""
 
@@ -266,7 +267,7 @@ def _gather(messages: Sequence[BaseMessage]) -> _Found:
     """Read tool results, or the evidence in a forced answer's prompt."""
     found = _Found()
     calls = {call["id"]: call for message in messages if isinstance(message, AIMessage) for call in message.tool_calls}
-    last_question = max((i for i, m in enumerate(messages) if isinstance(m, HumanMessage)), default=0)
+    last_question = max((i for i, m in enumerate(messages) if is_question(m)), default=0)
     for place, message in enumerate(messages):
         if isinstance(message, ToolMessage):
             _gather_result(message.text, found)

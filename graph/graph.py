@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from langchain_core.language_models import BaseChatModel
-from langchain_core.runnables import RunnableLambda
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.prebuilt import ToolCallTransformer
@@ -15,7 +14,7 @@ from langgraph.stream import CustomTransformer, UpdatesTransformer
 from langgraph.types import All, Checkpointer, RetryPolicy
 
 from arag.graph.context import MOST_STEPS, Context
-from arag.graph.nodes import Nodes
+from arag.graph.nodes import Node, Nodes
 from arag.graph.settings import (
     MAX_CONTEXT_TOKENS,
     MAX_INVALID_REPLIES,
@@ -127,9 +126,9 @@ def build_graph(
     nodes = Nodes(settings)
     builder = StateGraph(State, context_schema=Context, input_schema=InputState, output_schema=OutputState)
     retry = RetryPolicy(retry_on=_is_transient)
-    builder.add_node("agent", _both(nodes.agent, nodes.aagent, "agent"), retry_policy=retry)
-    builder.add_node("tools", _both(nodes.tools, nodes.atools, "tools"))
-    builder.add_node("force_answer", _both(nodes.force_answer, nodes.aforce_answer, "force_answer"), retry_policy=retry)
+    builder.add_node("agent", Node(nodes.agent, nodes.aagent), retry_policy=retry)
+    builder.add_node("tools", Node(nodes.tools, nodes.atools))
+    builder.add_node("force_answer", Node(nodes.force_answer, nodes.aforce_answer), retry_policy=retry)
     builder.add_conditional_edges(START, nodes.first_step, ["agent", "force_answer"])
     builder.add_conditional_edges("agent", nodes.after_agent, ["tools", "agent", "force_answer", END])
     builder.add_conditional_edges("tools", nodes.next_step, ["agent", "force_answer"])
@@ -150,10 +149,6 @@ def build_graph(
 def recursion_limit(max_steps: int) -> int:
     """Return the recursion limit that so many steps need: an agent and a tools node each, and a forced answer."""
     return 2 * max_steps + 3
-
-
-def _both(function: Any, coroutine: Any, name: str) -> RunnableLambda[Any, Any]:
-    return RunnableLambda(function, coroutine, name=name)
 
 
 def _is_transient(error: Exception) -> bool:

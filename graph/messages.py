@@ -9,7 +9,7 @@ from itertools import takewhile
 from typing import Any
 from uuid import uuid4
 
-from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolCall, ToolMessage
+from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage, ToolCall, ToolMessage
 from langchain_core.messages.tool import invalid_tool_call, tool_call
 from pydantic import ValidationError
 
@@ -37,6 +37,11 @@ def marked_feedback(message: HumanMessage) -> HumanMessage:
     return message.model_copy(update={"additional_kwargs": message.additional_kwargs | {_FEEDBACK: True}})
 
 
+def is_question(message: BaseMessage) -> bool:
+    """Tell whether a message is the user's own."""
+    return isinstance(message, HumanMessage) and not message.additional_kwargs.get(_FEEDBACK)
+
+
 def question_at(messages: Sequence[AnyMessage]) -> int:
     """Return the place of the question: the last human message that is the user's own.
 
@@ -44,8 +49,7 @@ def question_at(messages: Sequence[AnyMessage]) -> int:
         InputError: There is none.
     """
     for place in range(len(messages) - 1, -1, -1):
-        message = messages[place]
-        if isinstance(message, HumanMessage) and not message.additional_kwargs.get(_FEEDBACK):
+        if is_question(messages[place]):
             return place
     raise InputError('there is no question: `messages` must hold a human message, like [("user", "Who ...?")]')
 
@@ -153,13 +157,17 @@ def without_old_results(messages: Sequence[AnyMessage], room: int) -> list[AnyMe
 
 
 def gathered_evidence(messages: Sequence[AnyMessage], room: int) -> str:
-    """Join what the tools found in this conversation, each text once; where room is short, the latest.
+    """Join what came of this conversation, each text once; where room is short, the latest.
+
+    That is what tools found, and what was said about the question besides: by a tool's own message, or by another
+    node of a graph around this one.
 
     Args:
         messages: The conversation.
         room: Tokens that the evidence may have.
     """
-    results = [m.text for m in messages if isinstance(m, ToolMessage) and m.status != "error"]
+    question = question_at(messages)
+    results = [m.text for place, m in enumerate(messages) if _is_evidence(m, behind_question=place > question)]
     blocks = list(dict.fromkeys(block.strip() for text in results for block in _HIT.split(text) if block.strip()))
     kept: list[str] = []
     for block in reversed(blocks):
@@ -169,6 +177,22 @@ def gathered_evidence(messages: Sequence[AnyMessage], room: int) -> str:
         kept.append(part)
         room -= count_tokens(part) + 1
     return "\n\n".join(reversed(kept))
+
+
+def _is_evidence(message: AnyMessage, *, behind_question: bool) -> bool:
+    if isinstance(message, ToolMessage):
+        return message.status != "error"
+    return behind_question and (isinstance(message, HumanMessage) or is_answer(message))
+
+
+def is_answer(message: AnyMessage) -> bool:
+    """Tell whether a message is a model's text, without calls."""
+    return (
+        isinstance(message, AIMessage)
+        and not message.tool_calls
+        and not message.invalid_tool_calls
+        and bool(message.text.strip())
+    )
 
 
 def beginning(text: str, room: int) -> str:
@@ -184,8 +208,7 @@ def earlier_turns(messages: Sequence[AnyMessage]) -> list[AnyMessage]:
     return [
         HumanMessage(m.text) if isinstance(m, HumanMessage) else AIMessage(m.text)
         for m in before
-        if (isinstance(m, HumanMessage) and not m.additional_kwargs.get(_FEEDBACK))
-        or (isinstance(m, AIMessage) and not m.tool_calls and not m.invalid_tool_calls and m.text.strip())
+        if is_question(m) or is_answer(m)
     ]
 
 
@@ -206,8 +229,9 @@ def unreadable(error: Exception) -> AIMessage:
 def normalised(reply: AIMessage, before: Sequence[AnyMessage]) -> AIMessage:
     """Mend what servers get wrong.
 
-    That is: ids of messages that came before, calls without ids, half characters, arguments that are nested deeper
-    than can be written, and empty arguments, which mean none.
+    That is: ids of messages that came before, calls without ids or with the same one, half characters, arguments that
+    are nested deeper than can be written, and empty arguments, which mean none. A refusal, which OpenAI has a place
+    of its own for, becomes the text of the reply.
 
     Args:
         reply: The reply.
@@ -219,20 +243,39 @@ def normalised(reply: AIMessage, before: Sequence[AnyMessage]) -> AIMessage:
     metadata = reply.response_metadata
     if metadata.get("model_provider") in _ENDING and not reply.usage_metadata and not _ENDS & set(metadata):
         raise ModelError("the model call failed: the stream of its reply broke off")
-    calls = [tool_call(name=c["name"], args=_writable(c["args"]), id=c["id"] or str(uuid4())) for c in reply.tool_calls]
+    taken: set[str | None] = {None, ""}
+    calls = [
+        tool_call(name=c["name"], args=_writable(c["args"]), id=_free_id(c["id"], taken)) for c in reply.tool_calls
+    ]
     invalid = []
     for call in reply.invalid_tool_calls:
-        call_id = call["id"] or str(uuid4())
+        call_id = _free_id(call["id"], taken)
         if call["name"] and not (call["args"] or "").strip():
             calls.append(tool_call(name=call["name"], args={}, id=call_id))
         else:
             arguments = _writable(call["args"])
             invalid.append(invalid_tool_call(name=call["name"], args=arguments, id=call_id, error=call["error"]))
     reply_id = str(uuid4()) if reply.id in {None, *(message.id for message in before)} else reply.id
-    content = _with_objects(_writable(reply.content), calls)
+    said = reply.content if reply.text.strip() or calls or invalid else _refusal(reply) or reply.content
+    content = _with_objects(_writable(said), calls)
     return reply.model_copy(
         update={"content": content, "tool_calls": calls, "invalid_tool_calls": invalid, "id": reply_id}
     )
+
+
+def _free_id(wanted: str | None, taken: set[str | None]) -> str:
+    """Return a call's id, or another where it has none, or an earlier call of the message has it."""
+    free = str(uuid4()) if wanted is None or wanted in taken else wanted
+    taken.add(free)
+    return free
+
+
+def _refusal(reply: AIMessage) -> str:
+    """Return a refusal to answer: OpenAI's two protocols have it in two places, neither of which is the text."""
+    blocks = reply.content if isinstance(reply.content, list) else []
+    refusals = [reply.additional_kwargs.get("refusal")]
+    refusals += [block.get("refusal") for block in blocks if isinstance(block, dict) and block.get("type") == "refusal"]
+    return "\n".join(text for text in refusals if isinstance(text, str)).strip()
 
 
 def _with_objects(content: Any, calls: Sequence[ToolCall]) -> Any:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Literal, TypeAlias
+from uuid import uuid4
 
 from langchain_core.messages import (
     AIMessage,
@@ -12,29 +13,35 @@ from langchain_core.messages import (
     HumanMessage,
     SystemMessage,
 )
-from langchain_core.runnables import RunnableConfig
-from langchain_core.runnables.config import run_in_executor
+from langchain_core.runnables import Runnable, RunnableConfig
+from langchain_core.runnables.config import ensure_config, run_in_executor
 from langgraph.runtime import get_runtime
 from langgraph.types import Command
 
-from arag.graph.budgets import budgets, invalid_replies, is_new_question, out_of_steps, question_id, spent, steps
+from arag.graph.budgets import (
+    budgets,
+    conversation,
+    invalid_replies,
+    is_new_question,
+    out_of_steps,
+    question_id,
+    spent,
+    steps,
+)
 from arag.graph.calls import CallResults
 from arag.graph.citations import parse_citations
 from arag.graph.messages import (
-    acceptable,
     beginning,
     context_tokens,
     earlier_turns,
-    feedback,
     gathered_evidence,
     normalised,
     question_at,
     unanswered,
     unreadable,
-    without_old_results,
 )
 from arag.graph.models import CALL_ERRORS
-from arag.graph.prompts import EMPTY_REPLY, NO_ANSWER, forced_prompt, forced_question
+from arag.graph.prompts import NO_ANSWER, forced_prompt, forced_question
 from arag.graph.settings import ChatModel, Settings, SettingsOfRuns
 from arag.graph.state import State, StopReason, union
 from arag.graph.usage import model_call, total
@@ -43,6 +50,34 @@ from arag.retrieval.tools import artifacts, chunks_read
 _REPLY_ROOM = 8_000  # tokens of the budget that evidence in a forced answer's prompt leaves free, at most a fifth
 
 Update: TypeAlias = dict[str, Any]
+
+
+class Node(Runnable[State, Any]):
+    """A node for synchronous and asynchronous runs.
+
+    `RunnableLambda`, which takes two functions, too, makes a run of its own inside the node's: in traces and events
+    every step would stand twice.
+
+    Args:
+        function: What it does in synchronous runs.
+        coroutine: What it does in asynchronous ones.
+    """
+
+    def __init__(
+        self,
+        function: Callable[[State, RunnableConfig], Any],
+        coroutine: Callable[[State, RunnableConfig], Awaitable[Any]],
+    ) -> None:
+        self._function = function
+        self._coroutine = coroutine
+
+    def invoke(self, input: State, config: RunnableConfig | None = None, **_: Any) -> Any:  # noqa: A002 - its name
+        """Run it."""
+        return self._function(input, ensure_config(config))
+
+    async def ainvoke(self, input: State, config: RunnableConfig | None = None, **_: Any) -> Any:  # noqa: A002
+        """Run it."""
+        return await self._coroutine(input, ensure_config(config))
 
 
 class Nodes:
@@ -83,9 +118,9 @@ class Nodes:
         if state.get("stop_reason"):
             return "__end__"
         last = state["messages"][-1]
-        if not isinstance(last, AIMessage):  # what stands for an empty reply
-            return self.next_step(state)
-        return "force_answer" if state.get("out_of_steps") else "tools"
+        if isinstance(last, AIMessage) and (last.tool_calls or last.invalid_tool_calls):
+            return "force_answer" if state.get("out_of_steps") else "tools"
+        return self.next_step(state)  # the reply was empty
 
     def first_step(self, state: State) -> Literal["agent", "force_answer"]:
         """Let the agent begin if the budgets allow it a reply at all."""
@@ -141,8 +176,7 @@ class Nodes:
 
 
 def _prompt(settings: Settings, state: State) -> list[AnyMessage]:
-    messages = without_old_results(acceptable(state["messages"]), settings.room)
-    return [SystemMessage(settings.system_prompt), *messages]
+    return [SystemMessage(settings.system_prompt), *conversation(settings, state)]
 
 
 def _replied(settings: Settings, state: State, raw: AIMessage, seconds: float) -> Update:
@@ -160,8 +194,7 @@ def _reply(settings: Settings, state: State, raw: AIMessage, seconds: float) -> 
         usable = any(call["name"] in settings.tools.tools_by_name for call in reply.tool_calls)
         return update | {"messages": [reply], "invalid_replies": 0 if usable else invalid}
     if not reply.text.strip():
-        # The empty reply itself is left out: some providers refuse a conversation with one in it.
-        return update | {"messages": [feedback(EMPTY_REPLY)], "invalid_replies": invalid}
+        return update | {"messages": [], "invalid_replies": invalid}
     return update | {"invalid_replies": 0} | _answered(settings, state, reply, "answered")
 
 
@@ -173,7 +206,9 @@ def _forced_prompt(settings: Settings, state: State) -> list[AnyMessage]:
     messages = state["messages"]
     budget = settings.max_context_tokens
     turns = earlier_turns(messages)
-    head = SystemMessage(forced_prompt(settings.instructions))
+    told = "\n\n".join(message.text for message in messages if isinstance(message, SystemMessage))
+    instructions = [settings.instructions, beginning(told, budget // 4)]
+    head = SystemMessage(forced_prompt("\n\n".join(filter(None, instructions))))
     room = budget - min(_REPLY_ROOM, budget // 5) - context_tokens([head])
     question = beginning(messages[question_at(messages)].text, room)
     room -= context_tokens([HumanMessage(question)])
@@ -192,6 +227,8 @@ def _forced(settings: Settings, state: State, raw: AIMessage, seconds: float) ->
     reply = reply.model_copy(
         update={"content": content, "tool_calls": [], "invalid_tool_calls": [], "additional_kwargs": {}}
     )
+    if content is text:  # it was not streamed: under its id it would not be sent any more
+        reply.id = str(uuid4())
     update = _begun(settings, state) if is_new_question(state) else {}
     update |= _counted(state, reply, seconds, forced=True)
     reason = spent(settings, state) or "max_steps"

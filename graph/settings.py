@@ -21,7 +21,7 @@ from langgraph.prebuilt import ToolNode
 from arag.graph.context import Context
 from arag.graph.models import load_model
 from arag.graph.prompts import system_prompt as default_system_prompt
-from arag.retrieval.errors import InputError
+from arag.retrieval.errors import InputError, ModelError
 from arag.retrieval.index import Index, open_index
 from arag.retrieval.tokens import count_tokens
 from arag.retrieval.tools import TOOL_NAMES, make_tools
@@ -119,13 +119,16 @@ class SettingsOfRuns:
                 self._made.move_to_end(context)
                 return self._made[context]
             making = self._making.setdefault(context, threading.Lock())
-        with making:  # a model may take a while to load: runs with other settings do not wait for it
-            made = self._made.get(context) or self._make(context)
+        try:
+            with making:  # a model may take a while to load: runs with other settings do not wait for it
+                made = self._made.get(context) or self._make(context)
+                with self._lock:
+                    self._made[context] = made
+                    self._forget()
+                return made
+        finally:
             with self._lock:
-                self._made[context] = made
                 self._making.pop(context, None)
-                self._forget()
-            return made
 
     def _forget(self) -> None:
         """Let go of the settings that were not used for the longest, and of indexes that are theirs alone."""
@@ -224,4 +227,7 @@ def _bind(model: BaseChatModel, tools: Sequence[BaseTool]) -> ChatModel:
     options: dict[str, Any] = {}
     if "parallel_tool_calls" in inspect.signature(type(model).bind_tools).parameters:
         options["parallel_tool_calls"] = False
-    return model.bind_tools(tools, **options)
+    try:
+        return model.bind_tools(tools, **options)
+    except NotImplementedError as error:
+        raise ModelError(f"{type(model).__name__} cannot be used: a model that calls tools is needed") from error

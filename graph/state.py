@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import Annotated, Any, Literal, Required, TypeAlias
 
 from langchain_core.messages import AnyMessage
 from langgraph.graph.message import add_messages
@@ -64,6 +64,8 @@ class ModelCall(TypedDict):
     """The step that it made, from 1; a forced answer has the number after the last one."""
     forced: bool
     """Whether an answer was forced."""
+    empty: bool
+    """Whether the reply said nothing and called nothing; then it is not among the messages."""
     model: str
     """The model's name, as its provider reports it; empty where it reports none."""
     seconds: float
@@ -98,14 +100,16 @@ def union(left: Iterable[str] | None, right: Iterable[str] | None) -> list[str]:
 class InputState(TypedDict):
     """What a caller gives."""
 
-    messages: Annotated[list[AnyMessage], add_messages]
+    messages: Annotated[list[AnyMessage | dict[str, Any]], add_messages]
     """The conversation; its last human message is the question."""
 
 
 @_described
-class OutputState(InputState, total=False):
+class OutputState(TypedDict, total=False):
     """What a caller gets."""
 
+    messages: Required[Annotated[list[AnyMessage], add_messages]]
+    """The conversation, with the answer at its end."""
     answer: str
     """The answer to the last question."""
     citations: list[Citation]

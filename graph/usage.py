@@ -24,6 +24,7 @@ def model_call(reply: AIMessage, seconds: float, *, step: int, forced: bool = Fa
     return ModelCall(
         step=step,
         forced=forced,
+        empty=not (reply.text.strip() or reply.tool_calls or reply.invalid_tool_calls),
         model=str(metadata.get("model_name") or metadata.get("model") or ""),
         seconds=seconds,
         input_tokens=reported["input_tokens"],

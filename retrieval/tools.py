@@ -29,6 +29,8 @@ MOST_KEYWORDS = 50  # of one call: each is looked for in the whole corpus
 
 _T = TypeVar("_T")
 
+_ARTIFACT = {"chunk_ids": list, "new_chunks": list, "digests": dict, "retrieved_tokens": int}  # what tells ours apart
+
 _KEYWORD_SEARCH = """Find the chunks that contain keywords, matched exactly and case-insensitively.
 
 Use short, specific terms of one to three words: names, titles, technical terms, numbers. Each keyword is matched by
@@ -216,15 +218,17 @@ def chunks_read(messages: Iterable[Any], index: Index) -> list[str]:
     found: dict[str, str | None] = {}
     for artifact in artifacts(messages):
         for chunk_id in artifact["new_chunks"]:
-            found[chunk_id] = artifact.get("digests", {}).get(chunk_id)
+            found[chunk_id] = artifact["digests"].get(chunk_id)
     return [chunk_id for chunk_id, digest in found.items() if digest in {None, _digest(index.get(chunk_id))}]
 
 
 def artifacts(messages: Iterable[Any]) -> Iterator[dict[str, Any]]:
-    """Yield the artifacts of this module's tools in a conversation."""
+    """Yield the artifacts of this module's tools in a conversation; another agent's tools may have the same names."""
     for message in messages:
         if isinstance(message, ToolMessage) and message.name in TOOL_NAMES and isinstance(message.artifact, dict):
-            yield message.artifact
+            artifact = message.artifact
+            if all(isinstance(artifact.get(key), kind) for key, kind in _ARTIFACT.items()):
+                yield artifact
 
 
 def _digest(chunk: Chunk | None) -> str:

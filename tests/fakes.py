@@ -17,7 +17,7 @@ DIMENSION = 64
 
 def after_reading(*chunk_ids):
     """Return the argument that tells a tool, as a graph does, that a conversation holds the texts of chunks."""
-    artifact = {"chunk_ids": list(chunk_ids), "new_chunks": list(chunk_ids)}
+    artifact = {"chunk_ids": list(chunk_ids), "new_chunks": list(chunk_ids), "digests": {}, "retrieved_tokens": 1}
     return {"messages": [ToolMessage("...", tool_call_id="before", name="chunk_read", artifact=artifact)]}
 
 

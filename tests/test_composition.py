@@ -22,6 +22,7 @@ from arag.graph.graph import create_arag_agent
 from arag.retrieval.errors import InputError
 from arag.retrieval.tools import TOOL_NAMES, make_tools
 from scripted_model import (
+    ANSWER,
     NOTICE,
     QUESTION,
     EndlessModel,
@@ -329,6 +330,26 @@ def test_another_tools_artifact_is_its_own(small_index):
     state = create_arag_agent(model, small_index, tools=["chunk_read", odd]).invoke(asked())
     assert [record["chunk_ids"] for record in state["trace"]] == [[], ["boso:0"]]
     assert results(state)[1].text.startswith("[boso:0] Boso the Elder\n")
+
+
+@pytest.mark.parametrize("artifact", [{"documents": ["d"]}, {"chunk_ids": ["boso:0"], "new_chunks": None}, "text"])
+def test_tools_of_our_tools_names_are_nobody_elses_trouble(small_index, checkpointer, artifact):
+    @tool(response_format="content_and_artifact")
+    def chunk_read(chunk_ids: list[str]) -> tuple[str, Any]:
+        """Read something of another kind."""
+        return "other texts", artifact
+
+    other = create_agent(ScriptedModel(call("chunk_read", chunk_ids=["boso:0"]), AIMessage("Nothing.")), [chunk_read])
+    model = ScriptedModel(call("keyword_search", keywords=["Boso"]), ANSWER)
+    parent = StateGraph(MessagesState).add_node("other", other).add_node("ours", create_arag_agent(model, small_index))
+    graph = parent.add_edge(START, "other").add_edge("other", "ours").compile()
+    assert graph.invoke(asked())["messages"][-1].text == ANSWER.text
+
+    mixed = ScriptedModel(call("chunk_read", chunk_ids=["boso:0"]), ANSWER, AIMessage("Again."))
+    agent = create_arag_agent(mixed, small_index, tools=["keyword_search", chunk_read], checkpointer=checkpointer)
+    state = agent.invoke(asked(), in_thread())
+    assert [record["new_chunks"] for record in state["trace"]] == [[]]
+    assert agent.invoke(asked("And then?"), in_thread())["answer"] == "Again."
 
 
 def test_a_tool_that_would_end_the_run_is_refused(small_index):

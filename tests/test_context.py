@@ -196,3 +196,11 @@ def test_every_setting_says_what_it_means(small_index):
     assert set(schema["properties"]) == {"index", "model", "max_steps", "top_k", "tools", "system_prompt"}
     assert all(field["description"] for field in schema["properties"].values())
     assert json.loads(json.dumps(schema)) == schema
+
+
+def test_contexts_that_fail_leave_nothing_behind(small_index, tmp_path):
+    settings = SettingsOfRuns(Defaults(model=ExtractiveModel(), index=small_index))
+    for number in range(3):
+        with pytest.raises(IndexNotFoundError):
+            settings(Context(index=str(tmp_path / f"nothing-{number}")))
+    assert settings._making == {}

@@ -15,6 +15,7 @@ from langchain_core.messages import (
     HumanMessage,
     RemoveMessage,
     SystemMessage,
+    ToolMessage,
     messages_from_dict,
     messages_to_dict,
 )
@@ -146,7 +147,9 @@ def test_the_final_state_of_a_run(small_index):
     }
     assert all(0 < model_call.pop("seconds") < 60 for model_call in state["model_calls"])
     unreported = {"input_tokens": 0, "cached_tokens": 0, "output_tokens": 0, "reasoning_tokens": 0}
-    assert state["model_calls"] == [{"step": n, "forced": False, "model": "", **unreported} for n in (1, 2, 3)]
+    assert state["model_calls"] == [
+        {"step": n, "forced": False, "empty": False, "model": "", **unreported} for n in (1, 2, 3)
+    ]
     assert state["usage"] == {
         "model_calls": 3,
         "input_tokens": 0,
@@ -267,8 +270,8 @@ def test_a_server_that_gives_every_reply_the_same_id_overwrites_nothing(small_in
         ANSWER.model_copy(update={"id": "same"}),
     )
     state = create_arag_agent(model, small_index).invoke(asked())
-    assert [m.type for m in state["messages"]] == ["human", "ai", "tool", "human", "ai"]
-    assert len({m.id for m in state["messages"]}) == 5
+    assert [m.type for m in state["messages"]] == ["human", "ai", "tool", "ai"]
+    assert len({m.id for m in state["messages"]}) == 4
 
 
 def test_half_characters_from_a_model_do_no_harm(small_index, tmp_path):
@@ -290,6 +293,16 @@ def test_an_empty_reply_is_left_out_and_told_to_the_model(small_index):
     assert plain(model.calls[1].messages[1:]) == plain([HumanMessage(QUESTION), HumanMessage(EMPTY_REPLY)])
     assert state["stop_reason"] == "answered"
     assert state["steps"] == 2
+    assert [call["empty"] for call in state["model_calls"]] == [True, False]
+    # Whoever reads the conversation next must not take what the model was told for the user's words.
+    assert plain(state["messages"]) == plain([HumanMessage(QUESTION), ANSWER])
+
+
+def test_the_model_is_told_of_an_empty_reply_once(small_index):
+    model = ScriptedModel(AIMessage(""), AIMessage(""), call("keyword_search", keywords=["Boso"]), ANSWER)
+    create_arag_agent(model, small_index).invoke(asked())
+    told = [[m.text for m in given.messages].count(EMPTY_REPLY) for given in model.calls]
+    assert told == [0, 1, 1, 0]
 
 
 def test_a_reply_that_langchain_cannot_read_is_an_invalid_reply(small_index):
@@ -483,6 +496,32 @@ def test_a_forced_answer_heeds_a_system_prompt_of_ones_own(small_index):
     create_arag_agent(model, small_index, system_prompt="Answer in French.", max_steps=1).invoke(asked())
     prompt = model.calls[-1].messages[0].text
     assert prompt.startswith("Answer in French.\n\nYou answer a question from passages")
+
+
+def test_a_forced_answer_heeds_system_messages_in_the_conversation(small_index):
+    model = ScriptedModel(call("keyword_search", keywords=["Boso"]), AIMessage("Un comte."))
+    asking = {"messages": [SystemMessage("Answer in French."), HumanMessage(QUESTION)]}
+    create_arag_agent(model, small_index, max_steps=1).invoke(asking)
+    assert [m.text for m in model.calls[0].messages][1:] == ["Answer in French.", QUESTION]
+    assert model.calls[-1].messages[0].text.startswith("Answer in French.\n\nYou answer a question from passages")
+
+
+def test_two_calls_of_one_id_have_two_results(small_index):
+    asking = calls(
+        ("keyword_search", {"keywords": ["Lothair"]}), ("chunk_read", {"chunk_ids": ["boso:0"]}), ids=["call_0"] * 2
+    )
+    model = ScriptedModel(asking, call("chunk_read", chunk_ids=["boso:0"]), ANSWER)
+    create_arag_agent(model, small_index).invoke(asked())
+    told = [m.text for m in model.calls[1].messages if isinstance(m, ToolMessage)]
+    assert len(told) == 2
+    assert told[1].startswith("[boso:0] Boso the Elder")
+    assert model.calls[2].messages[-1].text == "[boso:0] This chunk has been read before."
+
+
+def test_a_refusal_is_an_answer(small_index):
+    model = ScriptedModel(AIMessage("", additional_kwargs={"refusal": "I cannot help with that."}))
+    state = create_arag_agent(model, small_index).invoke(asked())
+    assert (state["answer"], state["stop_reason"]) == ("I cannot help with that.", "answered")
 
 
 def test_the_prompt_of_a_forced_answer_holds_the_evidence_once_and_no_tools(small_index):

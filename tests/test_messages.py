@@ -13,6 +13,7 @@ from arag.graph.messages import (
     earlier_turns,
     feedback,
     gathered_evidence,
+    marked_feedback,
     normalised,
     question_at,
     unanswered,
@@ -27,7 +28,7 @@ from scripted_model import assert_paired, call, calls, invalid_call
 
 
 def result(call_id, text="text", new=(), **kwargs):
-    artifact = {"new_chunks": list(new), "chunk_ids": list(new)}
+    artifact = {"new_chunks": list(new), "chunk_ids": list(new), "digests": {}, "retrieved_tokens": 1}
     return ToolMessage(text, tool_call_id=call_id, name="chunk_read", artifact=artifact, **kwargs)
 
 
@@ -239,12 +240,32 @@ def test_evidence_holds_each_text_once_and_no_errors():
         result("3", "There is no such tool.", status="error"),
     ]
     assert gathered_evidence(messages, 1_000) == f"x: 2 chunks.\n\n{one}\n\n{two}\n\ny: 1 chunk."
-    assert gathered_evidence([], 1_000) == ""
+    assert gathered_evidence([HumanMessage("q")], 1_000) == ""
+
+
+def test_what_was_said_behind_the_question_is_evidence_too():
+    """A tool's own message, with a picture say, and what another node of a graph around this one remarks."""
+    messages = [
+        HumanMessage("before"),
+        AIMessage("An answer to it."),
+        HumanMessage("q"),
+        call("t", "1"),
+        result("1", "[a:0] found"),
+        marked_feedback(HumanMessage("The picture says 42.")),
+        AIMessage("A draft."),
+        AIMessage("The draft names no year."),
+    ]
+    assert gathered_evidence(messages, 1_000).split("\n\n") == [
+        "[a:0] found",
+        "The picture says 42.",
+        "A draft.",
+        "The draft names no year.",
+    ]
 
 
 def test_where_room_is_short_the_latest_evidence_is_kept_and_cut():
     early, late = f"[a:0] {'early words ' * 50}", f"[b:0] {'late words ' * 50}"
-    messages = [result("1", early), result("2", late)]
+    messages = [HumanMessage("q"), result("1", early), result("2", late)]
     kept = gathered_evidence(messages, 2 * count_tokens(late) - 30)
     assert kept.endswith(late.strip())
     assert kept.startswith("[a:0] early words")
@@ -268,7 +289,8 @@ def test_the_beginning_of_a_text_fits(text, room):
 @settings(deadline=None)
 @given(st.lists(st.text(min_size=1), max_size=6), st.integers(0, 40))
 def test_evidence_always_fits(texts, room):
-    evidence = gathered_evidence([result(str(i), f"[c:{i}] {text}") for i, text in enumerate(texts)], room)
+    results = [result(str(i), f"[c:{i}] {text}") for i, text in enumerate(texts)]
+    evidence = gathered_evidence([HumanMessage("q"), *results], room)
     assert count_tokens(evidence) <= room + 2 * len(texts)  # joining texts may move a token's border
 
 
@@ -286,6 +308,38 @@ def test_earlier_turns_are_questions_and_answers_only():
         AIMessage("not yet"),
     ]
     assert [(m.type, m.text) for m in earlier_turns(messages)] == [("human", "q1"), ("ai", "a1")]
+
+
+def test_calls_of_one_message_have_ids_of_their_own():
+    """Each result is told to the model by its call's id: of two with the same id it would see one."""
+    reply = AIMessage(
+        "",
+        tool_calls=[{"name": name, "args": {}, "id": "call_0"} for name in "ab"],
+        invalid_tool_calls=[{"name": "c", "args": "{", "id": "call_0", "error": "e"}],
+    )
+    mended = normalised(reply, [])
+    ids = [call["id"] for call in [*mended.tool_calls, *mended.invalid_tool_calls]]
+    assert ids[0] == "call_0"
+    assert len(set(ids)) == 3
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        AIMessage("", additional_kwargs={"refusal": "I cannot help."}),
+        AIMessage([{"type": "refusal", "refusal": "I cannot help."}]),
+    ],
+    ids=["chat completions", "responses"],
+)
+def test_a_refusal_becomes_the_text(reply):
+    assert normalised(reply, []).text == "I cannot help."
+
+
+def test_a_refusal_beside_a_text_or_a_call_leaves_them_alone():
+    assert normalised(AIMessage("Yes.", additional_kwargs={"refusal": "No."}), []).text == "Yes."
+    asking = call("t", "1").model_copy(update={"additional_kwargs": {"refusal": "No."}})
+    assert normalised(asking, []).text == ""
+    assert normalised(AIMessage("", additional_kwargs={"refusal": None}), []).text == ""
 
 
 def test_normalised_replies_have_ids_and_no_empty_invalid_calls():

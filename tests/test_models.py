@@ -8,16 +8,17 @@ import anthropic
 import httpx
 import openai
 import pytest
-from langchain_core.language_models import BaseChatModel
+from langchain_core.language_models import BaseChatModel, FakeListChatModel
 from langchain_core.messages import AIMessage
 from pydantic import ConfigDict
 
 from arag.graph.extractive import ExtractiveModel
+from arag.graph.graph import create_arag_agent
 from arag.graph.models import call_error, is_provider_error, load_model
 from arag.retrieval.errors import ModelError
 from scripted_model import ScriptedModel
 
-pytest_plugins = ["model_fixtures"]
+pytest_plugins = ["graph_fixtures", "model_fixtures"]
 pytestmark = pytest.mark.usefixtures("no_settings")
 
 OPENAI = "openai:m@http://127.0.0.1:1/v1"
@@ -299,3 +300,8 @@ def test_an_error_about_a_response_becomes_one_about_the_model():
     assert call_error(_raised_in("langchain_core.tools.base", ValueError("x"))) is None
     assert call_error(_raised_in("arag.graph.messages", IndexError("x"))) is None
     assert call_error(_raised_in("langchain_openai.chat_models.base", ZeroDivisionError("x"))) is None
+
+
+def test_a_model_that_calls_no_tools_is_refused(small_index):
+    with pytest.raises(ModelError, match="FakeListChatModel cannot be used: a model that calls tools is needed"):
+        create_arag_agent(FakeListChatModel(responses=["x"]), small_index)

@@ -178,7 +178,7 @@ def test_an_unknown_tool_is_said_to_be_none(small_index):
 def test_an_empty_reply_is_asked_for_again(small_index):
     state, requests = run(small_index, [chat(""), chat(None), chat(ANSWER)])
     feedback = {"role": "user", "content": EMPTY_REPLY}
-    assert requests[2]["messages"][2:] == [feedback, feedback]
+    assert requests[2]["messages"][2:] == [feedback]
     assert (state["stop_reason"], state["steps"]) == ("answered", 3)
 
 

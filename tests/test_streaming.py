@@ -8,6 +8,7 @@ import pytest
 from langchain_core.messages import AIMessage, AIMessageChunk
 
 from arag.graph.graph import create_arag_agent
+from arag.graph.prompts import NO_ANSWER
 from arag.retrieval.tools import make_tools
 from scripted_model import ANSWER, EndlessModel, ScriptedModel, asked, call, calls, plain
 
@@ -72,7 +73,7 @@ def test_streamed_updates_name_the_nodes(small_index):
 def test_streamed_values_end_with_the_result(small_index):
     values = list(create_arag_agent(_script(), small_index).stream(asked(), stream_mode="values"))
     assert values[-1]["answer"] == ANSWER.text
-    assert [len(value["messages"]) for value in values] == [1, 2, 4, 5, 6, 7, 8]
+    assert [len(value["messages"]) for value in values] == [1, 2, 4, 4, 5, 6, 7]
 
 
 def test_streamed_messages_hold_the_answer(small_index):
@@ -80,6 +81,29 @@ def test_streamed_messages_hold_the_answer(small_index):
     spoken = [message for message, _ in stream if isinstance(message, AIMessage | AIMessageChunk)]
     assert spoken[-1].text == ANSWER.text
     assert {metadata["langgraph_node"] for _, metadata in stream} == {"agent", "tools"}
+
+
+@pytest.mark.parametrize("reply", [AIMessage(""), AIMessage(" ")])
+def test_what_stands_for_a_missing_answer_is_streamed_too(small_index, reply):
+    agent = create_arag_agent(ScriptedModel(call("keyword_search", keywords=["Boso"]), reply), small_index, max_steps=1)
+    stream = list(agent.stream(asked(), stream_mode="messages"))
+    assert stream[-1][0].text == NO_ANSWER
+    assert stream[-1][1]["langgraph_node"] == "force_answer"
+
+
+def test_only_answers_are_streamed_as_a_models_words(small_index):
+    model = ScriptedModel(AIMessage(""), call("keyword_search", keywords=["Boso"]), ANSWER)
+    stream = create_arag_agent(model, small_index).stream(asked(), stream_mode="messages")
+    assert "".join(m.text for m, _ in stream if m.type in ("ai", "AIMessageChunk")) == ANSWER.text
+
+
+def test_every_node_runs_once_a_step_in_events(small_index):
+    async def begun():
+        events = create_arag_agent(_script(), small_index).astream_events(asked(), version="v2")
+        return [event["name"] async for event in events if event["event"] == "on_chain_start"]
+
+    names = [name for name in asyncio.run(begun()) if name in {"agent", "tools"}]
+    assert names == ["agent", "tools", "agent", "agent", "tools", "agent"]
 
 
 # --- what the tools tell ---

@@ -8,13 +8,14 @@ from functools import partial
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemMessage
-from langchain_core.runnables import RunnableConfig, RunnableLambda
+from langchain_core.runnables import RunnableConfig
 from langchain_core.runnables.config import run_in_executor
 from langgraph.graph import END, START, StateGraph
 
 from arag.evaluation.methods.interface import Method, MethodGraph, Options
 from arag.graph.citations import parse_citations
-from arag.graph.messages import question_at
+from arag.graph.messages import normalised, question_at
+from arag.graph.nodes import Node
 from arag.graph.prompts import forced_prompt, forced_question
 from arag.graph.state import InputState, OutputState, State, ToolRecord
 from arag.graph.usage import model_call, total
@@ -77,12 +78,13 @@ class OneShot:
         evidence = "\n\n".join(f"[{chunk.id}]\n{chunk.text}" for chunk in chunks)
         return [SystemMessage(forced_prompt()), HumanMessage(forced_question(question, evidence))]
 
-    def _answered(self, state: State, reply: AIMessage, seconds: float) -> dict[str, object]:
+    def _answered(self, state: State, raw: AIMessage, seconds: float) -> dict[str, object]:
+        reply = normalised(raw, state["messages"])
         answer = reply.text.strip()
         calls = [model_call(reply, seconds, step=1)]
         read = state.get("read_chunks", [])
         return {
-            "messages": [reply],
+            "messages": [reply] if answer else [],
             "answer": answer,
             "citations": parse_citations(answer, self._index, read, read),
             "stop_reason": "answered",
@@ -104,7 +106,7 @@ def _question(state: State) -> str:
 def _make(retrieves: bool, index: Index, model: BaseChatModel, options: Options) -> MethodGraph:
     nodes = OneShot(index, model, options.top_k if retrieves else 0)
     builder = StateGraph(State, input_schema=InputState, output_schema=OutputState)
-    builder.add_node("answer", RunnableLambda(nodes.answer, nodes.aanswer, name="answer"))
+    builder.add_node("answer", Node(nodes.answer, nodes.aanswer))
     if retrieves:
         builder.add_node("retrieve", nodes.retrieve)
         builder.add_edge(START, "retrieve")

@@ -8,6 +8,7 @@ from html import escape
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined, Template
+from langgraph.types import GraphOutput
 
 from arag.graph.prices import prices_as_of
 from arag.graph.trace.view import bold, view_of_run
@@ -37,13 +38,14 @@ class TracePage(str):
         return _FRAME.format(escape(page))
 
 
-def trace_page(state: Mapping[str, Any]) -> TracePage:
+def trace_page(state: Mapping[str, Any] | GraphOutput[Any]) -> TracePage:
     """Return a page that shows a run.
 
     It is one HTML text that loads nothing and runs no script. In a notebook it shows itself.
 
     Args:
-        state: What `agent.invoke` returned, or the same as JSON; of a run that failed, what there is of it.
+        state: What `agent.invoke` returned, in either version, or the same as JSON; of a run that failed, what there is
+            of it.
 
     Returns:
         The page, a string: `Path("run.html").write_text(trace_page(state), encoding="utf-8")`.
@@ -51,7 +53,7 @@ def trace_page(state: Mapping[str, Any]) -> TracePage:
     Raises:
         InputError: The state holds no conversation.
     """
-    run = view_of_run(state)
+    run = view_of_run(state.value if isinstance(state, GraphOutput) else state)
     anchors = {chunk.chunk_id: place for place, chunk in enumerate(run.chunks, 1)}
     page = _template().render(run=run, anchors=anchors, prices_as_of=prices_as_of())
     return TracePage(whole_characters(page.lstrip()))

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, cast
 
-from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, convert_to_messages, messages_from_dict
+from langchain_core.messages import AIMessage, AnyMessage, convert_to_messages, messages_from_dict
 
 from arag.graph.messages import earlier_turns, question_at
 from arag.graph.prices import cost
@@ -51,13 +51,13 @@ class StepView:
     """A model call, and the tool calls that it asked for."""
 
     number: int
-    forced: bool
-    answer: bool
-    empty: bool
-    thought: str
-    said: str
-    calls: list[CallView]
     model: ModelView | None
+    forced: bool = False
+    answer: bool = False
+    empty: bool = False
+    thought: str = ""
+    said: str = ""
+    calls: Sequence[CallView] = ()
 
 
 @dataclass(frozen=True)
@@ -220,30 +220,29 @@ def bold(text: str) -> list[Piece]:
 def _steps(
     messages: Sequence[AnyMessage], state: Mapping[str, Any], stop_reason: str, read: set[str]
 ) -> list[StepView]:
-    """Walk through the messages behind the question: each reply of the model is a step.
-
-    Of an empty reply the conversation holds only the feedback to it, a human message.
-    """
+    """Walk through the messages behind the question: each reply of the model is a step. Empty ones left no message."""
     figures = {call.get("step"): call for call in state.get("model_calls") or ()}
-    places = [n for n, message in enumerate(messages) if isinstance(message, AIMessage | HumanMessage)]
+    places = [n for n, message in enumerate(messages) if isinstance(message, AIMessage)]
     steps: list[StepView] = []
-    for number, (place, end) in enumerate(pairwise([*places, len(messages)]), 1):
-        message = messages[place]
-        reply = message if isinstance(message, AIMessage) else None
-        answer = reply is not None and not _asks(reply)
-        call = figures.get(number)
+    for place, end in [*pairwise([*places, len(messages)]), (None, 0)]:
+        while (call := figures.get(len(steps) + 1)) and call.get("empty"):
+            steps.append(StepView(len(steps) + 1, _model_view(call), empty=True))
+        if place is None:
+            break
+        number = len(steps) + 1
+        reply = cast("AIMessage", messages[place])
+        answer = not _asks(reply)
         forced = bool(call["forced"]) if call and "forced" in call else answer and stop_reason != "answered"
         records = [dict(record) for record in state.get("trace") or () if record.get("step") == number]
         steps.append(
             StepView(
                 number=number,
+                model=_model_view(call) if call else _reported(reply),
                 forced=forced,
                 answer=answer,
-                empty=reply is None,
-                thought=_thought(reply) if reply else "",
-                said=reply.text.strip() if reply and not answer else "",
-                calls=list(calls_of(reply, messages[place + 1 : end], records, read)) if reply else [],
-                model=_model_view(call) if call else _reported(reply) if reply else None,
+                thought=_thought(reply),
+                said="" if answer else reply.text.strip(),
+                calls=list(calls_of(reply, messages[place + 1 : end], records, read)),
             )
         )
     return steps

@@ -11,11 +11,9 @@ from __future__ import annotations
 
 import argparse
 import json
-import re
-import string
 import tempfile
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import permutations
 from pathlib import Path
 from typing import Any
@@ -23,6 +21,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+from arag.evaluation.scores import contains, normalise
 from arag.graph.extractive import question_keywords
 from arag.graph.graph import create_arag_agent
 from arag.ingest.documents import Document
@@ -31,16 +30,6 @@ from arag.ingest.readers import read_documents
 from arag.retrieval.index import Index, open_index
 
 TOP_K = 5
-
-
-def contains(answer: str, golds: Iterable[str]) -> bool:
-    """Tell whether an answer holds one of the gold answers, both normalised."""
-    return any(_normalised(gold) in _normalised(answer) for gold in golds)
-
-
-def _normalised(text: str) -> str:
-    text = text.lower().translate(str.maketrans("", "", string.punctuation))
-    return " ".join(re.sub(r"\b(a|an|the)\b", " ", text).split())
 
 
 def lost_characters(index: Index, texts: Mapping[str, str]) -> int:
@@ -85,8 +74,8 @@ def sub_questions(question: dict[str, Any], texts: Mapping[str, str]) -> list[tu
     def fit(assigned: Sequence[str]) -> float:
         score = 0.0
         for (text, answer), gold in zip(filled, assigned, strict=True):
-            words = set(_normalised(text).split())
-            held = len(words & set(_normalised(texts[gold]).split())) / max(len(words), 1)
+            words = set(normalise(text).split())
+            held = len(words & set(normalise(texts[gold]).split())) / max(len(words), 1)
             score += contains(texts[gold], [answer]) + held
         return score
 

@@ -66,6 +66,8 @@ class ModelCall(TypedDict):
     """Whether an answer was forced."""
     empty: bool
     """Whether the reply said nothing and called nothing; then it is not among the messages."""
+    cut_off: bool
+    """Whether the reply ended where the model may write no more tokens."""
     model: str
     """The model's name, as its provider reports it; empty where it reports none."""
     seconds: float

@@ -9,6 +9,9 @@ from langchain_core.messages.ai import UsageMetadata
 
 from arag.graph.state import ModelCall, Usage
 
+_WHY_IT_ENDED = ("finish_reason", "stop_reason", "done_reason", "status")  # as each provider calls it
+_CUT_OFF = {"length", "max_tokens", "incomplete"}
+
 
 def model_call(reply: AIMessage, seconds: float, *, step: int, forced: bool = False) -> ModelCall:
     """Return the record of a call.
@@ -25,6 +28,7 @@ def model_call(reply: AIMessage, seconds: float, *, step: int, forced: bool = Fa
         step=step,
         forced=forced,
         empty=not (reply.text.strip() or reply.tool_calls or reply.invalid_tool_calls),
+        cut_off=any(str(metadata.get(name)).lower() in _CUT_OFF for name in _WHY_IT_ENDED),
         model=str(metadata.get("model_name") or metadata.get("model") or ""),
         seconds=seconds,
         input_tokens=reported["input_tokens"],

@@ -283,6 +283,21 @@ def test_the_second_kind_of_output_gives_the_same_page(small_index):
     assert re.sub(r"[\d.]+ s", "", trace_page(old)) == re.sub(r"[\d.]+ s", "", trace_page(new))
 
 
+@pytest.mark.parametrize(
+    "why",
+    [
+        {"finish_reason": "length"},
+        {"stop_reason": "max_tokens"},
+        {"finish_reason": "MAX_TOKENS"},
+        {"status": "incomplete"},
+    ],
+)
+def test_a_reply_that_is_cut_off_is_told(small_index, why):
+    answers = [AIMessage("Boso the", response_metadata=metadata) for metadata in (why, {"finish_reason": "stop"})]
+    pages = [parsed(run(small_index, answer)) for answer in answers]
+    assert ["The reply is cut off" in words(page.select_one("#step-1")) for page in pages] == [True, False]
+
+
 def test_messages_alone_give_a_page(state):
     page = parsed({"messages": state["messages"]})
     assert "Boso the Elder" in words(page.select_one(".answer"))

@@ -55,6 +55,7 @@ class StepView:
     forced: bool = False
     answer: bool = False
     empty: bool = False
+    cut_off: bool = False
     thought: str = ""
     said: str = ""
     calls: Sequence[CallView] = ()
@@ -240,6 +241,7 @@ def _steps(
                 model=_model_view(call) if call else _reported(reply),
                 forced=forced,
                 answer=answer,
+                cut_off=bool(call and call.get("cut_off")),
                 thought=_thought(reply),
                 said="" if answer else reply.text.strip(),
                 calls=list(calls_of(reply, messages[place + 1 : end], records, read)),

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 from arag.evaluation.datasets import Question, paragraphs, write_corpus
 from arag.ingest.pipeline import run_ingest
+from arag.retrieval.chunk_store import ChunkStore
 from arag.retrieval.errors import InputError
 from arag.retrieval.index import Index
 from arag.retrieval.manifest import FILE_NAME, read_manifest
@@ -52,6 +55,33 @@ def make_index(questions: Path, folder: Path) -> Iterator[str]:
     yield f"Ingesting {corpus.name} into {folder}"
     for problem in run_ingest([corpus], folder).problems:
         yield f"Left out: {problem}"
+
+
+def contents(folder: Path) -> dict[str, Any]:
+    """Return what tells an index from others: the same documents, ingested again with the same settings, are no other.
+
+    Args:
+        folder: The index's folder.
+
+    Raises:
+        IndexNotFoundError: There is no index in the folder.
+        IndexFormatError: The index is damaged.
+    """
+    manifest = read_manifest(folder)
+    digest = hashlib.sha256(f"packed: {manifest.packed}".encode())
+    store = ChunkStore(folder)
+    try:
+        for document in store.at(manifest.generation).documents():  # in the order of their ids
+            digest.update(document.fingerprint.encode())
+    finally:
+        store.close()
+    return {
+        "embedder": manifest.embedder,
+        "documents": manifest.documents,
+        "chunks": manifest.chunks,
+        "sentences": manifest.sentences,
+        "fingerprint": digest.hexdigest(),
+    }
 
 
 def missing_gold(questions: Sequence[Question], index: Index) -> str | None:

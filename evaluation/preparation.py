@@ -29,7 +29,7 @@ class Preparation(TypedDict):
     """US dollars; None where a model's price is unknown."""
 
 
-def prepare(method: Method, index: Index, model: BaseChatModel, options: Options, folder: Path) -> None:
+def prepare(method: Method, index: Index, model: BaseChatModel, options: Options, folder: Path) -> Preparation | None:
     """Let a method do its work at index time, where it has any and this run has not done it yet.
 
     Args:
@@ -38,15 +38,19 @@ def prepare(method: Method, index: Index, model: BaseChatModel, options: Options
         model: The model.
         options: Settings that methods share.
         folder: The run's folder, where what it took is recorded.
+
+    Returns:
+        What it took; None where there was nothing to do.
     """
     done = load_preparations(folder)
     if method.prepare is None or method.name in done:
-        return
+        return None
     began = time.perf_counter()
     calls = method.prepare(index, model, options)
     done[method.name] = Preparation(seconds=time.perf_counter() - began, usage=total(calls), cost=cost(calls))
     with written_whole(folder / FILE_NAME) as out:
         out.write((json.dumps(done, indent=2) + "\n").encode())
+    return done[method.name]
 
 
 def load_preparations(folder: Path) -> dict[str, Preparation]:

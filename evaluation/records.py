@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, TypedDict
 
 from filelock import FileLock, Timeout
-from langchain_core.messages import messages_to_dict
+from langchain_core.messages import BaseMessage, messages_to_dict
 
 from arag.evaluation.datasets import Question
 from arag.evaluation.scores import contains, exact_match, f1, share
@@ -51,12 +51,19 @@ class Record(TypedDict):
     stop_reason: str | None
     error: str | None
     """Why there is no prediction; the next run tries again."""
+    traceback: str | None
+    """Where an error came from that nobody expected, of the method or of the judge."""
     seconds: float
     steps: int
     retrieved_tokens: int
     usage: Usage | None
     cost: float | None
     """US dollars; None where a model's price is unknown."""
+    paid: float | None
+    """US dollars of the method's model calls over all attempts at the question, this one included; None where a price
+    is unknown."""
+    judge_paid: float | None
+    """The same of all verdicts on its answers; 0 where none was asked for."""
     contain: bool
     contain_with_aliases: bool
     exact_match: bool
@@ -70,6 +77,8 @@ class Record(TypedDict):
     citations: list[Citation]
     trace: list[ToolRecord]
     model_calls: list[ModelCall]
+    earlier_calls: list[ModelCall]
+    """The model calls of earlier attempts at the question, which failed."""
     read_chunks: list[str]
     messages: list[dict[str, Any]]
 
@@ -86,7 +95,7 @@ def answered(question: Question, state: Mapping[str, Any], seconds: float, index
     record["steps"] = state["steps"]
     record["retrieved_tokens"] = sum(entry["retrieved_tokens"] for entry in state["trace"])
     record["usage"] = state["usage"]
-    record["cost"] = cost(state["model_calls"])
+    record["cost"] = record["paid"] = cost(state["model_calls"])
     record["contain"] = contains(prediction, [question.answer])
     record["contain_with_aliases"] = contains(prediction, answers)
     record["exact_match"] = exact_match(prediction, answers)
@@ -118,8 +127,32 @@ def failed(question: Question, state: Mapping[str, Any], error: str, seconds: fl
     record["retrieved_tokens"] = sum(entry["retrieved_tokens"] for entry in record["trace"])
     record["model_calls"] = calls
     record["usage"] = total(calls)
-    record["cost"] = cost(calls)
+    record["cost"] = record["paid"] = cost(calls)
+    record["read_chunks"] = state.get("read_chunks") or []
+    messages = [message for message in state.get("messages") or [] if isinstance(message, BaseMessage)]
+    record["messages"] = messages_to_dict(messages)
     return record
+
+
+def again(record: Record, previous: Record) -> Record:
+    """Return the record of another attempt at a question, with what the attempts before it have cost."""
+    earlier = [*previous["earlier_calls"], *previous["model_calls"]]
+    paid = cost([*earlier, *record["model_calls"]])
+    return {**record, "earlier_calls": earlier, "paid": paid, "judge_paid": previous["judge_paid"]}
+
+
+def judged(record: Record, judgement: Judgement) -> Record:
+    """Return a record with a verdict on its answer, which may replace one that was of no use."""
+    before, price = record["judge_paid"], judgement["cost"]
+    return {**record, "judgement": judgement, "judge_paid": None if before is None or price is None else before + price}
+
+
+def priced(record: Record) -> Record:
+    """Return a record with what its calls cost, where prices have become known since it was written."""
+    if record["paid"] is not None:
+        return record
+    calls = record["model_calls"]
+    return {**record, "cost": cost(calls), "paid": cost([*record["earlier_calls"], *calls])}
 
 
 def _record(question: Question, seconds: float) -> Record:
@@ -133,11 +166,14 @@ def _record(question: Question, seconds: float) -> Record:
         prediction="",
         stop_reason=None,
         error=None,
+        traceback=None,
         seconds=seconds,
         steps=0,
         retrieved_tokens=0,
         usage=None,
         cost=None,
+        paid=None,
+        judge_paid=0.0,
         contain=False,
         contain_with_aliases=False,
         exact_match=False,
@@ -148,6 +184,7 @@ def _record(question: Question, seconds: float) -> Record:
         citations=[],
         trace=[],
         model_calls=[],
+        earlier_calls=[],
         read_chunks=[],
         messages=[],
     )
@@ -178,18 +215,26 @@ class RecordFile:
         Raises:
             InputError: A line other than the last is no record.
         """
+        return {record["question_id"]: record for record in self.each()}
+
+    def each(self) -> Iterator[Record]:
+        """Yield the records as they were written, one at a time; there may be several of a question.
+
+        Raises:
+            InputError: A line other than the last is no record.
+        """
         if not self.file.exists():
-            return {}
-        data = self.file.read_bytes()
-        lines = data[: data.rfind(b"\n") + 1].splitlines()
-        records: dict[str, Record] = {}
-        for number, line in enumerate(lines, start=1):
-            try:
-                record: Record = json.loads(line)
-                records[record["question_id"]] = record
-            except (ValueError, KeyError, TypeError) as error:
-                raise InputError(f"{self.file}, line {number} is no record of a run: {error}") from error
-        return records
+            return
+        with self.file.open("rb") as lines:
+            for number, line in enumerate(lines, start=1):
+                if not line.endswith(b"\n"):  # a kill has cut it off
+                    return
+                try:
+                    record: Record = json.loads(line)
+                    record["question_id"]
+                except (ValueError, KeyError, TypeError) as error:
+                    raise InputError(f"{self.file}, line {number} is no record of a run: {error}") from error
+                yield record
 
     def mend(self) -> None:
         """Cut off what a kill has left of a line."""

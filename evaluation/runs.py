@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import datetime as dt
 import json
 import time
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field, fields, replace
+from importlib.metadata import version
 from pathlib import Path
+from traceback import format_exception
 from typing import Any
 
 from langchain_core.language_models import BaseChatModel
@@ -15,22 +19,23 @@ from langchain_core.messages import HumanMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.memory import InMemorySaver
 
+from arag.evaluation.budget import Budget
 from arag.evaluation.datasets import Question
 from arag.evaluation.event_loop import run
 from arag.evaluation.judge import Judge
 from arag.evaluation.methods import Method, Options
-from arag.evaluation.records import Judgement, Record, RecordFile, answered, failed
+from arag.evaluation.patience import Patience
+from arag.evaluation.preparation import load_preparations
+from arag.evaluation.records import Judgement, Record, RecordFile, again, answered, failed, judged, priced
 from arag.evaluation.structured import is_failed_call
 from arag.retrieval.errors import ARAGError, InputError
 from arag.retrieval.files import written_whole
 from arag.retrieval.index import Index
 
 RUN_FILE = "run.json"
+RECORDS = "records"
 CONCURRENCY = 8
-_TOO_MUCH = frozenset({429, 529})  # 529 is Anthropic's, when it is overloaded
-_NO_MONEY = "insufficient_quota"  # OpenAI's code of a 429 that no waiting helps
-_FIRST_PAUSE, _LONGEST_PAUSE = 2.0, 60.0  # seconds
-_PATIENCE = 8  # pauses in a row before a question fails
+_MOST_BUGS = 5  # questions in a row that fail for a reason nobody expected
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +49,10 @@ class Plan:
         judge: The judge; None for none.
         model_options: Options of the model's class.
         options: Settings that methods share.
+        contents: What tells the index from others; None where it is not known yet.
+        asked: How many questions it was asked to answer; the most, where it was run with several limits.
+        version: The version of this package that the run was begun with.
+        date: The day on which it was begun, in UTC.
     """
 
     questions: str
@@ -52,6 +61,10 @@ class Plan:
     judge: str | None = None
     model_options: Mapping[str, Any] = field(default_factory=dict)
     options: Options = field(default_factory=Options)
+    contents: Mapping[str, Any] | None = None
+    asked: int = field(default=0, compare=False)
+    version: str = field(default="", compare=False)
+    date: str = field(default="", compare=False)
 
 
 def open_run(folder: Path, plan: Plan) -> None:
@@ -62,24 +75,50 @@ def open_run(folder: Path, plan: Plan) -> None:
     Raises:
         InputError: The folder holds records of another plan.
     """
-    folder.mkdir(parents=True, exist_ok=True)
-    file = folder / RUN_FILE
-    wanted = asdict(plan)
-    if file.exists():
-        known = load_plan(folder)
-        differing = [name for name, value in wanted.items() if not _agree(name, asdict(known)[name], value)]
-        if differing and any(folder.glob("*.jsonl")):  # without records nothing has come of the other plan
-            told = "; ".join(f"{name} was {asdict(known)[name]!r}, now {wanted[name]!r}" for name in differing)
-            raise InputError(f"{folder} holds another run ({told}): give another folder with --out")
-        wanted["judge"] = plan.judge or known.judge
-    with written_whole(file) as out:
-        out.write((json.dumps(wanted, indent=2, ensure_ascii=False) + "\n").encode())
+    (folder / RECORDS).mkdir(parents=True, exist_ok=True)
+    plan = replace(
+        plan,
+        questions=str(Path(plan.questions).absolute()),
+        index=str(Path(plan.index).absolute()),
+        version=version("arag"),
+        date=dt.datetime.now(dt.UTC).date().isoformat(),
+    )
+    if (folder / RUN_FILE).exists():
+        plan = _resumed(folder, load_plan(folder), plan)
+    with written_whole(folder / RUN_FILE) as out:
+        out.write((json.dumps(asdict(plan), indent=2, ensure_ascii=False) + "\n").encode())
 
 
-def _agree(name: str, known: Any, wanted: Any) -> bool:
-    if name in {"questions", "index"}:  # the same file, however it is called
-        return Path(known).absolute() == Path(wanted).absolute()
-    return known == wanted or (name == "judge" and None in (known, wanted))
+def _resumed(folder: Path, known: Plan, wanted: Plan) -> Plan:
+    differing = list(_differences(known, wanted))
+    if not any((folder / RECORDS).glob("*.jsonl")) and not load_preparations(folder):
+        return wanted  # nothing has come of the other plan
+    if differing:
+        raise InputError(f"{folder} holds another run ({'; '.join(differing)}): give another folder with --out")
+    return replace(
+        known,
+        judge=known.judge or wanted.judge,
+        contents=known.contents or wanted.contents,
+        asked=max(known.asked, wanted.asked),
+    )
+
+
+def _differences(known: Plan, wanted: Plan) -> Iterator[str]:
+    """Yield what differs between two plans, in words."""
+    for name in (each.name for each in fields(Plan) if each.compare):
+        before, now = getattr(known, name), getattr(wanted, name)
+        if name == "contents":
+            for key in before if before and now else ():
+                if before[key] != now.get(key):
+                    yield f"the {key} of the index in {wanted.index} was {before[key]!r}, now {now.get(key)!r}"
+        elif name in {"questions", "index"}:
+            if Path(before).resolve() != Path(now).resolve():
+                yield f"{name} was {before!r}, now {now!r}"
+        elif name == "options":
+            if before != now:
+                yield f"options was {asdict(before)}, now {asdict(now)}"
+        elif before != now and not (name == "judge" and None in (before, now)):
+            yield f"{name} was {before!r}, now {now!r}"
 
 
 def load_plan(folder: Path) -> Plan:
@@ -100,17 +139,21 @@ def load_plan(folder: Path) -> Plan:
 
 def record_file(folder: Path, method: str) -> RecordFile:
     """Return the file of one method's records."""
-    return RecordFile(folder / f"{method}.jsonl")
+    return RecordFile(folder / RECORDS / f"{method}.jsonl")
 
 
 def load_records(folder: Path) -> dict[str, dict[str, Record]]:
     """Return the records of a run, by method and question id."""
-    return {file.stem: RecordFile(file).read() for file in sorted(folder.glob("*.jsonl"))}
+    return {file.stem: RecordFile(file).read() for file in sorted((folder / RECORDS).glob("*.jsonl"))}
 
 
-def spent(records: Iterable[Record]) -> float:
-    """Return the US dollars that records tell of, as far as prices are known."""
-    return sum(map(_cost, records))
+def count_spent(folder: Path, budget: Budget) -> None:
+    """Count in a budget what a run has cost until now; there need not be one."""
+    for records in load_records(folder).values():
+        for record in records.values():
+            budget.count(priced(record))
+    for preparation in load_preparations(folder).values():
+        budget.pay(preparation["cost"], [load_plan(folder).model] if preparation["cost"] is None else [])
 
 
 @dataclass
@@ -124,7 +167,7 @@ class Runner:
         options: Settings that methods share.
         judge: The judge, where there is one.
         concurrency: How many questions at once.
-        max_cost: US dollars after which no more questions are begun; what is under way is finished.
+        budget: What may be spent: when it is used up no more questions are begun; what is under way is finished.
         on_record: Told of every record that is written.
     """
 
@@ -134,11 +177,14 @@ class Runner:
     options: Options = field(default_factory=Options)
     judge: Judge | None = None
     concurrency: int = CONCURRENCY
-    max_cost: float | None = None
+    budget: Budget = field(default_factory=Budget)
     on_record: Callable[[Record], None] = lambda _: None
 
     def run(self, questions: Sequence[Question], file: RecordFile) -> None:
         """Answer the questions that have no answer yet, and judge what is not judged yet.
+
+        What goes wrong with a question is recorded, and the others go on. Where one question after another meets an
+        error that nobody expected, no more are begun, and the error is raised.
 
         Args:
             questions: The questions.
@@ -146,6 +192,7 @@ class Runner:
 
         Raises:
             InputError: A setting is out of bounds, or costs are to be limited and cannot be known.
+            StorageError: A record cannot be written.
         """
         if self.concurrency < 1:
             raise InputError(f"the concurrency is {self.concurrency}: it must be at least 1")
@@ -157,35 +204,45 @@ class Runner:
             file.mend()
             records = file.read()
             self._check(questions, records)
-            self._spent = spent(records.values())
-            self._pause = _Pause()
+            self._error: Exception | None = None
+            self._bugs = 0
+            self._patience = Patience()
             self._graph = self.method.make(self.index, self.model, self.options)
             self._saver = InMemorySaver()
             self._graph.checkpointer = self._saver
-            work = iter([question for question in questions if self._is_open(records.get(question.id))])
-            try:
-                async with asyncio.TaskGroup() as group:
-                    for _ in range(min(self.concurrency, len(questions))):
-                        group.create_task(self._work(work, records, file))
-            except BaseExceptionGroup as several:
-                raise several.exceptions[0] from several.exceptions[0].__cause__
+            for record in [record for known in records.values() if (record := priced(known)) != known]:
+                records[record["question_id"]] = record
+                await self._keep(record, file)
+            waiting = [question for question in questions if self._is_open(records.get(question.id))]
+            if waiting and not self.budget.is_used_up():
+                await asyncio.to_thread(self._load)
+            work = iter(waiting)
+            async with asyncio.TaskGroup() as group:
+                for _ in range(min(self.concurrency, len(waiting))):
+                    group.create_task(self._work(work, records, file))
+            if self._error is not None:
+                raise self._error
+            self.budget.check()
+
+    def _load(self) -> None:
+        """Let the index load what its first search loads: that is no question's time."""
+        if not self.method.uses_vectors:
+            return
+        with suppress(Exception):  # the question that needs the embedder fails by the same error, and says so
+            self.index.semantic_search("anything", 1)
 
     async def _work(self, questions: Iterator[Question], records: Mapping[str, Record], file: RecordFile) -> None:
         for question in questions:
-            if self.max_cost is not None and self._spent >= self.max_cost:
+            if self._error is not None or self.budget.is_used_up():
                 return
-            record = records.get(question.id)
-            if record is None or record["error"] is not None:
-                record = await self._answer(question)
-            else:
-                self._spent -= _cost(record)
-            if self.judge is not None and record["error"] is None:
-                record = {**record, "judgement": await self._judged(self.judge, record)}
-            self._spent += _cost(record)
-            await asyncio.to_thread(file.append, record)
-            self.on_record(record)
-            if self.max_cost is not None and not _is_priced(record):
-                raise InputError("the cost of a model call is not known: there is no --max-cost for this model")
+            try:
+                await self._keep(await self._record(question, records.get(question.id)), file)
+            except Exception as error:  # noqa: BLE001 - it is raised when what the others have under way is kept
+                self._error = self._error or error
+
+    async def _keep(self, record: Record, file: RecordFile) -> None:
+        await asyncio.to_thread(file.append, record)
+        self.on_record(record)
 
     def _check(self, questions: Sequence[Question], records: Mapping[str, Record]) -> None:
         for question in questions:
@@ -202,22 +259,38 @@ class Runner:
         judgement = record["judgement"]
         return self.judge is not None and (judgement is None or judgement["correct"] is None)
 
-    async def _answer(self, question: Question) -> Record:
+    async def _record(self, question: Question, known: Record | None) -> Record:
+        """Return a question's new record: answered where it is not, and judged where there is a judge."""
+        record, bug = known, None
+        if record is None or record["error"] is not None:
+            record, bug = await self._answer(question)
+            self.budget.count(record)
+            record = again(record, known) if known is not None else record
+        if self.judge is not None and record["error"] is None:
+            judgement, bug = await self._judged(self.judge, record)
+            self.budget.pay(judgement["cost"], [judgement["model"]] if judgement["cost"] is None else [])
+            record = judged(record, judgement)
+        self._bugs = self._bugs + 1 if bug is not None else 0
+        if self._bugs >= _MOST_BUGS:
+            self._error = self._error or bug
+        return {**record, "traceback": None if bug is None else "".join(format_exception(bug))}
+
+    async def _answer(self, question: Question) -> tuple[Record, Exception | None]:
+        """Return the record of an answer or a failure, and what went wrong where nobody expected it."""
         began = time.perf_counter()
         config = RunnableConfig(configurable={"thread_id": question.id})
         try:
-            state = await self._pause.patiently(
+            state = await self._patience.ask(
                 lambda: self._go_on(question, config), progress=lambda: self._steps_done(config)
             )
-        except Exception as error:
-            if not (isinstance(error, ARAGError) or is_failed_call(error)):
-                raise  # a bug: the records stay, and the run can be resumed
+            seconds = time.perf_counter() - began
+            return await asyncio.to_thread(answered, question, state, seconds, self.index), None
+        except Exception as error:  # noqa: BLE001 - one question's error is no other's
             reached = await self._graph.aget_state(config)
             seconds = time.perf_counter() - began
-            return failed(question, reached.values, f"{type(error).__name__}: {error}", seconds)
+            return failed(question, reached.values, _told(error), seconds), _bug(error)
         finally:
             self._saver.delete_thread(question.id)
-        return await asyncio.to_thread(answered, question, state, time.perf_counter() - began, self.index)
 
     async def _go_on(self, question: Question, config: RunnableConfig) -> Any:
         """Run the method's graph; after a pause it goes on where it was, and what was paid for is kept."""
@@ -230,67 +303,21 @@ class Runner:
         saved = self._saver.get_tuple(config)
         return saved and saved.metadata.get("step")
 
-    async def _judged(self, judge: Judge, record: Record) -> Judgement:
-        return await judge.judge(
-            record["question"], record["answer"], record["prediction"], patiently=self._pause.patiently
-        )
+    async def _judged(self, judge: Judge, record: Record) -> tuple[Judgement, Exception | None]:
+        """Return a verdict, and what went wrong where nobody expected it."""
+        try:
+            return await judge.judge(
+                record["question"], record["answer"], record["prediction"], patiently=self._patience.ask
+            ), None
+        except Exception as error:  # noqa: BLE001 - an answer that was paid for is kept without a verdict
+            why = f"the judge failed: {_told(error)}"
+            return Judgement(correct=None, reason=why, model=judge.name, cost=0.0), _bug(error)
 
 
-class _Pause:
-    """Lets everybody wait when a provider says that it is asked too much."""
-
-    def __init__(self) -> None:
-        self._until = 0.0
-
-    async def patiently(
-        self, ask: Callable[[], Coroutine[Any, Any, Any]], *, progress: Callable[[], object] = lambda: None
-    ) -> Any:
-        """Ask, and ask again after a pause where a rate limit was met.
-
-        Args:
-            ask: Asks.
-            progress: Tells how far it has come: patience is lost over pauses without any progress only.
-        """
-        attempt, reached = 0, progress()
-        while True:
-            while (left := self._until - time.monotonic()) > 0:  # noqa: ASYNC110 - others may move the end meanwhile
-                await asyncio.sleep(left)
-            try:
-                return await ask()
-            except Exception as error:
-                if not _is_rate_limit(error):
-                    raise
-                attempt = attempt + 1 if progress() == reached else 1
-                reached = progress()
-                if attempt > _PATIENCE:
-                    raise
-                pause = _asked_for(error) or min(_FIRST_PAUSE * 2 ** (attempt - 1), _LONGEST_PAUSE)
-                self._until = max(self._until, time.monotonic() + pause)
+def _told(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}"
 
 
-def _is_rate_limit(error: Exception) -> bool:
-    """Tell whether a provider may answer when it is asked again later; clients have several names for its status."""
-    response = getattr(error, "response", None)
-    code = getattr(error, "code", None)  # OpenAI's is a word, Google's the status
-    status = getattr(error, "status_code", None) or getattr(response, "status_code", None) or code
-    return status in _TOO_MUCH and code != _NO_MONEY
-
-
-def _asked_for(error: Exception) -> float | None:
-    """Return the seconds that a provider asks to wait."""
-    headers = getattr(getattr(error, "response", None), "headers", None) or {}
-    try:
-        seconds = float(headers["retry-after"])
-    except (KeyError, ValueError):
-        return None
-    return min(seconds, _LONGEST_PAUSE) if seconds > 0 else None
-
-
-def _cost(record: Record) -> float:
-    judgement = record["judgement"]
-    return (record["cost"] or 0.0) + ((judgement and judgement["cost"]) or 0.0)
-
-
-def _is_priced(record: Record) -> bool:
-    judgement = record["judgement"]
-    return record["cost"] is not None and (judgement is None or judgement["cost"] is not None)
+def _bug(error: Exception) -> Exception | None:
+    """Return an error that is neither one of this library's nor a failed call of a provider."""
+    return None if isinstance(error, ARAGError) or is_failed_call(error) else error

@@ -11,9 +11,10 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
+from arag.evaluation.budget import Budget
 from arag.evaluation.datasets import Question
 from arag.evaluation.methods import method
-from arag.evaluation.records import RecordFile
+from arag.evaluation.records import RecordFile, priced
 from arag.evaluation.runs import Runner
 from arag.graph.models import load_model
 from openai_server import chat
@@ -98,6 +99,16 @@ def runner(index, model, **options: Any) -> Runner:
 
 
 def answer(index, server, asked: list[Question], file, **options: Any) -> dict[str, Any]:
-    """Answer questions with A-RAG; return the records."""
+    """Answer questions with A-RAG; return the records. What they have cost before is a part of a `max_cost`."""
+    if "max_cost" in options:
+        options["budget"] = budget(options.pop("max_cost"), file)
     runner(index, load(server), **options).run(asked, RecordFile(file))
     return RecordFile(file).read()
+
+
+def budget(limit: float, file) -> Budget:
+    """Return a budget that counts what the records in a file have cost."""
+    made = Budget(limit)
+    for record in RecordFile(file).read().values():
+        made.count(priced(record))
+    return made

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import sys
 
 import pytest
 
-from arag.evaluation import cli as eval_cli
+from arag.evaluation.cli import options
 from arag.evaluation.datasets import load_questions
-from arag.evaluation.records import RecordFile
+from arag.evaluation.methods import Method, agentic
+from arag.evaluation.methods import method as find_method
+from arag.evaluation.runs import load_plan, load_records, record_file
 from arag.graph.models import load_model
+from arag.graph.state import ModelCall
 from arag.ingest.pipeline import run_ingest
 from arag.retrieval.embedders import Embedder
 from arag.retrieval.errors import EmbedderError
@@ -68,7 +72,7 @@ def run_of(*more, questions="musique.jsonl", index="index", method="arag"):
 
 
 def records(folder, method="arag"):
-    return RecordFile(folder / f"{method}.jsonl").read()
+    return record_file(folder, method).read()
 
 
 # --- from a download to a result ---
@@ -96,7 +100,7 @@ def test_again_it_goes_on(arag, folder):
     code, out, err = arag(*run_of("--model", "extractive"))
     assert (code, err) == (0, "")  # nothing is ingested again
     assert "5 of 5 answered" in out
-    assert len((folder / "runs/musique/arag.jsonl").read_bytes().splitlines()) == 5
+    assert len((folder / "runs/musique/records/arag.jsonl").read_bytes().splitlines()) == 5
     assert first.items() <= records(folder / "runs/musique").items()
 
 
@@ -122,7 +126,7 @@ def test_where_records_go(arag, folder, file, target):
     (folder / "q").mkdir()
     (folder / file).write_text((folder / "musique.jsonl").read_text())
     assert arag(*run_of("--limit", 1, "--model", "extractive", questions=file))[0] == 0
-    assert (folder / target / "arag.jsonl").exists()
+    assert (folder / target / "records/arag.jsonl").exists()
 
 
 def test_the_model_of_the_environment_is_a_part_of_the_plan(arag, folder, monkeypatch):
@@ -260,11 +264,11 @@ def test_a_judge(arag, folder, monkeypatch):
         model += ["--judge", f"openai:gpt-5-mini@{judge.url}"]
         code, out, err = arag(*run_of(*model))
         assert code == 1
-        assert "5 of 5 answered, LLM-Acc 100.0%, Contain-Acc 100.0%, $0.00" in out
+        assert "5 of 5 answered, LLM-Acc 100.0% (4 judged), Contain-Acc 100.0%, $0.00" in out
         assert err == "Unjudged: 2hop__0: the judge gave no usable verdict: ?\n"
         code, out, err = arag(*run_of(*model))
         assert (code, err) == (0, "")
-        assert "LLM-Acc 100.0%" in out
+        assert "LLM-Acc 100.0%, Contain-Acc" in out
         assert len(server.requests) == 5 * STEPS
 
 
@@ -283,22 +287,192 @@ def test_the_most_cost_is_that_of_all_methods(arag, folder):
         ]
 
 
-def test_a_bug_ends_with_its_traceback(arag, folder, monkeypatch):
+def test_a_bug_is_told_of_with_its_traceback(arag, folder, monkeypatch):
     assert arag(*run_of("--limit", 1, "--model", "extractive"))[0] == 0
 
     def bug(*_, **__):
         raise ZeroDivisionError("a bug")
 
     monkeypatch.setattr(type(load_model("extractive")), "_generate", bug)
+    code, out, err = arag(*run_of("--model", "extractive", "--limit", 4))
+    assert (code, out.partition(",")[0]) == (1, "arag 1 of 4 answered")
+    assert err.count("Failed: 2hop__") == 3
+    assert err.count("Traceback (most recent call last)") == 1
+    assert "in bug" in err
     with pytest.raises(ZeroDivisionError):
-        arag(*run_of("--model", "extractive"))
-    assert len(records(folder / "runs/musique")) == 1
+        arag(*run_of("--model", "extractive", "--method", "direct"))
+    found = [
+        record["error"] for name in ("arag", "direct") for record in records(folder / "runs/musique", name).values()
+    ]
+    assert found == [None] + ["ZeroDivisionError: a bug"] * 9
+
+
+def test_a_judge_that_has_no_price_is_named(arag, folder):
+    with serve(Replies()) as server, serve(lambda *_: chat('{"reason": "So it is.", "correct": true}')) as judge:
+        more = ["--model", f"openai:gpt-5-mini@{server.url}", "--judge", f"openai:own@{judge.url}", "--max-cost", 1]
+        code, out, err = arag(*run_of(*more, "--concurrency", 1))
+        assert (code, out, len(judge.requests)) == (1, "", 1)
+        assert f"--max-cost cannot be kept to: what calls of openai:own@{judge.url} cost is not known" in err
+        code, _, err = arag(*run_of(*more))
+        assert (code, len(judge.requests), len(server.requests)) == (1, 1, STEPS)
+        assert "ARAG_PRICES" in err
+
+
+def test_work_at_index_time_is_paid_for_out_of_the_same_purse(arag, folder, monkeypatch):
+    usage = {"input_tokens": 1_000_000, "cached_tokens": 0, "output_tokens": 0, "reasoning_tokens": 0}
+    made = []
+
+    def prepare(*_):
+        made.append(1)
+        return [ModelCall(step=1, forced=False, empty=False, model="gpt-5-mini", seconds=1.0, **usage)]
+
+    preparing = Method("preparing", "Preparing", "", find_method("direct").make, prepare)
+    monkeypatch.setattr(agentic, "METHODS", (*agentic.METHODS, preparing))
+    with serve(Replies()) as server:
+        more = ["--model", f"openai:gpt-5-mini@{server.url}", "--max-cost", 0.25]
+        for _ in range(2):
+            code, out, err = arag(*run_of(*more, method="preparing"))
+            assert (code, len(made), server.requests) == (1, 1, [])
+            assert "preparing 0 of 5 answered" in out
+            assert "Not begun: 5, as --max-cost was reached" in err
+    assert json.loads((folder / "runs/musique/prepared.json").read_text())["preparing"]["cost"] == 0.25
+
+
+def test_options_of_the_model(arag, folder):
+    with serve(Replies()) as server:
+        model = ["--model", f"openai:gpt-5-mini@{server.url}", "--limit", 1]
+        more = ["--model-option", "seed=7", "--model-option", 'stop=["END"]', "--reasoning-effort", "low"]
+        assert arag(*run_of(*model, *more, "--model-option", "service_tier=a=b"))[0] == 0
+        request = server.requests[0]
+        assert (request["seed"], request["stop"], request["reasoning_effort"]) == (7, ["END"], "low")
+        code, _, err = arag(*run_of(*model))
+    assert code == 1
+    assert "model_options was {'reasoning_effort': 'low', 'seed': 7, 'stop': ['END'], 'service_tier': 'a=b'}" in err
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (["temperature"], "--model-option 'temperature': NAME=VALUE is needed"),
+        (["=1"], "--model-option '=1': NAME=VALUE is needed"),
+        (["temperature=1", "temperature=2"], "temperature is given twice"),
+        (["temperatur=1"], "has no option temperatur. Did you mean temperature?"),
+        (["openai_api_key=secret"], "keys would be stored with the run"),
+    ],
+)
+def test_options_that_are_refused(arag, folder, options, told):
+    given = [part for option in options for part in ("--model-option", option)]
+    code, _, err = arag(*run_of("--model", "openai:gpt-5-mini@http://127.0.0.1:9/v1", *given))
+    assert code == 1
+    assert told in err
+
+
+def test_prices_that_cannot_be_read_are_told_of_before_any_call(arag, folder, monkeypatch):
+    monkeypatch.setenv("ARAG_PRICES", "none.json")
+    with serve([]) as server:
+        code, _, err = arag(*run_of("--model", f"openai:gpt-5-mini@{server.url}"))
+    assert code == 1
+    assert "none.json" in err
+
+
+# --- ablations and scaling ---
+
+
+def test_an_ablation_takes_the_options_of_a_run(arag, folder):
+    with serve(Replies()) as server:
+        model = ["--model", f"openai:gpt-5-mini@{server.url}", "--reasoning-effort", "low", "--concurrency", 1]
+        more = ["--top-k", 3, "--max-steps", 7, "--max-cost", 0.0003, "--out", "ablation"]
+        code, out, err = arag("eval", "ablate", *run_of()[2:-2], *model, *more)
+    assert code == 1
+    plan = load_plan(folder / "ablation")
+    assert (plan.options.top_k, plan.options.max_steps, plan.model_options) == (3, 7, {"reasoning_effort": "low"})
+    answered = [int(number) for number in re.findall(r"(\d) of 5 answered", out)]
+    assert 0 < answered[0] < 5
+    assert answered[1:] == [0, 0, 0]
+    assert err.count("as --max-cost was reached") == 4
+
+
+def test_the_most_cost_is_that_of_all_settings(arag, folder):
+    with serve(Replies()) as server:
+        model = ["--model", f"openai:gpt-5-mini@{server.url}", "--concurrency", 1]
+        one = json.loads(arag(*run_of(*model, "--limit", 1, "--json"))[1])["methods"][0]["cost"]
+        before = len(server.requests)
+        more = ["--top-k", 4, "--steps", 5, "--steps", 10, "--limit", 3, "--out", "scale"]
+        for _ in range(2):  # the second time everything is spent
+            code, _, err = arag("eval", "scale", *run_of()[2:-2], *model, *more, "--max-cost", 3.5 * one)
+            assert code == 1
+            assert "Not begun: 2, as --max-cost was reached" in err
+            assert len(server.requests) - before == 4 * STEPS
+    assert load_plan(folder / "scale/steps-5").options.top_k == 4
+    assert (folder / "scale/scale.csv").exists()
+
+
+# --- the run's folder ---
+
+
+def test_a_run_and_its_index_in_one_folder(arag, folder):
+    (folder / "runs/x").mkdir(parents=True)
+    (folder / "musique.jsonl").rename(folder / "runs/x/musique.jsonl")
+    more = {"questions": "runs/x/musique.jsonl", "index": "runs/x/index"}
+    assert arag(*run_of("--model", "extractive", "--out", "runs/x", **more))[0] == 0
+    assert (folder / "runs/x/index.corpus.jsonl").exists()
+    assert list(load_records(folder / "runs/x")) == ["arag"]
+    assert arag(*run_of("--model", "extractive", "--out", "runs/x", **more))[0] == 0
+
+
+def test_a_run_may_be_gone_on_with_from_anywhere(arag, folder, monkeypatch):
+    assert arag(*run_of("--model", "extractive", "--limit", 1, "--out", "r1"))[0] == 0
+    (folder / "elsewhere").mkdir()
+    monkeypatch.chdir(folder / "elsewhere")
+    more = {"questions": "../musique.jsonl", "index": "../elsewhere/../index"}
+    assert arag(*run_of("--model", "extractive", "--out", "../r1", **more))[0] == 0
+    plan = load_plan(folder / "r1")
+    assert (plan.questions, plan.index, plan.asked) == (str(folder / "musique.jsonl"), str(folder / "index"), 5)
+    assert arag("eval", "report", "../r1", "--no-pages")[0] == 0
+
+
+def test_another_index_of_the_same_name_is_noticed(arag, folder):
+    more = ["--model", "extractive", "--limit", 1, "--out", "r1"]
+    (folder / "corpus.jsonl").write_text(json.dumps({"id": "mine", "text": "Boso the Elder was a count."}))
+    run_ingest([folder / "corpus.jsonl"], folder / "index")
+    assert arag(*run_of(*more))[0] == 0
+    known = load_plan(folder / "r1").contents
+    assert (known["documents"], known["chunks"]) == (1, 1)
+    run_ingest([folder / "corpus.jsonl"], folder / "index")
+    assert arag(*run_of(*more))[0] == 0
+    shutil.rmtree(folder / "index")
+    run_ingest([folder / "corpus.jsonl"], folder / "index")
+    assert arag(*run_of(*more))[0] == 0
+    shutil.rmtree(folder / "index")
+    (folder / "corpus.jsonl").write_text(json.dumps({"id": "mine", "text": "Boso the Elder was a king."}))
+    run_ingest([folder / "corpus.jsonl"], folder / "index")
+    code, _, err = arag(*run_of(*more))
+    assert code == 1
+    assert "the fingerprint of the index in" in err
+    assert "give another folder with --out" in err
+    shutil.rmtree(folder / "index")
+    assert arag("eval", "report", "r1", "--no-pages")[0] == 0
 
 
 def test_progress_is_drawn_on_a_terminal(arag, folder, monkeypatch):
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
-    monkeypatch.setattr(eval_cli.err, "_force_terminal", True)
+    monkeypatch.setattr(options.err, "_force_terminal", True)
     code, _, err = arag(*run_of("--model", "extractive"))
     assert code == 0
     assert "5/5" in err
     assert "left:" in err
+
+
+def test_progress_tells_of_verdicts_and_of_all_costs(arag, folder, monkeypatch):
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    monkeypatch.setattr(options.err, "_force_terminal", True)
+    usage = {"prompt_tokens": 1_000_000, "completion_tokens": 0, "total_tokens": 1_000_000}
+    verdict = chat('{"reason": "So it is.", "correct": true}', usage=usage) | {"model": "gpt-5-mini"}
+    with serve(Replies(instead={3: Failure(400)})) as server, serve(lambda *_: verdict) as judge:
+        more = ["--model", f"openai:gpt-5-mini@{server.url}", "--judge", f"openai:gpt-5-mini@{judge.url}"]
+        _, _, err = arag(*run_of(*more, "--concurrency", 1, "--limit", 2))
+        shown = [line for line in re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "\n", err).split("\n") if "1/2" in line]
+        assert "LLM-Acc 50.0%, Contain-Acc 50.0%, $0.25" in shown[-1]
+        _, _, err = arag(*run_of(*more, "--concurrency", 1, "--limit", 2))
+        shown = [line for line in re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "\n", err).split("\n") if "2/2" in line]
+        assert "LLM-Acc 100.0%, Contain-Acc 100.0%, $0.50" in shown[-1]

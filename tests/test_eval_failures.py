@@ -1,31 +1,47 @@
-"""Why answers are wrong, and how accuracy grows with what a run may spend."""
+"""Why answers are wrong."""
 
 from __future__ import annotations
 
 import csv
+import json
+import os
+import re
+import subprocess
+import sys
+import time
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from bs4 import BeautifulSoup
 from langchain_core.messages import AIMessage
+from pydantic import Field
 
 from arag.evaluation.datasets import Question
-from arag.evaluation.failures import Diagnosis, diagnose, failures, is_wrong, read_labels, write_labels
+from arag.evaluation.diagnosis import Diagnoser
+from arag.evaluation.failure_labels import read_labels, take_over, write_labels
+from arag.evaluation.failures import AGENTIC, ONE_SHOT, Failure, decided, failures, is_wrong
 from arag.evaluation.methods import Options, method
 from arag.evaluation.preparation import load_preparations, prepare
-from arag.evaluation.records import RecordFile, answered
-from arag.evaluation.report.experiment_page import failures_page, scaling_page
+from arag.evaluation.records import answered
+from arag.evaluation.report.experiment_page import failures_page
 from arag.evaluation.report.figures import make_report
 from arag.evaluation.report.tables import tables
 from arag.evaluation.runs import Plan, Runner, open_run, record_file
-from arag.evaluation.scaling import measure, write_scaling
 from arag.graph.extractive import ExtractiveModel
 from arag.graph.prompts import NO_ANSWER
 from arag.graph.state import ModelCall
+from arag.ingest.pipeline import run_ingest
+from arag.retrieval.embedders import Embedder
 from arag.retrieval.errors import InputError
-from scripted_model import ScriptedModel, asked, call, calls
+from arag.retrieval.index import open_index
+from fakes import HashEmbeddings, write_corpus
+from openai_server import Failure as HttpFailure
+from openai_server import chat, serve
+from scripted_model import DOCUMENTS, ScriptedModel, asked, call, calls
 
-pytest_plugins = ["graph_fixtures"]
+pytest_plugins = ["graph_fixtures", "model_fixtures"]
+pytestmark = pytest.mark.usefixtures("no_settings")
 
 QUESTION = Question("q", "Who was the father of the wife of Lothair II?", "Boso", gold_documents=("lothair", "boso"))
 WRONG = {"correct": False, "reason": "", "model": "j", "cost": None}
@@ -78,7 +94,6 @@ def test_causes_that_the_record_decides(small_index, record):
         assert (failure.cause, failure.chain_cause) == (cause, chain_cause)
         assert failure.decided_by == ("record" if cause else "")
         assert bool(failure.why) == bool(cause)
-    assert one(small_index, cases[0][0]).searches == "chunk_read(['lothair:0', 'boso:0'])"
 
 
 def test_causes_of_one_shot_methods(small_index, record):
@@ -98,90 +113,417 @@ def test_the_split_is_drawn(small_index, record):
     search = call("keyword_search", keywords=["storm"])
     made = [record(read_all, AIMessage("Hucbert.")), record(search, AIMessage("x")), record(search, AIMessage("y"))]
     page = BeautifulSoup(failures_page(failures({"<b>": made}, small_index)), "html.parser")
-    assert [h.text for h in page.find_all("h2")] == ["Causes", "Within reasoning chain errors"]
+    assert [h.text for h in page.find_all("h2")] == [
+        "Methods that search step by step",
+        "Within reasoning chain errors",
+    ]
     first, second = (svg["aria-label"] for svg in page.find_all("svg"))
     assert (first, second) == ("reasoning chain error: 1, not decided: 2", "entity confusion: 1")
     assert page.find("b") is None
 
 
-def test_a_person_labels_what_is_open(small_index, record, tmp_path):
-    undecided = one(small_index, record(call("keyword_search", keywords=["storm"]), AIMessage("Ünknown, \n“x”")))
+def test_every_cause_of_every_taxonomy_is_drawn(small_index, record):
+    made = record(call("keyword_search", keywords=["storm"]), AIMessage("x"))
+    found = [
+        decided(Failure(name, taxonomy, made), "judge", cause, "", "")
+        for name, taxonomy in (("arag", AGENTIC), ("naive-rag", ONE_SHOT))
+        for cause in taxonomy.causes
+    ]
+    page = BeautifulSoup(failures_page(found), "html.parser")
+    first, _, second = page.find_all("svg")
+    for svg, taxonomy in ((first, AGENTIC), (second, ONE_SHOT)):
+        assert len({rect["class"][0] for rect in svg.find_all("rect")}) == len(taxonomy.causes)
+    assert "5 by a judge" in page.text
+    assert "No answer of a method that searches is wrong." in failures_page([])
+
+
+# --- the CSV ---
+
+
+def rows_of(file):
+    with file.open(encoding="utf-8-sig", newline="") as opened:
+        return list(csv.DictReader(opened))
+
+
+def save(rows, file, *, delimiter=",", encoding="utf-8-sig"):
+    """Save rows as a spreadsheet does."""
+    with file.open("w", encoding=encoding, newline="") as opened:
+        writer = csv.DictWriter(opened, rows[0], delimiter=delimiter)
+        writer.writeheader()
+        writer.writerows(rows)
+
+
+def test_a_csv_as_spreadsheets_save_it(small_index, record, tmp_path):
+    prediction = "Ünknown; \n“x”, \ty"
+    undecided = one(small_index, record(call("keyword_search", keywords=["storm"]), AIMessage(prediction)))
     file = tmp_path / "failures.csv"
     write_labels([undecided], file)
-    assert read_labels([undecided], file) == [undecided]
-    with file.open(encoding="utf-8-sig", newline="") as opened:
-        (row,) = csv.DictReader(opened)
-    assert row["prediction"] == "Ünknown, \n“x”"
-    write_labels([replace(undecided, cause="Reasoning chain error ", chain_cause="wrong strategy")], file)
-    (labelled,) = read_labels([undecided], file)
+    assert take_over([undecided], read_labels(file)) == [undecided]
+    (row,) = rows_of(file)
+    assert row["prediction"] == prediction
+    assert row["searches"] == "keyword_search(['storm'])"
+    row |= {"cause": "Reasoning chain error ", "chain_cause": "Wrong strategy"}
+    for delimiter in ",;\t":
+        save([row, dict.fromkeys(row, "")], file, delimiter=delimiter)
+        (labelled,) = take_over([undecided], read_labels(file))
+        assert (labelled.cause, labelled.chain_cause) == ("reasoning chain error", "wrong strategy")
+        assert labelled.decided_by == "label"
+    save([row], file, encoding="cp1252")
+    with pytest.raises(InputError, match="is not in UTF-8: save it as CSV UTF-8"):
+        read_labels(file)
+
+
+def test_cells_are_no_longer_than_a_spreadsheet_holds(small_index, record, tmp_path):
+    made = record(call("keyword_search", keywords=["storm"]), AIMessage("x"), prediction="x" * 200_000)
+    write_labels([one(small_index, made)], tmp_path / "failures.csv")
+    assert len(rows_of(tmp_path / "failures.csv")[0]["prediction"]) < 32_767
+    assert len(read_labels(tmp_path / "failures.csv")) == 1
+
+
+def test_what_is_no_csv_of_failures(small_index, record, tmp_path):
+    with pytest.raises(InputError, match="does not exist"):
+        read_labels(tmp_path / "no.csv")
+    file = tmp_path / "failures.csv"
+    file.write_text("method,question_id\narag,q\n")
+    with pytest.raises(InputError, match="has no column 'cause'; needed are method, question_id, cause, chain_cause"):
+        read_labels(file)
+    file.write_text("")
+    with pytest.raises(InputError, match="has no column 'method'"):
+        read_labels(file)
+    file.write_text("method,question_id,cause,chain_cause\narag,q,judge error,\narag,q,,\n")
+    with pytest.raises(InputError, match=r"row 3 is for the same answer as .* row 2"):
+        read_labels(file)
+
+
+@pytest.mark.parametrize(
+    ("name", "cause", "chain_cause", "told"),
+    [
+        (
+            "arag",
+            "bad luck",
+            "",
+            r"row 2 \(question 'q'\): 'bad luck' is none of the causes for arag: they are reasoning",
+        ),
+        (
+            "arag",
+            "top-k insufficient",
+            "",
+            "they are reasoning chain error, judge error, model gave up, corpus missing$",
+        ),
+        ("arag", "", "bad luck", "'bad luck' is none of the chain causes for arag: they are entity confusion, wrong"),
+        ("arag", "judge error", "wrong strategy", "goes with the cause 'reasoning chain error' only"),
+        (
+            "naive-rag",
+            "reasoning chain error",
+            "",
+            "none of the causes for naive-rag: they are model understanding, multi",
+        ),
+        ("naive-rag", "", "wrong strategy", "naive-rag has no reasoning chain, so no chain cause 'wrong strategy'"),
+    ],
+)
+def test_causes_of_another_taxonomy_are_refused(small_index, record, tmp_path, name, cause, chain_cause, told):
+    script = [call("keyword_search", keywords=["storm"])] if name == "arag" else []
+    failure = one(small_index, record(*script, AIMessage("x"), name=name), name)
+    file = tmp_path / "failures.csv"
+    write_labels([failure], file)
+    save([rows_of(file)[0] | {"cause": cause, "chain_cause": chain_cause}], file)
+    with pytest.raises(InputError, match=told):
+        take_over([failure], read_labels(file))
+
+
+def test_a_chain_cause_implies_its_cause(small_index, record, tmp_path):
+    undecided = one(small_index, record(call("keyword_search", keywords=["storm"]), AIMessage("x")))
+    file = tmp_path / "own.csv"
+    file.write_text("method,question_id,cause,chain_cause\narag,q,,wrong strategy\n")
+    (labelled,) = take_over([undecided], read_labels(file))
     assert (labelled.cause, labelled.chain_cause) == ("reasoning chain error", "wrong strategy")
     assert labelled.decided_by == "label"
-    write_labels([replace(undecided, cause="bad luck")], file)
-    with pytest.raises(InputError, match="line 2: the cause 'bad luck' is none of reasoning chain error"):
-        read_labels([undecided], file)
-    with pytest.raises(InputError, match="does not exist"):
-        read_labels([undecided], tmp_path / "no.csv")
-    file.write_text("method,question_id\narag,q\n")
-    with pytest.raises(InputError, match="has no column 'cause'"):
-        read_labels([undecided], file)
+
+
+def test_what_a_person_has_not_touched_stays_the_judges_or_the_records(small_index, record, tmp_path):
+    search = call("keyword_search", keywords=["storm"])
+    open_now = one(small_index, record(search, AIMessage("x")))
+    by_judge = decided(open_now, "judge", "reasoning chain error", "wrong strategy", "It looked for storms.")
+    file = tmp_path / "failures.csv"
+    write_labels([by_judge], file)
+    (row,) = rows_of(file)
+    assert take_over([open_now], read_labels(file)) == [by_judge]
+    assert take_over([by_judge], read_labels(file)) == [by_judge]
+    save([row | {"cause": "judge error", "chain_cause": ""}], file)
+    (changed,) = take_over([open_now], read_labels(file))
+    assert (changed.cause, changed.decided_by, changed.why) == ("judge error", "label", "")
+    assert changed.without_label == "reasoning chain error: wrong strategy; It looked for storms."
+    write_labels([changed], file)
+    assert take_over([open_now], read_labels(file)) == [changed]
+    save([row | {"decided_by": "label", "why": "I agree."}], file)
+    (confirmed,) = take_over([open_now], read_labels(file))
+    assert (confirmed.decided_by, confirmed.why) == ("label", "I agree.")
+    save([row | {"cause": "", "chain_cause": ""}], file)
+    assert take_over([open_now], read_labels(file)) == [open_now]
+    # What another record decides is no label, though it differs from what stands in the file.
+    write_labels([decided(open_now, "record", "judge error", "", "It holds another form.")], file)
+    assert take_over([open_now], read_labels(file)) == [open_now]
+
+
+# --- a judge ---
 
 
 class _Diagnosing(ScriptedModel):
+    titles: list[str] = Field(default_factory=list)
+
     def with_structured_output(self, schema, *, include_raw=False):
-        assert schema["title"] == Diagnosis.__name__
+        self.titles.append(schema["title"])
         assert include_raw
         return self | (lambda reply: {"raw": reply, "parsed": reply.additional_kwargs.get("parsed")})
 
 
-def test_a_model_labels_what_is_open(small_index, record, monkeypatch):
+def says(cause, chain_cause=None, reason="It looked for storms."):
+    return AIMessage("", additional_kwargs={"parsed": {"reason": reason, "cause": cause, "chain_cause": chain_cause}})
+
+
+def test_a_model_says_what_is_open(small_index, record, monkeypatch):
     search = call("keyword_search", keywords=["storm"])
     undecided = one(small_index, record(search, AIMessage("x")))
-    decided = one(small_index, record(search, search, AIMessage("x")))
-    said = Diagnosis(reason="It looked for storms.", cause="reasoning chain error", chain_cause="wrong strategy")
-    other = replace(undecided, question="And why?")
+    by_record = one(small_index, record(search, search, AIMessage("x")))
+    other = replace(undecided, record=undecided.record | {"question": "And why?"})
 
     def reply(messages):
         if "And why?" in messages[1].text:
             return AIMessage("I do not know.")
-        return AIMessage("", additional_kwargs={"parsed": said.model_dump()})
+        return says("reasoning chain error", "wrong strategy")
 
     monkeypatch.setattr("arag.evaluation.structured._PAUSE", 0)
     model = _Diagnosing(*[reply] * 4)  # what is of no use is asked for three times
-    first, second, third = diagnose([undecided, decided, other], model)
+    diagnoser = Diagnoser(model, small_index)
+    first, second, third = diagnoser.run([undecided, by_record, other])
     model.assert_used_up()
     assert (first.cause, first.chain_cause, first.decided_by) == ("reasoning chain error", "wrong strategy", "judge")
     assert first.why == "It looked for storms."
-    assert second == decided
+    assert second == by_record
     assert third == other
-    (told,) = {sent.messages[1].text for sent in model.calls if "And why?" not in sent.messages[1].text}
-    assert "Gold answer: Boso" in told
-    assert "keyword_search(['storm'])" in told
+    assert diagnoser.asked == 2
+    assert diagnoser.unusable == [(other, "the judge gave no usable diagnosis: I do not know.")]
+    assert diagnoser.cost is None
+    with pytest.raises(InputError, match="the built-in extractive model cannot judge"):
+        Diagnoser(ExtractiveModel(), small_index)
 
 
-def test_scaling(small_index, tmp_path):
-    questions = [Question(str(n), text, answer) for n, (text, answer) in enumerate([
-        ("Who died in 875?", "875"), ("Who was a count of Arles?", "Boso the Elder"), ("Why?", "because of it all"),
-    ])]  # fmt: skip
-    points = []
-    for steps in (1, 5):
-        folder = tmp_path / f"steps-{steps}"
-        folder.mkdir()
-        runner = Runner(method("arag"), small_index, ExtractiveModel(), Options(max_steps=steps))
-        runner.run(questions, RecordFile(folder / "arag.jsonl"))
-        points.append(measure(folder, "arag", "steps", str(steps)))
-    assert [point.questions for point in points] == [3, 3]
-    assert points[0].steps == 1 < points[1].steps
-    assert all(point.low <= point.accuracy <= point.high for point in points)
-    table, text = write_scaling(points, tmp_path)
-    assert [row["value"] for row in csv.DictReader(table.open())] == ["1", "5"]
-    page = BeautifulSoup(scaling_page(points), "html.parser")
-    assert [name.text for name in page.select(".row:not(.axis) .name")] == [
-        f"steps {point.value} {point.steps:.1f} steps, {point.retrieved_tokens:,.0f} tokens" for point in points
-    ]
-    assert len(page.select("svg circle.headline")) == 2
-    assert "| steps 5 |" in text.read_text()
-    with pytest.raises(InputError, match="no question was answered"):
-        measure(tmp_path, "arag", "steps", "9")
+def test_the_model_sees_what_was_searched_and_read(small_index, record):
+    read = call("chunk_read", chunk_ids=["lothair:0", "annals:0"])
+    model = _Diagnosing(says("judge error", "wrong strategy"))
+    (found,) = Diagnoser(model, small_index).run([one(small_index, record(read, AIMessage("x")))])
+    assert (found.cause, found.chain_cause) == ("judge error", "")
+    told = model.calls[0].messages[1].text
+    for part in (
+        "Question: Who was the father of the wife of Lothair II?\n",
+        "Gold answer: Boso\n",
+        "Predicted answer: x\n",
+        "It ended after 2 steps: answered\n",
+        "Gold documents of which a snippet was seen: 50%; read in full: 50%",
+        "1. chunk_read(['lothair:0', 'annals:0'])",
+        "Chunks read: 2\n",
+        "[lothair:0] (of a gold document)\n",
+        "He married Teutberga in 855.",
+        "[annals:0]\n",
+    ):
+        assert part in told
+
+
+def test_what_the_model_sees_is_bounded(make_index, record):
+    index = make_index([
+        {"id": name, "title": name, "text": f"{'So it was. ' * 900}The {name} answer is Boso. {'And so on. ' * 900}"}
+        for name in ("one", "two", "three")
+    ])  # fmt: skip
+    ids = list(index.chunk_ids())
+    made = record(call("keyword_search", keywords=["storm"]), AIMessage("x" * 50_000))
+    made["trace"][0] |= {"tool": "chunk_read", "arguments": {"chunk_ids": ids * 500}, "new_chunks": ids}
+    model = _Diagnosing(says("judge error"))
+    Diagnoser(model, index).run([Failure("arag", AGENTIC, made)])
+    told = model.calls[0].messages[1].text
+    assert 12_000 < len(told) < 20_000
+    for name in ("one", "two", "three"):
+        assert f"The {name} answer is Boso." in told
+
+
+def test_methods_that_retrieve_once_have_a_form_of_their_own(small_index, record):
+    question = replace(QUESTION, text="Lothair II was a king", gold_documents=())
+    failure = one(small_index, record(AIMessage("x"), name="naive-rag", question=question), "naive-rag")
+    assert failure.taxonomy is ONE_SHOT
+    model = _Diagnosing(says("top-k insufficient"))
+    (found,) = Diagnoser(model, small_index).run([failure])
+    assert (found.cause, found.decided_by) == ("top-k insufficient", "judge")
+    instruction, told = model.calls[0].messages
+    assert set(model.titles) == {"Diagnosis", "Explanation"}
+    assert '"top-k insufficient"' in instruction.text
+    assert "reasoning chain error" not in instruction.text
+    assert re.search(r"Of the \d chunks nearest to the question, number \d is the first that holds", told.text)
+    assert "He married Teutberga in 855." in told.text
+
+
+def test_verdicts_are_kept_as_they_come(small_index, record):
+    undecided = one(small_index, record(call("keyword_search", keywords=["storm"]), AIMessage("x")))
+    kept = []
+    model = _Diagnosing(says("judge error"), says("model gave up"), ZeroDivisionError("a bug"))
+    diagnoser = Diagnoser(model, small_index, concurrency=1, keep=lambda some: kept.append([f.cause for f in some]))
+    with pytest.raises(ZeroDivisionError):
+        diagnoser.run([undecided] * 3)
+    assert kept == [["judge error", "", ""], ["judge error", "model gave up", ""]]
+
+
+# --- the command ---
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """A run: of A-RAG's three answers one is open, one is decided by its record, one is right; Direct's is wrong."""
+    made = Embedder.__init__
+    monkeypatch.setattr(
+        Embedder, "__init__", lambda self, name, _, **options: made(self, name, HashEmbeddings, **options)
+    )
+    run_ingest([write_corpus(tmp_path / "corpus", DOCUMENTS)], tmp_path / "index")
+    target = tmp_path / "run"
+    open_run(target, Plan(questions="q.json", index=str(tmp_path / "index"), model="scripted"))
+    search, read = call("keyword_search", keywords=["storm"]), call("chunk_read", chunk_ids=["lothair:0", "boso:0"])
+    scripts = {"open": [search, AIMessage("x")], "read": [read, AIMessage("Hucbert")], "right": [AIMessage("Boso")]}
+    with open_index(tmp_path / "index") as index:
+        for name, script in scripts.items():
+            answer_with(index, target, "arag", name, script)
+        answer_with(index, target, "direct", "open", [AIMessage("x")])
+    return target
+
+
+def answer_with(index, target, name, question_id, script):
+    question = replace(QUESTION, id=question_id)
+    model = ScriptedModel(*script)
+    Runner(method(name), index, model).run([question], record_file(target, name))
+    model.assert_used_up()
+
+
+def deciders(folder):
+    return {row["question_id"]: row["decided_by"] for row in rows_of(folder / "failures.csv")}
+
+
+VERDICT = json.dumps({"reason": "It gave up.", "cause": "reasoning chain error", "chain_cause": "wrong strategy"})
+
+
+def test_the_command(arag, folder):
+    code, out, err = arag("eval", "failures", folder)
+    assert code == 0
+    assert err == "Note: direct does not search, so there is nothing to diagnose in its wrong answers (1)\n"
+    assert re.search(r"arag +reasoning chain error +entity confusion +1 +50%", out)
+    assert "1 of 2 are not decided; fill in `cause` there, and run this again." in out
+    assert deciders(folder) == {"open": "", "read": "record"}
+    assert "entity confusion" in (folder / "failures.html").read_text()
+
+
+def test_labels_and_verdicts_last(arag, folder):
+    file = folder / "failures.csv"
+    with serve([{**chat(VERDICT), "model": "gpt-5-mini"}]) as server:
+        code, out, _ = arag("eval", "failures", folder, "--judge", f"openai:gpt-5-mini@{server.url}")
+    assert code == 0
+    assert "Diagnosed: 1 of 1 by the judge, $0.00\n" in out
+    before = file.read_bytes()
+    assert deciders(folder) == {"open": "judge", "read": "record"}
+    copy = folder.parent / "copy.csv"
+    copy.write_bytes(before)
+    for more in ([], ["--labels", copy], ["--judge", "openai:gpt-5-mini@http://127.0.0.1:9/v1"]):  # nothing to ask
+        assert arag("eval", "failures", folder, *more)[0] == 0
+        assert file.read_bytes() == before
+    rows = rows_of(file)
+    save([row | {"cause": "judge error", "chain_cause": "", "why": "Look!"} for row in rows], file)
+    assert arag("eval", "failures", folder)[0] == 0
+    assert arag("eval", "failures", folder)[0] == 0
+    assert deciders(folder) == {"open": "label", "read": "label"}
+    assert [row["why"] for row in rows_of(file)] == ["Look!", "Look!"]
+    # Another file says more; what it leaves empty stays.
+    save([{"method": "arag", "question_id": "read", "cause": "model gave up", "chain_cause": ""}], copy)
+    assert arag("eval", "failures", folder, "--labels", copy)[0] == 0
+    assert {row["question_id"]: row["cause"] for row in rows_of(file)} == {
+        "open": "judge error",
+        "read": "model gave up",
+    }
+
+
+def test_labels_for_no_wrong_answer_are_told_of(arag, folder):
+    file = folder / "failures.csv"
+    assert arag("eval", "failures", folder)[0] == 0
+    rows = rows_of(file)
+    label = {"cause": "judge error", "chain_cause": ""}
+    other = folder.parent / "other.csv"
+    save([rows[0] | label | {"question_id": "OPEN"}, rows[1] | label | {"method": "ours"}, rows[1]], other)
+    code, _, err = arag("eval", "failures", folder, "--labels", other)
+    assert code == 0
+    assert f"Warning: rows of {other} left out, as they match no wrong answer of this run: 2; " in err
+    assert "the first is of arag, question 'OPEN'" in err
+    assert deciders(folder) == {"open": "", "read": "record"}
+    # In the file itself they would be lost.
+    save([rows[0] | label | {"question_id": "OPEN"}, rows[1]], file)
+    typed = file.read_bytes()
+    _, _, err = arag("eval", "failures", folder)
+    assert f"Note: the file as it was is kept as {folder / 'failures.former.csv'}" in err
+    assert (folder / "failures.former.csv").read_bytes() == typed
+    assert deciders(folder) == {"open": "", "read": "record"}
+
+
+def test_answers_that_have_become_right_are_dropped(arag, folder):
+    assert arag("eval", "failures", folder)[0] == 0
+    records = record_file(folder, "arag")
+    judgement = {"correct": True, "reason": "", "model": "j", "cost": None}
+    records.append({**records.read()["open"], "judgement": judgement})
+    code, _, err = arag("eval", "failures", folder)
+    assert code == 0
+    assert f"Note: rows of {folder / 'failures.csv'} dropped, as their answers are not wrong any more: 1\n" in err
+    assert deciders(folder) == {"read": "record"}
+    assert not (folder / "failures.former.csv").exists()  # there was no label in them
+
+
+def test_a_judge_that_fails(arag, folder, monkeypatch):
+    monkeypatch.setattr("arag.evaluation.structured._PAUSE", 0)
+    monkeypatch.setattr("arag.evaluation.patience._FIRST_PAUSE", 0.01)
+    refused = [HttpFailure(429), *[{**chat("?"), "model": "nobody-knows"}] * 3]
+    with serve(refused) as server:
+        monkeypatch.setenv("OPENAI_API_KEY", "x")
+        code, out, err = arag("eval", "failures", folder, "--judge", f"openai:nobody-knows@{server.url}")
+    assert code == 1
+    assert "Diagnosed: 0 of 1 by the judge, cost unknown\n" in out
+    assert "Not diagnosed: arag, open: the judge gave no usable diagnosis: ?\n" in err
+    assert deciders(folder) == {"open": "", "read": "record"}
+
+
+def test_a_killed_diagnosis_goes_on(folder):
+    with open_index(folder.parent / "index") as index:
+        for name in ("second", "third"):
+            answer_with(index, folder, "arag", name, [call("keyword_search", keywords=["storm"]), AIMessage("x")])
+
+    def respond(number, request):
+        return chat(VERDICT) if number in {0, 2, 3} else HttpFailure(hang=True)
+
+    def command(server):
+        environment = {**os.environ, "OPENAI_API_KEY": "x", "PYTHONPATH": str(Path(__file__).parent)}
+        judge = ["--judge", f"openai:gpt-5-mini@{server.url}", "--concurrency", "1"]
+        return subprocess.Popen([sys.executable, "-m", "arag", "eval", "failures", folder, *judge], env=environment)
+
+    with serve(respond) as server:
+        process = command(server)
+        while len(server.requests) < 2:
+            assert process.poll() is None
+            time.sleep(0.05)
+        process.kill()
+        process.wait()
+        assert list(deciders(folder).values()).count("judge") == 1
+        assert command(server).wait() == 0
+        assert list(deciders(folder).values()).count("judge") == 3
+        assert len(server.requests) == 4
+
+
+def test_a_run_without_records(arag, tmp_path, small_index):
+    open_run(tmp_path, Plan(questions="q.json", index=str(small_index.path), model="extractive"))
+    code, _, err = arag("eval", "failures", tmp_path)
+    assert code == 1
+    assert err == f"Error: the run in {tmp_path} has no records yet: `arag eval run` makes them\n"
+
+
+# --- work at index time ---
 
 
 def test_work_at_index_time_is_done_once_and_reported(small_index, tmp_path):

@@ -19,14 +19,15 @@ from arag import create_arag_agent
 from arag.cli import FAILED
 from arag.evaluation.datasets import Question
 from arag.evaluation.methods import all_methods
-from arag.evaluation.records import answered, failed
+from arag.evaluation.records import again, answered, failed, judged
 from arag.evaluation.report import plots
 from arag.evaluation.report.figures import make_report
-from arag.evaluation.report.page import report_page, write_report
+from arag.evaluation.report.overview import make_overview
+from arag.evaluation.report.page import count_pages, report_page, write_report
 from arag.evaluation.report.paper import paper_results
 from arag.evaluation.report.tables import csv_text, markdown, tables
 from arag.evaluation.runs import Plan, open_run, record_file
-from arag.evaluation.scores import Interval, interval
+from arag.evaluation.scores import Interval, interval, proportion
 from arag.retrieval.errors import InputError
 from scripted_model import ANSWER, ScriptedModel, asked, call
 
@@ -74,8 +75,15 @@ def record(number, prediction="gold", *, verdict="none", question=None, steps=1,
     }
     made = answered(asked_for, state, 2.0, NoIndex())
     if verdict != "none":
-        made["judgement"] = {"correct": verdict, "reason": "It says so.", "model": "openai:gpt-5-mini", "cost": 0.01}
+        judgement = {"correct": verdict, "reason": "It says so.", "model": "openai:gpt-5-mini", "cost": 0.01}
+        made = judged(made, judgement)
     return {**made, **changes}
+
+
+def costing(made, dollars):
+    """A record whose question cost so much; with tokens that tell nothing where that is not known."""
+    calls = made["model_calls"] if dollars is not None else [model_call(1, tokens=(0, 0, 0, 0))]
+    return {**made, "cost": dollars, "paid": dollars, "model_calls": calls}
 
 
 def failure(number, error="APITimeoutError: timed out", **changes):
@@ -87,9 +95,11 @@ def failure(number, error="APITimeoutError: timed out", **changes):
 def write_run(tmp_path):
     """A function that writes records by method into a run's folder, and returns it."""
 
-    def write(methods, *, questions="questions.json", model="openai:gpt-5-mini", judge=None, index="gone"):
-        folder = tmp_path / "run"
-        open_run(folder, Plan(questions=questions, index=str(index), model=model, judge=judge))
+    def write(
+        methods, *, questions="questions.json", model="openai:gpt-5-mini", judge=None, index="gone", asked=0, name="run"
+    ):
+        folder = tmp_path / name
+        open_run(folder, Plan(questions=questions, index=str(index), model=model, judge=judge, asked=asked))
         for name, records in methods.items():
             for each in records:
                 record_file(folder, name).append(each)
@@ -168,13 +178,39 @@ def test_a_method_that_was_not_judged_beside_others_that_were(write_run):
     assert [each.measure.name for each in report.comparisons] == ["contain_acc"]
 
 
-def test_intervals_are_the_bootstrap_s(write_run):
+def test_intervals_of_shares_are_wilson_s_and_all_others_the_bootstrap_s(write_run):
     values = [True, False, True, True, False, False, True]
-    run = write_run({"arag": [record(n, "gold" if value else "lead") for n, value in enumerate(values)]})
+    run = write_run({"arag": [record(n, "gold" if value else "lead", steps=1) for n, value in enumerate(values)]})
     row = csv_rows(make_report(run))["arag"]
-    expected = interval([float(value) for value in values])
-    found = [float(row[f"contain_acc{end}"]) for end in ("", "_low", "_high")]
-    assert found == pytest.approx([expected.mean, expected.low, expected.high], abs=1e-6)
+    numbers = [float(value) for value in values]
+    shares = ("contain_acc", "contain_acc_answered", "contain_acc_aliases", "exact_match_aliases")
+    for name, expected in [*((name, proportion(numbers)) for name in shares), ("f1_aliases", interval(numbers))]:
+        found = [float(row[f"{name}{end}"]) for end in ("", "_low", "_high")]
+        assert found == pytest.approx([expected.mean, expected.low, expected.high], abs=1e-6)
+    assert (row["steps_low"], row["steps_high"]) == ("1.0", "1.0")
+
+
+def test_none_of_many_may_still_be_some(write_run):
+    report = make_report(write_run({"arag": [record(n, "lead", verdict=False) for n in range(52)]}))
+    for name in ("llm_acc", "llm_acc_answered", "contain_acc"):
+        assert figures(report, "arag")[name].high == pytest.approx(0.0688, abs=5e-5)
+    assert "| A-RAG (Full) | 52 | 52 | 0 | 0.0 [0.0, 6.9] |" in markdown(report)
+
+
+def test_what_accuracies_are_over_and_which_names_count_is_said(write_run):
+    some = {"arag": [record(1, verdict=True), record(2, verdict=None)]}
+    left_out = (
+        "Over all questions that were asked, failed ones as wrong, LLM-Acc without the answers that have no verdict"
+    )
+    report = make_report(write_run(some))
+    _, found = table(report, "Accuracy")
+    assert left_out in found.notes[1]
+    assert left_out in report_page(report)
+    for measure in ("Contain-Acc", "Exact match", "F1"):
+        assert f"{measure} with aliases" in found.columns
+    assert any("the gold answer alone" in note for note in found.notes)
+    report = make_report(write_run({"arag": [record(1, verdict=True)]}, name="all judged"))
+    assert "no verdict" not in markdown(report) + report_page(report)
 
 
 def test_effort_is_of_answered_questions(write_run):
@@ -199,9 +235,9 @@ def test_gold_documents_count_where_they_are_known(write_run):
 def test_a_cost_that_is_not_known_is_unknown_and_never_nothing(write_run):
     run = write_run(
         {
-            "arag": [record(1, cost=0.25), record(2, cost=0.75), failure(3, cost=0.5)],
-            "direct": [record(1, cost=0.25), record(2, cost=None)],
-            "naive-rag": [record(1, cost=0.25), failure(2, cost=None)],
+            "arag": [costing(record(1), 0.25), costing(record(2), 0.75), costing(failure(3), 0.5)],
+            "direct": [costing(record(1), 0.25), costing(record(2), None)],
+            "naive-rag": [costing(record(1), 0.25), costing(failure(2), None)],
         }
     )
     report, rows = make_report(run), csv_rows(make_report(run))
@@ -213,6 +249,37 @@ def test_a_cost_that_is_not_known_is_unknown_and_never_nothing(write_run):
     assert shown["A-RAG (Full)"]["Cost in all"] == "$1.5000"
 
 
+def test_the_cost_in_all_is_that_of_all_attempts(write_run):
+    first, second = failure(1), record(1)
+    third = judged(again(second, first), {"correct": None, "reason": "?", "model": "j", "cost": 0.5})
+    last = judged(third, {"correct": True, "reason": "!", "model": "j", "cost": 0.25})
+    row = csv_rows(make_report(write_run({"arag": [first, last]})))["arag"]
+    assert float(row["cost_in_all"]) == pytest.approx(first["cost"] + second["cost"])
+    assert float(row["cost"]) == pytest.approx(second["cost"])
+    assert float(row["judge_cost_in_all"]) == 0.75
+
+
+def test_prices_that_have_become_known_since_count(write_run, tmp_path, monkeypatch):
+    calls = [model_call(1, model="qwen3")]
+    run = write_run({"arag": [record(1, model_calls=calls, cost=None, paid=None, earlier_calls=calls)]})
+    assert csv_rows(make_report(run))["arag"]["cost"] == ""
+    price = {"model": "qwen*", "input": 1e6, "cached_input": 0, "output": 0}
+    (tmp_path / "prices.json").write_text(json.dumps({"prices": [price]}))
+    monkeypatch.setenv("ARAG_PRICES", str(tmp_path / "prices.json"))
+    row = csv_rows(make_report(run))["arag"]
+    assert (float(row["cost"]), float(row["cost_in_all"])) == (60.0, 120.0)
+
+
+def test_a_judge_of_unknown_price_is_unknown_and_one_that_was_not_asked_none(write_run):
+    free = {"correct": True, "reason": "", "model": "j", "cost": None}
+    run = write_run({"arag": [record(1, verdict=True), judged(record(2), free)], "direct": [record(1)]})
+    shown = {row["Method"]: row for row in table(make_report(run), "Tokens and cost")[0]}
+    assert shown["A-RAG (Full)"]["Judge in all"] == "unknown"
+    assert shown["Direct Answer"]["Judge in all"] == "–"
+    rows = csv_rows(make_report(run))
+    assert rows["arag"]["judge_cost_in_all"] == rows["direct"]["judge_cost_in_all"] == ""
+
+
 def test_tokens_that_a_provider_does_not_report_are_unknown(write_run):
     silent = [model_call(1), model_call(2, tokens=(0, 0, 0, 0))]
     report = make_report(write_run({"arag": [record(1), record(2, model_calls=silent)]}))
@@ -222,7 +289,8 @@ def test_tokens_that_a_provider_does_not_report_are_unknown(write_run):
 
 
 def test_the_judge_s_cost_stands_apart(write_run):
-    report = make_report(write_run({"arag": [record(1, verdict=True, cost=0.5), record(2, verdict=False, cost=0.5)]}))
+    run = write_run({"arag": [costing(record(n, verdict=True), 0.5) for n in range(2)]})
+    report = make_report(run)
     row = csv_rows(report)["arag"]
     assert (float(row["cost_in_all"]), float(row["judge_cost_in_all"])) == (1.0, 0.02)
 
@@ -252,6 +320,34 @@ def test_methods_stand_in_the_paper_s_order_and_unknown_ones_last(write_run):
         "w/o Chunk Read",
         "a-new-one",
     ]
+
+
+# --- runs that are not complete ---
+
+
+def test_a_run_that_is_not_complete_says_so(write_run, tmp_path):
+    run = write_run({"arag": [record(n) for n in range(11)] + [failure(11)]}, asked=51)
+    report = make_report(run)
+    note = report.notes[0]
+    assert note.startswith("The run is not complete: 12 of 51 questions have been asked: run it again to go on.")
+    write_report(report, tmp_path / "out", pages=False)
+    page = soup(tmp_path / "out" / "report.html")
+    assert page.find("h1").text == "Results: 1 method, 12 of 51 questions"
+    assert note in [box.text for box in page.find_all(class_="warn")]
+    assert f"**{note}**" in (tmp_path / "out" / "report.md").read_text("utf-8")
+
+
+def test_which_method_is_not_complete_is_said(write_run):
+    run = write_run({"direct": [record(n) for n in range(3)], "arag": [record(1)]}, asked=3)
+    assert (
+        "not all of 3 questions have been asked (Direct Answer 3, A-RAG (Full) 1): run it" in make_report(run).notes[0]
+    )
+
+
+@pytest.mark.parametrize("asked", [0, 2, 3])
+def test_a_complete_run_says_nothing_of_it(write_run, asked):
+    run = write_run({"arag": [record(n) for n in range(3)], "direct": [record(n) for n in range(3)]}, asked=asked)
+    assert not any("complete" in note for note in make_report(run).notes)
 
 
 # --- comparisons ---
@@ -383,6 +479,39 @@ def test_what_is_the_same_is_not_said_to_differ(write_run):
     assert any("embedder is not known" in line for line in report.differences)
 
 
+# --- CSV ---
+
+
+def test_there_is_a_row_of_each_question(write_run, tmp_path):
+    run = write_run(
+        {
+            "direct": [record(2, '"no",\nit is lead', verdict=False)],
+            "arag": [costing(record(1, verdict=True, steps=2), 0.5), failure(2, "it broke"), record(3, verdict=None)],
+        }
+    )
+    write_report(make_report(run), tmp_path / "out", pages=False)
+    with (tmp_path / "out" / "questions.csv").open(encoding="utf-8", newline="") as opened:
+        rows = {row["question_id"]: row for row in csv.DictReader(opened)}
+    assert {name: value for name, value in rows["q1"].items() if not name.startswith("direct_")} == {
+        "question_id": "q1",
+        "question": "Question 1?",
+        "answer": "gold",
+        "arag_prediction": "gold",
+        "arag_contain": "1",
+        "arag_correct": "1",
+        "arag_steps": "2",
+        "arag_retrieved_tokens": "0",
+        "arag_cost": "0.5",
+        "arag_stop_reason": "answered",
+        "arag_error": "",
+    }
+    assert not any(value for name, value in rows["q1"].items() if name.startswith("direct_"))
+    assert rows["q2"]["direct_prediction"] == '"no",\nit is lead'
+    assert [rows["q2"][f"direct_{name}"] for name in ("contain", "correct")] == ["0", "0"]
+    assert [rows["q2"][f"arag_{name}"] for name in ("contain", "correct", "error")] == ["0", "0", "it broke"]
+    assert rows["q3"]["arag_correct"] == ""
+
+
 # --- Markdown ---
 
 
@@ -396,7 +525,7 @@ def test_every_row_of_a_markdown_table_has_all_its_cells(write_run):
     assert len(found) == len(tables(make_report(run)))
     for rows in found:
         assert len({len(re.findall(r"(?<!\\)\|", row)) for row in rows.splitlines()}) == 1
-    assert "| A-RAG (Full) | 3 | 2 | 1 | 1 | 50.0 [0.0, 100.0] |" in text
+    assert "| A-RAG (Full) | 3 | 2 | 1 | 1 | 50.0 [9.5, 90.5] |" in text
 
 
 def test_names_mean_nothing_to_markdown(write_run):
@@ -487,7 +616,9 @@ def test_a_run_s_page_is_the_trace_of_its_record(small_index, write_run, tmp_pat
     state = create_arag_agent(model, small_index).invoke(asked())
     question = Question(id="a-question", text=state["messages"][0].text, answer="Boso the Elder")
     made = json.loads(json.dumps(answered(question, state, 1.0, small_index)))
-    write_report(make_report(write_run({"arag": [made]})), tmp_path / "out")
+    report = make_report(write_run({"arag": [made]}))
+    assert not report.questions[0]["messages"]  # they are read again for the page: all of them may be too much
+    write_report(report, tmp_path / "out")
     page = soup(tmp_path / "out" / "questions" / "1" / "arag.html")
     assert page.find("h1").text == question.text
     assert "teutberga:0" in page.find(id="sources").text
@@ -496,6 +627,30 @@ def test_a_run_s_page_is_the_trace_of_its_record(small_index, write_run, tmp_pat
     side = soup(tmp_path / "out" / "questions" / "1.html").find("li", class_="right")
     assert "3 steps" in side.text
     assert side.find("iframe")["src"] == "1/arag.html"
+
+
+def test_a_failed_run_has_a_page_where_it_came_to_anything(small_index, write_run, tmp_path):
+    model = ScriptedModel(call("keyword_search", keywords=["Lothair II"]), ANSWER)
+    state = create_arag_agent(model, small_index).invoke(asked())
+    question = Question(id="q1", text=state["messages"][0].text, answer="Boso the Elder")
+    made = failed(question, {**state, "messages": state["messages"][:3]}, "APITimeoutError: timed out", 1.0)
+    out = tmp_path / "out"
+    write_report(make_report(write_run({"arag": [made], "direct": [failure(1)]})), out)
+    none, mark = soup(out / "report.html").find("table", class_="asked").find_all(class_="failed")
+    assert (mark.name, mark["href"], none.name) == ("a", "questions/1/arag.html", "span")
+    with_page, without = soup(out / "questions" / "1.html").find_all("li", class_="failed")[::-1]
+    assert "timed out" in with_page.text
+    assert with_page.find("a")["href"] == with_page.find("iframe")["src"] == "1/arag.html"
+    assert not without.find(["a", "iframe"])
+    assert "Lothair II" in soup(out / "questions" / "1" / "arag.html").text
+
+
+def test_pages_are_counted_as_they_are_written(write_run, tmp_path):
+    counts = []
+    report = make_report(write_run({"arag": [record(1), record(2)], "direct": [failure(1)]}))
+    write_report(report, tmp_path / "out", told=counts.append)
+    assert counts == [1, 2, 3, 4]
+    assert count_pages(report) == 4
 
 
 def test_questions_keep_their_file_s_order(write_run, tmp_path):
@@ -568,7 +723,7 @@ def test_the_report_can_go_elsewhere_without_pages(arag, write_run, tmp_path):
     out = tmp_path / "paper" / "tables"
     code, _, _ = arag("eval", "report", run, "--out", out, "--no-pages", "--baseline", "arag", "--dataset", "2wiki")
     assert code == 0
-    assert sorted(file.name for file in out.iterdir()) == ["report.csv", "report.html", "report.md"]
+    assert sorted(file.name for file in out.iterdir()) == ["questions.csv", "report.csv", "report.html", "report.md"]
     assert not [link for link in soup(out / "report.html").find_all("a") if not link["href"].startswith("#")]
     assert "Pair by pair with A-RAG (Full)" in (out / "report.md").read_text("utf-8")
     assert not (run / "report.md").exists()
@@ -589,7 +744,80 @@ def test_a_record_of_another_version_and_a_place_that_cannot_be_written_to_are_t
     code, _, err = arag("eval", "report", run, "--out", tmp_path / "file" / "below")
     assert code == FAILED
     assert "the report cannot be written to" in err
-    (run / "direct.jsonl").write_text('{"question_id": "q1"}\n')
+    record_file(run, "direct").file.write_text('{"question_id": "q1"}\n')
     code, _, err = arag("eval", "report", run)
     assert code == FAILED
     assert "the record of question 'q1' in direct.jsonl has no 'aliases'" in err
+
+
+# --- several runs ---
+
+
+@pytest.fixture
+def several(write_run):
+    """The folders of three runs."""
+    other = [model_call(1, model="gpt-4o-mini")]
+    return [
+        write_run(
+            {"arag": [record(1, verdict=True), record(2, verdict=False)], "direct": [record(1, "lead", verdict=False)]},
+            questions="musique/q.json",
+            name="one",
+        ),
+        write_run(
+            {"arag": [record(1, verdict=False, model_calls=other)]}, questions="musique/q.json", name="two", asked=9
+        ),
+        write_run({"naive-rag": [record(1)]}, questions="mine/questions.json", name="three"),
+    ]
+
+
+def test_several_runs_stand_in_one_table(arag, several, tmp_path):
+    code, text, err = arag("eval", "report", *several, "--out", tmp_path / "out")
+    assert code == 0
+    assert all(f"overview.{kind}" in text for kind in ("md", "csv", "html"))
+    assert "MuSiQue, gpt-4o-mini: The run is not complete: 1 of 9 questions" in err
+    page = soup(tmp_path / "out" / "overview.html")
+    assert [th.text for th in page.find("table").find_all("th", scope="col")] == [
+        "Method",
+        "MuSiQue, gpt-5-mini-2025-08-07: LLM-Acc",
+        "MuSiQue, gpt-5-mini-2025-08-07: Contain-Acc",
+        "MuSiQue, gpt-4o-mini: LLM-Acc",
+        "MuSiQue, gpt-4o-mini: Contain-Acc",
+        "mine, gpt-5-mini-2025-08-07: Contain-Acc",
+    ]
+    cells = {row.th.text: [cell.text for cell in row.find_all("td")] for row in page.table.tbody.find_all("tr")}
+    assert list(cells) == ["Direct Answer", "Naive RAG", "A-RAG (Full)"]
+    assert [text.split("[")[0] for text in cells["A-RAG (Full)"]] == ["50.0", "100.0", "0.0", "100.0", "–"]
+    with (tmp_path / "out" / "overview.csv").open(encoding="utf-8", newline="") as opened:
+        rows = {row["method"]: row for row in csv.DictReader(opened)}
+    assert rows["arag"]["MuSiQue, gpt-5-mini-2025-08-07 llm_acc"] == "0.5"
+    assert rows["arag"]["mine, gpt-5-mini-2025-08-07 contain_acc_high"] == ""
+    assert "not complete" in (tmp_path / "out" / "overview.md").read_text("utf-8")
+
+
+def test_several_runs_are_printed(arag, several):
+    code, text, _ = arag("eval", "report", *several)
+    assert code == 0
+    assert "| A-RAG (Full) | 50.0 [9.5, 90.5] | 100.0 [34.2, 100.0] | 0.0 [0.0, 79.3] |" in text
+    assert not list(several[0].glob("report*"))
+
+
+def test_runs_of_the_same_model_and_questions_are_told_apart(write_run):
+    folders = [write_run({"arag": [record(1)]}, questions="mine.json", name=name) for name in ("one", "two")]
+    assert [run.name for run in make_overview(folders).runs] == [
+        f"mine, gpt-5-mini-2025-08-07 ({folder})" for folder in folders
+    ]
+
+
+def test_what_does_not_go_with_several_runs_is_told(arag, several, tmp_path):
+    for more, told in (
+        (["--baseline", "arag"], "one run"),
+        (["--json"], "--out"),
+        ([tmp_path / "none"], "there is no run in"),
+    ):
+        code, _, err = arag("eval", "report", *several, *more)
+        assert code == FAILED
+        assert told in err
+    (tmp_path / "file").touch()
+    code, _, err = arag("eval", "report", *several, "--out", tmp_path / "file" / "below")
+    assert code == FAILED
+    assert "the overview cannot be written to" in err

@@ -15,6 +15,8 @@ import threading
 import time
 import traceback
 from collections import Counter
+from dataclasses import replace
+from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated
 
@@ -23,7 +25,7 @@ from langchain_core.messages import AIMessage, HumanMessage
 from langgraph.graph import END, START, StateGraph
 
 import http_server
-from arag.evaluation import runs
+from arag.evaluation import budget, patience, runs
 from arag.evaluation.datasets import Question
 from arag.evaluation.judge import Judge
 from arag.evaluation.methods import Method, Options, method
@@ -32,6 +34,7 @@ from arag.evaluation.runs import Plan, Runner, load_plan, load_records, open_run
 from arag.graph.prices import cost
 from arag.graph.state import InputState, OutputState, State
 from arag.graph.usage import total
+from arag.retrieval.embedders import Embedder
 from arag.retrieval.errors import InputError, StorageError
 from arag.retrieval.index import open_index
 from eval_runs import STEPS, Replies, answer, load, number_of, questions, runner
@@ -58,8 +61,8 @@ def file(tmp_path):
 @pytest.fixture
 def quick(monkeypatch):
     """Pauses of no length to speak of."""
-    monkeypatch.setattr(runs, "_FIRST_PAUSE", 0.01)
-    monkeypatch.setattr(runs, "_LONGEST_PAUSE", 0.05)
+    monkeypatch.setattr(patience, "_FIRST_PAUSE", 0.01)
+    monkeypatch.setattr(patience, "_LONGEST_PAUSE", 0.05)
 
 
 def whole_lines(file):
@@ -270,7 +273,8 @@ def test_an_interrupt_keeps_what_is_done(small_index, file):
 # --- plans ---
 
 
-def test_a_run_of_another_plan_is_refused(tmp_path):
+def test_a_run_of_another_plan_is_refused(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     open_run(tmp_path, PLAN)
     record_file(tmp_path, "arag").file.touch()
     open_run(tmp_path, PLAN)
@@ -281,40 +285,84 @@ def test_a_run_of_another_plan_is_refused(tmp_path):
     with pytest.raises(InputError) as error:
         open_run(tmp_path, other)
     told = str(error.value)
-    assert "index was 'index', now 'other'; model was 'openai:gpt-5-mini', now 'openai:gpt-4o-mini'" in told
+    assert (
+        f"index was '{tmp_path}/index', now '{tmp_path}/other'; model was 'openai:gpt-5-mini', now 'openai:gpt-4o-mini'"
+        in told
+    )
     assert "model_options was {}, now {'reasoning_effort': 'high'}" in told
     assert "'max_steps': 15" in told
     assert "'max_steps': 5" in told
     assert "questions was" not in told
     assert "--out" in told
-    assert load_plan(tmp_path) == PLAN
+    kept = load_plan(tmp_path)
+    assert (kept.questions, kept.index) == (str(tmp_path / "questions.json"), str(tmp_path / "index"))
+    assert (kept.model, kept.options, kept.model_options) == (PLAN.model, PLAN.options, {})
 
 
 def test_the_same_files_under_another_name_are_the_same_plan(tmp_path, monkeypatch):
+    (tmp_path / "elsewhere").mkdir()
     monkeypatch.chdir(tmp_path)
     open_run(tmp_path, PLAN)
     record_file(tmp_path, "arag").file.touch()
-    open_run(tmp_path, Plan(questions=str(tmp_path / "questions.json"), index="./index", model=PLAN.model))
+    (tmp_path / "linked").symlink_to(tmp_path / "index")
+    open_run(tmp_path, replace(PLAN, questions=str(tmp_path / "questions.json"), index="./index"))
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    open_run(tmp_path, replace(PLAN, questions="../questions.json", index="../linked"))
+    plan = load_plan(tmp_path)
+    assert (plan.questions, plan.index) == (str(tmp_path / "questions.json"), str(tmp_path / "index"))
 
 
 def test_without_records_any_plan_may_come(tmp_path):
     open_run(tmp_path, PLAN)
-    other = Plan(questions="q.json", index="other", model="extractive")
-    open_run(tmp_path, other)
-    assert load_plan(tmp_path) == other
+    open_run(tmp_path, replace(PLAN, questions="q.json", index="other", model="extractive"))
+    plan = load_plan(tmp_path)
+    assert (Path(plan.questions).name, Path(plan.index).name, plan.model) == ("q.json", "other", "extractive")
+
+
+def test_work_at_index_time_has_come_of_a_plan(tmp_path):
+    open_run(tmp_path, PLAN)
+    (tmp_path / "prepared.json").write_text('{"graph-rag": {"seconds": 1, "usage": {}, "cost": 0.5}}')
+    with pytest.raises(InputError, match="model was"):
+        open_run(tmp_path, replace(PLAN, model="extractive"))
+
+
+def test_a_run_over_another_index_is_refused(tmp_path):
+    contents = {"embedder": "HashEmbeddings:hash-64", "documents": 4, "fingerprint": "a1"}
+    open_run(tmp_path, PLAN)
+    record_file(tmp_path, "arag").file.touch()
+    open_run(tmp_path, replace(PLAN, contents=contents))
+    open_run(tmp_path, PLAN)  # before it is looked into
+    assert load_plan(tmp_path).contents == contents
+    told = r"the documents of the index in .*index was 4, now 5; the fingerprint of .* was 'a1', now 'b2'\)"
+    with pytest.raises(InputError, match=told):
+        open_run(tmp_path, replace(PLAN, contents={**contents, "documents": 5, "fingerprint": "b2"}))
+
+
+def test_what_a_run_tells_of_itself(tmp_path):
+    open_run(tmp_path, replace(PLAN, asked=5))
+    record_file(tmp_path, "arag").file.touch()
+    open_run(tmp_path, replace(PLAN, asked=20))
+    open_run(tmp_path, replace(PLAN, asked=10))
+    plan = load_plan(tmp_path)
+    assert (plan.asked, plan.version) == (20, version("arag"))
+    assert dt.date.fromisoformat(plan.date) <= dt.datetime.now(dt.UTC).date()
+
+
+def test_only_records_are_taken_for_records(tmp_path):
+    open_run(tmp_path, PLAN)
+    (tmp_path / "index.corpus.jsonl").write_text('{"id": "a", "text": "A paragraph."}\n')
+    record_file(tmp_path, "arag").append(failed(questions(1)[0], {}, "E", 0))
+    assert list(load_records(tmp_path)) == ["arag"]
 
 
 def test_a_judge_may_come_later_and_not_be_changed(tmp_path):
-    def with_judge(judge):
-        return Plan(questions=PLAN.questions, index=PLAN.index, model=PLAN.model, judge=judge)
-
     open_run(tmp_path, PLAN)
     record_file(tmp_path, "arag").file.touch()
-    open_run(tmp_path, with_judge("openai:gpt-5-mini"))
+    open_run(tmp_path, replace(PLAN, judge="openai:gpt-5-mini"))
     open_run(tmp_path, PLAN)
     assert load_plan(tmp_path).judge == "openai:gpt-5-mini"
     with pytest.raises(InputError, match="judge was 'openai:gpt-5-mini', now 'openai:gpt-4o'"):
-        open_run(tmp_path, with_judge("openai:gpt-4o"))
+        open_run(tmp_path, replace(PLAN, judge="openai:gpt-4o"))
 
 
 @pytest.mark.parametrize("content", ["", "{}", "[]", "no json", '{"questions": "q"}', '{"options": {"x": 1}}', "5"])
@@ -383,30 +431,115 @@ def test_a_tool_call_that_nobody_asked_for_is_no_bug(small_index, file, name):
     assert record["error"]
 
 
-def test_a_bug_ends_the_run_with_its_traceback_and_the_records_stay(small_index, file):
-    def bug(_):
-        raise ZeroDivisionError("a bug") from KeyError("the cause")
+def bug(_):
+    raise ZeroDivisionError("a bug") from KeyError("the cause")
 
-    model = ScriptedModel(*[AIMessage("Boso")] * 3, bug)
+
+def test_an_error_that_nobody_expected_is_one_questions_failure(small_index, file):
+    model = ScriptedModel(AIMessage("Boso"), bug, *[AIMessage("Boso")] * 2)
+    runner(small_index, model, concurrency=1).run(questions(4), RecordFile(file))
+    records = RecordFile(file).read()
+    assert {name: record["error"] for name, record in records.items()} == {
+        "q0": None, "q1": "ZeroDivisionError: a bug", "q2": None, "q3": None}  # fmt: skip
+    told = records["q1"]["traceback"]
+    assert "in bug" in told
+    assert "the cause" in told
+    assert "ZeroDivisionError: a bug\n" in told
+    assert {records[name]["traceback"] for name in ("q0", "q2", "q3")} == {None}
+    runner(small_index, ScriptedModel(AIMessage("Boso")), concurrency=1).run(questions(4), RecordFile(file))
+    assert RecordFile(file).read()["q1"]["error"] is None
+
+
+def test_a_reply_that_is_no_json_fails_its_question_only(small_index, file):
+    """A method that reads what its model says."""
+
+    async def parse(state):
+        number = state["messages"][-1].text.split()[2]
+        told = json.loads("{" if number == "1:" else '{"answer": "Boso"}')
+        return {**told, "stop_reason": "answered", "steps": 1, "trace": [], "model_calls": [], "usage": total([])}
+
+    def make(*_):
+        builder = StateGraph(State, input_schema=InputState, output_schema=OutputState)
+        return builder.add_node("parse", parse).add_edge(START, "parse").add_edge("parse", END).compile()
+
+    Runner(Method("own", "Own", "", make), small_index, ScriptedModel()).run(questions(3), RecordFile(file))
+    records = RecordFile(file).read()
+    assert [record["prediction"] for record in records.values() if record["error"] is None] == ["Boso", "Boso"]
+    assert records["q1"]["error"].startswith("JSONDecodeError: Expecting property name")
+
+
+def test_a_state_without_an_answer_fails_its_question_only(small_index, file):
+    def make(*_):
+        builder = StateGraph(State, input_schema=InputState, output_schema=OutputState)
+        return builder.add_node("idle", lambda _: {}).add_edge(START, "idle").add_edge("idle", END).compile()
+
+    Runner(Method("own", "Own", "", make), small_index, ScriptedModel()).run(questions(2), RecordFile(file))
+    assert [record["error"] for record in whole_lines(file)] == ["KeyError: 'answer'"] * 2
+
+
+def test_a_bug_in_one_question_after_another_ends_the_run_and_the_records_stay(small_index, file):
+    model = ScriptedModel(*[AIMessage("Boso")] * 3, *[bug] * 4, AIMessage("Boso"), *[bug] * 5)
     with pytest.raises(ZeroDivisionError, match="a bug") as error:
-        runner(small_index, model, concurrency=1).run(questions(8), RecordFile(file))
+        runner(small_index, model, concurrency=1).run(questions(20), RecordFile(file))
     told = "".join(traceback.format_exception(error.value))
     assert "in bug" in told
     assert "the cause" in told
-    assert ids(file) == ["q0", "q1", "q2"]
-    model = ScriptedModel(*[AIMessage("Boso")] * 5)
-    runner(small_index, model, concurrency=1).run(questions(8), RecordFile(file))
-    assert ids(file) == [f"q{n}" for n in range(8)]
+    errors = [record["error"] for record in whole_lines(file)]
+    assert errors == [None] * 3 + ["ZeroDivisionError: a bug"] * 4 + [None] + ["ZeroDivisionError: a bug"] * 5
+    model = ScriptedModel(*[AIMessage("Boso")] * 16)
+    runner(small_index, model, concurrency=1).run(questions(20), RecordFile(file))
+    assert all(record["error"] is None for record in RecordFile(file).read().values())
 
 
-def test_a_bug_among_many_ends_them_all(small_index, file):
-    def bug(_):
-        time.sleep(0.05)
+def test_failed_calls_of_a_provider_never_end_a_run(small_index, file):
+    with serve(lambda *_: Failure(400)) as server:
+        assert len(answer(small_index, server, questions(12), file, concurrency=2)) == 12
+
+
+def test_what_is_under_way_when_a_bug_ends_the_run_is_kept(small_index, file):
+    begun, ended = threading.Barrier(10), threading.Event()
+    told = []
+
+    def together(_):
+        begun.wait(30)
+        assert ended.wait(30)
+        return AIMessage("Boso")
+
+    def at_once(_):
+        begun.wait(30)
         raise ZeroDivisionError("a bug")
 
+    def on_record(record):
+        told.append(record["error"])
+        if len(told) == 5:  # all of them bugs: they have ended the run
+            ended.set()
+
+    model = ScriptedModel(*[together] * 5, *[at_once] * 5)
     with pytest.raises(ZeroDivisionError):
-        runner(small_index, ScriptedModel(*[bug] * 100), concurrency=10).run(questions(50), RecordFile(file))
-    assert ids(file) == []
+        runner(small_index, model, concurrency=10, on_record=on_record).run(questions(10), RecordFile(file))
+    assert told == ["ZeroDivisionError: a bug"] * 5 + [None] * 5
+    assert Counter(record["error"] for record in whole_lines(file)) == Counter(told)
+
+
+def test_what_is_under_way_when_a_record_cannot_be_told_of_is_kept(small_index, file):
+    told = []
+
+    def once(record):
+        told.append(record)
+        if len(told) == 1:
+            raise StorageError("no room for the figures")
+
+    replies = Replies(seconds=0.05)
+    with serve(replies) as server, pytest.raises(StorageError, match="no room"):
+        answer(small_index, server, questions(9), file, concurrency=3, on_record=once)
+    assert len(ids(file)) == 3
+
+
+def test_a_failed_question_can_be_looked_at(small_index, file):
+    with serve(Replies(instead={2: Failure(500)})) as server:
+        (record,) = answer(small_index, server, questions(1), file).values()
+    assert [message["type"] for message in record["messages"]] == ["human", "ai", "tool", "ai", "tool"]
+    assert record["messages"][1]["data"]["tool_calls"][0]["name"] == "keyword_search"
 
 
 # --- rate limits ---
@@ -478,14 +611,14 @@ def test_patience_ends_and_the_next_run_tries_again(small_index, file, quick):
     with serve(lambda *_: LIMITED) as server:
         (record,) = answer(small_index, server, questions(1), file).values()
     assert re.match(r"\w*RateLimitError: ", record["error"])
-    assert len(server.requests) == runs._PATIENCE + 1
+    assert len(server.requests) == patience._MOST_PAUSES + 1
     with serve(Replies()) as server:
         (record,) = answer(small_index, server, questions(1), file).values()
     assert record["error"] is None
 
 
 def test_patience_is_lost_over_pauses_without_progress_only(small_index, file, quick):
-    between = runs._PATIENCE // 2 + 1
+    between = patience._MOST_PAUSES // 2 + 1
     limited = {step * (between + 1) + n: LIMITED for step in range(STEPS) for n in range(between)}
     with serve(Replies(instead=limited)) as server:
         (record,) = answer(small_index, server, questions(1), file).values()
@@ -529,7 +662,7 @@ def test_the_clients_own_retries_come_first(small_index, file):
     ],
 )
 def test_what_is_a_rate_limit(error, limited):
-    assert runs._is_rate_limit(error) is limited
+    assert patience.is_rate_limit(error) is limited
 
 
 # --- judges ---
@@ -548,7 +681,7 @@ def test_a_judge_that_comes_later_judges_what_is_there(small_index, file):
     judgement = after["q1"]["judgement"]
     assert (judgement["correct"], judgement["reason"]) == (True, "It is so.")
     assert judgement["cost"] > 0
-    assert {name: {**record, "judgement": None} for name, record in after.items()} == before
+    assert {name: {**record, "judgement": None, "judge_paid": 0.0} for name, record in after.items()} == before
     with serve([]) as silent:
         answer(small_index, silent, questions(3), file, judge=judge_of(silent))
         answer(small_index, silent, questions(3), file)
@@ -571,6 +704,16 @@ def test_rate_limits_of_the_judge_are_waited_for(small_index, file, quick):
         records = answer(small_index, model, questions(4), file, judge=judge_of(server), concurrency=2)
     assert all(record["judgement"]["correct"] for record in records.values())
     assert sum(limited.asked.values()) == 4
+
+
+def test_an_answer_outlives_a_bug_of_the_judge(small_index, file):
+    judge = Judge(ScriptedModel(bug), "own")
+    runner(small_index, ScriptedModel(AIMessage("Boso")), judge=judge).run(questions(1), RecordFile(file))
+    (record,) = whole_lines(file)
+    assert (record["prediction"], record["error"], record["judge_paid"]) == ("Boso", None, 0.0)
+    assert record["judgement"]["correct"] is None
+    assert record["judgement"]["reason"] == "the judge failed: ZeroDivisionError: a bug"
+    assert "in bug" in record["traceback"]
 
 
 def test_failed_questions_are_not_judged(small_index, file):
@@ -596,16 +739,148 @@ def test_the_judges_cost_counts(small_index, file):
         judge = judge_of(server)
         (record,) = answer(small_index, model, questions(1), file, judge=judge).values()
         both = record["cost"] + record["judgement"]["cost"]
-        assert runs.spent([record]) == pytest.approx(both)
+        assert budget.spent([record]) == pytest.approx(both)
         assert len(answer(small_index, model, questions(9), file, judge=judge, max_cost=1.5 * both, concurrency=1)) == 2
 
 
-def test_a_cost_that_is_not_known_cannot_be_limited(small_index, file):
-    with serve(lambda *_: chat("Boso")) as server:  # of a model that has no price
-        with pytest.raises(InputError, match="there is no --max-cost for this model"):
-            answer(small_index, server, questions(3), file, max_cost=1.0, concurrency=1)
-        assert ids(file) == ["q0"]  # it is paid, and kept
-        assert len(answer(small_index, server, questions(3), file)) == 3
+def test_what_earlier_attempts_have_cost_is_not_forgotten(small_index, file):
+    replies = Replies(instead={2: Failure(500), 5: Failure(500)})
+    with serve(replies) as server:
+        first = answer(small_index, server, questions(1), file)["q0"]
+        second = answer(small_index, server, questions(1), file)["q0"]
+        third = answer(small_index, server, questions(1), file)["q0"]
+    assert [record["error"] is None for record in (first, second, third)] == [False, False, True]
+    assert [len(record["model_calls"]) for record in (first, second, third)] == [2, 2, 3]
+    assert third["cost"] == pytest.approx(cost(third["model_calls"]))
+    assert [record["paid"] / first["cost"] for record in (first, second, third)] == pytest.approx([1, 2, 3.5])
+    assert (third["judge_paid"], budget.spent([third])) == (0.0, third["paid"])
+
+
+def test_what_earlier_verdicts_have_cost_is_not_forgotten(small_index, file, monkeypatch):
+    monkeypatch.setattr("arag.evaluation.structured._PAUSE", 0)
+    unusable = {**chat("?"), "model": "gpt-5-mini"}
+    with serve(Replies()) as model, serve(Replies(judging=True, instead=dict.fromkeys(range(3), unusable))) as server:
+        (first,) = answer(small_index, model, questions(1), file, judge=judge_of(server)).values()
+        (second,) = answer(small_index, model, questions(1), file, judge=judge_of(server)).values()
+    assert (first["judgement"]["correct"], second["judgement"]["correct"]) == (None, True)
+    one = second["judgement"]["cost"]
+    assert (first["judge_paid"], second["judge_paid"]) == pytest.approx((3 * one, 4 * one))
+    assert second["paid"] == first["paid"] == first["cost"]
+
+
+def test_repeated_runs_do_not_overrun_what_may_be_spent(small_index, file):
+    failing = Replies(instead={n: Failure(500) for n in range(2, 600, 3)})
+    with serve(failing) as server:
+        one = next(iter(answer(small_index, server, questions(1), file).values()))["cost"]
+        for _ in range(4):
+            answer(small_index, server, questions(9), file, max_cost=3.5 * one, concurrency=1)
+        assert budget.spent(RecordFile(file).read().values()) == pytest.approx(4 * one)
+        number = len(server.requests)
+        answer(small_index, server, questions(9), file, max_cost=3.5 * one, concurrency=1)
+        assert len(server.requests) == number
+
+
+def test_a_cost_that_is_not_known_cannot_be_limited(small_index, file, tmp_path, monkeypatch):
+    together = threading.Barrier(3)
+
+    def respond(number, _):
+        if number < 3:
+            together.wait(30)
+        return chat("Boso")
+
+    with serve(respond) as server:  # of a model that has no price
+        with pytest.raises(InputError, match=r"what calls of some-model cost is not known.* ARAG_PRICES names"):
+            answer(small_index, server, questions(9), file, max_cost=1.0, concurrency=3)
+        assert sorted(ids(file)) == ["q0", "q1", "q2"]  # they are paid, and kept
+        with pytest.raises(InputError, match="some-model"):
+            answer(small_index, server, questions(9), file, max_cost=1.0)
+        assert len(server.requests) == 3
+        prices = {"prices": [{"model": "some-model", "input": 1.0, "cached_input": 1.0, "output": 1.0}]}
+        (tmp_path / "prices.json").write_text(json.dumps(prices))
+        monkeypatch.setenv("ARAG_PRICES", str(tmp_path / "prices.json"))
+        records = answer(small_index, server, questions(9), file, max_cost=1.0)
+        assert [record["paid"] for record in records.values()] == [pytest.approx(110e-6)] * 9
+        assert len(server.requests) == 9
+
+
+def test_a_judge_without_a_price_is_named(small_index, file):
+    verdict = {**chat('{"reason": "So it is.", "correct": true}'), "model": "own"}
+    with serve(Replies()) as model, serve(lambda *_: verdict) as server:
+        with pytest.raises(InputError, match="what calls of openai:gpt-5-mini cost is not known"):
+            answer(small_index, model, questions(9), file, judge=judge_of(server), max_cost=1.0, concurrency=1)
+        assert [record["judgement"]["correct"] for record in whole_lines(file)] == [True]
+        with pytest.raises(InputError, match="what calls of openai:gpt-5-mini cost"):
+            answer(small_index, model, questions(9), file, max_cost=1.0)
+        assert len(server.requests) == 1
+
+
+# --- what is loaded once ---
+
+
+class SlowToLoad:
+    """An embedder that takes a while before its first vector."""
+
+    def __init__(self, seconds=0.5):
+        self.seconds = seconds
+        self.loads = 0
+
+    def __call__(self):
+        self.loads += 1
+        time.sleep(self.seconds)
+        return HashEmbeddings()
+
+
+@pytest.fixture
+def slow_index(small_index):
+    load = SlowToLoad()
+    name = small_index.info().embedder
+    with open_index(small_index.path, embedder=Embedder(name, load)) as opened:
+        yield opened, load
+
+
+def test_the_first_questions_time_is_its_own(slow_index, file):
+    index, load = slow_index
+    model = ScriptedModel(*[AIMessage("Boso")] * 2)
+    Runner(method("naive-rag"), index, model, concurrency=1).run(questions(2), RecordFile(file))
+    assert load.loads == 1
+    assert max(record["seconds"] for record in whole_lines(file)) < load.seconds
+
+
+def test_an_event_loop_goes_on_while_an_embedder_is_loaded(slow_index, file):
+    index, load = slow_index
+    ticks = []
+
+    async def tick():
+        while True:
+            ticks.append(time.monotonic())
+            await asyncio.sleep(0.01)
+
+    async def both():
+        ticking = asyncio.create_task(tick())
+        model = ScriptedModel(AIMessage("Boso"))
+        await Runner(method("naive-rag"), index, model).arun(questions(1), RecordFile(file))
+        ticking.cancel()
+
+    asyncio.run(both())
+    assert load.loads == 1
+    assert max(after - before for before, after in itertools.pairwise(ticks)) < load.seconds
+
+
+def test_nothing_is_loaded_that_is_not_needed(slow_index, file):
+    index, load = slow_index
+    runs_of = [ScriptedModel(AIMessage("Boso")), ScriptedModel()]
+    for model in runs_of:  # the second one has nothing to do
+        Runner(method("direct"), index, model).run(questions(1), RecordFile(file))
+    assert load.loads == 0
+
+
+def test_an_embedder_that_cannot_be_loaded_fails_the_questions_that_need_it(small_index, file, no_embedder):
+    with no_embedder(), serve(Replies()) as server:
+        records = answer(small_index, server, questions(1), file)
+        assert [record["error"] for record in records.values()] == [None]  # it searched for keywords only
+        other = RecordFile(file.with_name("naive-rag.jsonl"))
+        Runner(method("naive-rag"), small_index, load(server)).run(questions(1), other)
+    assert [record["error"] for record in other.read().values()] == ["EmbedderError: the embedding service went away"]
 
 
 # --- many at once ---
@@ -637,7 +912,15 @@ def test_threads_are_no_limit_where_embedders_are_waited_for(small_index, file, 
         together.wait(30)  # as if they came over a network
         return embed(text)
 
-    monkeypatch.setattr(small_index._embedder, "embed_query", embed_together)
+    loaded = threading.Event()
+
+    def embed_together_once_loaded(text):
+        if loaded.is_set():
+            return embed_together(text)
+        loaded.set()
+        return embed(text)
+
+    monkeypatch.setattr(small_index._embedder, "embed_query", embed_together_once_loaded)
     model = ScriptedModel(*[AIMessage("Boso")] * 40)
     Runner(method("naive-rag"), small_index, model, concurrency=40).run(questions(40), RecordFile(file))
     assert len(ids(file)) == 40

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from arag.evaluation.scores import contains, exact_match, f1, interval, normalise, paired_test, share
+from arag.evaluation.scores import contains, exact_match, f1, interval, normalise, paired_test, proportion, share
 
 WORDS = st.text(alphabet="abcdefgh éß.,'’ AT", max_size=30)
 VALUES = st.lists(st.floats(0, 1), min_size=1, max_size=25)
@@ -133,6 +133,34 @@ def test_intervals_of_known_values():
     assert found.high == pytest.approx(0.3 + half, abs=0.006)
 
 
+@pytest.mark.parametrize(
+    ("right", "count", "low", "high"),
+    [
+        (0, 52, 0.0, 0.0688),
+        (52, 52, 0.9312, 1.0),
+        (1, 1, 0.2065, 1.0),
+        (8, 10, 0.4902, 0.9433),
+        (60, 200, 0.2407, 0.3668),
+    ],
+)
+def test_intervals_of_shares_are_wilson_s(right, count, low, high):
+    found = proportion([1.0] * right + [0.0] * (count - right))
+    assert found is not None
+    assert (found.mean, found.count) == (right / count, count)
+    assert (found.low, found.high) == pytest.approx((low, high), abs=5e-5)
+    assert 0 <= found.low <= found.mean <= found.high <= 1
+
+
+def test_intervals_of_shares_are_those_of_scipy():
+    stats = pytest.importorskip("scipy.stats")
+    for right, count in [(0, 3), (1, 7), (33, 80), (80, 80)]:
+        known = stats.binomtest(right, count).proportion_ci(method="wilson")
+        found = proportion([1.0] * right + [0.0] * (count - right))
+        assert found is not None
+        assert (found.low, found.high) == pytest.approx((known.low, known.high))
+    assert proportion([]) is None
+
+
 def test_intervals_are_those_of_scipy():
     stats = pytest.importorskip("scipy.stats")
     values = np.random.default_rng(5).beta(0.5, 0.5, 120)
@@ -151,6 +179,16 @@ def test_intervals_hold_the_truth_as_often_as_they_say():
         assert found is not None
         held += found.low <= 0.4 <= found.high
     assert 88 <= held <= 100
+
+
+def test_intervals_of_shares_hold_the_truth_near_the_ends_too():
+    chance = random.Random(3)
+    held = 0
+    for _ in range(300):
+        found = proportion([float(chance.random() < 0.03) for _ in range(40)])
+        assert found is not None
+        held += found.low <= 0.03 <= found.high
+    assert held >= 270
 
 
 @settings(max_examples=25, deadline=None)

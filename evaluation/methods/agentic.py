@@ -24,7 +24,16 @@ def _make(tools: tuple[ToolName, ...], index: Index, model: BaseChatModel, optio
 
 
 def _method(name: str, title: str, description: str, *tools: ToolName) -> Method:
-    return Method(name, title, description, partial(_make, tools), autonomous=True, iterative=True, interleaved=True)
+    return Method(
+        name,
+        title,
+        description,
+        partial(_make, tools),
+        uses_vectors="semantic_search" in tools,
+        autonomous=True,
+        iterative=True,
+        interleaved=True,
+    )
 
 
 METHODS = (

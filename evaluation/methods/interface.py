@@ -50,6 +50,7 @@ class Method:
         make: Makes its graph.
         prepare: Its work at index time, before the first question, where it has any; what is found again the next
             time costs nothing. Returns its model calls.
+        uses_vectors: Whether it searches by sentence vectors: their embedder is loaded before the first question.
         autonomous: Whether the model decides what comes next (paper, Table 4).
         iterative: Whether there may be several rounds (Table 4).
         interleaved: Whether tools and reasoning take turns (Table 4).
@@ -60,6 +61,7 @@ class Method:
     description: str
     make: Callable[[Index, BaseChatModel, Options], MethodGraph]
     prepare: Callable[[Index, BaseChatModel, Options], Sequence[ModelCall]] | None = None
+    uses_vectors: bool = True
     autonomous: bool = False
     iterative: bool = False
     interleaved: bool = False

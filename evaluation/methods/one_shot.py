@@ -124,5 +124,5 @@ METHODS = (
         "one call, with the chunks of the sentences nearest to the question in its prompt",
         partial(_make, True),
     ),
-    Method("direct", "Direct Answer", "one call, without the corpus", partial(_make, False)),
+    Method("direct", "Direct Answer", "one call, without the corpus", partial(_make, False), uses_vectors=False),
 )

@@ -1,4 +1,4 @@
-"""The pages of single experiments: scaling (paper, Figure 4) and failures (Figure 5)."""
+"""The page of why answers are wrong (paper, Figure 5)."""
 
 from __future__ import annotations
 
@@ -7,16 +7,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from arag.evaluation.failures import Failure
+from arag.evaluation.failures import AGENTIC, CHAIN_ERROR, ONE_SHOT, DecidedBy, Failure
 from arag.evaluation.report import plots
 from arag.evaluation.report.templates import Row, templates
-from arag.evaluation.scaling import EFFORT, STEPS, Point
-from arag.evaluation.scores import Interval
 from arag.retrieval.files import written_whole
 from arag.retrieval.tools import whole_characters
 
-_TITLES = {STEPS: "Accuracy by most steps", EFFORT: "Accuracy by reasoning effort"}
 _UNDECIDED = "not decided"
+_DECIDERS: dict[DecidedBy, str] = {"record": "records", "judge": "a judge", "label": "a person"}
 _COLOURS = ("c1", "c2", "c3", "c4", "c5", "c6")
 
 
@@ -46,52 +44,45 @@ def write_page(text: str, file: Path) -> Path:
     return file
 
 
-def scaling_page(points: Sequence[Point]) -> str:
-    """Draw how accuracy grows with what a run may spend.
-
-    Args:
-        points: What each setting has reached.
-    """
-    figures = []
-    for setting, title in _TITLES.items():
-        rows = [_point(point) for point in points if point.setting == setting]
-        if rows:
-            caption = f"{points[0].measure} over all questions, with 95% confidence intervals; steps taken on average."
-            figures.append(Figure(title, caption, rows, "shares"))
-    return templates().get_template("experiment.html").render(title="Test-time scaling", figures=figures)
-
-
-def _point(point: Point) -> Row:
-    found = Interval(point.accuracy, point.low, point.high, point.questions)
-    told = f"{point.accuracy:.1%}, interval {point.low:.1%} to {point.high:.1%}"
-    detail = f"{point.steps:.1f} steps, {point.retrieved_tokens:,.0f} tokens"
-    drawing = plots.shares([plots.Dot(found, "headline", told)])
-    return Row(f"{point.setting} {point.value}", drawing, f"{100 * point.accuracy:.1f}", detail)
-
-
 def failures_page(found: Sequence[Failure]) -> str:
     """Draw the split of wrong answers by cause, method by method.
 
     Args:
         found: The wrong answers.
     """
-    figures = [_split("Causes", "What the wrong answers of each method come from.", found, lambda f: f.cause)]
-    chains = [failure for failure in found if failure.cause == "reasoning chain error"]
-    if chains:
-        caption = "What went wrong in the reasoning chains that failed."
-        figures.append(_split("Within reasoning chain errors", caption, chains, lambda f: f.chain_cause))
+    figures = []
+    for taxonomy in (AGENTIC, ONE_SHOT):
+        some = [failure for failure in found if failure.taxonomy is taxonomy]
+        chains = [failure for failure in some if failure.cause == CHAIN_ERROR]
+        if some:
+            caption = "What the wrong answers of each method come from, and who has said so."
+            figures.append(_split(taxonomy.title, caption, some, taxonomy.causes, lambda f: f.cause))
+        if chains:
+            caption = "What went wrong in the reasoning chains that failed."
+            title = "Within reasoning chain errors"
+            figures.append(_split(title, caption, chains, taxonomy.chain_causes, lambda f: f.chain_cause))
+    if not found:
+        figures.append(Figure("Causes", "No answer of a method that searches is wrong.", []))
     return templates().get_template("experiment.html").render(title="Why answers are wrong", figures=figures)
 
 
-def _split(title: str, caption: str, found: Sequence[Failure], cause: Callable[[Failure], str]) -> Figure:
-    causes = [name for name, _ in Counter(cause(failure) for failure in found).most_common() if name]
+def _split(
+    title: str, caption: str, found: Sequence[Failure], causes: Sequence[str], cause: Callable[[Failure], str]
+) -> Figure:
     kinds = dict(zip(causes, _COLOURS, strict=False)) | {"": "c0"}
     rows = []
     for method in dict.fromkeys(failure.method for failure in found):
-        counts = Counter(cause(failure) for failure in found if failure.method == method)
+        mine = [failure for failure in found if failure.method == method]
+        counts = Counter(map(cause, mine))
         some = {name: counts[name] for name in kinds if counts[name]}
         told = ", ".join(f"{name or _UNDECIDED}: {count}" for name, count in some.items())
-        drawing = plots.stack(list(some.values()), [kinds[name] for name in some], sum(some.values()), told)
-        rows.append(Row(method, drawing, f"{sum(some.values()):,}", told))
+        drawing = plots.stack(list(some.values()), [kinds[name] for name in some], len(mine), told)
+        rows.append(Row(method, drawing, f"{len(mine):,}", f"{told}{_deciders(mine)}"))
     legend = {name or _UNDECIDED: kind for name, kind in kinds.items() if any(cause(f) == name for f in found)}
     return Figure(title, caption, rows, legend=legend)
+
+
+def _deciders(found: Sequence[Failure]) -> str:
+    counts = Counter(failure.decided_by for failure in found)
+    told = ", ".join(f"{counts[by]} by {name}" for by, name in _DECIDERS.items() if counts[by])
+    return f" ({told})" if told else ""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, TypeAlias
@@ -12,10 +12,10 @@ from arag.evaluation.datasets import load_questions
 from arag.evaluation.methods import all_methods
 from arag.evaluation.methods.interface import Method
 from arag.evaluation.preparation import Preparation, load_preparations
-from arag.evaluation.records import Record
+from arag.evaluation.records import Record, RecordFile, priced
 from arag.evaluation.report.paper import PaperResults, differences, paper_order, paper_results
-from arag.evaluation.runs import Plan, load_plan, load_records
-from arag.evaluation.scores import Interval, interval, paired_test
+from arag.evaluation.runs import RECORDS, Plan, load_plan
+from arag.evaluation.scores import Interval, interval, paired_test, proportion
 from arag.retrieval.errors import ARAGError, InputError
 from arag.retrieval.manifest import Manifest, read_manifest
 
@@ -33,6 +33,7 @@ class Measure:
         title: Its name for readers.
         unit: What it is counted in.
         value: Its value for a question; None where it is not known.
+        yes_or_no: Whether that is 1 or 0: its interval is then Wilson's, otherwise a bootstrap interval.
         of_failed: Whether failed questions count, as wrong; otherwise it is of answered ones.
         with_gaps: Whether questions of which it is not known are left out. Otherwise one such question makes the
             method's figure unknown: what some questions cost says little about what all of them did.
@@ -43,6 +44,7 @@ class Measure:
     title: str
     unit: Unit
     value: Callable[[Record], float | None]
+    yes_or_no: bool = False
     of_failed: bool = False
     with_gaps: bool = False
     judged: bool = False
@@ -66,41 +68,58 @@ def _tokens(name: Literal["input_tokens", "cached_tokens", "output_tokens", "rea
     return Measure(name, name.replace("_", " ").capitalize(), "tokens", value)
 
 
-LLM_ACC = Measure("llm_acc", "LLM-Acc", "share", _verdict, of_failed=True, with_gaps=True, judged=True)
-CONTAIN_ACC = Measure("contain_acc", "Contain-Acc", "share", lambda record: float(record["contain"]), of_failed=True)
-F1 = Measure("f1", "F1", "share", lambda record: record["f1"], of_failed=True)
+LLM_ACC = Measure("llm_acc", "LLM-Acc", "share", _verdict, yes_or_no=True, of_failed=True, with_gaps=True, judged=True)
+CONTAIN_ACC = Measure(
+    "contain_acc",
+    "Contain-Acc",
+    "share",
+    lambda record: float(record["contain"]),
+    yes_or_no=True,
+    of_failed=True,
+)
+F1 = Measure("f1_aliases", "F1 with aliases", "share", lambda record: record["f1"], of_failed=True)
 RETRIEVED = Measure("retrieved_tokens", "Retrieved tokens", "tokens", lambda record: float(record["retrieved_tokens"]))
 STEPS = Measure("steps", "Steps", "number", lambda record: float(record["steps"]))
 
 ACCURACY = (
     LLM_ACC,
-    Measure("llm_acc_answered", "LLM-Acc, answered", "share", _verdict, with_gaps=True, judged=True),
+    Measure("llm_acc_answered", "LLM-Acc, answered", "share", _verdict, yes_or_no=True, with_gaps=True, judged=True),
     CONTAIN_ACC,
-    Measure("contain_acc_answered", "Contain-Acc, answered", "share", CONTAIN_ACC.value),
+    Measure("contain_acc_answered", "Contain-Acc, answered", "share", CONTAIN_ACC.value, yes_or_no=True),
     Measure(
         "contain_acc_aliases",
         "Contain-Acc with aliases",
         "share",
         lambda record: float(record["contain_with_aliases"]),
+        yes_or_no=True,
         of_failed=True,
     ),
-    Measure("exact_match", "Exact match", "share", lambda record: float(record["exact_match"]), of_failed=True),
+    Measure(
+        "exact_match_aliases",
+        "Exact match with aliases",
+        "share",
+        lambda record: float(record["exact_match"]),
+        yes_or_no=True,
+        of_failed=True,
+    ),
     F1,
 )
+SECONDS = Measure("seconds", "Seconds", "seconds", lambda record: record["seconds"])
 EFFORT = (
     Measure("gold_seen", "Gold seen", "share", lambda record: record["gold_seen"], with_gaps=True),
     Measure("gold_read", "Gold read", "share", lambda record: record["gold_read"], with_gaps=True),
     RETRIEVED,
     STEPS,
     Measure("model_calls", "Model calls", "number", lambda record: float(len(record["model_calls"]))),
-    Measure("seconds", "Seconds", "seconds", lambda record: record["seconds"]),
+    SECONDS,
 )
+COST = Measure("cost", "Cost", "dollars", lambda record: record["cost"])
 COSTS = (
     _tokens("input_tokens"),
     _tokens("cached_tokens"),
     _tokens("output_tokens"),
     _tokens("reasoning_tokens"),
-    Measure("cost", "Cost", "dollars", lambda record: record["cost"]),
+    COST,
 )
 
 
@@ -112,12 +131,14 @@ class MethodFigures:
         name: Its name.
         title: Its name in the paper, where it is there.
         method: The method, where this installation knows it.
-        records: Its records by question id.
+        records: Its records by question id, without their messages: these take more than all else.
+        traced: The ids of the questions whose records have messages.
         figures: The measures' means by their names; None where one is not known.
         failed: How many questions have no answer.
+        judged: Whether a judge was asked.
         unjudged: How many answers the judge gave no verdict on.
-        cost: US dollars in all, failed questions included; None where that is not known.
-        judge_cost: US dollars of all verdicts; None where that is not known, or nothing was judged.
+        cost: US dollars in all, failed questions and all attempts included; None where that is not known.
+        judge_cost: US dollars of all verdicts; None where that is not known.
         tools: Calls by tool.
         stop_reasons: Answered questions by why they ended.
         preparation: What its work at index time took; None where it has none.
@@ -127,8 +148,10 @@ class MethodFigures:
     title: str
     method: Method | None
     records: Mapping[str, Record]
+    traced: frozenset[str]
     figures: Mapping[str, Interval | None]
     failed: int
+    judged: bool
     unjudged: int
     cost: float | None
     judge_cost: float | None
@@ -173,6 +196,7 @@ class Report:
     """All that a report shows.
 
     Attributes:
+        folder: The run's folder.
         plan: The run's plan.
         manifest: The manifest of its index; None where the index is gone.
         models: The models that answered, as their providers report them.
@@ -186,6 +210,7 @@ class Report:
         notes: What a reader must know about the figures.
     """
 
+    folder: Path
     plan: Plan
     manifest: Manifest | None
     models: Sequence[str]
@@ -202,6 +227,13 @@ class Report:
     def headline(self) -> Measure:
         """What says whether an answer is right: the judge, where there is one."""
         return LLM_ACC if self.judged else CONTAIN_ACC
+
+    @property
+    def over(self) -> str:
+        """What accuracies are over."""
+        told = "Over all questions that were asked, failed ones as wrong"
+        left_out = ", LLM-Acc without the answers that have no verdict"
+        return told + (left_out if any(method.unjudged for method in self.methods) else "")
 
     def measures(self, wanted: Sequence[Measure]) -> list[Measure]:
         """Return those of the measures that can be there: without a judge there is no LLM-Acc."""
@@ -221,14 +253,14 @@ def make_report(folder: Path, *, baseline: str | None = None, dataset: str | Non
             or the paper has no such dataset.
     """
     plan = load_plan(folder)
-    found = {name: records for name, records in load_records(folder).items() if records}
+    files = sorted((folder / RECORDS).glob("*.jsonl"))
+    found = {file.stem: stored for file in files if (stored := light_records(file)).records}
     if not found:
         raise InputError(f"the run in {folder} has no records yet: `arag eval run` makes them")
-    _check(found)
-    judged = any(record["judgement"] is not None for records in found.values() for record in records.values())
+    judged = any(_is_judged(stored.records.values()) for stored in found.values())
     prepared = load_preparations(folder)
     methods = sorted(
-        (_method(name, records, judged, prepared.get(name)) for name, records in found.items()), key=_place
+        (_method(name, stored, judged, prepared.get(name)) for name, stored in found.items()), key=place_of
     )
     baseline = baseline or methods[0].name
     first = next((method for method in methods if method.name == baseline), None)
@@ -240,6 +272,7 @@ def make_report(folder: Path, *, baseline: str | None = None, dataset: str | Non
     questions = _in_order({key: record for method in methods for key, record in method.records.items()}, plan)
     paper, manifest, models = paper_results(plan.questions, dataset), _manifest(plan), _models(methods)
     return Report(
+        folder=folder,
         plan=plan,
         manifest=manifest,
         models=models,
@@ -250,7 +283,7 @@ def make_report(folder: Path, *, baseline: str | None = None, dataset: str | Non
         judged=judged,
         paper=paper,
         differences=differences(paper, models, plan.judge, manifest, len(questions)) if paper else [],
-        notes=_notes(methods, len(questions), judged),
+        notes=_notes(methods, len(questions), plan.asked, judged),
     )
 
 
@@ -273,45 +306,69 @@ def figure(measure: Measure, records: Sequence[Record]) -> Interval | None:
     failed = [measure.value(record) for record in records if record["error"] is not None and measure.of_failed]
     values = [*answered, *failed]
     known = [value for value in values if value is not None]
-    return interval(known) if measure.with_gaps or len(known) == len(values) else None
+    if len(known) < len(values) and not measure.with_gaps:
+        return None
+    return proportion(known) if measure.yes_or_no else interval(known)
 
 
-def _check(found: Mapping[str, Mapping[str, Record]]) -> None:
-    for name, records in found.items():
-        for key, record in records.items():
-            missing = Record.__required_keys__ - record.keys()
-            if missing:
-                raise InputError(
-                    f"the record of question {key!r} in {name}.jsonl has no {min(missing)!r}: "
-                    "it was written by another version; give another folder to `arag eval run`"
-                )
+@dataclass(frozen=True, slots=True)
+class LightRecords:
+    """A method's records without messages, and the ids of the questions whose records have some."""
+
+    records: Mapping[str, Record]
+    traced: frozenset[str]
 
 
-def _method(
-    name: str, by_question: Mapping[str, Record], judged: bool, preparation: Preparation | None
-) -> MethodFigures:
-    records = list(by_question.values())
+def light_records(file: Path) -> LightRecords:
+    """Read a method's records, with all but their messages, and priced anew where no price was known then.
+
+    Raises:
+        InputError: A record is none, or lacks something.
+    """
+    records: dict[str, Record] = {}
+    traced: set[str] = set()
+    for record in RecordFile(file).each():
+        key = record["question_id"]
+        missing = Record.__required_keys__ - record.keys()
+        if missing:
+            raise InputError(
+                f"the record of question {key!r} in {file.name} has no {min(missing)!r}: "
+                "it was written by another version; give another folder to `arag eval run`"
+            )
+        records[key] = priced({**record, "messages": []})
+        (traced.add if record["messages"] else traced.discard)(key)
+    return LightRecords(records, frozenset(traced))
+
+
+def _is_judged(records: Iterable[Record]) -> bool:
+    return any(record["judgement"] is not None for record in records)
+
+
+def _method(name: str, stored: LightRecords, judged: bool, preparation: Preparation | None) -> MethodFigures:
+    records = list(stored.records.values())
     answered = [record for record in records if record["error"] is None]
     known = all_methods().get(name)
     measures = [measure for measure in (*ACCURACY, *EFFORT, *COSTS) if judged or not measure.judged]
-    judgements = [record["judgement"] for record in answered if record["judgement"] is not None]
     return MethodFigures(
         name=name,
         title=known.title if known else name,
         method=known,
-        records=by_question,
+        records=stored.records,
+        traced=stored.traced,
         figures={measure.name: figure(measure, records) for measure in measures},
         failed=len(records) - len(answered),
+        judged=_is_judged(records),
         unjudged=sum(_verdict(record) is None for record in answered) if judged else 0,
-        cost=_sum([record["cost"] for record in records]),
-        judge_cost=_sum([judgement["cost"] for judgement in judgements]) if judgements else None,
+        cost=_sum([record["paid"] for record in records]),
+        judge_cost=_sum([record["judge_paid"] for record in records]),
         tools=_tools(answered),
         preparation=preparation,
         stop_reasons=dict(Counter(map(stop_reason, answered)).most_common()),
     )
 
 
-def _place(method: MethodFigures) -> tuple[int, int, str]:
+def place_of(method: MethodFigures) -> tuple[int, int, str]:
+    """Return what methods are sorted by: the paper's order, and this installation's of those that it has not."""
     order, known = paper_order(), list(all_methods())
     return (
         order.index(method.title) if method.title in order else len(order),
@@ -368,8 +425,21 @@ def _models(methods: Sequence[MethodFigures]) -> list[str]:
     return sorted({call["model"] for call in calls if call["model"]})
 
 
-def _notes(methods: Sequence[MethodFigures], questions: int, judged: bool) -> list[str]:
+def _progress(methods: Sequence[MethodFigures], asked: int) -> str:
+    counts = [len(method.records) for method in methods]
+    if len(set(counts)) == 1:
+        return f"{counts[0]:,} of {asked:,} questions have been asked"
+    told = ", ".join(f"{method.title} {n:,}" for n, method in zip(counts, methods, strict=True))
+    return f"not all of {asked:,} questions have been asked ({told})"
+
+
+def _notes(methods: Sequence[MethodFigures], questions: int, asked: int, judged: bool) -> list[str]:
     notes = []
+    if any(len(method.records) < asked for method in methods):
+        notes.append(
+            f"The run is not complete: {_progress(methods, asked)}: run it again to go on. Questions that take little "
+            "time are recorded first, so that the figures may not be those of all."
+        )
     shared = set.intersection(*(set(method.records) for method in methods))
     if len(shared) < questions:
         counts = ", ".join(f"{method.title} {len(method.records):,}" for method in methods)

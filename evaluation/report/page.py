@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -29,8 +29,19 @@ from arag.evaluation.report.figures import (
     stop_reason,
 )
 from arag.evaluation.report.paper import same_model
-from arag.evaluation.report.tables import cell, csv_text, facts, markdown, number, tables, title
+from arag.evaluation.report.tables import (
+    cell,
+    csv_text,
+    facts,
+    in_words,
+    markdown,
+    number,
+    questions_csv,
+    tables,
+    title,
+)
 from arag.evaluation.report.templates import Row, templates
+from arag.evaluation.runs import record_file
 from arag.graph.trace.page import trace_page
 from arag.retrieval.errors import StorageError
 from arag.retrieval.files import written_whole
@@ -61,13 +72,13 @@ class Run:
 def write_report(
     report: Report, folder: Path, *, pages: bool = True, told: Callable[[int], None] = lambda _: None
 ) -> Path:
-    """Write a report: `report.md`, `report.csv`, `report.html`, and the questions' pages in a folder beside it.
+    """Write a report: `report.md`, `report.csv`, `questions.csv`, `report.html`, and a folder of the questions' pages.
 
     Args:
         report: The report.
         folder: Where it goes.
         pages: Whether the questions get pages.
-        told: Told after each question's pages how many questions have theirs.
+        told: Told after each of the folder's pages how many there are; in the end they are `count_pages(report)`.
 
     Returns:
         The page's file.
@@ -80,14 +91,20 @@ def write_report(
         folder.mkdir(parents=True, exist_ok=True)
         _write(page.with_suffix(".md"), markdown(report))
         _write(page.with_suffix(".csv"), csv_text(report))
+        _write(folder / "questions.csv", questions_csv(report))
         if pages:
-            for place in range(len(report.questions)):
-                _write_question(report, place, folder)
-                told(place + 1)
+            for done, (file, text) in enumerate(_pages(report), start=1):
+                _write_page(folder / _FOLDER / file, text)
+                told(done)
         _write(page, report_page(report, pages=pages))
     except OSError as error:
         raise StorageError(f"the report cannot be written to {folder}: {error.strerror}") from error
     return page
+
+
+def count_pages(report: Report) -> int:
+    """Return how many pages questions and runs of them have."""
+    return len(report.questions) + sum(len(method.traced) for method in report.methods)
 
 
 def report_page(report: Report, *, pages: bool = True) -> str:
@@ -127,13 +144,18 @@ def question_page(report: Report, place: int) -> str:
     )
 
 
-def _write_question(report: Report, place: int, folder: Path) -> None:
-    of_methods = folder / _FOLDER / str(place + 1)
-    of_methods.mkdir(parents=True, exist_ok=True)
-    for run in _runs(report, place):
-        if run.record is not None and run.page:
-            _write_page(of_methods / f"{run.method.name}.html", trace_page(_state(run.record)))
-    _write_page(folder / _FOLDER / f"{place + 1}.html", question_page(report, place))
+def _pages(report: Report) -> Iterator[tuple[str, str]]:
+    """Make the pages of runs and questions, each with its file; of the messages, one run's at a time are held."""
+    places = {question["question_id"]: place for place, question in enumerate(report.questions)}
+    for method in report.methods:
+        records = record_file(report.folder, method.name)
+        last = {record["question_id"]: line for line, record in enumerate(records.each())}
+        for line, record in enumerate(records.each()):
+            question = record["question_id"]
+            if line == last[question] and question in method.traced:
+                yield f"{places[question] + 1}/{method.name}.html", trace_page(_state(record))
+    for place in range(len(report.questions)):
+        yield f"{place + 1}.html", question_page(report, place)
 
 
 def _state(record: Record) -> dict[str, Any]:
@@ -148,6 +170,7 @@ def _write(file: Path, text: str) -> None:
 
 
 def _write_page(file: Path, text: str) -> None:
+    file.parent.mkdir(parents=True, exist_ok=True)
     file.write_bytes(whole_characters(text).encode())  # one of thousands: waiting for the disk each time takes minutes
 
 
@@ -159,10 +182,9 @@ def _runs(report: Report, place: int) -> list[Run]:
 def _run(method: MethodFigures, record: Record | None, report: Report, place: int) -> Run:
     if record is None:
         return Run(method, None, ("missing", "–"), "")
-    if record["error"] is not None:
-        return Run(method, record, ("failed", "!"), "")
-    page = f"{place + 1}/{quote(method.name)}.html" if record["messages"] else ""
-    return Run(method, record, _MARKS[is_right(record, report.headline)], page)
+    page = f"{place + 1}/{quote(method.name)}.html" if record["question_id"] in method.traced else ""
+    failed = record["error"] is not None
+    return Run(method, record, ("failed", "!") if failed else _MARKS[is_right(record, report.headline)], page)
 
 
 # --- plots ---
@@ -185,7 +207,7 @@ def _accuracy(report: Report) -> list[Row]:
     for method in report.methods:
         for kind, measure in zip(("headline", "second"), report.measures((LLM_ACC, CONTAIN_ACC)), strict=False):
             found = method.figures[measure.name]
-            dots = [] if found is None else [plots.Dot(found, kind, _told(measure.title, found))]
+            dots = [] if found is None else [plots.Dot(found, kind, in_words(measure.title, found))]
             drawing = plots.shares(dots, _paper_value(report, method, measure is LLM_ACC))
             rows.append(Row(method.title if kind == "headline" else "", drawing, cell(measure, found).text))
     return rows
@@ -202,10 +224,6 @@ def _paper_value(report: Report, method: MethodFigures, of_judge: bool) -> list[
 def _is_beside(report: Report) -> bool:
     measures = report.measures((LLM_ACC, CONTAIN_ACC))
     return any(_paper_value(report, method, each is LLM_ACC) for method in report.methods for each in measures)
-
-
-def _told(what: str, found: Any) -> str:
-    return f"{what} {100 * found.mean:.1f}, interval {100 * found.low:.1f} to {100 * found.high:.1f}"
 
 
 def _plane(report: Report) -> Markup | None:
@@ -249,7 +267,7 @@ def _stops(report: Report) -> list[Row]:
     for method in report.methods:
         for place, (reason, count) in enumerate(method.stop_reasons.items()):
             found = figure(report.headline, [record for record in method.answers if stop_reason(record) == reason])
-            dots = [] if found is None else [plots.Dot(found, "headline", _told(report.headline.title, found))]
+            dots = [] if found is None else [plots.Dot(found, "headline", in_words(report.headline.title, found))]
             name = "" if place else method.title
             detail = f"{reason.replace('_', ' ')}: {count:,}"
             rows.append(Row(name, plots.shares(dots), cell(report.headline, found).text, detail))

@@ -6,8 +6,9 @@ Across they are measured in percent, down in pixels, so that letters and marks s
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from markupsafe import Markup
 
@@ -43,6 +44,23 @@ class Point:
     label: str
     x: Interval
     y: Interval
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """A mean on the way from left to right.
+
+    Attributes:
+        at: Where it is across, 0 to 1.
+        label: What stands below it.
+        found: The mean and its interval, 0 to 1.
+        told: What it is, in words.
+    """
+
+    at: float
+    label: str
+    found: Interval
+    told: str
 
 
 def shares(dots: Sequence[Dot], beside: Sequence[tuple[float, str]] = ()) -> Markup:
@@ -102,19 +120,10 @@ def plane(points: Sequence[Point], across: str, up: str) -> Markup:
 def _plane(points: Sequence[Point], across: str, up: str, letter: float) -> Markup:
     x_ticks = ticks(max(point.x.high for point in points))
     y_ticks = ticks(100 * max(point.y.high for point in points))
-    x_end, y_end = x_ticks[-1], y_ticks[-1] / 100
-
-    def height(value: float) -> float:
-        return round(_HEIGHT * (1 - value / y_end), 1)
-
-    parts = []
-    for tick in y_ticks:
-        y = height(tick / 100)
-        parts.append(_line("0%", y, "100%", y, "grid"))
-        parts.append(Markup('<text x="-8" y="{}" dy=".35em" class="tick end">{:g}</text>').format(y, tick))
-    for tick in x_ticks:
-        text = Markup('<text x="{}" y="{}" class="tick middle">{:,g}</text>')
-        parts.append(text.format(_percent(tick / x_end), _HEIGHT + 20, tick))
+    x_end = x_ticks[-1]
+    height = _scale(y_ticks)
+    parts = _grid(y_ticks)
+    parts += [_below(tick / x_end, f"{tick:,g}") for tick in x_ticks]
     for point in points:
         at, y = _percent(point.x.mean / x_end), height(point.y.mean)
         parts.append(_line(_percent(point.x.low / x_end), y, _percent(point.x.high / x_end), y, "whisker thin"))
@@ -129,6 +138,32 @@ def _plane(points: Sequence[Point], across: str, up: str, letter: float) -> Mark
         parts.append(drawn.format(_percent(x), dot, 6 * side, dot, 11 * side, y, 13 * side, y, anchor, label))
     told = "; ".join(f"{p.label}: {p.x.mean:,.0f} {across}, {100 * p.y.mean:.1f} {up}" for p in points)
     return _svg("plane", _HEIGHT, told, parts)
+
+
+def course(stops: Sequence[Stop], *, from_zero: bool) -> Markup:
+    """Draw means and their intervals from left to right, joined by lines.
+
+    Args:
+        stops: The means, in their order across.
+        from_zero: Whether what goes across begins at 0, on the left.
+    """
+    y_ticks = ticks(100 * max(stop.found.high for stop in stops))
+    height = _scale(y_ticks)
+    parts = _grid(y_ticks)
+    for one, other in pairwise(stops):
+        ends = (height(one.found.mean), height(other.found.mean))
+        parts.append(_line(_percent(one.at), ends[0], _percent(other.at), ends[1], "course"))
+    for stop in stops:
+        at, top = _percent(stop.at), height(stop.found.high)
+        parts.append(_line(at, height(stop.found.low), at, top, "whisker headline"))
+        dot = Markup('<circle cx="{}" cy="{}" r="5.5" class="headline"><title>{}</title></circle>')
+        parts.append(dot.format(at, height(stop.found.mean), stop.told))
+        value = Markup('<text x="{}" y="{}" class="label middle">{:.1f}</text>')
+        parts.append(value.format(at, round(top - 9, 1), 100 * stop.found.mean))
+    parts += [_below(stop.at, stop.label) for stop in stops]
+    if from_zero:
+        parts.append(_below(0, "0"))
+    return _svg("plane", _HEIGHT, "; ".join(stop.told for stop in stops), parts)
 
 
 def ticks(highest: float) -> list[float]:
@@ -173,6 +208,24 @@ class _Box:
 
     def meets(self, other: _Box) -> bool:
         return self.begins < other.ends and other.begins < self.ends and abs(self.y - other.y) < _LINE
+
+
+def _scale(y_ticks: Sequence[float]) -> Callable[[float], float]:
+    """Return how far down a value between 0 and 1 stands, where ticks go up in percent."""
+    return lambda value: round(_HEIGHT * (1 - 100 * value / y_ticks[-1]), 1)
+
+
+def _grid(y_ticks: Sequence[float]) -> list[Markup]:
+    parts = []
+    for tick in y_ticks:
+        y = _scale(y_ticks)(tick / 100)
+        parts.append(_line("0%", y, "100%", y, "grid"))
+        parts.append(Markup('<text x="-8" y="{}" dy=".35em" class="tick end">{:g}</text>').format(y, tick))
+    return parts
+
+
+def _below(at: float, text: str) -> Markup:
+    return Markup('<text x="{}" y="{}" class="tick middle">{}</text>').format(_percent(at), _HEIGHT + 20, text)
 
 
 def _line(x1: str, y1: float, x2: str, y2: float, kind: str) -> Markup:

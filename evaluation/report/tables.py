@@ -5,10 +5,23 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from arag.evaluation.report.figures import ACCURACY, COSTS, EFFORT, Comparison, Measure, MethodFigures, Report, Unit
+from arag.evaluation.records import Record
+from arag.evaluation.report.figures import (
+    ACCURACY,
+    CONTAIN_ACC,
+    COST,
+    COSTS,
+    EFFORT,
+    LLM_ACC,
+    Comparison,
+    Measure,
+    MethodFigures,
+    Report,
+    Unit,
+)
 from arag.evaluation.report.paper import count
 from arag.evaluation.scores import RESAMPLES, Interval
 
@@ -17,8 +30,13 @@ NONE = "–"
 _DIGITS = 6  # of figures in CSV files
 
 INTERVALS = (
-    f"Means over questions; in brackets their 95% confidence interval (percentiles of {RESAMPLES:,} bootstrap "
-    "resamples of the questions). Shares in percent."
+    "Means over questions; in brackets their 95% confidence interval: Wilson's for shares of questions, such as "
+    f"LLM-Acc, Contain-Acc and exact match; percentiles of {RESAMPLES:,} bootstrap resamples of the questions for all "
+    "else, which tell nothing where all questions have the same value. Shares in percent."
+)
+_ALIASES = (
+    "Contain-Acc takes the gold answer alone, as in the paper; “with aliases”: the gold answer or another name of it "
+    "that the data gives."
 )
 _MARKDOWN = re.compile(r"([\\`*_<>|#~&$])")
 _BRACKETS = re.compile(r"([\[\]])")
@@ -70,7 +88,7 @@ def _accuracy(report: Report) -> Table:
     for method in report.methods:
         counts = [len(method.records), method.answered, method.failed, *([method.unjudged] if unjudged else [])]
         rows.append([Cell(method.title), *(Cell(f"{each:,}") for each in counts), *_cells(measures, method)])
-    notes = [INTERVALS, "Over all questions, failed ones as wrong, unless the column says “answered”."]
+    notes = [INTERVALS, f"{report.over}, unless the column says “answered”.", _ALIASES]
     return Table("Accuracy", [*columns, *(measure.title for measure in measures)], rows, notes)
 
 
@@ -84,16 +102,16 @@ def _figures(title: str, measures: Sequence[Measure], report: Report) -> Table:
 
 
 def _costs(report: Report) -> Table:
-    judged = any(method.judge_cost is not None for method in report.methods)
-    columns = ["Method", *(measure.title for measure in COSTS), "Cost in all", *(["Judge in all"] if judged else [])]
+    columns = ["Method", *(measure.title for measure in COSTS), "Cost in all", *(["Judge in all"] * report.judged)]
     rows = []
     for method in report.methods:
-        sums = [method.cost, *([method.judge_cost] if judged else [])]
-        rows.append([Cell(method.title), *_cells(COSTS, method), *(Cell(number("dollars", total)) for total in sums)])
+        judge = Cell(number("dollars", method.judge_cost) if method.judged else NONE)
+        in_all = [Cell(number("dollars", method.cost)), *([judge] * report.judged)]
+        rows.append([Cell(method.title), *_cells(COSTS, method), *in_all])
     note = (
         "Tokens as the providers report them; input includes cached, output includes reasoning. Cost in US dollars by "
-        "the providers' public prices; in all, failed questions are in it. Unknown: a provider reported no tokens, or "
-        "a model has no price."
+        "the providers' public prices or your own; in all: of all attempts at all questions, failed ones included. "
+        "Unknown: a provider reported no tokens, or a model has no price."
     )
     return Table("Tokens and cost, an answered question", columns, rows, [note])
 
@@ -146,7 +164,7 @@ def _beside_the_paper(report: Report) -> Table:
     paper = report.paper
     assert paper is not None  # noqa: S101 - where it is called
     ours = {method.title: method for method in report.methods}
-    measures = report.measures([measure for measure in ACCURACY if measure.name in {"llm_acc", "contain_acc"}])
+    measures = report.measures((LLM_ACC, CONTAIN_ACC))
     with_contain = any(row[1] is not None for results in paper.backbones.values() for row in results.values())
     columns = ["Method", *(f"{measure.title}, here" for measure in measures)]
     names = ["LLM-Acc", "Contain-Acc"] if with_contain else ["LLM-Acc"]
@@ -197,10 +215,15 @@ def number(unit: Unit, value: float | None) -> str:
     if unit == "share":
         return f"{100 * value:.1f}"
     if unit == "dollars":
-        return f"${value:,.4f}" if value else "$0"
+        return f"${value:,.{4 if value >= 0.001 else 6}f}" if value else "$0"
     if unit == "tokens":
         return f"{value:,.0f}"
     return f"{value:,.2f}" if unit == "seconds" and value < 10 else f"{value:,.1f}"
+
+
+def in_words(what: str, found: Interval) -> str:
+    """Return a share with its interval in words."""
+    return f"{what} {100 * found.mean:.1f}, 95% interval {100 * found.low:.1f} to {100 * found.high:.1f}"
 
 
 def _signed(found: Interval) -> str:
@@ -212,17 +235,19 @@ def _signed(found: Interval) -> str:
 
 def markdown(report: Report) -> str:
     """Return a report as Markdown."""
-    parts = [f"# {title(report)}", "\n".join(f"- {name}: {_escaped(value)}" for name, value in facts(report))]
-    parts += [f"**{_escaped(note)}**" for note in report.notes]
+    parts = [f"# {title(report)}", "\n".join(f"- {name}: {escaped(value)}" for name, value in facts(report))]
+    parts += [f"**{escaped(note)}**" for note in report.notes]
     for table in tables(report):
-        parts += [f"## {_escaped(table.title)}", _markdown_table(table), *map(_escaped, table.notes)]
+        parts += [f"## {escaped(table.title)}", markdown_table(table), *map(escaped, table.notes)]
     return "\n\n".join(parts) + "\n"
 
 
 def title(report: Report) -> str:
     """Return a report's title."""
     asked = report.paper.dataset if report.paper else "Results"
-    return f"{asked}: {count(len(report.methods), 'method')}, {count(len(report.questions), 'question')}"
+    wanted = max(report.plan.asked, len(report.questions))
+    done = f"{len(report.questions):,} of " if len(report.questions) < wanted else ""
+    return f"{asked}: {count(len(report.methods), 'method')}, {done}{count(wanted, 'question')}"
 
 
 def facts(report: Report) -> list[tuple[str, str]]:
@@ -242,19 +267,21 @@ def facts(report: Report) -> list[tuple[str, str]]:
     ]
 
 
-def _markdown_table(table: Table) -> str:
+def markdown_table(table: Table) -> str:
+    """Return a table as Markdown."""
     lines = [table.columns, ["---", *("---:" for _ in table.columns[1:])]]
     lines += [[_markdown_cell(each) for each in row] for row in table.rows]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
 def _markdown_cell(of: Cell) -> str:
-    return f"{_escaped(of.text)} {_escaped(of.detail, brackets=False)}".rstrip()
+    return f"{escaped(of.text)} {escaped(of.detail, brackets=False)}".rstrip()
 
 
-def _escaped(text: str, *, brackets: bool = True) -> str:
-    escaped = _MARKDOWN.sub(r"\\\1", " ".join(text.split()))
-    return _BRACKETS.sub(r"\\\1", escaped) if brackets else escaped
+def escaped(text: str, *, brackets: bool = True) -> str:
+    """Return a text that Markdown shows as it is."""
+    plain = _MARKDOWN.sub(r"\\\1", " ".join(text.split()))
+    return _BRACKETS.sub(r"\\\1", plain) if brackets else plain
 
 
 # --- CSV ---
@@ -262,13 +289,50 @@ def _escaped(text: str, *, brackets: bool = True) -> str:
 
 def csv_text(report: Report) -> str:
     """Return a row a method as CSV: shares from 0 to 1, nothing where a figure is not known."""
-    rows = [_row(report, method) for method in report.methods]
+    return csv_of([_row(report, method) for method in report.methods])
+
+
+def questions_csv(report: Report) -> str:
+    """Return a row a question as CSV, with columns of each method; right answers are 1, wrong and failed ones 0."""
+    return csv_of([_question_row(report, question["question_id"]) for question in report.questions])
+
+
+def csv_of(rows: Sequence[Mapping[str, object]]) -> str:
+    """Return rows as CSV; nothing stands where one lacks a column that another has, or it is None."""
     columns = list(dict.fromkeys(column for row in rows for column in row))
     lines = io.StringIO()
     writer = csv.DictWriter(lines, columns, restval="", lineterminator="\n")
     writer.writeheader()
     writer.writerows(rows)
     return lines.getvalue()
+
+
+def _question_row(report: Report, question: str) -> dict[str, object]:
+    asked = {method.name: method.records.get(question) for method in report.methods}
+    known = next(record for record in asked.values() if record is not None)
+    row: dict[str, object] = {
+        "question_id": question,
+        "question": known["question"],
+        "answer": known["answer"],
+    }
+    for method in report.methods:
+        values = _question_values(asked[method.name], method.judged)
+        row |= {f"{method.name}_{name}": value for name, value in values.items()}
+    return row
+
+
+def _question_values(record: Record | None, judged: bool) -> dict[str, object]:
+    correct = LLM_ACC.value(record) if record is not None and judged else None
+    return {
+        "prediction": record and record["prediction"],
+        "contain": record and int(record["contain"]),
+        "correct": None if correct is None else int(correct),
+        "steps": record and record["steps"],
+        "retrieved_tokens": record and record["retrieved_tokens"],
+        "cost": record and COST.value(record),
+        "stop_reason": record and record["stop_reason"],
+        "error": record and record["error"],
+    }
 
 
 def _row(report: Report, method: MethodFigures) -> dict[str, object]:
@@ -282,10 +346,10 @@ def _row(report: Report, method: MethodFigures) -> dict[str, object]:
     if report.judged:
         row["unjudged"] = method.unjudged
     for measure in report.measures((*ACCURACY, *EFFORT, *COSTS)):
-        row |= _ends(measure.name, method.figures[measure.name])
+        row |= ends(measure.name, method.figures[measure.name])
     row["cost_in_all"] = method.cost
     if report.judged:
-        row["judge_cost_in_all"] = method.judge_cost
+        row["judge_cost_in_all"] = method.judge_cost if method.judged else None
     row["baseline"] = report.baseline
     row |= dict.fromkeys(column for each in report.comparisons for column in _difference(each))
     for comparison in report.comparisons:
@@ -303,10 +367,11 @@ def _row(report: Report, method: MethodFigures) -> dict[str, object]:
 def _difference(comparison: Comparison) -> dict[str, object]:
     name = f"{comparison.measure.name}_difference"
     found = comparison.difference
-    return {**_ends(name, found), f"{name}_p": round(comparison.p, _DIGITS), f"{name}_questions": found.count}
+    return {**ends(name, found), f"{name}_p": round(comparison.p, _DIGITS), f"{name}_questions": found.count}
 
 
-def _ends(name: str, found: Interval | None) -> dict[str, object]:
+def ends(name: str, found: Interval | None) -> dict[str, object]:
+    """Return a figure and its interval's ends for CSV, by the names of their columns."""
     values = (None, None, None) if found is None else (found.mean, found.low, found.high)
     rounded = (None if value is None else round(value, _DIGITS) for value in values)
     return dict(zip((name, f"{name}_low", f"{name}_high"), rounded, strict=True))

@@ -1,4 +1,4 @@
-"""What the pages of experiments share: templates, and rows of plots."""
+"""What the pages of experiments share: templates, plots, and rows of plots."""
 
 from __future__ import annotations
 
@@ -17,6 +17,16 @@ class Row:
     drawing: Markup
     value: str
     detail: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Drawing:
+    """A plot under a title: its caption, itself, and what goes across."""
+
+    title: str
+    caption: str
+    plot: Markup
+    across: str
 
 
 @cache

@@ -1,0 +1,74 @@
+"""What a run has cost, and how much it may."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from arag.evaluation.records import Record
+from arag.graph.prices import PRICES_VARIABLE, cost
+from arag.retrieval.errors import InputError
+
+
+@dataclass
+class Budget:
+    """US dollars that may be spent, over all that is run with it.
+
+    Attributes:
+        limit: The most, after which no more questions are begun; None for no limit.
+        spent: What has been spent, as far as prices are known.
+        unpriced: The models whose price is not known, in order.
+    """
+
+    limit: float | None = None
+    spent: float = 0.0
+    unpriced: list[str] = field(default_factory=list)
+
+    def pay(self, dollars: float | None, models: Iterable[str] = ()) -> None:
+        """Count what has been paid.
+
+        Args:
+            dollars: How much; None where it is not known.
+            models: The models of whose calls it is not known.
+        """
+        self.spent += dollars or 0.0
+        self.unpriced = list(dict.fromkeys([*self.unpriced, *models]))
+
+    def count(self, record: Record) -> None:
+        """Count what a question has cost until now."""
+        self.pay(spent([record]), unpriced(record))
+
+    def is_used_up(self) -> bool:
+        """Tell whether no more may be spent; where a price is unknown, nobody knows."""
+        return self.limit is not None and (self.spent >= self.limit or bool(self.unpriced))
+
+    def check(self) -> None:
+        """Check that what is limited is known.
+
+        Raises:
+            InputError: There is a limit, and the price of a model is not known.
+        """
+        if self.limit is not None and self.unpriced:
+            raise InputError(
+                f"--max-cost cannot be kept to: what calls of {', '.join(self.unpriced)} cost is not known. Give the "
+                f"price in a JSON file that the environment variable {PRICES_VARIABLE} names, in US dollars per "
+                'million tokens: {"prices": [{"model": "...", "input": 0.1, "cached_input": 0.1, "output": 0.4}]}. '
+                "Verdicts and work at index time that are recorded already stay without a price, and so do calls whose "
+                "tokens the provider does not report: go on without --max-cost, or in another folder with --out."
+            )
+
+
+def spent(records: Iterable[Record]) -> float:
+    """Return the US dollars that records tell of, over all attempts and verdicts, as far as prices are known."""
+    return sum((record["paid"] or 0.0) + (record["judge_paid"] or 0.0) for record in records)
+
+
+def unpriced(record: Record) -> list[str]:
+    """Return the models whose part in what a question has cost is not known."""
+    models = []
+    if record["paid"] is None:
+        calls = [*record["earlier_calls"], *record["model_calls"]]
+        models += [call["model"] or "a model without a name" for call in calls if cost([call]) is None]
+    if record["judge_paid"] is None:
+        models.append(record["judgement"]["model"] if record["judgement"] else "the judge")
+    return models

@@ -1,0 +1,32 @@
+"""The command line of experiments: `arag eval run`, ..."""
+
+from __future__ import annotations
+
+import typer
+from rich.table import Table
+
+from arag.evaluation.cli.failing import failures
+from arag.evaluation.cli.options import out
+from arag.evaluation.cli.reporting import report
+from arag.evaluation.cli.running import ablate, run, scale
+
+__all__ = ["eval_app"]
+
+eval_app = typer.Typer(help="Compare methods on questions: the paper's experiments.", no_args_is_help=True)
+
+
+@eval_app.command()
+def methods() -> None:
+    """List the methods that can be compared."""
+    from arag.evaluation.methods import all_methods
+
+    table = Table(box=None)
+    for column in ("name", "in the paper", "what it does"):
+        table.add_column(column)
+    for method in all_methods().values():
+        table.add_row(method.name, method.title, method.description)
+    out.print(table)
+
+
+for command in (run, ablate, scale, failures, report):
+    eval_app.command()(command)

@@ -1,0 +1,65 @@
+"""`arag eval report`: what runs have shown."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from arag.evaluation.cli.options import JsonOption, err, show_written
+from arag.retrieval.errors import InputError
+
+
+def report(
+    folders: Annotated[list[Path], typer.Argument(metavar="DIR...", help="A run's folder, or several.")],
+    target: Annotated[
+        Path | None,
+        typer.Option("--out", metavar="DIR", help="Where it goes. Default: the run's folder; several are printed."),
+    ] = None,
+    baseline: Annotated[
+        str | None, typer.Option(metavar="METHOD", help="The method that the others are compared with.")
+    ] = None,
+    dataset: Annotated[
+        str | None, typer.Option(metavar="NAME", help="The paper's dataset, where the questions' file does not tell.")
+    ] = None,
+    pages: Annotated[bool, typer.Option(help="Write a page for each question and each of its runs.")] = True,
+    as_json: JsonOption = False,
+) -> None:
+    """Write what a run has shown: report.md and report.csv for a paper, report.html with plots and every question.
+
+    Of several runs, the accuracy of all methods stands in one table (paper, Table 1).
+    """
+    from arag.evaluation.report.figures import make_report
+    from arag.evaluation.report.page import count_pages, write_report
+
+    if len(folders) > 1:
+        if baseline is not None or dataset is not None:
+            raise InputError("--baseline and --dataset are for the report of one run")
+        _report_several(folders, target, as_json)
+        return
+    (folder,) = folders
+    found = make_report(folder, baseline=baseline, dataset=dataset)
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=err, disable=not (pages and sys.stderr.isatty()), transient=True) as progress:
+        task = progress.add_task("Pages", total=count_pages(found))
+        page = write_report(
+            found, target or folder, pages=pages, told=lambda done: progress.update(task, completed=done)
+        )
+    files = [page.with_suffix(".md"), page.with_suffix(".csv"), page, page.with_name("questions.csv")]
+    show_written(files, found.notes, as_json)
+
+
+def _report_several(folders: Sequence[Path], target: Path | None, as_json: bool) -> None:
+    from arag.evaluation.report.overview import make_overview, overview_markdown, write_overview
+
+    found = make_overview(folders)
+    if target is not None:
+        show_written(write_overview(found, target), found.notes, as_json)
+    elif as_json:
+        raise InputError("--json tells of files: give a folder for them with --out")
+    else:
+        print(overview_markdown(found), end="")  # noqa: T201

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
@@ -73,6 +74,12 @@ class Context(BaseModel):
             raise InputError(
                 f"the run's context is not valid: {'; '.join(faults)}. Its settings are {known}"
             ) from error
+
+    @field_validator("index", mode="before")
+    @classmethod
+    def _path_is_text(cls, value: object) -> object:
+        """Take a path, as everything else that opens an index does; a context that is sent somewhere is JSON."""
+        return str(value) if isinstance(value, Path) else value
 
     @field_validator("index", "model", "system_prompt", mode="before")
     @classmethod

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator, Sequence
-from contextlib import closing
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,19 +14,37 @@ import numpy as np
 from rapidfuzz import process
 
 from arag.ingest.locking import write_lock
-from arag.ingest.publishing import checksum
-from arag.ingest.writer import open_writer
+from arag.ingest.publishing import checksum, storage_failures
+from arag.ingest.writer import locked_writer, open_writer
 from arag.retrieval.chunk_store import FILE_NAME as CHUNKS_FILE
-from arag.retrieval.chunk_store import ChunkStore
+from arag.retrieval.chunk_store import ChunkStore, Fault
 from arag.retrieval.embedders import Embedder, load_embedder
-from arag.retrieval.errors import IndexFormatError, IndexNotFoundError, InputError
-from arag.retrieval.manifest import FILE_NAME, Manifest, parse_manifest, read_manifest, vectors_folder
+from arag.retrieval.errors import (
+    ARAGError,
+    DamagedFileError,
+    IndexFormatError,
+    IndexNotFoundError,
+    InputError,
+    StorageError,
+)
+from arag.retrieval.manifest import (
+    FILE_NAME,
+    Manifest,
+    is_whole,
+    parse_manifest,
+    read_manifest,
+    vectors_folder,
+    write_manifest,
+)
 from arag.retrieval.sentence_store import SentenceStore, vector_id
 
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
 
 _SAME = 1e-4  # vectors are stored in Chroma shifted, and shifted back
+_LENGTH = 1e-3  # vectors are of length one but for this, or zero
+_MOST_NAMED = 10  # documents of one damage
+_ELSEWHERE = "ingest the documents again into another folder"
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,10 +54,12 @@ class Damage:
     Attributes:
         part: The file or folder.
         what: What is wrong with it.
+        mendable: Whether `verify` can mend it.
     """
 
     part: str
     what: str
+    mendable: bool = True
 
     def __str__(self) -> str:
         return f"{self.part}: {self.what}"
@@ -109,7 +130,10 @@ def verify(
     """Look for damage in every part of an index, and mend it.
 
     The documents, their chunks and vectors in the chunk store are the truth: the manifest is restored from it, the
-    keyword file and Chroma's folder are made again from it. Vectors that are not in it are embedded again.
+    keyword file and Chroma's folder are made again from it. What is lost there is dropped. Vectors that are lost are
+    embedded again; documents of which text is lost are named, and written by the next ingestion that reads them.
+
+    Readers go on searching meanwhile. An index that may not be written to is looked through without its lock.
 
     Args:
         index: The index's folder.
@@ -123,8 +147,9 @@ def verify(
     Raises:
         IndexNotFoundError: There is no index in the folder.
         IndexLockedError: Another process is writing to the index.
-        IndexFormatError: The index is of another format version, or the chunk store is lost.
-        StorageError: The files cannot be written.
+        IndexFormatError: The chunk store is lost.
+        EmbedderError: Sentences must be embedded again, and that fails.
+        StorageError: The files cannot be written, or opened.
     """
     folder = Path(index)
     try:
@@ -134,45 +159,103 @@ def verify(
     except IndexNotFoundError:
         if not (folder / CHUNKS_FILE).exists():
             raise
-    with write_lock(folder):
-        found = list(_damages(folder))
-        if not found or not repair:
+    if not repair:
+        with ExitStack() as lock:
+            try:
+                lock.enter_context(write_lock(folder))
+            except StorageError:
+                found = _look(folder, locked=False)
+            else:
+                found = _look(folder)
             return found, found
-        _prepare_mending(folder)
-    with open_writer(folder, embedder=None if embedder is None else load_embedder(embedder)) as writer:
-        writer.commit(anew=True)
-        return found, list(_damages(folder))
-
-
-def _damages(folder: Path) -> Iterator[Damage]:
-    """Look through an index; the caller holds its lock."""
-    chunks = _chunk_store(folder)
-    with closing(chunks):
-        for fault in chunks.faults():
-            yield Damage(CHUNKS_FILE, fault)
+    with write_lock(folder):
+        found = _look(folder)
+        if not any(damage.mendable for damage in found):
+            return found, found
         try:
-            manifest = read_manifest(folder)
-        except (IndexFormatError, IndexNotFoundError) as error:
-            yield Damage(FILE_NAME, str(error))
-            return
-        at = chunks.at(manifest.generation)
-        yield from _manifest_damages(folder, manifest, at)
-        derived = [*_vector_damages(manifest, at), *_file_damages(folder, manifest)]
-        yield from derived
-        if not derived and manifest.sentences:  # Chroma may take the process down with it when its files are damaged
-            yield from _chroma_damages(folder, manifest, at)
+            with storage_failures(folder):
+                _prepare_mending(folder)
+            with locked_writer(folder, embedder=None if embedder is None else load_embedder(embedder)) as writer:
+                writer.commit(anew=True)
+        except DamagedFileError as error:
+            return found, [
+                *found,
+                Damage(CHUNKS_FILE, f"it cannot be mended ({error.reason}): {_ELSEWHERE}", mendable=False),
+            ]
+        left = _look(folder)
+        if any(damage.mendable for damage in left):
+            left.append(Damage(CHUNKS_FILE, f"not all of it can be mended: {_ELSEWHERE}", mendable=False))
+        return found, left
+
+
+def _look(folder: Path, *, locked: bool = True) -> list[Damage]:
+    """Look through an index; the caller holds its lock, or cannot."""
+    try:
+        return list(_damages(folder, locked=locked))
+    except (sqlite3.Error, OSError) as error:
+        if isinstance(error, ARAGError):
+            raise
+        raise StorageError(f"the index in {folder} cannot be looked through: {error}") from error
+
+
+def _damages(folder: Path, *, locked: bool) -> Iterator[Damage]:
+    with closing(_chunk_store(folder)) as chunks:
+        try:
+            kept = _kept_manifest(chunks)
+            try:
+                manifest = read_manifest(folder)
+            except (IndexFormatError, IndexNotFoundError) as error:
+                yield _lost_manifest(error, kept)
+                if kept is not None:
+                    yield from _store_damages(chunks)
+                return
+            if kept is None:
+                yield Damage(CHUNKS_FILE, "its copy of the manifest cannot be read")
+            else:
+                yield from _manifest_damages(manifest, kept, chunks.at(manifest.generation))
+            found = [
+                *_store_damages(chunks),
+                *_vector_damages(manifest, chunks.at(manifest.generation)),
+                *_file_damages(folder, manifest),
+            ]
+            yield from found
+            # Chroma may take the process down with it when its files are damaged.
+            if manifest.sentences and not any(damage.mendable for damage in found):
+                yield from _chroma_damages(folder, manifest, chunks.at(manifest.generation), locked=locked)
+        except DamagedFileError as error:
+            yield Damage(CHUNKS_FILE, error.reason)
 
 
 def _chunk_store(folder: Path) -> ChunkStore:
     try:
         return ChunkStore(folder)
     except IndexFormatError as error:
+        reason = error.reason if isinstance(error, DamagedFileError) else "the file is missing"
         raise IndexFormatError(
-            f"the documents of the index in {folder} are lost ({error}): ingest them again into another folder"
+            f"the documents of the index in {folder} are lost ({CHUNKS_FILE}: {reason}): "
+            "ingest them again into another folder"
         ) from error
 
 
-def _manifest_damages(folder: Path, manifest: Manifest, chunks: ChunkStore) -> Iterator[Damage]:
+def _lost_manifest(error: Exception, kept: Manifest | None) -> Damage:
+    if not isinstance(error, DamagedFileError | IndexNotFoundError):  # an index of another version
+        return Damage(FILE_NAME, str(error), mendable=kept is not None)
+    reason = error.reason if isinstance(error, DamagedFileError) else "it is missing"
+    if kept is not None:
+        return Damage(FILE_NAME, reason)
+    return Damage(FILE_NAME, f"{reason}; there is no copy of it that can be read: {_ELSEWHERE}", mendable=False)
+
+
+def _kept_manifest(chunks: ChunkStore) -> Manifest | None:
+    """Return the copy of the manifest in the chunk store; None where it is lost."""
+    kept = chunks.state(FILE_NAME)
+    try:
+        return None if kept is None else parse_manifest(kept, chunks.file)
+    except IndexFormatError:
+        return None
+
+
+def _manifest_damages(manifest: Manifest, kept: Manifest, chunks: ChunkStore) -> Iterator[Damage]:
     counts = chunks.counts()
     for name, told, there in (
         ("documents", manifest.documents, counts.documents),
@@ -181,16 +264,35 @@ def _manifest_damages(folder: Path, manifest: Manifest, chunks: ChunkStore) -> I
     ):
         if told != there:
             yield Damage(FILE_NAME, f"it tells of {told:,} {name}, the index holds {there:,}")
-    kept = _kept_manifest(chunks, folder)
     # A run that was killed just before it replaced the manifest has kept the next one already.
-    if kept is not None and kept.generation != manifest.generation + 1 and kept != manifest:
+    if kept.generation != manifest.generation + 1 and kept != manifest:
         differing = [k for k in manifest.__dataclass_fields__ if getattr(kept, k) != getattr(manifest, k)]
         yield Damage(FILE_NAME, f"it is not the one that was written: {', '.join(differing)} differ")
 
 
-def _kept_manifest(chunks: ChunkStore, folder: Path) -> Manifest | None:
-    kept = chunks.state(FILE_NAME)
-    return None if kept is None else parse_manifest(kept, folder / CHUNKS_FILE)
+def _store_damages(chunks: ChunkStore) -> Iterator[Damage]:
+    for what in chunks.table_faults():
+        yield Damage(CHUNKS_FILE, what)
+    faults: defaultdict[str, list[Fault]] = defaultdict(list)
+    for fault in chunks.chunk_faults():
+        faults[fault.what].append(fault)
+    for what, alike in faults.items():
+        documents = {document_id for fault in alike for document_id in fault.document_ids}
+        whose = f", of the documents {_named(documents)}" if documents else ""
+        yield Damage(CHUNKS_FILE, f"{len(alike):,} chunks {what}{whose}")
+    lost = chunks.without_entry()
+    if lost:
+        yield Damage(CHUNKS_FILE, f"{len(lost):,} documents have no entry: {_named(lost)}")
+    again = chunks.to_ingest_again()
+    if again:
+        what = f"of {len(again):,} documents a part was lost: ingest them again: {_named(again)}"
+        yield Damage(CHUNKS_FILE, what, mendable=False)
+
+
+def _named(document_ids: Collection[str]) -> str:
+    named = ", ".join(map(repr, sorted(document_ids)[:_MOST_NAMED]))
+    more = len(document_ids) - _MOST_NAMED
+    return f"{named} and {more:,} more" if more > 0 else named
 
 
 def _vector_damages(manifest: Manifest, chunks: ChunkStore) -> Iterator[Damage]:
@@ -204,8 +306,12 @@ def _vector_damages(manifest: Manifest, chunks: ChunkStore) -> Iterator[Damage]:
 
 def _spoilt_vectors(manifest: Manifest, chunks: ChunkStore) -> Iterator[int]:
     for number, sentences, blob in chunks.vector_blobs():
-        size = 4 * manifest.dimension * sentences
-        if len(blob) != size or not np.isfinite(np.frombuffer(blob, dtype=np.float32)).all():
+        if blob is None or len(blob) != 4 * manifest.dimension * sentences:
+            yield number
+            continue
+        vectors = np.frombuffer(blob, dtype=np.float32).reshape(sentences, manifest.dimension)
+        lengths = np.linalg.norm(vectors, axis=1)
+        if not (np.isclose(lengths, 1, rtol=0, atol=_LENGTH) | (lengths == 0)).all():  # what is not finite is neither
             yield number
 
 
@@ -233,11 +339,13 @@ def _file_damages(folder: Path, manifest: Manifest) -> Iterator[Damage]:
             yield Damage(name, "; ".join(faults[:3]))
 
 
-def _chroma_damages(folder: Path, manifest: Manifest, chunks: ChunkStore) -> Iterator[Damage]:
+def _chroma_damages(folder: Path, manifest: Manifest, chunks: ChunkStore, *, locked: bool) -> Iterator[Damage]:
     name = vectors_folder(folder, manifest.generation).name
     try:
         store = SentenceStore(vectors_folder(folder, manifest.generation))
     except IndexFormatError as error:
+        if not locked or "disk is full" in str(error):  # Chroma writes when it opens
+            raise StorageError(f"the index in {folder} cannot be looked through: {error}") from error
         yield Damage(name, str(error))
         return
     with closing(store):
@@ -260,16 +368,33 @@ def _chroma_damages(folder: Path, manifest: Manifest, chunks: ChunkStore) -> Ite
 
 
 def _prepare_mending(folder: Path) -> None:
-    """Mend what the files are made from: the manifest, the table of words, the vectors in the chunk store."""
+    """Mend what the files are made from: the manifest, and the chunk store. What readers use stays in its place."""
     with closing(_chunk_store(folder)) as chunks:
-        kept = _kept_manifest(chunks, folder)
-        if kept is None:
-            manifest = read_manifest(folder)
-        else:
-            manifest = kept
-            (folder / FILE_NAME).unlink(missing_ok=True)  # the writer puts the kept one in its place
+        manifest = _mended_manifest(folder, _kept_manifest(chunks))
         chunks.rebuild_terms()
+        chunks.rebuild_indexes()
+        if any(chunks.table_faults()):
+            chunks.compact()  # writes all pages anew
+        for what in chunks.table_faults():
+            raise DamagedFileError(chunks.file, what)
+        chunks.mend_chunks(list(chunks.chunk_faults()))
+        chunks.enter_documents(chunks.without_entry())
         chunks.forget_vectors([*_spoilt_vectors(manifest, chunks), *chunks.without_vectors()])
+
+
+def _mended_manifest(folder: Path, kept: Manifest | None) -> Manifest:
+    """Return the manifest, and put the one that was kept in its place where it is not the one that was written."""
+    if kept is None:
+        return read_manifest(folder)
+    try:
+        manifest = read_manifest(folder)
+    except (IndexFormatError, IndexNotFoundError):
+        pass
+    else:
+        if kept == manifest or (kept.generation == manifest.generation + 1 and not is_whole(folder, kept)):
+            return manifest
+    write_manifest(folder, kept)
+    return kept
 
 
 def _bytes(folder: Path) -> int:

@@ -39,7 +39,7 @@ class IngestSummary:
         written: Those of them that were new or had changed.
         removed: Documents that were pruned.
         absent: Documents in the index that were not among those read.
-        skipped: Files in the folders that have other endings than those that can be read.
+        skipped: What was passed over in the folders: files with endings that cannot be read, and links to folders.
         embedded: Sentences embedded in this run.
         documents: Documents in the index now.
         chunks: Chunks in the index now.
@@ -145,7 +145,7 @@ def run_ingest(
     # Bad paths are found before anything is made: the first item is read before the index is opened.
     problems: list[Problem] = []
     given = [paths] if isinstance(paths, str | Path) else list(paths)
-    stream = _documents(given, problems)
+    stream = _documents(given, index, problems)
     first = next(stream, None)
     if first is None:
         reasons = "; ".join(map(str, problems[:5]))
@@ -180,7 +180,7 @@ def run_ingest(
             written=written,
             removed=removed,
             absent=max(0, writer.manifest.documents - len(seen)),
-            skipped=count_skipped(given),
+            skipped=count_skipped(given, index=index),
             embedded=writer.embedded,
             documents=writer.manifest.documents,
             chunks=writer.manifest.chunks,
@@ -209,8 +209,8 @@ class _Progress:
             self._tell(self._done)
 
 
-def _documents(paths: Sequence[str | Path], problems: list[Problem]) -> Iterator[Document]:
-    for item in read_documents(paths):
+def _documents(paths: Sequence[str | Path], index: str | Path, problems: list[Problem]) -> Iterator[Document]:
+    for item in read_documents(paths, index=index):
         if isinstance(item, Problem):
             problems.append(item)
         else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import zlib
 from collections.abc import Callable, Iterator, Sequence
@@ -13,8 +14,9 @@ from sqlite3 import Error as SQLiteError
 import numpy as np
 from filelock import Timeout
 
-from arag.retrieval.chunk_store import ChunkStore
-from arag.retrieval.errors import IndexFormatError, StorageError
+from arag.retrieval.chunk_store import FILE_NAME as CHUNKS_FILE
+from arag.retrieval.chunk_store import ChunkStore, is_damage
+from arag.retrieval.errors import DamagedFileError, IndexFormatError, StorageError
 from arag.retrieval.keywords import write_keyword_file
 from arag.retrieval.manifest import (
     FILE_NAME,
@@ -33,6 +35,9 @@ from arag.retrieval.vocabulary import write_vocabulary
 _MOST_REMOVED = 0.3  # of Chroma's vectors: with more, its folder is made anew
 _SENTENCES_AT_ONCE = 2_000
 _READ_BYTES = 1 << 24
+_GENERATION_FILE = re.compile(
+    "|".join(rf"{kind(Path(), 0).stem}\.[0-9]+(?:\.new)?" for kind in (keyword_file, vocabulary_file, vectors_folder))
+)
 
 
 def publish(
@@ -99,14 +104,19 @@ def publish(
 
 def delete_other_generations(folder: Path, generation: int) -> None:
     """Delete the files of generations that readers do not see, complete or not."""
-    for kind in (keyword_file, vocabulary_file, vectors_folder):
-        for path in folder.glob(f"{kind(folder, 0).stem}.*"):
-            if path == kind(folder, generation):
-                continue
-            if path.is_dir():
-                shutil.rmtree(path, ignore_errors=True)
-            else:
-                path.unlink(missing_ok=True)
+    seen = {kind(folder, generation) for kind in (keyword_file, vocabulary_file, vectors_folder)}
+    for path in list(folder.iterdir()):
+        if path in seen or not is_of_generation(path.name):
+            continue
+        if path.is_dir():
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            path.unlink(missing_ok=True)
+
+
+def is_of_generation(name: str) -> bool:
+    """Tell whether a name is one that the file or folder of a generation has, complete or not."""
+    return _GENERATION_FILE.fullmatch(name) is not None
 
 
 def checksum(file: Path) -> int:
@@ -120,12 +130,19 @@ def checksum(file: Path) -> int:
 
 @contextmanager
 def storage_failures(folder: Path) -> Iterator[None]:
-    """Name the index in what goes wrong while its files are written."""
+    """Name the index in what goes wrong while its files are written.
+
+    Raises:
+        DamagedFileError: The chunk store is damaged.
+        StorageError: The files cannot be written.
+    """
     try:
         yield
     except Timeout:  # of the lock, which is an OSError, too
         raise
     except (SQLiteError, OSError) as error:
+        if isinstance(error, SQLiteError) and is_damage(error):
+            raise DamagedFileError(folder / CHUNKS_FILE, str(error)) from error
         free = shutil.disk_usage(folder).free if folder.is_dir() else 0
         raise StorageError(
             f"the index in {folder} cannot be written to ({error}); its disk has {free / 1e6:,.0f} MB left. What was "

@@ -25,7 +25,9 @@ from arag.ingest.formats import (
     read_pdf,
     read_text,
 )
+from arag.retrieval.chunk_store import FILE_NAME as DATABASE_FILE
 from arag.retrieval.errors import InputError
+from arag.retrieval.manifest import FILE_NAME as MANIFEST_FILE
 
 _WHOLE_FILE_READERS = {
     ".txt": read_text,
@@ -51,33 +53,36 @@ _RECORD_LIST_KEYS = ("documents", "records", "data")
 _BENCHMARK_KEYS = {"corpus_name": "id", "context": "text"}  # as GraphRAG-Bench's corpora have them
 
 
-def read_documents(paths: Sequence[str | Path]) -> Iterator[Document | Problem]:
+def read_documents(paths: Sequence[str | Path], *, index: str | Path | None = None) -> Iterator[Document | Problem]:
     """Read the documents in files and folders, one at a time.
 
     Folders are walked in sorted order, without what is hidden (a name that starts with "."), without links to
-    folders, and without files of other endings than `READABLE_SUFFIXES`.
+    folders, without indexes, and without files of other endings than `READABLE_SUFFIXES`. A file that is given twice,
+    as itself and in its folder, is read once.
 
     Args:
         paths: The files and folders.
+        index: The folder that the documents are for, which is not walked, whatever it holds by now.
 
     Returns:
         An iterator over the documents and, in their place, what was wrong with those that cannot be read.
 
     Raises:
-        InputError: A path does not exist or is not readable by its ending, or a folder has nothing to read.
-            Raised by the call itself, before anything is read.
+        InputError: A path does not exist or is not readable by its ending, or a folder is an index or has nothing to
+            read. Raised by the call itself, before anything is read.
     """
     # A string is a sequence of strings too, of which each character would be taken for a path.
     given = [paths] if isinstance(paths, str) else list(paths)
     if not given or "" in given:
         raise InputError("an empty path was given" if given else "no file or folder was given")
     checked = [Path(path) for path in given]
+    target = _real(index)
     for path in checked:
-        _check_path(path)
-    return _read_paths(checked)
+        _check_path(path, target)
+    return _read_paths(checked, target)
 
 
-def _check_path(path: Path) -> None:
+def _check_path(path: Path, index: str) -> None:
     try:
         mode = path.stat().st_mode
     except FileNotFoundError as error:
@@ -86,12 +91,14 @@ def _check_path(path: Path) -> None:
         raise InputError(f"{path} cannot be read: {error}") from error
     valid = f"valid endings are {' '.join(READABLE_SUFFIXES)}"
     if stat.S_ISDIR(mode):
+        if _is_index(path):
+            raise InputError(f"{path} is an index: give the documents that it was made from")
         found_other = False
-        for entry in _walk(path):
-            if isinstance(entry, Problem) or _is_readable(entry):
+        for entry in _walk(path, index):
+            if entry is not None:
                 return
             found_other = True
-        found = "only files of other endings" if found_other else "no file"
+        found = "only files of other endings, or links to folders," if found_other else "no file"
         raise InputError(f"{path} has {found} in it; {valid}")
     if not stat.S_ISREG(mode):
         raise InputError(f"{path} is neither a file nor a folder")
@@ -99,18 +106,41 @@ def _check_path(path: Path) -> None:
         raise InputError(f"{path} has an unknown ending, {path.suffix!r}; {valid}")
 
 
-def count_skipped(paths: Sequence[str | Path]) -> int:
-    """Count the files in folders that are passed over because of their endings."""
-    files = (file for path in map(Path, paths) if path.is_dir() for file in _walk(path))
-    return sum(isinstance(file, Path) and not _is_readable(file) for file in files)
+def count_skipped(paths: Sequence[str | Path], *, index: str | Path | None = None) -> int:
+    """Count what is passed over in folders: files because of their endings, and links to folders."""
+    target = _real(index)
+    return sum(entry is None for path in map(Path, paths) if path.is_dir() for entry in _walk(path, target))
+
+
+def _real(path: str | Path | None) -> str:
+    try:
+        return "" if path is None else os.path.realpath(path)
+    except ValueError:  # a name that no folder can have: said by whoever makes the index
+        return ""
 
 
 def _is_readable(path: Path) -> bool:
     return path.suffix.lower() in READABLE_SUFFIXES
 
 
-def _walk(folder: Path) -> Iterator[Path | Problem]:
-    """Yield the files in a folder, of any ending, in sorted order."""
+def _is_index(folder: Path) -> bool:
+    """Say whether a folder is an index, whose manifest would be taken for a document."""
+    try:
+        return all((folder / name).is_file() for name in (MANIFEST_FILE, DATABASE_FILE))
+    except OSError:  # which is told where the folder is walked
+        return False
+
+
+def _walk(folder: Path, index: str) -> Iterator[Path | Problem | None]:
+    """Yield the readable files in a folder, in sorted order.
+
+    Args:
+        folder: The folder.
+        index: The real path of a folder that is not walked, besides those that are an index.
+
+    Yields:
+        The files; a problem for what cannot be looked into; None for what is passed over.
+    """
     try:
         with os.scandir(folder) as entries:
             visible = sorted((e for e in entries if not e.name.startswith(".")), key=lambda e: e.name)
@@ -121,33 +151,47 @@ def _walk(folder: Path) -> Iterator[Path | Problem]:
         path = folder / entry.name
         try:
             is_folder = entry.is_dir(follow_symlinks=False)
+            is_link_to_folder = not is_folder and path.is_dir()
             # A broken link counts as a file, so that it is reported and not passed over.
             is_file = path.is_file() or (entry.is_symlink() and not path.exists())
         except OSError as error:
             yield _problem(path, error)
             continue
         if is_folder:
-            yield from _walk(path)
+            if not _is_index(path) and os.path.realpath(path) != index:
+                yield from _walk(path, index)
+        elif is_link_to_folder:
+            yield None
         elif is_file:
-            yield path
+            yield path if _is_readable(path) else None
 
 
-def _read_paths(paths: list[Path]) -> Iterator[Document | Problem]:
+def _read_paths(paths: list[Path], index: str) -> Iterator[Document | Problem]:
     sources: dict[str, str] = {}
-    for path in paths:
-        for item in _read_folder(path) if path.is_dir() else _read_file(path, path.name):
-            yield _admit(item, sources) if isinstance(item, Document) else item
+    places: set[str] = set()
+    for given in paths:
+        for entry in _walk(given, index) if given.is_dir() else [given]:
+            if isinstance(entry, Problem):
+                yield entry
+            elif entry is not None and (place := _place(entry)) not in places:
+                places.add(place)
+                for item in _read_given(entry, given):
+                    yield _admit(item, sources) if isinstance(item, Document) else item
 
 
-def _read_folder(folder: Path) -> Iterator[Document | Problem]:
-    for entry in _walk(folder):
-        if isinstance(entry, Problem):
-            yield entry
-        elif _is_readable(entry):
-            if entry.is_symlink() and not PurePath(os.path.realpath(entry)).is_relative_to(os.path.realpath(folder)):
-                yield _problem(entry, "a link that leads outside the folder; not followed")
-            else:
-                yield from _read_file(entry, entry.relative_to(folder).as_posix())
+def _place(file: Path) -> str:
+    """Return where a file really is, however its path is written; a link to a file is a file of its own."""
+    return str(PurePath(os.path.realpath(file.parent), file.name))
+
+
+def _read_given(file: Path, given: Path) -> Iterator[Document | Problem]:
+    """Read a file that was given itself, or in a folder."""
+    if file == given:
+        yield from _read_file(file, file.name)
+    elif file.is_symlink() and not PurePath(os.path.realpath(file)).is_relative_to(os.path.realpath(given)):
+        yield _problem(file, "a link that leads outside the folder; not followed")
+    else:
+        yield from _read_file(file, file.relative_to(given).as_posix())
 
 
 def _admit(document: Document, sources: dict[str, str]) -> Document | Problem:

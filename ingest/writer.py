@@ -24,13 +24,13 @@ from numpy.typing import NDArray
 from arag.ingest.chunking import CountBatch, can_be_packed, chunk_document, pack_documents, without_documents
 from arag.ingest.documents import Document, Problem, file_of
 from arag.ingest.locking import HOLDER_FILE, LOCK_FILE, write_lock
-from arag.ingest.publishing import delete_other_generations, publish, storage_failures
+from arag.ingest.publishing import delete_other_generations, is_of_generation, publish, storage_failures
 from arag.ingest.sentences import AUTO, RULES_VERSION
 from arag.retrieval.chunk_store import FILE_NAME as CHUNKS_FILE_NAME
 from arag.retrieval.chunk_store import ChunkStore, DocumentRecord
 from arag.retrieval.embedders import Embedder, Vectors, embedder_of_index, load_embedder
-from arag.retrieval.errors import EmbedderError, IndexFormatError, InputError
-from arag.retrieval.manifest import FILE_NAME, Manifest, check_sizes, parse_manifest, read_manifest, write_manifest
+from arag.retrieval.errors import EmbedderError, InputError
+from arag.retrieval.manifest import FILE_NAME, Manifest, is_whole, parse_manifest, read_manifest, write_manifest
 from arag.retrieval.tokens import TokenCounter, token_counter
 from arag.retrieval.types import Chunk
 
@@ -71,7 +71,7 @@ class IndexWriter:
         self._embedding: deque[tuple[list[tuple[int, Chunk]], Future[tuple[Vectors, int]]]] = deque()
         self._committed = time.monotonic()
         self._uncommitted = 0  # sentences
-        self._damaged = not _whole(folder, manifest)
+        self._damaged = not is_whole(folder, manifest)
         self._submitted = -1  # chunks up to this number are embedded, or being so
 
     def close(self) -> None:
@@ -80,12 +80,14 @@ class IndexWriter:
         self._chunks.close()
 
     def absent(self, document_ids: Sequence[str]) -> list[str]:
-        """Return those ids that no document in the index has."""
+        """Return those ids that no document has, in the index as it is written nor as readers still see it."""
         known = self._chunks.fingerprints(document_ids)
+        known |= self._chunks.at(self.manifest.generation).fingerprints(document_ids)
         return [document_id for document_id in document_ids if document_id not in known]
 
     def compact(self) -> None:
         """Make all files anew, without what was removed."""
+        self.commit()  # what a killed run has removed: its words leave the chunk store only with a commit
         self.commit(anew=True)
         with storage_failures(self.folder):
             self._chunks.compact()
@@ -181,7 +183,7 @@ class IndexWriter:
 
         Files of the same name in two folders are two documents; a record's id is the same document wherever it is.
         """
-        if known.get(document.id, new) == new or _is_record(document.source):
+        if known.get(document.id, new) in (new, "") or _is_record(document.source):  # without one, it was damaged
             return None
         record = self._chunks.document(document.id)
         if record is None or _is_record(record.source):
@@ -357,22 +359,46 @@ def open_writer(
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else str(error)
         raise InputError(f"the folder {str(folder)!r} cannot be made or looked into: {reason}") from error
-    with write_lock(folder):
-        with storage_failures(folder):
-            manifest, embedder = _prepare(folder, embedder)
-        manifest = replace(
-            manifest,
-            chunk_tokens=manifest.chunk_tokens if chunk_tokens is None else chunk_tokens,
-            language=manifest.language if language is None else language,
-            packed=manifest.packed if packed is None else packed,
-            tokenizer=manifest.tokenizer if counter is None else counter.name,
-        )
-        with storage_failures(folder):
-            writer = IndexWriter(folder, manifest, embedder, (counter or token_counter()).count_batch)
-        try:
-            yield writer
-        finally:
-            writer.close()
+    with (
+        write_lock(folder),
+        locked_writer(
+            folder, embedder=embedder, chunk_tokens=chunk_tokens, language=language, packed=packed, counter=counter
+        ) as writer,
+    ):
+        yield writer
+
+
+@contextmanager
+def locked_writer(
+    folder: Path,
+    *,
+    embedder: Embedder | None = None,
+    chunk_tokens: int | None = None,
+    language: str | None = None,
+    packed: bool | None = None,
+    counter: TokenCounter | None = None,
+) -> Iterator[IndexWriter]:
+    """Open an index for writing whose lock the caller holds; the arguments are those of `open_writer`.
+
+    Raises:
+        EmbedderError: The index was made with another embedder, or the embedder cannot be loaded.
+        StorageError: The files cannot be written.
+    """
+    with storage_failures(folder):
+        manifest, embedder = _prepare(folder, embedder)
+    manifest = replace(
+        manifest,
+        chunk_tokens=manifest.chunk_tokens if chunk_tokens is None else chunk_tokens,
+        language=manifest.language if language is None else language,
+        packed=manifest.packed if packed is None else packed,
+        tokenizer=manifest.tokenizer if counter is None else counter.name,
+    )
+    with storage_failures(folder):
+        writer = IndexWriter(folder, manifest, embedder, (counter or token_counter()).count_batch)
+    try:
+        yield writer
+    finally:
+        writer.close()
 
 
 def _check_folder(folder: Path) -> None:
@@ -380,8 +406,11 @@ def _check_folder(folder: Path) -> None:
         raise InputError(f"{folder} is a file: give a folder for the index")
     if not folder.is_dir() or (folder / FILE_NAME).exists():
         return
-    known = (CHUNKS_FILE_NAME, f"{FILE_NAME}.new", "keywords.", "words.", "chroma.", LOCK_FILE, HOLDER_FILE)
-    others = [file.name for file in folder.iterdir() if not file.name.startswith(known)]
+    database = {f"{CHUNKS_FILE_NAME}{ending}" for ending in ("", "-wal", "-shm", "-journal")}
+    known = {*database, f"{FILE_NAME}.new", LOCK_FILE, HOLDER_FILE, f"{HOLDER_FILE}.new"}
+    names = {file.name for file in folder.iterdir()}
+    # The first run makes its database first: without one, a file that is called words.1 is another program's.
+    others = {name for name in names - known if CHUNKS_FILE_NAME not in names or not is_of_generation(name)}
     if others:
         raise InputError(
             f"{folder} is not empty and holds no index ({min(others)!r} is there): give an empty or new folder"
@@ -407,14 +436,6 @@ def _prepare(folder: Path, embedder: Embedder | None) -> tuple[Manifest, Embedde
     embedder = embedder_of_index(embedder, manifest.embedder, folder)
     delete_other_generations(folder, manifest.generation)
     return manifest, embedder
-
-
-def _whole(folder: Path, manifest: Manifest) -> bool:
-    try:
-        check_sizes(folder, manifest)
-    except IndexFormatError:
-        return False
-    return True
 
 
 def _short(document: Document, chunk_tokens: int, count: CountBatch) -> bool:

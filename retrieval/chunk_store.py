@@ -12,6 +12,7 @@ import json
 import re
 import sqlite3
 import threading
+import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -22,7 +23,7 @@ import numpy as np
 from langchain_core.stores import BaseStore
 from numpy.typing import NDArray
 
-from arag.retrieval.errors import IndexFormatError
+from arag.retrieval.errors import DamagedFileError, IndexFormatError, StorageError
 from arag.retrieval.types import Chunk, Section, Sentence
 
 FILE_NAME = "chunks.sqlite3"
@@ -34,6 +35,8 @@ _FOR_EVER = 2**63 - 1  # the generation that a row goes with until one is known
 # never used again: it names one version of a chunk, also in Chroma. `vectors` has a row for each chunk: the vectors
 # of its embedded sentences, one behind the other, as float32. Embedding is what an index costs most; so they are kept
 # here, where nothing is lost, and Chroma's folder can be made again from them.
+#
+# What cannot be made again from anything here has a checksum: SQLite itself notices no byte that changes in a text.
 #
 # `terms` is not what keywords are matched in (the paper matches them in the chunk texts): it only knows which
 # words the corpus holds, so that a keyword without a hit can be answered with the closest terms.
@@ -74,9 +77,10 @@ CREATE TABLE IF NOT EXISTS contents (
     number INTEGER PRIMARY KEY,
     sections TEXT NOT NULL,
     sentences TEXT NOT NULL,
-    text TEXT NOT NULL
+    text TEXT NOT NULL,
+    checksum INTEGER NOT NULL
 );
-CREATE TABLE IF NOT EXISTS vectors (number INTEGER PRIMARY KEY, vectors BLOB NOT NULL);
+CREATE TABLE IF NOT EXISTS vectors (number INTEGER PRIMARY KEY, vectors BLOB NOT NULL, checksum INTEGER NOT NULL);
 CREATE TABLE IF NOT EXISTS members (
     document_id TEXT NOT NULL,
     number INTEGER NOT NULL,
@@ -103,6 +107,8 @@ _FULL = "chunks JOIN contents ON contents.number = chunks.number"
 _MARKED = re.compile(b"\xfe(.*?)\xff", re.DOTALL)
 _HALF_PAIR = re.compile("[\ud800-\udfff]")
 _VALUES_PER_QUERY = 500  # SQLite bounds the variables of a statement
+# What SQLite answers where it may not write, or has no room to: also to who reads, as it keeps a file beside.
+_NO_WRITING = {sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_FULL}
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,11 +147,31 @@ class StoreCounts:
     tokens: int
 
 
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """A chunk that the store does not hold as it was written.
+
+    Attributes:
+        number: The chunk's number.
+        what: What is wrong with it, said of chunks.
+        document_ids: The documents that it holds parts of.
+        lost: Whether what was written is lost; else it stands elsewhere in the store.
+        kept: Whether the chunk can still be read.
+    """
+
+    number: int
+    what: str
+    document_ids: tuple[str, ...]
+    lost: bool
+    kept: bool
+
+
 class ChunkStore(BaseStore[str, Chunk]):
     """Full chunks by id, with their documents, as one generation of the index has them.
 
     One connection serves all threads, one at a time; the file is in write-ahead mode, so that readers in other
-    processes are not held up by a writer.
+    processes are not held up by a writer. Where the files may not be written to, or the disk is full, the file is
+    read without the log of writes beside it, as long as nothing stands in that.
 
     Args:
         folder: The index's folder.
@@ -158,6 +184,7 @@ class ChunkStore(BaseStore[str, Chunk]):
 
     Raises:
         IndexFormatError: The file is missing or is no such store.
+        StorageError: The file cannot be opened.
     """
 
     def __init__(self, folder: Path, *, generation: int = LATEST, create: bool = False) -> None:
@@ -165,22 +192,19 @@ class ChunkStore(BaseStore[str, Chunk]):
         if not create and not self.file.exists():
             raise IndexFormatError(f"{self.file} is missing: the index is incomplete; ingest the documents again")
         if self.file.exists() and not self.file.is_file():
-            raise IndexFormatError(self._damaged("it is not a file"))
+            raise DamagedFileError(self.file, "it is not a file")
         self.writes = 0
         self._seen = _seen(generation)
         self._lock = threading.RLock()
-        self._connection = sqlite3.connect(self.file, check_same_thread=False, isolation_level=None, timeout=30)
         try:
-            if create:
-                self._connection.execute("PRAGMA journal_mode = WAL")
-                self._connection.executescript(_SCHEMA)
-            self._connection.execute("SELECT count(*) FROM chunks WHERE pending").fetchone()
+            self._opened = _Opened(self.file, create=create)
             self._inode = self.file.stat().st_ino
         except sqlite3.DatabaseError as error:
-            self._connection.close()
-            if _is_damage(error):
-                raise IndexFormatError(self._damaged(str(error))) from error
-            raise
+            if is_damage(error):
+                raise DamagedFileError(self.file, str(error)) from error
+            if create:
+                raise
+            raise StorageError(f"{self.file} cannot be opened ({error}){self._remedy()}") from error
 
     def at(self, generation: int) -> Self:
         """Return this store as another generation has it; both share one connection."""
@@ -189,15 +213,16 @@ class ChunkStore(BaseStore[str, Chunk]):
         return other
 
     def was_replaced(self) -> bool:
-        """Tell whether the file that is open here is no longer the one in the folder."""
+        """Tell whether the file that is open here is no longer the one in the folder, or may be opened better."""
         try:
-            return self.file.stat().st_ino != self._inode
+            return self._opened.frozen is not None or self.file.stat().st_ino != self._inode
         except FileNotFoundError:
             return True
 
     def close(self) -> None:
         """Close the file."""
         with self._lock:
+            self._opened.frozen = None
             self._connection.close()
 
     # --- LangChain's key-value interface ---
@@ -263,7 +288,7 @@ class ChunkStore(BaseStore[str, Chunk]):
             "ORDER BY ordinal",
             (chunk.document_id, chunk.ordinal - reach, chunk.ordinal + reach),
         )
-        return [_chunk(row) for row in rows]
+        return [self._chunk(row) for row in rows]
 
     def chunks_in_document(self, document_id: str) -> int:
         """Return how many chunks start in a document."""
@@ -402,7 +427,7 @@ class ChunkStore(BaseStore[str, Chunk]):
             "ORDER BY chunks.number LIMIT ?",
             (after, limit),
         )
-        return [(row[0], _chunk(row)) for row in rows]
+        return [(row[0], self._chunk(row)) for row in rows]
 
     def set_vectors(self, vectors: Iterable[tuple[int, Vectors]]) -> None:
         """Write the vectors of chunks, which then wait for them no longer.
@@ -412,9 +437,10 @@ class ChunkStore(BaseStore[str, Chunk]):
         """
         with self.transaction():
             for number, array in vectors:
+                blob = np.ascontiguousarray(array, dtype=np.float32).tobytes()
                 self._connection.execute(
-                    "INSERT OR REPLACE INTO vectors (number, vectors) VALUES (?, ?)",
-                    (number, np.ascontiguousarray(array, dtype=np.float32).tobytes()),
+                    "INSERT OR REPLACE INTO vectors (number, vectors, checksum) VALUES (?, ?, ?)",
+                    (number, blob, zlib.crc32(blob)),
                 )
                 self._connection.execute("UPDATE chunks SET pending = 0 WHERE number = ?", (number,))
 
@@ -433,8 +459,8 @@ class ChunkStore(BaseStore[str, Chunk]):
             size=200,
         )
         for row in rows:
-            chunk = _chunk(row)
-            yield row[0], chunk, _vectors(row[-1], chunk)
+            chunk = self._chunk(row)
+            yield row[0], chunk, self._vectors(row[-1], chunk)
 
     def placed_vectors(self) -> Iterator[tuple[int, list[int], bytes]]:
         """Yield, for every chunk, its number, the positions of its embedded sentences, and their vectors' bytes."""
@@ -443,7 +469,7 @@ class ChunkStore(BaseStore[str, Chunk]):
             f"WHERE {self._seen} AND NOT pending",
             size=500,
         )
-        yield from ((number, _positions(sentences), blob) for number, sentences, blob in rows)
+        yield from ((number, self._positions(number, sentences), blob) for number, sentences, blob in rows)
 
     def former_vectors(self, document_ids: Sequence[str]) -> dict[str, NDArray[np.float32]]:
         """Return the vectors of former versions of these documents' chunks, by the sentences' texts."""
@@ -456,8 +482,8 @@ class ChunkStore(BaseStore[str, Chunk]):
         )
         found: dict[str, NDArray[np.float32]] = {}
         for row in rows:
-            chunk = _chunk(row)
-            found.update(zip(chunk.embedded_texts(), _vectors(row[-1], chunk), strict=True))
+            chunk = self._chunk(row)
+            found.update(zip(chunk.embedded_texts(), self._vectors(row[-1], chunk), strict=True))
         return found
 
     def removed_positions(self, since: int) -> Iterator[tuple[int, list[int]]]:
@@ -466,7 +492,7 @@ class ChunkStore(BaseStore[str, Chunk]):
             f"SELECT chunks.number, sentences FROM {_FULL} "
             f"WHERE added <= {since} AND removed > {since} AND removed < {_FOR_EVER}"
         )
-        yield from ((number, _positions(sentences)) for number, sentences in rows)
+        yield from ((number, self._positions(number, sentences)) for number, sentences in rows)
 
     def without_vectors(self) -> list[int]:
         """Return the numbers of the chunks whose vectors are not there."""
@@ -474,17 +500,21 @@ class ChunkStore(BaseStore[str, Chunk]):
             row[0]
             for row in self._query(
                 "SELECT chunks.number FROM chunks LEFT JOIN vectors ON vectors.number = chunks.number "
-                f"WHERE {self._seen} AND (pending OR vectors.number IS NULL)"
+                f"WHERE {self._seen} AND (pending IS NOT 0 OR vectors.number IS NULL)"
             )
         ]
 
-    def vector_blobs(self) -> Iterator[tuple[int, int, bytes]]:
-        """Yield, for every chunk with vectors, its number, how many there should be, and the bytes that are there."""
-        yield from self._pages(
-            "SELECT chunks.number, embedded_sentences, vectors FROM chunks "
+    def vector_blobs(self) -> Iterator[tuple[int, int, bytes | None]]:
+        """Yield, for every chunk with vectors, its number, how many there should be, and the bytes that are there.
+
+        In place of bytes that are not those that were written there is None.
+        """
+        rows = self._pages(
+            "SELECT chunks.number, embedded_sentences, vectors, checksum FROM chunks "
             f"JOIN vectors ON vectors.number = chunks.number WHERE {self._seen}",
             size=200,
         )
+        yield from ((number, count, blob if zlib.crc32(blob) == told else None) for number, count, blob, told in rows)
 
     def delete_gone(self, generation: int) -> None:
         """Delete the rows that a generation does not have any more."""
@@ -506,21 +536,101 @@ class ChunkStore(BaseStore[str, Chunk]):
     def rebuild_terms(self) -> None:
         """Make the table of the corpus' words again from the texts."""
         with self._lock:
-            self._connection.execute("INSERT INTO terms (terms) VALUES ('rebuild')")
+            self._connection.executescript(_SCHEMA)  # the table itself may be lost
+            try:
+                self._connection.execute("INSERT INTO terms (terms) VALUES ('rebuild')")
+            except sqlite3.DatabaseError as error:
+                if not is_damage(error):
+                    raise
+                self._connection.executescript("DROP TABLE vocabulary; DROP TABLE terms;" + _SCHEMA)
+                self._connection.execute("INSERT INTO terms (terms) VALUES ('rebuild')")
 
-    def faults(self) -> Iterator[str]:
-        """Yield what is wrong with the file itself: pages, tables, the table of words."""
+    def rebuild_indexes(self) -> None:
+        """Make all that SQLite finds rows by again from the rows."""
+        with self._lock:
+            self._connection.execute("REINDEX")
+
+    def table_faults(self) -> Iterator[str]:
+        """Yield what is wrong with the file itself: its pages, its tables, the table of words."""
         for (fault,) in self._query("PRAGMA integrity_check"):
             if fault != "ok":
                 yield str(fault)
-        lost = self._query("SELECT count(*) FROM chunks LEFT JOIN contents USING (number) WHERE text IS NULL")[0][0]
-        if lost:
-            yield f"{lost} chunks have no text"
         with self._lock:
             try:
                 self._connection.execute("INSERT INTO terms (terms, rank) VALUES ('integrity-check', 1)")
+                self._connection.execute("SELECT term FROM vocabulary LIMIT 1")
             except sqlite3.DatabaseError as error:
-                yield f"the table of words does not fit the texts ({error})"
+                if is_damage(error):
+                    yield f"the table of words does not fit the texts ({error})"
+                elif _kind(error) not in _NO_WRITING:  # who may not write cannot ask
+                    raise
+
+    def chunk_faults(self) -> Iterator[Fault]:
+        """Yield the chunks, of any generation, that the store does not hold as they were written."""
+        rows = self._pages(
+            "SELECT chunks.number, document_id, embedded_sentences, CAST(sections AS BLOB), "
+            "CAST(sentences AS BLOB), CAST(text AS BLOB), checksum, "
+            "(SELECT json_group_array(members.document_id) FROM members WHERE members.number = chunks.number) "
+            "FROM chunks LEFT JOIN contents ON contents.number = chunks.number WHERE true"
+        )
+        for number, document_id, embedded, sections, sentences, text, told, members in rows:
+            known = set(json.loads(members))
+            if text is None:
+                yield Fault(number, "have no text", _sorted(known | {document_id}), lost=True, kept=False)
+                continue
+            parsed = _parsed(sections, sentences, text)
+            named = {section.document_id for section in parsed[0]} if parsed else set()
+            if checksum(sections, sentences, text) != told or parsed is None:
+                whose = _sorted(known or named | {document_id})
+                yield Fault(number, "are not as they were written", whose, lost=True, kept=parsed is not None)
+            elif known != named or embedded != sum(sentence.embedded for sentence in parsed[1]):
+                yield Fault(number, "are not entered as what they hold", _sorted(named), lost=False, kept=True)
+        for number, sections in self._query(
+            "SELECT rest.number, CAST(sections AS BLOB) FROM "
+            "(SELECT number FROM contents UNION SELECT number FROM vectors UNION SELECT number FROM members) rest "
+            "LEFT JOIN contents ON contents.number = rest.number WHERE rest.number NOT IN (SELECT number FROM chunks)"
+        ):
+            members = {row[0] for row in self._query("SELECT document_id FROM members WHERE number = ?", (number,))}
+            parsed = _parsed(sections or b"", b"[]", b"")
+            named = {section.document_id for section in parsed[0]} if parsed else set()
+            yield Fault(number, "are lost but for a part", _sorted(members | named), lost=True, kept=False)
+
+    def mend_chunks(self, faults: Iterable[Fault]) -> None:
+        """Drop chunks that cannot be read, and leave the documents of what is lost to be ingested again."""
+        with self.transaction():
+            for fault in faults:
+                if fault.kept:
+                    self._enter_again(fault.number)
+                else:
+                    for table in ("contents", "vectors", "members", "chunks"):
+                        self._connection.execute(f"DELETE FROM {table} WHERE number = ?", (fault.number,))
+                if fault.lost:
+                    self._connection.executemany(
+                        "UPDATE documents SET fingerprint = '' WHERE id = ?", [(i,) for i in fault.document_ids]
+                    )
+
+    def without_entry(self) -> list[str]:
+        """Return the ids of documents that have chunks and no entry."""
+        rows = self._query(
+            "SELECT DISTINCT members.document_id FROM members JOIN chunks ON chunks.number = members.number "
+            f"WHERE removed = {_FOR_EVER} "
+            f"AND members.document_id NOT IN (SELECT id FROM documents WHERE removed = {_FOR_EVER}) ORDER BY 1"
+        )
+        return [row[0] for row in rows]
+
+    def enter_documents(self, document_ids: Iterable[str]) -> None:
+        """Make entries, of which little is known, for documents that have none; they are to be ingested again."""
+        with self.transaction():
+            self._connection.executemany(
+                "INSERT INTO documents (id, title, source, metadata, fingerprint, added) "
+                "VALUES (?, '', '', '{}', '', 0)",
+                [(i,) for i in document_ids],
+            )
+
+    def to_ingest_again(self) -> list[str]:
+        """Return the ids of the documents of which something was lost."""
+        rows = self._query(f"SELECT id FROM documents WHERE fingerprint = '' AND {self._seen} ORDER BY id")
+        return [row[0] for row in rows]
 
     def differs_from(self, generation: int) -> bool:
         """Tell whether anything was added or removed after a generation."""
@@ -545,8 +655,38 @@ class ChunkStore(BaseStore[str, Chunk]):
                 (name, value),
             )
 
-    def _damaged(self, reason: str) -> str:
-        return f"{self.file} is damaged ({reason}): run `arag verify --index {self.file.parent} --repair`"
+    @property
+    def _connection(self) -> sqlite3.Connection:
+        return self._opened.connection
+
+    def _remedy(self) -> str:
+        if _log_is_empty(self.file):
+            return ""
+        return ": a writer has left it unfinished; run any command on the index where its files can be written to"
+
+    def _enter_again(self, number: int) -> None:
+        """Make a chunk's entries again from what stands in its contents."""
+        contents = self._connection.execute(
+            "SELECT CAST(sections AS BLOB), CAST(sentences AS BLOB), CAST(text AS BLOB) FROM contents WHERE number = ?",
+            (number,),
+        ).fetchone()
+        parsed = _parsed(*contents)
+        if parsed is None:
+            raise DamagedFileError(self.file, f"the chunk {number} cannot be read")
+        sections, sentences = parsed
+        self._connection.execute("UPDATE contents SET checksum = ? WHERE number = ?", (checksum(*contents), number))
+        self._connection.execute(
+            "UPDATE chunks SET embedded_sentences = ? WHERE number = ?",
+            (sum(sentence.embedded for sentence in sentences), number),
+        )
+        self._connection.execute("DELETE FROM members WHERE number = ?", (number,))
+        self._enter_members(number, sections)
+
+    def _enter_members(self, number: int, sections: Sequence[Section]) -> None:
+        self._connection.executemany(
+            "INSERT OR IGNORE INTO members (document_id, number) VALUES (?, ?)",
+            [(section.document_id, number) for section in sections],
+        )
 
     def _insert(self, chunk: Chunk) -> None:
         first_page, last_page = chunk.pages or (None, None)
@@ -563,29 +703,60 @@ class ChunkStore(BaseStore[str, Chunk]):
                 sum(sentence.embedded for sentence in chunk.sentences),
             ),
         )
-        number = row.lastrowid
+        number = row.lastrowid or 0
+        sections = _dump([[s.document_id, s.title, s.start, s.end, s.whole] for s in chunk.sections])
+        sentences = _dump([[s.start, s.end, int(s.embedded)] for s in chunk.sentences])
         self._connection.execute(
-            "INSERT INTO contents (number, sections, sentences, text) VALUES (?, ?, ?, ?)",
+            "INSERT INTO contents (number, sections, sentences, text, checksum) VALUES (?, ?, ?, ?, ?)",
             (
                 number,
-                _dump([[s.document_id, s.title, s.start, s.end, s.whole] for s in chunk.sections]),
-                _dump([[s.start, s.end, int(s.embedded)] for s in chunk.sentences]),
+                sections,
+                sentences,
                 chunk.text,
+                checksum(sections.encode(), sentences.encode(), chunk.text.encode()),
             ),
         )
-        self._connection.executemany(
-            "INSERT OR IGNORE INTO members (document_id, number) VALUES (?, ?)",
-            [(section.document_id, number) for section in chunk.sections],
-        )
+        self._enter_members(number, chunk.sections)
 
     def _query(self, sql: str, parameters: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         with self._lock:
             try:
+                self._opened.refresh()
                 return self._connection.execute(sql, parameters).fetchall()
             except sqlite3.DatabaseError as error:
-                if _is_damage(error):
-                    raise IndexFormatError(self._damaged(str(error))) from error
+                if is_damage(error):
+                    raise DamagedFileError(self.file, str(error)) from error
                 raise
+
+    def _chunk(self, row: Sequence[Any]) -> Chunk:
+        number, chunk_id, document_id, ordinal, text, sections, sentences, tokens, first_page, last_page = row[:10]
+        try:
+            return Chunk(
+                id=chunk_id,
+                document_id=document_id,
+                ordinal=ordinal,
+                text=text,
+                sections=tuple(Section(*values) for values in json.loads(sections)),
+                sentences=tuple(Sentence(start, end, bool(flag)) for start, end, flag in json.loads(sentences)),
+                tokens=tokens,
+                pages=(first_page, last_page) if first_page is not None else None,
+            )
+        except (ValueError, TypeError) as error:
+            raise DamagedFileError(self.file, f"the chunk {number} cannot be read: {error}") from error
+
+    def _positions(self, number: int, sentences: str) -> list[int]:
+        """Return the positions of a chunk's embedded sentences."""
+        try:
+            return [i for i, (_, _, embedded) in enumerate(json.loads(sentences)) if embedded]
+        except (ValueError, TypeError) as error:
+            raise DamagedFileError(self.file, f"the chunk {number} cannot be read: {error}") from error
+
+    def _vectors(self, blob: bytes, chunk: Chunk) -> Vectors:
+        count = len(chunk.embedded_texts())
+        try:
+            return np.frombuffer(blob, dtype=np.float32).reshape(count, -1 if count else 0)
+        except ValueError as error:
+            raise DamagedFileError(self.file, f"the vectors of the chunk {chunk.id!r}: {error}") from error
 
     def _each(self, sql: str, values: Sequence[Any], *, seen: bool = True) -> Iterator[tuple[Any, ...]]:
         """Run a query with `{marks}` for some of the values at a time, on the rows of this generation unless told."""
@@ -598,7 +769,7 @@ class ChunkStore(BaseStore[str, Chunk]):
 
     def _chunks_where(self, condition: str, values: Sequence[Any]) -> Iterator[tuple[int, Chunk]]:
         for row in self._each(f"SELECT {_COLUMNS} FROM {_FULL} WHERE {condition}", values):
-            yield row[0], _chunk(row)
+            yield row[0], self._chunk(row)
 
     def _pages(self, select: str, after: int = -1, size: int = 2_000) -> Iterator[tuple[Any, ...]]:
         """Yield rows page by page, so that no cursor stays open while the caller works."""
@@ -607,37 +778,104 @@ class ChunkStore(BaseStore[str, Chunk]):
             after = rows[-1][0]
 
 
-def _is_damage(error: sqlite3.DatabaseError) -> bool:
+class _Opened:
+    """The connection to a file, which a store shares with itself at other generations.
+
+    Attributes:
+        connection: The connection.
+        frozen: What the file was like, where it is read as one that nobody writes to; None else.
+    """
+
+    def __init__(self, file: Path, *, create: bool) -> None:
+        self._file = file
+        self.frozen: tuple[int, ...] | None = None
+        self.connection = _connect(str(file), create=True) if create else self._reader()
+
+    def refresh(self) -> None:
+        """Open the file anew where it was taken for one that nobody writes to, and was written to."""
+        if self.frozen is not None and (self.frozen != _stamp(self._file) or not _log_is_empty(self._file)):
+            self.connection.close()
+            self.connection = self._reader()
+
+    def _reader(self) -> sqlite3.Connection:
+        self.frozen = None
+        name = self._file.absolute().as_uri()
+        try:
+            return _connect(f"{name}?mode=rw", uri=True)
+        except sqlite3.OperationalError as error:
+            if _kind(error) not in _NO_WRITING or not _log_is_empty(self._file):
+                raise
+            self.frozen = _stamp(self._file)
+            try:
+                return _connect(f"{name}?mode=ro&immutable=1", uri=True)
+            except sqlite3.OperationalError:
+                raise error from None
+
+
+def _connect(name: str, *, uri: bool = False, create: bool = False) -> sqlite3.Connection:
+    connection = sqlite3.connect(name, uri=uri, check_same_thread=False, isolation_level=None, timeout=30)
+    try:
+        if create:
+            connection.execute("PRAGMA journal_mode = WAL")
+            connection.executescript(_SCHEMA)
+        connection.execute("SELECT count(*) FROM chunks WHERE pending").fetchone()
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _stamp(file: Path) -> tuple[int, ...]:
+    try:
+        status = file.stat()
+    except FileNotFoundError:
+        return ()
+    return status.st_mtime_ns, status.st_size, status.st_ino
+
+
+def _log_is_empty(file: Path) -> bool:
+    """Tell whether all that was written to a database stands in its file."""
+    try:
+        return file.with_name(f"{file.name}-wal").stat().st_size == 0
+    except FileNotFoundError:
+        return True
+
+
+def _kind(error: sqlite3.Error) -> int:
+    """Return SQLite's primary code of an error; 0 for one of Python's own."""
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF
+
+
+def is_damage(error: sqlite3.Error) -> bool:
     """Tell damage from a disk that is full, a database that is locked, and the like, which are of subclasses."""
-    return type(error) is sqlite3.DatabaseError or "no such table" in str(error) or "no such column" in str(error)
+    signs = ("no such table", "no such column", "malformed", "Could not decode to UTF-8")
+    return type(error) is sqlite3.DatabaseError or any(sign in str(error) for sign in signs)
+
+
+def checksum(sections: bytes, sentences: bytes, text: bytes) -> int:
+    """Return the checksum of a chunk's contents."""
+    return zlib.crc32(b"\n".join((sections, sentences, text)))
+
+
+def _parsed(sections: bytes, sentences: bytes, text: bytes) -> tuple[list[Section], list[Sentence]] | None:
+    """Read a chunk's contents as they are stored, or return None where that is not possible."""
+    try:
+        length = len(text.decode())
+        found = [Section(*values) for values in json.loads(sections)]
+        cut = [Sentence(start, end, bool(flag)) for start, end, flag in json.loads(sentences)]
+        whole = all(isinstance(s.document_id, str) and isinstance(s.title, str) for s in found)
+        inside = all(0 <= s.start <= s.end <= length for s in cut)
+    except (ValueError, TypeError):
+        return None
+    return (found, cut) if found and whole and inside else None
+
+
+def _sorted(document_ids: Iterable[str]) -> tuple[str, ...]:
+    return tuple(sorted(document_ids))
 
 
 def _seen(generation: int) -> str:
     return f"added <= {generation} AND removed > {generation}"
-
-
-def _chunk(row: Sequence[Any]) -> Chunk:
-    _, chunk_id, document_id, ordinal, text, sections, sentences, tokens, first_page, last_page = row[:10]
-    return Chunk(
-        id=chunk_id,
-        document_id=document_id,
-        ordinal=ordinal,
-        text=text,
-        sections=tuple(Section(*values) for values in json.loads(sections)),
-        sentences=tuple(Sentence(start, end, bool(flag)) for start, end, flag in json.loads(sentences)),
-        tokens=tokens,
-        pages=(first_page, last_page) if first_page is not None else None,
-    )
-
-
-def _vectors(blob: bytes, chunk: Chunk) -> Vectors:
-    count = len(chunk.embedded_texts())
-    return np.frombuffer(blob, dtype=np.float32).reshape(count, -1 if count else 0)
-
-
-def _positions(sentences: str) -> list[int]:
-    """Return the positions of embedded sentences."""
-    return [i for i, (_, _, embedded) in enumerate(json.loads(sentences)) if embedded]
 
 
 def _dump(value: Any) -> str:

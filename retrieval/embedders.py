@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from arag.retrieval.errors import EmbedderError, InputError
+from arag.retrieval.errors import ARAGError, EmbedderError, InputError
 
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
@@ -98,15 +98,16 @@ class Embedder:
 
     @contextmanager
     def _failures(self) -> Iterator[None]:
-        """Name the embedder in what a service's client raises; its own retries are over by then."""
+        """Name the embedder in what it raises; its own retries are over by then."""
         try:
             yield
+        except (ARAGError, MemoryError):
+            raise
+        # Every provider's client has errors of its own, with no class in common: a network's, a GPU's, a key that an
+        # answer lacks. None is lost: it is the cause of ours.
         except Exception as error:
-            from openai import OpenAIError
-
-            if not isinstance(error, OpenAIError | OSError | ValueError | TypeError):
-                raise
-            raise EmbedderError(f"the embedder {self.name} failed: {error}") from error
+            said = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+            raise EmbedderError(f"the embedder {self.name} failed: {said}") from error
 
     def _model(self) -> Embeddings:
         with self._lock:

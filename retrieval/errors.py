@@ -3,6 +3,8 @@
 They all derive from `ARAGError`, so that a caller (the command line, say) can tell them from bugs.
 """
 
+from pathlib import Path
+
 
 class ARAGError(RuntimeError):
     """Base of all errors that this library raises on purpose.
@@ -23,6 +25,18 @@ class IndexFormatError(ARAGError):
     """The folder holds an index that this version cannot read, or a damaged one."""
 
 
+class DamagedFileError(IndexFormatError):
+    """A file of an index is damaged.
+
+    Attributes:
+        reason: What is wrong with it, without the command that may mend it.
+    """
+
+    def __init__(self, file: Path, reason: str) -> None:
+        super().__init__(f"{file} is damaged ({reason}): run `arag verify --index {file.parent} --repair`")
+        self.reason = reason
+
+
 class IndexClosedError(ARAGError):
     """The index was closed and is used all the same."""
 
@@ -32,7 +46,7 @@ class IndexLockedError(ARAGError):
 
 
 class StorageError(ARAGError):
-    """The index's files cannot be written: the disk is full, or does not allow it."""
+    """The index's files cannot be written, or opened: the disk is full, or does not allow it."""
 
 
 class EmbedderError(ARAGError):

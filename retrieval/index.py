@@ -46,12 +46,13 @@ class Index:
 
     def __init__(self, path: str | Path, *, embedder: str | Embeddings | Embedder | None = None) -> None:
         self.path = Path(path)
+        self._folder = self.path.absolute()  # for a process that goes to another folder
         self._lock = threading.Lock()
         self._closed = False
         self._stamp = _stamp(self.path)
         manifest = read_manifest(self.path)
         self._embedder = embedder_of_index(embedder, manifest.embedder, self.path)
-        self._chunks = ChunkStore(self.path)
+        self._chunks = ChunkStore(self._folder)
         self._snapshot = self._take_snapshot(manifest)
 
     def __enter__(self) -> Self:
@@ -71,7 +72,7 @@ class Index:
         with self._lock:
             self._closed = True
             self._chunks.close()
-            self._snapshot = Snapshot(self.path, self._snapshot.manifest, self._chunks)  # lets go of the files
+            self._snapshot = Snapshot(self._folder, self._snapshot.manifest, self._chunks)  # lets go of the files
 
     def keyword_search(
         self, keywords: str | Sequence[str], top_k: int = 5, *, read: Collection[str] = ()
@@ -181,7 +182,7 @@ class Index:
             tokenizer=manifest.tokenizer,
             language=manifest.language,
             packed=manifest.packed,
-            bytes=sum(_size(Path(folder, name)) for folder, _, names in os.walk(self.path) for name in names),
+            bytes=sum(_size(Path(folder, name)) for folder, _, names in os.walk(self._folder) for name in names),
         )
 
     def _search(self, search: Callable[[Snapshot], T]) -> T:
@@ -207,19 +208,19 @@ class Index:
         with self._lock:
             if self._closed:
                 raise IndexClosedError(f"the index in {self.path} is closed: open it again with open_index")
-            stamp = _stamp(self.path)
+            stamp = _stamp(self._folder)
             if stamp != self._stamp:
-                manifest = read_manifest(self.path)
+                manifest = read_manifest(self._folder)
                 self._embedder = embedder_of_index(self._embedder, manifest.embedder, self.path)
                 if self._chunks.was_replaced():
                     self._chunks.close()
-                    self._chunks = ChunkStore(self.path)
+                    self._chunks = ChunkStore(self._folder)
                 self._snapshot = self._take_snapshot(manifest)
                 self._stamp = stamp
             return self._snapshot
 
     def _take_snapshot(self, manifest: Manifest) -> Snapshot:
-        return Snapshot(self.path, manifest, self._chunks.at(manifest.generation))
+        return Snapshot(self._folder, manifest, self._chunks.at(manifest.generation))
 
 
 def open_index(path: str | Path, *, embedder: str | Embeddings | Embedder | None = None) -> Index:

@@ -57,6 +57,9 @@ def write_keyword_file(file: Path, texts: Iterable[tuple[int, str]], numbers_by_
         file: Where to.
         texts: Number and text of every chunk, by number.
         numbers_by_id: The same numbers, in the order of the chunks' ids.
+
+    Raises:
+        IndexFormatError: A chunk has no text.
     """
     numbers: list[int] = []
     borders = [0]
@@ -66,6 +69,9 @@ def write_keyword_file(file: Path, texts: Iterable[tuple[int, str]], numbers_by_
             numbers.append(number)
             borders.append(borders[-1] + len(lowered))
             out.write(lowered)
+        if len(numbers) != len(numbers_by_id):
+            lost = len(numbers_by_id) - len(numbers)
+            raise IndexFormatError(f"{lost:,} chunks have no text: run `arag verify --index {file.parent} --repair`")
         out.write(b"\0" * _filling(borders[-1]))
         order = np.asarray(numbers, dtype=np.int64)
         places = np.empty_like(order)

@@ -8,10 +8,10 @@ from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
 
-from arag.retrieval.errors import IndexFormatError, IndexNotFoundError, InputError
+from arag.retrieval.errors import DamagedFileError, IndexFormatError, IndexNotFoundError, InputError
 from arag.retrieval.files import written_whole
 
-FORMAT_VERSION = 2
+FORMAT_VERSION = 3
 FILE_NAME = "manifest.json"
 
 
@@ -94,6 +94,15 @@ def check_sizes(folder: Path, manifest: Manifest, derived: Path | None = None) -
                 raise IndexFormatError(f"{file} {problem}: run `arag verify --index {folder} --repair`")
 
 
+def is_whole(folder: Path, manifest: Manifest) -> bool:
+    """Tell whether all files of a generation are there, as long as they were."""
+    try:
+        check_sizes(folder, manifest)
+    except IndexFormatError:
+        return False
+    return True
+
+
 def read_manifest(folder: Path) -> Manifest:
     """Read the manifest of an index.
 
@@ -110,7 +119,7 @@ def read_manifest(folder: Path) -> Manifest:
             f"no index in {folder}: make one with `arag ingest PATH... --index {folder}`"
         ) from None
     except UnicodeDecodeError as error:
-        raise IndexFormatError(_damaged(file, str(error))) from error
+        raise DamagedFileError(file, str(error)) from error
     except (OSError, ValueError) as error:  # a name that is too long, say, or that no file can have
         reason = error.strerror if isinstance(error, OSError) else error
         raise InputError(f"{file} cannot be read: {reason}") from error
@@ -130,7 +139,7 @@ def parse_manifest(text: str, file: Path) -> Manifest:
     try:
         values = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise IndexFormatError(_damaged(file, str(error))) from error
+        raise DamagedFileError(file, str(error)) from error
     version = values.get("format_version") if isinstance(values, dict) else None
     if isinstance(version, int) and version != FORMAT_VERSION:
         raise IndexFormatError(
@@ -141,7 +150,7 @@ def parse_manifest(text: str, file: Path) -> Manifest:
         return _MANIFEST.validate_python(values)
     except ValidationError as error:
         problem = error.errors()[0]
-        raise IndexFormatError(_damaged(file, f"{'.'.join(map(str, problem['loc']))}: {problem['msg']}")) from error
+        raise DamagedFileError(file, f"{'.'.join(map(str, problem['loc']))}: {problem['msg']}") from error
 
 
 def manifest_json(manifest: Manifest) -> str:
@@ -153,7 +162,3 @@ def write_manifest(folder: Path, manifest: Manifest) -> None:
     """Replace the manifest of an index, so that a reader sees the old one or the new one, whole."""
     with written_whole(folder / FILE_NAME) as out:
         out.write(manifest_json(manifest).encode())
-
-
-def _damaged(file: Path, reason: str) -> str:
-    return f"{file} is damaged ({reason}): run `arag verify --index {file.parent} --repair`"

@@ -12,15 +12,17 @@ import math
 import os
 import shutil
 import sqlite3
+import struct
 import threading
 import time
 import warnings
 import weakref
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -43,6 +45,9 @@ _HNSW: CreateHNSWConfiguration = {"space": "cosine", "ef_construction": 100, "ef
 _DATABASE = "chroma.sqlite3"
 _SYNC = 1_000  # changes after which Chroma writes its graph
 _CLIENTS = threading.RLock()  # Chroma shares what it opens between clients, and counts them without a lock
+# Version, where the elements begin, most elements, elements, bytes of each in data_level0.bin; further fields follow.
+_GRAPH_HEADER = struct.Struct("<iQQQQ")
+_LENGTH_BYTES = 4  # of each element in length.bin
 _SHIFT = 1e-3  # less is lost in float32's rounding of a cosine distance
 _SENTENCES_PER_WRITE = 500  # a write holds the interpreter's lock: half a second for so many
 _IDS_PER_READ = 10_000  # Chroma turns ids into SQL variables, whose number is bounded
@@ -94,6 +99,8 @@ def vector_id(chunk: int, position: int) -> str:
 class SentenceStore:
     """The sentence vectors of one generation of an index. The files are let go of with the last reference to it.
 
+    Chroma writes to what it opens. Where it may not, it gets a copy among the temporary files.
+
     Args:
         folder: Chroma's folder.
 
@@ -103,8 +110,11 @@ class SentenceStore:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        client, self._collection = _open(folder)
-        self._finalizer = weakref.finalize(self, _close, client)
+        with ExitStack() as stack:
+            opened = folder if os.access(folder, os.W_OK) or not folder.is_dir() else _copied(folder, stack)
+            client, self._collection = _open(opened)
+            stack.callback(_close, client)
+            self._finalizer = weakref.finalize(self, stack.pop_all().close)
 
     def close(self) -> None:
         """Release Chroma's files, which no thread may be searching."""
@@ -241,6 +251,16 @@ def write_sentences(
     working.replace(folder)
 
 
+def _copied(folder: Path, stack: ExitStack) -> Path:
+    """Copy a folder to where it may be written to, until the stack is closed."""
+    copy = Path(stack.enter_context(TemporaryDirectory(prefix="arag-", ignore_cleanup_errors=True)), folder.name)
+    try:
+        _copy(folder, copy)
+    except (OSError, sqlite3.Error) as error:
+        raise IndexFormatError(f"{folder} cannot be opened: {error}") from error
+    return copy
+
+
 def _copy(previous: Path, working: Path) -> None:
     # A reader that opens the folder makes an entry in Chroma's database just then.
     shutil.copytree(previous, working, ignore=shutil.ignore_patterns(f"{_DATABASE}*"))
@@ -268,6 +288,25 @@ def _write(
         _write_graph_after(2, collection)
     with _opened(folder) as collection:
         collection.count()
+    _blank_unused(folder)
+
+
+def _blank_unused(folder: Path) -> None:
+    """Overwrite what Chroma's graph files hold behind their last vector.
+
+    Chroma makes them for 100 vectors at least, and writes there whatever stands in its memory: texts as well.
+    """
+    for header in folder.glob("*/header.bin"):
+        try:
+            _, _, _, used, size = _GRAPH_HEADER.unpack_from(header.read_bytes())
+        except struct.error as error:
+            raise IndexFormatError(f"{header} is no header of a graph: {error}") from error
+        for name, element in (("data_level0.bin", size), ("length.bin", _LENGTH_BYTES)):
+            with header.with_name(name).open("r+b") as file:
+                unused = file.seek(0, os.SEEK_END) - used * element
+                if unused > 0:
+                    file.seek(-unused, os.SEEK_END)
+                    file.write(bytes(unused))
 
 
 def _add(collection: Collection, sentences: Sequence[SentenceRecord], vectors: Vectors) -> None:

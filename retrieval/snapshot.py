@@ -35,6 +35,7 @@ _FEW_CHUNKS = 2  # a keyword in no more chunks than these gets the closest terms
 _MOST_SUGGESTIONS = 20  # keywords of one search that get them
 _SAME = 2e-3  # vectors are stored a thousandth of their length apart, and ranked so by Chroma
 _FIRST_SENTENCES = 50  # asked of Chroma at first, then four times as many each time
+_MOST_TIED = 3_000  # sentences that are asked of Chroma for the sake of ties only: 0.2 s, and a second for 12,000
 _MOST_EXPLAINED = 20  # unknown ids of one read that get the closest ones
 _AROUND_IDS = string.whitespace + "[](){}<>\"'`"
 
@@ -181,18 +182,22 @@ class Snapshot:
         return tuple(found)
 
     def _nearest(self, vector: NDArray[np.float32], top_k: int) -> list[SentenceMatch]:
-        """Fetch sentences until they belong to `top_k` chunks, or none is left."""
+        """Fetch sentences until they belong to `top_k` chunks, and to all that tie with the last, or none is left.
+
+        In a large corpus that has one sentence in thousands of chunks, any of them are as good as the others.
+        """
         total = self.manifest.sentences
         if total == 0:
             return []
         small = 4 * total * self.manifest.dimension <= MOST_BYTES
         nearest = self._exact_vectors().nearest if small else self._sentence_store().nearest
+        most = total if small else _MOST_TIED
         count = min(max(_FIRST_SENTENCES, 4 * top_k), total)
         while True:
             matches = nearest(vector, count)
             if len(matches) < count:
                 return self._sentence_store().compared(vector)
-            if count == total or _decided(matches, top_k):
+            if count == total or _decided(matches, top_k, most):
                 return matches
             count = min(4 * count, total)
 
@@ -215,9 +220,14 @@ class Snapshot:
         return tuple(match[0] for match in similar) or tuple(keys[:2])
 
 
-def _decided(matches: Sequence[SentenceMatch], top_k: int) -> bool:
-    """Tell whether sentences, nearest first, hold the best `top_k` chunks and all that tie with the last of them."""
+def _decided(matches: Sequence[SentenceMatch], top_k: int, most: int) -> bool:
+    """Tell whether sentences, nearest first, hold the best `top_k` chunks and all that tie with the last of them.
+
+    When there are so many sentences as `most`, it does not matter what else ties.
+    """
     scores: dict[int, float] = {}
     for match in matches:
         scores.setdefault(match.chunk, match.similarity)
-    return len(scores) >= top_k and list(scores.values())[top_k - 1] - matches[-1].similarity > _SAME
+    if len(scores) < top_k:
+        return False
+    return len(matches) >= most or list(scores.values())[top_k - 1] - matches[-1].similarity > _SAME

@@ -269,6 +269,55 @@ def test_what_was_written_is_there_when_opened_again(tmp_path):
     again.close()
 
 
+def test_a_store_whose_chunks_are_as_they_were_written_has_no_faults(store):
+    text = "One.\n\nTwo. 😀"
+    sections = (Section("a", "", 0, 4, whole=True), Section("b", "Ü", 6, len(text), whole=True))
+    store.mset(by_id(Chunk("a:0", "a", 0, text, sections, (Sentence(0, 4, embedded=True),), 4), chunk(pages=(1, 2))))
+    assert list(store.chunk_faults()) == []
+    assert list(store.table_faults()) == []
+
+
+def test_chunks_that_are_not_as_they_were_written_are_found_and_dropped_or_kept(store, tmp_path):
+    store.add_documents([DocumentRecord(f"d{n}", "", "", "{}", "print") for n in range(5)])
+    store.mset(by_id(*[chunk(f"d{n}") for n in range(5)]))
+    with sqlite3.connect(tmp_path / FILE_NAME) as connection:
+        connection.execute("UPDATE contents SET text = 'He came. She lied.' WHERE number = 1")
+        connection.execute("UPDATE contents SET sentences = '[[0, 99, 1]]' WHERE number = 2")
+        connection.execute("DELETE FROM chunks WHERE number = 3")
+        connection.execute("DELETE FROM members WHERE number = 4")
+    found = list(store.chunk_faults())
+    assert [(f.number, f.document_ids, f.lost, f.kept) for f in found] == [
+        (1, ("d0",), True, True),
+        (2, ("d1",), True, False),
+        (4, ("d3",), False, True),
+        (3, ("d2",), True, False),
+    ]
+    store.mend_chunks(found)
+    assert list(store.chunk_faults()) == []
+    assert list(store.yield_keys()) == ["d0:0", "d3:0", "d4:0"]
+    assert store.mget(["d0:0"])[0].text == "He came. She lied."
+    assert [c.id for c in store.chunks_of(["d3"])] == ["d3:0"]
+    assert store.to_ingest_again() == ["d0", "d1", "d2"]
+
+
+def test_what_cannot_be_read_is_a_format_error(store, tmp_path):
+    store.mset(by_id(chunk(ordinal=0), chunk(ordinal=1), chunk(ordinal=2)))
+    store.set_vectors([(n, np.ones((1, 3))) for n in (1, 2, 3)])
+    with sqlite3.connect(tmp_path / FILE_NAME) as connection:
+        connection.execute("UPDATE contents SET sentences = '[[' WHERE number = 1")
+        connection.execute("UPDATE contents SET text = CAST(x'61ff' AS TEXT) WHERE number = 2")
+        connection.execute("UPDATE vectors SET vectors = x'0102' WHERE number = 3")
+    for read in (
+        lambda: store.mget(["doc:0"]),
+        lambda: store.mget(["doc:1"]),
+        lambda: list(store.texts()),
+        lambda: list(store.placed_vectors()),
+        lambda: list(store.at(0).embedded_chunks()),
+    ):
+        with pytest.raises(IndexFormatError, match=f"is damaged .*run `arag verify --index {tmp_path} --repair`"):
+            read()
+
+
 def test_a_missing_file_is_a_format_error(tmp_path):
     with pytest.raises(IndexFormatError, match="missing"):
         ChunkStore(tmp_path)

@@ -1,14 +1,21 @@
 """The command line, run as a user would, in this process; one test starts the installed program."""
 
 import json
+import shutil
+import signal
 import subprocess
 import sys
+import threading
+import time
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from arag.cli import FAILED, LEFT_OUT
-from openai_server import Failure, chat, serve
+from arag.cli import FAILED, INTERRUPTED, LEFT_OUT
+from arag.retrieval.chunk_store import ChunkStore
+from fakes import hash_vector, write_corpus
+from openai_server import Failure, chat, embeddings, serve
 
 CORPUS = Path(__file__).parent.parent / "examples" / "corpus"
 QUESTION = "Who founded the glassworks that made the lens of the Vellin Light?"
@@ -104,6 +111,9 @@ def test_the_summary_names_skipped_files_and_absent_documents(arag, tmp_path):
     assert "holds 2 documents" in out
     assert "1 of them were not in PATH" in out
     assert "1 files with endings that cannot be read" in err
+    (folder / "more").symlink_to(tmp_path, target_is_directory=True)
+    _, _, err = arag("ingest", folder, "--index", tmp_path / "index")
+    assert "2 files with endings that cannot be read, or links to folders" in err
 
 
 def test_version(arag):
@@ -268,6 +278,105 @@ def test_ask_passes_a_reasoning_effort_on(arag, index):
     assert [request["reasoning_effort"] for request in server.requests] == ["low"]
     code, _, err = arag("ask", QUESTION, "--index", index, "--model", "extractive", "--reasoning-effort", "low")
     assert (code, err) == (FAILED, "Error: reasoning_effort: the model extractive takes no options\n")
+
+
+# --- damage ---
+
+
+def test_verify_names_its_repair_for_what_that_mends_only(arag, index, tmp_path):
+    shutil.copytree(index, tmp_path / "index")
+    next((tmp_path / "index").glob("words.*")).unlink()
+    code, out, _ = arag("verify", "--index", tmp_path / "index")
+    assert code == FAILED
+    assert out.endswith("it is missing\n`arag verify --repair` mends it.\n")
+    manifest = tmp_path / "index" / "manifest.json"
+    manifest.write_text(json.dumps(json.loads(manifest.read_text()) | {"format_version": 99}))
+    with closing(ChunkStore(tmp_path / "index", create=True)) as chunks:
+        chunks.set_state("manifest.json", manifest.read_text())
+    code, out, err = arag("verify", "--index", tmp_path / "index")
+    assert code == FAILED
+    assert "Ingest the documents again into another folder." in out + err
+    assert "--repair" not in out + err
+
+
+# --- Ctrl-C ---
+
+# What runs in the background is started to ignore it.
+COMMAND = """
+import signal
+signal.signal(signal.SIGINT, signal.default_int_handler)
+from arag.cli import main
+main()
+"""
+
+
+class Service:
+    """What a model and an embedder answer, but to texts with one word: then they hang."""
+
+    def __init__(self, *replies):
+        self.replies = iter(replies)
+        self.word = "lighthouse"
+        self.is_hanging = threading.Event()
+
+    def __call__(self, number, request):
+        if "input" not in request:
+            return next(self.replies)
+        texts = [request["input"]] if isinstance(request["input"], str) else request["input"]
+        if self.word and any(self.word in text for text in texts):
+            self.is_hanging.set()
+            return Failure(hang=True)
+        return embeddings([hash_vector(text).tolist() for text in texts])
+
+    def interrupt(self, *arguments):
+        """Press Ctrl-C when a command waits for the service; return its exit code, its stderr and how soon it ended."""
+        command = [sys.executable, "-c", COMMAND, *map(str, arguments)]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+            assert self.is_hanging.wait(60)
+            began = time.monotonic()
+            process.send_signal(signal.SIGINT)
+            _, err = process.communicate(timeout=25)
+        return process.returncode, err, time.monotonic() - began
+
+
+SAID = "Interrupted. What was written stays; the next run goes on from there.\n"
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_an_interrupted_ingestion_ends_at_once_and_leaves_what_was_committed(arag, tmp_path, first):
+    docs, index = tmp_path / "docs", tmp_path / "index"
+    service = Service()
+    with serve(service) as server:
+        embedder = f"openai:m@{server.url}"
+        if not first:
+            write_corpus(docs, {"old.md": "The mill stands."})
+            assert arag("ingest", docs, "--index", index, "--embedder", embedder)[0] == 0
+        write_corpus(docs, {f"{n}.md": f"Tower {n}. " + f"The tower of {n} stands. " * 50 for n in range(20)})
+        write_corpus(docs, {"new.md": "The lighthouse stands."})
+        code, err, seconds = service.interrupt("ingest", docs, "--index", index, "--embedder", embedder)
+        assert (code, err.endswith(SAID)) == (INTERRUPTED, True)
+        assert "Traceback" not in err
+        assert seconds < 5
+        _, out, _ = arag("info", "--index", index, "--json")
+        assert json.loads(out)["documents"] == (0 if first else 1)
+        if not first:
+            _, out, _ = arag("search", "semantic", "the mill", "--index", index, "--json")
+            assert [hit["chunk_id"] for hit in json.loads(out)["hits"]] == ["old.md:0"]
+        service.word = ""
+        assert arag("ingest", docs, "--index", index)[0] == 0
+        assert arag("verify", "--index", index)[0] == 0
+        _, out, _ = arag("search", "keyword", "lighthouse", "--index", index, "--json")
+        assert json.loads(out)["total"] == 1
+
+
+def test_an_interrupted_question_ends_soon_though_a_tool_hangs(arag, tmp_path):
+    docs, index = write_corpus(tmp_path / "docs", {"a.md": "The mill stands."}), tmp_path / "index"
+    service = Service(chat(None, ("c1", "semantic_search", '{"query": "lighthouse"}')))
+    with serve(service) as server:
+        arag("ingest", docs, "--index", index, "--embedder", f"openai:m@{server.url}")
+        code, err, seconds = service.interrupt("ask", "q", "--index", index, "--model", f"openai:m@{server.url}")
+    assert (code, err.endswith(SAID)) == (INTERRUPTED, True)
+    assert "Traceback" not in err
+    assert seconds < 5
 
 
 @pytest.mark.parametrize(

@@ -76,6 +76,11 @@ def test_another_index(small_index, tmp_path):
     assert "Zwentibold: none" in results(agent.invoke(asked()))[0].text
 
 
+def test_an_index_may_be_given_as_a_path(tmp_path):
+    assert Context(index=tmp_path / "index").index == str(tmp_path / "index")
+    assert Context.model_json_schema()["properties"]["index"]["anyOf"] == [{"type": "string"}, {"type": "null"}]
+
+
 def test_a_graph_that_is_made_without_an_index(small_index):
     graph = build_graph(SettingsOfRuns(Defaults(model="extractive")))
     with pytest.raises(InputError, match="no index is given: set `index` in the run's context, or ARAG_INDEX"):

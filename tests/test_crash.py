@@ -21,6 +21,7 @@ import pytest
 from openai import OpenAIError
 
 from arag.ingest import pipeline, publishing, writer
+from arag.ingest.maintenance import remove, verify
 from arag.ingest.pipeline import run_ingest
 from arag.retrieval import sentence_store
 from arag.retrieval.embedders import Embedder
@@ -474,6 +475,35 @@ def test_an_open_reader_does_not_mind_a_full_disk(tmp_path, small_disk):
         assert run.ingest()
         assert index.keyword_search("revision 2").total > 0
     assert contents(run.index) == run.expected
+
+
+def test_a_sound_index_on_a_full_disk_is_opened_and_cared_for_when_there_is_room(tmp_path, small_disk):
+    run = Run(tmp_path, "a few", small_disk)
+    run.begin()
+    ballast = fill(small_disk, 0)
+    with open_index(run.index, embedder=TextEmbeddings()) as index:
+        assert index.keyword_search("revision 1").hits
+        assert index.semantic_search("revision 1").hits
+        for care in (lambda: verify(run.index, repair=True), lambda: remove("d1", run.index)):
+            with pytest.raises(StorageError, match="cannot be written to"):
+                care()
+        ballast.unlink()
+        run.finish()
+        assert index.keyword_search("revision 2").hits
+
+
+def test_a_mending_that_has_no_room_leaves_the_index_as_it_was(tmp_path, small_disk):
+    run = Run(tmp_path, "a few", small_disk)
+    for fraction in (0.05, 0.3, 0.6):
+        run.begin()
+        (run.index / f"words.{read_manifest(run.index).generation}").unlink()
+        ballast = fill(small_disk, int(fraction * sum(run.sizes)))
+        with pytest.raises(StorageError):
+            verify(run.index, repair=True, embedder=TextEmbeddings())
+        ballast.unlink()
+        assert served(run.index) == run.before
+        assert verify(run.index, repair=True, embedder=TextEmbeddings())[1] == []
+        assert served(run.index) == run.before
 
 
 @pytest.mark.parametrize("change", ["first", "all"])

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -8,11 +9,13 @@ import warnings
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 
+import httpx
 import numpy as np
 import pytest
 
 from arag.ingest.documents import Problem
 from arag.ingest.pipeline import ingest, run_ingest
+from arag.ingest.publishing import is_of_generation
 from arag.retrieval.errors import EmbedderError, IndexFormatError, IndexLockedError, IndexNotFoundError, InputError
 from arag.retrieval.index import Index, open_index
 from arag.retrieval.manifest import read_manifest, vectors_folder
@@ -37,7 +40,7 @@ class Corpus:
         self.embedder = HashEmbeddings()
 
     def write(self, documents):
-        write_corpus(self.source, documents)
+        return write_corpus(self.source, documents)
 
     def ingest(self, documents=None, **options):
         """Ingest, and give back the summary and the texts that were embedded (but for the probe of a new index)."""
@@ -262,8 +265,8 @@ def test_prune_keeps_documents_of_a_folder_that_cannot_be_read(corpus, monkeypat
 
     from arag.ingest import pipeline
 
-    def read(paths):
-        for item in original(paths):
+    def read(paths, **options):
+        for item in original(paths, **options):
             deep = not isinstance(item, Problem) and "deep" in item.source
             yield Problem(str(corpus.source / "deep"), "Permission denied") if deep else item
 
@@ -453,6 +456,49 @@ def test_a_folder_with_other_things_in_it_is_refused(corpus):
     assert [file.name for file in corpus.index.iterdir()] == ["thesis.md"]
 
 
+OWN = ["words.txt", "keywords.csv", "chroma.backup", "chroma.1.bak", "chunks.sqlite3.old", "manifest.json.newer"]
+
+
+@pytest.mark.parametrize("name", [*OWN, "words.1"])
+def test_a_folder_with_files_that_are_called_almost_as_an_indexs_is_refused(corpus, name):
+    corpus.index.mkdir()
+    (corpus.index / name).write_text("mine")
+    with pytest.raises(InputError, match=f"holds no index .'{name}' is there"):
+        corpus.ingest(TEXTS)
+    assert [file.read_text() for file in corpus.index.iterdir()] == ["mine"]
+
+
+def test_files_in_an_index_that_are_not_its_own_stay(corpus):
+    corpus.ingest({"a": "One ship."})
+    for name in OWN:
+        (corpus.index / name).mkdir()
+        (corpus.index / name / "mine.txt").write_text("mine")
+    corpus.ingest({"a": "Two ships."})
+    corpus.ingest({"a": "Three ships."})
+    assert [(corpus.index / name / "mine.txt").read_text() for name in OWN] == ["mine"] * len(OWN)
+    generations = [file.name for file in corpus.index.iterdir() if is_of_generation(file.name)]
+    assert sorted(generations) == ["chroma.3", "keywords.3", "words.3"]
+
+
+def test_an_index_in_the_folder_that_is_ingested_is_no_document(corpus):
+    corpus.index = corpus.source / "idx"
+    other = corpus.source / "deep" / "other"
+    corpus.write({"a.md": "One ship.", "deep/b.md": "Two ships."})
+    run_ingest(corpus.source / "a.md", other, embedder=corpus.embedder)
+    for _ in range(2):
+        summary, _ = corpus.ingest(prune=True)
+        assert (summary.read, summary.documents, summary.skipped, summary.problems) == (2, 2, 0, ())
+    with corpus.open() as index:
+        assert sorted(documents_of(index)) == ["a.md", "deep/b.md"]
+
+
+def test_what_is_given_twice_is_no_problem(corpus):
+    corpus.write({"a.md": "One ship.", "b": "Two ships."})
+    given = [corpus.source / "a.md", corpus.source, corpus.source / "corpus.jsonl", corpus.source]
+    summary = run_ingest(given, corpus.index, embedder=corpus.embedder)
+    assert (summary.read, summary.problems) == (2, ())
+
+
 def test_a_file_as_the_index_is_refused(corpus):
     corpus.index.write_text("mine")
     with pytest.raises(InputError, match="is a file"):
@@ -538,6 +584,59 @@ def test_a_first_run_whose_embedder_fails_at_once_leaves_a_folder_that_can_be_us
     assert_consistent(corpus.index, corpus.embedder)
 
 
+class ServiceError(Exception):
+    """What a provider's client raises: of no class that we know."""
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        RuntimeError("CUDA out of memory"),
+        httpx.ConnectError("refused"),
+        httpx.ReadTimeout(""),
+        KeyError("data"),
+        AssertionError("no vectors"),
+        ServiceError("model not found"),
+    ],
+    ids=lambda error: type(error).__name__,
+)
+def test_whatever_an_embedder_raises_is_an_embedder_error_with_its_cause(corpus, error):
+    class Failing(HashEmbeddings):
+        def embed_documents(self, texts):
+            if texts == ["dimension"]:
+                return super().embed_documents(texts)
+            raise error
+
+        def embed_query(self, text):
+            raise error
+
+    Failing.__name__ = "HashEmbeddings"
+    said = re.escape("the embedder HashEmbeddings:hash-64 failed: " + f"{type(error).__name__}: {error}".rstrip(": "))
+    corpus.write(TEXTS)
+    with pytest.raises(EmbedderError, match=f"^{said}$") as caught:
+        run_ingest(corpus.source, corpus.index, embedder=Failing())
+    assert caught.value.__cause__ is error
+    with (
+        open_index(corpus.index, embedder=Failing()) as index,
+        pytest.raises(EmbedderError, match=f"^{said}$"),
+    ):
+        index.semantic_search("ship")
+    assert corpus.ingest()[0].written == 0  # the texts are there; only their vectors were not
+    assert_consistent(corpus.index, corpus.embedder)
+
+
+def test_an_embedder_without_memory_or_with_an_error_of_ours_is_let_through(corpus):
+    for error in (MemoryError(), InputError("ours")):
+
+        class Failing(HashEmbeddings):
+            def embed_documents(self, texts, error=error):
+                raise error
+
+        with pytest.raises(type(error)) as caught:
+            run_ingest(corpus.write(TEXTS), corpus.index, embedder=Failing())
+        assert caught.value is error
+
+
 # --- readers ---
 
 
@@ -597,6 +696,24 @@ def test_an_index_that_was_moved_still_works(corpus, tmp_path):
         assert index.keyword_search(["gull"]).total == 1
         assert index.semantic_search("a gull").hits[0].chunk_id == "gull:0"
     assert_consistent(tmp_path / "moved", corpus.embedder)
+
+
+def test_an_index_that_was_opened_by_a_relative_path_is_searched_from_any_folder(corpus, monkeypatch):
+    corpus.ingest(TEXTS)
+    monkeypatch.chdir(corpus.index.parent)
+    with open_index("index", embedder=corpus.embedder) as index:
+        monkeypatch.chdir(corpus.source)
+        for n in range(2):
+            assert index.keyword_search(["gull"]).total == 1 + n
+            assert index.semantic_search("a gull").hits[0].chunk_id == "gull:0"
+            assert index.info().documents == 5 + n
+            assert index.info().bytes > 10_000
+            assert repr(index).startswith("Index('index', ")
+            corpus.ingest(TEXTS | {"new": "Another gull."})
+
+
+def test_an_index_that_was_opened_by_a_relative_path_finds_its_graph(corpus, monkeypatch, through_chroma):
+    test_an_index_that_was_opened_by_a_relative_path_is_searched_from_any_folder(corpus, monkeypatch)
 
 
 def test_threads_search_at_once(corpus):

@@ -5,20 +5,27 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
 import sqlite3
+import struct
 import subprocess
 import sys
+import zlib
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 
 import numpy as np
 import pytest
 
 from arag.ingest.maintenance import compact, remove, verify
 from arag.ingest.pipeline import run_ingest
-from arag.retrieval.errors import IndexFormatError, IndexNotFoundError, InputError
+from arag.retrieval.chunk_store import ChunkStore
+from arag.retrieval.errors import IndexFormatError, IndexNotFoundError, InputError, StorageError
 from arag.retrieval.index import open_index
 from arag.retrieval.manifest import read_manifest, vectors_folder
 from arag.retrieval.sentence_store import _opened
 from fakes import HashEmbeddings, write_corpus
+from test_crash import processes
 
 DOCUMENTS = {
     f"d{n}": f"Document {n} tells of ship{n}. It was built in {1500 + n}. Nobody sailed it." for n in range(60)
@@ -87,6 +94,16 @@ def run_sql(folder, *statements):
             connection.execute(statement)
 
 
+def change_vectors(folder, change, *, checksum=False):
+    """Change the vectors of a chunk; its checksum goes with them where a run has written them so."""
+    with database(folder) as connection:
+        (blob,) = connection.execute("SELECT vectors FROM vectors WHERE number = 7").fetchone()
+        blob = change(np.frombuffer(blob, np.float32).reshape(3, 64)).tobytes()
+        connection.execute("UPDATE vectors SET vectors = ? WHERE number = 7", (blob,))
+        if checksum:
+            connection.execute("UPDATE vectors SET checksum = ? WHERE number = 7", (zlib.crc32(blob),))
+
+
 def delete_vectors(folder):
     with _opened(chroma(folder)) as collection:
         collection.delete(ids=collection.get(limit=5)["ids"])
@@ -103,11 +120,24 @@ def mix_up_vectors(folder):
         collection.update(ids=ids, embeddings=np.eye(64, dtype=np.float32)[:2])
 
 
+def be_killed_at(step, work, *arguments, **options):
+    setattr(ChunkStore, step, lambda *_: os.kill(os.getpid(), signal.SIGKILL))
+    work(*arguments, **options)
+
+
+def run_until(step, work, *arguments, **options):
+    """Do something in a process that is killed when it comes to a step of the chunk store."""
+    process = processes.Process(target=be_killed_at, args=(step, work, *arguments), kwargs=options)
+    process.start()
+    process.join()
+    assert process.exitcode == -signal.SIGKILL
+
+
 DAMAGES = {
     "no manifest": lambda f: (f / "manifest.json").unlink(),
     "an empty manifest": lambda f: (f / "manifest.json").write_text(""),
     "half a manifest": lambda f: cut(f / "manifest.json"),
-    "a manifest of no sense": lambda f: (f / "manifest.json").write_text('{"format_version": 2, "embedder": 3}'),
+    "a manifest of no sense": lambda f: (f / "manifest.json").write_text('{"format_version": 3, "embedder": 3}'),
     "wrong counts in the manifest": lambda f: change_manifest(f, chunks=7, sentences=8),
     "another dimension in the manifest": lambda f: change_manifest(f, dimension=65),
     "another generation in the manifest": lambda f: change_manifest(f, generation=0),
@@ -145,6 +175,34 @@ DAMAGES = {
     "words that are not in the texts": lambda f: run_sql(
         f, "INSERT INTO terms (rowid, text) VALUES (3, 'phantom words')"
     ),
+    "no table of words": lambda f: run_sql(f, "DROP TABLE vocabulary", "DROP TABLE terms"),
+    "no list of words": lambda f: run_sql(f, "DROP TABLE vocabulary"),
+    "vectors a hundredth as long": lambda f: change_vectors(f, lambda v: v / 100, checksum=True),
+    "vectors of another sentence": lambda f: change_vectors(f, lambda v: v[::-1]),
+    "a manifest that was kept is lost": lambda f: run_sql(f, "DELETE FROM state"),
+    "a manifest that was kept is of no sense": lambda f: run_sql(f, "UPDATE state SET value = 'xx'"),
+    "documents do not know their chunks": lambda f: run_sql(f, "DELETE FROM members WHERE number = 5"),
+    "an index of the database lacks rows": lambda f: run_sql(
+        f,
+        "PRAGMA writable_schema = ON",
+        "UPDATE sqlite_schema SET sql = sql || ' WHERE number > 9' WHERE name = 'chunks_by_id'",
+        "PRAGMA writable_schema = RESET",
+        "REINDEX chunks_by_id",
+        "PRAGMA writable_schema = ON",
+        "UPDATE sqlite_schema SET sql = replace(sql, ' WHERE number > 9', '') WHERE name = 'chunks_by_id'",
+    ),
+}
+
+# What is lost for good: of the document d5, or of the whole index.
+CHUNK = "(SELECT number FROM chunks WHERE id = 'd5:0')"
+LOSSES = {
+    "a byte of a text": f"UPDATE contents SET text = replace(text, 'ship5', 'shop5') WHERE number = {CHUNK}",
+    "a text that is no text": f"UPDATE contents SET text = CAST(x'616263ff' AS TEXT) WHERE number = {CHUNK}",
+    "a text": f"DELETE FROM contents WHERE number = {CHUNK}",
+    "a chunk": "DELETE FROM chunks WHERE id = 'd5:0'",
+    "sentences": f"UPDATE contents SET sentences = '[[' WHERE number = {CHUNK}",
+    "sections": f"UPDATE contents SET sections = '[]' WHERE number = {CHUNK}",
+    "a document": "DELETE FROM documents WHERE id = 'd5'",
 }
 
 
@@ -164,6 +222,91 @@ def test_damage_is_found_and_mended(index, sound, damage):
     assert left == found
     assert verify(index, repair=True, embedder=HashEmbeddings())[1] == []
     assert verify(index) == ([], [])
+    assert contents(index) == contents(sound)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_what_is_lost_is_told_until_it_is_ingested_again(index, sound, loss, tmp_path):
+    run_sql(index, LOSSES[loss])
+    (found, _), (_, left) = verify(index), verify(index, repair=True, embedder=HashEmbeddings())
+    assert any("'d5'" in damage.what and damage.mendable for damage in found)
+    assert [str(damage) for damage in left] == [
+        "chunks.sqlite3: of 1 documents a part was lost: ingest them again: 'd5'"
+    ]
+    assert verify(index, repair=True) == (left, left)
+    with open_index(index, embedder=HashEmbeddings()) as opened:
+        assert len(opened.semantic_search("ship7 was built", 70).hits) in {60, 61}
+        assert opened.keyword_search("nobody", 70).total in {59, 60}
+    summary = run_ingest(write_corpus(tmp_path / "corpus", DOCUMENTS), index, embedder=HashEmbeddings())
+    assert summary.written == 1
+    assert verify(index) == ([], [])
+    assert contents(index) == contents(sound)
+
+
+def test_only_documents_of_which_something_is_lost_are_named(index):
+    run_sql(index, "UPDATE contents SET text = text || '.' WHERE number <= 20")
+    (damage,) = verify(index, repair=True, embedder=HashEmbeddings())[1]
+    assert damage.what.startswith("of 20 documents a part was lost")
+    assert damage.what.endswith("and 10 more")
+    assert not damage.mendable
+
+
+def test_a_damaged_page_is_mended_or_told_to_be_beyond_that(index, tmp_path):
+    pages = (index / "chunks.sqlite3").stat().st_size // 4096
+    beyond = []
+    for page in range(1, pages, 4):
+        folder = tmp_path / f"{page}"
+        shutil.copytree(index, folder)
+        with (folder / "chunks.sqlite3").open("r+b") as file:
+            file.seek(4096 * page + 3_000)
+            file.write(b"\x5a" * 500)
+        found, left = verify(folder, repair=True, embedder=HashEmbeddings())
+        assert not any("arag verify" in damage.what for damage in [*found, *left])
+        beyond.append(any("into another folder" in damage.what for damage in left))
+        if not beyond[-1]:
+            assert verify(folder)[0] == left
+            assert contents(folder)
+        shutil.rmtree(folder)
+    assert set(beyond) == {True, False}
+
+
+def test_a_manifest_that_is_lost_twice_is_told(index):
+    run_sql(index, "DELETE FROM state")
+    (index / "manifest.json").unlink()
+    (damage,), left = verify(index, repair=True)
+    assert "ingest the documents again into another folder" in damage.what
+    assert left == [damage]
+
+
+def test_an_index_of_another_version_is_told_and_left_alone(index):
+    change_manifest(index, format_version=2)
+    run_sql(index, """UPDATE state SET value = replace(value, '"format_version": 3', '"format_version": 2')""")
+    before = (index / "chunks.sqlite3").read_bytes()
+    (damage,), left = verify(index, repair=True)
+    assert damage.what.endswith("Ingest the documents again into another folder.")
+    assert left == [damage]
+    assert (index / "chunks.sqlite3").read_bytes() == before
+
+
+@pytest.mark.parametrize("damage", ["a spoilt vocabulary file", "no table of words", "wrong counts in the manifest"])
+def test_readers_search_on_while_an_index_is_mended(index, damage):
+    with open_index(index, embedder=HashEmbeddings()) as reader, ThreadPoolExecutor(1) as pool:
+        DAMAGES[damage](index)
+        mending = pool.submit(verify, index, repair=True, embedder=HashEmbeddings())
+        while not mending.done():
+            assert reader.keyword_search("nobody", 70).total == 60
+            assert reader.info().documents == 61
+        assert mending.result()[1] == []
+
+
+@pytest.mark.parametrize("step", ["rebuild_terms", "mend_chunks", "forget_vectors", "set_state"])
+def test_a_mending_that_is_killed_leaves_the_index_as_it_was(index, sound, step):
+    DAMAGES["a spoilt vocabulary file"](index)
+    DAMAGES["a manifest that was kept is of no sense" if step == "set_state" else "wrong counts in the manifest"](index)
+    run_until(step, verify, index, repair=True, embedder=HashEmbeddings())
+    with open_index(index, embedder=HashEmbeddings()) as reader:
+        assert reader.keyword_search("nobody", 70).total == 60
+    assert verify(index, repair=True, embedder=HashEmbeddings())[1] == []
     assert contents(index) == contents(sound)
 
 
@@ -267,6 +410,117 @@ def test_removed_documents_are_in_no_search_and_after_compaction_in_no_file(inde
     with open_index(index, embedder=HashEmbeddings()) as reader:
         assert reader.info().documents == 59
         assert reader.keyword_search("nobody", 60).total == 59
+
+
+@pytest.fixture
+def half_removed(index):
+    """An index from which a killed run was about to remove a document."""
+    run_until("texts", remove, "secret", index)  # which is where it writes the next generation
+    with open_index(index, embedder=HashEmbeddings()) as reader:
+        assert reader.keyword_search("zyzzyva").total == 1
+    return index
+
+
+@pytest.mark.parametrize(
+    "following",
+    [
+        lambda f, _: remove("secret", f) == 1,
+        lambda f, _: remove("d1", f),
+        lambda f, _: compact(f),
+        lambda f, source: run_ingest(write_corpus(source, {"d1": DOCUMENTS["d1"]}), f, embedder=HashEmbeddings()),
+    ],
+    ids=["the same", "another", "compact", "ingest"],
+)
+def test_a_removal_that_was_killed_is_finished_by_the_next_run(half_removed, following, tmp_path):
+    assert following(half_removed, tmp_path / "corpus")
+    with open_index(half_removed, embedder=HashEmbeddings()) as reader:
+        assert reader.keyword_search("zyzzyva").total == 0
+        assert reader.document("secret") is None
+    with pytest.raises(InputError, match="no document 'secret'"):
+        remove("secret", half_removed)
+    assert verify(half_removed) == ([], [])
+
+
+def test_after_the_compaction_that_follows_a_killed_removal_no_file_holds_the_text(half_removed):
+    compact(half_removed)
+    assert files_holding(half_removed, "zyzzyva", "quixotic", "marmoset") == {}
+    assert verify(half_removed) == ([], [])
+
+
+def test_what_stands_in_memory_behind_the_vectors_is_written_to_no_file(tmp_path):
+    folder = tmp_path / "index"
+    run_ingest(write_corpus(tmp_path / "corpus", {"a": "One text.", "b": "Two."}), folder, embedder=HashEmbeddings())
+    for _ in range(3):  # Chroma makes room for 100 vectors, at first
+        used, size = struct.unpack_from("<QQ", graph_file(folder, "header.bin").read_bytes(), 20)
+        assert used < 100
+        assert not any(graph_file(folder, "data_level0.bin").read_bytes()[used * size :])
+        assert not any(graph_file(folder, "length.bin").read_bytes()[used * 4 :])
+        assert verify(folder) == ([], [])
+        write_corpus(tmp_path / "corpus", {f"{n}": f"Text {n}. It was {n}." for n in range(used + 10)})
+        run_ingest(tmp_path / "corpus", folder, embedder=HashEmbeddings())
+
+
+# --- files that may not be written to ---
+
+
+@pytest.fixture
+def on_a_disk(tmp_path):
+    """A function that copies an index to a disk that nobody may write to."""
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    mount = ["mount", "-t", "tmpfs", "none", str(disk)]
+    if os.geteuid() != 0 or subprocess.run(mount, capture_output=True, check=False).returncode != 0:
+        pytest.skip("this machine mounts no disk for us")
+
+    def copied(folder):
+        shutil.copytree(folder, disk / "index")
+        remount(disk, "ro")
+        return disk / "index"
+
+    yield copied
+    subprocess.run(["umount", "--lazy", str(disk)], check=True)
+
+
+def remount(disk, how):
+    subprocess.run(["mount", "-o", f"remount,{how}", str(disk)], check=True)
+
+
+def test_an_index_that_may_not_be_written_to_is_searched_and_looked_through(on_a_disk, sound, through_chroma):
+    folder = on_a_disk(sound)
+    assert contents(folder) == contents(sound)
+    assert verify(folder) == ([], [])
+    for write in (lambda: verify(folder, repair=True), lambda: remove("d1", folder), lambda: compact(folder)):
+        with pytest.raises(StorageError, match="cannot be written to"):
+            write()
+
+
+@pytest.mark.parametrize("damage", ["Chroma lacks vectors", "documents do not know their chunks", "vectors cut off"])
+def test_damage_is_found_where_it_cannot_be_mended(index, on_a_disk, damage):
+    DAMAGES[damage](index)
+    assert verify(on_a_disk(index))[0] == verify(index)[0] != []
+
+
+def test_a_reader_who_may_not_write_sees_what_others_write_later(index, on_a_disk):
+    folder = on_a_disk(index)
+    with open_index(folder, embedder=HashEmbeddings()) as reader:
+        assert reader.keyword_search("zyzzyva").total == 1
+        remount(folder.parent, "rw")
+        remove("secret", folder)
+        assert reader.keyword_search("zyzzyva").total == 0
+        assert reader.read("secret:0").unknown
+        assert reader.info().documents == 60
+
+
+def test_a_log_that_a_writer_left_is_told_to_who_may_not_read_it(index, on_a_disk):
+    with closing(sqlite3.connect(index / "chunks.sqlite3")) as connection:
+        connection.execute("UPDATE state SET value = value || ' '")
+        connection.commit()
+        left = (index / "chunks.sqlite3-wal").read_bytes()
+    (index / "chunks.sqlite3-wal").write_bytes(left)
+    folder = on_a_disk(index)
+    for read in (lambda: open_index(folder, embedder=HashEmbeddings()), lambda: verify(folder)):
+        with pytest.raises(StorageError, match=r"cannot be opened .*a writer has left it unfinished"):
+            read()
 
 
 def test_an_unknown_document_is_named_and_nothing_removed(index):

@@ -15,7 +15,7 @@ from pypdf import PdfReader, PdfWriter
 from reportlab.pdfgen.canvas import Canvas
 
 from arag.ingest.documents import Document, Problem
-from arag.ingest.readers import READABLE_SUFFIXES, read_documents
+from arag.ingest.readers import READABLE_SUFFIXES, count_skipped, read_documents
 from arag.retrieval.errors import InputError
 
 
@@ -166,6 +166,54 @@ class TestPaths:
         (tmp_path / "in/loop").symlink_to(tmp_path / "in", target_is_directory=True)
         documents, problems = read(tmp_path / "in")
         assert [d.id for d in documents] == ["a.txt"]
+        assert problems == []
+        assert count_skipped([tmp_path / "in"]) == 2
+
+    def test_folder_with_links_to_folders_only(self, tmp_path):
+        write(tmp_path / "outside/a.txt", "Text.")
+        (tmp_path / "in").mkdir()
+        (tmp_path / "in/link.txt").symlink_to(tmp_path / "outside", target_is_directory=True)
+        with pytest.raises(InputError, match=r"only files of other endings, or links to folders, in it; .*\.txt \.md"):
+            read_documents([tmp_path / "in"])
+
+    def test_an_index_in_a_folder_is_passed_over(self, tmp_path):
+        for name in ("a.txt", "idx/manifest.json", "idx/chunks.sqlite3", "idx/notes.txt", "b/manifest.json"):
+            write(tmp_path / name, '{"text": "Text."}')
+        documents, problems = read(tmp_path)
+        assert [d.id for d in documents] == ["a.txt", "b/manifest.json#1"]
+        assert problems == []
+        assert count_skipped([tmp_path]) == 0
+
+    def test_the_index_that_is_written_is_passed_over_from_the_start(self, tmp_path):
+        for name in ("a.txt", "idx/writer.json", "idx2/b.txt"):
+            write(tmp_path / name, '{"text": "Text."}')
+        (tmp_path / "link").symlink_to("idx")
+        for index in (tmp_path / "idx", str(tmp_path / "idx2" / ".." / "link")):
+            assert [d.id for d in read_documents([tmp_path], index=index)] == ["a.txt", "idx2/b.txt"]
+        assert len(list(read_documents([tmp_path], index=tmp_path / "other"))) == 3
+
+    def test_a_given_index(self, tmp_path):
+        for name in ("manifest.json", "chunks.sqlite3"):
+            write(tmp_path / name, "{}")
+        with pytest.raises(InputError, match="is an index: give the documents that it was made from"):
+            read_documents([tmp_path])
+
+    @pytest.mark.parametrize(
+        ("paths", "ids"),
+        [
+            (["x/README.md", "x"], ["README.md", "deep/a.jsonl#1"]),
+            (["x", "x/deep/../README.md"], ["deep/a.jsonl#1", "README.md"][::-1]),
+            (["x", "link", "x/"], ["README.md", "deep/a.jsonl#1"]),
+            (["x/deep/a.jsonl", "x"], ["a.jsonl#1", "README.md"]),
+        ],
+    )
+    def test_a_file_that_is_given_twice_is_read_once(self, tmp_path, monkeypatch, paths, ids):
+        monkeypatch.chdir(tmp_path)
+        write(tmp_path / "x/README.md", "Text.")
+        write(tmp_path / "x/deep/a.jsonl", lines({"text": "Text."}))
+        (tmp_path / "link").symlink_to("x", target_is_directory=True)
+        documents, problems = read(*paths)
+        assert [d.id for d in documents] == ids
         assert problems == []
 
     def test_links_to_files(self, tmp_path):
@@ -495,11 +543,34 @@ class TestHtml:
             ("ISO-8859-1", "cp1252"),
             ("utf-8", "utf-8-sig"),
             ("latin1", "utf-16"),
+            ("gb2312", "gb18030"),
         ],
     )
     def test_encodings(self, tmp_path, declared, encoding):
         html = f"<meta charset='{declared}'><p>Größe – “x”"
         assert read_one(tmp_path / "page.html", html.encode(encoding)).text == "Größe – “x”"
+
+    @pytest.mark.parametrize(
+        ("text", "names"),
+        [
+            ("Łódź", "utf8 iso-8859-2 l2 iso-8859-16 windows-1250 x-cp1250=cp1250 gb18030"),
+            ("Привет", "iso-8859-5 cyrillic windows-1251 koi8-r koi=koi8-r koi8-u ibm866 x-mac-cyrillic=mac-cyrillic"),
+            ("γεια", "iso-8859-7 greek windows-1253"),
+            ("שלום", "iso-8859-8 iso-8859-8-i=iso-8859-8 windows-1255"),
+            ("سلام", "iso-8859-6 windows-1256"),
+            ("ığş", "iso-8859-3 iso-8859-9 windows-1254"),
+            ("šķ", "iso-8859-4 iso-8859-10 iso-8859-13 windows-1257"),
+            ("café", "iso-8859-1 iso-8859-14 iso-8859-15 windows-1252 windows-1258 macintosh"),
+            ("ไทย", "iso-8859-11 tis-620 windows-874=cp874"),
+            ("東京", "gbk big5 big5-hkscs shift_jis windows-31j=cp932 euc-jp iso-2022-jp"),
+            ("서울", "euc-kr ks_c_5601-1987 windows-949=cp949"),
+        ],
+    )
+    def test_encodings_of_the_html_standard(self, tmp_path, text, names):
+        for name in names.split():
+            declared, _, python = name.partition("=")
+            html = f"<meta charset='{declared}'><p>{text}".encode(python or declared)
+            assert read_one(tmp_path / "page.html", html).text == text
 
     @pytest.mark.parametrize(
         ("html", "reason"),
@@ -508,6 +579,10 @@ class TestHtml:
             (b"<meta charset=windows-1252><p>\x81", "not valid WINDOWS-1252 (byte 0x81"),
             (b"<meta charset=klingon><p>x", "unknown encoding, 'klingon'"),
             (b"<meta charset=zlib><p>x", "unknown encoding, 'zlib'"),
+            *(
+                (f"<meta charset={name}><p>x".encode(), f"declares an unknown encoding, '{name}'")
+                for name in ("punycode", "idna", "unicode_escape", "raw_unicode_escape", "utf-7", "cp037", "undefined")
+            ),
             (b"<p>x</p><![x]>", "broken HTML"),
             (b"<p>&#" + b"9" * 5_000 + b";", "broken HTML"),
         ],

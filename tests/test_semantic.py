@@ -9,6 +9,7 @@ from arag.ingest.pipeline import ingest
 from arag.retrieval.embedders import Embedder, load_embedder
 from arag.retrieval.errors import EmbedderError, InputError
 from arag.retrieval.index import open_index
+from arag.retrieval.sentence_store import SentenceStore
 from fakes import DIMENSION, HashEmbeddings, hash_vector, write_corpus
 
 
@@ -103,6 +104,21 @@ def test_ties_beyond_the_first_sentences_fetched_go_by_chunk_id(make_index, top_
     index = make_index({f"d{(37 * n) % 100:02}": f"The ship sank. Nobody saw {n}." for n in range(100)})
     hits = index.semantic_search("ship sank", top_k).hits
     assert [hit.chunk_id for hit in hits] == [f"d{n:02}:0" for n in range(top_k)]
+
+
+def test_of_a_sentence_in_very_many_chunks_a_large_index_fetches_some(make_index, way, monkeypatch):
+    monkeypatch.setattr("arag.retrieval.snapshot._MOST_TIED", 100)
+    asked = []
+    nearest = SentenceStore.nearest
+    monkeypatch.setattr(SentenceStore, "nearest", lambda self, v, count: asked.append(count) or nearest(self, v, count))
+    index = make_index({f"d{n:03}": f"The ship sank. Nobody saw {n}." for n in range(300)})
+    hits = index.semantic_search("ship sank", 5).hits
+    assert len({hit.chunk_id for hit in hits}) == 5
+    assert {round(hit.score, 5) for hit in hits} == {
+        round(float(hash_vector("The ship sank.") @ hash_vector("ship sank")), 5)
+    }
+    assert asked == ([50, 200] if way == "chroma" else [])
+    assert len(index.semantic_search("ship sank", 250).hits) == 250
 
 
 @pytest.mark.parametrize("query", ["", " ", "\n\t"])

@@ -15,9 +15,9 @@ from rapidfuzz import process
 
 from arag.ingest.locking import write_lock
 from arag.ingest.publishing import checksum, storage_failures
+from arag.ingest.store_check import CheckedStore, Fault
 from arag.ingest.writer import locked_writer, open_writer
 from arag.retrieval.chunk_store import FILE_NAME as CHUNKS_FILE
-from arag.retrieval.chunk_store import ChunkStore, Fault
 from arag.retrieval.embedders import Embedder, load_embedder
 from arag.retrieval.errors import (
     ARAGError,
@@ -226,9 +226,9 @@ def _damages(folder: Path, *, locked: bool) -> Iterator[Damage]:
             yield Damage(CHUNKS_FILE, error.reason)
 
 
-def _chunk_store(folder: Path) -> ChunkStore:
+def _chunk_store(folder: Path) -> CheckedStore:
     try:
-        return ChunkStore(folder)
+        return CheckedStore(folder)
     except IndexFormatError as error:
         reason = error.reason if isinstance(error, DamagedFileError) else "the file is missing"
         raise IndexFormatError(
@@ -246,7 +246,7 @@ def _lost_manifest(error: Exception, kept: Manifest | None) -> Damage:
     return Damage(FILE_NAME, f"{reason}; there is no copy of it that can be read: {_ELSEWHERE}", mendable=False)
 
 
-def _kept_manifest(chunks: ChunkStore) -> Manifest | None:
+def _kept_manifest(chunks: CheckedStore) -> Manifest | None:
     """Return the copy of the manifest in the chunk store; None where it is lost."""
     kept = chunks.state(FILE_NAME)
     try:
@@ -255,7 +255,7 @@ def _kept_manifest(chunks: ChunkStore) -> Manifest | None:
         return None
 
 
-def _manifest_damages(manifest: Manifest, kept: Manifest, chunks: ChunkStore) -> Iterator[Damage]:
+def _manifest_damages(manifest: Manifest, kept: Manifest, chunks: CheckedStore) -> Iterator[Damage]:
     counts = chunks.counts()
     for name, told, there in (
         ("documents", manifest.documents, counts.documents),
@@ -270,7 +270,7 @@ def _manifest_damages(manifest: Manifest, kept: Manifest, chunks: ChunkStore) ->
         yield Damage(FILE_NAME, f"it is not the one that was written: {', '.join(differing)} differ")
 
 
-def _store_damages(chunks: ChunkStore) -> Iterator[Damage]:
+def _store_damages(chunks: CheckedStore) -> Iterator[Damage]:
     for what in chunks.table_faults():
         yield Damage(CHUNKS_FILE, what)
     faults: defaultdict[str, list[Fault]] = defaultdict(list)
@@ -295,7 +295,7 @@ def _named(document_ids: Collection[str]) -> str:
     return f"{named} and {more:,} more" if more > 0 else named
 
 
-def _vector_damages(manifest: Manifest, chunks: ChunkStore) -> Iterator[Damage]:
+def _vector_damages(manifest: Manifest, chunks: CheckedStore) -> Iterator[Damage]:
     waiting = chunks.without_vectors()
     if waiting:
         yield Damage(CHUNKS_FILE, f"{len(waiting):,} chunks have no vectors")
@@ -304,7 +304,7 @@ def _vector_damages(manifest: Manifest, chunks: ChunkStore) -> Iterator[Damage]:
         yield Damage(CHUNKS_FILE, f"the vectors of {len(spoilt):,} chunks are damaged")
 
 
-def _spoilt_vectors(manifest: Manifest, chunks: ChunkStore) -> Iterator[int]:
+def _spoilt_vectors(manifest: Manifest, chunks: CheckedStore) -> Iterator[int]:
     for number, sentences, blob in chunks.vector_blobs():
         if blob is None or len(blob) != 4 * manifest.dimension * sentences:
             yield number
@@ -339,7 +339,7 @@ def _file_damages(folder: Path, manifest: Manifest) -> Iterator[Damage]:
             yield Damage(name, "; ".join(faults[:3]))
 
 
-def _chroma_damages(folder: Path, manifest: Manifest, chunks: ChunkStore, *, locked: bool) -> Iterator[Damage]:
+def _chroma_damages(folder: Path, manifest: Manifest, chunks: CheckedStore, *, locked: bool) -> Iterator[Damage]:
     name = vectors_folder(folder, manifest.generation).name
     try:
         store = SentenceStore(vectors_folder(folder, manifest.generation))

@@ -15,7 +15,8 @@ import numpy as np
 from filelock import Timeout
 
 from arag.retrieval.chunk_store import FILE_NAME as CHUNKS_FILE
-from arag.retrieval.chunk_store import ChunkStore, is_damage
+from arag.retrieval.chunk_store import ChunkStore
+from arag.retrieval.database import is_damage
 from arag.retrieval.errors import DamagedFileError, IndexFormatError, StorageError
 from arag.retrieval.keywords import write_keyword_file
 from arag.retrieval.manifest import (

@@ -23,13 +23,14 @@ import numpy as np
 from langchain_core.stores import BaseStore
 from numpy.typing import NDArray
 
+from arag.retrieval.database import Database, is_damage, log_is_empty
 from arag.retrieval.errors import DamagedFileError, IndexFormatError, StorageError
 from arag.retrieval.types import Chunk, Section, Sentence
 
 FILE_NAME = "chunks.sqlite3"
 
 LATEST = 2**62  # the generation that a writer sees: all that was added, nothing that was removed
-_FOR_EVER = 2**63 - 1  # the generation that a row goes with until one is known
+FOR_EVER = 2**63 - 1  # the generation that a row goes with until one is known
 
 # What is short stands in `chunks`, which is looked through often, and the texts apart from it. A chunk's number is
 # never used again: it names one version of a chunk, also in Chroma. `vectors` has a row for each chunk: the vectors
@@ -40,7 +41,7 @@ _FOR_EVER = 2**63 - 1  # the generation that a row goes with until one is known
 #
 # `terms` is not what keywords are matched in (the paper matches them in the chunk texts): it only knows which
 # words the corpus holds, so that a keyword without a hit can be answered with the closest terms.
-_SCHEMA = f"""
+SCHEMA = f"""
 CREATE TABLE IF NOT EXISTS state (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS documents (
     number INTEGER PRIMARY KEY,
@@ -50,10 +51,10 @@ CREATE TABLE IF NOT EXISTS documents (
     metadata TEXT NOT NULL,
     fingerprint TEXT NOT NULL,
     added INTEGER NOT NULL,
-    removed INTEGER NOT NULL DEFAULT {_FOR_EVER}
+    removed INTEGER NOT NULL DEFAULT {FOR_EVER}
 );
 CREATE INDEX IF NOT EXISTS documents_by_id ON documents (id, added, removed);
-CREATE UNIQUE INDEX IF NOT EXISTS one_document_an_id ON documents (id) WHERE removed = {_FOR_EVER};
+CREATE UNIQUE INDEX IF NOT EXISTS one_document_an_id ON documents (id) WHERE removed = {FOR_EVER};
 CREATE INDEX IF NOT EXISTS documents_by_title ON documents (title COLLATE NOCASE);
 CREATE TABLE IF NOT EXISTS chunks (
     number INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -66,12 +67,12 @@ CREATE TABLE IF NOT EXISTS chunks (
     embedded_sentences INTEGER NOT NULL,
     pending INTEGER NOT NULL DEFAULT 1,
     added INTEGER NOT NULL,
-    removed INTEGER NOT NULL DEFAULT {_FOR_EVER}
+    removed INTEGER NOT NULL DEFAULT {FOR_EVER}
 );
 CREATE INDEX IF NOT EXISTS chunks_by_id ON chunks (id, added, removed);
-CREATE UNIQUE INDEX IF NOT EXISTS one_chunk_an_id ON chunks (id) WHERE removed = {_FOR_EVER};
+CREATE UNIQUE INDEX IF NOT EXISTS one_chunk_an_id ON chunks (id) WHERE removed = {FOR_EVER};
 CREATE INDEX IF NOT EXISTS chunks_by_place ON chunks (document_id, ordinal);
-CREATE UNIQUE INDEX IF NOT EXISTS one_chunk_a_place ON chunks (document_id, ordinal) WHERE removed = {_FOR_EVER};
+CREATE UNIQUE INDEX IF NOT EXISTS one_chunk_a_place ON chunks (document_id, ordinal) WHERE removed = {FOR_EVER};
 CREATE INDEX IF NOT EXISTS pending_chunks ON chunks (number) WHERE pending;
 CREATE TABLE IF NOT EXISTS contents (
     number INTEGER PRIMARY KEY,
@@ -107,8 +108,6 @@ _FULL = "chunks JOIN contents ON contents.number = chunks.number"
 _MARKED = re.compile(b"\xfe(.*?)\xff", re.DOTALL)
 _HALF_PAIR = re.compile("[\ud800-\udfff]")
 _VALUES_PER_QUERY = 500  # SQLite bounds the variables of a statement
-# What SQLite answers where it may not write, or has no room to: also to who reads, as it keeps a file beside.
-_NO_WRITING = {sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_FULL}
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,25 +146,6 @@ class StoreCounts:
     tokens: int
 
 
-@dataclass(frozen=True, slots=True)
-class Fault:
-    """A chunk that the store does not hold as it was written.
-
-    Attributes:
-        number: The chunk's number.
-        what: What is wrong with it, said of chunks.
-        document_ids: The documents that it holds parts of.
-        lost: Whether what was written is lost; else it stands elsewhere in the store.
-        kept: Whether the chunk can still be read.
-    """
-
-    number: int
-    what: str
-    document_ids: tuple[str, ...]
-    lost: bool
-    kept: bool
-
-
 class ChunkStore(BaseStore[str, Chunk]):
     """Full chunks by id, with their documents, as one generation of the index has them.
 
@@ -197,7 +177,7 @@ class ChunkStore(BaseStore[str, Chunk]):
         self._seen = _seen(generation)
         self._lock = threading.RLock()
         try:
-            self._opened = _Opened(self.file, create=create)
+            self._opened = Database(self.file, schema=SCHEMA if create else None, holds="chunks")
             self._inode = self.file.stat().st_ino
         except sqlite3.DatabaseError as error:
             if is_damage(error):
@@ -250,7 +230,7 @@ class ChunkStore(BaseStore[str, Chunk]):
         """Remove the chunks with these ids."""
         with self.transaction():
             self._connection.executemany(
-                f"UPDATE chunks SET removed = {self.writes} WHERE id = ? AND removed = {_FOR_EVER}",
+                f"UPDATE chunks SET removed = {self.writes} WHERE id = ? AND removed = {FOR_EVER}",
                 [(key,) for key in keys],
             )
 
@@ -416,7 +396,7 @@ class ChunkStore(BaseStore[str, Chunk]):
         """Remove documents' entries; their chunks are the caller's to remove or rewrite."""
         with self.transaction():
             self._connection.executemany(
-                f"UPDATE documents SET removed = {self.writes} WHERE id = ? AND removed = {_FOR_EVER}",
+                f"UPDATE documents SET removed = {self.writes} WHERE id = ? AND removed = {FOR_EVER}",
                 [(i,) for i in document_ids],
             )
 
@@ -475,7 +455,7 @@ class ChunkStore(BaseStore[str, Chunk]):
         """Return the vectors of former versions of these documents' chunks, by the sentences' texts."""
         rows = self._each(
             f"SELECT {_COLUMNS}, vectors FROM {_FULL} JOIN vectors ON vectors.number = chunks.number "
-            f"WHERE removed < {_FOR_EVER} "
+            f"WHERE removed < {FOR_EVER} "
             "AND chunks.number IN (SELECT number FROM members WHERE document_id IN ({marks}))",
             document_ids,
             seen=False,
@@ -490,7 +470,7 @@ class ChunkStore(BaseStore[str, Chunk]):
         """Yield the chunks that a generation has and this one has not: number and positions of embedded sentences."""
         rows = self._query(
             f"SELECT chunks.number, sentences FROM {_FULL} "
-            f"WHERE added <= {since} AND removed > {since} AND removed < {_FOR_EVER}"
+            f"WHERE added <= {since} AND removed > {since} AND removed < {FOR_EVER}"
         )
         yield from ((number, self._positions(number, sentences)) for number, sentences in rows)
 
@@ -536,108 +516,21 @@ class ChunkStore(BaseStore[str, Chunk]):
     def rebuild_terms(self) -> None:
         """Make the table of the corpus' words again from the texts."""
         with self._lock:
-            self._connection.executescript(_SCHEMA)  # the table itself may be lost
+            self._connection.executescript(SCHEMA)  # the table itself may be lost
             try:
                 self._connection.execute("INSERT INTO terms (terms) VALUES ('rebuild')")
             except sqlite3.DatabaseError as error:
                 if not is_damage(error):
                     raise
-                self._connection.executescript("DROP TABLE vocabulary; DROP TABLE terms;" + _SCHEMA)
+                self._connection.executescript("DROP TABLE vocabulary; DROP TABLE terms;" + SCHEMA)
                 self._connection.execute("INSERT INTO terms (terms) VALUES ('rebuild')")
-
-    def rebuild_indexes(self) -> None:
-        """Make all that SQLite finds rows by again from the rows."""
-        with self._lock:
-            self._connection.execute("REINDEX")
-
-    def table_faults(self) -> Iterator[str]:
-        """Yield what is wrong with the file itself: its pages, its tables, the table of words."""
-        for (fault,) in self._query("PRAGMA integrity_check"):
-            if fault != "ok":
-                yield str(fault)
-        with self._lock:
-            try:
-                self._connection.execute("INSERT INTO terms (terms, rank) VALUES ('integrity-check', 1)")
-                self._connection.execute("SELECT term FROM vocabulary LIMIT 1")
-            except sqlite3.DatabaseError as error:
-                if is_damage(error):
-                    yield f"the table of words does not fit the texts ({error})"
-                elif _kind(error) not in _NO_WRITING:  # who may not write cannot ask
-                    raise
-
-    def chunk_faults(self) -> Iterator[Fault]:
-        """Yield the chunks, of any generation, that the store does not hold as they were written."""
-        rows = self._pages(
-            "SELECT chunks.number, document_id, embedded_sentences, CAST(sections AS BLOB), "
-            "CAST(sentences AS BLOB), CAST(text AS BLOB), checksum, "
-            "(SELECT json_group_array(members.document_id) FROM members WHERE members.number = chunks.number) "
-            "FROM chunks LEFT JOIN contents ON contents.number = chunks.number WHERE true"
-        )
-        for number, document_id, embedded, sections, sentences, text, told, members in rows:
-            known = set(json.loads(members))
-            if text is None:
-                yield Fault(number, "have no text", _sorted(known | {document_id}), lost=True, kept=False)
-                continue
-            parsed = _parsed(sections, sentences, text)
-            named = {section.document_id for section in parsed[0]} if parsed else set()
-            if checksum(sections, sentences, text) != told or parsed is None:
-                whose = _sorted(known or named | {document_id})
-                yield Fault(number, "are not as they were written", whose, lost=True, kept=parsed is not None)
-            elif known != named or embedded != sum(sentence.embedded for sentence in parsed[1]):
-                yield Fault(number, "are not entered as what they hold", _sorted(named), lost=False, kept=True)
-        for number, sections in self._query(
-            "SELECT rest.number, CAST(sections AS BLOB) FROM "
-            "(SELECT number FROM contents UNION SELECT number FROM vectors UNION SELECT number FROM members) rest "
-            "LEFT JOIN contents ON contents.number = rest.number WHERE rest.number NOT IN (SELECT number FROM chunks)"
-        ):
-            members = {row[0] for row in self._query("SELECT document_id FROM members WHERE number = ?", (number,))}
-            parsed = _parsed(sections or b"", b"[]", b"")
-            named = {section.document_id for section in parsed[0]} if parsed else set()
-            yield Fault(number, "are lost but for a part", _sorted(members | named), lost=True, kept=False)
-
-    def mend_chunks(self, faults: Iterable[Fault]) -> None:
-        """Drop chunks that cannot be read, and leave the documents of what is lost to be ingested again."""
-        with self.transaction():
-            for fault in faults:
-                if fault.kept:
-                    self._enter_again(fault.number)
-                else:
-                    for table in ("contents", "vectors", "members", "chunks"):
-                        self._connection.execute(f"DELETE FROM {table} WHERE number = ?", (fault.number,))
-                if fault.lost:
-                    self._connection.executemany(
-                        "UPDATE documents SET fingerprint = '' WHERE id = ?", [(i,) for i in fault.document_ids]
-                    )
-
-    def without_entry(self) -> list[str]:
-        """Return the ids of documents that have chunks and no entry."""
-        rows = self._query(
-            "SELECT DISTINCT members.document_id FROM members JOIN chunks ON chunks.number = members.number "
-            f"WHERE removed = {_FOR_EVER} "
-            f"AND members.document_id NOT IN (SELECT id FROM documents WHERE removed = {_FOR_EVER}) ORDER BY 1"
-        )
-        return [row[0] for row in rows]
-
-    def enter_documents(self, document_ids: Iterable[str]) -> None:
-        """Make entries, of which little is known, for documents that have none; they are to be ingested again."""
-        with self.transaction():
-            self._connection.executemany(
-                "INSERT INTO documents (id, title, source, metadata, fingerprint, added) "
-                "VALUES (?, '', '', '{}', '', 0)",
-                [(i,) for i in document_ids],
-            )
-
-    def to_ingest_again(self) -> list[str]:
-        """Return the ids of the documents of which something was lost."""
-        rows = self._query(f"SELECT id FROM documents WHERE fingerprint = '' AND {self._seen} ORDER BY id")
-        return [row[0] for row in rows]
 
     def differs_from(self, generation: int) -> bool:
         """Tell whether anything was added or removed after a generation."""
         return any(
             self._query(
                 f"SELECT 1 FROM {table} WHERE added > {generation} "
-                f"OR (removed > {generation} AND removed < {_FOR_EVER}) LIMIT 1"
+                f"OR (removed > {generation} AND removed < {FOR_EVER}) LIMIT 1"
             )
             for table in ("documents", "chunks")
         )
@@ -660,27 +553,9 @@ class ChunkStore(BaseStore[str, Chunk]):
         return self._opened.connection
 
     def _remedy(self) -> str:
-        if _log_is_empty(self.file):
+        if log_is_empty(self.file):
             return ""
         return ": a writer has left it unfinished; run any command on the index where its files can be written to"
-
-    def _enter_again(self, number: int) -> None:
-        """Make a chunk's entries again from what stands in its contents."""
-        contents = self._connection.execute(
-            "SELECT CAST(sections AS BLOB), CAST(sentences AS BLOB), CAST(text AS BLOB) FROM contents WHERE number = ?",
-            (number,),
-        ).fetchone()
-        parsed = _parsed(*contents)
-        if parsed is None:
-            raise DamagedFileError(self.file, f"the chunk {number} cannot be read")
-        sections, sentences = parsed
-        self._connection.execute("UPDATE contents SET checksum = ? WHERE number = ?", (checksum(*contents), number))
-        self._connection.execute(
-            "UPDATE chunks SET embedded_sentences = ? WHERE number = ?",
-            (sum(sentence.embedded for sentence in sentences), number),
-        )
-        self._connection.execute("DELETE FROM members WHERE number = ?", (number,))
-        self._enter_members(number, sections)
 
     def _enter_members(self, number: int, sections: Sequence[Section]) -> None:
         self._connection.executemany(
@@ -778,100 +653,9 @@ class ChunkStore(BaseStore[str, Chunk]):
             after = rows[-1][0]
 
 
-class _Opened:
-    """The connection to a file, which a store shares with itself at other generations.
-
-    Attributes:
-        connection: The connection.
-        frozen: What the file was like, where it is read as one that nobody writes to; None else.
-    """
-
-    def __init__(self, file: Path, *, create: bool) -> None:
-        self._file = file
-        self.frozen: tuple[int, ...] | None = None
-        self.connection = _connect(str(file), create=True) if create else self._reader()
-
-    def refresh(self) -> None:
-        """Open the file anew where it was taken for one that nobody writes to, and was written to."""
-        if self.frozen is not None and (self.frozen != _stamp(self._file) or not _log_is_empty(self._file)):
-            self.connection.close()
-            self.connection = self._reader()
-
-    def _reader(self) -> sqlite3.Connection:
-        self.frozen = None
-        name = self._file.absolute().as_uri()
-        try:
-            return _connect(f"{name}?mode=rw", uri=True)
-        except sqlite3.OperationalError as error:
-            if _kind(error) not in _NO_WRITING or not _log_is_empty(self._file):
-                raise
-            self.frozen = _stamp(self._file)
-            try:
-                return _connect(f"{name}?mode=ro&immutable=1", uri=True)
-            except sqlite3.OperationalError:
-                raise error from None
-
-
-def _connect(name: str, *, uri: bool = False, create: bool = False) -> sqlite3.Connection:
-    connection = sqlite3.connect(name, uri=uri, check_same_thread=False, isolation_level=None, timeout=30)
-    try:
-        if create:
-            connection.execute("PRAGMA journal_mode = WAL")
-            connection.executescript(_SCHEMA)
-        connection.execute("SELECT count(*) FROM chunks WHERE pending").fetchone()
-    except BaseException:
-        connection.close()
-        raise
-    return connection
-
-
-def _stamp(file: Path) -> tuple[int, ...]:
-    try:
-        status = file.stat()
-    except FileNotFoundError:
-        return ()
-    return status.st_mtime_ns, status.st_size, status.st_ino
-
-
-def _log_is_empty(file: Path) -> bool:
-    """Tell whether all that was written to a database stands in its file."""
-    try:
-        return file.with_name(f"{file.name}-wal").stat().st_size == 0
-    except FileNotFoundError:
-        return True
-
-
-def _kind(error: sqlite3.Error) -> int:
-    """Return SQLite's primary code of an error; 0 for one of Python's own."""
-    return getattr(error, "sqlite_errorcode", 0) & 0xFF
-
-
-def is_damage(error: sqlite3.Error) -> bool:
-    """Tell damage from a disk that is full, a database that is locked, and the like, which are of subclasses."""
-    signs = ("no such table", "no such column", "malformed", "Could not decode to UTF-8")
-    return type(error) is sqlite3.DatabaseError or any(sign in str(error) for sign in signs)
-
-
 def checksum(sections: bytes, sentences: bytes, text: bytes) -> int:
     """Return the checksum of a chunk's contents."""
     return zlib.crc32(b"\n".join((sections, sentences, text)))
-
-
-def _parsed(sections: bytes, sentences: bytes, text: bytes) -> tuple[list[Section], list[Sentence]] | None:
-    """Read a chunk's contents as they are stored, or return None where that is not possible."""
-    try:
-        length = len(text.decode())
-        found = [Section(*values) for values in json.loads(sections)]
-        cut = [Sentence(start, end, bool(flag)) for start, end, flag in json.loads(sentences)]
-        whole = all(isinstance(s.document_id, str) and isinstance(s.title, str) for s in found)
-        inside = all(0 <= s.start <= s.end <= length for s in cut)
-    except (ValueError, TypeError):
-        return None
-    return (found, cut) if found and whole and inside else None
-
-
-def _sorted(document_ids: Iterable[str]) -> tuple[str, ...]:
-    return tuple(sorted(document_ids))
 
 
 def _seen(generation: int) -> str:

@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
+from arag.ingest.store_check import CheckedStore
 from arag.retrieval.chunk_store import FILE_NAME, ChunkStore, DocumentRecord
 from arag.retrieval.errors import IndexFormatError
 from arag.retrieval.types import Chunk, Section, Sentence
@@ -24,7 +25,7 @@ def by_id(*chunks):
 
 @pytest.fixture
 def store(tmp_path):
-    store = ChunkStore(tmp_path, create=True)
+    store = CheckedStore(tmp_path, create=True)
     yield store
     store.close()
 

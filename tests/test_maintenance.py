@@ -19,6 +19,7 @@ import pytest
 
 from arag.ingest.maintenance import compact, remove, verify
 from arag.ingest.pipeline import run_ingest
+from arag.ingest.store_check import CheckedStore
 from arag.retrieval.chunk_store import ChunkStore
 from arag.retrieval.errors import IndexFormatError, IndexNotFoundError, InputError, StorageError
 from arag.retrieval.index import open_index
@@ -121,7 +122,8 @@ def mix_up_vectors(folder):
 
 
 def be_killed_at(step, work, *arguments, **options):
-    setattr(ChunkStore, step, lambda *_: os.kill(os.getpid(), signal.SIGKILL))
+    for store in (ChunkStore, CheckedStore):
+        setattr(store, step, lambda *_: os.kill(os.getpid(), signal.SIGKILL))
     work(*arguments, **options)
 
 

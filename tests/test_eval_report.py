@@ -43,9 +43,10 @@ class NoIndex:
         return None
 
 
-def model_call(step, tokens=(100, 40, 10, 4), model="gpt-5-mini-2025-08-07"):
+def model_call(step, tokens=(100, 40, 10, 4), model="gpt-5-mini-2025-08-07", *, cut_off=False):
     names = ("input_tokens", "cached_tokens", "output_tokens", "reasoning_tokens")
-    return {"step": step, "forced": False, "model": model, "seconds": 1.0, **dict(zip(names, tokens, strict=True))}
+    call = {"step": step, "forced": False, "empty": False, "cut_off": cut_off, "model": model, "seconds": 1.0}
+    return {**call, **dict(zip(names, tokens, strict=True))}
 
 
 def tool_call(tool, tokens=0, error=None, **arguments):
@@ -154,6 +155,13 @@ def test_the_headline_is_over_all_questions_and_unjudged_answers_are_not_wrong(w
     assert (row["Questions"], row["Answered"], row["Failed"], row["Unjudged"]) == ("5", "4", "1", "1")
     assert any("without a verdict (A-RAG (Full) 1)" in note for note in report.notes)
     assert any("Questions failed (A-RAG (Full) 1)" in note for note in report.notes)
+
+
+def test_answers_that_were_cut_off_are_told_of(write_run):
+    cut = record(1, model_calls=[model_call(1), model_call(2, cut_off=True)])
+    mended = record(2, model_calls=[model_call(1, cut_off=True), model_call(2)])
+    report = make_report(write_run({"arag": [cut, mended], "direct": [record(1), record(2)]}))
+    assert any("cut off where the model may write no more tokens at a time (A-RAG (Full) 1)" in n for n in report.notes)
 
 
 def test_aliases_are_a_column_of_their_own(write_run):

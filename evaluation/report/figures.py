@@ -433,6 +433,11 @@ def _progress(methods: Sequence[MethodFigures], asked: int) -> str:
     return f"not all of {asked:,} questions have been asked ({told})"
 
 
+def _cut_off(method: MethodFigures) -> int:
+    """Count the answers whose last model call was not let finish."""
+    return sum(record["model_calls"][-1]["cut_off"] for record in method.answers if record["model_calls"])
+
+
 def _notes(methods: Sequence[MethodFigures], questions: int, asked: int, judged: bool) -> list[str]:
     notes = []
     if any(len(method.records) < asked for method in methods):
@@ -453,6 +458,9 @@ def _notes(methods: Sequence[MethodFigures], questions: int, asked: int, judged:
             f"Questions failed ({failed}). They count as wrong, but for the columns of answered questions; what they "
             "took is in the cost in all and in no other figure."
         )
+    cut_off = ", ".join(f"{method.title} {count:,}" for method in methods if (count := _cut_off(method)))
+    if cut_off:
+        notes.append(f"Answers were cut off where the model may write no more tokens at a time ({cut_off}).")
     unjudged = ", ".join(f"{method.title} {method.unjudged:,}" for method in methods if method.unjudged)
     if unjudged:
         notes.append(f"Answers without a verdict ({unjudged}) are left out of LLM-Acc, not counted as wrong.")

@@ -76,7 +76,11 @@ class Overview:
     @property
     def notes(self) -> list[str]:
         """What a reader must know about the figures."""
-        return [f"{run.name}: {note}" for run in self.runs for note in run.notes]
+        of: dict[str, list[str]] = {}
+        for run in self.runs:
+            for note in run.notes:
+                of.setdefault(note, []).append(run.name)
+        return [note if len(names) == len(self.runs) else f"{'; '.join(names)}: {note}" for note, names in of.items()]
 
 
 def make_overview(folders: Sequence[Path]) -> Overview:

@@ -180,9 +180,11 @@ def ask(
     from arag.graph.models import is_provider_error, load_model
     from arag.retrieval.errors import InputError, ModelError
     from arag.retrieval.index import open_index
+    from arag.retrieval.tools import whole_characters
 
     if not question.strip():
         raise InputError("the question is blank")
+    question = whole_characters(question)
     if html is not None and not html.absolute().parent.is_dir():
         raise InputError(f"there is no folder {html.absolute().parent} to write {html.name} to")
     with open_index(index) as opened, _soon_interrupted():

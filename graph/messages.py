@@ -206,7 +206,7 @@ def earlier_turns(messages: Sequence[AnyMessage]) -> list[AnyMessage]:
     """Return the questions and answers before the current question, without tool calls and results."""
     before = messages[: question_at(messages)]
     return [
-        HumanMessage(m.text) if isinstance(m, HumanMessage) else AIMessage(m.text)
+        HumanMessage(whole_characters(m.text)) if isinstance(m, HumanMessage) else AIMessage(whole_characters(m.text))
         for m in before
         if is_question(m) or is_answer(m)
     ]

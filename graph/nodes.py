@@ -45,7 +45,7 @@ from arag.graph.prompts import NO_ANSWER, forced_prompt, forced_question
 from arag.graph.settings import ChatModel, Settings, SettingsOfRuns
 from arag.graph.state import State, StopReason, union
 from arag.graph.usage import model_call, total
-from arag.retrieval.tools import artifacts, chunks_read
+from arag.retrieval.tools import artifacts, chunks_read, whole_characters
 
 _REPLY_ROOM = 8_000  # tokens of the budget that evidence in a forced answer's prompt leaves free, at most a fifth
 
@@ -210,7 +210,7 @@ def _forced_prompt(settings: Settings, state: State) -> list[AnyMessage]:
     instructions = [settings.instructions, beginning(told, budget // 4)]
     head = SystemMessage(forced_prompt("\n\n".join(filter(None, instructions))))
     room = budget - min(_REPLY_ROOM, budget // 5) - context_tokens([head])
-    question = beginning(messages[question_at(messages)].text, room)
+    question = beginning(whole_characters(messages[question_at(messages)].text), room)
     room -= context_tokens([HumanMessage(question)])
     while turns and (context_tokens(turns) > room // 2 or isinstance(turns[0], AIMessage)):
         turns = turns[1:]

@@ -103,6 +103,7 @@ def pieces(text: str) -> list[str]:
 
 
 class _QuietServer(ThreadingHTTPServer):
+    request_queue_size = 128  # connections that wait to be taken; 5 refuses some where many come at once
     daemon_threads = True
 
     def handle_error(self, request, client_address):

@@ -805,3 +805,11 @@ def test_the_graph_has_its_name_and_its_nodes_and_its_schemas(small_index):
     assert "read_chunks" in agent.get_output_jsonschema()["properties"]
     assert agent.config["recursion_limit"] == recursion_limit(100) == 203  # as many as a context may ask for
     assert create_arag_agent(ScriptedModel(), small_index, max_steps=150).config["recursion_limit"] == 303
+
+
+def test_half_characters_in_questions_do_no_harm(small_index):
+    searching = call("keyword_search", keywords=["Boso"])
+    agent = create_arag_agent(ScriptedModel(ANSWER, searching, ANSWER), small_index, checkpointer=InMemorySaver())
+    agent.invoke(asked("Boso\ud83d?"), in_thread())
+    state = agent.invoke(asked("\ud800"), in_thread(), context={"max_steps": 1})
+    assert (state["stop_reason"], state["answer"]) == ("max_steps", ANSWER.text)

@@ -4,28 +4,25 @@ from __future__ import annotations
 
 import json
 import logging
-import os
-import signal
 import sqlite3
 import sys
-import threading
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import asdict
 from importlib.metadata import version
 from io import TextIOWrapper
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn, cast
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
-from typer.core import TyperGroup
 
 from arag.evaluation.cli import eval_app
+from arag.interruption import Commands, Interrupted, end_interrupted, soon_interrupted
 
 if TYPE_CHECKING:
     from arag.graph.state import State
@@ -35,28 +32,10 @@ if TYPE_CHECKING:
 
 FAILED = 1  # exit code; 2 is for a wrong command line, 3 for an ingestion that left something out
 LEFT_OUT = 3
-INTERRUPTED = 130  # as shells have it for what Ctrl-C ends
-
-_LAST_SECONDS = 1.0  # that what is running has to close its files
-
-
-class _Interrupted(Exception):  # noqa: N818 - it is no error
-    """Ctrl-C was pressed."""
-
-
-class _Commands(TyperGroup):
-    """The commands, with a word at Ctrl-C, at which Typer itself ends without one."""
-
-    def invoke(self, ctx: Any) -> Any:
-        """Run a command."""
-        try:
-            return super().invoke(ctx)
-        except KeyboardInterrupt as error:
-            raise _Interrupted from error
 
 
 app = typer.Typer(
-    cls=_Commands,
+    cls=Commands,
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -187,7 +166,7 @@ def ask(
     question = whole_characters(question)
     if html is not None and not html.absolute().parent.is_dir():
         raise InputError(f"there is no folder {html.absolute().parent} to write {html.name} to")
-    with open_index(index) as opened, _soon_interrupted():
+    with open_index(index) as opened, soon_interrupted():
         chosen = load_model(model, **({"reasoning_effort": reasoning_effort} if reasoning_effort else {}))
         agent = create_arag_agent(chosen, opened, max_steps=max_steps)
         state: dict[str, Any] = {}
@@ -341,35 +320,8 @@ def main() -> None:
     except sqlite3.Error as error:
         err.print(f"[bold red]Error:[/] the index's database failed: {escape(str(error))}", highlight=False)
         sys.exit(FAILED)
-    except _Interrupted:
-        _end_interrupted()
-
-
-def _end_interrupted() -> NoReturn:
-    """Say so, and end without waiting for threads, which a service that hangs would hold up."""
-    err.print("Interrupted. What was written stays; the next run goes on from there.", soft_wrap=True)
-    with suppress(OSError):  # of a pipe that nobody reads from any more
-        sys.stdout.flush()
-    os._exit(INTERRUPTED)
-
-
-@contextmanager
-def _soon_interrupted() -> Iterator[None]:
-    """End soon after Ctrl-C: LangGraph waits for the tools that are running, and these for a service that may hang."""
-
-    def interrupt(*_: object) -> NoReturn:
-        end = threading.Timer(_LAST_SECONDS, _end_interrupted)
-        end.daemon = True
-        end.start()
-        raise KeyboardInterrupt
-
-    former = signal.getsignal(signal.SIGINT)
-    if former is signal.default_int_handler:  # what runs in the background is often started to ignore it
-        signal.signal(signal.SIGINT, interrupt)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, former)
+    except Interrupted:
+        end_interrupted()
 
 
 def _quiet() -> None:

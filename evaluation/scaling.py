@@ -9,8 +9,9 @@ from textwrap import shorten
 from typing import TypeAlias
 
 from arag.evaluation.records import Record
-from arag.evaluation.report import figures
-from arag.evaluation.report.figures import CONTAIN_ACC, LLM_ACC, Measure, figure, light_records
+from arag.evaluation.report import measures
+from arag.evaluation.report.figures import light_records
+from arag.evaluation.report.measures import CONTAIN_ACC, LLM_ACC, Measure, figure
 from arag.evaluation.report.paper import count
 from arag.evaluation.report.tables import INTERVALS, NONE, Cell, Table, cell, csv_of, ends, escaped, markdown_table
 from arag.evaluation.runs import record_file
@@ -21,7 +22,7 @@ from arag.retrieval.files import written_whole
 STEPS = "steps"
 EFFORT = "effort"
 EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
-AVERAGES = (figures.STEPS, figures.RETRIEVED, figures.SECONDS)
+AVERAGES = (measures.STEPS, measures.RETRIEVED, measures.SECONDS)
 
 Setting: TypeAlias = tuple[str, str]
 """What was varied, `steps` or `effort`, and how much of it."""

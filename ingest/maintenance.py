@@ -344,7 +344,7 @@ def _chroma_damages(folder: Path, manifest: Manifest, chunks: CheckedStore, *, l
     try:
         store = SentenceStore(vectors_folder(folder, manifest.generation))
     except IndexFormatError as error:
-        if not locked or "disk is full" in str(error):  # Chroma writes when it opens
+        if not locked:  # Chroma writes when it opens
             raise StorageError(f"the index in {folder} cannot be looked through: {error}") from error
         yield Damage(name, str(error))
         return

@@ -414,6 +414,8 @@ def _open(folder: Path, *, create: bool = False) -> tuple[Client, Collection]:
         _close(client)
     else:
         _forget(path)
+    if "disk is full" in reason:  # Chroma writes when it opens, and has no error of its own for this
+        raise StorageError(f"{folder} cannot be opened: {reason}")
     raise IndexFormatError(f"{folder} cannot be opened: {reason}")
 
 

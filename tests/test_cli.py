@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from arag.cli import FAILED, INTERRUPTED, LEFT_OUT
+from arag.cli import FAILED, LEFT_OUT
+from arag.interruption import INTERRUPTED
 from arag.retrieval.chunk_store import ChunkStore
 from fakes import hash_vector, write_corpus
 from openai_server import Failure, chat, embeddings, serve

@@ -104,7 +104,7 @@ def summarise(
 
     Accuracies are of the questions that were begun: failed ones count as wrong, unjudged ones do not count.
     """
-    from arag.evaluation.report.figures import CONTAIN_ACC, LLM_ACC, figure
+    from arag.evaluation.report.measures import CONTAIN_ACC, LLM_ACC, figure
 
     mine = [records[question.id] for question in questions if question.id in records]
     done = [record for record in mine if record["error"] is None]

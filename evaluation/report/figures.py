@@ -3,124 +3,23 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, TypeAlias
 
 from arag.evaluation.datasets import load_questions
 from arag.evaluation.methods import all_methods
 from arag.evaluation.methods.interface import Method
 from arag.evaluation.preparation import Preparation, load_preparations
 from arag.evaluation.records import Record, RecordFile, priced
+from arag.evaluation.report.measures import ACCURACY, CONTAIN_ACC, COSTS, EFFORT, LLM_ACC, Measure, figure, verdict
 from arag.evaluation.report.paper import PaperResults, differences, paper_order, paper_results
 from arag.evaluation.runs import RECORDS, Plan, load_plan
-from arag.evaluation.scores import Interval, interval, paired_test, proportion
+from arag.evaluation.scores import Interval, paired_test
 from arag.retrieval.errors import ARAGError, InputError
 from arag.retrieval.manifest import Manifest, read_manifest
 
-Unit: TypeAlias = Literal["share", "number", "tokens", "seconds", "dollars"]
-
 OTHER_TOOLS = "other"
-
-
-@dataclass(frozen=True, slots=True)
-class Measure:
-    """What is measured of each question; a method's figure is the mean over its questions.
-
-    Attributes:
-        name: Its name in CSV files.
-        title: Its name for readers.
-        unit: What it is counted in.
-        value: Its value for a question; None where it is not known.
-        yes_or_no: Whether that is 1 or 0: its interval is then Wilson's, otherwise a bootstrap interval.
-        of_failed: Whether failed questions count, as wrong; otherwise it is of answered ones.
-        with_gaps: Whether questions of which it is not known are left out. Otherwise one such question makes the
-            method's figure unknown: what some questions cost says little about what all of them did.
-        judged: Whether it takes a judge.
-    """
-
-    name: str
-    title: str
-    unit: Unit
-    value: Callable[[Record], float | None]
-    yes_or_no: bool = False
-    of_failed: bool = False
-    with_gaps: bool = False
-    judged: bool = False
-
-
-def _verdict(record: Record) -> float | None:
-    """Return 1 for correct, 0 for wrong or failed, None for unjudged."""
-    if record["error"] is not None:
-        return 0.0
-    judgement = record["judgement"]
-    return None if judgement is None or judgement["correct"] is None else float(judgement["correct"])
-
-
-def _tokens(name: Literal["input_tokens", "cached_tokens", "output_tokens", "reasoning_tokens"]) -> Measure:
-    def value(record: Record) -> float | None:
-        calls = record["model_calls"]
-        # A call takes some tokens: one without any is one whose provider reported none.
-        reported = all(call["input_tokens"] or call["output_tokens"] for call in calls)
-        return float(sum(call[name] for call in calls)) if reported else None
-
-    return Measure(name, name.replace("_", " ").capitalize(), "tokens", value)
-
-
-LLM_ACC = Measure("llm_acc", "LLM-Acc", "share", _verdict, yes_or_no=True, of_failed=True, with_gaps=True, judged=True)
-CONTAIN_ACC = Measure(
-    "contain_acc",
-    "Contain-Acc",
-    "share",
-    lambda record: float(record["contain"]),
-    yes_or_no=True,
-    of_failed=True,
-)
-F1 = Measure("f1_aliases", "F1 with aliases", "share", lambda record: record["f1"], of_failed=True)
-RETRIEVED = Measure("retrieved_tokens", "Retrieved tokens", "tokens", lambda record: float(record["retrieved_tokens"]))
-STEPS = Measure("steps", "Steps", "number", lambda record: float(record["steps"]))
-
-ACCURACY = (
-    LLM_ACC,
-    Measure("llm_acc_answered", "LLM-Acc, answered", "share", _verdict, yes_or_no=True, with_gaps=True, judged=True),
-    CONTAIN_ACC,
-    Measure("contain_acc_answered", "Contain-Acc, answered", "share", CONTAIN_ACC.value, yes_or_no=True),
-    Measure(
-        "contain_acc_aliases",
-        "Contain-Acc with aliases",
-        "share",
-        lambda record: float(record["contain_with_aliases"]),
-        yes_or_no=True,
-        of_failed=True,
-    ),
-    Measure(
-        "exact_match_aliases",
-        "Exact match with aliases",
-        "share",
-        lambda record: float(record["exact_match"]),
-        yes_or_no=True,
-        of_failed=True,
-    ),
-    F1,
-)
-SECONDS = Measure("seconds", "Seconds", "seconds", lambda record: record["seconds"])
-EFFORT = (
-    Measure("gold_seen", "Gold seen", "share", lambda record: record["gold_seen"], with_gaps=True),
-    Measure("gold_read", "Gold read", "share", lambda record: record["gold_read"], with_gaps=True),
-    RETRIEVED,
-    STEPS,
-    Measure("model_calls", "Model calls", "number", lambda record: float(len(record["model_calls"]))),
-    SECONDS,
-)
-COST = Measure("cost", "Cost", "dollars", lambda record: record["cost"])
-COSTS = (
-    _tokens("input_tokens"),
-    _tokens("cached_tokens"),
-    _tokens("output_tokens"),
-    _tokens("reasoning_tokens"),
-    COST,
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -298,19 +197,6 @@ def is_right(record: Record, headline: Measure) -> bool | None:
     return None if value is None else bool(value)
 
 
-def figure(measure: Measure, records: Sequence[Record]) -> Interval | None:
-    """Return a measure's mean over questions; None where it is not known."""
-    answered = [measure.value(record) for record in records if record["error"] is None]
-    if answered and all(value is None for value in answered):  # then failed questions say nothing either
-        return None
-    failed = [measure.value(record) for record in records if record["error"] is not None and measure.of_failed]
-    values = [*answered, *failed]
-    known = [value for value in values if value is not None]
-    if len(known) < len(values) and not measure.with_gaps:
-        return None
-    return proportion(known) if measure.yes_or_no else interval(known)
-
-
 @dataclass(frozen=True, slots=True)
 class LightRecords:
     """A method's records without messages, and the ids of the questions whose records have some."""
@@ -358,7 +244,7 @@ def _method(name: str, stored: LightRecords, judged: bool, preparation: Preparat
         figures={measure.name: figure(measure, records) for measure in measures},
         failed=len(records) - len(answered),
         judged=_is_judged(records),
-        unjudged=sum(_verdict(record) is None for record in answered) if judged else 0,
+        unjudged=sum(verdict(record) is None for record in answered) if judged else 0,
         cost=_sum([record["paid"] for record in records]),
         judge_cost=_sum([record["judge_paid"] for record in records]),
         tools=_tools(answered),

@@ -7,14 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from arag.evaluation.report.figures import (
-    CONTAIN_ACC,
-    LLM_ACC,
-    Measure,
-    Report,
-    make_report,
-    place_of,
-)
+from arag.evaluation.report.figures import Report, make_report, place_of
+from arag.evaluation.report.measures import CONTAIN_ACC, LLM_ACC, Measure
 from arag.evaluation.report.tables import (
     INTERVALS,
     NONE,

@@ -14,20 +14,8 @@ from markupsafe import Markup
 
 from arag.evaluation.records import Record
 from arag.evaluation.report import plots
-from arag.evaluation.report.figures import (
-    ACCURACY,
-    CONTAIN_ACC,
-    F1,
-    LLM_ACC,
-    OTHER_TOOLS,
-    RETRIEVED,
-    STEPS,
-    MethodFigures,
-    Report,
-    figure,
-    is_right,
-    stop_reason,
-)
+from arag.evaluation.report.figures import OTHER_TOOLS, MethodFigures, Report, is_right, stop_reason
+from arag.evaluation.report.measures import ACCURACY, CONTAIN_ACC, F1, LLM_ACC, RETRIEVED, STEPS, figure
 from arag.evaluation.report.paper import same_model
 from arag.evaluation.report.tables import (
     cell,

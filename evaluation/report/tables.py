@@ -9,19 +9,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from arag.evaluation.records import Record
-from arag.evaluation.report.figures import (
-    ACCURACY,
-    CONTAIN_ACC,
-    COST,
-    COSTS,
-    EFFORT,
-    LLM_ACC,
-    Comparison,
-    Measure,
-    MethodFigures,
-    Report,
-    Unit,
-)
+from arag.evaluation.report.figures import Comparison, MethodFigures, Report
+from arag.evaluation.report.measures import ACCURACY, CONTAIN_ACC, COST, COSTS, EFFORT, LLM_ACC, Measure, Unit
 from arag.evaluation.report.paper import count
 from arag.evaluation.scores import RESAMPLES, Interval
 

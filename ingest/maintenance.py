@@ -14,7 +14,7 @@ import numpy as np
 from rapidfuzz import process
 
 from arag.ingest.locking import write_lock
-from arag.ingest.publishing import checksum, storage_failures
+from arag.ingest.publishing import sentences_of, storage_failures
 from arag.ingest.store_check import CheckedStore, Fault
 from arag.ingest.writer import locked_writer, open_writer
 from arag.retrieval.chunk_store import FILE_NAME as CHUNKS_FILE
@@ -27,21 +27,22 @@ from arag.retrieval.errors import (
     InputError,
     StorageError,
 )
+from arag.retrieval.files import checksum
 from arag.retrieval.manifest import (
     FILE_NAME,
     Manifest,
+    file_size,
     is_whole,
     parse_manifest,
     read_manifest,
     vectors_folder,
     write_manifest,
 )
-from arag.retrieval.sentence_store import SentenceStore, vector_id
+from arag.retrieval.sentence_store import SentenceStore, check_database
 
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
 
-_SAME = 1e-4  # vectors are stored in Chroma shifted, and shifted back
 _LENGTH = 1e-3  # vectors are of length one but for this, or zero
 _MOST_NAMED = 10  # documents of one damage
 _ELSEWHERE = "ingest the documents again into another folder"
@@ -317,26 +318,18 @@ def _spoilt_vectors(manifest: Manifest, chunks: CheckedStore) -> Iterator[int]:
 
 def _file_damages(folder: Path, manifest: Manifest) -> Iterator[Damage]:
     for name, (size, expected) in manifest.files.items():
-        file = folder / name
-        if not file.is_file():
+        found = file_size(folder, name)
+        if found < 0:
             yield Damage(name, "it is missing")
-        elif file.stat().st_size != size:
-            yield Damage(name, f"it has {file.stat().st_size:,} bytes in place of {size:,}")
-        elif checksum(file) != expected:
+        elif found != size:
+            yield Damage(name, f"it has {found:,} bytes in place of {size:,}")
+        elif checksum(folder / name) != expected:
             yield Damage(name, "its checksum is wrong")
     if manifest.sentences:
-        database = vectors_folder(folder, manifest.generation) / "chroma.sqlite3"
-        name = database.relative_to(folder).as_posix()
-        if not database.is_file():
-            yield Damage(name, "it is missing")
-            return
         try:
-            with closing(sqlite3.connect(f"{database.absolute().as_uri()}?mode=ro", uri=True)) as connection:
-                faults = [row[0] for row in connection.execute("PRAGMA quick_check")]
-        except sqlite3.DatabaseError as error:
-            faults = [str(error)]
-        if faults != ["ok"]:
-            yield Damage(name, "; ".join(faults[:3]))
+            check_database(vectors_folder(folder, manifest.generation), pages=True)
+        except IndexFormatError as error:
+            yield Damage(vectors_folder(folder, manifest.generation).name, str(error))
 
 
 def _chroma_damages(folder: Path, manifest: Manifest, chunks: CheckedStore, *, locked: bool) -> Iterator[Damage]:
@@ -349,22 +342,14 @@ def _chroma_damages(folder: Path, manifest: Manifest, chunks: CheckedStore, *, l
         yield Damage(name, str(error))
         return
     with closing(store):
-        strangers = set(store.ids())
-        lacking = wrong = 0
-        for number, chunk, vectors in chunks.embedded_chunks():
-            ids = [vector_id(number, position) for position, s in enumerate(chunk.sentences) if s.embedded]
-            held = store.vectors(ids)
-            strangers -= held.keys()
-            lacking += len(ids) - len(held)
-            wrong += sum(
-                not np.allclose(held[i], v, atol=_SAME) for i, v in zip(ids, vectors, strict=True) if i in held
-            )
-        if lacking:
-            yield Damage(name, f"{lacking:,} sentences have no vector")
-        if wrong:
-            yield Damage(name, f"{wrong:,} vectors are not those of their sentences")
-        if strangers:
-            yield Damage(name, f"{len(strangers):,} vectors belong to no chunk")
+        found = store.differences(sentences_of(chunks, -1))
+        for count, what in (
+            (found.missing, "sentences have no vector"),
+            (found.wrong, "vectors or texts are not those of their sentences"),
+            (found.strange, "vectors belong to no chunk"),
+        ):
+            if count:
+                yield Damage(name, f"{count:,} {what}")
 
 
 def _prepare_mending(folder: Path) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import shutil
-import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -18,11 +17,12 @@ from arag.retrieval.chunk_store import FILE_NAME as CHUNKS_FILE
 from arag.retrieval.chunk_store import ChunkStore
 from arag.retrieval.database import is_damage
 from arag.retrieval.errors import DamagedFileError, IndexFormatError, StorageError
+from arag.retrieval.files import checksum
 from arag.retrieval.keywords import write_keyword_file
 from arag.retrieval.manifest import (
     FILE_NAME,
     Manifest,
-    check_sizes,
+    check_files,
     keyword_file,
     manifest_json,
     vectors_folder,
@@ -35,7 +35,6 @@ from arag.retrieval.vocabulary import write_vocabulary
 
 _MOST_REMOVED = 0.3  # of Chroma's vectors: with more, its folder is made anew
 _SENTENCES_AT_ONCE = 2_000
-_READ_BYTES = 1 << 24
 _GENERATION_FILE = re.compile(
     "|".join(rf"{kind(Path(), 0).stem}\.[0-9]+(?:\.new)?" for kind in (keyword_file, vocabulary_file, vectors_folder))
 )
@@ -88,7 +87,7 @@ def publish(
         previous = None if anew else _previous(folder, manifest, before, removed_vectors)
         if previous is None or not _succeeds(folder, chunks, manifest, previous, removed, on_written):
             removed_vectors = 0
-            write_sentences(target, None, [], lambda: _sentences(chunks, -1), counts.sentences, on_written)
+            write_sentences(target, None, [], lambda: sentences_of(chunks, -1), counts.sentences, on_written)
         # Chroma's own database is written to by whoever opens it.
         files += [file for file in target.rglob("*") if file.is_file() and file.parent != target]
     manifest = replace(
@@ -120,15 +119,6 @@ def is_of_generation(name: str) -> bool:
     return _GENERATION_FILE.fullmatch(name) is not None
 
 
-def checksum(file: Path) -> int:
-    """Return the CRC-32 of a file."""
-    value = 0
-    with file.open("rb") as opened:
-        while data := opened.read(_READ_BYTES):
-            value = zlib.crc32(data, value)
-    return value
-
-
 @contextmanager
 def storage_failures(folder: Path) -> Iterator[None]:
     """Name the index in what goes wrong while its files are written.
@@ -157,7 +147,7 @@ def _previous(folder: Path, manifest: Manifest, generation: int, removed_vectors
     if not previous.is_dir() or removed_vectors > _MOST_REMOVED * manifest.sentences:
         return None
     try:
-        check_sizes(folder, manifest, previous)
+        check_files(folder, manifest, previous, contents=True)
     except IndexFormatError:
         return None
     return previous
@@ -176,14 +166,14 @@ def _succeeds(
     target = vectors_folder(folder, manifest.generation)
     try:
         write_sentences(
-            target, previous, removed, lambda: _sentences(chunks, generation), manifest.sentences, on_written
+            target, previous, removed, lambda: sentences_of(chunks, generation), manifest.sentences, on_written
         )
     except StorageError:
         return False
     return True
 
 
-def _sentences(chunks: ChunkStore, since: int) -> Iterator[tuple[list[SentenceRecord], Vectors]]:
+def sentences_of(chunks: ChunkStore, since: int) -> Iterator[tuple[list[SentenceRecord], Vectors]]:
     """Yield the sentences of chunks that were added after a generation, and their vectors."""
     records: list[SentenceRecord] = []
     arrays: list[Vectors] = []

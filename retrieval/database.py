@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
+import stat
 from pathlib import Path
+
+from arag.retrieval.errors import DamagedFileError, IndexFormatError
 
 # What SQLite answers where it may not write, or has no room to: also to who reads, as it keeps a file beside.
 NO_WRITING = {sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_FULL}
+
+_NAMES_ANOTHER = bytes.fromhex("d9d505f920a163d7")  # the end of a journal that names a super-journal
 
 
 class Database:
@@ -23,6 +29,7 @@ class Database:
     """
 
     def __init__(self, file: Path, *, schema: str | None, holds: str) -> None:
+        check_surroundings(file)
         self._file = file
         self._holds = holds
         self.frozen: tuple[int, ...] | None = None
@@ -86,3 +93,27 @@ def is_damage(error: sqlite3.Error) -> bool:
     """Tell damage from a disk that is full, a database that is locked, and the like, which are of subclasses."""
     signs = ("no such table", "no such column", "malformed", "Could not decode to UTF-8")
     return type(error) is sqlite3.DatabaseError or any(sign in str(error) for sign in signs)
+
+
+def check_surroundings(file: Path) -> None:
+    """Check a database that may come from somebody else, and what SQLite opens along with it, before SQLite does.
+
+    A rollback journal may name another one, for transactions over several files, which ours never are: SQLite then
+    deletes the file of that name, wherever it is. To open a pipe would be to wait for ever.
+
+    Raises:
+        IndexFormatError: One of them is no regular file, or the journal names another.
+    """
+    for beside in ("", "-journal", "-wal", "-shm"):
+        path = file.with_name(file.name + beside)
+        try:
+            status = path.lstat()
+            if not stat.S_ISREG(status.st_mode):
+                raise DamagedFileError(path, "it is not a file")
+            if beside == "-journal" and status.st_size >= len(_NAMES_ANOTHER):
+                with path.open("rb") as journal:
+                    journal.seek(-len(_NAMES_ANOTHER), os.SEEK_END)
+                    if journal.read() == _NAMES_ANOTHER:
+                        raise IndexFormatError(f"{path} names a file for SQLite to delete: do not use this index")
+        except FileNotFoundError:
+            continue

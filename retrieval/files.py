@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
+
+_READ_BYTES = 1 << 24
 
 
 @contextmanager
@@ -28,3 +31,12 @@ def written_whole(file: Path) -> Iterator[BinaryIO]:
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
+
+
+def checksum(file: Path) -> int:
+    """Return the CRC-32 of a file."""
+    value = 0
+    with file.open("rb") as opened:
+        while data := opened.read(_READ_BYTES):
+            value = zlib.crc32(data, value)
+    return value

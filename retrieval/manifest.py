@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 import json
+import stat
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
+from pathlib import Path, PurePosixPath
+from typing import Annotated
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import Field, StringConstraints, TypeAdapter, ValidationError
 
 from arag.retrieval.errors import DamagedFileError, IndexFormatError, IndexNotFoundError, InputError
-from arag.retrieval.files import written_whole
+from arag.retrieval.files import checksum, written_whole
 
 FORMAT_VERSION = 3
 FILE_NAME = "manifest.json"
+
+_MAX_BYTES = 1_000_000  # of a manifest: a thousand times what is written
+# An index may come from somebody else. Its manifest names the index's own files and says numbers that it can have.
+_FileName = Annotated[str, StringConstraints(pattern=r"^(?:(?:keywords|words)\.\d+|chroma\.\d+(?:/[\w-][\w.-]*)+)$")]
+_Count = Annotated[int, Field(ge=0, le=1 << 53)]
+_Positive = Annotated[int, Field(ge=1, le=1 << 53)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,17 +46,17 @@ class Manifest:
     """
 
     embedder: str
-    dimension: int
-    chunk_tokens: int
+    dimension: Annotated[int, Field(ge=1, le=1 << 20)]
+    chunk_tokens: _Positive
     tokenizer: str
     language: str
     packed: bool
-    documents: int = 0
-    chunks: int = 0
-    sentences: int = 0
-    generation: int = 0
-    removed_vectors: int = 0
-    files: dict[str, tuple[int, int]] = field(default_factory=dict)
+    documents: _Count = 0
+    chunks: _Count = 0
+    sentences: _Count = 0
+    generation: Annotated[int, Field(ge=-1, le=1 << 53)] = 0
+    removed_vectors: _Count = 0
+    files: dict[_FileName, tuple[_Count, _Count]] = field(default_factory=dict)
     distance: str = "cosine"
     format_version: int = FORMAT_VERSION
 
@@ -71,33 +79,47 @@ def vocabulary_file(folder: Path, generation: int) -> Path:
     return folder / f"words.{generation}"
 
 
-def check_sizes(folder: Path, manifest: Manifest, derived: Path | None = None) -> None:
+def check_files(folder: Path, manifest: Manifest, derived: Path | None = None, *, contents: bool = False) -> None:
     """Check that the files of a generation are there and as long as they were: cheap, and done before each use.
 
     Args:
         folder: The index's folder.
         manifest: The generation's manifest.
         derived: The file, or the folder of the files, to check; all of them where left out.
+        contents: Compare their checksums, too: as slow as reading them.
 
     Raises:
-        IndexFormatError: One is missing, or has another size.
+        IndexFormatError: One is missing, has another size or, if looked at, other contents.
     """
-    for name, (size, _) in manifest.files.items():
+    for name, (size, expected) in manifest.files.items():
         file = folder / name
         if derived is None or derived in (file, *file.parents):
-            try:
-                found = file.stat().st_size
-            except OSError:
-                found = -1
+            found = file_size(folder, name)
             if found != size:
                 problem = "is missing" if found < 0 else f"has {found:,} bytes in place of {size:,}"
-                raise IndexFormatError(f"{file} {problem}: run `arag verify --index {folder} --repair`")
+            elif contents and checksum(file) != expected:
+                problem = "has a wrong checksum"
+            else:
+                continue
+            raise IndexFormatError(f"{file} {problem}: run `arag verify --index {folder} --repair`")
+
+
+def file_size(folder: Path, name: str) -> int:
+    """Return the size of a file of an index; -1 where there is none, but a link, a pipe or the like."""
+    for parent in PurePosixPath(name).parents:
+        if parent.name and (folder / parent).is_symlink():
+            return -1
+    try:
+        status = (folder / name).lstat()
+    except OSError:
+        return -1
+    return status.st_size if stat.S_ISREG(status.st_mode) else -1
 
 
 def is_whole(folder: Path, manifest: Manifest) -> bool:
     """Tell whether all files of a generation are there, as long as they were."""
     try:
-        check_sizes(folder, manifest)
+        check_files(folder, manifest)
     except IndexFormatError:
         return False
     return True
@@ -113,6 +135,11 @@ def read_manifest(folder: Path) -> Manifest:
     """
     file = folder / FILE_NAME
     try:
+        status = file.stat()
+        if not stat.S_ISREG(status.st_mode):  # to read a pipe would be to wait for ever
+            raise DamagedFileError(file, "it is not a file")
+        if status.st_size > _MAX_BYTES:
+            raise DamagedFileError(file, f"it has {status.st_size:,} bytes; a manifest has at most {_MAX_BYTES:,}")
         text = file.read_text(encoding="utf-8")
     except (FileNotFoundError, NotADirectoryError):
         raise IndexNotFoundError(
@@ -147,7 +174,7 @@ def parse_manifest(text: str, file: Path) -> Manifest:
             "Ingest the documents again into another folder."
         )
     try:
-        return _MANIFEST.validate_python(values)
+        return _MANIFEST.validate_json(text, strict=True)
     except ValidationError as error:
         problem = error.errors()[0]
         raise DamagedFileError(file, f"{'.'.join(map(str, problem['loc']))}: {problem['msg']}") from error

@@ -4,14 +4,20 @@ Chroma writes its graph over the old one, in pieces, and so does the first searc
 enough changes in it: a process that is killed while it writes, or two that have one folder open, damage it, often
 without anybody's noticing. So every generation of an index has a folder of its own. It is written under another name,
 read back and compared, renamed when it is complete, and never written to again. It is derived from the chunk store.
+
+A folder may also come from somebody else, and Chroma does what its database says: it imports and calls the embedding
+function that a collection names, with the arguments that stand there. So nothing is opened that says more than what
+is written here.
 """
 
 from __future__ import annotations
 
+import json
 import math
 import os
 import shutil
 import sqlite3
+import stat
 import struct
 import threading
 import time
@@ -28,6 +34,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from arag.retrieval.database import check_surroundings
 from arag.retrieval.errors import IndexFormatError, StorageError
 
 if TYPE_CHECKING:
@@ -49,6 +56,11 @@ _CLIENTS = threading.RLock()  # Chroma shares what it opens between clients, and
 _GRAPH_HEADER = struct.Struct("<iQQQQ")
 _LENGTH_BYTES = 4  # of each element in length.bin
 _SHIFT = 1e-3  # less is lost in float32's rounding of a cosine distance
+_ROUNDING = 1e-5  # of similarities of one vector, stored with different shifts
+_SAME = 1e-4  # of vectors, shifted and shifted back
+_NO_FUNCTION = ({"type": "legacy"}, {"type": "unknown"})  # what Chroma writes where a collection has none
+_SEGMENTS = {"urn:chroma:segment/vector/hnsw-local-persisted", "urn:chroma:segment/metadata/sqlite"}
+_WORD_TABLE = "embedding_fulltext_search"  # Chroma's only virtual table
 _SENTENCES_PER_WRITE = 500  # a write holds the interpreter's lock: half a second for so many
 _IDS_PER_READ = 10_000  # Chroma turns ids into SQL variables, whose number is bounded
 
@@ -74,6 +86,30 @@ class SentenceRecord:
     position: int
     title: str
     text: str
+
+    def metadata(self) -> dict[str, str | int]:
+        """Return what Chroma keeps beside the text."""
+        return {
+            "chunk_id": self.chunk_id,
+            "document_id": self.document_id,
+            "position": self.position,
+            "title": self.title,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Differences:
+    """How sentence vectors differ from what they should be.
+
+    Attributes:
+        missing: Sentences that are not there.
+        wrong: Sentences with another vector, text, chunk, document, position or title.
+        strange: Vectors that belong to no sentence.
+    """
+
+    missing: int
+    wrong: int
+    strange: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +147,8 @@ class SentenceStore:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         with ExitStack() as stack:
-            opened = folder if os.access(folder, os.W_OK) or not folder.is_dir() else _copied(folder, stack)
+            check_database(folder)
+            opened = folder if os.access(folder, os.W_OK) else _copied(folder, stack)
             client, self._collection = _open(opened)
             stack.callback(_close, client)
             self._finalizer = weakref.finalize(self, stack.pop_all().close)
@@ -125,19 +162,35 @@ class SentenceStore:
         with self._failures():
             return int(self._collection.count())
 
-    def ids(self) -> list[str]:
-        """Return the ids of all vectors."""
-        with self._failures():
-            return list(self._collection.get(include=[])["ids"])
+    def differences(self, expected: Iterable[tuple[Sequence[SentenceRecord], Vectors]]) -> Differences:
+        """Compare all that is there with what should be.
 
-    def vectors(self, ids: Sequence[str]) -> dict[str, NDArray[np.float32]]:
-        """Return the vectors with these ids, of those that are there."""
-        found: dict[str, NDArray[np.float32]] = {}
+        Args:
+            expected: Sentences and their vectors of length one, shape (sentences, dimension).
+        """
+        there = wrong = total = 0
+        for sentences, vectors in expected:
+            found = self._rows([s.id for s in sentences])
+            there += len(found)
+            total += len(sentences)
+            wrong += sum(
+                s.id in found and not _is_as_written(found[s.id], s, vector)
+                for s, vector in zip(sentences, vectors, strict=True)
+            )
+        return Differences(total - there, wrong, self.count() - there)
+
+    def _rows(self, ids: Sequence[str]) -> dict[str, tuple[NDArray[np.float32], str | None, Any]]:
+        """Return vector, text and metadata of the sentences with these ids, of those that are there."""
+        found: dict[str, tuple[NDArray[np.float32], str | None, Any]] = {}
         for start in range(0, len(ids), _IDS_PER_READ):
             with self._failures():
-                some = self._collection.get(ids=list(ids[start : start + _IDS_PER_READ]), include=["embeddings"])
+                some = self._collection.get(
+                    ids=list(ids[start : start + _IDS_PER_READ]), include=["embeddings", "documents", "metadatas"]
+                )
             if some["embeddings"] is not None and len(some["ids"]):
-                found.update(zip(some["ids"], _together(some["ids"], some["embeddings"]), strict=True))
+                vectors = _together(some["ids"], some["embeddings"])
+                rows = zip(vectors, some["documents"] or (), some["metadatas"] or (), strict=True)
+                found.update(zip(some["ids"], rows, strict=True))
         return found
 
     def nearest(self, vector: NDArray[np.float32], count: int) -> list[SentenceMatch]:
@@ -190,21 +243,25 @@ def _is_chromas(error: BaseException) -> bool:
 def _matches(
     ids: Sequence[str], documents: Sequence[str | None], embeddings: Any, vector: NDArray[np.float32]
 ) -> list[SentenceMatch]:
-    # Of a sentence that another process deletes at this moment Chroma may return a part.
-    rows = [
-        (i, text, embedding)
-        for i, text, embedding in zip(ids, documents, embeddings, strict=True)
-        if text is not None and embedding is not None
-    ]
-    if not rows:
+    if any(text is None for text in documents) or any(embedding is None for embedding in embeddings):
+        raise IndexFormatError("a sentence has lost its text or its vector")
+    if not len(ids):
         return []
-    similarities = _together([row[0] for row in rows], [row[2] for row in rows]) @ vector
     by_text: dict[str, float] = {}  # the same sentence has the same similarity, to the last bit
     matches = []
-    for (i, text, _), similarity in zip(rows, similarities, strict=True):
+    for i, text, similarity in zip(ids, documents, _together(ids, embeddings) @ vector, strict=True):
         chunk, _, position = i.partition("#")
-        matches.append(SentenceMatch(int(chunk), int(position), by_text.setdefault(text, float(similarity))))
+        same = by_text.setdefault(str(text), float(similarity))
+        close = abs(same - similarity) < _ROUNDING
+        matches.append(SentenceMatch(int(chunk), int(position), same if close else float(similarity)))
     return sorted(matches, key=lambda match: -match.similarity)
+
+
+def _is_as_written(
+    row: tuple[NDArray[np.float32], str | None, Any], sentence: SentenceRecord, vector: NDArray[np.float32]
+) -> bool:
+    stored, text, metadata = row
+    return text == sentence.text and metadata == sentence.metadata() and np.allclose(stored, vector, atol=_SAME)
 
 
 def write_sentences(
@@ -235,6 +292,7 @@ def write_sentences(
         if previous is None:
             working.mkdir()
         else:
+            check_database(previous, pages=True)
             _copy(previous, working)
         _write(working, removed, added, on_written)
         _check(working, added, total)
@@ -249,6 +307,67 @@ def write_sentences(
         raise
     shutil.rmtree(folder, ignore_errors=True)  # of a run that was killed before anybody saw it
     working.replace(folder)
+
+
+def check_database(folder: Path, *, pages: bool = False) -> None:
+    """Check that a folder's database is one that is written here, before Chroma opens it.
+
+    Args:
+        folder: Chroma's folder.
+        pages: Let SQLite look through the whole file, too.
+
+    Raises:
+        IndexFormatError: It is damaged, or says something that is never written here, such as the name of an
+            embedding function, which Chroma would import.
+    """
+    database = folder / _DATABASE
+    if folder.is_symlink() or not folder.is_dir():
+        raise IndexFormatError(f"{folder} is missing, or not a folder")
+    for path in folder.rglob("*"):
+        try:
+            kind = path.lstat().st_mode
+        except FileNotFoundError:  # the journal of another reader
+            continue
+        if not stat.S_ISREG(kind) and not stat.S_ISDIR(kind):
+            raise IndexFormatError(f"{path} is neither a file nor a folder")
+    check_surroundings(database)
+    try:
+        with closing(sqlite3.connect(f"{database.absolute().as_uri()}?mode=rw", uri=True, timeout=30)) as connection:
+            reason = _strangeness(connection, pages=pages)
+    except (sqlite3.Error, UnicodeDecodeError) as error:
+        reason = str(error)
+    if reason:
+        raise IndexFormatError(f"{database} is damaged, or not written by arag: {reason}")
+
+
+def _strangeness(connection: sqlite3.Connection, *, pages: bool) -> str:
+    """Return what a database of Chroma's has that is never written here; an empty string where there is nothing."""
+    connection.execute("PRAGMA trusted_schema = OFF")
+    for kind, name, sql in connection.execute("SELECT type, name, sql FROM sqlite_master"):
+        if kind not in {"table", "index"} or (name != _WORD_TABLE and "virtual" in str(sql).lower()[:20]):
+            return f"it has a {kind} {name}"
+    settings = connection.execute("SELECT 1 FROM collection_metadata UNION SELECT 1 FROM segment_metadata").fetchone()
+    segments = {kind for (kind,) in connection.execute("SELECT type FROM segments")}
+    collections = connection.execute("SELECT name, config_json_str, schema_str FROM collections").fetchall()
+    if settings or segments != _SEGMENTS or [name for name, _, _ in collections] != [COLLECTION]:
+        return "it has other collections, or other settings of them"
+    try:
+        if any(_names_function(json.loads(text or "null")) for text in collections[0][1:]):
+            return "it names an embedding function"
+    except (ValueError, TypeError, RecursionError) as error:
+        return f"the settings of its collection cannot be read: {error}"
+    faults = [row[0] for row in connection.execute("PRAGMA quick_check")] if pages else []
+    return "; ".join(str(fault) for fault in faults[:3] if fault != "ok")
+
+
+def _names_function(settings: Any) -> bool:
+    """Tell whether a collection's settings, or a part of them, name an embedding function."""
+    if isinstance(settings, dict):
+        return any(
+            (value is not None and value not in _NO_FUNCTION) if "function" in key else _names_function(value)
+            for key, value in settings.items()
+        )
+    return isinstance(settings, list) and any(map(_names_function, settings))
 
 
 def _copied(folder: Path, stack: ExitStack) -> Path:
@@ -316,10 +435,7 @@ def _add(collection: Collection, sentences: Sequence[SentenceRecord], vectors: V
         ids=ids,
         embeddings=vectors[: len(ids)] + _apart(ids, vectors.shape[1]),
         documents=[s.text for s in sentences],
-        metadatas=[
-            {"chunk_id": s.chunk_id, "document_id": s.document_id, "position": s.position, "title": s.title}
-            for s in sentences
-        ],
+        metadatas=[s.metadata() for s in sentences],
     )
 
 
@@ -351,11 +467,9 @@ def _check(folder: Path, added: Callable[[], Iterable[tuple[Sequence[SentenceRec
     try:
         if store.count() != total:
             raise IndexFormatError(f"it has {store.count():,} vectors in place of {total:,}")
-        for sentences, vectors in added():
-            found = store.vectors([s.id for s in sentences])
-            for sentence, vector in zip(sentences, vectors, strict=True):
-                if sentence.id not in found or not np.allclose(found[sentence.id], vector, atol=1e-4):
-                    raise IndexFormatError(f"the vector {sentence.id} cannot be read back; is the disk full?")
+        found = store.differences(added())
+        if found.missing or found.wrong:
+            raise IndexFormatError(f"{found.missing + found.wrong:,} sentences cannot be read back; is the disk full?")
     finally:
         store.close()
 
@@ -391,8 +505,6 @@ def _open(folder: Path, *, create: bool = False) -> tuple[Client, Collection]:
     from chromadb.config import Settings
     from chromadb.errors import NotFoundError
 
-    if not folder.is_dir():  # Chroma would make it
-        raise IndexFormatError(f"{folder} is missing")
     client = None
     path = os.path.realpath(folder)  # Chroma tells clients of the same files by the spelling of the path
     try:

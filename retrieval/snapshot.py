@@ -12,9 +12,10 @@ from numpy.typing import NDArray
 from rapidfuzz import fuzz, process
 
 from arag.retrieval.chunk_store import ChunkStore
+from arag.retrieval.errors import IndexFormatError
 from arag.retrieval.exact import MOST_BYTES, ExactVectors
 from arag.retrieval.keywords import KeywordMatcher, RankedChunk
-from arag.retrieval.manifest import Manifest, check_sizes, keyword_file, vectors_folder, vocabulary_file
+from arag.retrieval.manifest import Manifest, check_files, keyword_file, vectors_folder, vocabulary_file
 from arag.retrieval.sentence_store import SentenceMatch, SentenceStore
 from arag.retrieval.snippets import keyword_snippets, semantic_snippets
 from arag.retrieval.suggestions import closest_terms
@@ -123,7 +124,7 @@ class Snapshot:
         with self._lock:
             if self._matcher is None:
                 file = keyword_file(self._path, self.manifest.generation)
-                check_sizes(self._path, self.manifest, file)
+                check_files(self._path, self.manifest, file)
                 self._matcher = KeywordMatcher(file)
             return self._matcher
 
@@ -131,7 +132,7 @@ class Snapshot:
         with self._lock:
             if self._vocabulary is None:
                 file = vocabulary_file(self._path, self.manifest.generation)
-                check_sizes(self._path, self.manifest, file)
+                check_files(self._path, self.manifest, file)
                 self._vocabulary = Vocabulary(file)
             return self._vocabulary
 
@@ -145,8 +146,15 @@ class Snapshot:
         with self._lock:
             if self._sentences is None:
                 folder = vectors_folder(self._path, self.manifest.generation)
-                check_sizes(self._path, self.manifest, folder)
-                self._sentences = SentenceStore(folder)
+                # A flipped bit in its graph can end the process, or never end.
+                check_files(self._path, self.manifest, folder, contents=True)
+                store = SentenceStore(folder)
+                if store.count() != self.manifest.sentences:
+                    raise IndexFormatError(
+                        f"{folder} has {store.count():,} vectors in place of {self.manifest.sentences:,}: "
+                        f"run `arag verify --index {self._path} --repair`"
+                    )
+                self._sentences = store
             return self._sentences
 
     def _keyword_hits(

@@ -76,7 +76,7 @@ def vectors_of(folder):
     """What Chroma holds: chunk id, position and text of each sentence, and its vector."""
     store = SentenceStore(vectors_folder(folder, read_manifest(folder).generation))
     found = store._collection.get(include=["documents", "metadatas"])
-    vectors = store.vectors(found["ids"])
+    vectors = {i: vector for i, (vector, _, _) in store._rows(found["ids"]).items()}
     store.close()
     return {
         (m["chunk_id"], m["position"], text): vectors[i]

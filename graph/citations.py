@@ -10,14 +10,18 @@ from arag.retrieval.index import Index
 
 _BRACKETED = re.compile(r"\[([^\[\]\n]{1,400})\]")
 _SEPARATORS = re.compile(r"[,;]")
-_LIKE_A_CHUNK_ID = re.compile(r"(?!\d{1,2}:\d{2}$).+:\d+$")  # a time of day is none
+_LIKE_A_CHUNK_ID = re.compile(r"(.+):\d+$")
+_SUFFIX = re.compile(r"\.[A-Za-z]\w{0,7}$")
+_DOCUMENT_SUFFIXES = frozenset({".md", ".txt", ".html", ".pdf"})  # shown or not: the usual names of documents
 
 
 def parse_citations(answer: str, index: Index, seen: Collection[str], read: Collection[str]) -> list[Citation]:
     """Find the chunk ids that an answer names in square brackets.
 
-    An id that the index holds is a citation, and so is anything of the form `<document id>:<number>`: the latter
-    may be made up, and is then listed as not seen and without a document.
+    An id that the index holds is a citation. Of other texts of the form `<document>:<number>` most are none: Bible
+    verses, times, ratios, scores, addresses with a port. They count as made-up citations, listed as not seen and
+    without a document, where the index holds the document, or where it is named as a file is or as those are that
+    were shown.
 
     Args:
         answer: The answer.
@@ -29,11 +33,11 @@ def parse_citations(answer: str, index: Index, seen: Collection[str], read: Coll
         The citations in the order of the answer, each once.
     """
     citations: dict[str, Citation] = {}
+    documents = {chunk_id.rpartition(":")[0] for chunk_id in seen}
+    kinds = {_kind(document) for document in documents} | _DOCUMENT_SUFFIXES
     for name in _names(answer, index, seen):
-        if name in citations:
-            continue
         chunk = index.get(name)
-        if chunk is None and not _LIKE_A_CHUNK_ID.match(name):
+        if name in citations or (chunk is None and not _is_made_up(name, index, documents, kinds)):
             continue
         sections = chunk.sections if chunk is not None else ()
         citations[name] = Citation(
@@ -44,6 +48,30 @@ def parse_citations(answer: str, index: Index, seen: Collection[str], read: Coll
             read=name in read,
         )
     return list(citations.values())
+
+
+def _is_made_up(name: str, index: Index, documents: Collection[str], kinds: Collection[str]) -> bool:
+    """Tell whether a text that is no chunk's id is meant for one.
+
+    Args:
+        name: The text.
+        index: The index.
+        documents: Ids of the documents that were shown.
+        kinds: Their kinds, and those of files.
+    """
+    match = _LIKE_A_CHUNK_ID.match(name)
+    if match is None:
+        return False
+    document = match[1]
+    if document.isdecimal():  # 12:30 and 3:1 may be meant for documents that are numbers, where those were shown
+        return document in documents
+    return _kind(document) in kinds or index.document(document) is not None
+
+
+def _kind(document_id: str) -> str:
+    """Return what a document's id shares with others like it: a file's suffix, or all but the digits."""
+    suffix = _SUFFIX.search(document_id)
+    return suffix[0].lower() if suffix else re.sub(r"\d+", "0", document_id)
 
 
 def _names(answer: str, index: Index, seen: Collection[str]) -> Iterator[str]:
@@ -57,7 +85,14 @@ def _names(answer: str, index: Index, seen: Collection[str]) -> Iterator[str]:
             answer = answer.replace(f"[{chunk_id}]", " " * (len(chunk_id) + 2))
     for match in _BRACKETED.finditer(answer):
         whole = match.group(1).strip()
-        parts = [whole] if index.get(whole) else [part.strip() for part in _SEPARATORS.split(whole)]
+        is_one = index.get(whole) or index.document(whole.rpartition(":")[0])
+        parts = [whole] if is_one else [_without_words(p.strip(), index) for p in _SEPARATORS.split(whole)]
         found += [(match.start() + i, part) for i, part in enumerate(parts) if part]
     for _, name in sorted(found):
         yield name
+
+
+def _without_words(part: str, index: Index) -> str:
+    """Return the id of "see guide.md:0" without the words before it; any other text as it is."""
+    last = part.rpartition(" ")[2]
+    return last if last != part and index.get(last) and not index.get(part) else part

@@ -61,7 +61,11 @@ _PACKED = re.compile(r"\d+ documents")
 _IN_ALL = re.compile(r"[\d,]+ chunks? in all, .*:|No chunk holds any of these keywords\.")  # behind a report
 _NEAREST = re.compile(r"The nearest [\d,]+ chunks?, best first:")
 _KEPT_STOP = re.compile(r"\b(Dr|Mr|Mrs|Ms|Prof|St|Capt|Gen|Col|Lt|Sgt|Rev|Gov|Sen|Rep|No|vs|Mt|[A-Z])\.(?= )")
-_SENTENCE_END = re.compile(r"(?<=[.!?。！？])[\"”’)]*\s+(?=[\"“(]*[A-Z0-9])|\n+| … |^… ")
+_SENTENCE_END = re.compile(r"(?:(?<=[.!?。！？])|(?<=[.!?。！？][\"”’)]))\s+(?=[\"“(]*[A-Z0-9])| … |^… ")
+_ALONE = re.compile(
+    r"\s{0,3}#{1,6}\s|\s*(?:\||```|~~~)|.* \| |[\s=\-*_~#|:+]{3,}$"
+)  # a heading, table row, fence or rule
+_LIST_ITEM = re.compile(r"\s*(?:[-*+•]|\d{1,3}[.)])\s")
 
 
 @dataclass(frozen=True)
@@ -293,41 +297,53 @@ def _listed(value: Any) -> list[str]:
 
 def _gather_result(text: str, found: _Found) -> None:
     chunk_id = title = ""
-    packed = False  # in a packed chunk each document begins with a line that is its title
-    begins = False
+    is_hit = untitled = False
+    begins = True  # a paragraph, or a chunk
+    paragraph: list[str] = []
     lines = text.splitlines()
     for line, following in zip(lines, [*lines, ""][1:], strict=True):
-        header = _HEADER.match(line)
+        header = _HEADER.match(line) if begins else None
+        if begins or _ALONE.match(line) or _LIST_ITEM.match(line):
+            found.sentences += _sentences(paragraph, chunk_id, title)
+            paragraph = []
         if _IN_ALL.fullmatch(following) or _NEAREST.fullmatch(line):  # the evidence of a forced answer has many results
-            chunk_id, packed = "", False
-        if packed and not header:
-            is_title = begins and 0 < len(line) <= _LONGEST_TITLE
-            begins = not line
-            if is_title:
-                title = line
-                continue
+            chunk_id = ""
         if header:
             chunk_id = header["id"]
             rest = (header["rest"] or "").strip()
             if "whole chunk shown" in rest or "read before" in rest:
                 found.read.add(chunk_id)
             is_hit = rest.startswith(("score ", "similarity "))
-            packed = begins = bool(_PACKED.fullmatch(rest))
-            title = "" if is_hit or packed else re.sub(r", (?:part|pages?) .*$", "", rest)
-            continue
-        if not chunk_id:
+            untitled = not rest or bool(_PACKED.fullmatch(rest))
+            title = "" if is_hit or untitled else re.sub(r", (?:part|pages?) .*$", "", rest)
+        elif not chunk_id:
             for report in _REPORT.finditer(line):
                 count = 0 if report["count"] == "none" else int(report["count"].split()[0].replace(",", ""))
                 found.counts[_stem(report["keyword"].strip().lower())] = count
-            continue
-        named, colon, rest = line.partition(": ")
-        if colon and len(named) <= 80 and not title and named[:1].isupper():
-            found.sentences += _sentences(rest, chunk_id, named)
+        elif is_hit:
+            named, colon, rest = line.partition(": ")
+            has_title = colon and len(named) <= 80 and named[:1].isupper()
+            found.sentences += _sentences([rest], chunk_id, named) if has_title else _sentences([line], chunk_id, "")
+        elif untitled and begins and _is_title(line, following):
+            title = line.strip()
         else:
-            found.sentences += _sentences(line, chunk_id, title)
+            paragraph.append(line)
+        begins = bool(header or not line.strip() or _ALONE.match(line))
+    found.sentences += _sentences(paragraph, chunk_id, title)
 
 
-def _sentences(text: str, chunk_id: str, title: str) -> Iterator[_Sentence]:
+def _is_title(line: str, following: str) -> bool:
+    """Tell whether a line is the title of the text below it, not the first line of a paragraph.
+
+    A paragraph's line is broken where the next word does not fit any more.
+    """
+    word, *_ = following.split() or [""]
+    return 0 < len(line) <= _LONGEST_TITLE and len(line) + 1 + len(word) <= len(following)
+
+
+def _sentences(lines: Sequence[str], chunk_id: str, title: str) -> Iterator[_Sentence]:
+    """Yield the sentences of a paragraph, whose lines may break anywhere in them."""
+    text = " ".join(" ".join(lines).split())
     for piece in _SENTENCE_END.split(_KEPT_STOP.sub("\\1\u2024", text)):
         sentence = piece.strip(" …").replace("\u2024", ".")
         if len(sentence) < 12 or sentence.startswith(("#", "(")):

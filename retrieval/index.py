@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Self, TypeVar
 from arag.retrieval.chunk_store import ChunkStore
 from arag.retrieval.embedders import Embedder, embedder_of_index
 from arag.retrieval.errors import EmbedderError, IndexClosedError, IndexFormatError, InputError
+from arag.retrieval.keywords import fold
 from arag.retrieval.manifest import FILE_NAME, Manifest, read_manifest
 from arag.retrieval.snapshot import Snapshot
 from arag.retrieval.types import Chunk, DocumentInfo, IndexInfo, KeywordResults, ReadResults, SemanticResults
@@ -80,7 +81,8 @@ class Index:
         """Find the chunks that hold keywords, exactly and case-insensitively (paper, section 3.2).
 
         Score(c, K) = sum over k in K of count(k, T_c) * |k|: non-overlapping occurrences in the chunk's text,
-        times the keyword's length in characters. Ties are broken by chunk id.
+        times the keyword's length in characters. Runs of white space count as one space, in the texts and in the
+        keywords, so that words on two lines are found, too. Ties are broken by chunk id.
 
         Args:
             keywords: Keywords; white space around them and repetitions (in any case) do not count.
@@ -264,10 +266,9 @@ def _check_top_k(top_k: int) -> None:
 
 
 def _distinct(texts: Iterable[str]) -> list[str]:
-    """Strip texts and drop blank ones and repetitions, whatever their case."""
+    """Fold white space, and drop blank texts and repetitions, whatever their case."""
     found: dict[str, str] = {}
-    for text in texts:
-        stripped = text.strip()
-        if stripped:
-            found.setdefault(stripped.lower(), stripped)
+    for text in map(fold, texts):
+        if text:
+            found.setdefault(text.lower(), text)
     return list(found.values())

@@ -1,35 +1,40 @@
 """Exact keyword matching in the chunk texts, at query time and without a keyword index (paper, section 3.2).
 
 Score(c, K) = sum over k in K of count(k, T_c) * |k|, where count is the number of case-insensitive,
-non-overlapping occurrences of k in the chunk's text T_c, and |k| is its length in characters.
+non-overlapping occurrences of k in the chunk's text T_c, and |k| is its length in characters. White space is folded
+in both: a line break between two words matches like the space that it stands for.
 
-The texts stand lower-cased, one behind the other, in one file that is mapped into memory and searched at memory
-speed. The file is derived from the chunk store, and made anew for every generation of the index.
+The texts, folded and in lower case, stand one behind the other in one file that is mapped into memory and searched at
+memory speed. The file is derived from the chunk store, and made anew for every generation of the index.
 """
 
 from __future__ import annotations
 
 import mmap
+import os
 import struct
+import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import repeat
 from pathlib import Path
+from typing import BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
 from stringzilla import Str
 
-from arag.retrieval.errors import IndexFormatError
+from arag.retrieval.errors import DamagedFileError, IndexFormatError
 from arag.retrieval.files import written_whole
 
 # Never part of UTF-8: no keyword can match across the border of two chunks.
 _SEPARATOR = b"\xff"
-# A file is: the texts, each with a separator behind it, filled up to a multiple of 8 bytes; where each text begins,
-# and where the last ends; the chunks' numbers; their places in the order of chunk ids; and at the end its mark, the
-# bytes of the texts, and the number of chunks.
-_MARK = b"ARAGKW01"
-_END = struct.Struct("<8sQQ")
+# A file holds the texts, each with a separator behind it; then the arrays: where each text begins and the last one
+# ends, the chunks' numbers, and their places in the order of chunk ids; then a footer: the mark, the number of chunks,
+# the size of the texts in bytes, and the CRC-32 of the arrays. The texts have no checksum here: at hundreds of
+# megabytes it would have to be paid at each opening. The manifest has one for the whole file, which `verify` compares.
+_MARK = b"ARAGKW02"
+_FOOTER = struct.Struct("<8sQQI")
 _BLOCK_BYTES = 1 << 20  # compared at once: fits the processor's cache
 
 Integers = NDArray[np.int64]
@@ -65,24 +70,26 @@ def write_keyword_file(file: Path, texts: Iterable[tuple[int, str]], numbers_by_
     borders = [0]
     with written_whole(file) as out:
         for number, text in texts:
-            lowered = lower(text) + _SEPARATOR
+            written = searchable(text) + _SEPARATOR
             numbers.append(number)
-            borders.append(borders[-1] + len(lowered))
-            out.write(lowered)
+            borders.append(borders[-1] + len(written))
+            out.write(written)
         if len(numbers) != len(numbers_by_id):
             lost = len(numbers_by_id) - len(numbers)
             raise IndexFormatError(f"{lost:,} chunks have no text: run `arag verify --index {file.parent} --repair`")
-        out.write(b"\0" * _filling(borders[-1]))
         order = np.asarray(numbers, dtype=np.int64)
         places = np.empty_like(order)
         places[np.searchsorted(order, np.asarray(numbers_by_id, dtype=np.int64))] = np.arange(len(order))
-        for array in (np.asarray(borders, dtype=np.int64), order, places):
-            out.write(array.tobytes())
-        out.write(_END.pack(_MARK, borders[-1], len(numbers)))
+        arrays = np.concatenate([np.asarray(borders, dtype=np.int64), order, places]).tobytes()
+        out.write(arrays)
+        out.write(_FOOTER.pack(_MARK, len(numbers), borders[-1], zlib.crc32(arrays)))
 
 
 class KeywordMatcher:
     """Counts keywords in the chunk texts of a keyword file, and ranks the chunks.
+
+    Nobody writes to a keyword file once it is complete. Should something cut it off all the same, the next search
+    raises an error; if that happens during the milliseconds of a search, the system ends the process (SIGBUS).
 
     Args:
         file: The keyword file; it may be deleted while it is open here.
@@ -95,23 +102,36 @@ class KeywordMatcher:
         self._file = file
         try:
             with file.open("rb") as opened:
-                self._map = mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ)
-        except (OSError, ValueError) as error:  # an empty file cannot be mapped
-            raise IndexFormatError(self._broken(str(error))) from error
-        size = len(self._map)
-        if size < _END.size:
-            raise IndexFormatError(self._broken("it is cut off"))
-        mark, text_bytes, chunks = _END.unpack_from(self._map, size - _END.size)
-        arrays_at = text_bytes + _filling(text_bytes)
-        if mark != _MARK or arrays_at + 8 * (3 * chunks + 1) + _END.size != size:
-            raise IndexFormatError(self._broken("it is cut off, or no keyword file"))
-        arrays = np.frombuffer(self._map, np.int64, 3 * chunks + 1, arrays_at)
-        self._borders, self._numbers, self._places = np.split(arrays, [chunks + 1, 2 * chunks + 1])
-        self._bytes = np.frombuffer(self._map, np.uint8, text_bytes)
+                self._size = os.fstat(opened.fileno()).st_size
+                self._borders, self._numbers, self._places = self._read_arrays(opened)
+                self._map = mmap.mmap(opened.fileno(), self._size, access=mmap.ACCESS_READ)
+        except (OSError, ValueError) as error:  # cut off while it was opened
+            raise DamagedFileError(file, str(error)) from error
+        self._bytes = np.frombuffer(self._map, np.uint8, int(self._borders[-1]))
         self._text = Str(memoryview(self._map))
         self._spans = self._borders[:-1].tolist(), (self._borders[1:] - 1).tolist()
         # Sums of the smallest type that holds any count are three times as fast as those of int64.
         self._count_type = np.min_scalar_type(np.diff(self._borders).max(initial=0))
+
+    def _read_arrays(self, opened: BinaryIO) -> tuple[Integers, Integers, Integers]:
+        """Read the texts' borders, the chunks' numbers and their places from the end of the file, and check them."""
+        opened.seek(max(0, self._size - _FOOTER.size))
+        footer = opened.read()
+        if len(footer) < _FOOTER.size or not footer.startswith(_MARK):
+            raise DamagedFileError(self._file, "it is cut off, or no keyword file of this version")
+        _, chunks, text_bytes, checksum = _FOOTER.unpack(footer)
+        array_bytes = 8 * (3 * chunks + 1)
+        if text_bytes + array_bytes + _FOOTER.size != self._size:
+            raise DamagedFileError(self._file, "its sizes do not add up")
+        opened.seek(text_bytes)
+        data = opened.read(array_bytes)
+        if len(data) != array_bytes or zlib.crc32(data) != checksum:
+            raise DamagedFileError(self._file, "its checksum differs")
+        borders, numbers, places = np.split(np.frombuffer(data, np.int64), [chunks + 1, 2 * chunks + 1])
+        # Somebody else's file may have a right checksum, too: nothing may be read outside the texts.
+        if borders[0] != 0 or borders[-1] != text_bytes or np.any(borders[1:] <= borders[:-1]):
+            raise DamagedFileError(self._file, "its texts have impossible borders")
+        return borders, numbers, places
 
     def __len__(self) -> int:
         """Return the number of chunks."""
@@ -121,11 +141,16 @@ class KeywordMatcher:
         """Count a keyword in every chunk.
 
         Returns:
-            Non-overlapping, case-insensitive occurrences, shape (chunks,).
+            Non-overlapping, case-insensitive occurrences, white space folded, shape (chunks,).
+
+        Raises:
+            DamagedFileError: The file was cut off since it was opened.
         """
-        needle = lower(keyword)
+        needle = searchable(keyword)
         if not needle:
-            raise ValueError("an empty keyword matches nowhere")
+            raise ValueError("a blank keyword matches nowhere")
+        if self._map.size() < self._size:  # the size of the file: reading behind its end would kill the process
+            raise DamagedFileError(self._file, "it was cut off while it was open")
         if len(needle) == 1 or (len(needle) == 2 and needle[0] != needle[1]):
             return self._counts_of_letters(needle)
         # A call for each chunk costs no more than the search in its four thousand bytes.
@@ -158,7 +183,7 @@ class KeywordMatcher:
         """Rank the chunks by Score(c, K), ties by chunk id.
 
         Args:
-            keywords: Keywords, none empty and none twice.
+            keywords: Keywords, none blank and none twice.
             top_k: How many chunks to return at most.
 
         Returns:
@@ -168,7 +193,7 @@ class KeywordMatcher:
         found: dict[str, tuple[Integers, Integers]] = {}  # the chunks that hold a keyword, and how often
         for keyword in keywords:
             counts = self.counts(keyword)
-            scores += counts * len(keyword)
+            scores += counts * len(fold(keyword))
             holding = np.flatnonzero(counts)
             found[keyword] = holding, counts[holding]
         matching = np.flatnonzero(scores)
@@ -182,15 +207,16 @@ class KeywordMatcher:
         ranked = [RankedChunk(int(self._numbers[i]), int(scores[i]), _counts_at(found, i)) for i in best]
         return ranked, {keyword: len(holding) for keyword, (holding, _) in found.items()}, len(matching)
 
-    def _broken(self, reason: str) -> str:
-        folder = self._file.parent
-        return f"{self._file} cannot be used ({reason}): run `arag verify --index {folder} --repair`"
+
+def fold(text: str) -> str:
+    """Return a text with each run of white space (line breaks, tabs, no-break spaces...) as one space, none around."""
+    return " ".join(text.split())
 
 
-def lower(text: str) -> bytes:
-    """Return a text as it stands in a keyword file."""
+def searchable(text: str) -> bytes:
+    """Return a text, or a keyword, as it is matched: white space folded, in lower case."""
     # A keyword may hold half a surrogate pair, which no stored text does: it then matches nowhere.
-    return text.lower().encode("utf-8", "surrogatepass")
+    return fold(text).lower().encode("utf-8", "surrogatepass")
 
 
 def _counts_at(found: Mapping[str, tuple[Integers, Integers]], chunk: int) -> dict[str, int]:
@@ -201,7 +227,3 @@ def _counts_at(found: Mapping[str, tuple[Integers, Integers]], chunk: int) -> di
         if place < len(holding) and holding[place] == chunk:
             counts[keyword] = int(occurrences[place])
     return counts
-
-
-def _filling(size: int) -> int:
-    return -size % 8

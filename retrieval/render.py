@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
+from arag.retrieval.snippets import is_title
 from arag.retrieval.types import (
     Chunk,
     Hit,
@@ -80,20 +81,16 @@ def _report(report: KeywordReport, shown: Collection[str]) -> str:
     found = _chunks(report.chunks) if report.chunks else "none"
     if report.searched_as is not None:
         count = next(term.chunks for term in report.closest if term.text == report.searched_as)
-        return f"{report.keyword}: none, searched as {_one_line(report.searched_as)} ({_chunks(count)})"
+        return f"{report.keyword}: none, searched as {report.searched_as} ({_chunks(count)})"
     notes = []
     if report.chunks and report.keyword.lower() not in shown:
         notes.append("not among those shown")
     if report.closest:
-        terms = ", ".join(f"{_one_line(term.text)} ({_chunks(term.chunks)})" for term in report.closest)
+        terms = ", ".join(f"{term.text} ({_chunks(term.chunks)})" for term in report.closest)
         notes.append(f"{'also' if report.chunks else 'closest'}: {terms}")
     if report.titled:
         notes.append("title of " + ", ".join(f"[{t.chunk_id}] {t.title}" for t in report.titled))
     return f"{report.keyword}: {found}" + (f" ({'; '.join(notes)})" if notes else "")
-
-
-def _one_line(text: str) -> str:
-    return " ".join(text.split())
 
 
 def _chunks(count: int) -> str:
@@ -121,7 +118,7 @@ def _snippet(snippet: Snippet) -> str:
     for sentence in snippet.sentences:
         gap = not snippet.begins if before is None else sentence.position != before + 1
         before = sentence.position
-        if sentence.text.lstrip("# ") == snippet.title:  # the title stands in front already
+        if is_title(sentence.text, snippet.title):  # the title stands in front already
             continue
         if gap and not sentence.text.startswith(_GAP):
             parts.append(_GAP)
@@ -155,4 +152,4 @@ def _full(chunk: Chunk, chunks_in_document: dict[str, int]) -> str:
 def _without_title(text: str, title: str) -> str:
     """Drop a first line that is the title, which stands in front already."""
     first, _, rest = text.partition("\n")
-    return rest.strip() if title and rest.strip() and first.strip("# ") == title else text
+    return rest.strip() if rest.strip() and is_title(first, title) else text

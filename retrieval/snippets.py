@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
-from itertools import accumulate
+from itertools import accumulate, pairwise
 
+from arag.retrieval.keywords import fold
 from arag.retrieval.types import Chunk, Section, Snippet, SnippetSentence
 
 _MOST_SENTENCES = 5  # beyond those that every keyword needs
@@ -95,33 +96,34 @@ def semantic_snippets(
 def _keyword_places(chunk: Chunk, keywords: Sequence[str]) -> dict[str, list[tuple[int, int, int]]]:
     """Return where each keyword occurs: first and last sentence, and its place in the first one's lower-cased text.
 
-    The text is lower-cased sentence by sentence, because lower-casing can change a text's length: offsets in
-    the lower-cased text are not offsets in the text.
+    The text is the one that the keyword file has, white space folded, in lower case. That can be longer than in upper
+    case: offsets in the one are not offsets in the other.
     """
     starts = [sentence.start for sentence in chunk.sentences]
-    borders = [*starts, len(chunk.text)]
-    pieces = [chunk.text[borders[i] : borders[i + 1]].lower() for i in range(len(starts))]
-    lowered = "".join(pieces)
-    ends = list(accumulate(map(len, pieces)))
+    # Each sentence, with the space between it and the next where there is one.
+    texts = [chunk.text[start:end] for start, end in pairwise([*starts, len(chunk.text)])]
+    pieces = [fold(text) + " " * text[-1:].isspace() for text in texts]
+    lowered = "".join(pieces).lower()
+    ends = list(accumulate(len(piece.lower()) for piece in pieces))
     places: dict[str, list[tuple[int, int, int]]] = {}
     for keyword in keywords:
-        needle = keyword.lower()
+        needle = fold(keyword).lower()
         spans = places.setdefault(keyword, [])
         at = lowered.find(needle)
         while at >= 0:
             first, last = bisect_right(ends, at), bisect_right(ends, at + len(needle) - 1)
             if not spans or spans[-1][:2] != (first, last):
-                spans.append((first, last, at - ends[first] + len(pieces[first])))
+                spans.append((first, last, at - (ends[first - 1] if first else 0)))
             at = lowered.find(needle, at + len(needle))
     return places
 
 
 def _offset(chunk: Chunk, position: int, spans: Sequence[tuple[int, int, int]]) -> int:
-    """Return where in a sentence the first of the occurrences that reach into it begins."""
+    """Return where in a sentence, white space folded, the first of the occurrences that reach into it begins."""
     first, _, lowered = next(span for span in spans if span[0] <= position <= span[1])
     if first < position:
         return 0
-    ends = list(accumulate(len(character.lower()) for character in chunk.sentence_text(position)))
+    ends = list(accumulate(len(character.lower()) for character in _sentence(chunk, position)))
     return bisect_right(ends, lowered)
 
 
@@ -141,12 +143,12 @@ def _with_context(chunk: Chunk, chosen: set[int]) -> set[int]:
             shown.update(inside)
             continue
         for position in here:
-            text = chunk.sentence_text(position)
+            text = _sentence(chunk, position)
             if _WITHOUT_SUBJECT.match(text):
                 shown.update({position - 1, position + 1} & set(inside))
             elif position + 1 in inside and (
                 not chunk.sentences[position].embedded  # a heading alone says nothing
-                or _WITHOUT_SUBJECT.match(chunk.sentence_text(position + 1))
+                or _WITHOUT_SUBJECT.match(_sentence(chunk, position + 1))
             ):
                 shown.add(position + 1)
         shown.update(
@@ -162,8 +164,19 @@ def _is_short(chunk: Chunk, section: Section) -> bool:
     """Tell whether a section is a document, and a short one; its title, which is shown anyway, does not count."""
     text = chunk.text[section.start : section.end]
     first, _, rest = text.partition("\n")
-    body = rest if first.strip("# ") == section.title else text
+    body = rest if is_title(first, section.title) else text
     return section.whole and len(body.strip()) <= _SHORT_DOCUMENT
+
+
+def is_title(line: str, title: str) -> bool:
+    """Tell whether a line is a title, as a heading or as it is, whatever its white space."""
+    name = fold(title).strip("# ")
+    return bool(name) and fold(line).strip("# ") == name
+
+
+def _sentence(chunk: Chunk, position: int) -> str:
+    """Return a sentence as it is shown, on one line."""
+    return fold(chunk.sentence_text(position))
 
 
 def _positions(chunk: Chunk, section: Section) -> range:
@@ -188,9 +201,9 @@ def _snippets(
             continue
         complete = len(here) == len(inside)
         cut = _SHORT_DOCUMENT if complete and _is_short(chunk, section) else _LONGEST_SENTENCE
-        texts = [_shortened(chunk.sentence_text(position), marks.get(position, 0), cut) for position in here]
+        texts = [_shortened(_sentence(chunk, position), marks.get(position, 0), cut) for position in here]
         first = inside[0]
-        if here[0] != first and chunk.sentence_text(first).lstrip("# ") == section.title:
+        if here[0] != first and is_title(chunk.sentence_text(first), section.title):
             first += 1  # the title stands in front of the sentences anyway
         snippets.append(
             Snippet(
@@ -211,10 +224,7 @@ def _snippets(
 
 
 def _shortened(text: str, at: int, longest: int) -> str:
-    """Fold white space, and cut a very long sentence to the surroundings of an offset."""
-    before = text[:at]
-    at = len(" ".join(before.split())) + before[-1:].isspace()
-    text = " ".join(text.split())
+    """Cut a very long sentence to the surroundings of an offset."""
     if len(text) <= longest:
         return text
     start = max(0, min(at - longest // 3, len(text) - longest))

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from rapidfuzz import fuzz, process
 
 from arag.retrieval.chunk_store import ChunkStore
-from arag.retrieval.keywords import KeywordMatcher
+from arag.retrieval.keywords import KeywordMatcher, fold
 from arag.retrieval.types import Term
 from arag.retrieval.vocabulary import Vocabulary
 
@@ -35,7 +35,7 @@ def closest_terms(
     follow, then the longest parts of the keyword that do occur, then its words, the rarest first.
 
     Args:
-        keyword: The keyword.
+        keyword: The keyword, white space folded.
         chunks: How many chunks hold it.
         store: The chunks.
         matcher: Counts chunks, the way keywords are counted.
@@ -70,14 +70,10 @@ def _terms(expressions: Iterable[str], keyword: str, store: ChunkStore, matcher:
     """Return what phrases match, as spelled in the corpus, unless the keyword's own matches hold it."""
     found: dict[str, Term] = {}
     for expression in expressions:
-        for spelled in dict.fromkeys(store.phrase_matches(expression, _SPELLINGS_LOOKED_AT)):
-            key = " ".join(spelled.lower().split())
-            if keyword.lower() in spelled.lower():
-                continue
-            # With a line break in it a term is found as it stands only.
-            term = Term(spelled, matcher.chunks_holding(spelled), _same_letters(spelled, keyword))
-            if key not in found or found[key].chunks < term.chunks:
-                found[key] = term
+        for spelled in map(fold, store.phrase_matches(expression, _SPELLINGS_LOOKED_AT)):
+            key = spelled.lower()
+            if key not in found and keyword.lower() not in key:
+                found[key] = Term(spelled, matcher.chunks_holding(spelled), _same_letters(spelled, keyword))
     return sorted(found.values(), key=lambda term: (not term.respelled, -term.chunks, term.text))
 
 

@@ -5,18 +5,24 @@ The file is derived from the chunk store's table of words, which takes seconds t
 
 from __future__ import annotations
 
+import zlib
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
-from itertools import accumulate
 from pathlib import Path
 
-from arag.retrieval.errors import IndexFormatError
+from arag.retrieval.errors import DamagedFileError
 from arag.retrieval.files import written_whole
 
 
 def write_vocabulary(file: Path, words: Iterable[str]) -> None:
-    """Write words (lower case, without diacritics) to a file, which appears when it is complete."""
+    """Write words (lower case, without diacritics) to a file, which appears when it is complete.
+
+    Each stands on a line; the last line is the CRC-32 of those before it.
+    """
+    lines = "".join(f"{word}\n" for word in sorted(words, key=lambda word: (len(word), word))).encode()
     with written_whole(file) as out:
-        out.writelines(f"{word}\n".encode() for word in sorted(words, key=lambda word: (len(word), word)))
+        out.write(lines)
+        out.write(_checksum(lines))
 
 
 class Vocabulary:
@@ -26,20 +32,23 @@ class Vocabulary:
         file: The file.
 
     Raises:
-        IndexFormatError: The file is missing or damaged.
+        DamagedFileError: The file is missing or damaged.
     """
 
     def __init__(self, file: Path) -> None:
         try:
-            self._words = file.read_text(encoding="utf-8").split("\n")[:-1]
+            data = file.read_bytes()
+            end = data.rfind(b"\n") + 1
+            if data[end:] != _checksum(data[:end]):
+                raise DamagedFileError(file, "its checksum differs")
+            self._words = data[:end].decode().split("\n")[:-1]
         except (OSError, UnicodeDecodeError) as error:
-            raise IndexFormatError(f"{file}: {error}; run `arag verify --index {file.parent} --repair`") from error
-        counts = [0] * (len(self._words[-1]) + 2 if self._words else 1)
-        for word in self._words:
-            counts[len(word) + 1] += 1
-        self._starts = list(accumulate(counts))  # where the words of each length begin
+            raise DamagedFileError(file, str(error)) from error
 
     def of_length(self, shortest: int, longest: int) -> list[str]:
         """Return the words whose lengths lie between two bounds, both included."""
-        last = len(self._starts) - 1
-        return self._words[self._starts[min(max(shortest, 0), last)] : self._starts[min(longest + 1, last)]]
+        return self._words[bisect_left(self._words, shortest, key=len) : bisect_right(self._words, longest, key=len)]
+
+
+def _checksum(lines: bytes) -> bytes:
+    return b"%08x" % zlib.crc32(lines)

@@ -67,6 +67,53 @@ def test_several_ids_may_stand_in_one_pair_of_brackets(index, answer):
 @pytest.mark.parametrize(
     "answer",
     [
+        "The verse [Matthew 5:3], [1 Corinthians 13:4] and [John 3:16, 17:3].",
+        "At noon [12:30], at [9:05] or [2024-05-01T12:30], [2024-05-01 12:30:15] and [12:30:15].",
+        "Mixed [3:1], [see 3:1], [ratio 16:9], [1:1].",
+        "The match [2:1], [Brannisey 3:0], [final score 10:2].",
+        "The server [http://localhost:8080], [localhost:8080], [127.0.0.1:80], [example.com:443], [::1].",
+        "[Chapter 4:12] [Note: 7] [Fig. 3:2] [vol. 2:117] [St. Ebbery 5:3]",
+    ],
+)
+def test_verses_times_ratios_scores_and_addresses_are_no_citations(index, answer):
+    assert cited(answer, index) == cited(answer, index, ["guide.md:0", "Smith, John:0", "论文 一:0"]) == []
+
+
+def test_made_up_ids_stay_visible(make_index):
+    records = [{"id": name, "text": "Some text."} for name in ("mq00012", "mq00020", "handbook/leave.md", "chapter")]
+    index = make_index(records)
+    assert cited("[chapter:3] [handbook/leave.md:99] [mq00012:7]", index) == [
+        "chapter:3",
+        "handbook/leave.md:99",
+        "mq00012:7",
+    ]
+    assert cited("[handbook/pay.md:0], [pay.TXT:2] and [atlas.md:3]", index) == [
+        "handbook/pay.md:0",
+        "pay.TXT:2",
+        "atlas.md:3",
+    ]
+    assert cited("[mq99999:0]", index, ["mq00020:0"]) == ["mq99999:0"]
+    assert cited("[Matthew 5:3] [12:30] [mq 3:1]", index, ["mq00020:0"]) == []
+
+
+def test_numbers_are_made_up_ids_only_of_documents_that_are_numbers_and_were_shown(make_index):
+    index = make_index([{"id": name, "text": "Some text."} for name in ("3", "12")])
+    assert cited("[3:0]", index) == ["3:0"]
+    assert cited("[3:1] [12:30]", index) == []
+    assert cited("[3:1] [12:30]", index, ["3:0"]) == ["3:1"]
+
+
+def test_words_before_an_id_do_not_make_it_another(index):
+    assert cited("[see guide.md:0, and notes.md:0]", index) == ["guide.md:0", "notes.md:0"]
+
+
+def test_a_made_up_id_of_a_document_with_a_comma_stays_whole(index):
+    assert cited("[Smith, John:7]", index) == ["Smith, John:7"]
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
         "It is so [1].",
         "It is so [citation needed].",
         "[sic] [...] [] [ ] [,]",

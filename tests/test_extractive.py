@@ -94,6 +94,56 @@ def test_a_forced_prompt_alone_is_enough():
     assert ExtractiveModel().invoke(nothing).text == f"Nothing was found in the corpus. {NOTICE}"
 
 
+WRAPPED = (
+    "It was the schooner Grey\nPetrel that sank off Brannisey\nin the gale of 1775. “All\nwere lost.” Nobody wept."
+)
+
+
+@pytest.mark.parametrize("tools", [TOOL_NAMES, ("keyword_search",), ("semantic_search",)], ids="+".join)
+@pytest.mark.parametrize("ending", ["\n", "\r\n", "\u2028", " \n\t"])
+def test_quotes_are_whole_sentences_on_one_line(make_index, ending, tools):
+    filler = "\n\n".join(f"Nothing of note happened in the year {n} on the islands." for n in range(1600, 1620))
+    text = f"{filler}\n\n{WRAPPED}\n\n{filler}".replace("\n", ending)
+    index = make_index([{"id": "log", "title": "Log", "text": text}])
+    question = asked("Which ship sank off Brannisey in the gale of 1775?")
+    quoted = create_arag_agent("extractive", index, tools=tools).invoke(question)["answer"]
+    expected = "Log: It was the schooner Grey Petrel that sank off Brannisey in the gale of 1775. [log:0]"
+    assert expected in quoted.splitlines()
+
+
+def quotes(question, evidence):
+    answer = ExtractiveModel().invoke(
+        [SystemMessage(forced_prompt()), HumanMessage(forced_question(question, evidence))]
+    )
+    return answer.text.removesuffix(NOTICE).splitlines()
+
+
+def test_a_closing_quotation_mark_stays_in_its_sentence():
+    evidence = f"[log:0] Log\n{WRAPPED}"
+    assert quotes("Who said that all were lost?", evidence) == ["Log: “All were lost.” [log:0]"]
+
+
+@pytest.mark.parametrize(
+    "block",
+    ["# The Petrel\n{}", "- The brig Tern.\n- {}", "| brig | Tern |\n{}", "---\n{}", "```\ncode of the ship\n```\n{}"],
+)
+def test_headings_items_and_table_rows_are_not_joined_with_sentences(block):
+    evidence = "[log:0] Log\n" + block.format("The schooner Petrel\nsank in 1775.\n# What came then\nNothing.")
+    (quote,) = quotes("When had the schooner sunk, 1775?", evidence)
+    assert quote.removeprefix("Log: ").lstrip("- ") == "The schooner Petrel sank in 1775. [log:0]"
+
+
+@pytest.mark.parametrize("header", ["[log:0] 2 documents", "[log:0]"])
+def test_titles_of_packed_documents_are_told_from_first_lines(header):
+    gale = "Many ships sank in the gale of that year,\nthe schooner Petrel among them.\n\nThe crew of the brig\nlived."
+    evidence = f"{header}\nThe Gale\n{gale}\n\nThe Feast\nAll the islands feasted in that same year."
+    assert quotes("Which schooner sank?", evidence) == [
+        "The Gale: Many ships sank in the gale of that year, the schooner Petrel among them. [log:0]"
+    ]
+    assert quotes("Who feasted?", evidence) == ["The Feast: All the islands feasted in that same year. [log:0]"]
+    assert quotes("What of the crew?", evidence) == ["The Gale: The crew of the brig lived. [log:0]"]
+
+
 def test_what_a_search_says_of_itself_is_not_quoted(example_index):
     agent = create_arag_agent("extractive", example_index)
     for tools in (["keyword_search"], ["semantic_search"], ["keyword_search", "semantic_search"]):

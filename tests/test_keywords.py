@@ -1,31 +1,47 @@
 from __future__ import annotations
 
+import os
 import random
+import re
+import struct
+import zlib
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from arag.ingest.pipeline import ingest
 from arag.retrieval import keywords as keywords_module
-from arag.retrieval.errors import IndexFormatError, InputError
-from arag.retrieval.keywords import KeywordMatcher, write_keyword_file
+from arag.retrieval.errors import DamagedFileError, IndexFormatError, InputError
+from arag.retrieval.keywords import KeywordMatcher, fold, write_keyword_file
+from arag.retrieval.manifest import keyword_file, read_manifest
+from arag.retrieval.render import render_keywords
+from arag.retrieval.vocabulary import Vocabulary, write_vocabulary
 from fakes import HashEmbeddings, write_corpus
 
 
+def folded(text):
+    return re.sub(r"\s+", " ", text).strip()
+
+
+def count(text, keyword):
+    return folded(text).lower().count(folded(keyword).lower())
+
+
 def reference(texts, keywords, top_k):
-    """The paper's Score(c, K), as it is written there: (chunk id, score, counts), and how many chunks match."""
+    """The paper's Score(c, K), white space folded: (chunk id, score, counts), and how many chunks match."""
     ranked = []
     for chunk_id, text in texts.items():
-        counts = {k: text.lower().count(k.lower()) for k in keywords}
-        score = sum(count * len(k) for k, count in counts.items())
+        counts = {k: count(text, k) for k in keywords}
+        score = sum(count * len(folded(k)) for k, count in counts.items())
         if score:
             ranked.append((chunk_id, score, {k: count for k, count in counts.items() if count}))
     return sorted(ranked, key=lambda entry: (-entry[1], entry[0]))[:top_k], len(ranked)
 
 
 def holding(texts, keyword):
-    return sum(keyword.lower() in text.lower() for text in texts.values())
+    return sum(count(text, keyword) > 0 for text in texts.values())
 
 
 def entries(results):
@@ -36,11 +52,30 @@ def closest(results):
     return {report.keyword: [(t.text, t.chunks) for t in report.closest] for report in results.keywords}
 
 
+WHITE = [" ", "\n", "\r\n", "\t", "\v", "\f", "\x1c", "\x1f", "\x85", "\xa0", "\u1680", "\u2009", "\u2028", "\u2029"]
+WHITE += ["\u202f", "\u3000", " \n ", "\n\n"]
+NOT_WHITE = ["\u200b", "\u200d", "\u2060", "\ufeff", "\u180e", "\xad", "\x00", "\x1b"]
 LETTERS = st.sampled_from(
-    [*"aAbBiIsSσΣς \n.-", "İ", "ı", "ß", "ẞ", "é", "e\u0301", "北", "京", "😀", "👩\u200d👧", "aa", "ﬁ", "\ud7ff"]
+    [
+        *"aAbBiIsSσΣς.-",
+        *WHITE,
+        *NOT_WHITE,
+        "İ",
+        "ı",
+        "ß",
+        "ẞ",
+        "é",
+        "e\u0301",
+        "北",
+        "京",
+        "😀",
+        "👩\u200d👧",
+        "aa",
+        "ﬁ",
+    ]
 )
 STRINGS = st.lists(LETTERS, max_size=12).map("".join)
-KEYWORDS = st.lists(STRINGS.filter(bool), min_size=1, max_size=4, unique_by=str.lower)
+KEYWORDS = st.lists(STRINGS.filter(str.strip), min_size=1, max_size=4, unique_by=lambda text: folded(text).lower())
 
 
 def matcher_of(folder, texts):
@@ -72,21 +107,23 @@ def test_matcher_ranks_as_the_equation_says(tmp_path, texts, keywords, top_k, bl
 
 
 @FILES
-@given(st.lists(STRINGS, max_size=6), STRINGS.filter(bool), st.sampled_from([1, 2, 3, 7, 1 << 20]))
+@given(st.lists(STRINGS, max_size=6), STRINGS.filter(str.strip), st.sampled_from([1, 2, 3, 7, 1 << 20]))
 def test_matcher_counts_in_every_chunk(tmp_path, texts, keyword, block):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(keywords_module, "_BLOCK_BYTES", block)
         matcher = matcher_of(tmp_path, {str(n): text for n, text in enumerate(texts)})
-        assert matcher.counts(keyword).tolist() == [text.lower().count(keyword.lower()) for text in texts]
-    assert matcher.chunks_holding(keyword) == sum(keyword.lower() in text.lower() for text in texts)
+        assert matcher.counts(keyword).tolist() == [count(text, keyword) for text in texts]
+    assert matcher.chunks_holding(keyword) == sum(count(text, keyword) > 0 for text in texts)
 
 
-@pytest.mark.parametrize("keyword", ["e", " ", "th", "ee", "the", "of the", "that", "ana", "xyzzy", "x" * 100_000, "ß"])
+@pytest.mark.parametrize(
+    "keyword", ["e", "th", "ee", "the", "of the", "of\nthe", "that", "ana", "xyzzy", "x" * 100_000, "ß"]
+)
 def test_counts_in_a_large_text_are_those_of_python(tmp_path, keyword):
     words = random.Random(1).choices("the of that banana tee straße Xenon .".split(), k=400_000)
     texts = {str(n): " ".join(words[n * 400 : (n + 1) * 400]) for n in range(1_000)}
     counts = matcher_of(tmp_path, texts).counts(keyword)
-    assert counts.tolist() == [text.lower().count(keyword) for text in texts.values()]
+    assert counts.tolist() == [count(text, keyword) for text in texts.values()]
 
 
 def test_occurrences_do_not_overlap(tmp_path):
@@ -99,9 +136,32 @@ def test_a_keyword_does_not_match_across_chunks(tmp_path):
     assert matcher_of(tmp_path, {"a": "one tw", "b": "o three"}).counts("two").tolist() == [0, 0]
 
 
-def test_an_empty_keyword_is_refused(tmp_path):
-    with pytest.raises(ValueError, match="empty"):
-        matcher_of(tmp_path, {"a": "b"}).counts("")
+@pytest.mark.parametrize("keyword", ["", " ", "\n\u3000"])
+def test_a_blank_keyword_is_refused(tmp_path, keyword):
+    with pytest.raises(ValueError, match="blank"):
+        matcher_of(tmp_path, {"a": "b c"}).counts(keyword)
+
+
+def test_white_space_is_folded_before_and_after_lower_casing_alike():
+    """Folded texts may be lower-cased sentence by sentence or whole: neither makes white space of other characters."""
+    for character in map(chr, range(0x110000)):
+        assert character.isspace() == (fold(character) == "") == (fold(character.lower()) == "")
+        assert fold(f"Α{character}Σ{character}Α").lower() == fold(f"Α{character}Σ{character}Α".lower())
+
+
+@pytest.mark.parametrize("white", WHITE)
+def test_any_white_space_matches_any_other(tmp_path, white):
+    matcher = matcher_of(tmp_path, {"a": f"The Grey{white}Petrel sank.", "b": "The GreyPetrel and the Grey-Petrel."})
+    for keyword in ("Grey Petrel", "grey\npetrel", f"Grey{white}{white}Petrel", f"{white}grey petrel "):
+        ranked, _, _ = matcher.rank([keyword], 5)
+        assert [(r.number, r.score, r.counts) for r in ranked] == [(10, len("Grey Petrel"), {keyword: 1})]
+
+
+@pytest.mark.parametrize("character", NOT_WHITE)
+def test_characters_without_width_are_no_white_space(tmp_path, character):
+    matcher = matcher_of(tmp_path, {"a": f"The Grey{character}Petrel sank."})
+    assert matcher.counts("Grey Petrel").tolist() == [0]
+    assert matcher.counts(f"Grey{character}Petrel").tolist() == [1]
 
 
 def test_ties_at_the_last_place_go_by_id(tmp_path):
@@ -124,6 +184,87 @@ def test_a_file_that_was_deleted_while_it_is_open_serves_on(tmp_path):
     matcher = matcher_of(tmp_path, {"a": "a gull"})
     (tmp_path / "keywords").unlink()
     assert matcher.counts("gull").tolist() == [1]
+
+
+@pytest.mark.parametrize("size", [0, 4_096, -1])
+def test_a_keyword_file_that_is_cut_off_while_it_is_open_is_noticed(tmp_path, size):
+    matcher = matcher_of(tmp_path, {str(n): "a gull " * 1_000 for n in range(9)})
+    file = tmp_path / "keywords"
+    os.truncate(file, size % file.stat().st_size)
+    for search in (matcher.counts, matcher.chunks_holding, lambda keyword: matcher.rank([keyword], 1)):
+        for keyword in ("a", "gull"):
+            with pytest.raises(DamagedFileError, match="cut off"):
+                search(keyword)
+
+
+def damaged(data, choice):
+    """Yield a place and the data with a byte changed there, then a size and the data cut to it, again and again."""
+    for _ in range(250):
+        place = choice.randrange(len(data))
+        yield place, data[:place] + bytes([data[place] ^ 1 << choice.randrange(8)]) + data[place + 1 :]
+        size = choice.randrange(len(data))
+        yield len(data), data[:size]
+
+
+def test_damage_to_a_keyword_file_is_an_error_or_changes_counts_only(tmp_path):
+    texts = {str(n): f"gull number {n} met a tern" for n in range(20)}
+    right = ranking(matcher_of(tmp_path, texts), texts, ["gull", "e"], 5)
+    data = (tmp_path / "keywords").read_bytes()
+    text_bytes = data.rfind(b"\xff", 0, len(data) - 8 * 61 - 28) + 1
+    refused = 0
+    for n, (place, changed) in enumerate(damaged(data, random.Random(4))):
+        file = tmp_path / str(n)
+        file.write_bytes(changed)
+        if place >= text_bytes:
+            with pytest.raises(DamagedFileError, match="arag verify"):
+                KeywordMatcher(file)
+            refused += 1
+        else:
+            ranked, held, total = ranking(KeywordMatcher(file), texts, ["gull", "e"], 5)
+            assert abs(held["gull"] - right[1]["gull"]) <= 1
+            assert (len(ranked), total) == (5, right[2])
+    assert 300 < refused < 500
+
+
+@pytest.mark.parametrize("borders", [[0, 9, 5], [0, 5, 10**6], [-40, 5, 10], [0, 0, 10], [0, 5, 9], [1, 5, 10]])
+def test_a_keyword_file_with_impossible_borders_is_refused_whatever_its_checksum(tmp_path, borders):
+    arrays = np.array([*borders, 10, 20, 0, 1], dtype=np.int64).tobytes()
+    footer = struct.pack("<8sQQI", b"ARAGKW02", 2, 10, zlib.crc32(arrays))
+    (tmp_path / "keywords").write_bytes(b"gull\xfftern\xff" + arrays + footer)
+    with pytest.raises(DamagedFileError, match="borders"):
+        KeywordMatcher(tmp_path / "keywords")
+
+
+def test_an_index_says_that_its_keyword_file_was_cut_off(make_index):
+    index = make_index({"a": "The gull sank."})
+    assert index.keyword_search(["gull"]).total == 1
+    os.truncate(keyword_file(index.path, read_manifest(index.path).generation), 0)
+    with pytest.raises(IndexFormatError, match="arag verify"):
+        index.keyword_search(["gull"])
+
+
+WORDS = ["gull", "tern", "a", "lantern", "北京", "straße", "i", "petrel"]
+
+
+def test_the_vocabulary_gives_words_by_length(tmp_path):
+    for words in (WORDS, []):
+        write_vocabulary(tmp_path / "words", words)
+        vocabulary = Vocabulary(tmp_path / "words")
+        for shortest in range(-2, 10):
+            for longest in range(-2, 10):
+                expected = sorted((w for w in words if shortest <= len(w) <= longest), key=lambda w: (len(w), w))
+                assert vocabulary.of_length(shortest, longest) == expected
+
+
+def test_damage_to_a_vocabulary_is_an_error(tmp_path):
+    write_vocabulary(tmp_path / "words", WORDS)
+    data = (tmp_path / "words").read_bytes()
+    unsorted = data.replace(b"gull", b"petrel", 1)
+    for n, (_, changed) in enumerate([(0, unsorted), (0, b""), (0, b"\n"), *damaged(data, random.Random(5))]):
+        file = tmp_path / str(n)
+        file.write_bytes(changed)
+        with pytest.raises(DamagedFileError, match="arag verify"):
+            Vocabulary(file)
 
 
 CORPUS = {
@@ -159,32 +300,83 @@ def corpus_texts(corpus_index):
             [
                 *"i İ ist ß ss strasse É é café 北京 京工 😀 😀😀 🇨 the a tern duke. of gull xyzzy".split(),
                 "r. o",
-                "w\nn",
+                "w n",
+                "new nothing",
             ]
         ),
         min_size=1,
         max_size=5,
         unique_by=str.lower,
     ),
+    st.sampled_from(WHITE),
     st.integers(1, 10),
 )
-def test_search_ranks_as_the_equation_says(corpus_index, corpus_texts, keywords, top_k):
-    results = corpus_index.keyword_search(keywords, top_k)
+def test_search_ranks_as_the_equation_says(corpus_index, corpus_texts, keywords, white, top_k):
+    results = corpus_index.keyword_search([keyword.replace(" ", white) for keyword in keywords], top_k)
     assert (entries(results), results.total) == reference(corpus_texts, keywords, top_k)
     assert [(r.keyword, r.chunks) for r in results.keywords] == [(k, holding(corpus_texts, k)) for k in keywords]
     for hit in results.hits:
         assert hit.snippets
 
 
-@pytest.mark.parametrize("keyword", ["Duke. Of York", "knew\nnothing", "knew\nnothing AT"])
+@pytest.fixture(scope="module")
+def odd_index(tmp_path_factory):
+    """Texts of words, full stops and white space of every kind, of which each document is cut into sentences."""
+    choice = random.Random(6)
+    letters = ["Grey", "Petrel", "the", "İS", "ΑΣ", "北京。", "x.", "Y?", "\u200b", *WHITE, *WHITE]
+    texts = {f"d{n}": "A ship " + "".join(choice.choices(letters, k=choice.randrange(40))) for n in range(60)}
+    folder = tmp_path_factory.mktemp("odd")
+    with ingest(write_corpus(folder / "corpus", texts), folder / "index", embedder=HashEmbeddings()) as index:
+        yield index
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.data())
+def test_search_in_odd_texts_ranks_as_the_equation_says(odd_index, data):
+    texts = {i: odd_index.get(i).text for i in odd_index.chunk_ids()}
+    keywords = []
+    for _ in range(data.draw(st.integers(1, 3))):
+        text = data.draw(st.sampled_from(list(texts.values())))
+        start = data.draw(st.integers(0, len(text) - 1))
+        part = text[start : start + data.draw(st.integers(1, 20))]
+        keywords.append(re.sub(r"\s", lambda _: data.draw(st.sampled_from(WHITE)), part))
+    distinct = list({folded(k).lower(): folded(k) for k in reversed(keywords) if k.strip()}.values())[::-1]
+    if not distinct:
+        return
+    results = odd_index.keyword_search(keywords, 20)
+    wanted, total = reference(texts, distinct, 20)
+    assert (entries(results), results.total) == (wanted, total)
+    for hit in results.hits:
+        shown = [s.text for snippet in hit.snippets for s in snippet.sentences if s.matched]
+        assert all(text == folded(text) for text in shown)
+        joined = "".join(" ".join(shown).lower().split())  # words may stand in two sentences
+        assert all("".join(keyword.lower().split()) in joined for keyword in hit.keyword_counts)
+
+
+@pytest.mark.parametrize("keyword", ["Duke. Of York", "knew\nnothing", "knew nothing", "knew\xa0\r\nnothing AT"])
 def test_a_keyword_matches_across_sentences_and_lines(corpus_index, keyword):
-    (hit,) = corpus_index.keyword_search([keyword]).hits
+    results = corpus_index.keyword_search([keyword])
+    (hit,) = results.hits
     assert hit.chunk_id == "across:0"
-    assert hit.score == len(keyword)
+    assert hit.score == len(folded(keyword))
+    assert hit.keyword_counts == {folded(keyword): 1}
+    assert results.keywords[0].keyword == folded(keyword)
+
+
+def test_what_matches_across_sentences_is_shown(make_index):
+    filler = " ".join(f"Nothing happened in {n}." for n in range(1600, 1700))
+    index = make_index({"a.txt": f"{filler} Orlath met the Duke.\n\nOf York he knew\nnothing. {filler}"})
+    text = render_keywords(index.keyword_search(["duke. of york he knew nothing"]), ())
+    assert "duke. of york he knew nothing: 1 chunk.\n1 chunk in all, all shown" in text
+    assert "… Orlath met the Duke. Of York he knew nothing. …" in text
+    assert "more matching" not in text
+    brief = index.keyword_search(["duke. of york"], read=["a.txt:0"]).hits[0]
+    assert [s.text for s in brief.snippets[0].sentences] == ["Orlath met the Duke.", "Of York he knew nothing."]
 
 
 def test_repeated_and_padded_keywords_count_once(corpus_index):
     results = corpus_index.keyword_search(["gull", " GULL ", "", "  ", "Gull\n"])
+    assert len(corpus_index.keyword_search(["a gull", "A\nGull", "a \u3000gull"]).keywords) == 1
     assert [r.keyword for r in results.keywords] == ["gull"]
     assert entries(results) == [("ties a:0", 4, {"gull": 1}), ("ties b:0", 4, {"gull": 1})]
 
@@ -231,7 +423,8 @@ def test_closest_spelling_tells_how_many_chunks_hold_it(corpus_index):
         ({"a": "The light-house is tall."}, "light house", ("light-house", 1)),
         ({"a": "The king Lothair reigned.", "b": "It was Lothair."}, "Lotahir", ("Lothair", 2)),
         ({"a": "The king Lothair II reigned."}, "Lothiar II", ("Lothair II", 1)),
-        ({"a": "He sailed\nwith Captain\nFelisk."}, "Captain  Felisk", ("Captain\nFelisk", 1)),
+        ({"a": "He sailed\nwith Captain\n Felisk."}, "Captain-Felisk", ("Captain Felisk", 1)),
+        ({"a": "Captain\nFelisk.", "b": "Captain Felisk."}, "Captain-Felisk", ("Captain Felisk", 2)),
     ],
 )
 def test_closest_terms(make_index, texts, keyword, term):

@@ -92,7 +92,7 @@ def ranking(matcher, texts, keywords, top_k):
     return [(ids[r.number // 10 - 1], r.score, r.counts) for r in ranked], held, total
 
 
-FILES = settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+FILES = settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 @FILES
@@ -143,10 +143,12 @@ def test_a_blank_keyword_is_refused(tmp_path, keyword):
 
 
 def test_white_space_is_folded_before_and_after_lower_casing_alike():
-    """Folded texts may be lower-cased sentence by sentence or whole: neither makes white space of other characters."""
-    for character in map(chr, range(0x110000)):
-        assert character.isspace() == (fold(character) == "") == (fold(character.lower()) == "")
-        assert fold(f"Α{character}Σ{character}Α").lower() == fold(f"Α{character}Σ{character}Α".lower())
+    white = [character for character in map(chr, range(0x110000)) if not fold(character)]
+    assert white == re.findall(r"\s", "".join(map(chr, range(0x110000))))
+    assert not re.search(r"\s", "".join(c.lower() for c in map(chr, range(0x110000)) if c not in white))
+    for character in white:  # a sigma's lower case depends on what stands beside it
+        text = f"ΑΣ{character}Σ{character}{character}Α\u0301{character}ΑΣ"
+        assert fold(text).lower() == fold(text.lower())
 
 
 @pytest.mark.parametrize("white", WHITE)
@@ -321,19 +323,19 @@ def test_search_ranks_as_the_equation_says(corpus_index, corpus_texts, keywords,
 
 @pytest.fixture(scope="module")
 def odd_index(tmp_path_factory):
-    """Texts of words, full stops and white space of every kind, of which each document is cut into sentences."""
+    """An index of documents of words, full stops and white space of every kind, and its chunks' texts."""
     choice = random.Random(6)
     letters = ["Grey", "Petrel", "the", "İS", "ΑΣ", "北京。", "x.", "Y?", "\u200b", *WHITE, *WHITE]
     texts = {f"d{n}": "A ship " + "".join(choice.choices(letters, k=choice.randrange(40))) for n in range(60)}
     folder = tmp_path_factory.mktemp("odd")
     with ingest(write_corpus(folder / "corpus", texts), folder / "index", embedder=HashEmbeddings()) as index:
-        yield index
+        yield index, {i: index.get(i).text for i in index.chunk_ids()}
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.data())
 def test_search_in_odd_texts_ranks_as_the_equation_says(odd_index, data):
-    texts = {i: odd_index.get(i).text for i in odd_index.chunk_ids()}
+    index, texts = odd_index
     keywords = []
     for _ in range(data.draw(st.integers(1, 3))):
         text = data.draw(st.sampled_from(list(texts.values())))
@@ -343,7 +345,7 @@ def test_search_in_odd_texts_ranks_as_the_equation_says(odd_index, data):
     distinct = list({folded(k).lower(): folded(k) for k in reversed(keywords) if k.strip()}.values())[::-1]
     if not distinct:
         return
-    results = odd_index.keyword_search(keywords, 20)
+    results = index.keyword_search(keywords, 20)
     wanted, total = reference(texts, distinct, 20)
     assert (entries(results), results.total) == (wanted, total)
     for hit in results.hits:

@@ -58,6 +58,7 @@ _NUMBER = re.compile(r"\b\d{3,}\b")
 _HEADER = re.compile(r"^\[(?P<id>.+?)\](?P<rest> .*)?$")
 _REPORT = re.compile(r"(?:^|; )(?P<keyword>[^;:]+): (?P<count>none|[\d,]+ chunks?)")
 _PACKED = re.compile(r"\d+ documents")
+_PLACE = re.compile(r"(?:^|, )(?:part \d+ of \d+|pages? \d+)\b.*$")  # behind a title, or where there is none
 _IN_ALL = re.compile(r"[\d,]+ chunks? in all, .*:|No chunk holds any of these keywords\.")  # behind a report
 _NEAREST = re.compile(r"The nearest [\d,]+ chunks?, best first:")
 _KEPT_STOP = re.compile(r"\b(Dr|Mr|Mrs|Ms|Prof|St|Capt|Gen|Col|Lt|Sgt|Rev|Gov|Sen|Rep|No|vs|Mt|[A-Z])\.(?= )")
@@ -314,8 +315,8 @@ def _gather_result(text: str, found: _Found) -> None:
             if "whole chunk shown" in rest or "read before" in rest:
                 found.read.add(chunk_id)
             is_hit = rest.startswith(("score ", "similarity "))
-            untitled = not rest or bool(_PACKED.fullmatch(rest))
-            title = "" if is_hit or untitled else re.sub(r", (?:part|pages?) .*$", "", rest)
+            title = "" if is_hit or _PACKED.fullmatch(rest) else _PLACE.sub("", rest)
+            untitled = not title
         elif not chunk_id:
             for report in _REPORT.finditer(line):
                 count = 0 if report["count"] == "none" else int(report["count"].split()[0].replace(",", ""))
@@ -337,6 +338,7 @@ def _is_title(line: str, following: str) -> bool:
 
     A paragraph's line is broken where the next word does not fit any more.
     """
+    line, following = line.strip(), following.strip()
     word, *_ = following.split() or [""]
     return 0 < len(line) <= _LONGEST_TITLE and len(line) + 1 + len(word) <= len(following)
 

@@ -99,23 +99,23 @@ WRAPPED = (
 )
 
 
-@pytest.mark.parametrize("tools", [TOOL_NAMES, ("keyword_search",), ("semantic_search",)], ids="+".join)
-@pytest.mark.parametrize("ending", ["\n", "\r\n", "\u2028", " \n\t"])
-def test_quotes_are_whole_sentences_on_one_line(make_index, ending, tools):
-    filler = "\n\n".join(f"Nothing of note happened in the year {n} on the islands." for n in range(1600, 1620))
-    text = f"{filler}\n\n{WRAPPED}\n\n{filler}".replace("\n", ending)
-    index = make_index([{"id": "log", "title": "Log", "text": text}])
-    question = asked("Which ship sank off Brannisey in the gale of 1775?")
-    quoted = create_arag_agent("extractive", index, tools=tools).invoke(question)["answer"]
-    expected = "Log: It was the schooner Grey Petrel that sank off Brannisey in the gale of 1775. [log:0]"
-    assert expected in quoted.splitlines()
-
-
 def quotes(question, evidence):
     answer = ExtractiveModel().invoke(
         [SystemMessage(forced_prompt()), HumanMessage(forced_question(question, evidence))]
     )
     return answer.text.removesuffix(NOTICE).splitlines()
+
+
+@pytest.mark.parametrize("ending", ["\n", "\r\n", "\u2028", " \n\t", "\xa0"])
+@pytest.mark.parametrize(
+    "header",
+    ["[log:0] Log", "[log:0] Log, part 1 of 2, page 3", "[log:0]", "[log:0] part 1 of 2", "[log:0] 2 documents"],
+)
+def test_quotes_are_whole_sentences_on_one_line(header, ending):
+    (quote,) = quotes("Which schooner sank off Brannisey in 1775?", "\n".join([header, WRAPPED.replace("\n", ending)]))
+    assert quote.removeprefix("Log: ") == (
+        "It was the schooner Grey Petrel that sank off Brannisey in the gale of 1775. [log:0]"
+    )
 
 
 def test_a_closing_quotation_mark_stays_in_its_sentence():

@@ -14,6 +14,7 @@ from typing import Any
 from langchain_core.messages import AIMessage, AnyMessage, ToolMessage
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
+from arag.retrieval.snippets import is_title
 from arag.retrieval.types import Hit, KeywordReport, KeywordResults, SemanticResults, Snippet
 
 
@@ -258,7 +259,7 @@ def snippet_view(snippet: Snippet, marked: re.Pattern[str] | None) -> SnippetVie
     for sentence in snippet.sentences:
         gap = not snippet.begins if before is None else sentence.position != before + 1
         before = sentence.position
-        if sentence.text.lstrip("# ") == snippet.title:  # stands in front already
+        if is_title(sentence.text, snippet.title):  # stands in front already
             continue
         pieces = _pieces(sentence.text, marked)
         sentences.append(SentenceView(pieces, sentence.matched, sentence.similarity, gap))

@@ -17,7 +17,8 @@ from arag.ingest.documents import Document
 from arag.ingest.publishing import publish
 from arag.ingest.readers import read_documents
 from arag.ingest.sentences import split_sentences
-from arag.retrieval.chunk_store import ChunkStore, DocumentRecord
+from arag.retrieval.chunk_rows import DocumentRecord
+from arag.retrieval.chunk_store import ChunkStore
 from arag.retrieval.embedders import DEFAULT_EMBEDDER, load_embedder
 from arag.retrieval.manifest import Manifest
 from arag.retrieval.types import Chunk, Section, Sentence
@@ -182,7 +183,7 @@ def make_index(folder: Path, chunks: Iterable[Chunk], vectors: Vectors | None = 
     left = iter(chunks)
     while some := list(islice(left, _CHUNKS_AT_ONCE)):
         with store.transaction():
-            store.add_documents(DocumentRecord(c.document_id, c.sections[0].title, "", "{}", "") for c in some)
+            store.add_documents(DocumentRecord(c.document_id, c.sections[0].title, "", "{}", "", 1) for c in some)
             store.mset([(chunk.id, chunk) for chunk in some])
             parts = []
             for chunk in some:

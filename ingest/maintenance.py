@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import sqlite3
-from collections import defaultdict
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import numpy as np
 from rapidfuzz import process
 
 from arag.ingest.locking import write_lock
 from arag.ingest.publishing import sentences_of, storage_failures
-from arag.ingest.store_check import CheckedStore, Fault
+from arag.ingest.store_check import CheckedStore, StoreCheck, StoreRows, named, renew_store
 from arag.ingest.writer import locked_writer, open_writer
 from arag.retrieval.chunk_store import FILE_NAME as CHUNKS_FILE
+from arag.retrieval.chunk_store import ChunkStore
 from arag.retrieval.embedders import Embedder, load_embedder
 from arag.retrieval.errors import (
     ARAGError,
@@ -43,8 +42,6 @@ from arag.retrieval.sentence_store import SentenceStore, check_database
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
 
-_LENGTH = 1e-3  # vectors are of length one but for this, or zero
-_MOST_NAMED = 10  # documents of one damage
 _ELSEWHERE = "ingest the documents again into another folder"
 
 
@@ -85,7 +82,7 @@ def remove(document_ids: Sequence[str] | str, index: str | Path) -> int:
         StorageError: The files cannot be written.
     """
     folder = Path(index)
-    read_manifest(folder)  # a folder without an index is not made one
+    read_manifest(folder, to_upgrade=True)  # a folder without an index is not made one
     wanted = list(dict.fromkeys([document_ids] if isinstance(document_ids, str) else document_ids))
     if not wanted:
         raise InputError("no document id given: remove needs at least one")
@@ -118,7 +115,7 @@ def compact(index: str | Path, *, embedder: str | Embeddings | Embedder | None =
         StorageError: The files cannot be written.
     """
     folder = Path(index)
-    read_manifest(folder)
+    read_manifest(folder, to_upgrade=True)
     before = _bytes(folder)
     with open_writer(folder, embedder=None if embedder is None else load_embedder(embedder)) as writer:
         writer.compact()
@@ -153,13 +150,8 @@ def verify(
         StorageError: The files cannot be written, or opened.
     """
     folder = Path(index)
-    try:
-        read_manifest(folder)
-    except IndexFormatError:
-        pass  # which is damage
-    except IndexNotFoundError:
-        if not (folder / CHUNKS_FILE).exists():
-            raise
+    if not (folder / FILE_NAME).exists() and not (folder / CHUNKS_FILE).exists():
+        read_manifest(folder)  # which says so
     if not repair:
         with ExitStack() as lock:
             try:
@@ -175,7 +167,7 @@ def verify(
             return found, found
         try:
             with storage_failures(folder):
-                _prepare_mending(folder)
+                unnamed = _mend_store(folder, found)
             with locked_writer(folder, embedder=None if embedder is None else load_embedder(embedder)) as writer:
                 writer.commit(anew=True)
         except DamagedFileError as error:
@@ -186,50 +178,26 @@ def verify(
         left = _look(folder)
         if any(damage.mendable for damage in left):
             left.append(Damage(CHUNKS_FILE, f"not all of it can be mended: {_ELSEWHERE}", mendable=False))
+        if unnamed:
+            what = f"{unnamed:,} documents are lost, and so are their ids: ingest all files again"
+            left.append(Damage(CHUNKS_FILE, what, mendable=False))
         return found, left
 
 
 def _look(folder: Path, *, locked: bool = True) -> list[Damage]:
     """Look through an index; the caller holds its lock, or cannot."""
     try:
-        return list(_damages(folder, locked=locked))
+        with closing(_store_rows(folder)) as rows:
+            return list(_damages(folder, rows, locked=locked))
     except (sqlite3.Error, OSError) as error:
         if isinstance(error, ARAGError):
             raise
         raise StorageError(f"the index in {folder} cannot be looked through: {error}") from error
 
 
-def _damages(folder: Path, *, locked: bool) -> Iterator[Damage]:
-    with closing(_chunk_store(folder)) as chunks:
-        try:
-            kept = _kept_manifest(chunks)
-            try:
-                manifest = read_manifest(folder)
-            except (IndexFormatError, IndexNotFoundError) as error:
-                yield _lost_manifest(error, kept)
-                if kept is not None:
-                    yield from _store_damages(chunks)
-                return
-            if kept is None:
-                yield Damage(CHUNKS_FILE, "its copy of the manifest cannot be read")
-            else:
-                yield from _manifest_damages(manifest, kept, chunks.at(manifest.generation))
-            found = [
-                *_store_damages(chunks),
-                *_vector_damages(manifest, chunks.at(manifest.generation)),
-                *_file_damages(folder, manifest),
-            ]
-            yield from found
-            # Chroma may take the process down with it when its files are damaged.
-            if manifest.sentences and not any(damage.mendable for damage in found):
-                yield from _chroma_damages(folder, manifest, chunks.at(manifest.generation), locked=locked)
-        except DamagedFileError as error:
-            yield Damage(CHUNKS_FILE, error.reason)
-
-
-def _chunk_store(folder: Path) -> CheckedStore:
+def _store_rows(folder: Path) -> StoreRows:
     try:
-        return CheckedStore(folder)
+        return StoreRows(folder)
     except IndexFormatError as error:
         reason = error.reason if isinstance(error, DamagedFileError) else "the file is missing"
         raise IndexFormatError(
@@ -238,82 +206,82 @@ def _chunk_store(folder: Path) -> CheckedStore:
         ) from error
 
 
-def _lost_manifest(error: Exception, kept: Manifest | None) -> Damage:
+def _damages(folder: Path, rows: StoreRows, *, locked: bool) -> Iterator[Damage]:
+    kept = _kept_manifest(rows)
+    manifest = None
+    try:
+        manifest = read_manifest(folder)
+    except (IndexFormatError, IndexNotFoundError) as error:
+        yield _lost_manifest(folder, error, rows, kept)
+    known = manifest or kept
+    if known is None or rows.is_old:
+        return
+    found = list(_store_damages(folder, rows, known, locked=locked))
+    yield from found
+    if manifest is None:
+        return
+    if kept is None:
+        yield Damage(CHUNKS_FILE, "its copy of the manifest cannot be read")
+    # A run that was killed just before it replaced the manifest has kept the next one already.
+    elif kept.generation != manifest.generation + 1 and kept != manifest:
+        differing = [k for k in manifest.__dataclass_fields__ if getattr(kept, k) != getattr(manifest, k)]
+        yield Damage(FILE_NAME, f"it is not the one that was written: {', '.join(differing)} differ")
+    files = list(_file_damages(folder, manifest))
+    yield from files
+    # Chroma may take the process down with it when its files are damaged.
+    if manifest.sentences and not any(damage.mendable for damage in [*found, *files]):
+        with closing(ChunkStore(folder)) as chunks:
+            yield from _chroma_damages(folder, manifest, chunks.at(manifest.generation), locked=locked)
+
+
+def _lost_manifest(folder: Path, error: Exception, rows: StoreRows, kept: Manifest | None) -> Damage:
     if not isinstance(error, DamagedFileError | IndexNotFoundError):  # an index of another version
-        return Damage(FILE_NAME, str(error), mendable=kept is not None)
+        return Damage(FILE_NAME, str(error), mendable=kept is not None or _is_upgradable(folder))
     reason = error.reason if isinstance(error, DamagedFileError) else "it is missing"
     if kept is not None:
         return Damage(FILE_NAME, reason)
+    if rows.is_empty():
+        reason = "the first ingestion was interrupted: run the same `arag ingest` again to finish it"
+        return Damage(FILE_NAME, reason, mendable=False)
     return Damage(FILE_NAME, f"{reason}; there is no copy of it that can be read: {_ELSEWHERE}", mendable=False)
 
 
-def _kept_manifest(chunks: CheckedStore) -> Manifest | None:
-    """Return the copy of the manifest in the chunk store; None where it is lost."""
-    kept = chunks.state(FILE_NAME)
+def _is_upgradable(folder: Path) -> bool:
     try:
-        return None if kept is None else parse_manifest(kept, chunks.file)
+        read_manifest(folder, to_upgrade=True)
+    except IndexFormatError:
+        return False
+    return True
+
+
+def _kept_manifest(rows: StoreRows) -> Manifest | None:
+    """Return the copy of the manifest in the chunk store; None where it is lost."""
+    kept = rows.kept_manifest()
+    try:
+        return None if kept is None else parse_manifest(kept, rows.file, to_upgrade=True)
     except IndexFormatError:
         return None
 
 
-def _manifest_damages(manifest: Manifest, kept: Manifest, chunks: CheckedStore) -> Iterator[Damage]:
-    counts = chunks.counts()
-    for name, told, there in (
-        ("documents", manifest.documents, counts.documents),
-        ("chunks", manifest.chunks, counts.chunks),
-        ("sentences", manifest.sentences, counts.sentences),
-    ):
-        if told != there:
-            yield Damage(FILE_NAME, f"it tells of {told:,} {name}, the index holds {there:,}")
-    # A run that was killed just before it replaced the manifest has kept the next one already.
-    if kept.generation != manifest.generation + 1 and kept != manifest:
-        differing = [k for k in manifest.__dataclass_fields__ if getattr(kept, k) != getattr(manifest, k)]
-        yield Damage(FILE_NAME, f"it is not the one that was written: {', '.join(differing)} differ")
-
-
-def _store_damages(chunks: CheckedStore) -> Iterator[Damage]:
-    for what in chunks.table_faults():
+def _store_damages(folder: Path, rows: StoreRows, manifest: Manifest, *, locked: bool) -> Iterator[Damage]:
+    check = StoreCheck(rows, manifest)
+    try:
+        with closing(CheckedStore(folder)) as chunks:
+            for what in chunks.table_faults(may_write=locked):
+                yield Damage(CHUNKS_FILE, what)
+            counts = chunks.at(manifest.generation).counts()
+            for name in ("documents", "chunks", "sentences"):
+                told, there = getattr(manifest, name), getattr(counts, name)
+                if told != there:
+                    yield Damage(FILE_NAME, f"it tells of {told:,} {name}, the index holds {there:,}")
+    except DamagedFileError as error:
+        yield Damage(CHUNKS_FILE, error.reason)
+    for what in check.faults:
         yield Damage(CHUNKS_FILE, what)
-    faults: defaultdict[str, list[Fault]] = defaultdict(list)
-    for fault in chunks.chunk_faults():
-        faults[fault.what].append(fault)
-    for what, alike in faults.items():
-        documents = {document_id for fault in alike for document_id in fault.document_ids}
-        whose = f", of the documents {_named(documents)}" if documents else ""
-        yield Damage(CHUNKS_FILE, f"{len(alike):,} chunks {what}{whose}")
-    lost = chunks.without_entry()
-    if lost:
-        yield Damage(CHUNKS_FILE, f"{len(lost):,} documents have no entry: {_named(lost)}")
-    again = chunks.to_ingest_again()
-    if again:
-        what = f"of {len(again):,} documents a part was lost: ingest them again: {_named(again)}"
+    if check.to_ingest_again:
+        again = check.to_ingest_again
+        what = f"of {len(again):,} documents a part was lost: ingest them again: {named(again)}"
         yield Damage(CHUNKS_FILE, what, mendable=False)
-
-
-def _named(document_ids: Collection[str]) -> str:
-    named = ", ".join(map(repr, sorted(document_ids)[:_MOST_NAMED]))
-    more = len(document_ids) - _MOST_NAMED
-    return f"{named} and {more:,} more" if more > 0 else named
-
-
-def _vector_damages(manifest: Manifest, chunks: CheckedStore) -> Iterator[Damage]:
-    waiting = chunks.without_vectors()
-    if waiting:
-        yield Damage(CHUNKS_FILE, f"{len(waiting):,} chunks have no vectors")
-    spoilt = list(_spoilt_vectors(manifest, chunks))
-    if spoilt:
-        yield Damage(CHUNKS_FILE, f"the vectors of {len(spoilt):,} chunks are damaged")
-
-
-def _spoilt_vectors(manifest: Manifest, chunks: CheckedStore) -> Iterator[int]:
-    for number, sentences, blob in chunks.vector_blobs():
-        if blob is None or len(blob) != 4 * manifest.dimension * sentences:
-            yield number
-            continue
-        vectors = np.frombuffer(blob, dtype=np.float32).reshape(sentences, manifest.dimension)
-        lengths = np.linalg.norm(vectors, axis=1)
-        if not (np.isclose(lengths, 1, rtol=0, atol=_LENGTH) | (lengths == 0)).all():  # what is not finite is neither
-            yield number
 
 
 def _file_damages(folder: Path, manifest: Manifest) -> Iterator[Damage]:
@@ -332,7 +300,7 @@ def _file_damages(folder: Path, manifest: Manifest) -> Iterator[Damage]:
             yield Damage(vectors_folder(folder, manifest.generation).name, str(error))
 
 
-def _chroma_damages(folder: Path, manifest: Manifest, chunks: CheckedStore, *, locked: bool) -> Iterator[Damage]:
+def _chroma_damages(folder: Path, manifest: Manifest, chunks: ChunkStore, *, locked: bool) -> Iterator[Damage]:
     name = vectors_folder(folder, manifest.generation).name
     try:
         store = SentenceStore(vectors_folder(folder, manifest.generation))
@@ -352,27 +320,20 @@ def _chroma_damages(folder: Path, manifest: Manifest, chunks: CheckedStore, *, l
                 yield Damage(name, f"{count:,} {what}")
 
 
-def _prepare_mending(folder: Path) -> None:
-    """Mend what the files are made from: the manifest, and the chunk store. What readers use stays in its place."""
-    with closing(_chunk_store(folder)) as chunks:
-        manifest = _mended_manifest(folder, _kept_manifest(chunks))
-        chunks.rebuild_terms()
-        chunks.rebuild_indexes()
-        if any(chunks.table_faults()):
-            chunks.compact()  # writes all pages anew
-        for what in chunks.table_faults():
-            raise DamagedFileError(chunks.file, what)
-        chunks.mend_chunks(list(chunks.chunk_faults()))
-        chunks.enter_documents(chunks.without_entry())
-        chunks.forget_vectors([*_spoilt_vectors(manifest, chunks), *chunks.without_vectors()])
+def _mend_store(folder: Path, found: Sequence[Damage]) -> int:
+    """Mend what all files are made from, the manifest and the chunk store; return how many ids are lost."""
+    with closing(_store_rows(folder)) as rows:
+        manifest = _mended_manifest(folder, _kept_manifest(rows))
+        sound = not rows.is_old and not any(damage.part == CHUNKS_FILE and damage.mendable for damage in found)
+    return 0 if sound else renew_store(folder, manifest, salvage=True)
 
 
 def _mended_manifest(folder: Path, kept: Manifest | None) -> Manifest:
     """Return the manifest, and put the one that was kept in its place where it is not the one that was written."""
     if kept is None:
-        return read_manifest(folder)
+        return read_manifest(folder, to_upgrade=True)
     try:
-        manifest = read_manifest(folder)
+        manifest = read_manifest(folder, to_upgrade=True)
     except (IndexFormatError, IndexNotFoundError):
         pass
     else:

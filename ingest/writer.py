@@ -11,7 +11,7 @@ import hashlib
 import json
 import os
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
@@ -26,11 +26,22 @@ from arag.ingest.documents import Document, Problem, file_of
 from arag.ingest.locking import HOLDER_FILE, LOCK_FILE, write_lock
 from arag.ingest.publishing import delete_other_generations, is_of_generation, publish, storage_failures
 from arag.ingest.sentences import AUTO, RULES_VERSION
+from arag.ingest.store_check import renew_store, upgrade_store
+from arag.retrieval.chunk_rows import DocumentRecord
 from arag.retrieval.chunk_store import FILE_NAME as CHUNKS_FILE_NAME
-from arag.retrieval.chunk_store import ChunkStore, DocumentRecord
+from arag.retrieval.chunk_store import ChunkStore
+from arag.retrieval.database import discard_database
 from arag.retrieval.embedders import Embedder, Vectors, embedder_of_index, load_embedder
 from arag.retrieval.errors import EmbedderError, InputError
-from arag.retrieval.manifest import FILE_NAME, Manifest, is_whole, parse_manifest, read_manifest, write_manifest
+from arag.retrieval.manifest import (
+    FILE_NAME,
+    FORMAT_VERSION,
+    Manifest,
+    is_whole,
+    parse_manifest,
+    read_manifest,
+    write_manifest,
+)
 from arag.retrieval.tokens import TokenCounter, token_counter
 from arag.retrieval.types import Chunk
 
@@ -59,19 +70,19 @@ class IndexWriter:
 
     def __init__(self, folder: Path, manifest: Manifest, embedder: Embedder, count: CountBatch) -> None:
         self.folder = folder
-        self.manifest = manifest
+        self.manifest = replace(manifest, format_version=FORMAT_VERSION)
         self.embedded = 0
         self.on_indexed: Callable[[int], None] | None = None
         self._embedder = embedder
         self._count = count
-        self._chunks = ChunkStore(folder, create=True)
+        self._chunks = ChunkStore(folder)
         self._chunks.writes = manifest.generation + 1
         self._chunks.delete_gone(manifest.generation)  # in case a run was killed before it did
         self._pool = ThreadPoolExecutor(embedder.concurrency, thread_name_prefix="embed")
         self._embedding: deque[tuple[list[tuple[int, Chunk]], Future[tuple[Vectors, int]]]] = deque()
         self._committed = time.monotonic()
         self._uncommitted = 0  # sentences
-        self._damaged = not is_whole(folder, manifest)
+        self._outdated = manifest != self.manifest or not is_whole(folder, manifest)  # what readers use
         self._submitted = -1  # chunks up to this number are embedded, or being so
 
     def close(self) -> None:
@@ -87,10 +98,13 @@ class IndexWriter:
 
     def compact(self) -> None:
         """Make all files anew, without what was removed."""
-        self.commit()  # what a killed run has removed: its words leave the chunk store only with a commit
-        self.commit(anew=True)
+        self.commit()  # what a killed run has removed leaves the chunk store only with a commit
         with storage_failures(self.folder):
-            self._chunks.compact()
+            self._chunks.close()
+            renew_store(self.folder, self.manifest)
+            self._chunks = ChunkStore(self.folder)
+            self._chunks.writes = self.manifest.generation + 1
+        self.commit(anew=True)
 
     def document_sources(self) -> dict[str, str]:
         """Return the source of every document in the index, by id."""
@@ -169,12 +183,16 @@ class IndexWriter:
         self.flush()
         counts = self._chunks.counts()
         manifest = replace(self.manifest, documents=counts.documents, chunks=counts.chunks, sentences=counts.sentences)
-        unchanged = manifest == read_manifest(self.folder) and not self._chunks.differs_from(manifest.generation)
-        if not unchanged or self._damaged or anew:
+        if (
+            anew
+            or self._outdated
+            or manifest != read_manifest(self.folder)
+            or self._chunks.differs_from(manifest.generation)
+        ):
             with storage_failures(self.folder):
                 self.manifest = publish(self.folder, self._chunks, manifest, anew=anew, on_written=self.on_indexed)
             self._chunks.writes = self.manifest.generation + 1
-            self._damaged = False
+            self._outdated = False
         self._committed = time.monotonic()
         self._uncommitted = 0
 
@@ -255,6 +273,7 @@ class IndexWriter:
         return next(((chunk_id, claimed[chunk_id]) for chunk_id in ids if chunk_id in claimed), None)
 
     def _insert(self, group: Sequence[Document], chunks: Sequence[Chunk], fingerprints: dict[str, str]) -> None:
+        parts = Counter(i for chunk in chunks for i in {section.document_id for section in chunk.sections})
         self._chunks.add_documents(
             DocumentRecord(
                 id=d.id,
@@ -262,6 +281,7 @@ class IndexWriter:
                 source=_absolute(d.source),
                 metadata=json.dumps(dict(d.metadata), ensure_ascii=False),
                 fingerprint=fingerprints[d.id],
+                chunks=parts[d.id],
             )
             for d in group
         )
@@ -406,7 +426,7 @@ def _check_folder(folder: Path) -> None:
         raise InputError(f"{folder} is a file: give a folder for the index")
     if not folder.is_dir() or (folder / FILE_NAME).exists():
         return
-    database = {f"{CHUNKS_FILE_NAME}{ending}" for ending in ("", "-wal", "-shm", "-journal")}
+    database = {f"{CHUNKS_FILE_NAME}{ending}" for ending in ("", "-wal", "-shm", ".new", ".new-journal")}
     known = {*database, f"{FILE_NAME}.new", LOCK_FILE, HOLDER_FILE, f"{HOLDER_FILE}.new"}
     names = {file.name for file in folder.iterdir()}
     # The first run makes its database first: without one, a file that is called words.1 is another program's.
@@ -424,7 +444,7 @@ def _prepare(folder: Path, embedder: Embedder | None) -> tuple[Manifest, Embedde
         try:
             kept = chunks.state(FILE_NAME)
             if kept is not None:  # the manifest was lost, or a run killed just before it was written
-                write_manifest(folder, parse_manifest(kept, chunks.file))
+                write_manifest(folder, parse_manifest(kept, chunks.file, to_upgrade=True))
             else:
                 chosen = embedder or load_embedder()
                 dimension = int(chosen.embed_documents(["dimension"]).shape[1])
@@ -432,9 +452,12 @@ def _prepare(folder: Path, embedder: Embedder | None) -> tuple[Manifest, Embedde
                 return publish(folder, chunks, empty), chosen
         finally:
             chunks.close()
-    manifest = read_manifest(folder)
+    manifest = read_manifest(folder, to_upgrade=True)
+    if manifest.format_version != FORMAT_VERSION:
+        upgrade_store(folder, manifest)
     embedder = embedder_of_index(embedder, manifest.embedder, folder)
     delete_other_generations(folder, manifest.generation)
+    discard_database(folder / f"{CHUNKS_FILE_NAME}.new")
     return manifest, embedder
 
 

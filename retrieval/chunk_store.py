@@ -8,14 +8,13 @@ generation that it went with is the one that readers see.
 from __future__ import annotations
 
 import copy
-import json
 import re
 import sqlite3
 import threading
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Self
 
@@ -23,110 +22,35 @@ import numpy as np
 from langchain_core.stores import BaseStore
 from numpy.typing import NDArray
 
-from arag.retrieval.database import Database, is_damage, log_is_empty
-from arag.retrieval.errors import DamagedFileError, IndexFormatError, StorageError
-from arag.retrieval.types import Chunk, Section, Sentence
+from arag.retrieval.chunk_rows import (
+    CONTENT_COLUMNS,
+    DOCUMENT_COLUMNS,
+    ENTRY_COLUMNS,
+    FOR_EVER,
+    SCHEMA,
+    DocumentRecord,
+    Vectors,
+    checksum,
+    chunk_rows,
+    document_row,
+    embedded_positions,
+    parse_chunk,
+    parse_document,
+)
+from arag.retrieval.database import Database, named_failures, new_database
+from arag.retrieval.errors import DamagedFileError, IndexFormatError
+from arag.retrieval.types import Chunk
 
 FILE_NAME = "chunks.sqlite3"
 
 LATEST = 2**62  # the generation that a writer sees: all that was added, nothing that was removed
-FOR_EVER = 2**63 - 1  # the generation that a row goes with until one is known
 
-# What is short stands in `chunks`, which is looked through often, and the texts apart from it. A chunk's number is
-# never used again: it names one version of a chunk, also in Chroma. `vectors` has a row for each chunk: the vectors
-# of its embedded sentences, one behind the other, as float32. Embedding is what an index costs most; so they are kept
-# here, where nothing is lost, and Chroma's folder can be made again from them.
-#
-# What cannot be made again from anything here has a checksum: SQLite itself notices no byte that changes in a text.
-#
-# `terms` is not what keywords are matched in (the paper matches them in the chunk texts): it only knows which
-# words the corpus holds, so that a keyword without a hit can be answered with the closest terms.
-SCHEMA = f"""
-CREATE TABLE IF NOT EXISTS state (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS documents (
-    number INTEGER PRIMARY KEY,
-    id TEXT NOT NULL,
-    title TEXT NOT NULL,
-    source TEXT NOT NULL,
-    metadata TEXT NOT NULL,
-    fingerprint TEXT NOT NULL,
-    added INTEGER NOT NULL,
-    removed INTEGER NOT NULL DEFAULT {FOR_EVER}
-);
-CREATE INDEX IF NOT EXISTS documents_by_id ON documents (id, added, removed);
-CREATE UNIQUE INDEX IF NOT EXISTS one_document_an_id ON documents (id) WHERE removed = {FOR_EVER};
-CREATE INDEX IF NOT EXISTS documents_by_title ON documents (title COLLATE NOCASE);
-CREATE TABLE IF NOT EXISTS chunks (
-    number INTEGER PRIMARY KEY AUTOINCREMENT,
-    id TEXT NOT NULL,
-    document_id TEXT NOT NULL,
-    ordinal INTEGER NOT NULL,
-    tokens INTEGER NOT NULL,
-    first_page INTEGER,
-    last_page INTEGER,
-    embedded_sentences INTEGER NOT NULL,
-    pending INTEGER NOT NULL DEFAULT 1,
-    added INTEGER NOT NULL,
-    removed INTEGER NOT NULL DEFAULT {FOR_EVER}
-);
-CREATE INDEX IF NOT EXISTS chunks_by_id ON chunks (id, added, removed);
-CREATE UNIQUE INDEX IF NOT EXISTS one_chunk_an_id ON chunks (id) WHERE removed = {FOR_EVER};
-CREATE INDEX IF NOT EXISTS chunks_by_place ON chunks (document_id, ordinal);
-CREATE UNIQUE INDEX IF NOT EXISTS one_chunk_a_place ON chunks (document_id, ordinal) WHERE removed = {FOR_EVER};
-CREATE INDEX IF NOT EXISTS pending_chunks ON chunks (number) WHERE pending;
-CREATE TABLE IF NOT EXISTS contents (
-    number INTEGER PRIMARY KEY,
-    sections TEXT NOT NULL,
-    sentences TEXT NOT NULL,
-    text TEXT NOT NULL,
-    checksum INTEGER NOT NULL
-);
-CREATE TABLE IF NOT EXISTS vectors (number INTEGER PRIMARY KEY, vectors BLOB NOT NULL, checksum INTEGER NOT NULL);
-CREATE TABLE IF NOT EXISTS members (
-    document_id TEXT NOT NULL,
-    number INTEGER NOT NULL,
-    PRIMARY KEY (document_id, number)
-) WITHOUT ROWID;
-CREATE INDEX IF NOT EXISTS members_by_chunk ON members (number);
-CREATE VIRTUAL TABLE IF NOT EXISTS terms USING fts5 (
-    text, content='contents', content_rowid='number', tokenize='unicode61 remove_diacritics 2'
-);
-CREATE VIRTUAL TABLE IF NOT EXISTS vocabulary USING fts5vocab (terms, row);
-CREATE TRIGGER IF NOT EXISTS content_added AFTER INSERT ON contents BEGIN
-    INSERT INTO terms (rowid, text) VALUES (new.number, new.text);
-END;
-CREATE TRIGGER IF NOT EXISTS content_removed AFTER DELETE ON contents BEGIN
-    INSERT INTO terms (terms, rowid, text) VALUES ('delete', old.number, old.text);
-END;
-"""
-
-Vectors = NDArray[np.float32]
-
-_COLUMNS = "chunks.number, id, document_id, ordinal, text, sections, sentences, tokens, first_page, last_page"
+_COLUMNS = f"chunks.number, {ENTRY_COLUMNS}, {CONTENT_COLUMNS}, contents.checksum"
 _FULL = "chunks JOIN contents ON contents.number = chunks.number"
 # Bytes that are never part of UTF-8, and so of no text.
 _MARKED = re.compile(b"\xfe(.*?)\xff", re.DOTALL)
 _HALF_PAIR = re.compile("[\ud800-\udfff]")
 _VALUES_PER_QUERY = 500  # SQLite bounds the variables of a statement
-
-
-@dataclass(frozen=True, slots=True)
-class DocumentRecord:
-    """A document's entry in the store; its text is in its chunks.
-
-    Attributes:
-        id: The document's id.
-        title: Its title, or an empty string.
-        source: Where it was read from.
-        metadata: Further fields, as a JSON object.
-        fingerprint: Changes when the document, or a setting that its chunks depend on, changes.
-    """
-
-    id: str
-    title: str
-    source: str
-    metadata: str
-    fingerprint: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,28 +87,22 @@ class ChunkStore(BaseStore[str, Chunk]):
         writes: The generation that additions and removals belong to; set by who writes.
 
     Raises:
-        IndexFormatError: The file is missing or is no such store.
+        IndexFormatError: The file is missing or damaged, or is no such store.
         StorageError: The file cannot be opened.
     """
 
     def __init__(self, folder: Path, *, generation: int = LATEST, create: bool = False) -> None:
         self.file = folder / FILE_NAME
-        if not create and not self.file.exists():
-            raise IndexFormatError(f"{self.file} is missing: the index is incomplete; ingest the documents again")
-        if self.file.exists() and not self.file.is_file():
-            raise DamagedFileError(self.file, "it is not a file")
+        if not self.file.exists():
+            if not create:
+                raise IndexFormatError(f"{self.file} is missing: the index is incomplete; ingest the documents again")
+            with new_database(self.file, SCHEMA):
+                pass
         self.writes = 0
         self._seen = _seen(generation)
         self._lock = threading.RLock()
-        try:
-            self._opened = Database(self.file, schema=SCHEMA if create else None, holds="chunks")
-            self._inode = self.file.stat().st_ino
-        except sqlite3.DatabaseError as error:
-            if is_damage(error):
-                raise DamagedFileError(self.file, str(error)) from error
-            if create:
-                raise
-            raise StorageError(f"{self.file} cannot be opened ({error}){self._remedy()}") from error
+        with named_failures(self.file):
+            self._opened = Database(self.file, SCHEMA)
 
     def at(self, generation: int) -> Self:
         """Return this store as another generation has it; both share one connection."""
@@ -195,7 +113,7 @@ class ChunkStore(BaseStore[str, Chunk]):
     def was_replaced(self) -> bool:
         """Tell whether the file that is open here is no longer the one in the folder, or may be opened better."""
         try:
-            return self._opened.frozen is not None or self.file.stat().st_ino != self._inode
+            return self._opened.frozen is not None or self.file.stat().st_ino != self._opened.inode
         except FileNotFoundError:
             return True
 
@@ -236,7 +154,7 @@ class ChunkStore(BaseStore[str, Chunk]):
 
     def yield_keys(self, *, prefix: str | None = None) -> Iterator[str]:
         """Yield the ids of all chunks, or of those that begin with a prefix, in the order of ingestion."""
-        for (chunk_id,) in self._query(f"SELECT id FROM chunks WHERE {self._seen} ORDER BY number"):
+        for (chunk_id,) in self._query(f"SELECT CAST(id AS TEXT) FROM chunks WHERE {self._seen} ORDER BY number"):
             if prefix is None or chunk_id.startswith(prefix):
                 yield chunk_id
 
@@ -248,7 +166,7 @@ class ChunkStore(BaseStore[str, Chunk]):
 
     def ids(self, numbers: Sequence[int]) -> dict[int, str]:
         """Return the ids of the chunks with these numbers that this generation has."""
-        return dict(self._each("SELECT number, id FROM chunks WHERE number IN ({marks})", numbers))
+        return dict(self._each("SELECT number, CAST(id AS TEXT) FROM chunks WHERE number IN ({marks})", numbers))
 
     def numbers_by_id(self) -> list[int]:
         """Return the numbers of all chunks, in the order of their ids."""
@@ -256,8 +174,8 @@ class ChunkStore(BaseStore[str, Chunk]):
 
     def texts(self, after: int = -1) -> Iterator[tuple[int, str]]:
         """Yield number and text of every chunk whose number is above another, by number."""
-        rows = self._pages(f"SELECT chunks.number, text FROM {_FULL} WHERE {self._seen}", after)
-        yield from ((number, text) for number, text in rows)
+        rows = self._pages(f"SELECT {_COLUMNS} FROM {_FULL} WHERE {self._seen}", after)
+        yield from ((row[0], self._chunk(row).text) for row in rows)
 
     def neighbours(self, chunk: Chunk, reach: int) -> list[Chunk]:
         """Return a chunk and those up to `reach` before and after it in its document, in order."""
@@ -278,17 +196,12 @@ class ChunkStore(BaseStore[str, Chunk]):
 
     def documents(self) -> Iterator[DocumentRecord]:
         """Yield all documents, by id."""
-        rows = self._query(
-            f"SELECT id, title, source, metadata, fingerprint FROM documents WHERE {self._seen} ORDER BY id"
-        )
-        yield from (DocumentRecord(*row) for row in rows)
+        rows = self._query(f"SELECT {DOCUMENT_COLUMNS}, checksum FROM documents WHERE {self._seen} ORDER BY id")
+        yield from map(self._record, rows)
 
     def document(self, document_id: str) -> DocumentRecord | None:
         """Return a document's entry, or None."""
-        rows = self._each(
-            "SELECT id, title, source, metadata, fingerprint FROM documents WHERE id IN ({marks})", [document_id]
-        )
-        return next((DocumentRecord(*row) for row in rows), None)
+        return next(self._records([document_id]), None)
 
     def fingerprints(self, document_ids: Sequence[str]) -> dict[str, str]:
         """Return the fingerprints of those documents that are there."""
@@ -343,7 +256,8 @@ class ChunkStore(BaseStore[str, Chunk]):
     def titled(self, title: str, limit: int) -> list[tuple[str, str]]:
         """Return id and title of documents with a title, in any case, or with that title and a note in brackets."""
         return self._query(
-            f"SELECT id, title FROM documents WHERE {self._seen} AND (title = ?1 COLLATE NOCASE "
+            f"SELECT CAST(id AS TEXT), CAST(title AS TEXT) FROM documents WHERE {self._seen} "
+            "AND (title = ?1 COLLATE NOCASE "
             "OR (title >= ?1 || ' (' COLLATE NOCASE AND title < ?1 || ' )' COLLATE NOCASE)) "
             "ORDER BY title, id LIMIT ?2",
             (title, limit),
@@ -378,18 +292,22 @@ class ChunkStore(BaseStore[str, Chunk]):
     def add_documents(self, documents: Iterable[DocumentRecord]) -> None:
         """Add documents' entries."""
         with self.transaction():
+            rows = [document_row(document) for document in documents]
             self._connection.executemany(
-                "INSERT INTO documents (id, title, source, metadata, fingerprint, added) "
-                f"VALUES (?, ?, ?, ?, ?, {self.writes})",
-                [(d.id, d.title, d.source, d.metadata, d.fingerprint) for d in documents],
+                f"INSERT INTO documents ({DOCUMENT_COLUMNS}, checksum, added) "
+                f"VALUES (?, ?, ?, ?, ?, ?, ?, {self.writes})",
+                [(*row, checksum(row)) for row in rows],
             )
 
     def set_sources(self, sources: Mapping[str, str]) -> None:
         """Note where documents were read from, by their ids."""
         with self.transaction():
+            moved = [
+                replace(r, source=sources[r.id]) for r in self._records(list(sources)) if r.source != sources[r.id]
+            ]
             self._connection.executemany(
-                f"UPDATE documents SET source = ?1 WHERE id = ?2 AND {self._seen} AND source <> ?1",
-                [(source, document_id) for document_id, source in sources.items()],
+                f"UPDATE documents SET source = ?, checksum = ? WHERE id = ? AND {self._seen}",
+                [(record.source, checksum(document_row(record)), record.id) for record in moved],
             )
 
     def remove_documents(self, document_ids: Iterable[str]) -> None:
@@ -474,56 +392,19 @@ class ChunkStore(BaseStore[str, Chunk]):
         )
         yield from ((number, self._positions(number, sentences)) for number, sentences in rows)
 
-    def without_vectors(self) -> list[int]:
-        """Return the numbers of the chunks whose vectors are not there."""
-        return [
-            row[0]
-            for row in self._query(
-                "SELECT chunks.number FROM chunks LEFT JOIN vectors ON vectors.number = chunks.number "
-                f"WHERE {self._seen} AND (pending IS NOT 0 OR vectors.number IS NULL)"
-            )
-        ]
-
-    def vector_blobs(self) -> Iterator[tuple[int, int, bytes | None]]:
-        """Yield, for every chunk with vectors, its number, how many there should be, and the bytes that are there.
-
-        In place of bytes that are not those that were written there is None.
-        """
-        rows = self._pages(
-            "SELECT chunks.number, embedded_sentences, vectors, checksum FROM chunks "
-            f"JOIN vectors ON vectors.number = chunks.number WHERE {self._seen}",
-            size=200,
-        )
-        yield from ((number, count, blob if zlib.crc32(blob) == told else None) for number, count, blob, told in rows)
-
     def delete_gone(self, generation: int) -> None:
         """Delete the rows that a generation does not have any more."""
         numbers = f"(SELECT number FROM chunks WHERE removed <= {generation})"
         with self.transaction():
+            self._connection.execute(
+                "INSERT INTO terms (terms, rowid, text) "
+                f"SELECT 'delete', number, text FROM contents WHERE number IN {numbers}"
+            )
             self._connection.execute(f"DELETE FROM contents WHERE number IN {numbers}")
             self._connection.execute(f"DELETE FROM vectors WHERE number IN {numbers}")
             self._connection.execute(f"DELETE FROM members WHERE number IN {numbers}")
             self._connection.execute(f"DELETE FROM chunks WHERE removed <= {generation}")
             self._connection.execute(f"DELETE FROM documents WHERE removed <= {generation}")
-
-    def compact(self) -> None:
-        """Rewrite the file without what was deleted."""
-        with self._lock:
-            self.rebuild_terms()
-            self._connection.execute("VACUUM")
-            self._connection.execute("PRAGMA wal_checkpoint (TRUNCATE)")
-
-    def rebuild_terms(self) -> None:
-        """Make the table of the corpus' words again from the texts."""
-        with self._lock:
-            self._connection.executescript(SCHEMA)  # the table itself may be lost
-            try:
-                self._connection.execute("INSERT INTO terms (terms) VALUES ('rebuild')")
-            except sqlite3.DatabaseError as error:
-                if not is_damage(error):
-                    raise
-                self._connection.executescript("DROP TABLE vocabulary; DROP TABLE terms;" + SCHEMA)
-                self._connection.execute("INSERT INTO terms (terms) VALUES ('rebuild')")
 
     def differs_from(self, generation: int) -> bool:
         """Tell whether anything was added or removed after a generation."""
@@ -552,85 +433,61 @@ class ChunkStore(BaseStore[str, Chunk]):
     def _connection(self) -> sqlite3.Connection:
         return self._opened.connection
 
-    def _remedy(self) -> str:
-        if log_is_empty(self.file):
-            return ""
-        return ": a writer has left it unfinished; run any command on the index where its files can be written to"
-
-    def _enter_members(self, number: int, sections: Sequence[Section]) -> None:
-        self._connection.executemany(
-            "INSERT OR IGNORE INTO members (document_id, number) VALUES (?, ?)",
-            [(section.document_id, number) for section in sections],
-        )
-
     def _insert(self, chunk: Chunk) -> None:
-        first_page, last_page = chunk.pages or (None, None)
+        entry, contents = chunk_rows(chunk)
         row = self._connection.execute(
-            "INSERT INTO chunks (id, document_id, ordinal, tokens, first_page, last_page, embedded_sentences, added) "
-            f"VALUES (?, ?, ?, ?, ?, ?, ?, {self.writes})",
-            (
-                chunk.id,
-                chunk.document_id,
-                chunk.ordinal,
-                chunk.tokens,
-                first_page,
-                last_page,
-                sum(sentence.embedded for sentence in chunk.sentences),
-            ),
+            f"INSERT INTO chunks ({ENTRY_COLUMNS}, added) VALUES (?, ?, ?, ?, ?, ?, ?, {self.writes})", entry
         )
         number = row.lastrowid or 0
-        sections = _dump([[s.document_id, s.title, s.start, s.end, s.whole] for s in chunk.sections])
-        sentences = _dump([[s.start, s.end, int(s.embedded)] for s in chunk.sentences])
         self._connection.execute(
-            "INSERT INTO contents (number, sections, sentences, text, checksum) VALUES (?, ?, ?, ?, ?)",
-            (
-                number,
-                sections,
-                sentences,
-                chunk.text,
-                checksum(sections.encode(), sentences.encode(), chunk.text.encode()),
-            ),
+            f"INSERT INTO contents (number, {CONTENT_COLUMNS}, checksum) VALUES (?, ?, ?, ?, ?)",
+            (number, *contents, checksum([*entry, *contents])),
         )
-        self._enter_members(number, chunk.sections)
+        self._connection.execute("INSERT INTO terms (rowid, text) VALUES (?, ?)", (number, chunk.text))
+        self._connection.executemany(
+            "INSERT OR IGNORE INTO members (document_id, number) VALUES (?, ?)",
+            [(section.document_id, number) for section in chunk.sections],
+        )
 
     def _query(self, sql: str, parameters: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
-        with self._lock:
-            try:
-                self._opened.refresh()
-                return self._connection.execute(sql, parameters).fetchall()
-            except sqlite3.DatabaseError as error:
-                if is_damage(error):
-                    raise DamagedFileError(self.file, str(error)) from error
-                raise
+        with self._lock, named_failures(self.file):
+            self._opened.refresh()
+            return self._connection.execute(sql, parameters).fetchall()
+
+    def _records(self, document_ids: Sequence[str]) -> Iterator[DocumentRecord]:
+        sql = f"SELECT {DOCUMENT_COLUMNS}, checksum FROM documents WHERE id IN ({{marks}})"
+        yield from map(self._record, self._each(sql, document_ids))
+
+    def _record(self, row: Sequence[Any]) -> DocumentRecord:
+        try:
+            if checksum(row[:-1]) == row[-1]:
+                return parse_document(row[:-1])
+            reason = "its checksum is wrong"
+        except ValueError as error:
+            reason = str(error)
+        raise DamagedFileError(self.file, f"the entry of the document {row[0]!r}: {reason}")
 
     def _chunk(self, row: Sequence[Any]) -> Chunk:
-        number, chunk_id, document_id, ordinal, text, sections, sentences, tokens, first_page, last_page = row[:10]
         try:
-            return Chunk(
-                id=chunk_id,
-                document_id=document_id,
-                ordinal=ordinal,
-                text=text,
-                sections=tuple(Section(*values) for values in json.loads(sections)),
-                sentences=tuple(Sentence(start, end, bool(flag)) for start, end, flag in json.loads(sentences)),
-                tokens=tokens,
-                pages=(first_page, last_page) if first_page is not None else None,
-            )
-        except (ValueError, TypeError) as error:
-            raise DamagedFileError(self.file, f"the chunk {number} cannot be read: {error}") from error
+            if checksum(row[1:11]) == row[11]:
+                return parse_chunk(row[1:11])
+            reason = "its checksum is wrong"
+        except ValueError as error:
+            reason = str(error)
+        raise DamagedFileError(self.file, f"the chunk {row[1]!r}: {reason}")
 
     def _positions(self, number: int, sentences: str) -> list[int]:
         """Return the positions of a chunk's embedded sentences."""
         try:
-            return [i for i, (_, _, embedded) in enumerate(json.loads(sentences)) if embedded]
-        except (ValueError, TypeError) as error:
+            return embedded_positions(sentences)
+        except ValueError as error:
             raise DamagedFileError(self.file, f"the chunk {number} cannot be read: {error}") from error
 
     def _vectors(self, blob: bytes, chunk: Chunk) -> Vectors:
         count = len(chunk.embedded_texts())
         try:
             return np.frombuffer(blob, dtype=np.float32).reshape(count, -1 if count else 0)
-        except ValueError as error:
+        except (ValueError, TypeError) as error:
             raise DamagedFileError(self.file, f"the vectors of the chunk {chunk.id!r}: {error}") from error
 
     def _each(self, sql: str, values: Sequence[Any], *, seen: bool = True) -> Iterator[tuple[Any, ...]]:
@@ -653,14 +510,5 @@ class ChunkStore(BaseStore[str, Chunk]):
             after = rows[-1][0]
 
 
-def checksum(sections: bytes, sentences: bytes, text: bytes) -> int:
-    """Return the checksum of a chunk's contents."""
-    return zlib.crc32(b"\n".join((sections, sentences, text)))
-
-
 def _seen(generation: int) -> str:
     return f"added <= {generation} AND removed > {generation}"
-
-
-def _dump(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))

@@ -1,79 +1,154 @@
-"""Opening a SQLite file, also where nothing may be written, and telling its errors apart."""
+"""Opening SQLite files that may be damaged, hostile or read-only, replacing them whole, and sorting SQLite's errors."""
 
 from __future__ import annotations
 
 import os
 import sqlite3
 import stat
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from functools import lru_cache
 from pathlib import Path
 
-from arag.retrieval.errors import DamagedFileError, IndexFormatError
+from arag.retrieval.errors import DamagedFileError, IndexFormatError, StorageError
 
-# What SQLite answers where it may not write, or has no room to: also to who reads, as it keeps a file beside.
+# What SQLite answers where it may not write or has no room. Readers get these too: SQLite keeps files beside its own.
 NO_WRITING = {sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_FULL}
-
+# The SQL and the schema are our own, so any other error means that the file does not hold what was written.
+_NO_DAMAGE = NO_WRITING | {
+    sqlite3.SQLITE_BUSY,
+    sqlite3.SQLITE_LOCKED,
+    sqlite3.SQLITE_PROTOCOL,
+    sqlite3.SQLITE_NOMEM,
+    sqlite3.SQLITE_INTERRUPT,
+    sqlite3.SQLITE_NOLFS,
+}
 _NAMES_ANOTHER = bytes.fromhex("d9d505f920a163d7")  # the end of a journal that names a super-journal
+_SCHEMA = "SELECT type, name, tbl_name, sql FROM sqlite_master"
 
 
 class Database:
-    """A SQLite file that is open; where nothing may be written, it is read without the log of writes beside it.
+    """An open SQLite file. Where nothing may be written, it is read without its write-ahead log.
 
     Args:
         file: The file.
-        schema: The tables to make in it where they are not there, for writing; None to open what is there.
-        holds: A table that is there, or else the file is not opened.
+        schema: The SQL that made its tables: a file whose schema differs is not used.
+        salvage: Open a damaged file to read what is left: the schema is not compared, text may be of any bytes, and
+            only tables can be read, no views.
 
     Attributes:
         connection: The connection.
-        frozen: What the file was like, where it is read as one that nobody writes to; None else.
+        inode: The open file's inode: that of another file where this one was replaced.
+        frozen: What the file was like when it was opened as one that nobody writes to; None otherwise.
+
+    Raises:
+        DamagedFileError: The file is not a database with this schema.
     """
 
-    def __init__(self, file: Path, *, schema: str | None, holds: str) -> None:
-        check_surroundings(file)
+    def __init__(self, file: Path, schema: str, *, salvage: bool = False) -> None:
         self._file = file
-        self._holds = holds
+        self._schema = schema
+        self._salvage = salvage
         self.frozen: tuple[int, ...] | None = None
-        self.connection = self._reader() if schema is None else self._connect(str(file), schema=schema)
+        self.inode = 0
+        self.connection = self._open()
 
     def refresh(self) -> None:
-        """Open the file anew where it was taken for one that nobody writes to, and was written to."""
+        """Open the file again if it was opened as one that nobody writes to, and has changed."""
         if self.frozen is not None and (self.frozen != _stamp(self._file) or not log_is_empty(self._file)):
             self.connection.close()
-            self.connection = self._reader()
+            self.connection = self._open()
 
-    def _reader(self) -> sqlite3.Connection:
+    def _open(self) -> sqlite3.Connection:
+        while True:
+            check_surroundings(self._file)
+            self.inode = self._file.stat().st_ino
+            connection = self._connection()
+            if self._file.stat().st_ino == self.inode:  # it was not replaced meanwhile
+                return connection
+            connection.close()
+
+    def _connection(self) -> sqlite3.Connection:
         self.frozen = None
         name = self._file.absolute().as_uri()
         try:
-            return self._connect(f"{name}?mode=rw", uri=True)
+            return self._connect(f"{name}?mode=rw")
         except sqlite3.OperationalError as error:
             if error_code(error) not in NO_WRITING or not log_is_empty(self._file):
                 raise
             self.frozen = _stamp(self._file)
             try:
-                return self._connect(f"{name}?mode=ro&immutable=1", uri=True)
+                return self._connect(f"{name}?mode=ro&immutable=1")
             except sqlite3.OperationalError:
                 raise error from None
 
-    def _connect(self, name: str, *, uri: bool = False, schema: str | None = None) -> sqlite3.Connection:
-        connection = sqlite3.connect(name, uri=uri, check_same_thread=False, isolation_level=None, timeout=30)
+    def _connect(self, name: str) -> sqlite3.Connection:
+        connection = sqlite3.connect(name, uri=True, check_same_thread=False, isolation_level=None, timeout=30)
         try:
-            if schema is not None:
-                connection.execute("PRAGMA journal_mode = WAL")
-                connection.executescript(schema)
-            connection.execute(f"SELECT 1 FROM {self._holds} LIMIT 1").fetchone()  # opening alone reads nothing
+            connection.execute("PRAGMA trusted_schema = OFF")
+            if self._salvage:
+                connection.execute("PRAGMA writable_schema = ON")  # SQLite then skips entries that it cannot read
+                connection.text_factory = lambda raw: raw.decode(errors="surrogateescape")
+                connection.execute("SELECT 1 FROM sqlite_master").fetchone()  # opening alone reads nothing
+                connection.set_authorizer(_allow_tables_only)
+            else:
+                _check_schema(connection, self._schema)
         except BaseException:
             connection.close()
             raise
         return connection
 
 
-def _stamp(file: Path) -> tuple[int, ...]:
+def _check_schema(connection: sqlite3.Connection, schema: str) -> None:
+    """Refuse tables, views and triggers that are not ours before anything else is read."""
+    expected = _schema_made_by(schema)
+    found = connection.execute(f"{_SCHEMA} LIMIT {len(expected) + 1}").fetchall()
+    if frozenset(found) != expected or len(found) != len(expected):
+        raise sqlite3.DatabaseError("its tables are not those of an index")
+
+
+@contextmanager
+def new_database(file: Path, schema: str) -> Iterator[sqlite3.Connection]:
+    """Make a database that takes a file's place, whole, when the block ends without an error.
+
+    Only one process at a time may do this. Those that have the old file open go on reading it. The old file must be
+    closed here, and its write-ahead log empty, before the block ends.
+
+    Args:
+        file: The file.
+        schema: The SQL that makes its tables.
+    """
+    temporary = file.with_name(f"{file.name}.new")
+    discard_database(temporary)  # of a run that was killed
     try:
-        status = file.stat()
-    except FileNotFoundError:
-        return ()
-    return status.st_mtime_ns, status.st_size, status.st_ino
+        with closing(sqlite3.connect(temporary, isolation_level=None)) as connection:
+            connection.execute("PRAGMA journal_mode = OFF")
+            connection.executescript(schema)
+            connection.execute("BEGIN")
+            yield connection
+            connection.execute("COMMIT")
+            connection.execute("PRAGMA journal_mode = WAL")
+        with temporary.open("rb+") as opened:
+            os.fsync(opened.fileno())
+        # The log belongs to the old file; SQLite would take it for the new one's. A file that was replaced while it
+        # was open does not touch the new one's log: SQLite looks at the inode.
+        for ending in ("-wal", "-shm"):
+            file.with_name(f"{file.name}{ending}").unlink(missing_ok=True)
+        temporary.replace(file)
+    except BaseException:
+        discard_database(temporary)
+        raise
+    folder = os.open(file.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+
+
+def discard_database(file: Path) -> None:
+    """Delete a database and the files that SQLite keeps beside it."""
+    for ending in ("", "-wal", "-shm", "-journal"):
+        file.with_name(f"{file.name}{ending}").unlink(missing_ok=True)
 
 
 def log_is_empty(file: Path) -> bool:
@@ -89,10 +164,37 @@ def error_code(error: sqlite3.Error) -> int:
     return getattr(error, "sqlite_errorcode", 0) & 0xFF
 
 
-def is_damage(error: sqlite3.Error) -> bool:
-    """Tell damage from a disk that is full, a database that is locked, and the like, which are of subclasses."""
-    signs = ("no such table", "no such column", "malformed", "Could not decode to UTF-8")
-    return type(error) is sqlite3.DatabaseError or any(sign in str(error) for sign in signs)
+def is_damage(error: Exception) -> bool:
+    """Tell damage from a full disk, a locked database and the like, and from mistakes in using sqlite3."""
+    if isinstance(error, UnicodeDecodeError):  # SQLite's message quotes the damaged bytes
+        return True
+    if not isinstance(error, sqlite3.DatabaseError) or isinstance(error, sqlite3.ProgrammingError):
+        return False
+    return error_code(error) not in _NO_DAMAGE
+
+
+@contextmanager
+def named_failures(file: Path) -> Iterator[None]:
+    """Turn SQLite's errors into ours.
+
+    Args:
+        file: The database, for the message.
+
+    Raises:
+        DamagedFileError: The file is damaged.
+        StorageError: It cannot be opened, read or written.
+    """
+    try:
+        yield
+    except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
+        if isinstance(error, sqlite3.ProgrammingError):
+            raise
+        if is_damage(error):
+            raise DamagedFileError(file, str(error)) from error
+        unfinished = ": a writer has left it unfinished; run any command on the index where its files can be written to"
+        raise StorageError(
+            f"{file} cannot be opened or read ({error}){'' if log_is_empty(file) else unfinished}"
+        ) from error
 
 
 def check_surroundings(file: Path) -> None:
@@ -117,3 +219,23 @@ def check_surroundings(file: Path) -> None:
                         raise IndexFormatError(f"{path} names a file for SQLite to delete: do not use this index")
         except FileNotFoundError:
             continue
+
+
+def _allow_tables_only(action: int, _: str | None, __: str | None, ___: str | None, view: str | None) -> int:
+    allowed = action in {sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_PRAGMA} and view is None
+    return sqlite3.SQLITE_OK if allowed else sqlite3.SQLITE_DENY
+
+
+@lru_cache
+def _schema_made_by(sql: str) -> frozenset[tuple[str | None, ...]]:
+    with closing(sqlite3.connect(":memory:")) as connection:
+        connection.executescript(sql)
+        return frozenset(connection.execute(_SCHEMA).fetchall())
+
+
+def _stamp(file: Path) -> tuple[int, ...]:
+    try:
+        status = file.stat()
+    except FileNotFoundError:
+        return ()
+    return status.st_mtime_ns, status.st_size, status.st_ino

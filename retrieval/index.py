@@ -13,7 +13,14 @@ from typing import TYPE_CHECKING, Self, TypeVar
 
 from arag.retrieval.chunk_store import ChunkStore
 from arag.retrieval.embedders import Embedder, embedder_of_index
-from arag.retrieval.errors import EmbedderError, IndexClosedError, IndexFormatError, InputError
+from arag.retrieval.errors import (
+    EmbedderError,
+    IndexClosedError,
+    IndexFormatError,
+    IndexNotFoundError,
+    InputError,
+    StorageError,
+)
 from arag.retrieval.keywords import fold
 from arag.retrieval.manifest import FILE_NAME, Manifest, read_manifest
 from arag.retrieval.snapshot import Snapshot
@@ -39,7 +46,7 @@ class Index:
         embedder: Embeds the queries; loaded from the manifest's name where left out.
 
     Raises:
-        IndexNotFoundError: There is no index in the folder.
+        IndexNotFoundError: There is no index in the folder, or one whose first ingestion is not complete.
         IndexFormatError: The index is damaged, incomplete or of another format.
         InputError: The folder cannot be looked into.
         EmbedderError: The embedder is not the one that the index was made with.
@@ -52,6 +59,11 @@ class Index:
         self._closed = False
         self._stamp = _stamp(self.path)
         manifest = read_manifest(self.path)
+        if manifest.generation == 0 and manifest.documents == 0:  # what a first ingestion begins with
+            raise IndexNotFoundError(
+                f"the index in {self.path} holds no documents yet: run `arag ingest PATH... --index {self.path}`; the "
+                "same command finishes an ingestion that was interrupted"
+            )
         self._embedder = embedder_of_index(embedder, manifest.embedder, self.path)
         self._chunks = ChunkStore(self._folder)
         self._snapshot = self._take_snapshot(manifest)
@@ -197,7 +209,7 @@ class Index:
             snapshot = self._current()
             try:
                 result = search(snapshot)
-            except (sqlite3.Error, IndexFormatError):
+            except (sqlite3.Error, IndexFormatError, StorageError):
                 if self._current() is snapshot:
                     raise
             else:
@@ -236,7 +248,7 @@ def open_index(path: str | Path, *, embedder: str | Embeddings | Embedder | None
         The index; a context manager.
 
     Raises:
-        IndexNotFoundError: There is no index in the folder.
+        IndexNotFoundError: There is no index in the folder, or one whose first ingestion is not complete.
         IndexFormatError: The index is damaged, incomplete or of another format.
         InputError: The folder cannot be looked into.
         EmbedderError: The embedder is not the one that the index was made with.

@@ -13,7 +13,8 @@ from pydantic import Field, StringConstraints, TypeAdapter, ValidationError
 from arag.retrieval.errors import DamagedFileError, IndexFormatError, IndexNotFoundError, InputError
 from arag.retrieval.files import checksum, written_whole
 
-FORMAT_VERSION = 3
+FORMAT_VERSION = 4
+UPGRADED_VERSION = 3  # what any command that writes brings up to date
 FILE_NAME = "manifest.json"
 
 _MAX_BYTES = 1_000_000  # of a manifest: a thousand times what is written
@@ -125,8 +126,12 @@ def is_whole(folder: Path, manifest: Manifest) -> bool:
     return True
 
 
-def read_manifest(folder: Path) -> Manifest:
+def read_manifest(folder: Path, *, to_upgrade: bool = False) -> Manifest:
     """Read the manifest of an index.
+
+    Args:
+        folder: The index's folder.
+        to_upgrade: Whether it may be of the format version that is brought up to date, and is returned as it is.
 
     Raises:
         IndexNotFoundError: There is no index in the folder.
@@ -150,15 +155,16 @@ def read_manifest(folder: Path) -> Manifest:
     except (OSError, ValueError) as error:  # a name that is too long, say, or that no file can have
         reason = error.strerror if isinstance(error, OSError) else error
         raise InputError(f"{file} cannot be read: {reason}") from error
-    return parse_manifest(text, file)
+    return parse_manifest(text, file, to_upgrade=to_upgrade)
 
 
-def parse_manifest(text: str, file: Path) -> Manifest:
+def parse_manifest(text: str, file: Path, *, to_upgrade: bool = False) -> Manifest:
     """Read the text of a manifest.
 
     Args:
         text: The text.
         file: Where it stands, for messages.
+        to_upgrade: As for `read_manifest`.
 
     Raises:
         IndexFormatError: The manifest is damaged or of another format version.
@@ -168,7 +174,13 @@ def parse_manifest(text: str, file: Path) -> Manifest:
     except (ValueError, RecursionError) as error:
         raise DamagedFileError(file, str(error)) from error
     version = values.get("format_version") if isinstance(values, dict) else None
-    if isinstance(version, int) and version != FORMAT_VERSION:
+    if version == UPGRADED_VERSION and not to_upgrade:
+        raise IndexFormatError(
+            f"{file} has format version {version}; this version of arag reads {FORMAT_VERSION}. "
+            f"`arag compact --index {file.parent}` brings it up to date, and so does `arag ingest`; "
+            "no text is embedded again."
+        )
+    if isinstance(version, int) and version not in {FORMAT_VERSION, UPGRADED_VERSION}:
         raise IndexFormatError(
             f"{file} has format version {version!r}; this version of arag reads {FORMAT_VERSION}. "
             "Ingest the documents again into another folder."

@@ -3,13 +3,16 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 
 import numpy as np
 import pytest
 
-from arag.ingest.store_check import CheckedStore
-from arag.retrieval.chunk_store import FILE_NAME, ChunkStore, DocumentRecord
+from arag.ingest.store_check import CheckedStore, StoreCheck, StoreRows, renew_store
+from arag.retrieval.chunk_rows import DocumentRecord
+from arag.retrieval.chunk_store import FILE_NAME, ChunkStore
 from arag.retrieval.errors import IndexFormatError
+from arag.retrieval.manifest import Manifest
 from arag.retrieval.types import Chunk, Section, Sentence
 
 
@@ -141,7 +144,7 @@ def test_a_failed_transaction_changes_nothing(store, error):
         with store.transaction():
             store.mdelete(["doc:0"])
             store.mset(by_id(chunk(ordinal=1)))
-            store.add_documents([DocumentRecord("doc", "", "", "{}", "")])
+            store.add_documents([DocumentRecord("doc", "", "", "{}", "", 1)])
             raise error
 
     with pytest.raises(error):
@@ -172,7 +175,7 @@ def test_chunks_wait_for_their_vectors(store):
 def test_a_generation_is_seen_whole_while_the_next_is_written(store):
     store.writes = 1
     store.mset(by_id(chunk(ordinal=0, text="Old."), chunk(ordinal=1, text="Gone.")))
-    store.add_documents([DocumentRecord("doc", "Old", "", "{}", "1")])
+    store.add_documents([DocumentRecord("doc", "Old", "", "{}", "1", 1)])
     old = store.at(1)
     before = list(old.yield_keys()), old.counts(), old.mget(["doc:0", "doc:1"]), list(old.texts())
     assert not store.differs_from(1)
@@ -223,7 +226,7 @@ def test_neighbours(store, ordinal, reach, expected):
 
 
 def test_documents(store):
-    records = [DocumentRecord(i, f"Title {i}", f"{i}.txt", '{"year": 1}', f"print {i}") for i in ("b", "a")]
+    records = [DocumentRecord(i, f"Title {i}", f"{i}.txt", '{"year": 1}', f"print {i}", 1) for i in ("b", "a")]
     store.add_documents(records)
     assert list(store.documents()) == records[::-1]
     assert store.document("b") == records[0]
@@ -270,35 +273,48 @@ def test_what_was_written_is_there_when_opened_again(tmp_path):
     again.close()
 
 
-def test_a_store_whose_chunks_are_as_they_were_written_has_no_faults(store):
+def test_a_store_whose_chunks_are_as_they_were_written_has_no_faults(store, tmp_path):
     text = "One.\n\nTwo. 😀"
     sections = (Section("a", "", 0, 4, whole=True), Section("b", "Ü", 6, len(text), whole=True))
     store.mset(by_id(Chunk("a:0", "a", 0, text, sections, (Sentence(0, 4, embedded=True),), 4), chunk(pages=(1, 2))))
-    assert list(store.chunk_faults()) == []
+    store.set_vectors([(n, np.ones((1, 1))) for n in (1, 2)])
+    store.add_documents([DocumentRecord(i, "", "", "{}", "print", 1) for i in ("a", "b", "doc")])
     assert list(store.table_faults()) == []
+    assert faults(tmp_path) == []
+
+
+MANIFEST = Manifest("none", 1, 1_000, "none", "en", packed=False, documents=5)
+
+
+def faults(folder):
+    with closing(StoreRows(folder)) as rows:
+        return StoreCheck(rows, MANIFEST).faults
 
 
 def test_chunks_that_are_not_as_they_were_written_are_found_and_dropped_or_kept(store, tmp_path):
-    store.add_documents([DocumentRecord(f"d{n}", "", "", "{}", "print") for n in range(5)])
+    store.add_documents([DocumentRecord(f"d{n}", "", "", "{}", "print", 1) for n in range(5)])
     store.mset(by_id(*[chunk(f"d{n}") for n in range(5)]))
+    store.set_vectors([(n, np.ones((1, 1))) for n in range(1, 6)])
+    assert faults(tmp_path) == []
     with sqlite3.connect(tmp_path / FILE_NAME) as connection:
         connection.execute("UPDATE contents SET text = 'He came. She lied.' WHERE number = 1")
         connection.execute("UPDATE contents SET sentences = '[[0, 99, 1]]' WHERE number = 2")
         connection.execute("DELETE FROM chunks WHERE number = 3")
         connection.execute("DELETE FROM members WHERE number = 4")
-    found = list(store.chunk_faults())
-    assert [(f.number, f.document_ids, f.lost, f.kept) for f in found] == [
-        (1, ("d0",), True, True),
-        (2, ("d1",), True, False),
-        (4, ("d3",), False, True),
-        (3, ("d2",), True, False),
+    assert faults(tmp_path) == [
+        "1 chunks cannot be read",
+        "1 chunks are not as they were written",
+        "3 documents are not complete, or changed: 'd0', 'd1', 'd2'",
+        "the lists of the chunks that hold a document's parts are wrong",
     ]
-    store.mend_chunks(found)
-    assert list(store.chunk_faults()) == []
-    assert list(store.yield_keys()) == ["d0:0", "d3:0", "d4:0"]
-    assert store.mget(["d0:0"])[0].text == "He came. She lied."
-    assert [c.id for c in store.chunks_of(["d3"])] == ["d3:0"]
-    assert store.to_ingest_again() == ["d0", "d1", "d2"]
+    store.close()
+    assert renew_store(tmp_path, MANIFEST, salvage=True) == 0
+    with closing(CheckedStore(tmp_path)) as new:
+        assert list(new.yield_keys()) == ["d0:0", "d3:0", "d4:0"]
+        assert new.mget(["d0:0"])[0].text == "He came. She lied."
+        assert [c.id for c in new.chunks_of(["d3"])] == ["d3:0"]
+        assert [d.id for d in new.documents() if not d.fingerprint] == ["d0", "d1", "d2"]
+        assert list(new.table_faults()) == []
 
 
 def test_what_cannot_be_read_is_a_format_error(store, tmp_path):

@@ -1,0 +1,216 @@
+"""The chunk store's tables, and its rows: how documents and chunks are written to them and read back, checked.
+
+SQLite notices no byte that changes in a text. So each document's entry and each chunk has a checksum over all of its
+own fields, which is compared whenever one is read.
+"""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from arag.retrieval.types import Chunk, Section, Sentence
+
+FOR_EVER = 2**63 - 1  # the generation that a row goes with until one is known
+
+# What is short stands in `chunks`, which is looked through often, and the texts apart from it. A chunk's number is
+# never used again: it names one version of a chunk, also in Chroma. `vectors` has a row for each chunk: the vectors
+# of its embedded sentences, one behind the other, as float32. Embedding is what an index costs most; so they are kept
+# here, where nothing is lost, and Chroma's folder can be made again from them.
+#
+# An entry of `documents` says how many chunks hold a part of the document, so that a lost chunk is noticed. `members`,
+# `terms`, `vocabulary` and the indexes are made from the rest.
+#
+# `terms` is not what keywords are matched in (the paper matches them in the chunk texts): it only knows which
+# words the corpus holds, so that a keyword without a hit can be answered with the closest terms. It has no triggers:
+# SQLite runs none on such tables in files that it does not trust.
+SCHEMA = f"""
+CREATE TABLE state (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE documents (
+    number INTEGER PRIMARY KEY,
+    id TEXT NOT NULL,
+    title TEXT NOT NULL,
+    source TEXT NOT NULL,
+    metadata TEXT NOT NULL,
+    fingerprint TEXT NOT NULL,
+    chunks INTEGER NOT NULL,
+    checksum INTEGER NOT NULL,
+    added INTEGER NOT NULL,
+    removed INTEGER NOT NULL DEFAULT {FOR_EVER}
+);
+CREATE INDEX documents_by_id ON documents (id, added, removed);
+CREATE UNIQUE INDEX one_document_an_id ON documents (id) WHERE removed = {FOR_EVER};
+CREATE INDEX documents_by_title ON documents (title COLLATE NOCASE);
+CREATE TABLE chunks (
+    number INTEGER PRIMARY KEY AUTOINCREMENT,
+    id TEXT NOT NULL,
+    document_id TEXT NOT NULL,
+    ordinal INTEGER NOT NULL,
+    tokens INTEGER NOT NULL,
+    first_page INTEGER,
+    last_page INTEGER,
+    embedded_sentences INTEGER NOT NULL,
+    pending INTEGER NOT NULL DEFAULT 1,
+    added INTEGER NOT NULL,
+    removed INTEGER NOT NULL DEFAULT {FOR_EVER}
+);
+CREATE INDEX chunks_by_id ON chunks (id, added, removed);
+CREATE UNIQUE INDEX one_chunk_an_id ON chunks (id) WHERE removed = {FOR_EVER};
+CREATE INDEX chunks_by_place ON chunks (document_id, ordinal);
+CREATE UNIQUE INDEX one_chunk_a_place ON chunks (document_id, ordinal) WHERE removed = {FOR_EVER};
+CREATE INDEX pending_chunks ON chunks (number) WHERE pending;
+CREATE TABLE contents (
+    number INTEGER PRIMARY KEY,
+    sections TEXT NOT NULL,
+    sentences TEXT NOT NULL,
+    text TEXT NOT NULL,
+    checksum INTEGER NOT NULL
+);
+CREATE TABLE vectors (number INTEGER PRIMARY KEY, vectors BLOB NOT NULL, checksum INTEGER NOT NULL);
+CREATE TABLE members (
+    document_id TEXT NOT NULL,
+    number INTEGER NOT NULL,
+    PRIMARY KEY (document_id, number)
+) WITHOUT ROWID;
+CREATE INDEX members_by_chunk ON members (number);
+CREATE VIRTUAL TABLE terms USING fts5 (
+    text, content='contents', content_rowid='number', tokenize='unicode61 remove_diacritics 2'
+);
+CREATE VIRTUAL TABLE vocabulary USING fts5vocab (terms, row);
+"""
+
+DOCUMENT_COLUMNS = "id, title, source, metadata, fingerprint, chunks"
+ENTRY_COLUMNS = "id, document_id, ordinal, tokens, first_page, last_page, embedded_sentences"
+CONTENT_COLUMNS = "sections, sentences, text"
+
+Vectors = NDArray[np.float32]
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentRecord:
+    """A document's entry in the store; its text is in its chunks.
+
+    Attributes:
+        id: The document's id.
+        title: Its title, or an empty string.
+        source: Where it was read from.
+        metadata: Further fields, as a JSON object.
+        fingerprint: Changes when the document, or a setting that its chunks depend on, changes. Empty when a part of
+            the document was lost, so that the next ingestion writes it again.
+        chunks: How many chunks hold a part of it.
+    """
+
+    id: str
+    title: str
+    source: str
+    metadata: str
+    fingerprint: str
+    chunks: int
+
+
+def checksum(values: Sequence[str | int | None]) -> int:
+    """Return the checksum of a row's values, which their types are part of.
+
+    Raises:
+        ValueError: A value is of a type that no row has, or a text is no text.
+    """
+    try:
+        return zlib.crc32(json.dumps(values, ensure_ascii=False).encode())
+    except TypeError as error:
+        raise ValueError(str(error)) from error
+
+
+def document_row(record: DocumentRecord) -> tuple[str | int, ...]:
+    """Return the values of DOCUMENT_COLUMNS."""
+    return record.id, record.title, record.source, record.metadata, record.fingerprint, record.chunks
+
+
+def parse_document(row: Sequence[Any]) -> DocumentRecord:
+    """Read the values of DOCUMENT_COLUMNS.
+
+    Raises:
+        ValueError: They are not those of a document.
+    """
+    record = DocumentRecord(*row)
+    has_types = all(isinstance(value, str) for value in row[:-1]) and isinstance(record.chunks, int)
+    if has_types and isinstance(_loaded(record.metadata), dict):
+        return record
+    raise ValueError("a field is of another type")
+
+
+def chunk_rows(chunk: Chunk) -> tuple[tuple[str | int | None, ...], tuple[str, ...]]:
+    """Return the values of ENTRY_COLUMNS and of CONTENT_COLUMNS."""
+    first_page, last_page = chunk.pages or (None, None)
+    embedded = sum(sentence.embedded for sentence in chunk.sentences)
+    return (
+        (chunk.id, chunk.document_id, chunk.ordinal, chunk.tokens, first_page, last_page, embedded),
+        (
+            _dump([[s.document_id, s.title, s.start, s.end, s.whole] for s in chunk.sections]),
+            _dump([[s.start, s.end, int(s.embedded)] for s in chunk.sentences]),
+            chunk.text,
+        ),
+    )
+
+
+def parse_chunk(row: Sequence[Any]) -> Chunk:
+    """Read the values of ENTRY_COLUMNS and CONTENT_COLUMNS, one behind the other.
+
+    Raises:
+        ValueError: They are not those of a chunk.
+    """
+    chunk_id, document_id, ordinal, tokens, first_page, last_page, embedded, sections, sentences, text = row
+    try:
+        chunk = Chunk(
+            id=chunk_id,
+            document_id=document_id,
+            ordinal=ordinal,
+            text=text,
+            sections=tuple(Section(*values) for values in _loaded(sections)),
+            sentences=tuple(Sentence(start, end, bool(flag)) for start, end, flag in _loaded(sentences)),
+            tokens=tokens,
+            pages=None if first_page is None else (first_page, last_page),
+        )
+        names = [chunk_id, document_id, text, *(name for s in chunk.sections for name in (s.document_id, s.title))]
+        places = [(s.start, s.end) for s in chunk.sections] + [(s.start, s.end) for s in chunk.sentences]
+        numbers = [ordinal, tokens, embedded, *(chunk.pages or ()), *(offset for place in places for offset in place)]
+        fits = (
+            chunk.sections
+            and all(isinstance(name, str) for name in names)
+            and all(isinstance(number, int) for number in numbers)
+            and all(0 <= start <= end <= len(text) for start, end in places)
+            and embedded == sum(sentence.embedded for sentence in chunk.sentences)
+        )
+    except TypeError as error:
+        raise ValueError(str(error)) from error
+    if not fits:
+        raise ValueError("its fields do not fit each other")
+    return chunk
+
+
+def embedded_positions(sentences: str) -> list[int]:
+    """Return the positions of the embedded ones among a chunk's sentences, as they are stored.
+
+    Raises:
+        ValueError: They cannot be read.
+    """
+    try:
+        return [i for i, (_, _, embedded) in enumerate(_loaded(sentences)) if embedded]
+    except TypeError as error:
+        raise ValueError(str(error)) from error
+
+
+def _loaded(value: str) -> Any:
+    try:
+        return json.loads(value)
+    except (TypeError, RecursionError) as error:
+        raise ValueError(str(error)) from error
+
+
+def _dump(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))

@@ -106,10 +106,11 @@ class StoreRows:
         """Return the copy of the manifest, or None."""
         try:
             row = self._connection.execute("SELECT value FROM state WHERE name = ?", (MANIFEST_FILE,)).fetchone()
-        except _FAILURES as error:
-            _raise_unless_damage(error)
+            return str(row[0]).encode().decode() if row else None
+        except (*_FAILURES, UnicodeEncodeError) as error:
+            if isinstance(error, sqlite3.DatabaseError):
+                _raise_unless_damage(error)
             return None
-        return row[0] if row and isinstance(row[0], str) else None
 
     def row(self, table: str, columns: str, number: int) -> tuple[Any, ...] | None:
         """Return a row, or None where it is not there or cannot be read."""
@@ -204,12 +205,19 @@ class StoreCheck:
         self._documents = self._unreadable = self._changed = self._waiting = self._spoilt = 0
         self._look_at_entries()
         self._look_at_chunks()
-        self._lost |= {i for i, chunks in self._entries.items() if not rows.is_old and chunks != self._parts[i]}
+        self._lost |= self._incomplete()
         self._nameless = [i for i in self._parts if i not in self._entries]
         self.faults = list(self._told())
         if new is not None:
             self._write_documents(new)
         self.unnamed = max(0, manifest.documents - self._documents - len(self._nameless))
+
+    def _incomplete(self) -> set[str]:
+        """Return the documents of which not all chunks were found."""
+        if not self._rows.is_old:
+            return {i for i, chunks in self._entries.items() if chunks != self._parts[i]}
+        missing = {i for i, number in (self._rows.members() or set()) - self._members if number not in self._gone}
+        return self._entries.keys() & (missing | (self._entries.keys() - self._parts.keys()))
 
     def _look_at_entries(self) -> None:
         for _, *row, told, added, removed in self._document_rows():

@@ -181,6 +181,7 @@ def parse_chunk(row: Sequence[Any]) -> Chunk:
         numbers = [ordinal, tokens, embedded, *(chunk.pages or ()), *(offset for place in places for offset in place)]
         fits = (
             chunk.sections
+            and chunk.sections[0].document_id == document_id
             and all(isinstance(name, str) for name in names)
             and all(isinstance(number, int) for number in numbers)
             and all(0 <= start <= end <= len(text) for start, end in places)

@@ -342,13 +342,6 @@ class ChunkStore(BaseStore[str, Chunk]):
                 )
                 self._connection.execute("UPDATE chunks SET pending = 0 WHERE number = ?", (number,))
 
-    def forget_vectors(self, numbers: Iterable[int]) -> None:
-        """Delete the vectors of chunks, which then wait for new ones."""
-        with self.transaction():
-            for number in numbers:
-                self._connection.execute("DELETE FROM vectors WHERE number = ?", (number,))
-                self._connection.execute("UPDATE chunks SET pending = 1 WHERE number = ?", (number,))
-
     def embedded_chunks(self, since: int = -1) -> Iterator[tuple[int, Chunk, Vectors]]:
         """Yield the chunks whose vectors are written, with number and vectors, of those added after a generation."""
         rows = self._pages(

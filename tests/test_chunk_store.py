@@ -167,9 +167,6 @@ def test_chunks_wait_for_their_vectors(store):
     found = list(store.embedded_chunks())
     assert [(number, c.id) for number, c, _ in found] == [(1, "doc:0"), (2, "doc:1")]
     np.testing.assert_array_equal([array for _, _, array in found], vectors)
-    store.forget_vectors([2])
-    assert [c.id for _, c in store.pending_chunks(5)] == ["doc:1"]
-    assert [number for number, _, _ in store.embedded_chunks()] == [1]
 
 
 def test_a_generation_is_seen_whole_while_the_next_is_written(store):

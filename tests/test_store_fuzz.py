@@ -49,10 +49,10 @@ def seen(folder):
             sorted(ids),
             {chunk.id: chunk for i in ids for chunk in index.read(i, 1).chunks},
             {i: index.document(i) for n in range(50) for i in (f"d{n}", f"d{n}.pdf")},
-            [index.read(i) for i in ("d7", "d8:99", "[d9:0]")],
+            [index.read(i).chunks for i in ("d7", "d8:99", "[d9:0]")],
             [index.keyword_search(words, 60) for words in (["ship7", "island"], "the ship 7", "cafe bar", "Lodz8")],
             [
-                [(hit.chunk_id, round(hit.score, 5), hit.snippets) for hit in index.semantic_search(query, 60).hits]
+                [(hit.chunk_id, round(hit.score, 4)) for hit in index.semantic_search(query, 60).hits]
                 for query in ("ship7 was built", "the island", "page 3")
             ],
         )

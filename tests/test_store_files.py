@@ -1,0 +1,321 @@
+"""Chunk stores that others made, that an older version made, or that were hardly begun."""
+
+import json
+import os
+import shutil
+import sqlite3
+import zlib
+from contextlib import closing
+
+import pytest
+
+from arag.ingest.maintenance import compact, remove, verify
+from arag.ingest.pipeline import ingest, run_ingest
+from arag.retrieval.chunk_rows import FOR_EVER
+from arag.retrieval.errors import DamagedFileError, IndexFormatError, IndexNotFoundError, StorageError
+from arag.retrieval.index import open_index
+from arag.retrieval.manifest import read_manifest
+from fakes import HashEmbeddings, write_corpus
+
+RECORDS = [
+    {"id": f"d{n}", "title": f"The Ship {n}", "text": f"Ship{n} was built. Nobody sailed it.", "year": 1500 + n}
+    for n in range(9)
+]
+
+
+@pytest.fixture(scope="module")
+def sound(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("sound")
+    run_ingest(write_corpus(folder / "corpus", RECORDS), folder / "index", embedder=HashEmbeddings())
+    return folder / "index"
+
+
+@pytest.fixture
+def index(sound, tmp_path):
+    shutil.copytree(sound, tmp_path / "index")
+    return tmp_path / "index"
+
+
+def run_sql(folder, script):
+    with closing(sqlite3.connect(folder / "chunks.sqlite3", isolation_level=None)) as connection:
+        connection.executescript(script)
+
+
+def contents(folder):
+    with open_index(folder, embedder=HashEmbeddings()) as opened:
+        chunks = {i: opened.get(i) for i in opened.chunk_ids()}
+        documents = [opened.document(record["id"]) for record in RECORDS]
+        return chunks, documents, opened.keyword_search("nobody", 20), opened.semantic_search("ship7 was built", 20)
+
+
+# --- files that others made ---
+
+ENDLESS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT"
+HOSTILE = {
+    "an endless view": "CREATE VIEW more AS SELECT 1",
+    "an endless view in place of a table": f"""
+        DROP TABLE documents;
+        CREATE VIEW documents AS {ENDLESS} i AS number, '' AS id, '' AS title, '' AS source, '{{}}' AS metadata,
+        '' AS fingerprint, 1 AS chunks, 0 AS checksum, 0 AS added, {FOR_EVER} AS removed FROM n""",
+    "a trigger": "CREATE TRIGGER gone AFTER INSERT ON chunks BEGIN DELETE FROM documents; END",
+    "a generated column": "ALTER TABLE state ADD COLUMN more TEXT AS (hex(zeroblob(99999999)))",
+    "another table of that name": "DROP TABLE members; CREATE TABLE members (document_id TEXT, number INTEGER)",
+    "no table": "DROP TABLE chunks",
+    "a table too many": "CREATE TABLE more (number INTEGER)",
+    "an index on an expression": "CREATE INDEX slow ON chunks (hex(zeroblob(99)))",
+}
+
+
+@pytest.mark.parametrize("hostile", HOSTILE)
+def test_tables_that_are_not_ours_are_refused_before_anything_is_read(index, hostile, tmp_path):
+    run_sql(index, HOSTILE[hostile])
+    for use in (
+        lambda: open_index(index, embedder=HashEmbeddings()),
+        lambda: remove("d1", index),
+        lambda: run_ingest(tmp_path, index, embedder=HashEmbeddings()),
+    ):
+        write_corpus(tmp_path, RECORDS)
+        with pytest.raises(DamagedFileError, match="its tables are not those of an index"):
+            use()
+    assert any("its tables are not" in damage.what for damage in verify(index)[0])
+    left = verify(index, repair=True, embedder=HashEmbeddings())[1]
+    assert not any(damage.mendable for damage in left)
+    run_ingest(write_corpus(tmp_path / "corpus", RECORDS), index, embedder=HashEmbeddings())
+    assert verify(index) == ([], [])
+
+
+SPECIAL = {
+    "a pipe": os.mkfifo,
+    "a folder": lambda file: file.mkdir(),
+    "a device": lambda file: file.symlink_to("/dev/zero"),
+}
+
+
+@pytest.mark.parametrize("special", SPECIAL)
+@pytest.mark.parametrize("ending", ["", "-wal", "-shm", "-journal"])
+def test_what_is_not_a_file_is_refused(index, special, ending, tmp_path):
+    file = index / f"chunks.sqlite3{ending}"
+    file.unlink(missing_ok=True)
+    SPECIAL[special](file)
+    write_corpus(tmp_path / "corpus", RECORDS)
+    for use in (
+        lambda: open_index(index, embedder=HashEmbeddings()),
+        lambda: verify(index),
+        lambda: verify(index, repair=True),
+        lambda: run_ingest(tmp_path / "corpus", index, embedder=HashEmbeddings()),
+    ):
+        with pytest.raises(IndexFormatError, match=r"is not a file|an index has no chunks\.sqlite3-journal"):
+            use()
+
+
+def test_a_log_that_is_a_link_is_not_written_through(index, tmp_path):
+    (tmp_path / "precious").write_text("Keep this.")
+    (index / "chunks.sqlite3-wal").symlink_to(tmp_path / "precious")
+    with pytest.raises(DamagedFileError, match=r"chunks\.sqlite3-wal is not a file"):
+        remove("d1", index)
+    assert (tmp_path / "precious").read_text() == "Keep this."
+
+
+def test_an_error_of_sqlite_that_quotes_damaged_bytes_is_ours(index):
+    file = index / "chunks.sqlite3"
+    file.write_bytes(
+        file.read_bytes().replace(b"CREATE TABLE documents (", b"CREATE TABLE \xff\xfe\xfd\xfc\xfb\xfants (")
+    )
+    with pytest.raises(DamagedFileError):
+        open_index(index, embedder=HashEmbeddings())
+    assert any(damage.mendable for damage in verify(index)[0])
+
+
+# --- fields that were not checked ---
+
+FIELDS = {
+    "an entry without chunks": "INSERT INTO documents SELECT 99, 'ghost', title, source, metadata, fingerprint, 1, "
+    f"checksum, 0, {FOR_EVER} FROM documents WHERE id = 'd5'",
+    "metadata": """UPDATE documents SET metadata = '{"year": 1}' WHERE id = 'd5'""",
+    "the source": "UPDATE documents SET source = 'elsewhere' WHERE id = 'd5'",
+    "a title's case": "UPDATE documents SET title = lower(title) WHERE id = 'd5'",
+    "a title that is no text": "UPDATE documents SET title = CAST(title AS BLOB) WHERE id = 'd5'",
+    "a document's id": "UPDATE documents SET id = 'e5' WHERE id = 'd5'",
+    "tokens": "UPDATE chunks SET tokens = tokens + 1 WHERE id = 'd5:0'",
+    "pages": "UPDATE chunks SET first_page = 1, last_page = 2 WHERE id = 'd5:0'",
+    "an ordinal": "UPDATE chunks SET ordinal = 1 WHERE id = 'd5:0'",
+    "a chunk's id": "UPDATE chunks SET id = 'd5:1' WHERE id = 'd5:0'",
+    "a chunk's document": "UPDATE chunks SET document_id = 'e5' WHERE id = 'd5:0'",
+    "a removal": "UPDATE chunks SET removed = 1 WHERE id = 'd5:0'",
+}
+
+
+@pytest.mark.parametrize("field", FIELDS)
+def test_a_field_that_changed_is_found_and_the_document_named(index, sound, field, tmp_path):
+    run_sql(index, FIELDS[field])
+    assert verify(index)[0]
+    left = verify(index, repair=True, embedder=HashEmbeddings())[1]
+    if field == "an entry without chunks":
+        assert left == []
+    else:
+        assert [damage.what for damage in left] == ["of 1 documents a part was lost: ingest them again: 'd5'"]
+    corpus = sound.parent / "corpus"
+    assert run_ingest(corpus, index, embedder=HashEmbeddings()).written == len(left)
+    assert verify(index) == ([], [])
+    assert contents(index) == contents(sound)
+
+
+def test_a_lost_chunk_of_several_is_noticed(tmp_path):
+    corpus = write_corpus(tmp_path / "corpus", {"long": "A sentence of the long text. " * 100})
+    run_ingest(corpus, tmp_path / "index", embedder=HashEmbeddings(), chunk_tokens=60)
+    last = "(SELECT max(number) FROM chunks)"
+    run_sql(tmp_path / "index", "".join(f"DELETE FROM {t} WHERE number = {last};" for t in ("members", "contents")))
+    run_sql(tmp_path / "index", f"DELETE FROM vectors WHERE number = {last}; DELETE FROM chunks WHERE number = {last}")
+    assert any(
+        "documents are not complete, or changed: 'long'" in damage.what for damage in verify(tmp_path / "index")[0]
+    )
+
+
+def test_a_document_whose_source_moved_stays_sound(index, tmp_path):
+    run_ingest(write_corpus(tmp_path / "moved", RECORDS), index, embedder=HashEmbeddings())
+    assert verify(index) == ([], [])
+    with open_index(index, embedder=HashEmbeddings()) as opened:
+        assert str(tmp_path / "moved") in opened.document("d5").source
+
+
+# --- format version 3 ---
+
+OLD_SCHEMA = f"""
+CREATE TABLE state (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE documents (number INTEGER PRIMARY KEY, id TEXT NOT NULL, title TEXT NOT NULL, source TEXT NOT NULL,
+    metadata TEXT NOT NULL, fingerprint TEXT NOT NULL, added INTEGER NOT NULL,
+    removed INTEGER NOT NULL DEFAULT {FOR_EVER});
+CREATE TABLE chunks (number INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL, document_id TEXT NOT NULL,
+    ordinal INTEGER NOT NULL, tokens INTEGER NOT NULL, first_page INTEGER, last_page INTEGER,
+    embedded_sentences INTEGER NOT NULL, pending INTEGER NOT NULL DEFAULT 1, added INTEGER NOT NULL,
+    removed INTEGER NOT NULL DEFAULT {FOR_EVER});
+CREATE TABLE contents (number INTEGER PRIMARY KEY, sections TEXT NOT NULL, sentences TEXT NOT NULL,
+    text TEXT NOT NULL, checksum INTEGER NOT NULL);
+CREATE TABLE vectors (number INTEGER PRIMARY KEY, vectors BLOB NOT NULL, checksum INTEGER NOT NULL);
+CREATE TABLE members (document_id TEXT NOT NULL, number INTEGER NOT NULL, PRIMARY KEY (document_id, number))
+    WITHOUT ROWID;
+CREATE VIRTUAL TABLE terms USING fts5 (
+    text, content='contents', content_rowid='number', tokenize='unicode61 remove_diacritics 2');
+CREATE VIRTUAL TABLE vocabulary USING fts5vocab (terms, row);
+CREATE TRIGGER content_added AFTER INSERT ON contents BEGIN
+    INSERT INTO terms (rowid, text) VALUES (new.number, new.text);
+END;
+CREATE TRIGGER content_removed AFTER DELETE ON contents BEGIN
+    INSERT INTO terms (terms, rowid, text) VALUES ('delete', old.number, old.text);
+END;
+PRAGMA journal_mode = WAL;
+"""
+
+
+@pytest.fixture
+def old(index):
+    """The index as the version before wrote it."""
+    file = index / "chunks.sqlite3"
+    file.rename(index / "new")
+    run_sql(index, OLD_SCHEMA)
+    with closing(sqlite3.connect(file, isolation_level=None)) as connection:
+        connection.create_function("old_checksum", -1, lambda *texts: zlib.crc32("\n".join(texts).encode()))
+        connection.executescript(f"""
+            ATTACH '{index / "new"}' AS new;
+            INSERT INTO documents SELECT number, id, title, source, metadata, fingerprint, added, removed
+                FROM new.documents;
+            INSERT INTO contents SELECT number, sections, sentences, text, old_checksum(sections, sentences, text)
+                FROM new.contents;
+            INSERT INTO state SELECT name, replace(value, '"format_version": 4', '"format_version": 3') FROM new.state;
+        """)
+        for table in ("chunks", "vectors", "members"):
+            connection.execute(f"INSERT INTO {table} SELECT * FROM new.{table}")
+    (index / "new").unlink()
+    manifest = index / "manifest.json"
+    manifest.write_text(json.dumps(json.loads(manifest.read_text()) | {"format_version": 3}))
+    next(index.glob("keywords.*")).write_bytes(b"as it was then")
+    return index
+
+
+UPGRADES = {
+    "ingest": lambda index, corpus: run_ingest(corpus, index, embedder=HashEmbeddings(fail_after=1)),
+    "compact": lambda index, _: compact(index, embedder=HashEmbeddings(fail_after=1)),
+    "repair": lambda index, _: verify(index, repair=True, embedder=HashEmbeddings(fail_after=1)),
+    "remove": lambda index, _: remove("d8", index),
+}
+
+
+@pytest.mark.parametrize("upgrade", UPGRADES)
+def test_any_command_that_writes_brings_an_old_index_up_to_date(old, sound, upgrade):
+    with pytest.raises(IndexFormatError, match=f"`arag compact --index {old}` brings it up to date"):
+        open_index(old, embedder=HashEmbeddings())
+    (damage,), _ = verify(old)
+    assert damage.mendable
+    UPGRADES[upgrade](old, sound.parent / "corpus")
+    assert verify(old) == ([], [])
+    assert read_manifest(old).format_version == 4
+    if upgrade == "remove":
+        remove("d8", sound := shutil.copytree(sound, old.parent / "sound"))
+    assert contents(old) == contents(sound)
+
+
+def test_an_upgrade_that_ends_early_is_finished_by_the_next_command(old, sound, monkeypatch):
+    with monkeypatch.context() as patched:
+        patched.setattr("arag.ingest.writer.publish", lambda *_, **__: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            compact(old, embedder=HashEmbeddings())
+    with pytest.raises(IndexFormatError, match="brings it up to date"):
+        open_index(old, embedder=HashEmbeddings())
+    compact(old, embedder=HashEmbeddings(fail_after=1))
+    assert verify(old) == ([], [])
+    assert contents(old) == contents(sound)
+
+
+def test_an_old_index_that_is_damaged_is_mended_and_brought_up_to_date_at_once(old, sound):
+    run_sql(old, "DROP TRIGGER content_removed; DELETE FROM contents WHERE number = 6")
+    with pytest.raises(DamagedFileError, match="1 chunks cannot be read"):
+        compact(old, embedder=HashEmbeddings())
+    (damage,) = verify(old, repair=True, embedder=HashEmbeddings())[1]
+    assert "'d5'" in damage.what
+    run_ingest(sound.parent / "corpus", old, embedder=HashEmbeddings())
+    assert verify(old) == ([], [])
+    assert contents(old) == contents(sound)
+
+
+# --- indexes that were hardly begun ---
+
+
+def test_a_first_ingestion_that_was_interrupted_is_told_and_finished_by_the_next(tmp_path, sound, monkeypatch):
+    index, corpus = tmp_path / "index", sound.parent / "corpus"
+    with monkeypatch.context() as patched:
+        patched.setattr("arag.ingest.writer.publish", lambda *_, **__: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            run_ingest(corpus, index, embedder=HashEmbeddings())
+    (damage,), left = verify(index)
+    assert "run the same `arag ingest` again" in damage.what
+    assert left == verify(index, repair=True)[1] == [damage]
+    assert ingest(corpus, index, embedder=HashEmbeddings()).info().documents == 9
+
+
+@pytest.mark.parametrize("command", [("search", "keyword"), ("search", "semantic"), ("ask",), ("read",)])
+def test_an_index_without_documents_yet_is_told(tmp_path, sound, arag, command):
+    index, corpus = tmp_path / "index", sound.parent / "corpus"
+    with pytest.raises(Exception, match="went away"):
+        run_ingest(corpus, index, embedder=HashEmbeddings(fail_after=1))
+    with pytest.raises(IndexNotFoundError, match="holds no documents yet: run `arag ingest"):
+        open_index(index, embedder=HashEmbeddings())
+    code, _, err = arag(*command, "ship", "--index", index)
+    assert (code, "holds no documents yet" in err) == (1, True)
+    run_ingest(corpus, index, embedder=HashEmbeddings())
+    assert contents(index) == contents(sound)
+
+
+def test_errors_of_the_disk_while_searching_are_ours(index, monkeypatch):
+    with open_index(index, embedder=HashEmbeddings()) as opened:
+        real = opened._chunks._opened.connection
+
+        class Failing:
+            def execute(self, *_):
+                error = sqlite3.OperationalError("disk I/O error")
+                error.sqlite_errorcode = sqlite3.SQLITE_IOERR
+                raise error
+
+        monkeypatch.setattr(opened._chunks._opened, "connection", Failing())
+        with pytest.raises(StorageError, match="disk I/O error"):
+            opened.read("d1:0")
+        monkeypatch.setattr(opened._chunks._opened, "connection", real)

@@ -29,6 +29,7 @@ from arag.retrieval.errors import (
 from arag.retrieval.files import checksum
 from arag.retrieval.manifest import (
     FILE_NAME,
+    FORMAT_VERSION,
     Manifest,
     file_size,
     is_whole,
@@ -210,9 +211,12 @@ def _damages(folder: Path, rows: StoreRows, *, locked: bool) -> Iterator[Damage]
     kept = _kept_manifest(rows)
     manifest = None
     try:
-        manifest = read_manifest(folder)
+        manifest = read_manifest(folder, to_upgrade=True)
     except (IndexFormatError, IndexNotFoundError) as error:
-        yield _lost_manifest(folder, error, rows, kept)
+        yield _lost_manifest(error, rows, kept)
+    else:
+        if manifest.format_version != FORMAT_VERSION:
+            yield Damage(FILE_NAME, f"it has format version {manifest.format_version} and can be brought up to date")
     known = manifest or kept
     if known is None or rows.is_old:
         return
@@ -234,9 +238,9 @@ def _damages(folder: Path, rows: StoreRows, *, locked: bool) -> Iterator[Damage]
             yield from _chroma_damages(folder, manifest, chunks.at(manifest.generation), locked=locked)
 
 
-def _lost_manifest(folder: Path, error: Exception, rows: StoreRows, kept: Manifest | None) -> Damage:
+def _lost_manifest(error: Exception, rows: StoreRows, kept: Manifest | None) -> Damage:
     if not isinstance(error, DamagedFileError | IndexNotFoundError):  # an index of another version
-        return Damage(FILE_NAME, str(error), mendable=kept is not None or _is_upgradable(folder))
+        return Damage(FILE_NAME, str(error), mendable=kept is not None)
     reason = error.reason if isinstance(error, DamagedFileError) else "it is missing"
     if kept is not None:
         return Damage(FILE_NAME, reason)
@@ -244,14 +248,6 @@ def _lost_manifest(folder: Path, error: Exception, rows: StoreRows, kept: Manife
         reason = "the first ingestion was interrupted: run the same `arag ingest` again to finish it"
         return Damage(FILE_NAME, reason, mendable=False)
     return Damage(FILE_NAME, f"{reason}; there is no copy of it that can be read: {_ELSEWHERE}", mendable=False)
-
-
-def _is_upgradable(folder: Path) -> bool:
-    try:
-        read_manifest(folder, to_upgrade=True)
-    except IndexFormatError:
-        return False
-    return True
 
 
 def _kept_manifest(rows: StoreRows) -> Manifest | None:

@@ -95,6 +95,12 @@ def run_sql(folder, *statements):
             connection.execute(statement)
 
 
+def patch(folder, old, new):
+    file = folder / "chunks.sqlite3"
+    assert old in file.read_bytes()
+    file.write_bytes(file.read_bytes().replace(old, new))
+
+
 def change_vectors(folder, change, *, checksum=False):
     """Change the vectors of a chunk; its checksum goes with them where a run has written them so."""
     with database(folder) as connection:
@@ -181,6 +187,12 @@ DAMAGES = {
     "no list of words": lambda f: run_sql(f, "DROP TABLE vocabulary"),
     "vectors a hundredth as long": lambda f: change_vectors(f, lambda v: v / 100, checksum=True),
     "vectors of another sentence": lambda f: change_vectors(f, lambda v: v[::-1]),
+    "a header that forbids writing": lambda f: patch(f, b"SQLite format 3\0\x10\0\x02", b"SQLite format 3\0\x10\0\x03"),
+    "an entry of the schema that cannot be read": lambda f: patch(
+        f, b"CREATE INDEX chunks_by_place", b"CREATE \xff\xfeDEX chunks_by_place"
+    ),
+    "a table of words that is no such table": lambda f: run_sql(f, "UPDATE terms_data SET block = x'00' WHERE id > 10"),
+    "a configuration of words of another version": lambda f: run_sql(f, "UPDATE terms_config SET v = 9"),
     "a manifest that was kept is lost": lambda f: run_sql(f, "DELETE FROM state"),
     "a manifest that was kept is of no sense": lambda f: run_sql(f, "UPDATE state SET value = 'xx'"),
     "documents do not know their chunks": lambda f: run_sql(f, "DELETE FROM members WHERE number = 5"),

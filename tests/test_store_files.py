@@ -111,7 +111,7 @@ def test_what_is_not_a_file_is_refused(index, special, ending, tmp_path):
 def test_a_log_that_is_a_link_is_not_written_through(index, tmp_path):
     (tmp_path / "precious").write_text("Keep this.")
     (index / "chunks.sqlite3-wal").symlink_to(tmp_path / "precious")
-    with pytest.raises(DamagedFileError, match=r"chunks\.sqlite3-wal is not a file"):
+    with pytest.raises(DamagedFileError, match=r"chunks\.sqlite3-wal is damaged"):
         remove("d1", index)
     assert (tmp_path / "precious").read_text() == "Keep this."
 

@@ -15,7 +15,7 @@ from pypdf import PdfReader, PdfWriter
 from reportlab.pdfgen.canvas import Canvas
 
 from arag.ingest.documents import Document, Problem
-from arag.ingest.readers import READABLE_SUFFIXES, count_skipped, read_documents
+from arag.ingest.readers import READABLE_SUFFIXES, find_skipped, read_documents
 from arag.retrieval.errors import InputError
 
 
@@ -167,7 +167,7 @@ class TestPaths:
         documents, problems = read(tmp_path / "in")
         assert [d.id for d in documents] == ["a.txt"]
         assert problems == []
-        assert count_skipped([tmp_path / "in"]) == 2
+        assert find_skipped([tmp_path / "in"]) == 2
 
     def test_folder_with_links_to_folders_only(self, tmp_path):
         write(tmp_path / "outside/a.txt", "Text.")
@@ -182,7 +182,7 @@ class TestPaths:
         documents, problems = read(tmp_path)
         assert [d.id for d in documents] == ["a.txt", "b/manifest.json#1"]
         assert problems == []
-        assert count_skipped([tmp_path]) == 0
+        assert find_skipped([tmp_path]) == 0
 
     def test_the_index_that_is_written_is_passed_over_from_the_start(self, tmp_path):
         for name in ("a.txt", "idx/writer.json", "idx2/b.txt"):

@@ -104,7 +104,7 @@ def problem_at(source: PurePath | str, reason: Exception | str) -> Problem:
     """Return the problem of a file, or of a place in one."""
     if isinstance(reason, OSError):
         reason = reason.strerror or str(reason)
-    return Problem(clean_characters(str(source)), str(reason))
+    return Problem(clean_characters(str(source)), clean_characters(str(reason)))
 
 
 def folded(text: str) -> str:

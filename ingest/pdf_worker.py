@@ -14,6 +14,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import suppress
 from ctypes import byref
+from dataclasses import dataclass
 from itertools import accumulate
 from pathlib import Path
 from typing import Any
@@ -87,7 +88,7 @@ def _page_text(page: pypdfium2.PdfTextPage) -> str:
     text = page.get_text_range()
     parts = []
     at = 0
-    for start, end in sorted(match.span() for match in _cell_borders(page, text)):
+    for start, end in _cell_borders(list(_gaps(page, text))):
         parts += [text[at:start], _CELL_BORDER]
         at = end
     return _joined_words("".join([*parts, text[at:]]))
@@ -98,40 +99,47 @@ def _joined_words(text: str) -> str:
     return re.sub("(?<=[^\\W\\d_A-Z])\ufffe(?=[^\\W\\d_A-Z])", "", text).replace("\ufffe", "-")
 
 
-def _cell_borders(page: pypdfium2.PdfTextPage, text: str) -> Iterator[re.Match[str]]:
-    """Find the blanks that stand between cells: wide ones, above or below other wide ones.
+@dataclass(frozen=True, slots=True)
+class _Gap:
+    """A wide gap between two pieces of text on one line."""
+
+    span: tuple[int, int]  # in the text of the page
+    line: int
+    left: float
+    right: float
+    breaks_line: bool  # in PDFium's eyes
+
+
+def _cell_borders(gaps: list[_Gap]) -> list[tuple[int, int]]:
+    """Find the gaps that stand between cells: those above or below others, and those at which PDFium breaks a line.
 
     A wide blank alone is no cell border: it may stand in a justified line, or after the number of a heading.
     """
-    gaps = list(_wide_gaps(page, text))
-    aligned = set()
-    for first, (line, left, right, _) in enumerate(gaps):
-        for second in range(first + 1, len(gaps)):
-            other_line, other_left, other_right, _ = gaps[second]
-            if other_line > line + _NEAR_LINES:
+    borders = {gap.span for gap in gaps if gap.breaks_line}
+    for number, gap in enumerate(gaps):
+        for other in gaps[number + 1 :]:
+            if other.line > gap.line + _NEAR_LINES:
                 break
-            if other_line > line and min(right, other_right) > max(left, other_left):
-                aligned |= {first, second}
-    for number in aligned:
-        yield gaps[number][3]
+            if other.line > gap.line and min(gap.right, other.right) > max(gap.left, other.left):
+                borders |= {gap.span, other.span}
+    return sorted(borders)
 
 
-def _wide_gaps(page: pypdfium2.PdfTextPage, text: str) -> Iterator[tuple[int, float, float, re.Match[str]]]:
-    """Yield the wide blanks within lines: the number of the line, where they begin and end, and where in the text."""
+def _gaps(page: pypdfium2.PdfTextPage, text: str) -> Iterator[_Gap]:
     # PDFium counts in UTF-16, Python in characters.
     units = list(accumulate((1 + (character > "\uffff") for character in text), initial=0))
     before, after = raw.FS_RECTF(), raw.FS_RECTF()
     line = 0
-    for match in re.finditer(r"\n|(?<=\S)[ \xa0]+(?=\S)", text):
-        if match[0] == "\n":
-            line += 1
-            continue
+    for match in re.finditer(r"(?<=\S)\s+(?=\S)", text):
         for at, box in ((match.start() - 1, before), (match.end(), after)):
             index = raw.FPDFText_GetCharIndexFromTextIndex(page, units[at])
             raw.FPDFText_GetLooseCharBox(page, index, byref(box))
         height = after.top - after.bottom
-        if height > 0 and after.left - before.right > _CELL_GAP * height:
-            yield line, before.right, after.left, match
+        on_one_line = min(before.top, after.top) - max(before.bottom, after.bottom) > height / 2
+        if height > 0 and on_one_line and after.left - before.right > _CELL_GAP * height:
+            yield _Gap(match.span(), line, before.right, after.left, breaks_line="\n" in match[0])
+        else:
+            line += match[0].count("\n")
 
 
 if __name__ == "__main__":

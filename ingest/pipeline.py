@@ -204,7 +204,7 @@ def run_ingest(
             read=read,
             written=written,
             removed=removed,
-            absent=max(0, writer.manifest.documents - len(seen)),
+            absent=writer.manifest.documents - read - sum(writer.holds(*document) for document in refused.items()),
             skipped=find_skipped(given, index=index),
             embedded=writer.embedded,
             documents=writer.manifest.documents,

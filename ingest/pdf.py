@@ -103,7 +103,7 @@ class PdfReader:
 def _start() -> subprocess.Popen[bytes]:
     # A script, so that it imports little; -P, so that no file beside it, or in the current folder, is imported.
     return subprocess.Popen(  # noqa: S603 - it is our own file
-        [sys.executable, "-P", Path(__file__).with_name("pdf_worker.py")],
+        [sys.executable, "-P", str(Path(__file__).with_name("pdf_worker.py"))],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from arag.graph.graph import ARAGAgent, create_arag_agent
     from arag.graph.models import load_model
     from arag.graph.trace.page import trace_page
+    from arag.ingest.documents import Limits
     from arag.ingest.pipeline import ingest, run_ingest
     from arag.retrieval.embedders import load_embedder
     from arag.retrieval.errors import ARAGError
@@ -31,6 +32,7 @@ __all__ = [
     "ARAGError",
     "Context",
     "Index",
+    "Limits",
     "create_arag_agent",
     "ingest",
     "load_embedder",
@@ -47,6 +49,7 @@ _HOMES = {
     "ARAGError": "arag.retrieval.errors",
     "Context": "arag.graph.context",
     "Index": "arag.retrieval.index",
+    "Limits": "arag.ingest.documents",
     "create_arag_agent": "arag.graph.graph",
     "ingest": "arag.ingest.pipeline",
     "load_embedder": "arag.retrieval.embedders",

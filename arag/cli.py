@@ -22,6 +22,7 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 from rich.table import Table
 
 from arag.evaluation.cli import eval_app
+from arag.ingest.documents import DEFAULT_LIMITS, Limits
 from arag.interruption import Commands, Interrupted, end_interrupted, soon_interrupted
 
 if TYPE_CHECKING:
@@ -96,6 +97,13 @@ def ingest(
         str | None,
         typer.Option(help="Language of the sentence rules: auto, or a code of spaCy's. Default: the index's own."),
     ] = None,
+    max_characters: Annotated[
+        int, typer.Option(help="Leave out documents with more characters of text.")
+    ] = DEFAULT_LIMITS.max_characters,
+    max_pages: Annotated[int, typer.Option(help="Leave out PDFs with more pages.")] = DEFAULT_LIMITS.max_pages,
+    max_seconds: Annotated[
+        float, typer.Option(help="Leave out PDFs that take longer to read.")
+    ] = DEFAULT_LIMITS.max_seconds,
     as_json: JsonOption = False,
 ) -> None:
     """Write documents into an index; run again, it embeds only what has changed.
@@ -113,6 +121,7 @@ def ingest(
             pack=pack,
             prune=prune,
             language=language,
+            limits=Limits(max_characters, max_pages, max_seconds),
             on_progress=embedded,
             on_indexed=indexed,
         )
@@ -383,6 +392,8 @@ def _bytes(paths: Sequence[Path]) -> int:
 
 
 def _show_summary(summary: IngestSummary, index: Path) -> None:
+    from arag.ingest.pipeline import count_reasons
+
     out.print(
         f"Read {summary.read:,} documents: {summary.written:,} new or changed, {summary.embedded:,} sentences "
         f"embedded, {summary.removed:,} documents removed, {summary.seconds:.1f} s.",
@@ -394,12 +405,10 @@ def _show_summary(summary: IngestSummary, index: Path) -> None:
         highlight=False,
     )
     if summary.absent:
-        out.print(f"{summary.absent:,} of them were not in PATH; --prune removes such.", highlight=False)
+        out.print(f"{summary.absent:,} of them were not read now; --prune removes what is gone.", highlight=False)
     if summary.skipped:
-        err.print(
-            f"[yellow]Skipped:[/] {summary.skipped:,} files with endings that cannot be read, or links to folders.",
-            highlight=False,
-        )
+        reasons = escape(count_reasons(summary.skipped))
+        err.print(f"[yellow]Skipped:[/] {len(summary.skipped):,}: {reasons}", highlight=False, soft_wrap=True)
     for problem in summary.problems:
         err.print(f"[yellow]Left out:[/] {escape(str(problem))}", highlight=False, soft_wrap=True)
 

@@ -5,9 +5,13 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TypeAlias
+
+from arag.retrieval.errors import InputError
+
+MAX_LIMIT = 1_000_000_000
 
 JSON: TypeAlias = "str | int | float | bool | list[JSON] | dict[str, JSON] | None"
 
@@ -37,6 +41,37 @@ class Document:
     ready_chunks: tuple[tuple[str, str], ...] | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """The most that is read of a document; one that exceeds a limit is left out.
+
+    Attributes:
+        max_characters: Characters of text in a document.
+        max_pages: Pages of a PDF.
+        max_seconds: Time that reading a PDF takes.
+    """
+
+    max_characters: int = 10_000_000
+    max_pages: int = 10_000
+    max_seconds: float = 120.0
+
+    def __post_init__(self) -> None:
+        for name, value in asdict(self).items():
+            if not 0 < value <= MAX_LIMIT:
+                raise InputError(f"{name} is {value}: it must be above 0, and at most {MAX_LIMIT:,}")
+
+    def exceeded(self, name: str) -> str:
+        """Say that a limit was exceeded, and how to raise it."""
+        reason = {
+            "max_characters": f"more than {self.max_characters:,} characters of text",
+            "max_pages": f"more than {self.max_pages:,} pages",
+            "max_seconds": f"not read within {self.max_seconds:,g} seconds",
+        }[name]
+        return f"{reason}; raise the limit with --{name.replace('_', '-')} (in Python: limits=Limits({name}=...))"
+
+
+DEFAULT_LIMITS = Limits()
+
 _PLACE = re.compile(r", (?:line|item|page) \d+$")
 
 
@@ -48,7 +83,7 @@ def file_of(source: str) -> Path:
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Something that was left out of the index, and why.
+    """Something that is not in the index, and why.
 
     Attributes:
         source: The file, with the line or the record where there is one (`notes.jsonl, line 3`).

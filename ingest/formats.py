@@ -1,52 +1,32 @@
-"""Text out of the file formats that hold one document each: plain text, Markdown, HTML and PDF.
+"""Text out of files that hold one document each: plain text and HTML, and what all such readers share.
 
 Every function takes the bytes of a file, and raises `FormatError` when there is no text to be had from them.
 """
 
 from __future__ import annotations
 
-import logging
+import math
 import re
-import struct
+import unicodedata
 import warnings
-import zlib
 from collections.abc import Collection, Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass, field
-from io import BytesIO
 from itertools import islice
+from pathlib import PurePath
 
 from bs4 import BeautifulSoup
 from bs4.builder._htmlparser import BeautifulSoupHTMLParser, HTMLParserTreeBuilder
 from bs4.dammit import EncodingDetector
 from bs4.element import CData, NavigableString, PageElement, PreformattedString, Tag
 from bs4.exceptions import ParserRejectedMarkup
-from pypdf import PdfReader
-from pypdf.errors import DependencyError, FileNotDecryptedError, PyPdfError
 
-from arag.ingest.documents import JSON
+from arag.ingest.documents import JSON, Problem
 from arag.ingest.web_encodings import web_encoding
 
-_LONGEST_TITLE = 120
-_PAGE_GAP = "\n\n"
-_SENTENCE_END = (".", "!", "?", "。", "！", "？", ":", ";", ",")
+MAX_JSON_DEPTH = 100
 
-# pypdf lets whatever went wrong inside it through when a file is broken.
-_PDF_ERRORS = (
-    PyPdfError,
-    DependencyError,
-    ArithmeticError,
-    AssertionError,
-    AttributeError,
-    EOFError,
-    LookupError,
-    RuntimeError,
-    TypeError,
-    ValueError,
-    struct.error,
-    zlib.error,
-)
-_PDF_MESSAGES = (PyPdfError, DependencyError, NotImplementedError)
+_LONGEST_TITLE = 120
+_SENTENCE_END = (".", "!", "?", "。", "！", "？", ":", ";", ",")
 
 # Tags and comments that do not end; a page that is broken by mistake has one or two.
 _MOST_UNENDED = 20
@@ -92,6 +72,44 @@ def clean_characters(text: str) -> str:
 def clean_text(text: str) -> str:
     r"""Return the text with clean characters, and with `\n` as the only line end."""
     return clean_characters(text).replace("\r\n", "\n").replace("\r", "\n")
+
+
+def clean_json(value: JSON, depth: int = 0) -> JSON:
+    """Return the value with clean characters, and with null for numbers that are not finite.
+
+    NaN and Infinity are no JSON, but pandas and others write them for what is missing.
+
+    Raises:
+        RecursionError: The value is nested deeper than `json` can write it again.
+    """
+    if depth > MAX_JSON_DEPTH:
+        raise RecursionError
+    if isinstance(value, str):
+        return clean_characters(value)
+    if isinstance(value, list):
+        return [clean_json(item, depth + 1) for item in value]
+    if isinstance(value, dict):
+        return {clean_characters(key): clean_json(item, depth + 1) for key, item in value.items()}
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value
+
+
+def has_control_characters(text: str) -> bool:
+    """Say whether there are line ends or other control characters in the text."""
+    return any(unicodedata.category(character) in {"Cc", "Zl", "Zp"} for character in text)
+
+
+def problem_at(source: PurePath | str, reason: Exception | str) -> Problem:
+    """Return the problem of a file, or of a place in one."""
+    if isinstance(reason, OSError):
+        reason = reason.strerror or str(reason)
+    return Problem(clean_characters(str(source)), clean_characters(str(reason)))
+
+
+def folded(text: str) -> str:
+    """Return the text on one line, with single spaces for runs of white space."""
+    return " ".join(text.split())
 
 
 def has_utf16_mark(data: bytes) -> bool:
@@ -159,72 +177,6 @@ def read_text(data: bytes) -> Content:
     return Content(title, text)
 
 
-def read_markdown(data: bytes) -> Content:
-    """Read Markdown; its title is that of the front matter, else the first heading of level 1.
-
-    Args:
-        data: The bytes of the file.
-
-    Returns:
-        The content: the text without the front matter, whose other fields are the metadata.
-
-    Raises:
-        FormatError: The file is in another encoding.
-    """
-    fields, text = _split_front_matter(decode_file(data))
-    title = fields.pop("title", "") or _first_heading(text)
-    return Content(title, text, metadata=fields)
-
-
-def _split_front_matter(text: str) -> tuple[dict[str, str], str]:
-    lines = text.split("\n")
-    if lines[0].rstrip() != "---":
-        return {}, text
-    end = next((i for i, line in enumerate(lines[1:], 1) if line.rstrip() in {"---", "..."}), None)
-    if end is None:
-        return {}, text
-    fields: dict[str, str] = {}
-    for line in lines[1:end]:
-        key, _, rest = line.partition(":")
-        key = key.rstrip(" \t")
-        if rest.startswith((" ", "\t")) and rest.strip() and re.fullmatch(r"\w[\w .-]*", key):
-            value = _front_matter_scalar(rest.strip())
-            if value:
-                fields[key] = value
-    return fields, "\n".join(lines[end + 1 :]).lstrip("\n")
-
-
-def _front_matter_scalar(value: str) -> str:
-    quote = value[0]
-    end = value.rfind(quote)
-    if quote in "\"'" and end > 0:
-        return value[1:end].replace('\\"' if quote == '"' else "''", quote)
-    if quote in "[{|>&*!#":
-        return ""
-    return re.split(r"[ \t]#", value, maxsplit=1)[0].rstrip()
-
-
-def _first_heading(text: str) -> str:
-    fence = ""
-    for line in text.split("\n"):
-        mark = re.match(r" {0,3}(`{3,}|~{3,})", line)
-        heading = re.match(r" {0,3}#[ \t]+(\S.*)", line)
-        if fence:
-            if mark and mark[1].startswith(fence):
-                fence = ""
-        elif mark:
-            fence = mark[1]
-        elif heading:
-            title = heading[1].rstrip()
-            unclosed = title.rstrip("#")
-            # Only hash signs that stand apart close a heading: "# About C#" keeps its own.
-            if not unclosed or unclosed[-1] in " \t":
-                title = unclosed.rstrip()
-            if title:
-                return title
-    return ""
-
-
 def read_html(data: bytes) -> Content:
     """Read HTML; its title is `<title>`, else the first `<h1>`.
 
@@ -247,7 +199,7 @@ def read_html(data: bytes) -> Content:
     except (ParserRejectedMarkup, ValueError) as error:
         raise FormatError("broken HTML, which cannot be parsed") from error
     titles = (tag for tag, _ in _walk(soup, {"svg"}) if isinstance(tag, Tag) and tag.name == "title")
-    title = _folded("".join(tag.get_text() for tag in islice(titles, 1)))
+    title = folded("".join(tag.get_text() for tag in islice(titles, 1)))
     headings = (tag for tag, _ in _walk(soup, _DROPPED_TAGS) if isinstance(tag, Tag) and tag.name == "h1")
     heading = next(headings, None)
     if not title and heading:
@@ -335,10 +287,6 @@ def _layout_tables(root: Tag) -> set[int]:
     return found
 
 
-def _folded(text: str) -> str:
-    return " ".join(text.split())
-
-
 class _HtmlText:
     """Turns a parsed page into text, tag by tag."""
 
@@ -400,9 +348,9 @@ class _HtmlText:
 
     def end_block(self, gap: str) -> None:
         """Write the block at hand, and have at least the gap before the next one."""
-        lines = [_folded(line) for line in "".join(self.line).split("\n")]
+        lines = [folded(line) for line in "".join(self.line).split("\n")]
         if self.prefix.startswith("#"):
-            block = _folded(" ".join(lines))
+            block = folded(" ".join(lines))
         else:
             block = re.sub("\n{3,}", "\n\n", "\n".join(lines)).strip("\n")
         self.line = []
@@ -426,70 +374,3 @@ class _HtmlText:
         self.parts += [self.gap, self.prefix, block]
         self.prefix = ""
         self.gap = gap
-
-
-def read_pdf(data: bytes) -> Content:
-    """Read the text of a PDF, page by page.
-
-    Args:
-        data: The bytes of the file.
-
-    Returns:
-        The content, pages apart by a blank line. A page that cannot be read is empty, and one of the bad
-            pages.
-
-    Raises:
-        FormatError: The file is broken, needs a password, or has no text.
-    """
-    with _quiet_pypdf():
-        try:
-            reader = PdfReader(BytesIO(data))
-            number_of_pages = len(reader.pages)
-        except FileNotDecryptedError as error:
-            raise FormatError("the PDF is encrypted and needs a password") from error
-        except _PDF_ERRORS as error:
-            raise FormatError(f"broken PDF: {_described(error)}") from error
-        pages: list[str] = []
-        bad_pages: list[tuple[int, str]] = []
-        for number in range(1, number_of_pages + 1):
-            try:
-                page = clean_text(reader.pages[number - 1].extract_text())
-                pages.append("\n".join(line.rstrip() for line in page.split("\n")))
-            except _PDF_ERRORS as error:
-                pages.append("")
-                bad_pages.append((number, _described(error)))
-        title = _pdf_title(reader)
-    if not any(page.strip() for page in pages):
-        if bad_pages:
-            raise FormatError(f"broken PDF: no page can be read; page {bad_pages[0][0]}: {bad_pages[0][1]}")
-        raise FormatError(
-            "no text could be found in the PDF; its pages are probably scanned images: run OCR on it first"
-        )
-    starts = [0]
-    for page in pages[:-1]:
-        starts.append(starts[-1] + len(page) + len(_PAGE_GAP))
-    return Content(title, _PAGE_GAP.join(pages), page_starts=tuple(starts), bad_pages=tuple(bad_pages))
-
-
-def _pdf_title(reader: PdfReader) -> str:
-    try:
-        title = reader.metadata.title if reader.metadata else None
-    except _PDF_ERRORS:
-        return ""
-    return _folded(clean_characters(title)) if isinstance(title, str) else ""
-
-
-def _described(error: Exception) -> str:
-    # The other messages are about the inside of pypdf, and not written for people.
-    return str(error) if isinstance(error, _PDF_MESSAGES) else type(error).__name__
-
-
-@contextmanager
-def _quiet_pypdf() -> Iterator[None]:
-    logger = logging.getLogger("pypdf")
-    level = logger.level
-    logger.setLevel(logging.CRITICAL)
-    try:
-        yield
-    finally:
-        logger.setLevel(level)

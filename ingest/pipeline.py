@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -11,8 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from arag.ingest.chunking import groups
-from arag.ingest.documents import Document, Problem, file_of
-from arag.ingest.readers import count_skipped, read_documents
+from arag.ingest.documents import DEFAULT_LIMITS, Document, Limits, Problem, file_of
+from arag.ingest.readers import find_skipped, read_documents
 from arag.ingest.sentences import check_language
 from arag.ingest.writer import IndexWriter, open_writer
 from arag.retrieval.embedders import Embedder, load_embedder
@@ -28,6 +29,7 @@ FEWEST_CHUNK_TOKENS = 50
 
 _BATCH_CHARACTERS = 1_000_000
 _BATCH_DOCUMENTS = 2_000
+_MAX_REASONS = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,11 +37,11 @@ class IngestSummary:
     """What a run of ingestion did.
 
     Attributes:
-        read: Documents read in this run.
+        read: Documents read in this run that are in the index now.
         written: Those of them that were new or had changed.
         removed: Documents that were pruned.
-        absent: Documents in the index that were not among those read.
-        skipped: What was passed over in the folders: files with endings that cannot be read, and links to folders.
+        absent: Documents in the index that were not read in this run.
+        skipped: What was passed over in the folders, and why: files that no reader is for, and links to folders.
         embedded: Sentences embedded in this run.
         documents: Documents in the index now.
         chunks: Chunks in the index now.
@@ -52,7 +54,7 @@ class IngestSummary:
     written: int
     removed: int
     absent: int
-    skipped: int
+    skipped: tuple[Problem, ...]
     embedded: int
     documents: int
     chunks: int
@@ -70,6 +72,7 @@ def ingest(
     pack: bool | None = None,
     prune: bool = False,
     language: str | None = None,
+    limits: Limits = DEFAULT_LIMITS,
 ) -> Index:
     """Write files and folders into an index and open it.
 
@@ -86,6 +89,7 @@ def ingest(
         prune: Remove documents that are in the index and not in `paths`.
         language: Language of the sentence rules, a code of spaCy's; `auto` is English, and Chinese and Japanese
             by their script.
+        limits: How much of a document is read; a document that exceeds a limit is left out.
 
     Returns:
         The index, open.
@@ -97,8 +101,17 @@ def ingest(
     """
     chosen = None if embedder is None else load_embedder(embedder)
     summary = run_ingest(
-        paths, index, embedder=chosen, chunk_tokens=chunk_tokens, pack=pack, prune=prune, language=language
+        paths,
+        index,
+        embedder=chosen,
+        chunk_tokens=chunk_tokens,
+        pack=pack,
+        prune=prune,
+        language=language,
+        limits=limits,
     )
+    if summary.skipped:
+        warnings.warn(f"passed over: {count_reasons(summary.skipped)}", stacklevel=3)
     for problem in summary.problems:
         warnings.warn(f"left out: {problem}", stacklevel=3)  # the caller of the callable package
     return Index(index, embedder=chosen)
@@ -113,6 +126,7 @@ def run_ingest(
     pack: bool | None = None,
     prune: bool = False,
     language: str | None = None,
+    limits: Limits = DEFAULT_LIMITS,
     on_progress: Callable[[int], None] | None = None,
     on_indexed: Callable[[int], None] | None = None,
 ) -> IngestSummary:
@@ -126,6 +140,7 @@ def run_ingest(
         pack: Put consecutive short documents together.
         prune: Remove documents that are not in `paths`.
         language: Language of the sentence rules.
+        limits: How much of a document is read.
         on_progress: Told how many characters of text are embedded, each time some are.
         on_indexed: Told how many sentences more are written to Chroma, each time some are.
 
@@ -145,7 +160,7 @@ def run_ingest(
     # Bad paths are found before anything is made: the first item is read before the index is opened.
     problems: list[Problem] = []
     given = [paths] if isinstance(paths, str | Path) else list(paths)
-    stream = _documents(given, index, problems)
+    stream = _documents(given, index, limits, problems)
     first = next(stream, None)
     if first is None:
         reasons = "; ".join(map(str, problems[:5]))
@@ -162,12 +177,15 @@ def run_ingest(
         settings = writer.manifest
         written = 0
         seen: set[str] = set()
+        refused: dict[str, str] = {}  # sources by id
         done = _Progress(on_progress)
         writer.on_indexed = on_indexed
         for batch in _batches(_groups(chain([first], stream), settings, counter)):
             seen.update(document.id for group in batch for document in group)
             new, failed = writer.put(batch)
             problems += failed
+            failed_sources = {problem.source for problem in failed}
+            refused |= {d.id: d.source for group in batch for d in group if d.source in failed_sources}
             written += len(new)
             done.more(sum(len(document.text) for group in batch for document in group if document.id not in new))
             writer.flush(done.more, wait=False)
@@ -175,12 +193,19 @@ def run_ingest(
         removed = _prune(writer, seen, problems) if prune else 0
         writer.flush(done.more)
         writer.commit()
+        if written and writer.manifest.tokenizer != counter.name:
+            warnings.warn(
+                f"the tokens of this index were counted in different ways ({writer.manifest.tokenizer}), now by "
+                f"{counter.name}: its chunks differ somewhat in size. Ingest all into a new folder to have them alike.",
+                stacklevel=2,
+            )
+        read = len(seen) - len(refused)
         return IngestSummary(
-            read=len(seen),
+            read=read,
             written=written,
             removed=removed,
-            absent=max(0, writer.manifest.documents - len(seen)),
-            skipped=count_skipped(given, index=index),
+            absent=writer.manifest.documents - read - sum(writer.holds(*document) for document in refused.items()),
+            skipped=find_skipped(given, index=index),
             embedded=writer.embedded,
             documents=writer.manifest.documents,
             chunks=writer.manifest.chunks,
@@ -188,6 +213,13 @@ def run_ingest(
             problems=tuple(problems),
             seconds=time.perf_counter() - began,
         )
+
+
+def count_reasons(skipped: Sequence[Problem]) -> str:
+    """Return how often each reason is there, the most frequent first: `no reader for .png (12)`."""
+    counts = Counter(problem.reason for problem in skipped).most_common()
+    shown = [f"{reason} ({count:,})" for reason, count in counts[:_MAX_REASONS]]
+    return ", ".join([*shown, *(["others"] if len(counts) > _MAX_REASONS else [])])
 
 
 def _groups(documents: Iterator[Document], settings: Manifest, counter: TokenCounter) -> Iterator[list[Document]]:
@@ -209,8 +241,10 @@ class _Progress:
             self._tell(self._done)
 
 
-def _documents(paths: Sequence[str | Path], index: str | Path, problems: list[Problem]) -> Iterator[Document]:
-    for item in read_documents(paths, index=index):
+def _documents(
+    paths: Sequence[str | Path], index: str | Path, limits: Limits, problems: list[Problem]
+) -> Iterator[Document]:
+    for item in read_documents(paths, index=index, limits=limits):
         if isinstance(item, Problem):
             problems.append(item)
         else:

@@ -59,7 +59,7 @@ class IndexWriter:
         folder: The index's folder.
         manifest: Its manifest.
         embedder: Embeds the sentences.
-        count: Counts the tokens of texts.
+        counter: Counts the tokens of texts.
 
     Attributes:
         folder: The index's folder.
@@ -68,13 +68,15 @@ class IndexWriter:
         on_indexed: Told how many sentences are written to Chroma, each time some are.
     """
 
-    def __init__(self, folder: Path, manifest: Manifest, embedder: Embedder, count: CountBatch) -> None:
+    def __init__(self, folder: Path, manifest: Manifest, embedder: Embedder, counter: TokenCounter) -> None:
         self.folder = folder
         self.manifest = replace(manifest, format_version=FORMAT_VERSION)
         self.embedded = 0
         self.on_indexed: Callable[[int], None] | None = None
         self._embedder = embedder
-        self._count = count
+        self._counter = counter
+        self._count: CountBatch = counter.count_batch
+        self._counted: set[str] = set()  # documents whose tokens this writer has counted
         self._chunks = ChunkStore(folder)
         self._chunks.writes = manifest.generation + 1
         self._chunks.delete_gone(manifest.generation)  # in case a run was killed before it did
@@ -110,6 +112,13 @@ class IndexWriter:
         """Return the source of every document in the index, by id."""
         return {record.id: record.source for record in self._chunks.documents()}
 
+    def holds(self, document_id: str, source: str) -> bool:
+        """Tell whether the index has a document of that id, and not because another file has the same one."""
+        record = self._chunks.document(document_id)
+        return record is not None and (
+            _is_record(source) or _is_record(record.source) or file_of(record.source) == file_of(source)
+        )
+
     def put(self, groups: Sequence[list[Document]]) -> tuple[set[str], list[Problem]]:
         """Write those documents that are new or have changed.
 
@@ -137,6 +146,7 @@ class IndexWriter:
             self._remove(written)
             for group, chunks in cut:
                 self._insert(group, chunks, fingerprints)
+            self._counted |= written
             self._chunks.set_sources({d.id: _absolute(d.source) for group in ours for d in group})
         return written, problems
 
@@ -182,7 +192,13 @@ class IndexWriter:
         """
         self.flush()
         counts = self._chunks.counts()
-        manifest = replace(self.manifest, documents=counts.documents, chunks=counts.chunks, sentences=counts.sentences)
+        manifest = replace(
+            self.manifest,
+            tokenizer=self._tokenizer(counts.documents),
+            documents=counts.documents,
+            chunks=counts.chunks,
+            sentences=counts.sentences,
+        )
         if (
             anew
             or self._outdated
@@ -195,6 +211,15 @@ class IndexWriter:
             self._outdated = False
         self._committed = time.monotonic()
         self._uncommitted = 0
+
+    def _tokenizer(self, documents: int) -> str:
+        """Name what has counted the tokens of the index's documents: `o200k_base, estimate` where both have."""
+        before = self.manifest.tokenizer.split(", ") if self.manifest.tokenizer else []
+        if not self._counted and before:
+            return self.manifest.tokenizer
+        if len(self._counted) >= documents:
+            return self._counter.name
+        return ", ".join(dict.fromkeys([*before, self._counter.name]))
 
     def _taken(self, document: Document, new: str, known: dict[str, str]) -> Problem | None:
         """Tell whether an id that was made from a path belongs to another file, which is still there.
@@ -231,9 +256,11 @@ class IndexWriter:
         chunks = self._chunks.chunks_of(list(gone))
         if chunks:
             rest = [r for chunk in chunks if (r := without_documents(chunk, gone, count=self._count)) is not None]
+            self._counted |= {section.document_id for chunk in rest for section in chunk.sections}
             self._chunks.mdelete([chunk.id for chunk in chunks])
             self._chunks.mset([(chunk.id, chunk) for chunk in rest])
         self._chunks.remove_documents(gone)
+        self._counted -= gone
 
     def _cut(self, group: list[Document]) -> list[Chunk]:
         settings = self.manifest
@@ -296,7 +323,7 @@ class IndexWriter:
             dict(document.metadata),
             list(document.page_starts),
             document.ready_chunks,
-            [settings.chunk_tokens, settings.tokenizer, settings.language, RULES_VERSION],
+            [settings.chunk_tokens, settings.language, RULES_VERSION],
         ]
         return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
@@ -411,10 +438,9 @@ def locked_writer(
         chunk_tokens=manifest.chunk_tokens if chunk_tokens is None else chunk_tokens,
         language=manifest.language if language is None else language,
         packed=manifest.packed if packed is None else packed,
-        tokenizer=manifest.tokenizer if counter is None else counter.name,
     )
     with storage_failures(folder):
-        writer = IndexWriter(folder, manifest, embedder, (counter or token_counter()).count_batch)
+        writer = IndexWriter(folder, manifest, embedder, counter or token_counter())
     try:
         yield writer
     finally:

@@ -32,7 +32,7 @@ class Manifest:
         embedder: Name of the embedder, as given to `load_embedder`.
         dimension: Length of its vectors.
         chunk_tokens: Size that chunks are cut to, in tokens.
-        tokenizer: What counted the tokens.
+        tokenizer: What counted the tokens; several names where it was not the same for all documents.
         language: Language of the sentence rules, or `auto`.
         packed: Whether consecutive short documents share chunks.
         documents: Number of documents, as of the last complete write.

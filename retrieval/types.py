@@ -286,7 +286,7 @@ class IndexInfo:
         dimension: Length of its vectors.
         distance: Distance function of the vector store.
         chunk_tokens: Size that chunks are cut to, in tokens.
-        tokenizer: `o200k_base`, or `estimate`.
+        tokenizer: What counted the tokens: `o200k_base`, `estimate`, or both, for different documents.
         language: Language of the sentence rules, or `auto`.
         packed: Whether consecutive short documents share chunks.
         bytes: Size on disk.

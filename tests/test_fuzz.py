@@ -9,6 +9,7 @@ import io
 import json
 import os
 import random
+import re
 import shutil
 import signal
 import string
@@ -23,13 +24,17 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessage
 from langchain_core.messages.tool import invalid_tool_call
+from reportlab.lib.pdfencrypt import StandardEncryption
 from reportlab.pdfgen.canvas import Canvas
 
 from arag.cli import FAILED, LEFT_OUT, main
 from arag.graph.graph import create_arag_agent
+from arag.ingest import pdf
 from arag.ingest.chunking import chunk_document
-from arag.ingest.documents import Document
-from arag.ingest.formats import FormatError, read_html, read_markdown, read_pdf, read_text
+from arag.ingest.documents import Document, Limits
+from arag.ingest.formats import FormatError, read_html, read_text
+from arag.ingest.markdown import read_markdown
+from arag.ingest.pdf import PdfReader
 from arag.ingest.pipeline import ingest, run_ingest
 from arag.ingest.readers import READABLE_SUFFIXES, read_documents
 from arag.retrieval import embedders
@@ -83,6 +88,7 @@ _READING = {"os.listdir", "os.scandir"}
 _WRITING = {"os.mkdir", "os.remove", "os.rename", "os.rmdir", "os.link", "os.symlink", "os.truncate", "os.chmod"}
 _LEAVING = {"subprocess.Popen", "os.system", "os.exec", "os.posix_spawn", "socket.connect"}
 _events = None
+PDF_WORKER = Path(pdf.__file__).with_name("pdf_worker.py")
 
 
 def _watch(event, arguments):
@@ -107,12 +113,16 @@ def only_in():
             seen, _events = _events, None
         libraries = (sys.prefix, sys.base_prefix)
         for event, arguments in seen:
+            if event == "subprocess.Popen" and arguments[1][2:] == [str(PDF_WORKER)]:
+                continue
             assert event not in _LEAVING
             if isinstance(arguments[0], int):  # a file that is open already
                 continue
             name = os.fsdecode(arguments[0])
             if event == "sqlite3.connect":  # which may be given a URI
                 name = name.removeprefix("file:").partition("?")[0]
+            if name == os.devnull:  # the standard error of the process that reads PDFs
+                continue
             path = Path(os.path.abspath(name))  # noqa: PTH100 - links stay what they are
             writes = event in _WRITING or (event == "open" and arguments[2] & (os.O_WRONLY | os.O_RDWR | os.O_CREAT))
             folders = (index,) if writes else (index, source or index, *libraries)
@@ -203,21 +213,34 @@ pages = st.lists(st.sampled_from(MARKUP) | st.sampled_from(MARKUP) | texts, max_
 web_pages = st.builds(encoded, pages, encodings)
 
 
-def _pdf():
+front_matters = st.lists(
+    st.sampled_from(
+        "a: |b: &x [1]|*x|<<: *x|- c|[|]|{|}|? d|!!python/object:os.system|!t|# e|'|\"|>|%|@|~|1e999".split("|")
+    )
+    | texts,
+    max_size=12,
+).flatmap(lambda parts: st.sampled_from(["\n", " ", "\n  "]).map(lambda gap: f"---\n{gap.join(parts)}\n---\nText."))
+markdowns = st.builds(encoded, front_matters | texts, encodings)
+
+
+def _pdf(**options):
     buffer = io.BytesIO()
-    canvas = Canvas(buffer, pageCompression=0)
+    canvas = Canvas(buffer, invariant=1, **options)
     canvas.setTitle("A Paper")
     for number in range(3):
         canvas.drawString(72, 720, f"The harbour was frozen in the year {number}.")
+        for column in range(9):
+            canvas.drawString(72 + 50 * (column % 3), 600 - 20 * (column // 3), str(column))
+        canvas.bookmarkPage(str(number))
+        canvas.acroForm.textfield(name=f"f{number}", value="x")
         canvas.showPage()
     canvas.save()
     return buffer.getvalue()
 
 
-PDF = _pdf()
 TOKENS = b"/Kids /Count /Page /Pages /Length /Filter /FlateDecode /LZWDecode /Font /Encoding /ToUnicode 0 -1 99999999 R"
 tokens = st.sampled_from([*TOKENS.split(), b"<<", b">>", b"[", b"]", b"(", b")", b"obj", b"endobj", b"stream", b"xref"])
-changes = st.lists(st.tuples(st.integers(0, len(PDF)), st.integers(0, 12), tokens | st.binary(max_size=6)), max_size=6)
+numbers = re.compile(rb"\d+")
 
 
 def changed(data, edits):
@@ -226,7 +249,39 @@ def changed(data, edits):
     return data
 
 
-pdfs = st.builds(changed, st.just(PDF), changes) | st.binary(max_size=100).map(b"%PDF-1.7\n".__add__)
+def flipped(data, bits):
+    changed = bytearray(data)
+    for bit in bits:
+        changed[bit // 8 % len(data)] ^= 1 << bit % 8
+    return bytes(changed)
+
+
+def renumbered(data, which, number):
+    """Change one of the numbers: of an object, an offset, a length, a coordinate."""
+    found = list(numbers.finditer(data))
+    start, end = found[which % len(found)].span()
+    return data[:start] + str(number).encode() + data[end:]
+
+
+def hostile(data):
+    """Return a strategy that spoils data of a format."""
+    at = st.integers(0, len(data))
+    changes = st.lists(st.tuples(at, st.integers(0, 12), tokens | st.binary(max_size=6)), max_size=6)
+    return st.one_of(
+        st.builds(changed, st.just(data), changes),
+        st.builds(flipped, st.just(data), st.lists(st.integers(0, 8 * len(data)), min_size=1, max_size=20)),
+        st.builds(renumbered, st.just(data), st.integers(0, 10_000), st.integers(-1, 10) | st.integers(0, 2**64)),
+        at.map(lambda end: data[:end]),
+        st.tuples(at, at).map(lambda ends: data[ends[0] :] + data[: ends[1]]),
+    )
+
+
+PDFS = [
+    _pdf(pageCompression=0),
+    _pdf(pageCompression=1),
+    _pdf(encrypt=StandardEncryption("", "owner", strength=128)),
+]
+pdfs = st.one_of(*map(hostile, PDFS), st.binary(max_size=100).map(b"%PDF-1.7\n".__add__))
 
 # --- record files ---
 
@@ -325,9 +380,9 @@ def clean(text):
 
 @pytest.mark.parametrize(
     ("reader", "contents"),
-    [(read_text, written), (read_markdown, written), (read_html, web_pages | written), (read_pdf, pdfs)],
+    [(read_text, written), (read_markdown, markdowns | written), (read_html, web_pages | written)],
 )
-@fuzzed(quick=60, slow=800)
+@fuzzed(quick=60, slow=2_000)
 def test_no_bytes_break_a_reader(examples, reader, contents):
     def body(data):
         with bounded():
@@ -335,11 +390,39 @@ def test_no_bytes_break_a_reader(examples, reader, contents):
                 content = reader(data)
             except FormatError:
                 return
-        assert clean(content.text)
-        assert clean(content.title)
-        json.dumps(dict(content.metadata))
+        assert_clean(content)
 
     check(examples, body, data=contents)
+
+
+@fuzzed(quick=60, slow=4_000)
+def test_no_bytes_break_the_reader_of_pdfs(examples, tmp_path):
+    limits = Limits(max_characters=100_000, max_pages=100, max_seconds=5)
+    with PdfReader(limits) as reader:
+
+        def body(data):
+            file = tmp_path / "a.pdf"
+            file.write_bytes(data)
+            with bounded():
+                content, reason = None, ""
+                try:
+                    content = reader.read(file)
+                except FormatError as error:
+                    reason = str(error)
+            assert "exit code 1)" not in reason  # PDFium may crash, but no Python of ours
+            if content is None:
+                return
+            assert_clean(content)
+            assert len(content.text) <= limits.max_characters * 4
+            assert len(content.page_starts) <= limits.max_pages
+
+        check(examples, body, data=pdfs | written)
+
+
+def assert_clean(content):
+    assert clean(content.text)
+    assert clean(content.title)
+    assert clean(json.dumps(dict(content.metadata), ensure_ascii=False, allow_nan=False))
 
 
 @fuzzed(quick=100, slow=2_000)
@@ -701,7 +784,33 @@ def test_long_pages_are_read_in_time(name):
         read_html(PAGES[name].encode())
 
 
-FRONT_MATTERS = {"keys": "a: b\n" * 50_000, "words": "a " * 100_000, "quotes": "a: '" + "''" * 100_000}
+FRONT_MATTERS = {
+    "keys": "a: b\n" * 50_000,
+    "other keys": "".join(f"k{number}: b\n" for number in range(4_000)),
+    "words": "a " * 100_000,
+    "quotes": "a: '" + "''" * 24_000 + "'",
+    "brackets": "a: " + "[" * 40_000,
+    "keys of keys": "? " * 20_000,
+    "aliases": "a0: &a0 [x]\n" + "".join(f"a{n + 1}: &a{n + 1} [{f'*a{n},' * 9}]\n" for n in range(50)),
+    "merges": "a0: &a0 {x: y}\n" + "".join(f"a{n + 1}: &a{n + 1} {{<<: [{f'*a{n},' * 9}]}}\n" for n in range(50)),
+}
+MARKDOWNS = {
+    "quotations": ">" * 50_000,
+    "lists": "- " * 25_000,
+    "items": "- a\n" * 12_000,
+    "fences": "```\n" * 12_000,
+    "references": "[a]: b\n" * 7_000,
+    "unended": "[a]: <" * 8_000,
+    "lines": "a\n" * 24_000 + "===",
+    "tags": "<div>\n\n" * 6_000,
+    "a book": "The ship sailed. " * 500_000,
+}
+
+
+@pytest.mark.parametrize("name", MARKDOWNS)
+def test_long_markdown_is_read_in_time(name):
+    with bounded():
+        assert read_markdown(MARKDOWNS[name].encode()).text == MARKDOWNS[name]
 
 
 @pytest.mark.parametrize("name", FRONT_MATTERS)

@@ -487,7 +487,7 @@ def test_an_index_in_the_folder_that_is_ingested_is_no_document(corpus):
     run_ingest(corpus.source / "a.md", other, embedder=corpus.embedder)
     for _ in range(2):
         summary, _ = corpus.ingest(prune=True)
-        assert (summary.read, summary.documents, summary.skipped, summary.problems) == (2, 2, 0, ())
+        assert (summary.read, summary.documents, summary.skipped, summary.problems) == (2, 2, (), ())
     with corpus.open() as index:
         assert sorted(documents_of(index)) == ["a.md", "deep/b.md"]
 

@@ -2,20 +2,29 @@ from __future__ import annotations
 
 import io
 import json
-import logging
 import os
+import subprocess
+import sys
 import tracemalloc
 import warnings
 from pathlib import Path
 
+import matplotlib as mpl
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pypdf import PdfReader, PdfWriter
+from pypdf.generic import ArrayObject, DecodedStreamObject, DictionaryObject, NameObject, NumberObject
+from reportlab.lib.styles import getSampleStyleSheet
+from reportlab.pdfbase import pdfmetrics
+from reportlab.pdfbase.ttfonts import TTFont
 from reportlab.pdfgen.canvas import Canvas
+from reportlab.platypus import Paragraph, SimpleDocTemplate, Table
 
-from arag.ingest.documents import Document, Problem
-from arag.ingest.readers import READABLE_SUFFIXES, count_skipped, read_documents
+from arag.ingest import pdf as reading_pdfs
+from arag.ingest.documents import Document, Limits, Problem
+from arag.ingest.pdf import PdfReader as PdfProcess
+from arag.ingest.readers import READABLE_SUFFIXES, find_skipped, read_documents
 from arag.retrieval.errors import InputError
 
 
@@ -74,6 +83,37 @@ def pdf(*pages, title="A Title"):
     return buffer.getvalue()
 
 
+def bomb():
+    """Return a PDF in which forms show forms, ten times each: a million million characters."""
+    writer = PdfWriter(clone_from=PdfReader(io.BytesIO(pdf("Text."))))
+    page = writer.pages[0]
+    fonts = page["/Resources"]["/Font"]
+    inner = None
+    for _ in range(12):
+        form = DecodedStreamObject()
+        form.set_data(b"BT /F1 9 Tf (word ) Tj ET" if inner is None else b"/F Do " * 10)
+        resources = {NameObject("/Font"): fonts}
+        if inner is not None:
+            resources[NameObject("/XObject")] = DictionaryObject({NameObject("/F"): inner})
+        form.update(
+            {
+                NameObject("/Type"): NameObject("/XObject"),
+                NameObject("/Subtype"): NameObject("/Form"),
+                NameObject("/BBox"): ArrayObject(map(NumberObject, (0, 0, 600, 800))),
+                NameObject("/Resources"): DictionaryObject(resources),
+            }
+        )
+        inner = writer._add_object(form)
+    page["/Resources"][NameObject("/XObject")] = DictionaryObject({NameObject("/F"): inner})
+    page.get_contents()
+    contents = DecodedStreamObject()
+    contents.set_data(b"/F Do")
+    page[NameObject("/Contents")] = writer._add_object(contents)
+    buffer = io.BytesIO()
+    writer.write(buffer)
+    return buffer.getvalue()
+
+
 def encrypted(data, user_password):
     writer = PdfWriter(clone_from=PdfReader(io.BytesIO(data)))
     writer.encrypt(user_password, "owner", algorithm="AES-256")
@@ -127,12 +167,27 @@ class TestPaths:
         with pytest.raises(InputError, match=r"no file or folder|empty path"):
             read_documents(paths)
 
-    @pytest.mark.parametrize("path", ["a\0b", "a.txt/b"])
-    def test_impossible_path(self, path, tmp_path, monkeypatch):
+    @pytest.mark.parametrize(
+        ("path", "reason"),
+        [
+            ("a\0b", r"'a\\x00b' has a character that the name of a file cannot have"),
+            ("a\ud800b.txt", r"'a\\ud800b.txt' has a character that the name of a file cannot have"),
+            ("caf\udce9.txt", "caf\ufffd.txt does not exist"),
+            ("caf\udce9", "caf\ufffd has no file in it"),
+            ("caf\udce9/x.caf\udce9", "unknown ending, '.caf\ufffd'"),
+            ("a.txt/b", "a.txt/b cannot be read: Not a directory"),
+            ("n" * 300, "cannot be read: File name too long"),
+        ],
+    )
+    def test_impossible_path(self, path, reason, tmp_path, monkeypatch):
         monkeypatch.chdir(tmp_path)
         write(tmp_path / "a.txt", "Text.")
-        with pytest.raises(InputError, match="cannot be read"):
+        (tmp_path / "caf\udce9").mkdir()
+        if "/x" in path:
+            write(tmp_path / path, "Text.")
+        with pytest.raises(InputError, match=reason) as caught:
             read_documents([path])
+        str(caught.value).encode()
 
     def test_empty_folder(self, tmp_path):
         write(tmp_path / ".hidden/a.txt", "Text.")
@@ -167,7 +222,24 @@ class TestPaths:
         documents, problems = read(tmp_path / "in")
         assert [d.id for d in documents] == ["a.txt"]
         assert problems == []
-        assert count_skipped([tmp_path / "in"]) == 2
+        assert find_skipped([tmp_path / "in"]) == (
+            Problem(str(tmp_path / "in" / "link"), "a link to a folder"),
+            Problem(str(tmp_path / "in" / "loop"), "a link to a folder"),
+        )
+
+    def test_what_is_passed_over_is_told_once(self, tmp_path):
+        for name in ("a.txt", "b.PNG", "caf\udce9.png", "Makefile", ".hidden.png", ".git/config", "deep/c.docx"):
+            write(tmp_path / name, "Text.")
+        os.mkfifo(tmp_path / "pipe.txt")
+        skipped = find_skipped([tmp_path, tmp_path / "deep", tmp_path / "a.txt", f"{tmp_path}/."])
+        assert {(Path(item.source).name, item.reason) for item in skipped} == {
+            ("b.PNG", "no reader for .png"),
+            ("caf\ufffd.png", "no reader for .png"),
+            ("Makefile", "no reader for a name without ending"),
+            ("c.docx", "no reader for .docx"),
+            ("pipe.txt", "neither a file nor a folder"),
+        }
+        assert len(skipped) == 5
 
     def test_folder_with_links_to_folders_only(self, tmp_path):
         write(tmp_path / "outside/a.txt", "Text.")
@@ -182,7 +254,7 @@ class TestPaths:
         documents, problems = read(tmp_path)
         assert [d.id for d in documents] == ["a.txt", "b/manifest.json#1"]
         assert problems == []
-        assert count_skipped([tmp_path]) == 0
+        assert find_skipped([tmp_path]) == ()
 
     def test_the_index_that_is_written_is_passed_over_from_the_start(self, tmp_path):
         for name in ("a.txt", "idx/writer.json", "idx2/b.txt"):
@@ -423,6 +495,23 @@ class TestMarkdown:
             ("~~~~\n# comment\n~~~\n# more\n~~~~~\n# One", "One"),
             ("# #\n# One", "One"),
             ("---\nnot: closed\n\n# One", "One"),
+            ("The  Long\nTitle\n===\n\ntext", "The Long Title"),
+            ("text\n\nLower\n---\n\n# One", "One"),
+            ("#  A \t title  with   spaces", "A title with spaces"),
+            ("> # Quoted\n\n- # Item\n\n# One", "One"),
+            ("---\n\nAbstract of it.\n\n---\n\nSecond.", "note"),
+            ("---\nAbstract of it.\n---\nSecond.", "note"),
+            ("---\n- a list\n---\n# One", "One"),
+            ("---\nbroken: [yaml\n---\n\n# One", "One"),
+            ("---\nkey: one\nkey: two\n---\n\n# One", "One"),
+            ("---\na: &x [1]\nb: *x\n---\n\n# One", "One"),
+            ("---\n? [a, b]\n: c\n---\n\n# One", "One"),
+            ("---\na: " + "[" * 150 + "]" * 150 + "\n---\n\n# One", "One"),
+            ("---\na: " + "[" * 20_000 + "\n---\n\n# One", "One"),
+            ("---\na: b\x01\n---\n\n# One", "One"),
+            ("\n---\ntitle: No\n---\n# One", "One"),
+            (" ---\ntitle: No\n---\n# One", "One"),
+            ("text\n" * 20_000 + "# One", "note"),
         ],
     )
     def test_title(self, tmp_path, text, title):
@@ -433,18 +522,29 @@ class TestMarkdown:
 
     def test_front_matter(self, tmp_path):
         front = """---
-title: "The \\"Title\\""
+title: "The  \\"Title\\""
 author: Ann Lee  # the elder
 date: 2024-05-01
+time: 12:30
 url: https://example.org/a#b
-note: 'it''s'
+note: 'it''s \\u0000'
+odd: "a\\0b\\uD800"
 draft: true
+country: no
+weight: 3
+share: -1.5e3
+version: 007
+number: NaN
 empty:
+quoted: "3"
 tags: [a, b]
 list:
   - item: one
+    more: {x: [1, 2]}
 block: |
   inner: text
+own: !tag x
+1: one
 # comment: none
 ---
 
@@ -458,10 +558,56 @@ Body.
         assert document.metadata == {
             "author": "Ann Lee",
             "date": "2024-05-01",
+            "time": "12:30",
             "url": "https://example.org/a#b",
-            "note": "it's",
-            "draft": "true",
+            "note": "it's \\u0000",
+            "odd": "ab\ufffd",
+            "draft": True,
+            "country": "no",
+            "weight": 3,
+            "share": -1500.0,
+            "version": "007",
+            "number": "NaN",
+            "empty": None,
+            "quoted": "3",
+            "tags": ["a", "b"],
+            "list": [{"item": "one", "more": {"x": [1, 2]}}],
+            "block": "inner: text\n",
+            "own": "x",
+            "1": "one",
         }
+        json.dumps(document.metadata, allow_nan=False)
+
+    def test_front_matter_with_a_title_that_is_none(self, tmp_path):
+        for title in ("[a, b]", "", '" "'):
+            document = read_one(tmp_path / "note.md", f"---\ntitle: {title}\n---\nText.")
+            assert (document.title, list(document.metadata)) == ("note", ["title"])
+        assert read_one(tmp_path / "note.md", "---\ntitle: 1984\n---\nText.").title == "1984"
+
+    def test_front_matter_that_ends_with_dots(self, tmp_path):
+        document = read_one(tmp_path / "note.md", "--- \na: b\n...\n\nText.\n---\n")
+        assert (document.text, document.metadata) == ("Text.\n---\n", {"a": "b"})
+
+    @settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+    @given(
+        parts=st.lists(
+            st.sampled_from("--- *** === ___ ... # ## - > ``` [a] {b} & *c ! | % @".split())
+            | st.sampled_from(["", " ", "  "])
+            | st.text("abcxyz", min_size=1, max_size=5)
+            | st.lists(st.text("abcxyz", min_size=1, max_size=5), max_size=4).map(" ".join),
+            max_size=14,
+        ),
+        begins=st.sampled_from(["", "---\n", "---\n\n", "***\n", "===\n"]),
+    )
+    def test_no_word_of_a_body_is_lost(self, tmp_path, parts, begins):
+        text = begins + "\n".join(parts)
+        path = tmp_path / "note.md"
+        write(path, text)
+        documents, problems = read(path)
+        if problems:
+            assert not text.strip()
+        else:
+            assert documents[0].text.split() == text.split()
 
     def test_front_matter_without_title(self, tmp_path):
         document = read_one(tmp_path / "note.md", "---\r\nauthor: Ann\r\n---\r\n# Heading\r\nBody.")
@@ -629,25 +775,160 @@ class TestPdf:
         assert read_problem(tmp_path / "a.pdf", data).reason.startswith("broken PDF: ")
 
     def test_broken_page(self, tmp_path):
-        writer = PdfWriter(clone_from=PdfReader(io.BytesIO(pdf("One.", "Two."))))
-        writer.pages[0].get_contents()
-        writer.pages[0]["/Contents"].get_object()._data = b"\xff" * 20
-        buffer = io.BytesIO()
-        writer.write(buffer)
         path = tmp_path / "a.pdf"
-        write(path, buffer.getvalue())
+        data = pdf("One.", "Two.")
+        page = PdfReader(io.BytesIO(data)).pages[0].indirect_reference.idnum
+        write(path, data.replace(f"\n{page} 0 obj".encode(), f"\n{page} 0 xxx".encode()))
         documents, problems = read(path)
         assert documents[0].text.strip() == "Two."
         assert documents[0].page_starts == (0, 2)
-        assert [p.source for p in problems] == [f"{path}, page 1"]
+        assert problems == [Problem(f"{path}, page 1", "Failed to load page.")]
 
-    def test_pypdf_is_silent(self, tmp_path, caplog):
-        data = pdf("Text.")
-        startxref = data.rindex(b"startxref")
-        with caplog.at_level(logging.DEBUG):
-            read_one(tmp_path / "a.pdf", data[:startxref] + b"startxref\n7\n%%EOF\n")
-        assert caplog.records == []
-        assert logging.getLogger("pypdf").level == logging.NOTSET
+    def test_a_row_of_a_table_is_a_line(self, tmp_path):
+        rows = ["Year,Ships built,Harbour dues", "1901,7,1234", "1902,,none", "1903,9,5"]
+        buffer = io.BytesIO()
+        text = Paragraph("The dues of the harbour follow. " * 9, getSampleStyleSheet()["BodyText"])
+        SimpleDocTemplate(buffer).build([text, Table([row.split(",") for row in rows]), text])
+        lines = read_one(tmp_path / "a.pdf", buffer.getvalue()).text.split("\n")
+        start = lines.index("Year | Ships built | Harbour dues")
+        assert lines[start + 1 : start + 4] == ["1901 | 7 | 1234", "1902 | none", "1903 | 9 | 5"]
+        assert sum(" | " in line for line in lines) == 4
+
+    def test_columns_are_read_one_after_the_other(self, tmp_path):
+        buffer = io.BytesIO()
+        canvas = Canvas(buffer)
+        for column in (0, 1):
+            for number in range(5):
+                canvas.drawString(72 + 250 * column, 700 - 20 * number, f"column {column} line {number}")
+        canvas.save()
+        lines = read_one(tmp_path / "a.pdf", buffer.getvalue()).text.split("\n")
+        assert lines == [f"column {column} line {number}" for column in (0, 1) for number in range(5)]
+
+    def test_a_word_that_is_divided_at_the_end_of_a_line_is_whole_again(self, tmp_path):
+        text = read_one(tmp_path / "a.pdf", pdf("It was never for-\ngotten by A-\nRAG.")).text
+        assert "never forgotten by A-RAG." in text
+
+    def test_cells_after_characters_beyond_the_first_plane(self, tmp_path):
+        buffer = io.BytesIO()
+        pdfmetrics.registerFont(TTFont("DejaVu", Path(mpl.get_data_path(), "fonts/ttf/DejaVuSans.ttf")))
+        canvas = Canvas(buffer)
+        canvas.setFont("DejaVu", 10)
+        for number in range(2):
+            for column, cell in enumerate(("\U0001d538" * 9, "y", "z")):
+                canvas.drawString(72 + 100 * column, 700 - 20 * number, cell)
+        canvas.save()
+        writer = PdfWriter(clone_from=PdfReader(buffer))
+        for font in writer.pages[0]["/Resources"]["/Font"].values():
+            if "/ToUnicode" in font.get_object():
+                names = font.get_object()["/ToUnicode"].get_object()
+                names.set_data(names.get_data().replace(b"<1D538>", b"<D835DD38>"))  # as UTF-16 has it
+        buffer = io.BytesIO()
+        writer.write(buffer)
+        text = read_one(tmp_path / "a.pdf", buffer.getvalue()).text
+        assert text == "\n".join(["\U0001d538" * 9 + " | y | z"] * 2)
+
+    def test_a_pdf_that_ends_the_process_costs_only_itself(self, tmp_path, monkeypatch):
+        for name in "abc":
+            write(tmp_path / f"{name}.pdf", pdf(f"Text {name}."))
+        start = reading_pdfs._start
+        crash = [sys.executable, "-c", "import os; input(); os.abort()"]
+        starts = [lambda: subprocess.Popen(crash, stdin=subprocess.PIPE, stdout=subprocess.PIPE), start]
+
+        def start_next():
+            return starts.pop(0)()
+
+        monkeypatch.setattr(reading_pdfs, "_start", start_next)
+        documents, problems = read(tmp_path)
+        assert [document.text.strip() for document in documents] == ["Text b.", "Text c."]
+        (problem,) = problems
+        assert problem.source == str(tmp_path / "a.pdf")
+        assert problem.reason == "the PDF cannot be read: the process that reads it ended (exit code -6)"
+        assert starts == []
+
+    def test_a_process_that_was_killed_is_started_again(self, tmp_path):
+        write(tmp_path / "a.pdf", pdf("Text."))
+        with PdfProcess(Limits()) as reader:
+            for _ in range(2):
+                assert reader.read(tmp_path / "a.pdf").text.strip() == "Text."
+                reader._process.kill()
+                reader._process.wait()
+            last = reader._process
+        assert last.stdin.closed
+
+    def test_the_process_ends_with_the_reading(self, tmp_path):
+        for name in "ab":
+            write(tmp_path / f"{name}.pdf", pdf("Text."))
+        items = read_documents([tmp_path])
+        next(items)
+        process = items.gi_frame.f_locals["pdfs"]._process
+        assert process.poll() is None
+        items.close()
+        assert process.poll() is not None
+
+    def test_no_file_beside_is_taken_for_a_module(self, tmp_path, monkeypatch):
+        monkeypatch.chdir(tmp_path)
+        for name in ("json.py", "pypdfium2.py"):
+            write(tmp_path / name, "raise SystemExit")
+        assert read_one(tmp_path / "a.pdf", pdf("Text.")).text.strip() == "Text."
+
+
+class TestLimits:
+    @pytest.mark.parametrize(
+        ("name", "data"),
+        [
+            ("a.txt", "x" * 51),
+            ("a.txt", "é" * 51),
+            ("a.txt", "x" * 1_000),
+            ("a.md", "---\na: b\n---\n" + "x" * 51),
+            ("a.html", "<p>" + "x" * 51),
+            ("a.json", {"text": "x" * 51}),
+            ("a.jsonl", lines({"text": "x" * 51})),
+            ("a.pdf", pdf("x" * 20, "x" * 20, "x" * 20)),
+        ],
+    )
+    def test_text_that_is_too_long_is_left_out(self, tmp_path, name, data):
+        write(tmp_path / name, data)
+        write(tmp_path / "b.txt", "x" * 50)
+        document, problem = sorted(
+            read_documents([tmp_path], limits=Limits(max_characters=50)), key=lambda item: isinstance(item, Problem)
+        )
+        assert document.id == "b.txt"
+        assert problem.source.startswith(str(tmp_path / name))
+        assert problem.reason == (
+            "more than 50 characters of text; raise the limit with --max-characters "
+            "(in Python: limits=Limits(max_characters=...))"
+        )
+
+    def test_pages(self, tmp_path):
+        write(tmp_path / "a.pdf", pdf(*["Text."] * 4))
+        (document,) = read_documents([tmp_path], limits=Limits(max_pages=4))
+        assert len(document.page_starts) == 4
+        (problem,) = read_documents([tmp_path], limits=Limits(max_pages=3))
+        assert problem.reason.startswith("more than 3 pages; raise the limit with --max-pages")
+
+    def test_seconds(self, tmp_path):
+        write(tmp_path / "a.pdf", pdf(*["Text."] * 500))
+        (problem,) = read_documents([tmp_path], limits=Limits(max_seconds=0.001))
+        assert problem.reason.startswith("not read within 0.001 seconds; raise the limit with --max-seconds")
+
+    def test_a_small_pdf_with_endless_text(self, tmp_path):
+        data = bomb()
+        assert len(data) < 5_000
+        write(tmp_path / "a.pdf", data)
+        write(tmp_path / "b.txt", "Text.")
+        problem, document = read_documents([tmp_path], limits=Limits(max_characters=10_000, max_seconds=1))
+        assert "raise the limit with --max-" in problem.reason
+        assert document.id == "b.txt"
+
+    def test_ready_chunks_are_no_one_text(self, tmp_path):
+        write(tmp_path / "chunks.json", ["0:" + "x" * 30, "1:" + "y" * 30])
+        (document,) = read_documents([tmp_path], limits=Limits(max_characters=50))
+        assert len(document.ready_chunks) == 2
+
+    @pytest.mark.parametrize("limits", [{"max_characters": 0}, {"max_pages": -1}, {"max_seconds": float("nan")}])
+    def test_limits_that_are_none(self, limits):
+        with pytest.raises(InputError, match=f"{next(iter(limits))} is .*: it must be above 0"):
+            Limits(**limits)
 
 
 class TestRecords:

@@ -1,0 +1,115 @@
+"""Text, title and front matter of Markdown files."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from functools import cache
+from itertools import pairwise
+
+import yaml
+from markdown_it import MarkdownIt
+
+from arag.ingest.documents import JSON
+from arag.ingest.formats import Content, clean_json, decode_file
+
+MAX_FRONT_MATTER = 50_000  # characters
+MAX_TITLE_OFFSET = 50_000  # characters that are looked through for a title: parsing takes 1 s for 1 MB
+
+
+def read_markdown(data: bytes) -> Content:
+    """Read Markdown; its title is that of the front matter, else the first heading of level 1.
+
+    Args:
+        data: The bytes of the file.
+
+    Returns:
+        The content: the text without the front matter, whose other fields are the metadata.
+
+    Raises:
+        FormatError: The file is in another encoding.
+    """
+    fields, text = _split_front_matter(decode_file(data))
+    title = fields.get("title")
+    if isinstance(title, str | int | float) and str(title).strip():
+        del fields["title"]
+        return Content(str(title), text, metadata=fields)
+    return Content(_first_heading(text), text, metadata=fields)
+
+
+def _split_front_matter(text: str) -> tuple[dict[str, JSON], str]:
+    """Split a text into the fields of its front matter and the rest.
+
+    Only a YAML mapping between the first line and the next marker is front matter: where a text begins with a
+    thematic break, all of it is text.
+    """
+    first, *lines = text[:MAX_FRONT_MATTER].split("\n")
+    if first.rstrip() != "---" or not lines or not lines[0].strip():
+        return {}, text
+    end = next((number for number, line in enumerate(lines) if line.rstrip() in {"---", "..."}), None)
+    if end is None:
+        return {}, text
+    try:
+        fields = clean_json(_value(yaml.compose("\n".join(lines[:end]), _FrontMatterLoader)))
+    except (yaml.YAMLError, RecursionError):
+        return {}, text
+    if not isinstance(fields, dict):
+        return {}, text
+    size = len(first) + 1 + sum(len(line) + 1 for line in lines[: end + 1])
+    return fields, text[size:].lstrip("\n")
+
+
+class _FrontMatterLoader(yaml.SafeLoader):
+    """Refuses aliases, with which a short text can stand for a huge value."""
+
+    def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
+        if self.check_event(yaml.AliasEvent):
+            raise yaml.YAMLError("an alias")
+        return super().compose_node(parent, index)
+
+
+def _value(node: yaml.Node | None) -> JSON:
+    """Return the value of a YAML node: numbers, true, false and null as JSON has them, all else as it is written.
+
+    PyYAML's own values are those of YAML 1.1, where `no` is false, 12:30 is 750 and a date is not JSON.
+    """
+    if isinstance(node, yaml.MappingNode):
+        fields: dict[str, JSON] = {}
+        for key, value in node.value:
+            if not isinstance(key, yaml.ScalarNode) or key.value in fields:
+                raise yaml.YAMLError("a key that is no string, or stands twice")
+            fields[key.value] = _value(value)
+        return fields
+    if isinstance(node, yaml.SequenceNode):
+        return [_value(item) for item in node.value]
+    return _scalar(node) if isinstance(node, yaml.ScalarNode) else None
+
+
+def _scalar(node: yaml.ScalarNode) -> JSON:
+    text: str = node.value
+    if node.style is not None:  # quoted, or a block
+        return text
+    if text in {"", "~"}:
+        return None
+    try:
+        value: JSON = json.loads(text, parse_constant=str)
+    except ValueError:
+        return text
+    return value
+
+
+@cache
+def _block_parser() -> MarkdownIt:
+    return MarkdownIt("commonmark").disable(["inline", "text_join"])
+
+
+def _first_heading(text: str) -> str:
+    return next(_headings(text[:MAX_TITLE_OFFSET]), "")
+
+
+def _headings(text: str) -> Iterator[str]:
+    """Yield the headings of level 1 that have text and stand in no list or quotation."""
+    tokens = _block_parser().parse(text)
+    for token, content in pairwise(tokens):
+        if token.type == "heading_open" and token.tag == "h1" and token.level == 0 and content.content.strip():
+            yield content.content

@@ -355,7 +355,7 @@ def test_options_of_the_model(arag, folder):
     [
         (["temperature"], "--model-option 'temperature': NAME=VALUE is needed"),
         (["=1"], "--model-option '=1': NAME=VALUE is needed"),
-        (["temperature=1", "temperature=2"], "temperature is given twice"),
+        (["temperature=1", "temperature=2"], "temperature: it is given twice"),
         (["temperatur=1"], "has no option temperatur. Did you mean temperature?"),
         (["openai_api_key=secret"], "keys would be stored with the run"),
     ],

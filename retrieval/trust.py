@@ -46,10 +46,9 @@ class UnnamedEmbedderError(EmbedderError):
         self.name = name
         self.consequence = _consequence(name)
         super().__init__(
-            f"the index in {folder} names the embedder {name}, and you have not: {self.consequence}. To use it, set "
-            f"{EMBEDDER_VARIABLE}={shlex.quote(str(name))}, or answer yes when `arag` asks on a terminal, or pass it "
-            "where the index is opened (embedder=..., `arag ingest --embedder ...`). Keyword search and reading need "
-            "no embedder"
+            f"the embedder {name} is named only by the index in {folder}: {self.consequence}. To allow it, set "
+            f"{EMBEDDER_VARIABLE}={shlex.quote(str(name))}, answer yes when `arag` asks on a terminal, or pass it as the "
+            "embedder (`arag ingest --embedder`, `open_index(embedder=...)`). Keyword search and reading work without it"
         )
 
 

@@ -47,8 +47,9 @@ class UnnamedEmbedderError(EmbedderError):
         self.consequence = _consequence(name)
         super().__init__(
             f"the embedder {name} is named only by the index in {folder}: {self.consequence}. To allow it, set "
-            f"{EMBEDDER_VARIABLE}={shlex.quote(str(name))}, answer yes when `arag` asks on a terminal, or pass it as the "
-            "embedder (`arag ingest --embedder`, `open_index(embedder=...)`). Keyword search and reading work without it"
+            f"{EMBEDDER_VARIABLE}={shlex.quote(str(name))}, answer yes when `arag` asks on a terminal, or pass it "
+            "as the embedder (`arag ingest --embedder`, `open_index(embedder=...)`). Keyword search and reading work "
+            "without it"
         )
 
 

@@ -18,14 +18,12 @@ from numpy.typing import NDArray
 
 from arag.retrieval.errors import ARAGError, EmbedderError, IndexNotFoundError, InputError
 from arag.retrieval.manifest import read_manifest
-from arag.retrieval.names import BaseURL, ModelName, parse_name
-from arag.retrieval.trust import EMBEDDER_VARIABLE, HUGGINGFACE, check_named, is_hub_id, named_by_user, remember
+from arag.retrieval.names import DEFAULT_EMBEDDER, HUGGINGFACE, BaseURL, ModelName, is_hub_id, parse_embedder
+from arag.retrieval.trust import EMBEDDER_VARIABLE, check_named, named_by_user, remember
 
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
     from langchain_huggingface import HuggingFaceEmbeddings
-
-DEFAULT_EMBEDDER = "huggingface:sentence-transformers/all-MiniLM-L6-v2"
 
 _PACKAGED_MODEL = "sentence-transformers/all-MiniLM-L6-v2"
 _PACKAGED_WEIGHTS_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
@@ -153,29 +151,6 @@ def load_embedder(embedder: str | Embeddings | Embedder | None = None) -> Embedd
     return _made(name, partial(_load, name, named=True), str(name))
 
 
-def parse_embedder(text: str) -> ModelName:
-    """Take an embedder's name apart.
-
-    Raises:
-        InputError: It is not of the form `provider:model`, or its base URL is none.
-    """
-    name = parse_name(text)
-    if not name.provider or not name.model:
-        raise InputError(
-            f"unknown embedder {str(name)!r}: give provider:model, for example {DEFAULT_EMBEDDER} or "
-            "openai:text-embedding-3-small"
-        )
-    if name.provider == HUGGINGFACE:
-        if name.base_url is not None:
-            raise InputError(
-                f"the embedder {name} has an address, and {HUGGINGFACE} models run here: addresses are for servers, "
-                f"as in openai:{name.model}@{name.base_url.url}"
-            )
-        if not is_hub_id(name.model):  # the name is for any working directory
-            return ModelName(HUGGINGFACE, os.path.abspath(os.path.expanduser(name.model)))  # noqa: PTH100, PTH111
-    return name
-
-
 def embedder_of_index(given: str | Embeddings | Embedder | None, name: str, folder: Path) -> Embedder:
     """Return the embedder of an index, or check that the one given is it.
 
@@ -232,7 +207,10 @@ def remember_embedder(manifest_name: str, *, given: bool) -> None:
         manifest_name: The name in the index's manifest.
         given: Whether the embedder was given for this index.
     """
-    name = embedder_named_by(manifest_name)
+    try:
+        name = embedder_named_by(manifest_name)
+    except InputError:  # an object's
+        return
     if name is not None and (given or named_by_user(name) is not None):
         remember(name)
 

@@ -6,6 +6,7 @@ has none.
 
 from __future__ import annotations
 
+import os
 import re
 from base64 import b64encode
 from dataclasses import dataclass
@@ -13,8 +14,12 @@ from urllib.parse import SplitResult, unquote, urlsplit
 
 from arag.retrieval.errors import CREDENTIALS, InputError
 
+HUGGINGFACE = "huggingface"
+DEFAULT_EMBEDDER = f"{HUGGINGFACE}:sentence-transformers/all-MiniLM-L6-v2"
+
 _PORTS = {"http": 80, "https": 443}
 _BASE_URL = re.compile(r"@(?=[A-Za-z][A-Za-z0-9+.-]*://)")
+_HUB_ID = re.compile(r"(?!\.)[\w.-]+(/(?!\.)[\w.-]+)?", re.ASCII)
 _HOST = re.compile(r"[\w.-]+|\[[0-9A-Fa-f:.]+\]")
 
 
@@ -89,6 +94,34 @@ def parse_name(text: str) -> ModelName:
     name, *rest = _BASE_URL.split(text, maxsplit=1)
     provider, _, model = name.partition(":")
     return ModelName(provider, model, parse_base_url(rest[0]) if rest else None)
+
+
+def parse_embedder(text: str) -> ModelName:
+    """Take an embedder's name apart.
+
+    Raises:
+        InputError: It is not of the form `provider:model`, or its base URL is none.
+    """
+    name = parse_name(text)
+    if not name.provider or not name.model:
+        raise InputError(
+            f"unknown embedder {str(name)!r}: give provider:model, for example {DEFAULT_EMBEDDER} or "
+            "openai:text-embedding-3-small"
+        )
+    if name.provider == HUGGINGFACE:
+        if name.base_url is not None:
+            raise InputError(
+                f"the embedder {name} has an address, and {HUGGINGFACE} models run here: addresses are for servers, "
+                f"as in openai:{name.model}@{name.base_url.url}"
+            )
+        if not is_hub_id(name.model):  # the name is for any working directory
+            return ModelName(HUGGINGFACE, os.path.abspath(os.path.expanduser(name.model)))  # noqa: PTH100, PTH111
+    return name
+
+
+def is_hub_id(model: str) -> bool:
+    """Tell by its name whether a model of sentence-transformers is one of the model hub; else it is a folder."""
+    return _HUB_ID.fullmatch(model) is not None
 
 
 def parse_base_url(text: str) -> BaseURL:

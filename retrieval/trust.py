@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import shlex
 import tempfile
 from contextlib import suppress
@@ -17,14 +16,12 @@ from pathlib import Path
 from platformdirs import user_config_path
 
 from arag.retrieval.errors import EmbedderError
-from arag.retrieval.names import ModelName, parse_name
+from arag.retrieval.names import HUGGINGFACE, ModelName, is_hub_id, parse_embedder
 
 EMBEDDER_VARIABLE = "ARAG_EMBEDDER"
-HUGGINGFACE = "huggingface"
 
 _said = set[str]()  # in this process, where the configuration cannot be written
 
-_HUB_ID = re.compile(r"(?!\.)[\w.-]+(/(?!\.)[\w.-]+)?", re.ASCII)
 _KEYS = {
     "openai": "OPENAI_API_KEY",
     "azure_openai": "AZURE_OPENAI_API_KEY",
@@ -53,11 +50,6 @@ class UnnamedEmbedderError(EmbedderError):
         )
 
 
-def is_hub_id(model: str) -> bool:
-    """Tell whether a model of sentence-transformers is one of the model hub, by the form of its name, or a folder."""
-    return _HUB_ID.fullmatch(model) is not None
-
-
 def needs_naming(name: ModelName) -> bool:
     """Tell whether an embedder sends texts anywhere, or loads what stands on disk: then data must not choose it."""
     return name.provider != HUGGINGFACE or name.base_url is not None or not is_hub_id(name.model)
@@ -67,7 +59,7 @@ def named_by_user(name: ModelName) -> ModelName | None:
     """Return an embedder as the user has named it, with what the connection needs, or None where nobody has."""
     variable = os.environ.get(EMBEDDER_VARIABLE)
     if variable:
-        chosen = parse_name(variable)
+        chosen = parse_embedder(variable)
         if str(chosen) == str(name):
             return chosen
     return name if str(name) in _said or str(name) in _remembered() else None

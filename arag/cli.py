@@ -21,6 +21,7 @@ from rich.markup import escape
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 
+from arag.asking import confirm_embedder
 from arag.evaluation.cli import eval_app
 from arag.ingest.documents import DEFAULT_LIMITS, Limits
 from arag.interruption import Commands, Interrupted, end_interrupted, soon_interrupted
@@ -80,7 +81,7 @@ def ingest(
         str | None,
         typer.Option(
             help="provider:model, with @base_url for an OpenAI-compatible server. "
-            "Default: the index's own, or huggingface:sentence-transformers/all-MiniLM-L6-v2."
+            "Default: the index's own, $ARAG_EMBEDDER, or huggingface:sentence-transformers/all-MiniLM-L6-v2."
         ),
     ] = None,
     chunk_tokens: Annotated[
@@ -112,6 +113,8 @@ def ingest(
     """
     from arag.ingest.pipeline import run_ingest
 
+    if embedder is None:
+        confirm_embedder(index)
     with _progress("Embedding", _bytes(paths), hidden=as_json) as (embedded, indexed):
         summary = run_ingest(
             paths,
@@ -168,6 +171,7 @@ def ask(
     from arag.graph.models import is_provider_error, load_model
     from arag.retrieval.errors import InputError, ModelError
     from arag.retrieval.index import open_index
+    from arag.retrieval.names import drop_credentials
     from arag.retrieval.tools import whole_characters
 
     if not question.strip():
@@ -175,6 +179,7 @@ def ask(
     question = whole_characters(question)
     if html is not None and not html.absolute().parent.is_dir():
         raise InputError(f"there is no folder {html.absolute().parent} to write {html.name} to")
+    confirm_embedder(index)
     with open_index(index) as opened, soon_interrupted():
         chosen = load_model(model, **({"reasoning_effort": reasoning_effort} if reasoning_effort else {}))
         agent = create_arag_agent(chosen, opened, max_steps=max_steps)
@@ -188,7 +193,7 @@ def ask(
         except Exception as error:
             if not is_provider_error(error):
                 raise
-            raise ModelError(f"the model {model or 'in ARAG_MODEL'} failed: {error}") from error
+            raise ModelError(f"the model {drop_credentials(model or 'in ARAG_MODEL')} failed: {error}") from error
         finally:
             if html is not None and state:
                 _write_page(html, state)
@@ -223,6 +228,7 @@ def search_semantic(
     """Find chunks with sentences close in meaning to a query."""
     from arag.retrieval.render import render_semantic
 
+    confirm_embedder(index)
     _search(
         index, lambda opened: opened.semantic_search(query, top_k), lambda r: render_semantic(r, ()), as_json=as_json
     )

@@ -19,8 +19,9 @@ from arag.ingest.readers import read_documents
 from arag.ingest.sentences import split_sentences
 from arag.retrieval.chunk_rows import DocumentRecord
 from arag.retrieval.chunk_store import ChunkStore
-from arag.retrieval.embedders import DEFAULT_EMBEDDER, load_embedder
+from arag.retrieval.embedders import load_embedder
 from arag.retrieval.manifest import Manifest
+from arag.retrieval.names import DEFAULT_EMBEDDER
 from arag.retrieval.types import Chunk, Section, Sentence
 
 CHUNK_CHARACTERS = 4_200  # about 1,000 tokens

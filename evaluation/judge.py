@@ -8,6 +8,7 @@ from pydantic import BaseModel, Field, StrictBool
 
 from arag.evaluation.records import Judgement
 from arag.evaluation.structured import Patiently, StructuredModel, at_once
+from arag.retrieval.names import drop_credentials
 
 _INSTRUCTION = """You judge whether a predicted answer to a question is correct, by the gold answer.
 
@@ -39,7 +40,7 @@ class Judge:
     """
 
     def __init__(self, model: BaseChatModel, name: str) -> None:
-        self.name = name
+        self.name = drop_credentials(name)
         self._model = StructuredModel(model, Verdict, "judge")
 
     async def judge(self, question: str, gold: str, prediction: str, *, patiently: Patiently = at_once) -> Judgement:

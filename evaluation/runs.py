@@ -27,10 +27,12 @@ from arag.evaluation.methods import Method, Options
 from arag.evaluation.patience import Patience
 from arag.evaluation.preparation import load_preparations
 from arag.evaluation.records import Judgement, Record, RecordFile, again, answered, failed, judged, priced
+from arag.evaluation.secrets import without_secrets
 from arag.evaluation.structured import is_failed_call
-from arag.retrieval.errors import ARAGError, InputError
+from arag.retrieval.errors import ARAGError, InputError, without_credentials
 from arag.retrieval.files import written_whole
 from arag.retrieval.index import Index
+from arag.retrieval.names import drop_credentials
 
 RUN_FILE = "run.json"
 RECORDS = "records"
@@ -41,6 +43,9 @@ _MOST_BUGS = 5  # questions in a row that fail for a reason nobody expected
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
     """What a run is made of; a run that is resumed has the same.
+
+    It is written down and shown. Users and passwords of addresses are left out, and `***` stands for the values of
+    model options that may be secrets.
 
     Attributes:
         questions: The file of the questions.
@@ -65,6 +70,13 @@ class Plan:
     asked: int = field(default=0, compare=False)
     version: str = field(default="", compare=False)
     date: str = field(default="", compare=False)
+
+    def __post_init__(self) -> None:
+        """Leave out what may be secret."""
+        for name in ("model", "judge"):
+            value = getattr(self, name)
+            object.__setattr__(self, name, value and drop_credentials(value))
+        object.__setattr__(self, "model_options", without_secrets(self.model_options))
 
 
 def open_run(folder: Path, plan: Plan) -> None:
@@ -133,7 +145,7 @@ def load_plan(folder: Path) -> Plan:
         return Plan(**(values | {"options": Options(**values["options"])}))
     except FileNotFoundError:
         raise InputError(f"there is no run in {folder}: {RUN_FILE} is missing; `arag eval run` makes one") from None
-    except (ValueError, TypeError, KeyError) as error:
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise InputError(f"{file} is damaged: {error}") from error
 
 
@@ -273,7 +285,8 @@ class Runner:
         self._bugs = self._bugs + 1 if bug is not None else 0
         if self._bugs >= _MOST_BUGS:
             self._error = self._error or bug
-        return {**record, "traceback": None if bug is None else "".join(format_exception(bug))}
+        traceback = None if bug is None else without_credentials("".join(format_exception(bug)))
+        return {**record, "traceback": traceback}
 
     async def _answer(self, question: Question) -> tuple[Record, Exception | None]:
         """Return the record of an answer or a failure, and what went wrong where nobody expected it."""
@@ -315,7 +328,7 @@ class Runner:
 
 
 def _told(error: Exception) -> str:
-    return f"{type(error).__name__}: {error}"
+    return without_credentials(f"{type(error).__name__}: {error}")
 
 
 def _bug(error: Exception) -> Exception | None:

@@ -17,7 +17,7 @@ from arag.graph.extractive import ExtractiveModel
 from arag.graph.models import call_error, is_provider_error
 from arag.graph.prices import cost
 from arag.graph.usage import model_call
-from arag.retrieval.errors import InputError
+from arag.retrieval.errors import InputError, without_credentials
 
 _ATTEMPTS = 3
 _PAUSE = 0.5  # seconds, before the first further attempt
@@ -97,7 +97,7 @@ class StructuredModel(Generic[Form]):
             except Exception as error:
                 if not is_failed_call(error):
                     raise
-                why = f"the {self._task} failed: {str(error)[:_SHOWN]}"
+                why = f"the {self._task} failed: {without_credentials(str(error))[:_SHOWN]}"
                 continue
             price = cost([model_call(raw, time.perf_counter() - began, step=attempt + 1)])
             spent = None if spent is None or price is None else spent + price

@@ -25,13 +25,15 @@ class Context(BaseModel):
     # Studio shows a field at the nodes that `langgraph_nodes` names.
     index: str | None = Field(
         default=None,
-        description="Folder of the index to search, as `arag ingest` wrote it.",
+        description="Folder of the index to search, as `arag ingest` wrote it. On a server: ARAG_INDEX, or a folder "
+        "below ARAG_INDEX_ROOT, whose path may be left out.",
         json_schema_extra={"langgraph_nodes": ["tools"]},
     )
     model: str | None = Field(
         default=None,
         description="Chat model, provider:model (openai:gpt-5-mini, anthropic:claude-sonnet-5-5, ollama:qwen3), with "
-        "@base_url for an OpenAI-compatible server; or extractive, the built-in one, which is no language model.",
+        "@base_url for an OpenAI-compatible server; or extractive, the built-in one, which is no language model. On a "
+        "server, the base URL is ARAG_MODEL's or one of ARAG_MODEL_ADDRESSES.",
         examples=["openai:gpt-5-mini", "openai:qwen3@http://localhost:8000/v1", "extractive"],
         json_schema_extra={"langgraph_nodes": ["agent", "force_answer"]},
     )

@@ -13,8 +13,9 @@ from typing import Any, cast
 from langchain_core.language_models import BaseChatModel
 from langchain_core.utils import get_pydantic_field_names
 
-from arag.retrieval.embedders import key_option, split_base_url
+from arag.retrieval.embedders import address_options, key_option
 from arag.retrieval.errors import ModelError
+from arag.retrieval.names import BaseURL, parse_name
 
 EXTRACTIVE = "extractive"
 MODEL_VARIABLE = "ARAG_MODEL"
@@ -43,7 +44,8 @@ def load_model(model: str | BaseChatModel | None = None, **options: Any) -> Base
     Args:
         model: `provider:model` as LangChain's `init_chat_model` takes it (`openai:gpt-5-mini`,
             `anthropic:claude-sonnet-5-5`, `ollama:qwen3`), with `@` and a base URL behind it for an
-            OpenAI-compatible server (`openai:qwen3@http://localhost:8000/v1`); `extractive` for the built-in model,
+            OpenAI-compatible server (`openai:qwen3@http://localhost:8000/v1`), which may hold a user and a password;
+            `extractive` for the built-in model,
             which is no language model; a chat model, which is returned as it is; or None for what the environment
             variable ARAG_MODEL names, else `extractive`, with a line on stderr that says so.
         options: Passed on to the model's class: `temperature=0`, `timeout=30`, `reasoning_effort="low"`,
@@ -56,6 +58,7 @@ def load_model(model: str | BaseChatModel | None = None, **options: Any) -> Base
     Raises:
         ModelError: The string is not valid, the model's package or key is missing, an option is not one of its
             class, or options are given for what is a model already.
+        InputError: The string holds characters that cannot be shown, or its base URL is none.
     """
     if isinstance(model, BaseChatModel):
         if options:
@@ -85,17 +88,19 @@ def load_model(model: str | BaseChatModel | None = None, **options: Any) -> Base
     return _init(model, options)
 
 
-def _init(specification: str, options: dict[str, Any]) -> BaseChatModel:
-    name, base_url = split_base_url(specification)
-    provider, colon, model = name.partition(":")
-    provider = provider.replace("-", "_").lower()  # as LangChain reads it
-    if not colon or not provider or not model:
+def _init(text: str, options: dict[str, Any]) -> BaseChatModel:
+    name = parse_name(text)
+    specification = str(name)
+    provider, model = name.provider.replace("-", "_").lower(), name.model  # as LangChain reads it
+    if not provider or not model:
         raise ModelError(
-            f"unknown model {specification!r}: give provider:model (openai:gpt-5-mini, ollama:qwen3, ...), "
+            f"unknown model {text!r}: give provider:model (openai:gpt-5-mini, ollama:qwen3, ...), "
             f"provider:model@base_url for an OpenAI-compatible server, or {EXTRACTIVE}"
         )
-    settings = _defaults(provider, base_url)
+    settings = _defaults(provider, name.base_url)
     settings = {key: value for key, value in settings.items() if not _SYNONYMS.get(key, set()) & set(options)}
+    if isinstance(options.get("default_headers"), dict):
+        options = options | {"default_headers": settings.get("default_headers", {}) | options["default_headers"]}
     settings |= options
     if provider == "ollama":
         settings = _for_ollama(settings)
@@ -127,7 +132,7 @@ def _make(provider: str, model: str, settings: dict[str, Any], options: Collecti
         return cast("BaseChatModel", init_chat_model(model, model_provider=provider, **kept))
 
 
-def _defaults(provider: str, base_url: str | None) -> dict[str, Any]:
+def _defaults(provider: str, base_url: BaseURL | None) -> dict[str, Any]:
     """Return what a model is made with unless a caller says otherwise."""
     settings: dict[str, Any] = {}
     if provider == "ollama":
@@ -137,7 +142,7 @@ def _defaults(provider: str, base_url: str | None) -> dict[str, Any]:
     if provider == "openai":
         settings["stream_usage"] = True  # off by default where a base URL is set
     if base_url is not None:
-        settings["base_url"] = base_url
+        settings |= address_options(provider, base_url)
         if provider == "openai":
             settings |= key_option()
         if provider == "anthropic" and not os.environ.get("ANTHROPIC_API_KEY"):

@@ -7,61 +7,97 @@ the environment: the index's folder from ARAG_INDEX, the model from ARAG_MODEL, 
 from __future__ import annotations
 
 import os
-
-import httpx
+from collections.abc import Mapping
+from pathlib import Path
 
 from arag.graph.context import Context
 from arag.graph.graph import build_graph
 from arag.graph.models import EXTRACTIVE, MODEL_VARIABLE
 from arag.graph.settings import Defaults, Settings, SettingsOfRuns
-from arag.retrieval.embedders import split_base_url
-from arag.retrieval.errors import ModelError
+from arag.retrieval.errors import InputError, ModelError
+from arag.retrieval.names import BaseURL, parse_base_url, parse_name
 
 INDEX_VARIABLE = "ARAG_INDEX"
-
-_THIS_MACHINE = {"localhost", "127.0.0.1", "::1"}
+ROOT_VARIABLE = "ARAG_INDEX_ROOT"
+ADDRESSES_VARIABLE = "ARAG_MODEL_ADDRESSES"
 
 
 class ServerSettings(SettingsOfRuns):
     """Makes settings from contexts that come over the network, from whoever reaches the server.
 
-    A development server asks nobody who they are, and any web page that its user visits can make it start a run. To
-    a model's address goes the key for it, so that a context may not name just any address.
+    A development server asks nobody who they are. Keys go to addresses that its operator has named, and indexes are
+    opened where the operator has put them.
+
+    Args:
+        environment: The operator's variables.
     """
+
+    def __init__(self, environment: Mapping[str, str]) -> None:
+        self._model = environment.get(MODEL_VARIABLE) or EXTRACTIVE
+        self._index = environment.get(INDEX_VARIABLE) or None
+        root = environment.get(ROOT_VARIABLE)
+        self._root = Path(root) if root else None
+        listed = environment.get(ADDRESSES_VARIABLE, "").split(",")
+        addresses = [parse_name(self._model).base_url, *(parse_base_url(url) for url in listed if url.strip())]
+        self._addresses = {address.key: address for address in addresses if address is not None}
+        super().__init__(Defaults(model=self._model, index=self._index))
 
     def __call__(self, context: object) -> Settings:
         """Return the settings of a run.
 
         Raises:
-            ModelError: The context's model is at an address that is neither on this machine nor in ARAG_MODEL.
+            ModelError: The context's model is at an address that the operator has not named, or runs in this process.
+            InputError: The context's index is none that the operator has put here.
         """
-        if isinstance(context, Context) and context.model is not None:
-            own = self.defaults.model
-            _check_address(context.model, own if isinstance(own, str) else EXTRACTIVE)
+        if isinstance(context, Context):
+            allowed = {"model": self._allowed_model(context.model), "index": self._allowed_index(context.index)}
+            context = context.model_copy(update=allowed)
         return super().__call__(context)
 
+    def _allowed_model(self, model: str | None) -> str | None:
+        """Return a context's model, at the address as the operator has written it."""
+        if model is None or model == self._model:
+            return model
+        name = parse_name(model)
+        if name.provider.lower() == "huggingface":
+            raise ModelError(
+                f"the model {name} would be loaded into the server: a run may name models that a provider serves. For "
+                f"this one, start the server with {MODEL_VARIABLE} set to it"
+            )
+        if name.base_url is None:
+            return model
+        address = self._addresses.get(name.base_url.key)
+        if address is None:
+            raise ModelError(
+                f"the model {name} is at an address that this server's operator has not named: start the server with "
+                f"{ADDRESSES_VARIABLE}={name.base_url.url} (several with commas between), or with {MODEL_VARIABLE} set "
+                "to this model"
+            )
+        return _at(address, name.provider, name.model)
 
-def _check_address(model: str, own: str) -> None:
-    _, address = split_base_url(model)
-    if address is None or address == split_base_url(own)[1]:
-        return
-    try:
-        host = httpx.URL(address).host  # as the clients read it
-    except httpx.InvalidURL as error:
-        raise ModelError(f"the model {model} has an address that is no URL: {error}") from error
-    if host not in _THIS_MACHINE:
-        raise ModelError(
-            f"the model {model} is on {host or 'an unnamed host'}: a run may name models of providers and of servers "
-            f"on this machine. For one elsewhere start this server with {MODEL_VARIABLE} set to it."
+    def _allowed_index(self, index: str | None) -> str | None:
+        """Return the path of a context's index; of what is elsewhere, nothing is told."""
+        if index is None or index == self._index:
+            return index
+        try:
+            if self._index is not None and Path(index).resolve() == Path(self._index).resolve():
+                return self._index
+            if self._root is not None:
+                root = self._root.resolve()
+                path = (root / index).resolve()  # an absolute path is taken as it is
+                if path != root and path.is_relative_to(root):
+                    return str(path)
+        except (OSError, ValueError):  # a name that no file can have, a loop of links
+            pass
+        raise InputError(
+            f"the index {index!r} is none that this server may open: it opens the one in {INDEX_VARIABLE}, and those "
+            f"below the folder in {ROOT_VARIABLE}, where that is set"
         )
+
+
+def _at(address: BaseURL, provider: str, model: str) -> str:
+    return f"{provider}:{model}@{address.full}"
 
 
 # The server brings its own checkpointer, and nothing is opened before the first run asks for it.
-graph = build_graph(
-    ServerSettings(
-        Defaults(
-            model=os.environ.get(MODEL_VARIABLE) or EXTRACTIVE,
-            index=os.environ.get(INDEX_VARIABLE) or None,
-        )
-    )
-)
+graph = build_graph(ServerSettings(os.environ))

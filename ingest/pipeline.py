@@ -16,7 +16,7 @@ from arag.ingest.documents import DEFAULT_LIMITS, Document, Limits, Problem, fil
 from arag.ingest.readers import find_skipped, read_documents
 from arag.ingest.sentences import check_language
 from arag.ingest.writer import IndexWriter, open_writer
-from arag.retrieval.embedders import Embedder, load_embedder
+from arag.retrieval.embedders import Embedder, check_embedder, load_embedder, remember_embedder
 from arag.retrieval.errors import InputError
 from arag.retrieval.index import Index
 from arag.retrieval.manifest import Manifest
@@ -82,7 +82,8 @@ def ingest(
     Args:
         paths: Files and folders: .txt, .md, .html, .pdf, .json and .jsonl.
         index: The index's folder; made where there is none.
-        embedder: See `load_embedder`; left out: the index's own, or the default for a new one.
+        embedder: See `load_embedder`; left out: the index's own, or the default for a new one. A name that is given
+            is remembered: the index can be opened without it from then on.
         chunk_tokens: Most tokens in a chunk. This, `pack` and `language` stay as the index has them where left
             out; for a new index they are 1,000, false and `auto`.
         pack: Put consecutive short documents together into chunks of that size, as the paper's corpora have it.
@@ -97,7 +98,8 @@ def ingest(
     Raises:
         InputError: A path does not exist or holds nothing readable, or a setting is out of bounds.
         IndexLockedError: Another process is writing to the index.
-        EmbedderError: The embedder cannot be loaded or fails, or the index was made with another one.
+        EmbedderError: The embedder cannot be loaded or fails, the index was made with another one, or only the
+            index's files name it.
     """
     chosen = None if embedder is None else load_embedder(embedder)
     summary = run_ingest(
@@ -150,7 +152,8 @@ def run_ingest(
     Raises:
         InputError: A path does not exist or holds nothing readable, or a setting is out of bounds.
         IndexLockedError: Another process is writing to the index.
-        EmbedderError: The embedder cannot be loaded or fails, or the index was made with another one.
+        EmbedderError: The embedder cannot be loaded or fails, the index was made with another one, or only the
+            index's files name it.
     """
     began = time.perf_counter()
     if chunk_tokens is not None and chunk_tokens < FEWEST_CHUNK_TOKENS:
@@ -165,6 +168,8 @@ def run_ingest(
     if first is None:
         reasons = "; ".join(map(str, problems[:5]))
         raise InputError(f"no document could be read: {reasons}")
+    if embedder is None:
+        check_embedder(Path(index))
     counter = token_counter()
     with open_writer(
         Path(index),
@@ -175,6 +180,7 @@ def run_ingest(
         counter=counter,
     ) as writer:
         settings = writer.manifest
+        remember_embedder(settings.embedder, given=embedder is not None)
         written = 0
         seen: set[str] = set()
         refused: dict[str, str] = {}  # sources by id

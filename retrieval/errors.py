@@ -3,7 +3,16 @@
 They all derive from `ARAGError`, so that a caller (the command line, say) can tell them from bugs.
 """
 
+import re
 from pathlib import Path
+
+# Users and passwords of URLs; a password may hold an @ where somebody has not encoded it.
+CREDENTIALS = re.compile(r"(?<=://)[^\s/?#]*@")
+
+
+def without_credentials(text: str) -> str:
+    """Put `***` in the place of users and passwords of the URLs in a text."""
+    return CREDENTIALS.sub("***@", text)
 
 
 class ARAGError(RuntimeError):
@@ -49,9 +58,16 @@ class StorageError(ARAGError):
     """The index's files cannot be written, or opened: the disk is full, or does not allow it."""
 
 
-class EmbedderError(ARAGError):
-    """The embedder cannot be loaded, fails, or is not the one that the index was made with."""
+class ServiceError(ARAGError):
+    """Base of what goes wrong with models. Clients quote URLs, which may hold a user and a password."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(without_credentials(message))
 
 
-class ModelError(ARAGError):
+class EmbedderError(ServiceError):
+    """The embedder cannot be loaded, fails, is not the one that the index was made with, or nobody has allowed it."""
+
+
+class ModelError(ServiceError):
     """The chat model cannot be loaded (unknown name, missing package or key), or its response holds no reply."""

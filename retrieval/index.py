@@ -43,7 +43,8 @@ class Index:
 
     Args:
         path: The index's folder.
-        embedder: Embeds the queries; loaded from the manifest's name where left out.
+        embedder: Embeds the queries. Left out, it is the one that the manifest names; where that sends texts or
+            loads a folder, it is used only if the user has named it, too (see `open_index`).
 
     Raises:
         IndexNotFoundError: There is no index in the folder, or one whose first ingestion is not complete.
@@ -242,7 +243,10 @@ def open_index(path: str | Path, *, embedder: str | Embeddings | Embedder | None
 
     Args:
         path: The index's folder.
-        embedder: Needed only where the index was made with an `Embeddings` object rather than by name.
+        embedder: Left out, the index's own. It is needed where the index was made with an `Embeddings` object, and
+            where only the index's files name an embedder that sends texts to a service or loads a folder: then
+            searches by meaning raise an EmbedderError, unless the user has named it by the environment variable
+            ARAG_EMBEDDER, by making an index with it, or by a yes to the command line's question.
 
     Returns:
         The index; a context manager.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import stat
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path, PurePosixPath
 from typing import Annotated
 
@@ -12,6 +12,7 @@ from pydantic import Field, StringConstraints, TypeAdapter, ValidationError
 
 from arag.retrieval.errors import DamagedFileError, IndexFormatError, IndexNotFoundError, InputError
 from arag.retrieval.files import checksum, written_whole
+from arag.retrieval.names import drop_credentials
 
 FORMAT_VERSION = 4
 UPGRADED_VERSION = 3  # what any command that writes brings up to date
@@ -186,7 +187,8 @@ def parse_manifest(text: str, file: Path, *, to_upgrade: bool = False) -> Manife
             "Ingest the documents again into another folder."
         )
     try:
-        return _MANIFEST.validate_json(text, strict=True)
+        manifest = _MANIFEST.validate_json(text, strict=True)
+        return replace(manifest, embedder=drop_credentials(manifest.embedder))
     except ValidationError as error:
         problem = error.errors()[0]
         raise DamagedFileError(file, f"{'.'.join(map(str, problem['loc']))}: {problem['msg']}") from error

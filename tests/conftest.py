@@ -19,6 +19,15 @@ if (_SHARED / "tiktoken").is_dir():
     os.environ.setdefault("TIKTOKEN_CACHE_DIR", str(_SHARED / "tiktoken"))
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _own_configuration(tmp_path_factory):
+    """A configuration folder of the tests' own, for their child processes, too, and no embedder of the environment."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_CONFIG_HOME", str(tmp_path_factory.mktemp("configuration")))
+        patch.delenv("ARAG_EMBEDDER", raising=False)
+        yield
+
+
 @pytest.fixture
 def make_index(tmp_path):
     """A function that writes documents, ingests them with HashEmbeddings and returns the open index."""

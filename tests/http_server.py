@@ -69,13 +69,16 @@ class Server:
 
 
 @contextmanager
-def serve_http(respond: Callable[[int, dict[str, Any]], Any] | list[Any], events: Callable[..., Events], path=""):
+def serve_http(
+    respond: Callable[[int, dict[str, Any]], Any] | list[Any], events: Callable[..., Events], path="", port=0
+):
     """Serve scripted responses, which must all be asked for, or what a function makes of a request's number and JSON.
 
     Args:
         respond: The script, or the function.
         events: Makes a stream's events of a response and the request.
         path: The base URL's path.
+        port: The port; 0 for any that is free.
     """
     script = respond if isinstance(respond, list) else None
     if script is not None:
@@ -83,7 +86,7 @@ def serve_http(respond: Callable[[int, dict[str, Any]], Any] | list[Any], events
         def respond(number, request):
             return script[number] if number < len(script) else Failure(418)
 
-    httpd = _QuietServer(("127.0.0.1", 0), _Handler)
+    httpd = _QuietServer(("127.0.0.1", port), _Handler)
     server = httpd.arag = Server(f"http://127.0.0.1:{httpd.server_port}{path}", respond, events)
     thread = threading.Thread(target=httpd.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
     thread.start()

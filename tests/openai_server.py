@@ -25,9 +25,9 @@ RESPONSES_USAGE = {
 }
 
 
-def serve(respond: Callable[[int, dict[str, Any]], Any] | list[Any]):
+def serve(respond: Callable[[int, dict[str, Any]], Any] | list[Any], port: int = 0):
     """Serve scripted responses, or what a function makes of the request's number and JSON."""
-    return serve_http(respond, _events, "/v1")
+    return serve_http(respond, _events, "/v1", port)
 
 
 def _events(response: dict[str, Any], request: dict[str, Any]) -> Events:

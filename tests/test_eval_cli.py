@@ -355,7 +355,7 @@ def test_options_of_the_model(arag, folder):
     [
         (["temperature"], "--model-option 'temperature': NAME=VALUE is needed"),
         (["=1"], "--model-option '=1': NAME=VALUE is needed"),
-        (["temperature=1", "temperature=2"], "temperature is given twice"),
+        (["temperature=1", "temperature=2"], "temperature: it is given twice"),
         (["temperatur=1"], "has no option temperatur. Did you mean temperature?"),
         (["openai_api_key=secret"], "keys would be stored with the run"),
     ],
@@ -418,6 +418,36 @@ def test_a_run_and_its_index_in_one_folder(arag, folder):
     assert (folder / "runs/x/index.corpus.jsonl").exists()
     assert list(load_records(folder / "runs/x")) == ["arag"]
     assert arag(*run_of("--model", "extractive", "--out", "runs/x", **more))[0] == 0
+
+
+def test_no_file_of_a_run_holds_a_secret(arag, folder):
+    told = []
+    refusal = Failure(400, message="no, says http://me:pa55w0rd@127.0.0.1/v1")
+    with serve(Replies(instead={0: refusal})) as server, serve(Replies(judging=True)) as judge:
+
+        def run(password, header):
+            model, judging = (f"openai:gpt-5-mini@{s.url.replace('//', f'//me:{password}@')}" for s in (server, judge))
+            secret = ["--model-option", f'default_headers={{"X-Gate": "{header}"}}', "--model-option", "temperature=0"]
+            more = ["--model", model, "--judge", judging, *secret, "--concurrency", 1, "--limit", 2, "--out", "run"]
+            code, out, err = arag(*run_of(*more))
+            told.append(out + err)
+            return code
+
+        assert run("pa55w0rd", "h3ader") == 1
+        assert server.headers[0]["authorization"] == "Basic bWU6cGE1NXcwcmQ="
+        assert server.headers[0]["x-gate"] == "h3ader"
+        assert judge.headers[0]["authorization"] == "Basic bWU6cGE1NXcwcmQ="
+        assert run("pa55w0rd-2", "h3ader-2") == 0  # the same run
+    for command in (["report", "run"], ["failures", "run"]):
+        told += arag("eval", *command)[1:]
+    plan = load_plan(folder / "run")
+    assert (plan.model, plan.judge) == (f"openai:gpt-5-mini@{server.url}", f"openai:gpt-5-mini@{judge.url}")
+    assert plan.model_options == {"default_headers": "***", "temperature": 0}
+    files = [file for file in folder.rglob("*") if file.is_file()]
+    assert {"run.json", "arag.jsonl", "report.html"} <= {file.name for file in files}
+    for secret in ("pa55w0rd", "h3ader"):
+        assert [file.name for file in files if secret.encode() in file.read_bytes()] == []
+        assert secret not in "".join(told)
 
 
 def test_a_run_may_be_gone_on_with_from_anywhere(arag, folder, monkeypatch):

@@ -958,3 +958,34 @@ def test_a_concurrency_of_none(small_index, file):
     with pytest.raises(InputError, match="the concurrency is 0"):
         runner(small_index, ScriptedModel(), concurrency=0).run(questions(1), RecordFile(file))
     runner(small_index, ScriptedModel()).run([], RecordFile(file))
+
+
+@pytest.mark.parametrize(
+    ("options", "shown"),
+    [
+        ({"max_tokens": 9, "thinking": {"budget_tokens": 5}, "top_k": 3}, None),
+        ({"api_key": "s"}, {"api_key": "***"}),
+        ({"default_headers": {"A": "s"}, "extra_headers": None}, {"default_headers": "***", "extra_headers": "***"}),
+        ({"model_kwargs": {"extra_query": {"sig": "s"}, "n": 1}}, {"model_kwargs": {"extra_query": "***", "n": 1}}),
+        ({"http": [{"Password": "s"}, "x"]}, {"http": [{"Password": "***"}, "x"]}),
+        ({"access_token": "s", "OAuth": "s"}, {"access_token": "***", "OAuth": "***"}),
+        ({"base_url": "http://u:s@host/v1?sig=s"}, {"base_url": "http://host/v1?***"}),
+    ],
+)
+def test_options_that_may_be_secret_are_not_written_down(options, shown):
+    assert Plan(questions="q", index="i", model="m", model_options=options).model_options == (shown or options)
+
+
+def test_an_error_that_nobody_expected_tells_no_password(small_index, file):
+    def fail(_):
+        raise ZeroDivisionError("while asking http://me:pa55w0rd@host/v1")
+
+    def make(*_):
+        builder = StateGraph(State, input_schema=InputState, output_schema=OutputState).add_node("fail", fail)
+        return builder.add_edge(START, "fail").compile()
+
+    Runner(Method("own", "Own", "", make), small_index, ScriptedModel()).run(questions(1), RecordFile(file))
+    (record,) = whole_lines(file)
+    assert record["error"] == "ZeroDivisionError: while asking http://***@host/v1"
+    assert "while asking http://***@host/v1" in record["traceback"]
+    assert "pa55w0rd" not in json.dumps(record)

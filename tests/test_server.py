@@ -13,7 +13,6 @@ import sys
 import threading
 import time
 from collections import Counter
-from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -28,9 +27,9 @@ from typing_extensions import TypedDict
 
 from arag.graph.context import MOST_STEPS, Context
 from arag.graph.state import OutputState, State
-from arag.graph.studio import _check_address
+from arag.graph.studio import ServerSettings
 from arag.ingest.pipeline import ingest
-from arag.retrieval.errors import ModelError
+from arag.retrieval.errors import InputError, ModelError
 from arag.retrieval.tools import MOST_RESULTS, TOOL_NAMES
 from fakes import write_corpus
 from openai_server import Failure, chat, serve
@@ -63,7 +62,7 @@ class Server:
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory, example_index):
+def server(tmp_path_factory, example_index, other_index, provider_ports):
     """The server, started in a folder of its own on what the checkout's langgraph.json says."""
     folder = tmp_path_factory.mktemp("server")
     shutil.copy(_ROOT / "langgraph.json", folder)
@@ -75,7 +74,13 @@ def server(tmp_path_factory, example_index):
         process = subprocess.Popen(
             command,
             cwd=folder,
-            env=_environment(example_index.path),
+            env=_environment(
+                ARAG_INDEX=str(example_index.path),
+                ARAG_INDEX_ROOT=str(other_index.parent),
+                ARAG_MODEL_ADDRESSES=" , ".join(f"http://127.0.0.1:{port}/v1/" for port in provider_ports),
+                ARAG_ORIGINS="https://app.example.com",
+                ARAG_HOSTS="arag.example.com",
+            ),
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=subprocess.STDOUT,
@@ -90,10 +95,29 @@ def server(tmp_path_factory, example_index):
 
 @pytest.fixture(scope="module")
 def other_index(tmp_path_factory):
-    """The folder of another index, which the server opens itself."""
+    """The folder of another index, which the server opens itself.
+
+    Beside it is one that names a service for its embedder, and a link that leads out of the operator's folder.
+    """
     folder = tmp_path_factory.mktemp("other")
+    (folder / "out").symlink_to(tmp_path_factory.mktemp("outside"))
     with ingest(write_corpus(folder / "corpus", DOCUMENTS), folder / "index") as index:
-        return index.path
+        shutil.copytree(index.path, folder / "strange")
+    manifest = folder / "strange" / "manifest.json"
+    manifest.write_text(json.dumps(json.loads(manifest.read_text()) | {"embedder": "openai:m@http://127.0.0.1:1/v1"}))
+    return folder / "index"
+
+
+@pytest.fixture(scope="module")
+def provider_ports():
+    """Ports of model servers that the server's operator has named."""
+    return [_free_port() for _ in range(3)]
+
+
+@pytest.fixture
+def provider_port(provider_ports, server):
+    """One of them, which no other test has used: the server keeps its connections."""
+    return provider_ports.pop()
 
 
 @pytest.fixture
@@ -155,7 +179,7 @@ def test_a_second_question_counts_anew_and_knows_what_was_read(client, thread):
     assert {tuple(state["next"]) for state in history} >= {("agent",), ("tools",), ()}
 
 
-def test_two_runs_at_once(server):
+def test_two_runs_at_once(server, provider_port):
     together = threading.Barrier(2, timeout=30)
 
     def respond(_, request):
@@ -170,7 +194,7 @@ def test_two_runs_at_once(server):
         async with get_client(url=server.url, api_key=None, timeout=60) as client:
             return await asyncio.gather(*(run(client, context, question) for question in ("One?", "Two?")))
 
-    with serve(respond) as provider:
+    with serve(respond, provider_port) as provider:
         states = asyncio.run(both({"model": f"openai:some-model@{provider.url}"}))
     assert [state["answer"] for state in states] == ["You asked: One?", "You asked: Two?"]
 
@@ -281,27 +305,79 @@ def test_the_drawing(client):
     assert {("agent", "tools"), ("tools", "agent"), ("agent", "force_answer"), ("tools", "force_answer")} <= edges
 
 
-@pytest.mark.parametrize(
-    ("page", "allowed"),
-    [
-        ("https://smith.langchain.com", True),
-        ("https://eu.smith.langchain.com", True),
-        ("http://localhost:3000", True),
-        ("https://example.com", False),
-        ("https://smith.langchain.com.example.com", False),
-    ],
-)
-def test_only_studio_and_pages_of_this_machine_may_read_what_the_server_says(server, page, allowed):
+# --- web pages ---
+
+PAGES = {
+    "https://smith.langchain.com": True,
+    "https://eu.smith.langchain.com": True,
+    "https://app.example.com": True,  # the operator's
+    "http://localhost:3000": False,
+    "https://example.com": False,
+    "https://smith.langchain.com.example.com": False,
+    "http://smith.langchain.com": False,
+    "null": False,
+}
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_only_pages_that_are_allowed_reach_the_server(server, page):
+    allowed = PAGES[page]
     asks = {"Access-Control-Request-Method": "POST", "Access-Control-Request-Headers": "content-type"}
     preflight = httpx.options(f"{server.url}/threads", headers={"Origin": page, **asks})
     assert preflight.is_success == allowed
     told = httpx.get(f"{server.url}/info", headers={"Origin": page})
+    assert told.status_code == (200 if allowed else 403)
     assert told.headers.get("access-control-allow-origin") == (page if allowed else None)
+
+
+@pytest.mark.parametrize("content_type", ["application/json", "text/plain", "application/x-www-form-urlencoded", None])
+def test_a_page_starts_no_run_with_a_request_that_browsers_send_unasked(server, client, content_type):
+    headers = {"Origin": "https://example.com"} | ({"Content-Type": content_type} if content_type else {})
+    body = json.dumps({"assistant_id": "arag", "input": asked(LENS)})
+    before = len(client.threads.search(limit=1000))
+    for path in ("/runs/wait", "/runs", "/threads", "/mcp"):
+        refused = httpx.post(server.url + path, content=body, headers=headers)
+        assert refused.status_code == 403
+        assert "ARAG_ORIGINS" in refused.text
+    assert len(client.threads.search(limit=1000)) == before
+
+
+def test_a_page_opens_no_socket(server, thread):
+    upgrade = {"Connection": "Upgrade", "Upgrade": "websocket", "Sec-WebSocket-Version": "13"}
+    upgrade |= {"Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ==", "Origin": "https://example.com"}
+    assert httpx.get(f"{server.url}/threads/{thread}/stream/events", headers=upgrade).status_code == 403
+
+
+@pytest.mark.parametrize(
+    ("host", "allowed"),
+    [
+        ("localhost", True),
+        ("127.0.0.1:2024", True),
+        ("[::1]:2024", True),
+        ("192.168.7.9", True),
+        ("arag.example.com", True),  # the operator's
+        ("example.com", False),  # a page's own name, which it has lead to this machine
+        ("localhost.example.com", False),
+        ("127.0.0.1.example.com", False),
+        ("[::1", False),
+        ("", False),
+    ],
+)
+def test_the_server_is_used_under_its_own_names(server, host, allowed):
+    told = httpx.get(f"{server.url}/info", headers={"Host": host})
+    assert (told.status_code == 200) == allowed
+    if not allowed and host:
+        assert "ARAG_HOSTS" in told.text
+    page = {"Host": host, "Origin": f"http://{host}"}
+    assert (httpx.get(f"{server.url}/info", headers=page).status_code == 200) == allowed
 
 
 def test_documentation_is_served(server):
     assert httpx.get(f"{server.url}/docs").status_code == 200
-    assert "/runs/wait" in httpx.get(f"{server.url}/openapi.json").json()["paths"]
+    described = httpx.get(f"{server.url}/openapi.json").json()
+    assert "/runs/wait" in described["paths"]
+    # A webhook would send answers to an address that a request names.
+    assert "webhook" not in described["components"]["schemas"]["RunCreateStateless"]["properties"]
 
 
 def test_the_graph_is_a_tool_for_other_agents(server):
@@ -351,6 +427,11 @@ BAD = {
     "no model's name": ({"model": "gpt"}, "ModelError", "provider:model"),
     "no such provider": ({"model": "nobody:gpt"}, "ModelError", "nobody"),
     "a stranger's address": ({"model": "openai:gpt@https://example.com/v1"}, "ModelError", "example.com"),
+    "a port of this machine": ({"model": "openai:gpt@http://127.0.0.1:1/v1"}, "ModelError", "ARAG_MODEL_ADDRESSES"),
+    "an address that is none": ({"model": "openai:gpt@http://[::"}, "InputError", "is no URL"),
+    "a model inside the server": ({"model": "huggingface:/etc"}, "ModelError", "loaded into the server"),
+    "a folder elsewhere": ({"index": "/etc"}, "InputError", "ARAG_INDEX_ROOT"),
+    "an index that names a service": ({"index": "strange"}, "UnnamedEmbedderError", "ARAG_EMBEDDER"),
     "no room": ({"system_prompt": "word " * 200_000}, "InputError", "system prompt"),
 }
 
@@ -382,24 +463,75 @@ def test_a_bad_context_is_named_to_the_client(refused, case):
 
 
 @pytest.mark.parametrize(
-    ("model", "allowed"),
+    ("model", "used"),
     [
-        ("extractive", True),
-        ("openai:gpt", True),
-        ("openai:gpt@http://localhost:8000/v1", True),
-        ("openai:gpt@http://[::1]:8000/v1", True),
-        ("openai:gpt@https://models.example.com/v1", True),  # the server's own
-        ("openai:gpt@https://models.example.com/v2", False),
-        ("ollama:qwen3@http://example.com", False),
-        ("openai:gpt@http://localhost@example.com/v1", False),
-        ("openai:gpt@http://localhost.example.com/v1", False),
-        ("openai:gpt@http://[::", False),
-        ("openai:gpt@http://", False),
+        ("extractive", "extractive"),
+        ("openai:gpt", "openai:gpt"),
+        ("openai:gpt@https://MODELS.example.com:443/v1/", "openai:gpt@https://me:secret@models.example.com/v1"),
+        ("openai:gpt@https://you:none@models.example.com/v1", "openai:gpt@https://me:secret@models.example.com/v1"),
+        ("openai:gpt@http://localhost:8000/v1", "openai:gpt@http://localhost:8000/v1"),
+        ("openai:gpt@http://[::1]:9/v1", "openai:gpt@http://[::1]:9/v1"),
+        ("openai:gpt@https://models.example.com/v2", None),
+        ("openai:gpt@http://models.example.com/v1", None),
+        ("openai:gpt@http://localhost:8001/v1", None),
+        ("ollama:qwen3@http://example.com", None),
+        ("openai:gpt@http://localhost:8000@example.com/v1", None),
+        ("openai:gpt@http://localhost.example.com:8000/v1", None),
+        ("openai:gpt@http://localhost:8000/v1/../v2", None),
+        ("openai:gpt@http://[::", None),
+        ("openai:gpt@http://", None),
+        ("huggingface:organisation/model", None),
     ],
 )
-def test_keys_do_not_go_where_a_run_says(model, allowed):
-    with nullcontext() if allowed else pytest.raises(ModelError):
-        _check_address(model, "openai:qwen3@https://models.example.com/v1")
+def test_keys_do_not_go_where_a_run_says(model, used):
+    settings = ServerSettings(
+        {
+            "ARAG_MODEL": "openai:qwen3@https://me:secret@models.example.com/v1",
+            "ARAG_MODEL_ADDRESSES": "http://localhost:8000/v1,,http://[::1]:9/v1",
+        }
+    )
+    if used is not None:
+        assert settings._allowed_model(model) == used
+        return
+    with pytest.raises((ModelError, InputError)) as caught:
+        settings._allowed_model(model)
+    assert "secret" not in str(caught.value)
+
+
+def test_only_indexes_that_the_operator_has_put_there_are_opened(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for folder in ("root/one/deep", "own", "outside"):
+        (tmp_path / folder).mkdir(parents=True)
+    (tmp_path / "root" / "link").symlink_to(tmp_path / "outside")
+    (tmp_path / "root" / "loop").symlink_to(tmp_path / "root" / "loop")
+    with_root = ServerSettings({"ARAG_INDEX": "own", "ARAG_INDEX_ROOT": "root"})
+    assert with_root._allowed_index(None) is None
+    for index in ("own", str(tmp_path / "own"), "./root/../own"):
+        assert with_root._allowed_index(index) == "own"
+    for index in ("one", "one/deep", str(tmp_path / "root" / "one"), "not/there"):
+        assert Path(with_root._allowed_index(index)).is_relative_to(tmp_path / "root")
+    refused = (
+        "outside",
+        "nowhere",
+        ".",
+        "",
+        "..",
+        "../outside",
+        "link",
+        "link/x",
+        "/etc",
+        "loop/..",
+        "a\0b",
+        "a\ud800",
+    )
+    for index in (str(tmp_path / refused[0]), str(tmp_path / refused[1]), *refused[2:]):
+        with pytest.raises(InputError) as caught:
+            with_root._allowed_index(index)
+        assert str(caught.value).removeprefix(f"the index {index!r} ").startswith("is none that this server may open")
+    without_root = ServerSettings({"ARAG_INDEX": "own"})
+    assert without_root._allowed_index("./own") == "own"
+    with pytest.raises(InputError):
+        without_root._allowed_index("root/one")
 
 
 def test_a_bad_context_is_named_in_a_stream_and_the_thread_stays_usable(client, thread):
@@ -448,12 +580,12 @@ def test_a_run_goes_on_from_an_earlier_state(client, thread):
 # --- a model behind HTTP ---
 
 
-def test_a_model_of_the_runs_own(client, thread):
+def test_a_model_of_the_runs_own(client, thread, provider_port):
     script = [
         chat(None, ("call-1", "keyword_search", '{"keywords": ["Vellin Light"]}')),
         chat("At the Emberlane Glassworks [places/vellin-light.md:0]."),
     ]
-    with serve(script) as provider:
+    with serve(script, provider_port) as provider:
         context = {"model": f"openai:some-model@{provider.url}", "system_prompt": "Answer from the index."}
         parts = list(
             client.runs.stream(thread, "arag", input=asked(LENS), context=context, stream_mode="messages-tuple")
@@ -469,14 +601,14 @@ def test_a_model_of_the_runs_own(client, thread):
     assert [request["messages"][0]["content"] for request in provider.requests] == ["Answer from the index."] * 2
 
 
-def test_a_run_is_cancelled_and_the_next_one_answers(client, thread):
+def test_a_run_is_cancelled_and_the_next_one_answers(client, thread, provider_port):
     asking = threading.Event()
 
     def respond(*_):
         asking.set()
         return Failure(hang=True)
 
-    with serve(respond) as provider:
+    with serve(respond, provider_port) as provider:
         context = {"model": f"openai:some-model@{provider.url}"}
         run = client.runs.create(thread, "arag", input=asked(LENS), context=context)
         assert asking.wait(30)
@@ -553,7 +685,8 @@ def test_nothing_blocked_the_server_and_nothing_failed_but_what_was_meant_to(ser
     entries = [json.loads(line) for line in lines if line.startswith("{")]
     assert entries
     failures = [entry for entry in entries if entry["level"] in {"error", "critical"} or "exception" in entry]
-    meant = ("validation error", "IndexNotFoundError", "ModelError", "InputError", "UserInterrupt", "CancelledError")
+    meant = ("validation error", "UserInterrupt", "CancelledError")
+    meant += ("IndexNotFoundError", "ModelError", "InputError", "EmbedderError")
     assert [entry for entry in failures if not any(kind in json.dumps(entry) for kind in meant)] == []
 
 
@@ -563,11 +696,11 @@ def _free_port() -> int:
         return free.getsockname()[1]
 
 
-def _environment(index: Path) -> dict[str, str]:
-    """This process' environment without what would change the server or send anything anywhere."""
+def _environment(**variables: str) -> dict[str, str]:
+    """This process' environment without what would change the server or send anything anywhere, and with variables."""
     strange = ("LANGSMITH_", "LANGCHAIN_", "LANGGRAPH_", "LANGSERVE_", "OPENAI_", "ARAG_")
     kept = {name: value for name, value in os.environ.items() if not name.startswith(strange)}
-    return kept | {"ARAG_INDEX": str(index), "LANGGRAPH_CLI_NO_ANALYTICS": "1", "LOG_JSON": "true"}
+    return kept | variables | {"LANGGRAPH_CLI_NO_ANALYTICS": "1", "LOG_JSON": "true"}
 
 
 def _wait_for(server: Server, process: subprocess.Popen[bytes]) -> None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from arag.asking import confirm_embedder
 from arag.evaluation.cli.options import (
     FAILED,
     MOST_STEPS,
@@ -210,6 +211,8 @@ def _run(
         options=Options(top_k=top_k, max_steps=max_steps),
         asked=len(asked),
     )
+    if any(each.uses_vectors for each in wanted):
+        confirm_embedder(index)
     open_run(folder, plan)  # another plan is refused before anything is ingested, and another index after it
     for note in make_index(questions, index):
         err.print(note, highlight=False, markup=False)
@@ -278,7 +281,7 @@ def _model_options(given: Sequence[str] | None, reasoning_effort: str | None) ->
         if not name or not equals:
             raise InputError(f"--model-option {option!r}: NAME=VALUE is needed, as temperature=0")
         if name in options:
-            raise InputError(f"--model-option {option!r}: {name} is given twice")
+            raise InputError(f"--model-option {name}: it is given twice")
         if "api_key" in name:
             raise InputError("--model-option: keys would be stored with the run; set an environment variable instead")
         options[name] = _value(value)

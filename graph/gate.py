@@ -1,0 +1,100 @@
+"""What stands before all routes of the LangGraph API server: it refuses the requests of web pages that are not its own.
+
+A development server asks nobody who they are, and any page in the user's browser can reach it. A browser names the
+page that a request comes from (`Origin`), and the name under which the page has found the server (`Host`): a page may
+have a name of its own lead to this machine. Other programs name no page, and go through.
+
+`langgraph.json` names this module's application; the server adds its routes to it. Its headers for other origins
+(CORS) are the server's, and for any origin: what is not allowed does not get that far.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import socket
+from collections.abc import Mapping
+from ipaddress import ip_address
+from urllib.parse import urlsplit
+
+from starlette.applications import Starlette
+from starlette.datastructures import Headers
+from starlette.middleware import Middleware
+from starlette.responses import PlainTextResponse
+from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.websockets import WebSocketClose
+
+ORIGINS_VARIABLE = "ARAG_ORIGINS"
+HOSTS_VARIABLE = "ARAG_HOSTS"
+
+_STUDIO = re.compile(r"https://([a-z]+\.)?smith\.langchain\.com")
+_INSIDE = "/noauth/"  # how the root path begins of calls that the server makes to itself; none comes from outside
+
+
+class Gate:
+    """Refuses requests of pages and under names that the operator has not allowed.
+
+    Args:
+        app: What comes behind it.
+        environment: The operator's variables.
+    """
+
+    def __init__(self, app: ASGIApp, environment: Mapping[str, str] = os.environ) -> None:
+        self._app = app
+        self._origins = _listed(environment, ORIGINS_VARIABLE)
+        self._hosts = {"localhost", socket.gethostname().lower(), *_listed(environment, HOSTS_VARIABLE)}
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a refused request, and pass on any other."""
+        refusal = None
+        if scope["type"] in {"http", "websocket"} and not f"{scope.get('root_path', '')}/".startswith(_INSIDE):
+            refusal = self._refusal(Headers(scope=scope))
+        if refusal is None:
+            await self._app(scope, receive, send)
+        elif scope["type"] == "websocket":
+            await WebSocketClose(1008, refusal)(scope, receive, send)
+        else:
+            await PlainTextResponse(refusal, 403)(scope, receive, send)
+
+    def _refusal(self, headers: Headers) -> str | None:
+        hosts, origins = headers.getlist("host"), headers.getlist("origin")
+        if len(hosts) > 1 or len(origins) > 1:
+            return "A request has one Host and one Origin."
+        host = hosts[0].lower() if hosts else ""
+        if not self._is_own(host):
+            return (
+                f"This server is not called {host!r}. Use localhost or an address, or start it with {HOSTS_VARIABLE} "
+                "set to that name (several with commas between)."
+            )
+        if not origins:
+            return None
+        origin = origins[0].lower()
+        own = origin in {f"http://{host}", f"https://{host}"}
+        if own or origin in self._origins or _STUDIO.fullmatch(origin):
+            return None
+        return (
+            f"Pages of {origin!r} may not use this server. To let them, start it with {ORIGINS_VARIABLE} set to that "
+            "origin (several with commas between)."
+        )
+
+    def _is_own(self, host: str) -> bool:
+        """Tell whether a host is this machine's: no page can have an address, as it can a name, lead here."""
+        try:
+            name = urlsplit(f"//{host}").hostname or ""
+        except ValueError:
+            return False
+        if name in self._hosts or host in self._hosts:
+            return True
+        try:
+            ip_address(name)
+        except ValueError:
+            return False
+        return True
+
+
+def _listed(environment: Mapping[str, str], variable: str) -> set[str]:
+    parts = (part.strip().rstrip("/").lower() for part in environment.get(variable, "").split(","))
+    return {part for part in parts if part}
+
+
+app = Starlette(middleware=[Middleware(Gate)])

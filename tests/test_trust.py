@@ -1,0 +1,490 @@
+"""Nobody gets a key or a text whom the user has not named, and no index brings code along."""
+
+from __future__ import annotations
+
+import io
+import json
+import shutil
+import sqlite3
+import sys
+from contextlib import closing, contextmanager, nullcontext
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from arag.ingest.maintenance import verify
+from arag.ingest.pipeline import ingest, run_ingest
+from arag.retrieval import trust
+from arag.retrieval.embedders import Embedder, _load_huggingface, load_embedder
+from arag.retrieval.errors import EmbedderError, InputError
+from arag.retrieval.index import open_index
+from arag.retrieval.names import parse_name
+from fakes import HashEmbeddings, hash_vector, write_corpus
+from openai_server import Failure, embeddings, serve
+
+pytest_plugins = ["model_fixtures"]
+pytestmark = pytest.mark.usefixtures("no_settings", "keys", "stranger")
+
+KEY = "sk-the-users-own"
+DOCUMENTS = {"a.txt": "The ship sank near the light.", "b.txt": "The keeper saw the storm."}
+PASSWORD = "s3cret-pa55"
+
+
+@pytest.fixture
+def keys(monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+
+
+@pytest.fixture
+def stranger(monkeypatch, tmp_path):
+    """A user who has named no embedder yet; returns the folder of the configuration."""
+    return become_stranger(monkeypatch, tmp_path / "configuration")
+
+
+def become_stranger(monkeypatch, configuration):
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(configuration))
+    monkeypatch.delenv("ARAG_EMBEDDER", raising=False)
+    monkeypatch.setattr(trust, "_said", set())
+    return configuration
+
+
+@contextmanager
+def embedding_server():
+    with serve(lambda _, request: embeddings([hash_vector(text).tolist() for text in request["input"]])) as server:
+        yield server
+
+
+@pytest.fixture
+def server():
+    with embedding_server() as server:
+        yield server
+
+
+@pytest.fixture
+def theirs(tmp_path, server, monkeypatch):
+    """An index of somebody else, which names a server that the user has not named."""
+    corpus = write_corpus(tmp_path / "corpus", DOCUMENTS)
+    run_ingest(corpus, tmp_path / "theirs", embedder=f"openai:m@{server.url}")
+    server.requests.clear()
+    server.headers.clear()
+    become_stranger(monkeypatch, tmp_path / "other-configuration")
+    return tmp_path / "theirs"
+
+
+def rename_embedder(index, name):
+    file = index / "manifest.json"
+    file.write_text(json.dumps(json.loads(file.read_text()) | {"embedder": name}))
+
+
+# --- what an index names ---
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["ingest", "mine"],
+        ["search", "semantic", "my question"],
+        ["ask", "my question", "--model", "extractive"],
+        ["eval", "run", "--questions", "questions.json", "--method", "arag", "--model", "extractive"],
+    ],
+    ids=lambda command: " ".join(command[:2]),
+)
+def test_no_text_and_no_key_goes_where_only_an_index_says(arag, tmp_path, monkeypatch, theirs, server, command):
+    monkeypatch.chdir(tmp_path)
+    write_corpus(tmp_path / "mine", {"mine.txt": "My own secret plan."})
+    (tmp_path / "questions.json").write_text('[{"id": "1", "question": "What sank?", "answer": "the ship"}]')
+    code, _, err = arag(*command, "--index", theirs)
+    assert (code, server.requests) == (1, [])
+    assert f"send your questions and the documents that you ingest to {server.url[7:-3]}" in err
+    assert "with the key in OPENAI_API_KEY" in err
+    assert KEY not in err
+    assert f"ARAG_EMBEDDER=openai:m@{server.url}" in err
+    monkeypatch.setenv("ARAG_EMBEDDER", f"openai:m@{server.url}")
+    assert arag(*command, "--index", theirs)[0] == 0
+    assert server.headers[0]["authorization"] == f"Bearer {KEY}"
+
+
+@pytest.mark.parametrize(
+    "command",
+    [["search", "keyword", "ship"], ["read", "a.txt:0"], ["info"], ["verify"], ["remove", "a.txt"], ["compact"]],
+)
+def test_what_needs_no_vectors_works_and_sends_nothing(arag, theirs, server, command):
+    assert arag(*command, "--index", theirs)[0] == 0
+    assert server.requests == []
+
+
+@pytest.mark.parametrize("command", [["verify", "--repair"], ["compact"], ["remove", "a.txt"]])
+def test_sentences_that_wait_for_vectors_go_nowhere_either(arag, theirs, server, command):
+    with closing(sqlite3.connect(theirs / "chunks.sqlite3")) as connection, connection:
+        connection.execute("DELETE FROM vectors")
+        connection.execute("UPDATE chunks SET pending = 1")
+    code, _, err = arag(*command, "--index", theirs)
+    assert (code, server.requests) == (1, [])
+    assert "ARAG_EMBEDDER=" in err
+    found, left = verify(theirs, repair=True, embedder=f"openai:m@{server.url}")
+    assert found
+    assert left == []
+
+
+def test_another_embedder_of_the_environment_is_no_leave_for_this_one(arag, theirs, server, monkeypatch):
+    monkeypatch.setenv("ARAG_EMBEDDER", "openai:text-embedding-3-small")
+    assert arag("search", "semantic", "ship", "--index", theirs)[0] == 1
+    assert server.requests == []
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "openai:text-embedding-3-small",
+        "ollama:nomic-embed-text",
+        "cohere:embed@https://example.com",
+        "huggingface:/tmp/model",
+        "huggingface:./model",
+        "huggingface:../model",
+        "huggingface:~/model",
+        "huggingface:a/b/c",
+        "huggingface:.hidden/model",
+        "huggingface:organisation/..",
+    ],
+)
+def test_what_sends_texts_or_loads_a_folder_is_refused_from_python_too(make_index, name):
+    index = make_index(DOCUMENTS).path
+    rename_embedder(index, name)
+    with open_index(index) as opened:
+        assert opened.keyword_search("ship").total == 1
+        with pytest.raises(EmbedderError, match=r"is named only by the index in .*: it would (send|load)"):
+            opened.semantic_search("ship")
+    with pytest.raises(EmbedderError, match="is named only by"):
+        ingest(index.parent / "corpus", index)
+
+
+@pytest.mark.parametrize("name", ["all-MiniLM-L6-v2", "sentence-transformers/all-MiniLM-L6-v2", "a.b/c_d-1.5"])
+def test_models_of_the_hub_need_no_leave(name):
+    assert not trust.needs_naming(parse_name(f"huggingface:{name}"))
+
+
+def test_a_folder_with_the_name_of_a_hub_model_is_not_taken_for_it(tmp_path, monkeypatch):
+    (tmp_path / "organisation" / "model").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(EmbedderError, match=r"huggingface:\./organisation/model"):
+        load_embedder("huggingface:organisation/model").embed_query("x")
+
+
+def test_a_folder_has_one_name_from_any_working_directory(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    name = load_embedder("huggingface:./model").name
+    assert name == f"huggingface:{tmp_path / 'model'}"
+    monkeypatch.setenv("ARAG_EMBEDDER", "huggingface:./model")
+    assert trust.named_by_user(parse_name(name)) is not None
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    assert trust.named_by_user(parse_name(name)) is None
+
+
+def test_an_open_index_does_not_follow_a_manifest_to_another_embedder(make_index, server):
+    index = make_index(DOCUMENTS).path
+    with open_index(index, embedder=HashEmbeddings()) as opened:
+        opened.semantic_search("ship")
+        rename_embedder(index, f"openai:m@{server.url}")
+        with pytest.raises(EmbedderError, match="was made with the embedder openai"):
+            opened.semantic_search("ship")
+    assert server.requests == []
+
+
+# --- what is remembered ---
+
+
+def test_an_ingestion_that_names_its_embedder_is_remembered(arag, tmp_path, server, stranger):
+    write_corpus(tmp_path / "corpus", DOCUMENTS)
+    name = f"openai:m@{server.url}"
+    assert arag("ingest", tmp_path / "corpus", "--index", tmp_path / "index", "--embedder", name)[0] == 0
+    (file,) = stranger.rglob("*.*")
+    assert json.loads(file.read_text()) == {"embedders": [name]}
+    assert (file.stat().st_mode & 0o777, file.parent.stat().st_mode & 0o777) == (0o600, 0o700)
+    trust._said.clear()  # as in another process
+    code, out, _ = arag("search", "semantic", "ship", "--index", tmp_path / "index", "--json")
+    assert (code, json.loads(out)["hits"][0]["chunk_id"]) == (0, "a.txt:0")
+
+
+def test_opening_an_index_with_an_embedder_is_no_leave_for_others(theirs, server, stranger):
+    with open_index(theirs, embedder=f"openai:m@{server.url}") as opened:
+        opened.semantic_search("ship")
+    with open_index(theirs) as opened, pytest.raises(EmbedderError):
+        opened.semantic_search("ship")
+    assert len(server.requests) == 1
+
+
+def test_the_embedder_of_the_environment_is_that_of_new_indexes(tmp_path, server, monkeypatch):
+    monkeypatch.setenv("ARAG_EMBEDDER", f"openai:m@{server.url}")
+    with ingest(write_corpus(tmp_path / "corpus", DOCUMENTS), tmp_path / "index") as index:
+        assert index.info().embedder == f"openai:m@{server.url}"
+
+
+@pytest.mark.parametrize("content", ["", "[]", '{"embedders": 7}', '{"embedders": [7]}', "\0"])
+def test_a_damaged_memory_allows_nothing_and_is_written_anew(theirs, server, stranger, content, monkeypatch, tmp_path):
+    file = trust._file()
+    file.parent.mkdir(parents=True)
+    file.write_text(content)
+    with open_index(theirs) as opened, pytest.raises(EmbedderError, match="is named only by"):
+        opened.semantic_search("ship")
+    trust.remember(parse_name(f"openai:m@{server.url}"))
+    assert json.loads(file.read_text()) == {"embedders": [f"openai:m@{server.url}"]}
+
+
+def test_an_object_of_any_name_can_be_ingested_with(tmp_path):
+    corpus = write_corpus(tmp_path / "corpus", DOCUMENTS)
+    run_ingest(corpus, tmp_path / "index", embedder=Embedder("odd:\n", HashEmbeddings))
+    assert not trust._remembered()
+
+
+# --- the question on a terminal ---
+
+
+@pytest.fixture
+def terminal(monkeypatch):
+    """A function that answers what is asked on a terminal."""
+
+    def answer(text):
+        typed = io.StringIO(text)
+        monkeypatch.setattr(typed, "isatty", lambda: True, raising=False)
+        monkeypatch.setattr("arag.asking.sys", SimpleNamespace(stdin=typed, stderr=typed))
+        monkeypatch.setattr(sys, "stdin", typed)
+
+    return answer
+
+
+def test_a_yes_is_asked_for_once(arag, theirs, server, terminal):
+    terminal("y\n")
+    code, out, err = arag("search", "semantic", "ship", "--index", theirs, "--json")
+    assert (code, json.loads(out)["hits"][0]["chunk_id"]) == (0, "a.txt:0")
+    assert server.url[7:-3] in err
+    assert "with the key in OPENAI_API_KEY" in err
+    terminal("")
+    trust._said.clear()
+    code, _, err = arag("search", "semantic", "ship", "--index", theirs)
+    assert (code, err) == (0, "")
+
+
+def test_a_no_is_a_no(arag, theirs, server, terminal):
+    for answer in ("n\n", "\n", ""):
+        terminal(answer)
+        assert arag("search", "semantic", "ship", "--index", theirs)[0] == 1
+    assert server.requests == []
+
+
+def test_a_yes_counts_where_it_cannot_be_written_down(arag, theirs, server, terminal, tmp_path, monkeypatch):
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "file"))
+    terminal("y\n")
+    assert arag("search", "semantic", "ship", "--index", theirs)[0] == 0
+
+
+# --- model folders ---
+
+
+@pytest.fixture(scope="module")
+def weights(tmp_path_factory):
+    """A sound model folder of sentence-transformers."""
+    from sentence_transformers import SentenceTransformer
+    from sentence_transformers.models import Pooling, Transformer
+    from transformers import BertConfig, BertModel, BertTokenizerFast
+
+    folder = tmp_path_factory.mktemp("weights")
+    words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "ship"]
+    (folder / "vocab.txt").write_text("\n".join(words))
+    sizes = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 16}
+    BertModel(BertConfig(vocab_size=len(words), **sizes)).save_pretrained(folder / "bert")
+    BertTokenizerFast(str(folder / "vocab.txt")).save_pretrained(folder / "bert")
+    modules = [Transformer(str(folder / "bert")), Pooling(16)]
+    SentenceTransformer(modules=modules, device="cpu").save(str(folder / "model"))
+    return folder / "model"
+
+
+class Evil:
+    """Runs code where it is unpickled."""
+
+    def __init__(self, marker):
+        self.marker = marker
+
+    def __reduce__(self):
+        return Path.touch, (Path(self.marker),)
+
+
+def changed_json(file, change):
+    value = json.loads(file.read_text()) if file.exists() else {}
+    change(value)
+    file.write_text(json.dumps(value))
+
+
+@pytest.mark.parametrize("how", ["module", "nested module", "model", "tokenizer", "pickle", "pooling"])
+def test_a_model_folder_runs_no_code(tmp_path, weights, how):
+    import torch
+
+    folder, marker = tmp_path / "model", tmp_path / "ran"
+    shutil.copytree(weights, folder)
+    code = f"import pathlib\npathlib.Path({str(marker)!r}).touch()\n"
+    for name in ("evil", "modeling_evil", "tokenization_evil"):
+        (folder / f"{name}.py").write_text(f"{code}class Evil:\n    pass\n")
+    modules = folder / "modules.json"
+    match how:
+        case "module":
+            changed_json(modules, lambda value: value[0].update(type="evil.Evil"))
+        case "pooling":
+            changed_json(modules, lambda value: value[1].update(type="evil.Evil"))
+        case "nested module":
+            router = "sentence_transformers.base.modules.router.Router"
+            changed_json(modules, lambda value: value[0].update(type=router))
+            (folder / "router_config.json").write_text(
+                json.dumps({"types": {"x": "evil.Evil"}, "structure": {"query": ["x"]}, "parameters": {}})
+            )
+        case "model":
+            auto = {"AutoConfig": "modeling_evil.Evil", "AutoModel": "modeling_evil.Evil"}
+            changed_json(folder / "config.json", lambda value: value.update(auto_map=auto, model_type="evil"))
+        case "tokenizer":
+            auto = {"AutoTokenizer": ["tokenization_evil.Evil", "tokenization_evil.Evil"]}
+            changed_json(
+                folder / "tokenizer_config.json", lambda value: value.update(auto_map=auto, tokenizer_class="Evil")
+            )
+        case "pickle":
+            (folder / "model.safetensors").unlink()
+            torch.save({"weights": Evil(str(marker))}, folder / "pytorch_model.bin")
+    with nullcontext() if how == "tokenizer" else pytest.raises(EmbedderError):  # BERT's own one does as well
+        load_embedder(f"huggingface:{folder}").embed_query("ship")
+    assert not marker.exists()
+
+
+def test_what_brings_its_own_code_is_told_so(tmp_path, weights):
+    shutil.copytree(weights, tmp_path / "model")
+    changed_json(tmp_path / "model" / "modules.json", lambda value: value[0].update(type="evil.Evil"))
+    with pytest.raises(EmbedderError, match="brings program code of its own, which is never run"):
+        load_embedder(f"huggingface:{tmp_path / 'model'}").embed_query("ship")
+
+
+def test_pickled_weights_are_read_only_where_the_user_has_named_the_model(tmp_path, weights):
+    import torch
+    from safetensors.torch import load_file
+
+    shutil.copytree(weights, tmp_path / "model")
+    safe = tmp_path / "model" / "model.safetensors"
+    torch.save(load_file(safe), tmp_path / "model" / "pytorch_model.bin")
+    safe.unlink()
+    model = str(tmp_path / "model")
+    assert len(_load_huggingface(model, named=True).embed_query("ship")) == 16
+    with pytest.raises(EmbedderError, match=f"no weights in the safetensors format.*ARAG_EMBEDDER=huggingface:{model}"):
+        _load_huggingface(model, named=False)
+
+
+def test_data_names_no_pickled_weights(make_index, monkeypatch):
+    index = make_index(DOCUMENTS).path
+    rename_embedder(index, "huggingface:organisation/model")
+    loaded = []
+    monkeypatch.setattr(
+        "arag.retrieval.embedders._load_huggingface",
+        lambda model, *, named: loaded.append((model, named)) or HashEmbeddings(),
+    )
+    for variable in ("", "huggingface:organisation/model"):
+        monkeypatch.setenv("ARAG_EMBEDDER", variable)
+        with open_index(index) as opened:
+            opened.semantic_search("ship")
+    assert loaded == [("organisation/model", False), ("organisation/model", True)]
+
+
+# --- names ---
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("huggingface:m@http://localhost/v1", "addresses are for servers"),
+        ("openai:a\ud800", "cannot be shown"),
+        ("openai:a\nb", "cannot be shown"),
+        ("openai:\x1b]52;c;x\x07", "cannot be shown"),
+        ("openai:a\u202eb", "cannot be shown"),
+        ("openai:m@http://", "host is missing"),
+        ("openai:m@http:///v1", "host is missing"),
+        ("openai:m@http://:80/v1", "host is missing"),
+        ("openai:m@http://[::", "is no URL"),
+        ("openai:m@http://host:99999", "is no URL"),
+        ("openai:m@ftp://host", "neither http nor https"),
+        ("openai:m@http://host/v1?key=s3cret-pa55", "query"),
+        ("openai:m@http://host\\@example.com/", "backslashes"),
+        ("openai:m@http://a b/", "white space"),
+        ("openai:m@http://user:s3cret-pa55@x@host/v1", "write %40"),
+        ("openai:m@http://user:s3cret-pa55/x@host/v1", "is no URL"),
+    ],
+)
+def test_an_odd_name_is_an_input_error(name, said):
+    from arag.graph.models import load_model
+
+    with pytest.raises(InputError, match=said) as caught:
+        load_embedder(name)
+    assert PASSWORD not in str(caught.value)
+    str(caught.value).encode()
+    if not name.startswith("huggingface"):
+        with pytest.raises(InputError, match=said):
+            load_model(name)
+
+
+@pytest.mark.parametrize("name", ["openai:a\nb", "huggingface:m@http://localhost/v1", "openai:"])
+def test_an_odd_name_in_a_manifest_keeps_nobody_from_the_rest(make_index, name):
+    index = make_index(DOCUMENTS).path
+    rename_embedder(index, name)
+    with open_index(index) as opened:
+        assert opened.keyword_search("ship").total == 1
+        with pytest.raises(EmbedderError):
+            opened.semantic_search("ship")
+
+
+# --- users and passwords ---
+
+
+def with_user(server, password=PASSWORD):
+    return f"openai:m@{server.url.replace('://', f'://user:{password}@')}"
+
+
+def holding(folder, text):
+    return [file for file in folder.rglob("*") if file.is_file() and text.encode() in file.read_bytes()]
+
+
+def test_a_password_is_used_and_stands_nowhere(arag, tmp_path, server, stranger, monkeypatch):
+    corpus = write_corpus(tmp_path / "corpus", DOCUMENTS)
+    code, out, err = arag("ingest", corpus, "--index", tmp_path / "index", "--embedder", with_user(server))
+    assert code == 0
+    assert {headers["authorization"] for headers in server.headers} == {"Basic dXNlcjpzM2NyZXQtcGE1NQ=="}
+    code, info, _ = arag("info", "--index", tmp_path / "index")
+    assert PASSWORD not in out + err + info
+    assert f"openai:m@{server.url}" in info
+    assert holding(tmp_path, PASSWORD) == []
+
+    server.headers.clear()
+    monkeypatch.setenv("ARAG_EMBEDDER", with_user(server, "another"))  # the same embedder
+    assert arag("search", "semantic", "ship", "--index", tmp_path / "index")[0] == 0
+    assert server.headers[0]["authorization"] == "Basic dXNlcjphbm90aGVy"
+    with open_index(tmp_path / "index", embedder=with_user(server)) as opened:
+        opened.semantic_search("ship")
+    assert server.headers[-1]["authorization"] == "Basic dXNlcjpzM2NyZXQtcGE1NQ=="
+    assert holding(tmp_path, "another") == []
+
+
+def test_a_password_in_an_old_manifest_is_not_used_and_not_shown(make_index, server, arag):
+    index = make_index(DOCUMENTS).path
+    rename_embedder(index, with_user(server))
+    code, out, _ = arag("info", "--index", index)
+    assert (code, PASSWORD in out) == (0, False)
+    with open_index(index, embedder=f"openai:m@{server.url}") as opened:
+        opened.semantic_search("ship")
+    assert server.headers[0]["authorization"] == f"Bearer {KEY}"
+
+
+def test_a_password_is_in_no_error(monkeypatch):
+    monkeypatch.setattr("arag.retrieval.embedders._SERVICE_RETRIES", 0)
+    failure = Failure(500, message="refused http://user:s3cret-pa55@host/v1/x")
+    with serve(lambda *_: failure) as server, pytest.raises(EmbedderError) as caught:
+        load_embedder(with_user(server)).embed_query("x")
+    assert "refused http://***@host/v1/x" in str(caught.value)
+    assert PASSWORD not in str(caught.value)
+    broken = Embedder("x:y", lambda: (_ for _ in ()).throw(OSError("for url 'http://user:s3cret-pa55@host'")))
+    with pytest.raises(EmbedderError) as caught:
+        broken.embed_query("x")
+    assert PASSWORD not in str(caught.value)

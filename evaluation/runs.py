@@ -92,7 +92,7 @@ def open_run(folder: Path, plan: Plan) -> None:
         plan,
         questions=str(Path(plan.questions).absolute()),
         index=str(Path(plan.index).absolute()),
-        version=version("arag"),
+        version=version("langgraph-arag"),
         date=dt.datetime.now(dt.UTC).date().isoformat(),
     )
     if (folder / RUN_FILE).exists():

@@ -174,7 +174,7 @@ def _missing(specification: str, provider: str, error: ImportError) -> str:
     named = _PACKAGE.search(str(error))
     if named is None or find_spec(named[1].replace("-", "_")) is not None:  # there, but it lacks a package itself
         return f"the model {specification} cannot be made: {error.__cause__ or error}"
-    wanted = f"'arag[{_EXTRAS[provider]}]'" if provider in _EXTRAS else named[1]
+    wanted = f"'langgraph-arag[{_EXTRAS[provider]}]'" if provider in _EXTRAS else named[1]
     return f"the model {specification} needs the package {named[1]}, which is not installed: pip install {wanted}"
 
 

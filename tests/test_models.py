@@ -95,10 +95,10 @@ def without(monkeypatch):
 @pytest.mark.parametrize(
     ("model", "package", "install"),
     [
-        ("anthropic:claude-sonnet-5-5", "langchain-anthropic", "pip install 'arag[anthropic]'"),
-        ("google_genai:gemini-2.5-flash", "langchain-google-genai", "pip install 'arag[google]'"),
-        ("google-genai:gemini-2.5-flash", "langchain-google-genai", "pip install 'arag[google]'"),
-        ("ollama:qwen3", "langchain-ollama", "pip install 'arag[ollama]'"),
+        ("anthropic:claude-sonnet-5-5", "langchain-anthropic", "pip install 'langgraph-arag[anthropic]'"),
+        ("google_genai:gemini-2.5-flash", "langchain-google-genai", "pip install 'langgraph-arag[google]'"),
+        ("google-genai:gemini-2.5-flash", "langchain-google-genai", "pip install 'langgraph-arag[google]'"),
+        ("ollama:qwen3", "langchain-ollama", "pip install 'langgraph-arag[ollama]'"),
         ("google_vertexai:gemini-2.5-flash", "langchain-google-vertexai", "pip install langchain-google-vertexai"),
         ("groq:llama", "langchain-groq", "pip install langchain-groq"),
     ],
@@ -121,7 +121,7 @@ def test_a_package_that_lacks_one_of_its_own_is_not_called_missing(without, monk
 def test_the_extras_named_exist():
     from importlib.metadata import metadata
 
-    assert {"anthropic", "google", "ollama"} <= set(metadata("arag").get_all("Provides-Extra"))
+    assert {"anthropic", "google", "ollama"} <= set(metadata("langgraph-arag").get_all("Provides-Extra"))
 
 
 @pytest.mark.parametrize(

@@ -226,6 +226,18 @@ def unreadable(error: Exception) -> AIMessage:
     raise call_error(error) or error
 
 
+def whole(reply: AIMessage) -> AIMessage:
+    """Return a reply that has come to its end.
+
+    Raises:
+        ModelError: It is the beginning of one: its stream ended without saying so.
+    """
+    metadata = reply.response_metadata
+    if metadata.get("model_provider") in _ENDING and not reply.usage_metadata and not _ENDS & set(metadata):
+        raise ModelError("the model call failed: the stream of its reply broke off")
+    return reply
+
+
 def normalised(reply: AIMessage, before: Sequence[AnyMessage]) -> AIMessage:
     """Mend what servers get wrong.
 
@@ -236,13 +248,7 @@ def normalised(reply: AIMessage, before: Sequence[AnyMessage]) -> AIMessage:
     Args:
         reply: The reply.
         before: The conversation so far.
-
-    Raises:
-        ModelError: The reply is the beginning of one: its stream ended without saying so.
     """
-    metadata = reply.response_metadata
-    if metadata.get("model_provider") in _ENDING and not reply.usage_metadata and not _ENDS & set(metadata):
-        raise ModelError("the model call failed: the stream of its reply broke off")
     taken: set[str | None] = {None, ""}
     calls = [
         tool_call(name=c["name"], args=_writable(c["args"]), id=_free_id(c["id"], taken)) for c in reply.tool_calls

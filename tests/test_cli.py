@@ -321,7 +321,10 @@ class Service:
 
     def __call__(self, number, request):
         if "input" not in request:
-            return next(self.replies)
+            if (reply := next(self.replies, None)) is None:
+                self.is_hanging.set()
+                return Failure(hang=True)
+            return reply
         texts = [request["input"]] if isinstance(request["input"], str) else request["input"]
         if self.word and any(self.word in text for text in texts):
             self.is_hanging.set()
@@ -339,7 +342,8 @@ class Service:
         return process.returncode, err, time.monotonic() - began
 
 
-SAID = "Interrupted. What was written stays; the next run goes on from there.\n"
+RESUMED = "Interrupted. What was written stays; the next run goes on from there.\n"
+FROM_THE_BEGINNING = "Interrupted. There is no answer; asking again starts from the beginning.\n"
 
 
 @pytest.mark.parametrize("first", [True, False])
@@ -354,7 +358,7 @@ def test_an_interrupted_ingestion_ends_at_once_and_leaves_what_was_committed(ara
         write_corpus(docs, {f"{n}.md": f"Tower {n}. " + f"The tower of {n} stands. " * 50 for n in range(20)})
         write_corpus(docs, {"new.md": "The lighthouse stands."})
         code, err, seconds = service.interrupt("ingest", docs, "--index", index, "--embedder", embedder)
-        assert (code, err.endswith(SAID)) == (INTERRUPTED, True)
+        assert (code, err.endswith(RESUMED)) == (INTERRUPTED, True)
         assert "Traceback" not in err
         assert seconds < 5
         code, out, err = arag("info", "--index", index, "--json")
@@ -377,7 +381,7 @@ def test_an_interrupted_question_ends_soon_though_a_tool_hangs(arag, tmp_path):
     with serve(service) as server:
         arag("ingest", docs, "--index", index, "--embedder", f"openai:m@{server.url}")
         code, err, seconds = service.interrupt("ask", "q", "--index", index, "--model", f"openai:m@{server.url}")
-    assert (code, err.endswith(SAID)) == (INTERRUPTED, True)
+    assert (code, err.endswith(FROM_THE_BEGINNING)) == (INTERRUPTED, True)
     assert "Traceback" not in err
     assert seconds < 5
 

@@ -534,7 +534,7 @@ def test_the_prompt_of_a_forced_answer_holds_the_evidence_once_and_no_tools(smal
     assert forced.options == {}
     assert [m.type for m in forced.messages] == ["system", "human"]
     prompt = forced.messages[-1].text
-    assert prompt.startswith(f"{QUESTION}\n\nWhat was found:\n\n")
+    assert prompt.startswith(f"{QUESTION}\n\nWhat was found:\n\n<passages-1>\n")
     assert prompt.count("He married Teutberga in 855.") == 1
     assert prompt.count("count of Arles") == 1
     assert "There is no tool" not in prompt

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import sqlite3
 import sys
 import traceback
@@ -153,7 +154,7 @@ def ask(
     from langchain_core.messages import HumanMessage
 
     from arag.graph.graph import create_arag_agent
-    from arag.graph.models import is_provider_error, load_model
+    from arag.graph.models import EXTRACTIVE, MODEL_VARIABLE, is_provider_error, load_model
     from arag.retrieval.errors import InputError, ModelError
     from arag.retrieval.index import open_index
     from arag.retrieval.tools import whole_characters
@@ -167,19 +168,21 @@ def ask(
         chosen = load_model(model, **({"reasoning_effort": reasoning_effort} if reasoning_effort else {}))
         agent = create_arag_agent(chosen, opened, max_steps=max_steps)
         state: dict[str, Any] = {}
+        failure = ""
         try:
             for mode, event in agent.stream({"messages": [HumanMessage(question)]}, stream_mode=["updates", "values"]):
                 if mode == "values":
                     state = cast("dict[str, Any]", event)
                 elif not as_json:
                     _show_update(cast("dict[str, Any]", event))
-        except Exception as error:
+        except BaseException as error:
+            failure = str(error) or type(error).__name__
             if not is_provider_error(error):
                 raise
             raise ModelError(f"the model {model or 'in ARAG_MODEL'} failed: {error}") from error
         finally:
             if html is not None and state:
-                _write_page(html, state)
+                _write_page(html, state, failure, model or os.environ.get(MODEL_VARIABLE) or EXTRACTIVE)
         if as_json:
             print_json(_run_record(question, cast("State", state)))
         else:
@@ -319,6 +322,13 @@ def main() -> None:
         sys.exit(FAILED)
     except Interrupted as interrupted:
         end_interrupted(interrupted.command)
+    finally:
+        sys.excepthook = _show_bug  # Typer has set its own
+
+
+def _show_bug(*error: Any) -> None:
+    """Print the traceback of an error that nobody expected; its message may hold a text from outside."""
+    err.print("".join(traceback.format_exception(*error)).rstrip())
 
 
 def _quiet() -> None:
@@ -328,11 +338,7 @@ def _quiet() -> None:
     def show(message: Warning | str, *_: Any, **__: Any) -> None:
         err.print(styled(("Note:", "yellow"), f" {message}"))
 
-    def show_bug(*error: Any) -> None:
-        err.print("".join(traceback.format_exception(*error)).rstrip())
-
     warnings.showwarning = show
-    sys.excepthook = show_bug
 
 
 def _search(
@@ -440,12 +446,12 @@ def _show_answer(state: State) -> None:
     )
 
 
-def _write_page(path: Path, state: dict[str, Any]) -> None:
+def _write_page(path: Path, state: dict[str, Any], failure: str, model: str) -> None:
     from arag.graph.trace.page import trace_page
     from arag.retrieval.errors import InputError
 
     try:
-        path.write_text(trace_page(state), encoding="utf-8")
+        path.write_text(trace_page(state, error=failure, model=model), encoding="utf-8")
     except OSError as error:
         raise InputError(f"the page cannot be written to {path}: {error.strerror}") from error
 

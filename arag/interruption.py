@@ -18,7 +18,7 @@ INTERRUPTED = 130  # as shells have it for what Ctrl-C ends
 _LAST_SECONDS = 1.0  # that what is running has to close its files
 
 _RESUMED = "What was written stays; the next run goes on from there."
-_WHOLE = "The index can be used as it is; run the command again to finish."
+_WHOLE = "The index is whole: as it was before, or as the command leaves it."
 _AFTERWARDS = {
     "ingest": _RESUMED,
     "run": _RESUMED,

@@ -158,7 +158,10 @@ def test_ask_html_shows_a_run_that_failed_too(arag, index, tmp_path):
     code, _, err = arag("ask", "q", "--index", index, "-m", "openai:none@http://127.0.0.1:9/v1", "--html", page)
     assert code == FAILED
     assert err.startswith("Error: the model openai:none@http://127.0.0.1:9/v1 failed")
-    assert "No answer" in page.read_text(encoding="utf-8")
+    text = page.read_text(encoding="utf-8")
+    assert "No answer" in text
+    assert "A run with openai:none@http://127.0.0.1:9/v1" in text
+    assert "<b>Error.</b> Connection error." in text
 
 
 def test_ask_with_few_steps_gives_a_forced_answer_that_says_so(arag, index):
@@ -386,11 +389,50 @@ def test_an_interrupted_question_ends_soon_though_a_tool_hangs(arag, tmp_path):
     assert seconds < 5
 
 
+WHOLE = "Interrupted. The index is whole: as it was before, or as the command leaves it.\n"
+
+
 @pytest.mark.parametrize(
-    ("response", "said"), [(Failure(401), "scripted failure 401"), (chat() | {"choices": []}, "holds no reply")]
+    ("command", "interrupted", "said"),
+    [
+        (["ingest", "x", "-i", "i"], "arag.ingest.pipeline.run_ingest", RESUMED),
+        (["ask", "q", "-i", "i"], "arag.retrieval.index.open_index", FROM_THE_BEGINNING),
+        (["search", "keyword", "x", "-i", "i"], "arag.retrieval.index.open_index", "Interrupted.\n"),
+        (["read", "x", "-i", "i"], "arag.retrieval.index.open_index", "Interrupted.\n"),
+        (["info", "-i", "i"], "arag.retrieval.index.open_index", "Interrupted.\n"),
+        (["verify", "-i", "i"], "arag.ingest.maintenance.verify", "Interrupted.\n"),
+        (["remove", "x", "-i", "i"], "arag.ingest.maintenance.remove", WHOLE),
+        (["compact", "-i", "i"], "arag.ingest.maintenance.compact", WHOLE),
+        (
+            ["eval", "run", "--questions", "q", "-i", "i", "--method", "arag"],
+            "arag.evaluation.datasets.load_questions",
+            RESUMED,
+        ),
+        (["eval", "failures", "r"], "arag.evaluation.runs.load_plan", RESUMED),
+        (
+            ["eval", "report", "r"],
+            "arag.evaluation.report.figures.make_report",
+            "Interrupted. The report is not complete; the next run writes all of it again.\n",
+        ),
+    ],
+    ids=lambda value: " ".join(value[:2]) if isinstance(value, list) else "",
 )
-def test_what_a_provider_refuses_is_one_line(arag, index, response, said):
-    with serve([response]) as server:
+def test_each_interrupted_command_says_what_is_true_of_it(arag, monkeypatch, command, interrupted, said):
+    def interrupt(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(interrupted, interrupt)
+    monkeypatch.setattr("os._exit", sys.exit)
+    assert arag(*command) == (INTERRUPTED, "", said)
+
+
+@pytest.mark.parametrize(
+    ("responses", "said"),
+    [([Failure(401)], "scripted failure 401"), ([chat() | {"choices": []}] * 4, "holds no reply")],
+)
+def test_what_a_provider_refuses_is_one_line(arag, index, responses, said, monkeypatch):
+    monkeypatch.setattr("arag.graph.asking.FIRST_PAUSE", 0)
+    with serve(responses) as server:
         code, _, err = arag("ask", QUESTION, "--index", index, "--model", f"openai:m@{server.url}")
     assert code == FAILED
     assert err.startswith("Error: the model ")

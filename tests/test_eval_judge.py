@@ -52,7 +52,7 @@ def test_the_judge_sees_question_gold_and_prediction():
     assert (system["role"], asked["role"]) == ("system", "user")
     assert asked["content"] == (
         "Question: Who was the father of Teutberga?\n\nGold answer: Boso the Elder\n\n"
-        "Predicted answer: It was Boso, count of Arles."
+        "Predicted answer:\n<answer-1>\nIt was Boso, count of Arles.\n</answer-1>"
     )
     schema = server.requests[0]["response_format"]
     assert schema["type"] == "json_schema"

@@ -121,9 +121,10 @@ def test_a_graph_answers_many_questions(name, index):
 
 @pytest.mark.parametrize("name", ONE_SHOT)
 @pytest.mark.parametrize("error", [ConnectionError("away"), ModelError("no reply")])
-def test_errors_of_the_model_come_through(name, index, error):
+def test_errors_of_the_model_come_through(name, index, error, monkeypatch):
+    monkeypatch.setattr("arag.graph.asking.FIRST_PAUSE", 0)
     with pytest.raises(type(error)):
-        run(name, index, error)
+        run(name, index, *[error] * 3)
 
 
 # --- A-RAG and its ablations ---

@@ -14,8 +14,8 @@ from langchain_core.messages import AIMessage, AnyMessage
 from langchain_core.runnables import Runnable, RunnableConfig
 from tenacity import AsyncRetrying, Retrying, retry_if_exception_type, stop_after_attempt, wait_exponential
 
-from arag.graph.messages import unreadable, whole
-from arag.graph.models import CALL_ERRORS
+from arag.graph.messages import whole
+from arag.graph.models import CALL_ERRORS, call_error
 from arag.retrieval.errors import ModelError
 
 DEFAULT_RETRIES = 2  # of models that do not say; OpenAI's and Anthropic's clients have the same
@@ -42,7 +42,9 @@ def ask(
         try:
             return whole(model.invoke(prompt, config))
         except CALL_ERRORS as error:
-            return unreadable(error)
+            if (failed := call_error(error)) is None:
+                raise
+            raise failed from error
 
     return Retrying(**_rules(model))(attempt)
 
@@ -56,7 +58,9 @@ async def aask(
         try:
             return whole(await model.ainvoke(prompt, config))
         except CALL_ERRORS as error:
-            return unreadable(error)
+            if (failed := call_error(error)) is None:
+                raise
+            raise failed from error
 
     return await AsyncRetrying(**_rules(model))(attempt)
 

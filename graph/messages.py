@@ -13,7 +13,6 @@ from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMes
 from langchain_core.messages.tool import invalid_tool_call, tool_call
 from pydantic import ValidationError
 
-from arag.graph.models import call_error
 from arag.graph.prompts import DROPPED, NOT_RUN
 from arag.retrieval.errors import InputError, ModelError
 from arag.retrieval.tokens import count_tokens
@@ -212,18 +211,15 @@ def earlier_turns(messages: Sequence[AnyMessage]) -> list[AnyMessage]:
     ]
 
 
-def unreadable(error: Exception) -> AIMessage:
+def unreadable(error: ValidationError) -> AIMessage:
     """Return what stands for a reply that LangChain cannot read: a call whose arguments are JSON, but no object.
 
     Args:
         error: What came out of calling the model, which is raised if it is about something else.
-
-    Raises:
-        ModelError: The model's class raised an error of Python's own, which says nothing of a model.
     """
-    if isinstance(error, ValidationError) and error.title == AIMessage.__name__:
+    if error.title == AIMessage.__name__:
         return AIMessage("")
-    raise call_error(error) or error
+    raise error
 
 
 def whole(reply: AIMessage) -> AIMessage:

@@ -17,6 +17,7 @@ from langchain_core.runnables import Runnable, RunnableConfig
 from langchain_core.runnables.config import ensure_config, run_in_executor
 from langgraph.runtime import get_runtime
 from langgraph.types import Command
+from pydantic import ValidationError
 
 from arag.graph.asking import aask, ask
 from arag.graph.budgets import (
@@ -39,9 +40,10 @@ from arag.graph.messages import (
     normalised,
     question_at,
     unanswered,
+    unreadable,
 )
 from arag.graph.prompts import NO_ANSWER, forced_prompt, forced_question
-from arag.graph.settings import Settings, SettingsOfRuns
+from arag.graph.settings import ChatModel, Settings, SettingsOfRuns
 from arag.graph.state import State, StopReason, union
 from arag.graph.usage import model_call, total
 from arag.retrieval.tools import artifacts, chunks_read, whole_characters
@@ -101,7 +103,7 @@ class Nodes:
         """Ask the model for its next tool call, or its answer."""
         settings = self._settings()
         began = time.perf_counter()
-        reply = ask(settings.searcher, _prompt(settings, state), config)
+        reply = _ask(settings.searcher, _prompt(settings, state), config)
         return _replied(settings, state, reply, time.perf_counter() - began)
 
     async def aagent(self, state: State, config: RunnableConfig) -> Update:
@@ -109,7 +111,7 @@ class Nodes:
         settings = await run_in_executor(config, self._settings)
         prompt = await run_in_executor(config, _prompt, settings, state)
         began = time.perf_counter()
-        reply = await aask(settings.searcher, prompt, config)
+        reply = await _aask(settings.searcher, prompt, config)
         return await run_in_executor(config, _replied, settings, state, reply, time.perf_counter() - began)
 
     def after_agent(self, state: State) -> Literal["tools", "agent", "force_answer", "__end__"]:
@@ -159,7 +161,7 @@ class Nodes:
         """Ask the model, without tools, to answer from what was gathered."""
         settings = self._settings()
         began = time.perf_counter()
-        reply = ask(settings.model, _forced_prompt(settings, state), config)
+        reply = _ask(settings.model, _forced_prompt(settings, state), config)
         return _forced(settings, state, reply, time.perf_counter() - began)
 
     async def aforce_answer(self, state: State, config: RunnableConfig) -> Update:
@@ -167,7 +169,7 @@ class Nodes:
         settings = await run_in_executor(config, self._settings)
         prompt = await run_in_executor(config, _forced_prompt, settings, state)
         began = time.perf_counter()
-        reply = await aask(settings.model, prompt, config)
+        reply = await _aask(settings.model, prompt, config)
         return await run_in_executor(config, _forced, settings, state, reply, time.perf_counter() - began)
 
 
@@ -249,6 +251,20 @@ def _answered(settings: Settings, state: State, reply: AIMessage, reason: StopRe
         "citations": parse_citations(answer, settings.index, seen, read),
         "stop_reason": reason,
     }
+
+
+def _ask(model: ChatModel, prompt: list[AnyMessage], config: RunnableConfig) -> AIMessage:
+    try:
+        return ask(model, prompt, config)
+    except ValidationError as error:
+        return unreadable(error)
+
+
+async def _aask(model: ChatModel, prompt: list[AnyMessage], config: RunnableConfig) -> AIMessage:
+    try:
+        return await aask(model, prompt, config)
+    except ValidationError as error:
+        return unreadable(error)
 
 
 def _chunks_seen(messages: Sequence[AnyMessage]) -> list[str]:

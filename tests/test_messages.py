@@ -122,11 +122,6 @@ def test_the_beginning_of_a_reply_is_no_reply(provider):
         assert whole(reply) is reply
 
 
-def test_an_error_that_is_about_something_else_is_raised():
-    with pytest.raises(KeyError, match="ours"):
-        unreadable(KeyError("ours"))
-
-
 def test_a_call_without_a_result_gets_one():
     asking = calls(("a", {}), ("b", {}), ids=["1", "2"])
     conversation = [HumanMessage("q"), asking, result("1"), HumanMessage("another")]

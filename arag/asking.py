@@ -7,6 +7,8 @@ from pathlib import Path
 
 import typer
 
+from arag.evaluation.cli.printing import err
+
 
 def confirm_embedder(index: Path) -> None:
     """Ask once, on a terminal, whether an embedder that only the index names may be used; a yes is remembered.
@@ -25,7 +27,7 @@ def confirm_embedder(index: Path) -> None:
     except UnnamedEmbedderError as error:
         if not (sys.stdin.isatty() and sys.stderr.isatty()):
             raise
-        typer.echo(f"The index in {index} names the embedder {error.name}: {error.consequence}.", err=True)
+        err.print(f"The index in {index} names the embedder {error.name}: {error.consequence}.")
         if not typer.confirm("Use it, and remember that?", err=True):
             raise
         remember(error.name)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import sqlite3
 import sys
+import traceback
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -16,13 +18,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
-from rich.console import Console
-from rich.markup import escape
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 
 from arag.asking import confirm_embedder
 from arag.evaluation.cli import eval_app
+from arag.evaluation.cli.printing import err, out, print_json, styled
 from arag.ingest.documents import DEFAULT_LIMITS, Limits
 from arag.interruption import Commands, Interrupted, end_interrupted, soon_interrupted
 
@@ -44,16 +45,13 @@ app = typer.Typer(
     rich_markup_mode="rich",
 )
 search_app = typer.Typer(help="Search an index as the agent does.", no_args_is_help=True)
-app.add_typer(search_app, name="search")
-app.add_typer(eval_app, name="eval")
-
-out = Console(soft_wrap=True)
-err = Console(stderr=True)
+app.add_typer(search_app, name="search", cls=Commands)
+app.add_typer(eval_app, name="eval", cls=Commands)
 
 
 def _version(wanted: bool) -> None:
     if wanted:
-        out.print(version("langgraph-arag"), highlight=False)
+        out.print(version("langgraph-arag"))
         raise typer.Exit
 
 
@@ -129,7 +127,7 @@ def ingest(
             on_indexed=indexed,
         )
     if as_json:
-        _print_json(asdict(summary))
+        print_json(asdict(summary))
     else:
         _show_summary(summary, index)
     if summary.problems:
@@ -168,7 +166,7 @@ def ask(
     from langchain_core.messages import HumanMessage
 
     from arag.graph.graph import create_arag_agent
-    from arag.graph.models import is_provider_error, load_model
+    from arag.graph.models import EXTRACTIVE, MODEL_VARIABLE, is_provider_error, load_model
     from arag.retrieval.errors import InputError, ModelError
     from arag.retrieval.index import open_index
     from arag.retrieval.names import drop_credentials
@@ -180,25 +178,27 @@ def ask(
     if html is not None and not html.absolute().parent.is_dir():
         raise InputError(f"there is no folder {html.absolute().parent} to write {html.name} to")
     confirm_embedder(index)
-    with open_index(index) as opened, soon_interrupted():
+    with open_index(index) as opened, soon_interrupted("ask"):
         chosen = load_model(model, **({"reasoning_effort": reasoning_effort} if reasoning_effort else {}))
         agent = create_arag_agent(chosen, opened, max_steps=max_steps)
         state: dict[str, Any] = {}
+        failure = ""
         try:
             for mode, event in agent.stream({"messages": [HumanMessage(question)]}, stream_mode=["updates", "values"]):
                 if mode == "values":
                     state = cast("dict[str, Any]", event)
                 elif not as_json:
                     _show_update(cast("dict[str, Any]", event))
-        except Exception as error:
+        except BaseException as error:
+            failure = str(error) or type(error).__name__
             if not is_provider_error(error):
                 raise
             raise ModelError(f"the model {drop_credentials(model or 'in ARAG_MODEL')} failed: {error}") from error
         finally:
             if html is not None and state:
-                _write_page(html, state)
+                _write_page(html, state, failure, model or os.environ.get(MODEL_VARIABLE) or EXTRACTIVE)
         if as_json:
-            _print_json(_run_record(question, cast("State", state)))
+            print_json(_run_record(question, cast("State", state)))
         else:
             _show_answer(cast("State", state))
 
@@ -248,9 +248,9 @@ def read(
     with open_index(index) as opened:
         results = opened.read(ids, adjacent)
         if as_json:
-            _print_json(asdict(results))
+            print_json(asdict(results))
         else:
-            out.print(render_chunks(results, ()), markup=False, highlight=False)
+            out.print(render_chunks(results, ()))
         if results.unknown:
             raise typer.Exit(FAILED)
 
@@ -263,12 +263,12 @@ def info(index: IndexOption, as_json: JsonOption = False) -> None:
     with open_index(index) as opened:
         values = asdict(opened.info())
     if as_json:
-        _print_json(values)
+        print_json(values)
         return
     table = Table(show_header=False, box=None)
     for name, value in values.items():
         shown = f"{value / 1e6:,.1f} MB" if name == "bytes" else f"{value:,}" if isinstance(value, int) else value
-        table.add_row(name.replace("_", " "), escape(str(shown)))
+        table.add_row(name.replace("_", " "), str(shown))
     out.print(table)
 
 
@@ -281,7 +281,7 @@ def remove(
     from arag.ingest.maintenance import remove as remove_documents
 
     removed = remove_documents(ids, index)
-    out.print(f"{removed:,} documents removed; `arag compact` takes their text out of the files, too.", highlight=False)
+    out.print(f"{removed:,} documents removed; `arag compact` takes their text out of the files, too.")
 
 
 @app.command()
@@ -290,7 +290,7 @@ def compact(index: IndexOption) -> None:
     from arag.ingest.maintenance import compact as compact_index
 
     before, after = compact_index(index)
-    out.print(f"{before / 1e6:,.1f} MB before, {after / 1e6:,.1f} MB after.", highlight=False)
+    out.print(f"{before / 1e6:,.1f} MB before, {after / 1e6:,.1f} MB after.")
 
 
 @app.command()
@@ -304,18 +304,18 @@ def verify(
 
     found, left = verify_index(index, repair=repair)
     if as_json:
-        _print_json({"found": [asdict(damage) for damage in found], "left": [asdict(damage) for damage in left]})
+        print_json({"found": [asdict(damage) for damage in found], "left": [asdict(damage) for damage in left]})
     else:
         for damage in found:
-            mark = "[red]Damaged[/]" if damage in left else "[green]Mended[/]"
-            out.print(f"{mark} {escape(str(damage))}", highlight=False)
+            mark = ("Damaged", "red") if damage in left else ("Mended", "green")
+            out.print(styled(mark, f" {damage}"))
         for damage in left:
             if damage not in found:
-                out.print(f"[red]Damaged[/] {escape(str(damage))}", highlight=False)
+                out.print(styled(("Damaged", "red"), f" {damage}"))
         if not found:
-            out.print(f"{escape(str(index))} is sound.", highlight=False)
+            out.print(f"{index} is sound.")
         elif not repair and any(damage.mendable for damage in left):
-            out.print("`arag verify --repair` mends it.", highlight=False)
+            out.print("`arag verify --repair` mends it.")
     if left:
         raise typer.Exit(FAILED)
 
@@ -330,13 +330,20 @@ def main() -> None:
     try:
         app()
     except ARAGError as error:
-        err.print(f"[bold red]Error:[/] {escape(str(error))}", highlight=False, soft_wrap=True)
+        err.print(styled(("Error:", "bold red"), f" {error}"))
         sys.exit(FAILED)
     except sqlite3.Error as error:
-        err.print(f"[bold red]Error:[/] the index's database failed: {escape(str(error))}", highlight=False)
+        err.print(styled(("Error:", "bold red"), f" the index's database failed: {error}"))
         sys.exit(FAILED)
-    except Interrupted:
-        end_interrupted()
+    except Interrupted as interrupted:
+        end_interrupted(interrupted.command)
+    finally:
+        sys.excepthook = _show_bug  # Typer has set its own
+
+
+def _show_bug(*error: Any) -> None:
+    """Print the traceback of an error that nobody expected; its message may hold a text from outside."""
+    err.print("".join(traceback.format_exception(*error)).rstrip())
 
 
 def _quiet() -> None:
@@ -344,7 +351,7 @@ def _quiet() -> None:
     logging.getLogger("transformers").setLevel(logging.ERROR)
 
     def show(message: Warning | str, *_: Any, **__: Any) -> None:
-        err.print(f"[yellow]Note:[/] {escape(str(message))}", highlight=False, soft_wrap=True)
+        err.print(styled(("Note:", "yellow"), f" {message}"))
 
     warnings.showwarning = show
 
@@ -361,16 +368,16 @@ def _search(
     with open_index(index) as opened:
         results: KeywordResults | SemanticResults = search(opened)
     if as_json:
-        _print_json(asdict(results))
+        print_json(asdict(results))
     else:
-        out.print(render(results), markup=False, highlight=False)
+        out.print(render(results))
 
 
 @contextmanager
 def _progress(title: str, total: int, *, hidden: bool) -> Iterator[tuple[Callable[[int], None], Callable[[int], None]]]:
     """Draw a bar for the characters that are done, and a count of the sentences that are written after that."""
     columns = (
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         BarColumn(),
         TaskProgressColumn(),
         TimeElapsedColumn(),
@@ -402,21 +409,21 @@ def _show_summary(summary: IngestSummary, index: Path) -> None:
 
     out.print(
         f"Read {summary.read:,} documents: {summary.written:,} new or changed, {summary.embedded:,} sentences "
-        f"embedded, {summary.removed:,} documents removed, {summary.seconds:.1f} s.",
-        highlight=False,
+        f"embedded, {summary.removed:,} documents removed, {summary.seconds:.1f} s."
     )
     out.print(
-        f"[bold]{escape(str(index))}[/] holds {summary.documents:,} documents, {summary.chunks:,} chunks, "
-        f"{summary.sentences:,} sentences.",
-        highlight=False,
+        styled(
+            (str(index), "bold"),
+            f" holds {summary.documents:,} documents, {summary.chunks:,} chunks, {summary.sentences:,} sentences.",
+        )
     )
     if summary.absent:
-        out.print(f"{summary.absent:,} of them were not read now; --prune removes what is gone.", highlight=False)
+        out.print(f"{summary.absent:,} of them were not read now; --prune removes what is gone.")
     if summary.skipped:
-        reasons = escape(count_reasons(summary.skipped))
-        err.print(f"[yellow]Skipped:[/] {len(summary.skipped):,}: {reasons}", highlight=False, soft_wrap=True)
+        told = f" {len(summary.skipped):,}: {count_reasons(summary.skipped)}"
+        err.print(styled(("Skipped:", "yellow"), told))
     for problem in summary.problems:
-        err.print(f"[yellow]Left out:[/] {escape(str(problem))}", highlight=False, soft_wrap=True)
+        err.print(styled(("Left out:", "yellow"), f" {problem}"))
 
 
 def _show_update(update: dict[str, Any]) -> None:
@@ -427,43 +434,43 @@ def _show_update(update: dict[str, Any]) -> None:
                 arguments = ", ".join(
                     f"{k}={json.dumps(v, ensure_ascii=False)}" for k, v in record["arguments"].items()
                 )
-                out.print(
-                    f"[dim]{record['step']:>2}[/] [bold cyan]{escape(record['tool'])}[/] {escape(arguments)}",
-                    highlight=False,
-                )
+                step = (f"{record['step']:>2}", "dim")
+                out.print(styled(step, " ", (record["tool"], "bold cyan"), f" {arguments}"))
                 first = message.text.splitlines()[0] if message.text else ""
                 shown = ", ".join(record["chunk_ids"]) or first
                 style = "red" if record["error"] else "dim"
-                out.print(f"   [{style}]{escape(shown)} ({record['retrieved_tokens']:,} tokens)[/]", highlight=False)
+                out.print(f"   {shown} ({record['retrieved_tokens']:,} tokens)", style=style)
         elif node == "force_answer":
-            out.print(f"[yellow]   The answer is forced: {changes['stop_reason']}.[/]", highlight=False)
+            out.print(f"   The answer is forced: {changes['stop_reason']}.", style="yellow")
 
 
 def _show_answer(state: State) -> None:
     out.print()
-    out.print(state["answer"], markup=False, highlight=False)
+    out.print(state["answer"])
     out.print()
     if state["citations"]:
-        out.print("[bold]Sources[/]")
+        out.print("Sources", style="bold")
         for citation in state["citations"]:
             title = "; ".join(citation["titles"])
-            note = "" if citation["seen"] else " [red](not seen in this run)[/]"
-            out.print(f"  {escape(citation['chunk_id'])}  [dim]{escape(title)}[/]{note}", highlight=False)
+            note = "" if citation["seen"] else " (not seen in this run)"
+            out.print(styled(f"  {citation['chunk_id']}  ", (title, "dim"), (note, "red")))
     record = state["trace"]
     tokens = sum(entry["retrieved_tokens"] for entry in record)
     out.print(
-        f"[dim]{state['steps']} steps, {len(record)} tool calls, {tokens:,} retrieved tokens, "
-        f"{len(state.get('read_chunks', []))} chunks read, {state['stop_reason']}[/]",
-        highlight=False,
+        f"{state['steps']} steps, {len(record)} tool calls, {tokens:,} retrieved tokens, "
+        f"{len(state.get('read_chunks', []))} chunks read, {state['stop_reason']}",
+        style="dim",
     )
 
 
-def _write_page(path: Path, state: dict[str, Any]) -> None:
+def _write_page(path: Path, state: dict[str, Any], failure: str, model: str) -> None:
     from arag.graph.trace.page import trace_page
-    from arag.retrieval.errors import InputError
+    from arag.retrieval.errors import InputError, without_credentials
+    from arag.retrieval.names import drop_credentials
 
     try:
-        path.write_text(trace_page(state), encoding="utf-8")
+        page = trace_page(state, error=without_credentials(failure), model=drop_credentials(model))
+        path.write_text(page, encoding="utf-8")
     except OSError as error:
         raise InputError(f"the page cannot be written to {path}: {error.strerror}") from error
 
@@ -481,8 +488,3 @@ def _run_record(question: str, state: State) -> dict[str, Any]:
         "model_calls": state["model_calls"],
         "usage": state["usage"],
     }
-
-
-def _print_json(value: Any) -> None:
-    escaped = (sys.stdout.encoding or "").lower() != "utf-8"  # the stream's own escapes are not all JSON's
-    print(json.dumps(value, ensure_ascii=escaped, indent=2))  # noqa: T201

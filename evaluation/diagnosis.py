@@ -26,6 +26,7 @@ from arag.evaluation.patience import Patience
 from arag.evaluation.records import Record
 from arag.evaluation.scores import contains
 from arag.evaluation.structured import StructuredModel
+from arag.graph.prompts import DATA_RULE, as_data
 from arag.retrieval.index import Index
 
 CONCURRENCY = 8
@@ -168,12 +169,12 @@ class Diagnoser:
         parts = [
             f"Question: {record['question']}",
             f"Gold answer: {record['answer']}",
-            f"Predicted answer: {_cut(record['prediction'], _ANSWER) or '(empty)'}",
+            f"Predicted answer:\n{as_data('answer', _cut(record['prediction'], _ANSWER) or '(empty)')}",
             *(self._retrieved(record) if failure.taxonomy is ONE_SHOT else _searched(record)),
             *self._passages(record),
         ]
         instruction = _ONE_SHOT if failure.taxonomy is ONE_SHOT else _AGENTIC
-        return [SystemMessage(instruction), HumanMessage("\n\n".join(parts))]
+        return [SystemMessage(f"{instruction}\n\n{DATA_RULE}"), HumanMessage("\n\n".join(parts))]
 
     def _retrieved(self, record: Record) -> list[str]:
         """Say whether more chunks would have held the answer."""
@@ -193,8 +194,8 @@ class Diagnoser:
         passages = [f"Chunks read: {len(chunks)}"]
         for chunk in chunks:
             is_gold = any(section.document_id in record["gold_documents"] for section in chunk.sections)
-            mark = " (of a gold document)" if is_gold else ""
-            passages.append(f"[{chunk.id}]{mark}\n{_cut(chunk.text, room, around=record['answer'])}")
+            text = as_data("chunk", f"[{chunk.id}]\n{_cut(chunk.text, room, around=record['answer'])}")
+            passages.append(f"Of a gold document:\n{text}" if is_gold else text)
         return passages
 
 
@@ -204,7 +205,7 @@ def _searched(record: Record) -> list[str]:
     return [
         f"It ended after {record['steps']} steps: {record['stop_reason']}",
         f"Gold documents of which a snippet was seen: {seen}; read in full: {read}",
-        f"Tool calls:\n{_cut(calls, _SEARCHES) or '(none)'}",
+        f"Tool calls:\n{as_data('calls', _cut(calls, _SEARCHES) or '(none)')}",
     ]
 
 

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from arag.evaluation.cells import as_cell, from_cell
 from arag.evaluation.failures import CHAIN_ERROR, WHY, Failure, decided, told
 from arag.graph.state import ToolRecord
 from arag.retrieval.errors import InputError, StorageError
@@ -75,7 +76,7 @@ def write_labels(found: Iterable[Failure], file: Path) -> None:
         raise StorageError(f"{file} cannot be written: {error.strerror}") from error
 
 
-def _row(failure: Failure) -> dict[str, str]:
+def _row(failure: Failure) -> dict[str, object]:
     record = failure.record
     row = {
         "method": failure.method,
@@ -92,7 +93,7 @@ def _row(failure: Failure) -> dict[str, str]:
         "gold_read": percent(record["gold_read"]),
         "searches": "; ".join(map(search, record["trace"])),
     }
-    return {name: text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..." for name, text in row.items()}
+    return {name: as_cell(text if len(text) <= _LONGEST else f"{text[:_LONGEST]}...") for name, text in row.items()}
 
 
 def search(entry: ToolRecord) -> str:
@@ -145,7 +146,7 @@ def _text(file: Path) -> str:
 
 def _label(place: str, row: Mapping[str, str | None]) -> Label:
     def cell(name: str) -> str:
-        return (row.get(name) or "").strip()
+        return from_cell(row.get(name) or "").strip()
 
     chain_cause = cell("chain_cause").lower()
     return Label(

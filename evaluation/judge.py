@@ -8,6 +8,7 @@ from pydantic import BaseModel, Field, StrictBool
 
 from arag.evaluation.records import Judgement
 from arag.evaluation.structured import Patiently, StructuredModel, at_once
+from arag.graph.prompts import DATA_RULE, as_data
 from arag.retrieval.names import drop_credentials
 
 _INSTRUCTION = """You judge whether a predicted answer to a question is correct, by the gold answer.
@@ -52,7 +53,11 @@ class Judge:
             prediction: The predicted answer.
             patiently: Makes a call of the model; it may wait before it, and make it again.
         """
-        content = f"Question: {question}\n\nGold answer: {gold}\n\nPredicted answer: {prediction or '(empty)'}"
-        reply = await self._model.ask([SystemMessage(_INSTRUCTION), HumanMessage(content)], patiently=patiently)
+        predicted = as_data("answer", prediction or "(empty)")
+        messages = [
+            SystemMessage(f"{_INSTRUCTION}\n\n{DATA_RULE}"),
+            HumanMessage(f"Question: {question}\n\nGold answer: {gold}\n\nPredicted answer:\n{predicted}"),
+        ]
+        reply = await self._model.ask(messages, patiently=patiently)
         correct, reason = (None, reply.why) if reply.value is None else (reply.value.correct, reply.value.reason)
         return Judgement(correct=correct, reason=reason, model=self.name, cost=reply.cost)

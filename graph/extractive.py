@@ -27,7 +27,7 @@ from langchain_core.tools import BaseTool
 from langchain_core.utils.function_calling import convert_to_openai_tool
 
 from arag.graph.messages import is_question
-from arag.graph.prompts import EVIDENCE_MARK
+from arag.graph.prompts import asked_and_found
 
 _HOPS = 3
 _QUOTES = 4
@@ -264,7 +264,7 @@ def _open_words(question: str, chain: Sequence[_Sentence]) -> list[str]:
 def _question(messages: Sequence[BaseMessage]) -> str:
     for message in reversed(messages):
         if is_question(message):
-            return message.text.partition(EVIDENCE_MARK)[0].strip()
+            return asked_and_found(message.text)[0].strip()
     return ""
 
 
@@ -286,7 +286,7 @@ def _gather(messages: Sequence[BaseMessage]) -> _Found:
                 terms = call["args"].get("keywords") or call["args"].get("query", "")
                 found.searched.update(term.lower() for term in _listed(terms))
     if messages and isinstance(messages[-1], HumanMessage):
-        _, _, evidence = messages[-1].text.partition(EVIDENCE_MARK)
+        _, evidence = asked_and_found(messages[-1].text)
         _gather_result(evidence, found)
     return found
 

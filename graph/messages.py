@@ -13,7 +13,6 @@ from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMes
 from langchain_core.messages.tool import invalid_tool_call, tool_call
 from pydantic import ValidationError
 
-from arag.graph.models import call_error
 from arag.graph.prompts import DROPPED, NOT_RUN
 from arag.retrieval.errors import InputError, ModelError
 from arag.retrieval.tokens import count_tokens
@@ -212,18 +211,27 @@ def earlier_turns(messages: Sequence[AnyMessage]) -> list[AnyMessage]:
     ]
 
 
-def unreadable(error: Exception) -> AIMessage:
+def unreadable(error: ValidationError) -> AIMessage:
     """Return what stands for a reply that LangChain cannot read: a call whose arguments are JSON, but no object.
 
     Args:
         error: What came out of calling the model, which is raised if it is about something else.
+    """
+    if error.title == AIMessage.__name__:
+        return AIMessage("")
+    raise error
+
+
+def whole(reply: AIMessage) -> AIMessage:
+    """Return a reply that has come to its end.
 
     Raises:
-        ModelError: The model's class raised an error of Python's own, which says nothing of a model.
+        ModelError: It is the beginning of one: its stream ended without saying so.
     """
-    if isinstance(error, ValidationError) and error.title == AIMessage.__name__:
-        return AIMessage("")
-    raise call_error(error) or error
+    metadata = reply.response_metadata
+    if metadata.get("model_provider") in _ENDING and not reply.usage_metadata and not _ENDS & set(metadata):
+        raise ModelError("the model call failed: the stream of its reply broke off")
+    return reply
 
 
 def normalised(reply: AIMessage, before: Sequence[AnyMessage]) -> AIMessage:
@@ -236,13 +244,7 @@ def normalised(reply: AIMessage, before: Sequence[AnyMessage]) -> AIMessage:
     Args:
         reply: The reply.
         before: The conversation so far.
-
-    Raises:
-        ModelError: The reply is the beginning of one: its stream ended without saying so.
     """
-    metadata = reply.response_metadata
-    if metadata.get("model_provider") in _ENDING and not reply.usage_metadata and not _ENDS & set(metadata):
-        raise ModelError("the model call failed: the stream of its reply broke off")
     taken: set[str | None] = {None, ""}
     calls = [
         tool_call(name=c["name"], args=_writable(c["args"]), id=_free_id(c["id"], taken)) for c in reply.tool_calls

@@ -8,6 +8,8 @@ import sys
 from collections.abc import Collection
 from difflib import get_close_matches
 from importlib.util import find_spec
+from json import JSONDecodeError
+from traceback import walk_tb
 from typing import Any, cast
 
 from langchain_core.language_models import BaseChatModel
@@ -25,7 +27,7 @@ _PACKAGE = re.compile(r"requires the ([\w-]+) package")  # as LangChain says wha
 _CLIENTS = frozenset({"openai", "anthropic", "google", "ollama", "groq", "mistralai", "cohere", "httpx", "httpx2"})
 
 # Of Python's own: what LangChain and the clients raise where they have no class of their own.
-CALL_ERRORS = (ValueError, TypeError, LookupError, AttributeError)
+CALL_ERRORS = (ValueError, TypeError, LookupError, AttributeError, RecursionError)
 
 _TIMEOUT = 120.0  # seconds; OpenAI's client has none by default
 _LOCAL_TIMEOUT = 600.0  # a model on one's own machine is loaded first, and may take long to read a prompt
@@ -222,8 +224,8 @@ def call_error(error: Exception) -> ModelError | None:
     """Return what to raise for an error of Python's own that a model's class raised, or None for any other error.
 
     For responses that hold no reply (`choices` is empty, an error comes in its place, a stream ends before it begins,
-    a web page comes from a wrong address) and for missing keys, LangChain and the clients raise IndexError, ValueError
-    and the like, which say nothing of a model.
+    a web page comes from a wrong address, JSON is cut off) and for missing keys, LangChain and the clients raise
+    IndexError, ValueError and the like, which say nothing of a model.
 
     Args:
         error: What came out of calling a model.
@@ -233,6 +235,8 @@ def call_error(error: Exception) -> ModelError | None:
         return None
     if not module.startswith("langchain_core.language_models.") and not _is_client(module):
         return None
+    if isinstance(error, JSONDecodeError | UnicodeDecodeError | RecursionError):
+        return ModelError(f"the model call failed: the response cannot be read as JSON: {error}")
     if isinstance(error, IndexError | AttributeError):
         return ModelError("the model call failed: the response holds no reply; is the server's address right?")
     return ModelError(f"the model call failed: {error}")
@@ -244,10 +248,10 @@ def _is_client(module: str) -> bool:
 
 
 def _raised_in(error: BaseException) -> str:
-    """Return the name of the module that raised an error."""
+    """Return the name of the module that raised an error, or called what did so in the standard library."""
     module = ""
-    place = error.__traceback__
-    while place is not None:
-        module = str(place.tb_frame.f_globals.get("__name__", ""))
-        place = place.tb_next
+    for frame, _ in walk_tb(error.__traceback__):
+        name = str(frame.f_globals.get("__name__", ""))
+        if name.partition(".")[0] not in sys.stdlib_module_names:
+            module = name
     return module

@@ -17,7 +17,9 @@ from langchain_core.runnables import Runnable, RunnableConfig
 from langchain_core.runnables.config import ensure_config, run_in_executor
 from langgraph.runtime import get_runtime
 from langgraph.types import Command
+from pydantic import ValidationError
 
+from arag.graph.asking import aask, ask
 from arag.graph.budgets import (
     budgets,
     conversation,
@@ -40,7 +42,6 @@ from arag.graph.messages import (
     unanswered,
     unreadable,
 )
-from arag.graph.models import CALL_ERRORS
 from arag.graph.prompts import NO_ANSWER, forced_prompt, forced_question
 from arag.graph.settings import ChatModel, Settings, SettingsOfRuns
 from arag.graph.state import State, StopReason, union
@@ -211,7 +212,7 @@ def _forced_prompt(settings: Settings, state: State) -> list[AnyMessage]:
     head = SystemMessage(forced_prompt("\n\n".join(filter(None, instructions))))
     room = budget - min(_REPLY_ROOM, budget // 5) - context_tokens([head])
     question = beginning(whole_characters(messages[question_at(messages)].text), room)
-    room -= context_tokens([HumanMessage(question)])
+    room -= context_tokens([HumanMessage(forced_question(question, ""))])
     while turns and (context_tokens(turns) > room // 2 or isinstance(turns[0], AIMessage)):
         turns = turns[1:]
     evidence = gathered_evidence(messages, room - context_tokens(turns))
@@ -254,15 +255,15 @@ def _answered(settings: Settings, state: State, reply: AIMessage, reason: StopRe
 
 def _ask(model: ChatModel, prompt: list[AnyMessage], config: RunnableConfig) -> AIMessage:
     try:
-        return model.invoke(prompt, config)
-    except CALL_ERRORS as error:
+        return ask(model, prompt, config)
+    except ValidationError as error:
         return unreadable(error)
 
 
 async def _aask(model: ChatModel, prompt: list[AnyMessage], config: RunnableConfig) -> AIMessage:
     try:
-        return await model.ainvoke(prompt, config)
-    except CALL_ERRORS as error:
+        return await aask(model, prompt, config)
+    except ValidationError as error:
         return unreadable(error)
 
 

@@ -35,6 +35,9 @@ _SERVICE_TIMEOUT = 60.0  # seconds
 _SERVICE_RETRIES = 5
 _SERVICE_BATCH = 256  # sentences of a request
 _SERVICE_CONCURRENCY = 8  # requests at once
+FIRST_PAUSE, MAX_PAUSE = 0.5, 8.0  # seconds before a service is asked again, as its client has them
+# What clients raise for a response of status 200 that is cut off, or is something else than vectors.
+_UNREADABLE = (ValueError, TypeError, LookupError, AttributeError, RecursionError)
 
 Vectors = NDArray[np.float32]
 
@@ -49,6 +52,7 @@ class Embedder:
         load: Makes the LangChain embeddings.
         batch: How many sentences to embed in one call.
         concurrency: How many calls to make at once.
+        retries: How often to ask again where a response cannot be read; other failures are the model's to retry.
 
     Attributes:
         name: The name.
@@ -56,11 +60,14 @@ class Embedder:
         concurrency: How many calls to make at once.
     """
 
-    def __init__(self, name: str, load: Callable[[], Embeddings], *, batch: int = 1_000, concurrency: int = 1) -> None:
+    def __init__(
+        self, name: str, load: Callable[[], Embeddings], *, batch: int = 1_000, concurrency: int = 1, retries: int = 0
+    ) -> None:
         self.name = name
         self.batch = batch
         self.concurrency = concurrency
         self._load = load
+        self._retries = retries
         self._loaded: Embeddings | None = None
         self._lock = threading.Lock()
 
@@ -74,8 +81,7 @@ class Embedder:
             EmbedderError: The model cannot be loaded or fails, or what it returned is not a finite vector for each
                 text.
         """
-        with self._failures():
-            vectors = np.asarray(self._model().embed_documents(list(texts)), dtype=np.float32)
+        vectors = self._asked(lambda model: model.embed_documents(list(texts)))
         if vectors.ndim != 2 or len(vectors) != len(texts) or not vectors.size:
             raise EmbedderError(
                 f"the embedder {self.name} returned vectors of shape {vectors.shape} for {len(texts)} texts"
@@ -91,11 +97,23 @@ class Embedder:
         Raises:
             EmbedderError: The model cannot be loaded or fails, or did not return a finite vector.
         """
-        with self._failures():
-            # A model may send half a surrogate pair, which tokenizers refuse.
-            vector = np.asarray(self._model().embed_query(text.encode(errors="replace").decode()), dtype=np.float32)
+        # A model may send half a surrogate pair, which tokenizers refuse.
+        vector = self._asked(lambda model: model.embed_query(text.encode(errors="replace").decode()))
         normalised: NDArray[np.float32] = self._normalised(vector.reshape(1, -1))[0]
         return normalised
+
+    def _asked(self, ask: Callable[[Embeddings], Any]) -> Vectors:
+        from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait_exponential
+
+        retrying = Retrying(
+            retry=retry_if_exception_type(_UNREADABLE),
+            stop=stop_after_attempt(1 + self._retries),
+            wait=wait_exponential(FIRST_PAUSE, max=MAX_PAUSE),
+            reraise=True,
+        )
+        with self._failures():
+            model = self._model()
+            return retrying(lambda: np.asarray(ask(model), dtype=np.float32))
 
     @contextmanager
     def _failures(self) -> Iterator[None]:
@@ -230,7 +248,7 @@ def embedder_named_by(manifest_name: str) -> ModelName | None:
 def _made(parts: ModelName, load: Callable[[], Embeddings], name: str) -> Embedder:
     if parts.provider == HUGGINGFACE:
         return Embedder(name, load)
-    return Embedder(name, load, batch=_SERVICE_BATCH, concurrency=_SERVICE_CONCURRENCY)
+    return Embedder(name, load, batch=_SERVICE_BATCH, concurrency=_SERVICE_CONCURRENCY, retries=_SERVICE_RETRIES)
 
 
 def _load(name: ModelName, *, named: bool) -> Embeddings:

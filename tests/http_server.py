@@ -48,6 +48,19 @@ class Cut:
 
 
 @dataclass
+class Raw:
+    """A response of status 200 whose body is what it is.
+
+    Attributes:
+        body: The body.
+        headers: Headers beside or instead of the usual ones.
+    """
+
+    body: bytes
+    headers: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass
 class Server:
     """What a test holds of the server.
 
@@ -127,6 +140,8 @@ class _Handler(BaseHTTPRequestHandler):
         response = server.respond(number, request)
         if isinstance(response, Failure):
             self._fail(server, response)
+        elif isinstance(response, Raw):
+            self._send(200, "application/json", response.body, response.headers)
         elif isinstance(response, Cut):
             self._stream(list(server.events(response.response, request))[: response.events])
             if response.clean:
@@ -152,6 +167,8 @@ class _Handler(BaseHTTPRequestHandler):
     def _send(self, status: int, kind: str, body: bytes, headers: dict[str, str] | None = None):
         self._head(status, kind, {"Content-Length": str(len(body)), **(headers or {})})
         self.wfile.write(body)
+        if int((headers or {}).get("Content-Length", 0)) > len(body):
+            self.close_connection = True
 
     def _head(self, status: int, kind: str, headers: dict[str, str]):
         self.send_response(status)

@@ -153,7 +153,10 @@ def test_ask_html_shows_a_run_that_failed_too(arag, index, tmp_path):
     code, _, err = arag("ask", "q", "--index", index, "-m", "openai:none@http://127.0.0.1:9/v1", "--html", page)
     assert code == FAILED
     assert err.startswith("Error: the model openai:none@http://127.0.0.1:9/v1 failed")
-    assert "No answer" in page.read_text(encoding="utf-8")
+    text = page.read_text(encoding="utf-8")
+    assert "No answer" in text
+    assert "A run with openai:none@http://127.0.0.1:9/v1" in text
+    assert "<b>Error.</b> Connection error." in text
 
 
 def test_ask_with_few_steps_gives_a_forced_answer_that_says_so(arag, index):
@@ -316,7 +319,10 @@ class Service:
 
     def __call__(self, number, request):
         if "input" not in request:
-            return next(self.replies)
+            if (reply := next(self.replies, None)) is None:
+                self.is_hanging.set()
+                return Failure(hang=True)
+            return reply
         texts = [request["input"]] if isinstance(request["input"], str) else request["input"]
         if self.word and any(self.word in text for text in texts):
             self.is_hanging.set()
@@ -334,7 +340,8 @@ class Service:
         return process.returncode, err, time.monotonic() - began
 
 
-SAID = "Interrupted. What was written stays; the next run goes on from there.\n"
+RESUMED = "Interrupted. What was written stays; the next run goes on from there.\n"
+FROM_THE_BEGINNING = "Interrupted. There is no answer; asking again starts from the beginning.\n"
 
 
 @pytest.mark.parametrize("first", [True, False])
@@ -349,7 +356,7 @@ def test_an_interrupted_ingestion_ends_at_once_and_leaves_what_was_committed(ara
         write_corpus(docs, {f"{n}.md": f"Tower {n}. " + f"The tower of {n} stands. " * 50 for n in range(20)})
         write_corpus(docs, {"new.md": "The lighthouse stands."})
         code, err, seconds = service.interrupt("ingest", docs, "--index", index, "--embedder", embedder)
-        assert (code, err.endswith(SAID)) == (INTERRUPTED, True)
+        assert (code, err.endswith(RESUMED)) == (INTERRUPTED, True)
         assert "Traceback" not in err
         assert seconds < 5
         code, out, err = arag("info", "--index", index, "--json")
@@ -372,16 +379,55 @@ def test_an_interrupted_question_ends_soon_though_a_tool_hangs(arag, tmp_path):
     with serve(service) as server:
         arag("ingest", docs, "--index", index, "--embedder", f"openai:m@{server.url}")
         code, err, seconds = service.interrupt("ask", "q", "--index", index, "--model", f"openai:m@{server.url}")
-    assert (code, err.endswith(SAID)) == (INTERRUPTED, True)
+    assert (code, err.endswith(FROM_THE_BEGINNING)) == (INTERRUPTED, True)
     assert "Traceback" not in err
     assert seconds < 5
 
 
+WHOLE = "Interrupted. The index is whole: as it was before, or as the command leaves it.\n"
+
+
 @pytest.mark.parametrize(
-    ("response", "said"), [(Failure(401), "scripted failure 401"), (chat() | {"choices": []}, "holds no reply")]
+    ("command", "interrupted", "said"),
+    [
+        (["ingest", "x", "-i", "i"], "arag.ingest.pipeline.run_ingest", RESUMED),
+        (["ask", "q", "-i", "i"], "arag.retrieval.index.open_index", FROM_THE_BEGINNING),
+        (["search", "keyword", "x", "-i", "i"], "arag.retrieval.index.open_index", "Interrupted.\n"),
+        (["read", "x", "-i", "i"], "arag.retrieval.index.open_index", "Interrupted.\n"),
+        (["info", "-i", "i"], "arag.retrieval.index.open_index", "Interrupted.\n"),
+        (["verify", "-i", "i"], "arag.ingest.maintenance.verify", "Interrupted.\n"),
+        (["remove", "x", "-i", "i"], "arag.ingest.maintenance.remove", WHOLE),
+        (["compact", "-i", "i"], "arag.ingest.maintenance.compact", WHOLE),
+        (
+            ["eval", "run", "--questions", "q", "-i", "i", "--method", "arag"],
+            "arag.evaluation.datasets.load_questions",
+            RESUMED,
+        ),
+        (["eval", "failures", "r"], "arag.evaluation.runs.load_plan", RESUMED),
+        (
+            ["eval", "report", "r"],
+            "arag.evaluation.report.figures.make_report",
+            "Interrupted. The report is not complete; the next run writes all of it again.\n",
+        ),
+    ],
+    ids=lambda value: " ".join(value[:2]) if isinstance(value, list) else "",
 )
-def test_what_a_provider_refuses_is_one_line(arag, index, response, said):
-    with serve([response]) as server:
+def test_each_interrupted_command_says_what_is_true_of_it(arag, monkeypatch, command, interrupted, said):
+    def interrupt(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(interrupted, interrupt)
+    monkeypatch.setattr("os._exit", sys.exit)
+    assert arag(*command) == (INTERRUPTED, "", said)
+
+
+@pytest.mark.parametrize(
+    ("responses", "said"),
+    [([Failure(401)], "scripted failure 401"), ([chat() | {"choices": []}] * 4, "holds no reply")],
+)
+def test_what_a_provider_refuses_is_one_line(arag, index, responses, said, monkeypatch):
+    monkeypatch.setattr("arag.graph.asking.FIRST_PAUSE", 0)
+    with serve(responses) as server:
         code, _, err = arag("ask", QUESTION, "--index", index, "--model", f"openai:m@{server.url}")
     assert code == FAILED
     assert err.startswith("Error: the model ")

@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from arag.evaluation.cli import options
+from arag.evaluation.cli import printing
 from arag.evaluation.datasets import load_questions
 from arag.evaluation.methods import Method, agentic
 from arag.evaluation.methods import method as find_method
@@ -486,7 +486,7 @@ def test_another_index_of_the_same_name_is_noticed(arag, folder):
 
 def test_progress_is_drawn_on_a_terminal(arag, folder, monkeypatch):
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
-    monkeypatch.setattr(options.err, "_force_terminal", True)
+    monkeypatch.setattr(printing.err, "_force_terminal", True)
     code, _, err = arag(*run_of("--model", "extractive"))
     assert code == 0
     assert "5/5" in err
@@ -495,7 +495,7 @@ def test_progress_is_drawn_on_a_terminal(arag, folder, monkeypatch):
 
 def test_progress_tells_of_verdicts_and_of_all_costs(arag, folder, monkeypatch):
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
-    monkeypatch.setattr(options.err, "_force_terminal", True)
+    monkeypatch.setattr(printing.err, "_force_terminal", True)
     usage = {"prompt_tokens": 1_000_000, "completion_tokens": 0, "total_tokens": 1_000_000}
     verdict = chat('{"reason": "So it is.", "correct": true}', usage=usage) | {"model": "gpt-5-mini"}
     with serve(Replies(instead={3: Failure(400)})) as server, serve(lambda *_: verdict) as judge:

@@ -317,12 +317,12 @@ def test_the_model_sees_what_was_searched_and_read(small_index, record):
     for part in (
         "Question: Who was the father of the wife of Lothair II?\n",
         "Gold answer: Boso\n",
-        "Predicted answer: x\n",
+        "Predicted answer:\n<answer-1>\nx\n</answer-1>\n",
         "It ended after 2 steps: answered\n",
         "Gold documents of which a snippet was seen: 50%; read in full: 50%",
         "1. chunk_read(['lothair:0', 'annals:0'])",
         "Chunks read: 2\n",
-        "[lothair:0] (of a gold document)\n",
+        "Of a gold document:\n<chunk-1>\n[lothair:0]\n",
         "He married Teutberga in 855.",
         "[annals:0]\n",
     ):

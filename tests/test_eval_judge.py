@@ -52,7 +52,7 @@ def test_the_judge_sees_question_gold_and_prediction():
     assert (system["role"], asked["role"]) == ("system", "user")
     assert asked["content"] == (
         "Question: Who was the father of Teutberga?\n\nGold answer: Boso the Elder\n\n"
-        "Predicted answer: It was Boso, count of Arles."
+        "Predicted answer:\n<answer-1>\nIt was Boso, count of Arles.\n</answer-1>"
     )
     schema = server.requests[0]["response_format"]
     assert schema["type"] == "json_schema"
@@ -63,7 +63,7 @@ def test_the_judge_sees_question_gold_and_prediction():
 def test_an_empty_prediction():
     with serve([chat(INCORRECT)]) as server:
         assert verdict(ask(server, question=("Who?", "Boso", ""))) == (False, "It is Hugh.")
-    assert server.requests[0]["messages"][1]["content"].endswith("Predicted answer: (empty)")
+    assert server.requests[0]["messages"][1]["content"].endswith("Predicted answer:\n<answer-1>\n(empty)\n</answer-1>")
 
 
 @pytest.mark.parametrize(
@@ -218,7 +218,7 @@ def test_unjudged_answers_cost_too():
 
 def test_many_judgements_at_once():
     def respond(_, request):
-        return chat(CORRECT if "Predicted answer: Boso" in request["messages"][1]["content"] else INCORRECT)
+        return chat(CORRECT if "<answer-1>\nBoso\n" in request["messages"][1]["content"] else INCORRECT)
 
     async def all_of(judge):
         return await asyncio.gather(*(judge.judge("Who?", "Boso", "Boso" if n % 3 else "Hugh") for n in range(30)))

@@ -11,7 +11,7 @@ from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
 
 from arag.evaluation import methods as package
 from arag.evaluation.methods import Options, all_methods, method
-from arag.graph.prompts import EVIDENCE_MARK
+from arag.graph.prompts import asked_and_found
 from arag.graph.state import OutputState
 from arag.retrieval.errors import InputError, ModelError
 from arag.retrieval.tokens import count_tokens
@@ -121,9 +121,10 @@ def test_a_graph_answers_many_questions(name, index):
 
 @pytest.mark.parametrize("name", ONE_SHOT)
 @pytest.mark.parametrize("error", [ConnectionError("away"), ModelError("no reply")])
-def test_errors_of_the_model_come_through(name, index, error):
+def test_errors_of_the_model_come_through(name, index, error, monkeypatch):
+    monkeypatch.setattr("arag.graph.asking.FIRST_PAUSE", 0)
     with pytest.raises(type(error)):
-        run(name, index, error)
+        run(name, index, *[error] * 3)
 
 
 # --- A-RAG and its ablations ---
@@ -197,7 +198,7 @@ def test_naive_rag_has_the_nearest_chunks_in_its_prompt_in_their_order(index):
     system, question = made.messages
     assert (type(system), type(question), made.tool_names) == (SystemMessage, HumanMessage, [])
     assert not any(tool in system.text for tool in TOOLS["arag"])
-    asked_for, evidence = question.text.split(EVIDENCE_MARK)
+    asked_for, evidence = asked_and_found(question.text)
     assert asked_for == QUESTION
     assert evidence == "\n\n".join(f"[{chunk_id}]\n{index.get(chunk_id).text}" for chunk_id in nearest)
     assert state["read_chunks"] == nearest

@@ -651,6 +651,8 @@ def test_a_failed_run_has_a_page_where_it_came_to_anything(small_index, write_ru
     assert with_page.find("a")["href"] == with_page.find("iframe")["src"] == "1/arag.html"
     assert not without.find(["a", "iframe"])
     assert "Lothair II" in soup(out / "questions" / "1" / "arag.html").text
+    page = soup(out / "questions" / "1" / "arag.html")
+    assert page.find(class_="error").text == "Error. APITimeoutError: timed out"
 
 
 def test_pages_are_counted_as_they_are_written(write_run, tmp_path):
@@ -700,7 +702,7 @@ def test_ticks_are_round_and_reach_the_highest_value(highest):
 
 @given(st.lists(st.tuples(st.floats(0, 1), st.floats(0, 340), st.sampled_from(["a", "A-RAG (Full)"])), max_size=10))
 def test_labels_do_not_cover_each_other(dots):
-    for letter in (0.85, 2.2):
+    for letter in (plots._ON_A_DESK, plots._ON_A_PHONE):
         places = plots._places(dots, letter)
         boxes = []
         for (x, _, label), (side, y) in zip(dots, places, strict=True):
@@ -709,6 +711,21 @@ def test_labels_do_not_cover_each_other(dots):
         for n, (begins, ends, y) in enumerate(boxes):
             for other in boxes[:n]:
                 assert ends <= other[0] or other[1] <= begins or abs(y - other[2]) >= 16
+
+
+def test_names_keep_off_lines_where_there_is_room():
+    line = plots._Box(0, 100, 170, 170)
+    dots = [(0.5, 170, "A-RAG")]
+    assert plots._places(dots, plots._ON_A_DESK) == [(1, 170)]
+    ((_, y),) = plots._places(dots, plots._ON_A_DESK, [line])
+    assert abs(y - 170) == 8
+
+
+def test_on_a_phone_every_mark_names_its_method(hostile):
+    table = soup(hostile / "report.html").find("table", class_="asked")
+    names = [column.text for column in table.find_all("th", scope="col")][2:]
+    for row in table.tbody.find_all("tr"):
+        assert [mark["data-method"] for mark in row.find_all("td")[1:]] == names
 
 
 # --- the command ---

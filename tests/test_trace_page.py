@@ -319,6 +319,14 @@ def test_a_run_that_failed_shows_what_there_is(small_index):
     assert "2 chunks: Boso the Elder, Teutberga" in words(step(page, 1))
 
 
+def test_a_run_that_failed_says_why_and_which_model_was_asked():
+    state = {"messages": [HumanMessage(QUESTION)], "trace": [], "stop_reason": None}
+    page = BeautifulSoup(trace_page(state, error=f"refused {SCRIPT}", model="openai:gpt-5-mini"), "html.parser")
+    assert page.find(class_="error").text == f"Error. refused {SCRIPT}"
+    assert page.find(class_="eyebrow").text == "A run with openai:gpt-5-mini"
+    assert not page.find("script")
+
+
 def test_a_call_without_a_result_is_an_error():
     page = parsed({"messages": [HumanMessage("?"), call("look_up", word="x")]})
     assert "no result" in words(step(page, 1).select_one(".error"))

@@ -6,7 +6,7 @@ import typer
 from rich.table import Table
 
 from arag.evaluation.cli.failing import failures
-from arag.evaluation.cli.options import out
+from arag.evaluation.cli.printing import out
 from arag.evaluation.cli.reporting import report
 from arag.evaluation.cli.running import ablate, run, scale
 

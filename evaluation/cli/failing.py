@@ -13,7 +13,8 @@ import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from arag.evaluation.cli.options import FAILED, ConcurrencyOption, RunArgument, err, out
+from arag.evaluation.cli.options import FAILED, ConcurrencyOption, RunArgument
+from arag.evaluation.cli.printing import err, out, warn
 from arag.retrieval.errors import InputError
 
 if TYPE_CHECKING:
@@ -72,10 +73,10 @@ def failures(
     _tell_of_methods_without_search(records)
     if diagnoser is not None:
         _show_diagnosis(diagnoser)
-    out.print(f"Written: {page}", highlight=False, markup=False)
+    out.print(f"Written: {page}")
     undecided = sum(not failure.decided_by for failure in found)
     todo = "; fill in `cause` there, and run this again" if undecided else ""
-    out.print(f"{file}: {undecided:,} of {len(found):,} are not decided{todo}.", highlight=False, markup=False)
+    out.print(f"{file}: {undecided:,} of {len(found):,} are not decided{todo}.")
     if diagnoser is not None and diagnoser.unusable:
         raise typer.Exit(FAILED)
 
@@ -108,14 +109,14 @@ def _with_labels(
     if to_be_written and any(label.cause for label in lost):
         notes.append(f"Note: the file as it was is kept as {keep_former(file)}")
     for note in notes:
-        err.print(note, style="yellow", highlight=False, markup=False)
+        warn(note)
     return labelled
 
 
 @contextmanager
 def _asking(count: int) -> Iterator[Callable[[], None]]:
     """Draw a bar of the answers that a judge is asked about."""
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=err, disable=not sys.stderr.isatty(), transient=True) as progress:
         task = progress.add_task("Diagnoses", total=count)
         yield lambda: progress.advance(task)
@@ -139,15 +140,15 @@ def _tell_of_methods_without_search(records: Mapping[str, Mapping[str, Record]])
         wrong = sum(map(is_wrong, some.values()))
         if wrong and taxonomy_of(name, some.values()) is None:
             note = f"Note: {name} does not search, so there is nothing to diagnose in its wrong answers ({wrong:,})"
-            err.print(note, style="yellow", highlight=False, markup=False)
+            warn(note)
 
 
 def _show_diagnosis(diagnoser: Diagnoser) -> None:
     cost = "cost unknown" if diagnoser.cost is None else f"${diagnoser.cost:.2f}"
     diagnosed = diagnoser.asked - len(diagnoser.unusable)
-    out.print(f"Diagnosed: {diagnosed:,} of {diagnoser.asked:,} by the judge, {cost}", highlight=False)
+    out.print(f"Diagnosed: {diagnosed:,} of {diagnoser.asked:,} by the judge, {cost}")
     for failure, why in diagnoser.unusable[:_SHOWN]:
         line = f"Not diagnosed: {failure.method}, {failure.record['question_id']}: {why}"
-        err.print(line, style="yellow", highlight=False, markup=False)
+        warn(line)
     if len(diagnoser.unusable) > _SHOWN:
-        err.print(f"Not diagnosed: {len(diagnoser.unusable) - _SHOWN:,} more", style="yellow", highlight=False)
+        warn(f"Not diagnosed: {len(diagnoser.unusable) - _SHOWN:,} more")

@@ -1,19 +1,17 @@
-"""What the commands share: their options, and how they talk."""
+"""What the commands share: their options, and how they tell of files."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
+
+from arag.evaluation.cli.printing import out, print_json, warn
 
 FAILED = 1
 MOST_STEPS = 15  # the most, where they are not varied
-out = Console(soft_wrap=True)
-err = Console(stderr=True, soft_wrap=True)
 
 QuestionsOption = Annotated[Path, typer.Option("--questions", metavar="FILE", help="Questions with gold answers.")]
 IndexOption = Annotated[
@@ -56,17 +54,12 @@ RunArgument = Annotated[Path, typer.Argument(metavar="DIR", help="A run's folder
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object, for programs.")]
 
 
-def warn(line: str) -> None:
-    """Say something on stderr."""
-    err.print(line, style="yellow", highlight=False, markup=False)
-
-
 def show_written(files: Sequence[Path], notes: Sequence[str], as_json: bool) -> None:
     """Tell which files were written, and what a reader of them must know."""
     if as_json:
-        print(json.dumps({"files": [str(file) for file in files], "notes": list(notes)}, indent=2))  # noqa: T201
+        print_json({"files": [str(file) for file in files], "notes": list(notes)})
         return
     for note in notes:
-        err.print(f"Note: {note}", style="yellow", highlight=False, markup=False)
+        warn(f"Note: {note}")
     for file in files:
-        out.print(f"Written: {file}", highlight=False, markup=False)
+        out.print(f"Written: {file}")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from arag.evaluation.cli.options import err, out, warn
+from arag.evaluation.cli.printing import err, out, styled, warn
 
 if TYPE_CHECKING:
     from arag.evaluation.datasets import Question
@@ -79,10 +79,10 @@ def progress_bar(
         if question.id in known:
             tally.add(known[question.id])
     columns: tuple[Any, ...] = (
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         BarColumn(),
         MofNCompleteColumn(),
-        TextColumn("{task.fields[state]}"),
+        TextColumn("{task.fields[state]}", markup=False),
         TimeElapsedColumn(),
         TextColumn("left:"),
         TimeRemainingColumn(),
@@ -127,14 +127,14 @@ def summarise(
 
 def show_summary(summary: Mapping[str, Any]) -> None:
     """Print what a method has reached, in a line."""
-    parts = [f"[bold]{summary['method']}[/] {summary['answered']:,} of {summary['questions']:,} answered"]
+    parts = [f" {summary['answered']:,} of {summary['questions']:,} answered"]
     if summary["correct"] is not None:
         only = f" ({summary['judged']:,} judged)" if summary["judged"] < summary["answered"] else ""
         parts.append(f"LLM-Acc {summary['correct']:.1%}{only}")
     if summary["contain"] is not None:
         parts.append(f"Contain-Acc {summary['contain']:.1%}")
     parts.append("cost unknown" if summary["cost"] is None else f"${summary['cost']:.2f}")
-    out.print(", ".join(parts), highlight=False)
+    out.print(styled((summary["method"], "bold"), ", ".join(parts)))
 
 
 def show_failures(questions: Sequence[Question], records: Mapping[str, Record], *, judged: bool) -> None:
@@ -154,7 +154,7 @@ def show_failures(questions: Sequence[Question], records: Mapping[str, Record], 
             kind = (record["error"] or "the judge").partition(":")[0]
             traces.setdefault(kind, record["traceback"])
     for trace in traces.values():
-        err.print(trace.rstrip(), highlight=False, markup=False)
+        err.print(trace.rstrip())
     not_judged = sum(of is None for _, of in verdicts) if judged else 0
     for title, count in (("Not begun", len(questions) - len(mine)), ("Not judged", not_judged)):
         if count:

@@ -10,7 +10,8 @@ from typing import Annotated
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from arag.evaluation.cli.options import JsonOption, err, show_written
+from arag.evaluation.cli.options import JsonOption, show_written
+from arag.evaluation.cli.printing import err, out
 from arag.retrieval.errors import InputError
 
 
@@ -43,7 +44,7 @@ def report(
         return
     (folder,) = folders
     found = make_report(folder, baseline=baseline, dataset=dataset)
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=err, disable=not (pages and sys.stderr.isatty()), transient=True) as progress:
         task = progress.add_task("Pages", total=count_pages(found))
         page = write_report(
@@ -62,4 +63,4 @@ def _report_several(folders: Sequence[Path], target: Path | None, as_json: bool)
     elif as_json:
         raise InputError("--json tells of files: give a folder for them with --out")
     else:
-        print(overview_markdown(found), end="")  # noqa: T201
+        out.print(overview_markdown(found), end="")

@@ -28,10 +28,9 @@ from arag.evaluation.cli.options import (
     OutOption,
     QuestionsOption,
     TopKOption,
-    err,
-    out,
     show_written,
 )
+from arag.evaluation.cli.printing import err, out, print_json, warn
 from arag.evaluation.cli.progress import progress_bar, show_failures, show_summary, summarise
 from arag.retrieval.errors import InputError
 
@@ -79,7 +78,7 @@ def run(
         quiet=as_json,
     )
     if as_json:
-        print(json.dumps({"folder": str(target), "methods": summaries}, indent=2))  # noqa: T201
+        print_json({"folder": str(target), "methods": summaries})
     if not _is_complete(summaries):
         raise typer.Exit(FAILED)
 
@@ -215,12 +214,12 @@ def _run(
         confirm_embedder(index)
     open_run(folder, plan)  # another plan is refused before anything is ingested, and another index after it
     for note in make_index(questions, index):
-        err.print(note, highlight=False, markup=False)
+        err.print(note)
     open_run(folder, replace(plan, contents=contents(index)))
     summaries = []
     with open_index(index) as opened:
         if (warning := missing_gold(asked, opened)) is not None:
-            err.print(f"Warning: {warning}", style="yellow", highlight=False, markup=False)
+            warn(f"Warning: {warning}")
         for each in wanted:
             file = record_file(folder, each.name)
             if not budget.is_used_up():
@@ -245,7 +244,7 @@ def _run(
                 show_summary(summaries[-1])
             show_failures(asked, records, judged=judge is not None)
     if not quiet:
-        out.print(f"Records: {folder}", highlight=False, markup=False)
+        out.print(f"Records: {folder}")
     return summaries
 
 

@@ -13,6 +13,7 @@ from langchain_core.runnables.config import run_in_executor
 from langgraph.graph import END, START, StateGraph
 
 from arag.evaluation.methods.interface import Method, MethodGraph, Options
+from arag.graph.asking import aask, ask
 from arag.graph.citations import parse_citations
 from arag.graph.messages import normalised, question_at
 from arag.graph.nodes import Node
@@ -60,14 +61,14 @@ class OneShot:
     def answer(self, state: State, config: RunnableConfig) -> dict[str, object]:
         """Ask the model."""
         began = time.perf_counter()
-        reply = self._model.invoke(self._prompt(state), config)
+        reply = ask(self._model, self._prompt(state), config)
         return self._answered(state, reply, time.perf_counter() - began)
 
     async def aanswer(self, state: State, config: RunnableConfig) -> dict[str, object]:
         """Ask the model."""
         prompt = await run_in_executor(config, self._prompt, state)
         began = time.perf_counter()
-        reply = await self._model.ainvoke(prompt, config)
+        reply = await aask(self._model, prompt, config)
         return await run_in_executor(config, self._answered, state, reply, time.perf_counter() - began)
 
     def _prompt(self, state: State) -> list[AnyMessage]:

@@ -141,7 +141,10 @@ def _pages(report: Report) -> Iterator[tuple[str, str]]:
         for line, record in enumerate(records.each()):
             question = record["question_id"]
             if line == last[question] and question in method.traced:
-                yield f"{places[question] + 1}/{method.name}.html", trace_page(_state(record))
+                yield (
+                    f"{places[question] + 1}/{method.name}.html",
+                    trace_page(_state(record), error=record["error"] or "", model=report.plan.model),
+                )
     for place in range(len(report.questions)):
         yield f"{place + 1}.html", question_page(report, place)
 

@@ -18,7 +18,8 @@ _ROW = 26  # pixels of a row
 _HEIGHT = 340
 _LINE = 16  # pixels between two labels
 _SHIFTS = sorted((_LINE // 2 * steps for steps in range(-40, 41)), key=abs)  # of labels, up and down from their dots
-_ON_A_PHONE, _ON_A_DESK = 2.2, 0.85  # percent of the width that a letter takes
+_DETOUR = 12  # pixels that a label goes further to stand on one line less
+_ON_A_PHONE, _ON_A_DESK = 2.6, 0.85  # percent of the width that a letter takes
 _TICKS = 5
 
 
@@ -124,18 +125,24 @@ def _plane(points: Sequence[Point], across: str, up: str, letter: float) -> Mark
     height = _scale(y_ticks)
     parts = _grid(y_ticks)
     parts += [_below(tick / x_end, f"{tick:,g}") for tick in x_ticks]
+    lines = []
     for point in points:
-        at, y = _percent(point.x.mean / x_end), height(point.y.mean)
-        parts.append(_line(_percent(point.x.low / x_end), y, _percent(point.x.high / x_end), y, "whisker thin"))
-        parts.append(_line(at, height(point.y.low), at, height(point.y.high), "whisker thin"))
+        x, y = point.x.mean / x_end, height(point.y.mean)
+        low, high = point.x.low / x_end, point.x.high / x_end
+        top, bottom = height(point.y.high), height(point.y.low)
+        parts.append(_line(_percent(low), y, _percent(high), y, "whisker thin"))
+        parts.append(_line(_percent(x), bottom, _percent(x), top, "whisker thin"))
+        lines += [_Box(100 * low, 100 * high, y, y), _Box(100 * x, 100 * x, top, bottom)]
     dots = [(point.x.mean / x_end, height(point.y.mean), point.label) for point in points]
-    for (x, dot, label), (side, y) in zip(dots, _places(dots, letter), strict=True):
+    for (x, dot, label), (side, y) in zip(dots, _places(dots, letter, lines), strict=True):
         drawn = Markup(
-            '<svg x="{}" class="over"><circle cy="{}" r="5.5" class="headline"/>'
-            '<path d="M{} {}L{} {}" class="leader"/><text x="{}" y="{}" dy=".35em" class="label {}">{}</text></svg>'
+            '<svg x="{}" class="over"><path d="M{} {}L{} {}" class="leader"/>'
+            '<text x="{}" y="{}" dy=".35em" class="label {}">{}</text></svg>'
         )
         anchor = "start" if side > 0 else "end"
-        parts.append(drawn.format(_percent(x), dot, 6 * side, dot, 11 * side, y, 13 * side, y, anchor, label))
+        parts.append(drawn.format(_percent(x), 6 * side, dot, 11 * side, y, 13 * side, y, anchor, label))
+    for x, dot, _ in dots:
+        parts.append(Markup('<circle cx="{}" cy="{}" r="5.5" class="headline"/>').format(_percent(x), dot))
     told = "; ".join(f"{p.label}: {p.x.mean:,.0f} {across}, {100 * p.y.mean:.1f} {up}" for p in points)
     return _svg("plane", _HEIGHT, told, parts)
 
@@ -175,39 +182,54 @@ def ticks(highest: float) -> list[float]:
     return [step * number for number in range(math.ceil(round(highest / step, 9)) + 1)]
 
 
-def _places(dots: Sequence[tuple[float, float, str]], letter: float) -> list[tuple[int, float]]:
-    """Return where labels go, right or left of their dots and how far down, so that none covers a label or a dot."""
-    taken = [_Box(100 * x - 2, 100 * x + 2, y) for x, y, _ in dots]
+def _places(
+    dots: Sequence[tuple[float, float, str]], letter: float, lines: Sequence[_Box] = ()
+) -> list[tuple[int, float]]:
+    """Return where labels go, right or left of their dots and how far down.
+
+    None covers a label or a dot, and they keep off the lines where there is room near by.
+    """
+    taken = [_label(100 * x - 2, 100 * x + 2, y) for x, y, _ in dots]
     places = []
     for own, (x, y, label) in enumerate(dots):
         sides = (-1, 1) if x > 0.55 else (1, -1)
         width = letter * len(label) + 4
-        free = (
-            (side, y + shift, box)
+        free = [
+            (abs(shift) + _DETOUR * sum(box.meets(line) for line in lines), side, y + shift, box)
             for shift in _SHIFTS
             for side in sides
-            for box in [_Box(100 * x + min(0, side * width), 100 * x + max(0, side * width), y + shift)]
+            for box in [_label(100 * x + min(0, side * width), 100 * x + max(0, side * width), y + shift)]
             if box.is_inside() and not any(box.meets(other) for n, other in enumerate(taken) if n != own)
-        )
-        side, down, box = next(free, (sides[0], y, taken[own]))
+        ]
+        _, side, down, box = min(free, key=lambda place: place[0], default=(0, sides[0], y, taken[own]))
         taken.append(box)
         places.append((side, down))
     return places
 
 
+def _label(begins: float, ends: float, y: float) -> _Box:
+    return _Box(begins, ends, y - _LINE / 2, y + _LINE / 2)
+
+
 @dataclass(frozen=True, slots=True)
 class _Box:
-    """What a label or a dot covers: percent across, pixels down."""
+    """What a label, a dot or a line covers: percent across, pixels down."""
 
     begins: float
     ends: float
-    y: float
+    top: float
+    bottom: float
 
     def is_inside(self) -> bool:
-        return self.begins >= -2 and self.ends <= 104 and 0 <= self.y <= _HEIGHT
+        return self.begins >= -2 and self.ends <= 104 and self.top >= -_LINE / 2 and self.bottom <= _HEIGHT + _LINE / 2
 
     def meets(self, other: _Box) -> bool:
-        return self.begins < other.ends and other.begins < self.ends and abs(self.y - other.y) < _LINE
+        return (
+            self.begins < other.ends
+            and other.begins < self.ends
+            and self.top < other.bottom
+            and other.top < self.bottom
+        )
 
 
 def _scale(y_ticks: Sequence[float]) -> Callable[[float], float]:

@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from arag.evaluation.cells import as_cell
 from arag.evaluation.records import Record
 from arag.evaluation.report.figures import Comparison, MethodFigures, Report
 from arag.evaluation.report.measures import ACCURACY, CONTAIN_ACC, COST, COSTS, EFFORT, LLM_ACC, Measure, Unit
@@ -290,9 +291,9 @@ def csv_of(rows: Sequence[Mapping[str, object]]) -> str:
     """Return rows as CSV; nothing stands where one lacks a column that another has, or it is None."""
     columns = list(dict.fromkeys(column for row in rows for column in row))
     lines = io.StringIO()
-    writer = csv.DictWriter(lines, columns, restval="", lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
+    writer = csv.writer(lines, lineterminator="\n")
+    writer.writerow(map(as_cell, columns))
+    writer.writerows([as_cell(row.get(column)) for column in columns] for row in rows)
     return lines.getvalue()
 
 

@@ -38,7 +38,7 @@ class TracePage(str):
         return _FRAME.format(escape(page))
 
 
-def trace_page(state: Mapping[str, Any] | GraphOutput[Any]) -> TracePage:
+def trace_page(state: Mapping[str, Any] | GraphOutput[Any], *, error: str = "", model: str = "") -> TracePage:
     """Return a page that shows a run.
 
     It is one HTML text that loads nothing and runs no script. In a notebook it shows itself.
@@ -46,6 +46,8 @@ def trace_page(state: Mapping[str, Any] | GraphOutput[Any]) -> TracePage:
     Args:
         state: What `agent.invoke` returned, in either version, or the same as JSON; of a run that failed, what there is
             of it.
+        error: Why the run failed.
+        model: The model that was asked, for a run in which none has replied.
 
     Returns:
         The page, a string: `Path("run.html").write_text(trace_page(state), encoding="utf-8")`.
@@ -55,7 +57,13 @@ def trace_page(state: Mapping[str, Any] | GraphOutput[Any]) -> TracePage:
     """
     run = view_of_run(state.value if isinstance(state, GraphOutput) else state)
     anchors = {chunk.chunk_id: place for place, chunk in enumerate(run.chunks, 1)}
-    page = _template().render(run=run, anchors=anchors, prices_as_of=prices_as_of())
+    page = _template().render(
+        run=run,
+        error=error,
+        models=run.totals.models or [model] * bool(model),
+        anchors=anchors,
+        prices_as_of=prices_as_of(),
+    )
     return TracePage(whole_characters(page.lstrip()))
 
 

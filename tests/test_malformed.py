@@ -1,0 +1,123 @@
+"""Responses of status 200 that cannot be read: failed calls, tried as often as clients try, and then a sentence."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+
+import pytest
+
+import anthropic_server
+import openai_server
+from arag.evaluation.methods import Options, method
+from arag.evaluation.records import RecordFile
+from arag.evaluation.runs import Runner
+from arag.graph.graph import create_arag_agent
+from arag.graph.models import is_provider_error, load_model
+from arag.retrieval.embedders import load_embedder
+from arag.retrieval.errors import EmbedderError, ModelError
+from eval_runs import questions
+from http_server import Raw
+from scripted_model import asked
+
+pytest_plugins = ["graph_fixtures", "model_fixtures"]
+pytestmark = pytest.mark.usefixtures("no_settings", "no_pauses")
+
+ANSWER = "Boso the Elder."
+APIS = {
+    "chat": (openai_server, openai_server.chat(ANSWER), "openai:m", {}),
+    "responses": (
+        openai_server,
+        openai_server.response(0, openai_server.text(ANSWER)),
+        "openai:m",
+        {"use_responses_api": True},
+    ),
+    "messages": (anthropic_server, anthropic_server.message(anthropic_server.text(ANSWER)), "anthropic:m", {}),
+}
+MALFORMED = {
+    "cut off": lambda text: Raw(text[: len(text) // 2]),
+    "a page": lambda _: Raw(b"<html>It works!</html>", {"Content-Type": "text/html"}),
+    "a page that is called JSON": lambda _: Raw(b"<html>It works!</html>"),
+    "nothing": lambda _: Raw(b""),
+    "null": lambda _: Raw(b"null"),
+    "a list": lambda _: Raw(b"[]"),
+    "an empty object": lambda _: Raw(b"{}"),
+    "other types": lambda text: Raw(json.dumps(dict.fromkeys(json.loads(text), 7)).encode()),
+    "nested too deeply": lambda _: Raw(b"[" * 100_000),
+    "no gzip": lambda _: Raw(b"garbage" * 9, {"Content-Encoding": "gzip"}),
+    "another charset": lambda _: Raw('{"id": "Müller"}'.encode("latin-1")),
+    "a connection that closes early": lambda text: Raw(text[:40], {"Content-Length": str(len(text))}),
+    "cut off events": lambda _: Raw(b'data: {"id":\n\ndata: [DONE]\n\n', {"Content-Type": "text/event-stream"}),
+}
+
+
+@pytest.fixture
+def no_pauses(monkeypatch):
+    monkeypatch.setattr("arag.graph.asking.FIRST_PAUSE", 0)
+    monkeypatch.setattr("arag.retrieval.embedders.FIRST_PAUSE", 0)
+    monkeypatch.setattr("openai._base_client.INITIAL_RETRY_DELAY", 0)
+    monkeypatch.setattr("anthropic._base_client.INITIAL_RETRY_DELAY", 0)
+    monkeypatch.setattr("arag.evaluation.structured._PAUSE", 0)
+
+
+@pytest.mark.filterwarnings("ignore:Pydantic serializer warnings")
+@pytest.mark.parametrize("kind", MALFORMED)
+@pytest.mark.parametrize("api", APIS)
+def test_a_response_that_cannot_be_read_is_tried_again_and_then_the_models_error(small_index, api, kind):
+    server_of, good, name, options = APIS[api]
+    bad = MALFORMED[kind](json.dumps(good).encode())
+    with server_of.serve([bad, good]) as server:
+        model = load_model(f"{name}@{server.url}", max_retries=1, **options)
+        assert create_arag_agent(model, small_index).invoke(asked())["answer"] == ANSWER
+    with server_of.serve([bad, bad]) as server:
+        model = load_model(f"{name}@{server.url}", max_retries=1, **options)
+        agent = create_arag_agent(model, small_index)
+        with pytest.raises(Exception) as caught:
+            asyncio.run(agent.ainvoke(asked()))
+    assert is_provider_error(caught.value) or str(caught.value).startswith("the model call failed: ")
+
+
+@pytest.mark.parametrize("kind", ["cut off", "cut off events", "another charset"])
+@pytest.mark.parametrize("api", APIS)
+def test_a_stream_that_cannot_be_read_is_tried_again(small_index, api, kind):
+    server_of, good, name, options = APIS[api]
+    bad = MALFORMED[kind](json.dumps(good).encode())
+    with server_of.serve([bad, good]) as server:
+        model = load_model(f"{name}@{server.url}", max_retries=1, streaming=True, **options)
+        assert create_arag_agent(model, small_index).invoke(asked())["answer"] == ANSWER
+    with server_of.serve([bad]) as server:
+        model = load_model(f"{name}@{server.url}", max_retries=0, streaming=True, **options)
+        with pytest.raises(ModelError, match="the model call failed"):
+            create_arag_agent(model, small_index).invoke(asked())
+
+
+@pytest.mark.parametrize("kind", MALFORMED)
+def test_vectors_that_cannot_be_read_are_asked_for_again_and_then_the_embedders_error(kind, monkeypatch):
+    monkeypatch.setattr("arag.retrieval.embedders._SERVICE_RETRIES", 1)
+    good = openai_server.embeddings([[1.0, 0.0]])
+    bad = MALFORMED[kind](json.dumps(good).encode())
+    with openai_server.serve([bad, good]) as server:
+        assert load_embedder(f"openai:m@{server.url}").embed_query("x").tolist() == [1.0, 0.0]
+    with openai_server.serve([bad, bad]) as server, pytest.raises(EmbedderError, match=f"m@{server.url} failed: "):
+        load_embedder(f"openai:m@{server.url}").embed_documents(["x"])
+
+
+@pytest.mark.parametrize("name", ["arag", "naive-rag"])
+def test_in_a_run_of_questions_it_is_a_failure_of_each_and_no_bug(small_index, tmp_path, name):
+    asking = questions(6)
+    with openai_server.serve([Raw(b'{"choices": [{"mess')] * len(asking)) as server:
+        model = load_model(f"openai:m@{server.url}", max_retries=0)
+        Runner(method(name), small_index, model, Options()).run(asking, RecordFile(tmp_path / "records.jsonl"))
+    records = RecordFile(tmp_path / "records.jsonl").read().values()
+    assert len(records) == len(asking)
+    for record in records:
+        assert record["error"].startswith("ModelError: the model call failed: the response cannot be read as JSON")
+        assert record["traceback"] is None
+
+
+def test_ask_says_it_in_a_sentence(arag, small_index):
+    with openai_server.serve([Raw(b'{"choices": [{"mess')] * 4) as server:
+        code, out, err = arag("ask", "q", "--index", small_index.path, "--model", f"openai:m@{server.url}")
+    assert (code, out) == (1, "")
+    assert err.startswith("Error: the model call failed: the response cannot be read as JSON: ")
+    assert err.count("\n") == 1

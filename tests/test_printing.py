@@ -1,0 +1,185 @@
+"""What leaves the program: texts from outside are shown on terminals and in spreadsheets, and do nothing there."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+
+import pytest
+from rich.color import ColorSystem
+
+from arag.evaluation.cells import as_cell, from_cell
+from arag.evaluation.cli import printing
+from arag.evaluation.cli.printing import visible
+from fakes import HashEmbeddings
+from openai_server import Failure, chat, embeddings, serve
+
+pytest_plugins = ["model_fixtures"]
+pytestmark = pytest.mark.usefixtures("no_settings")
+
+# Sets the clipboard, links, clears the screen, colours by C1, reorders, hides, goes back; and Rich's markup.
+HOSTILE = (
+    "\x1b]52;c;aGk=\x07 \x1b]8;;http://evil.example\x1b\\click\x1b]8;;\x1b\\ \x1b[2J \x9b31m \x85 \u202eevil\u202c "
+    "\u2066x\u2069 \u200e\u200f\u061c \x7f \x08\x08 a\rz \U000e0041 [bold]b[/bold][/] :smile:"
+)
+OBEYED = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\U000e0000-\U000e007f]")
+NAME = HOSTILE.replace("/", "-")  # of files and folders
+ID = "a \u202eevil\u202c \u2066x\u2069 \u061c (bold) :smile:"  # ids with controls are refused
+
+
+def vector(number, request):
+    texts = [request["input"]] if isinstance(request["input"], str) else request["input"]
+    return embeddings([HashEmbeddings().embed_query(text) for text in texts])
+
+
+def harmless(run, *, told=True):
+    """Assert that a command's output holds nothing that a terminal obeys; return all of it."""
+    code, out, err = run
+    for stream in (out, err):
+        assert not OBEYED.findall(stream)
+    if told:  # what was there is written out, and markup stands as it is
+        assert "\\x1b]52;c;aGk=\\x07" in out + err
+        assert re.search(r"\[bold\]b\[[/-]bold\]\[[/-]\] :smile:", out + err)
+    return code, out, err
+
+
+@pytest.fixture
+def place(tmp_path):
+    """An index whose every text is hostile, and the server that embeds it and answers."""
+    corpus = tmp_path / NAME
+    corpus.mkdir()
+    record = {"id": ID, "title": f"T {HOSTILE}", "text": f"The mill stands. {HOSTILE}", HOSTILE: HOSTILE}
+    (corpus / "a.jsonl").write_text(json.dumps(record) + "\n")
+    (corpus / "b.md").write_text(f"# Grey {HOSTILE}\n\nThe grey petrel flew. {HOSTILE}\n")
+    (corpus / f"c {NAME}.md").write_text("Its name is no id.\n")
+    (corpus / f"d {NAME}.jsonl").write_text("{broken\n")
+
+    def respond(number, request):
+        return vector(number, request) if "input" in request else replies[0](request)
+
+    replies = []
+    with serve(respond) as server:
+        yield corpus, tmp_path / f"i {NAME}", server, replies
+
+
+def test_commands_of_an_index(arag, place):
+    corpus, index, server, _ = place
+    embedder = f"openai:m {HOSTILE.replace('@', '')}@{server.url}"
+    code, _, err = harmless(arag("ingest", corpus, "--index", index, "--embedder", embedder))
+    assert (code, "Left out: " in err) == (3, True)
+    harmless(arag("ingest", corpus / "b.md", "--index", index, "--embedder", f"openai:other@{server.url}"))
+    of_index = ["--index", index]
+    _, out, _ = harmless(arag("info", *of_index))
+    assert ":smile:" in out
+    harmless(arag("search", "keyword", "mill", "grey", "petrrel", *of_index))
+    harmless(arag("search", "semantic", "the mill stands", *of_index))
+    found = json.loads(arag("search", "keyword", "mill", "grey", *of_index, "--json")[1])["hits"]
+    ids = [hit["chunk_id"] for hit in found]
+    harmless(arag("read", *ids, "nobody's", *of_index))
+    harmless(arag("remove", f"no {HOSTILE}", *of_index))
+    harmless(arag("verify", *of_index))
+    next(index.glob("words.*")).unlink()
+    harmless(arag("verify", *of_index), told=False)
+    harmless(arag("compact", "--index", index / "none"))
+
+
+def test_json_escapes_what_terminals_obey_and_is_the_same_value(arag, place):
+    corpus, index, server, _ = place
+    arag("ingest", corpus, "--index", index, "--embedder", f"openai:m@{server.url}")
+    _, out, _ = harmless(arag("read", f"{ID}:0", "--index", index, "--json"), told=False)
+    (chunk,) = json.loads(out)["chunks"]
+    assert "\x1b]52;c;aGk=\x07" in chunk["text"]
+    assert "\u202eevil\u202c" in chunk["text"]
+    assert chunk["id"] == f"{ID}:0"
+    assert "\\u202eevil" in out
+    assert "\\udb40\\udc41" in out
+
+
+def test_ask_with_a_hostile_model(arag, place, monkeypatch):
+    corpus, index, server, replies = place
+    arag("ingest", corpus, "--index", index, "--embedder", f"openai:m@{server.url}")
+    ask = ["ask", f"Where is it? {HOSTILE}", "--index", index]
+    harmless(arag(*ask, "--model", "extractive"), told=False)
+    keywords = json.dumps({"keywords": ["mill", HOSTILE]})
+
+    def answering(request):
+        if request["messages"][-1]["role"] == "tool":
+            return chat(f"Here: {HOSTILE} [{ID}:0]") | {"model": HOSTILE}
+        return chat(HOSTILE, ("x", "keyword_search", keywords), ("y", f"no {HOSTILE}", "{}"))
+
+    replies.append(answering)
+    model = f"openai:m {HOSTILE}@{server.url}"
+    _, out, _ = harmless(arag(*ask, "--model", model))
+    assert "Here: \\x1b]52" in out
+    harmless(arag(*ask, "--model", model, "--json"), told=False)
+    monkeypatch.setattr(printing.out, "_color_system", ColorSystem.STANDARD)
+    code, out, _ = arag(*ask, "--model", model)
+    styles = re.compile(r"\x1b\[[\d;]*m")
+    assert styles.search(out)
+    harmless((code, styles.sub("", out), ""))
+    replies[0] = lambda _: Failure(401, message=HOSTILE)
+    _, _, err = harmless(arag(*ask, "--model", model))
+    assert err.startswith("Error: the model openai:m \\x1b]52")
+
+
+def test_a_bug_is_printed_in_the_same_way(arag, capsys, monkeypatch):
+    def fail(*_, **__):
+        raise ZeroDivisionError(HOSTILE)
+
+    monkeypatch.setattr("sys.excepthook", sys.excepthook)  # the command line has its own
+    monkeypatch.setattr("arag.retrieval.index.open_index", fail)
+    with pytest.raises(ZeroDivisionError) as caught:
+        arag("info", "--index", "x")
+    sys.excepthook(caught.type, caught.value, caught.tb)
+    _, _, err = harmless((1, "", capsys.readouterr().err))
+    assert err.startswith("Traceback (most recent call last):")
+
+
+def test_commands_of_experiments(arag, place, monkeypatch):
+    corpus, index, server, replies = place
+    monkeypatch.chdir(corpus.parent)
+    arag("ingest", corpus, "--index", index, "--embedder", f"openai:m@{server.url}")
+    asked = [{"id": f"{n} {HOSTILE}", "question": f"Who {n}? {HOSTILE}", "answer": HOSTILE} for n in range(2)]
+    questions = corpus.parent / f"{NAME}.json"
+    questions.write_text(json.dumps(asked))
+
+    def answering(request):
+        text = str(request["messages"])
+        if "Who 0?" in text:
+            return Failure(400, message=HOSTILE)
+        return chat(f"=HYPERLINK({HOSTILE})") | {"model": HOSTILE}
+
+    replies.append(answering)
+    run = f"run {NAME}"
+    more = ["--model", f"openai:m {HOSTILE}@{server.url}", "--out", run]
+    given = ["eval", "run", "--questions", questions, "--index", index, "--method", "naive-rag"]
+    code, _, err = harmless(arag(*given, *more))
+    assert (code, "Failed: 0 \\x1b]52" in err) == (1, True)
+    harmless(arag(*given, *more, "--json"), told=False)
+    harmless(arag(*given, *more, "--top-k", 3))  # another plan
+    harmless(arag("eval", "failures", run, "--judge", f"openai:m@{server.url}"))
+    harmless(arag("eval", "report", run))
+    harmless(arag("eval", "report", run, "--json"), told=False)
+    harmless(arag("eval", "report", run, run), told=False)
+    harmless(arag("eval", "report", f"none {NAME}"))
+
+
+def test_what_people_write_stays():
+    text = "Zoë\n\t日本語 می‌خواهم 👩‍👩‍👧 co\xadoperate \u200b“…”"
+    assert visible(text) == text
+    assert visible("one\r\ntwo\rthree") == "one\ntwo\\rthree"
+
+
+# --- spreadsheets ---
+
+FORMULAS = ["=HYPERLINK(1)", "@SUM(A1)", "+1", "-1", "\t=1", "\r=1", "＝1", "'=1", "''+1"]
+
+
+@pytest.mark.parametrize("text", [*FORMULAS, "plain", "'quoted'", "", "1 = 1"])
+def test_no_cell_is_a_formula_and_all_are_read_back(text):
+    cell = as_cell(text)
+    assert not cell.startswith(("=", "+", "-", "@", "\t", "\r", "＝"))
+    assert from_cell(cell) == text
+    assert as_cell("plain") == "plain"
+    assert as_cell(-1.5) == -1.5

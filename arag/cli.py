@@ -21,8 +21,8 @@ import typer
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 
-from arag.asking import confirm_embedder
 from arag.evaluation.cli import eval_app
+from arag.evaluation.cli.asking import confirm_embedder
 from arag.evaluation.cli.printing import err, out, print_json, styled
 from arag.ingest.documents import DEFAULT_LIMITS, Limits
 from arag.interruption import Commands, Interrupted, end_interrupted, soon_interrupted

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import random
@@ -18,8 +19,9 @@ from arag.ingest.maintenance import compact, remove, verify
 from arag.ingest.pipeline import run_ingest
 from arag.retrieval.errors import ARAGError, IndexFormatError
 from arag.retrieval.index import open_index
-from arag.retrieval.manifest import read_manifest, vectors_folder
-from fakes import HashEmbeddings, write_corpus
+from arag.retrieval.manifest import Manifest, read_manifest, vectors_folder
+from fakes import HashEmbeddings, hash_vector, write_corpus
+from openai_server import embeddings, serve
 
 DOCUMENTS = {
     f"d{n}": f"Document {n} tells of ship{n}. It was built in {1500 + n}. Nobody sailed it." for n in range(60)
@@ -297,39 +299,153 @@ def test_a_manifest_of_another_shape_is_an_error(index, text):
 
 def flip(file, rng):
     data = bytearray(file.read_bytes())
-    at = rng.randrange(len(data))
-    data[at] ^= 1 << rng.randrange(8)
+    data[rng.randrange(len(data))] ^= 1 << rng.randrange(8)
     file.write_bytes(data)
 
 
-def flip_and_use(sound, folder, seed):
-    """Flip a bit in Chroma's files, and search, verify and write: all is as it was, or an error says what is wrong."""
+def answers(folder):
+    """What a user sees of an index: texts, entries, rankings."""
+    with open_index(folder, embedder=HashEmbeddings()) as opened:
+        return (
+            {i: opened.get(i) for i in opened.chunk_ids()},
+            {i: opened.document(i) for i in DOCUMENTS},
+            {word: opened.keyword_search(word, 70) for word in ("ship7", "nobody sailed", "1533")},
+            {q: [(h.chunk_id, round(h.score, 4)) for h in opened.semantic_search(q, 5).hits] for q in QUERIES},
+        )
+
+
+def flip_and_use(sound, folder, seed, files="*"):
+    """Flip a bit in an index, and search, verify and write.
+
+    An answer may differ only where `verify` finds the damage; what is ingested again is as it was.
+    """
     shutil.rmtree(folder, ignore_errors=True)
     shutil.copytree(sound, folder)
-    expected = ranking(folder)
+    expected = answers(folder)
     rng = random.Random(seed)
-    files = sorted(file for file in chroma(folder).rglob("*") if file.is_file())
-    flip(rng.choice(files), rng)
-    with ended_after(60):
+    flip(rng.choice(sorted(file for file in folder.rglob(files) if file.is_file() and file.stat().st_size)), rng)
+    with ended_after(120):
         try:
-            searched = search(folder)
+            searched = answers(folder)
+        except ARAGError:
+            searched = None
+        found, left = verify(folder, repair=bool(seed % 2), embedder=HashEmbeddings())
+        try:
+            run_ingest(sound.parent / "corpus", folder, embedder=HashEmbeddings())
+            after = answers(folder)
         except IndexFormatError:
-            searched = expected
-        found, _ = verify(folder)
-        ingest_more(folder)
-        remove("new", folder)
-        after = ranking(folder)
-    assert searched == expected, seed
-    assert after == expected, seed
-    return bool(found)
+            after = None
+    assert searched == expected or found, seed
+    if after is not None:
+        assert after == expected, seed
+    elif seed % 2:  # what cannot be repaired is to be ingested into another folder
+        assert any("another folder" in damage.what for damage in left), seed
+    else:
+        assert found, seed
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(8))
 def test_a_flipped_bit_in_chromas_files_is_noticed(sound, tmp_path, through_chroma, seed):
-    flip_and_use(sound, tmp_path / "index", seed)
+    flip_and_use(sound, tmp_path / "index", seed, "chroma.*/**/*")
 
 
 @pytest.mark.slow
-def test_many_flipped_bits_in_chromas_files_are_noticed(sound, tmp_path, through_chroma):
-    for seed in range(1_000, 1_300):
+def test_a_thousand_flipped_bits_are_noticed(sound, tmp_path, through_chroma):
+    for seed in range(1_000, 1_500):
+        flip_and_use(sound, tmp_path / "index", seed, "chroma.*/**/*")
+    for seed in range(1_500, 2_000):
         flip_and_use(sound, tmp_path / "index", seed)
+
+
+HOSTILE_VALUES = [
+    None,
+    -1,
+    0,
+    2**63,
+    10**400,
+    1.5,
+    True,
+    "",
+    "\x1b]52;c;aGk=\x07",
+    "\ud800",
+    "../../victim",
+    [],
+    {},
+    [[1, 2]] * 9,
+    "a" * 100_000,
+]
+HOSTILE_EMBEDDERS = [
+    "openai:m@{server}",
+    "openai:m@http://user:secret@{host}/v1",
+    "ollama:m@{server}",
+    "openai:text-embedding-3-small",
+    "huggingface:{folder}",
+    "huggingface:../victim",
+    "huggingface:m@{server}",
+    "cohere:m",
+    "no-provider",
+    ":",
+    "HashEmbeddings:other",
+]
+
+
+def hostile_manifests(seed, many, server, folder):
+    """Yield changes of a manifest: values that no field has, embedders that nobody has named."""
+    rng = random.Random(seed)
+    places = {"server": server.url, "host": server.url.split("//")[1].split("/")[0], "folder": folder}
+    yield from ({"embedder": name.format(**places)} for name in HOSTILE_EMBEDDERS)
+    fields = [f.name for f in dataclasses.fields(Manifest)]
+    for _ in range(many - len(HOSTILE_EMBEDDERS)):
+        yield {name: rng.choice(HOSTILE_VALUES) for name in rng.sample(fields, rng.randint(1, 3))}
+
+
+COMMANDS = [
+    ["search", "keyword", "ship7", "--index", "INDEX"],
+    ["search", "semantic", "ship7", "--index", "INDEX"],
+    ["search", "semantic", "ship7", "--index", "INDEX", "--json"],
+    ["read", "d7:0", "--index", "INDEX"],
+    ["info", "--index", "INDEX"],
+    ["ask", "Who sailed ship7?", "--index", "INDEX", "--model", "extractive"],
+    ["verify", "--index", "INDEX"],
+    ["ingest", "MORE", "--index", "INDEX"],
+    ["remove", "d3", "--index", "INDEX"],
+    ["compact", "--index", "INDEX"],
+    ["verify", "--repair", "--index", "INDEX"],
+]
+
+
+def use_hostile_manifests(sound, tmp_path, arag, monkeypatch, many):
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-mine")
+    monkeypatch.chdir(tmp_path)
+    victim = tmp_path / "victim"
+    victim.mkdir()
+    (victim / "precious").write_text("precious\n")
+    more = write_corpus(tmp_path / "more", {"new": "A new document tells of a marmoset."})
+    with serve(lambda _, request: embeddings([hash_vector(text).tolist() for text in request["input"]])) as server:
+        for number, values in enumerate(hostile_manifests(1, many, server, victim)):
+            commands = COMMANDS if many > 50 else COMMANDS[number % 3 :: 3]
+            for command in commands:
+                folder = tmp_path / "index"
+                shutil.rmtree(folder, ignore_errors=True)
+                shutil.copytree(sound, folder)
+                file = folder / "manifest.json"
+                file.write_text(json.dumps(json.loads(file.read_text()) | values))
+                with ended_after(60):
+                    code, out, err = arag(*(str({"INDEX": folder, "MORE": more}.get(a, a)) for a in command))
+                case = (values, command, out, err)
+                assert code in {0, 1, 3}, case
+                assert "Traceback" not in err, case
+                assert "\x1b]" not in out + err, case
+                assert "secret" not in out + err, case
+        assert server.requests == []
+    assert [file.name for file in victim.iterdir()] == ["precious"]
+    assert (victim / "precious").read_text() == "precious\n"
+
+
+def test_hostile_manifests_reach_nothing(sound, tmp_path, arag, monkeypatch):
+    use_hostile_manifests(sound, tmp_path, arag, monkeypatch, 24)
+
+
+@pytest.mark.slow
+def test_a_hundred_hostile_manifests_reach_nothing_by_any_command(sound, tmp_path, arag, monkeypatch):
+    use_hostile_manifests(sound, tmp_path, arag, monkeypatch, 100)

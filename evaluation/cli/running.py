@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from arag.asking import confirm_embedder
+from arag.evaluation.cli.asking import confirm_embedder
 from arag.evaluation.cli.options import (
     FAILED,
     MOST_STEPS,

@@ -16,13 +16,9 @@ from faults.driver import (
     READ,
     SHORTEN,
     WRITE,
-    Driver,
     Plan,
-    possible,
 )
-from faults.jobs import EMPTY, OPERATIONS, WRITING, Room
-
-pytestmark = pytest.mark.skipif(not possible(), reason="needs 64-bit Linux and a C compiler")
+from faults.jobs import EMPTY, OPERATIONS, WRITING
 
 # The calls that a fault may hit, what it does to them, and whether it lasts.
 FAULTS = {
@@ -37,17 +33,6 @@ FAULTS = {
     "a short write": (WRITE, SHORTEN, 0, False),
 }
 KILLED = {"killed": (EVERYTHING, KILL, 0, False)}
-
-
-@pytest.fixture(scope="module")
-def driver():
-    with Driver("faults.jobs") as started:
-        yield started
-
-
-@pytest.fixture(scope="module")
-def room(tmp_path_factory):
-    return Room(tmp_path_factory.mktemp("room"))
 
 
 class Usual:

@@ -7,8 +7,7 @@ import pytest
 
 from arag.ingest.locking import HOLDER_FILE, LOCK_FILE, write_lock
 from arag.retrieval.errors import IndexLockedError, StorageError
-from faults.driver import Driver, possible
-from faults.jobs import OPERATIONS, Room
+from faults.jobs import OPERATIONS
 
 OPERATION = OPERATIONS["ingest, second"]
 HALF_WRITTEN = ["manifest.json.new", "keywords.2.new", "words.2.new", "chroma.2.new", f"{HOLDER_FILE}.new"]
@@ -35,19 +34,6 @@ def pipe(place, outside):
 def folder(place, outside):
     place.mkdir()
     (place / "file").write_text("something")
-
-
-@pytest.fixture(scope="module")
-def driver():
-    if not possible():
-        pytest.skip("needs 64-bit Linux and a C compiler")
-    with Driver("faults.jobs") as started:
-        yield started
-
-
-@pytest.fixture(scope="module")
-def room(tmp_path_factory):
-    return Room(tmp_path_factory.mktemp("room"))
 
 
 def tree(folder):

@@ -3,21 +3,8 @@
 import pytest
 
 from faults import disk
-from faults.driver import RENAME, Driver, Plan, possible
-from faults.jobs import EMPTY, OPERATIONS, WRITING, Room
-
-pytestmark = pytest.mark.skipif(not possible(), reason="needs 64-bit Linux and a C compiler")
-
-
-@pytest.fixture(scope="module")
-def driver():
-    with Driver("faults.jobs") as started:
-        yield started
-
-
-@pytest.fixture(scope="module")
-def room(tmp_path_factory):
-    return Room(tmp_path_factory.mktemp("room"))
+from faults.driver import RENAME, Plan
+from faults.jobs import EMPTY, OPERATIONS, WRITING
 
 
 class Recording:
@@ -40,17 +27,19 @@ class Recording:
         return ended.value
 
     def disks(self, every):
-        """Yield what the disk may hold after every n-th change, and around those that publish something, once each.
+        """Yield what the disk may hold after every n-th change and after each rename, once each.
 
-        Of what differs only in files that have not got their names yet, one in some is left.
+        Each loss is tried there where n is 1, else one of them. Of what differs only in files that have not got their
+        names yet, one in twenty is tried.
         """
         seen = set()
         for number, change in enumerate(self.changes, start=1):
             self.disk.make(change)
-            near = self.changes[number - 1 : number + 1]
-            if number % every and number < len(self.changes) and not any(c.kind == RENAME for c in near):
+            last = number == len(self.changes)
+            if number % every and change.kind != RENAME and not last:
                 continue
-            for loss in disk.LOSSES:
+            losses = list(disk.LOSSES)
+            for loss in losses if every == 1 or last else [losses[number % len(losses)]]:
                 found = self.disk.after(loss, seed=number)
                 named = {name: content for name, content in found.items() if not _is_hidden(name)}
                 key = hash((number // max(every, 20), *sorted(named.items())))

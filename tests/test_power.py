@@ -1,5 +1,7 @@
 """Whenever the power goes, the disk holds the old index or the new one, whole, and the next run goes on from there."""
 
+import shutil
+
 import pytest
 
 from faults import disk
@@ -55,7 +57,9 @@ class Recording:
             place = f"after change {number} of {len(self.changes)}, {self.changes[number - 1].path}: {loss}"
             index = self.folder / f"lost-{tried}" / "index"
             disk.write(found, index.parent)
-            looked = self.driver.run("faults.jobs:recovered", index, *self.room.finish(self.operation, index))
+            arguments, target = self.room.finish(self.operation, index)
+            looked = self.driver.run("faults.jobs:recovered", index, arguments, target)
+            shutil.rmtree(index.parent)
             assert looked.exit == 0, f"{place}\n{looked.err}"
             state, problem = looked.value
             assert not problem, place

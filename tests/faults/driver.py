@@ -29,7 +29,7 @@ GROWTH = CREATE | WRITE | RESIZE | MKDIR
 EVERYTHING = CHANGES | OPEN | READ | SYNC
 FAIL, SHORTEN, KILL = 1, 2, 3
 FOR_EVER = 2**62
-SECONDS = 20  # a job that takes longer hangs
+SECONDS = 60  # a job that takes longer hangs
 
 
 @dataclass(frozen=True)

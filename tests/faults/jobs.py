@@ -110,6 +110,7 @@ def prepare():
     from arag.retrieval.tokens import token_counter
 
     embedders._load_service = lambda *_: test_crash.TextEmbeddings()
+    embedders._refuse = lambda *_: test_crash.TextEmbeddings()  # of an index that is opened without its embedder
     token_counter().count_batch(["loaded once"])
     assert render
 

@@ -6,7 +6,7 @@ import json
 import os
 import platform
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
 
@@ -48,13 +48,19 @@ def write_lock(folder: Path) -> Iterator[None]:
             out.write(json.dumps(holder).encode())
         yield
     finally:
-        (folder / HOLDER_FILE).unlink(missing_ok=True)
-        lock.release()
+        try:
+            with suppress(OSError):  # of a disk that takes no more: who holds the lock next replaces the file
+                (folder / HOLDER_FILE).unlink(missing_ok=True)
+        finally:
+            lock.release()
 
 
 def _holder(folder: Path) -> str:
+    file = folder / HOLDER_FILE
+    if not file.is_file():  # a pipe would be waited for
+        return "another process"
     try:
-        holder = json.loads((folder / HOLDER_FILE).read_text(encoding="utf-8"))
+        holder = json.loads(file.read_text(encoding="utf-8"))
         return f"process {holder['pid']} on {holder['host']} since {holder['since']}"
     except (OSError, ValueError, KeyError, TypeError):  # it has only just begun, or is about to end
         return "another process"

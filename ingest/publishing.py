@@ -16,8 +16,8 @@ from filelock import Timeout
 from arag.retrieval.chunk_store import FILE_NAME as CHUNKS_FILE
 from arag.retrieval.chunk_store import ChunkStore
 from arag.retrieval.database import is_damage
-from arag.retrieval.errors import DamagedFileError, IndexFormatError, StorageError
-from arag.retrieval.files import checksum
+from arag.retrieval.errors import ARAGError, DamagedFileError, IndexFormatError, StorageError
+from arag.retrieval.files import checksum, delete
 from arag.retrieval.keywords import write_keyword_file
 from arag.retrieval.manifest import (
     FILE_NAME,
@@ -106,12 +106,8 @@ def delete_other_generations(folder: Path, generation: int) -> None:
     """Delete the files of generations that readers do not see, complete or not."""
     seen = {kind(folder, generation) for kind in (keyword_file, vocabulary_file, vectors_folder)}
     for path in list(folder.iterdir()):
-        if path in seen or not is_of_generation(path.name):
-            continue
-        if path.is_dir():
-            shutil.rmtree(path, ignore_errors=True)
-        else:
-            path.unlink(missing_ok=True)
+        if path not in seen and is_of_generation(path.name):
+            delete(path)
 
 
 def is_of_generation(name: str) -> bool:
@@ -121,7 +117,7 @@ def is_of_generation(name: str) -> bool:
 
 @contextmanager
 def storage_failures(folder: Path) -> Iterator[None]:
-    """Name the index in what goes wrong while its files are written.
+    """Name the index in what goes wrong while its files are written, or read by who writes.
 
     Raises:
         DamagedFileError: The chunk store is damaged.
@@ -129,16 +125,22 @@ def storage_failures(folder: Path) -> Iterator[None]:
     """
     try:
         yield
-    except Timeout:  # of the lock, which is an OSError, too
-        raise
     except (SQLiteError, OSError) as error:
+        if isinstance(error, ARAGError | Timeout):  # which are OSErrors, too: of a missing index, and of the lock
+            raise
         if isinstance(error, SQLiteError) and is_damage(error):
             raise DamagedFileError(folder / CHUNKS_FILE, str(error)) from error
-        free = shutil.disk_usage(folder).free if folder.is_dir() else 0
         raise StorageError(
-            f"the index in {folder} cannot be written to ({error}); its disk has {free / 1e6:,.0f} MB left. What was "
-            "written stays, and the next run goes on from there."
+            f"the index in {folder} cannot be written to ({error}); its disk has {_free(folder) / 1e6:,.0f} MB left. "
+            "What was written stays, and the next run goes on from there."
         ) from error
+
+
+def _free(folder: Path) -> int:
+    try:
+        return shutil.disk_usage(folder).free
+    except OSError:
+        return 0
 
 
 def _previous(folder: Path, manifest: Manifest, generation: int, removed_vectors: int) -> Path | None:

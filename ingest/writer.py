@@ -33,6 +33,7 @@ from arag.retrieval.chunk_store import ChunkStore
 from arag.retrieval.database import discard_database
 from arag.retrieval.embedders import Embedder, Vectors, embedder_of_index, load_embedder
 from arag.retrieval.errors import EmbedderError, InputError
+from arag.retrieval.files import make_folder
 from arag.retrieval.manifest import (
     FILE_NAME,
     FORMAT_VERSION,
@@ -101,11 +102,10 @@ class IndexWriter:
     def compact(self) -> None:
         """Make all files anew, without what was removed."""
         self.commit()  # what a killed run has removed leaves the chunk store only with a commit
-        with storage_failures(self.folder):
-            self._chunks.close()
-            renew_store(self.folder, self.manifest)
-            self._chunks = ChunkStore(self.folder)
-            self._chunks.writes = self.manifest.generation + 1
+        self._chunks.close()
+        renew_store(self.folder, self.manifest)
+        self._chunks = ChunkStore(self.folder)
+        self._chunks.writes = self.manifest.generation + 1
         self.commit(anew=True)
 
     def document_sources(self) -> dict[str, str]:
@@ -137,7 +137,7 @@ class IndexWriter:
         ours = [kept for group in groups if (kept := [d for d in group if d.source not in others])]
         shared = self._chunks.in_shared_chunks(list(known))
         changed = [group for group in ours if not self._unchanged(group, fingerprints, known, shared)]
-        with storage_failures(self.folder), self._chunks.transaction():
+        with self._chunks.transaction():
             cut, refused = self._free([(group, self._cut(group)) for group in changed])
             problems += refused
             failed = {problem.source for problem in refused}
@@ -152,7 +152,7 @@ class IndexWriter:
 
     def remove(self, document_ids: Sequence[str]) -> None:
         """Remove documents; other documents of a packed chunk stay."""
-        with storage_failures(self.folder), self._chunks.transaction():
+        with self._chunks.transaction():
             self._remove(set(document_ids))
 
     def flush(self, on_written: Callable[[int], None] | None = None, *, wait: bool = True) -> None:
@@ -205,8 +205,7 @@ class IndexWriter:
             or manifest != read_manifest(self.folder)
             or self._chunks.differs_from(manifest.generation)
         ):
-            with storage_failures(self.folder):
-                self.manifest = publish(self.folder, self._chunks, manifest, anew=anew, on_written=self.on_indexed)
+            self.manifest = publish(self.folder, self._chunks, manifest, anew=anew, on_written=self.on_indexed)
             self._chunks.writes = self.manifest.generation + 1
             self._outdated = False
         self._committed = time.monotonic()
@@ -364,8 +363,7 @@ class IndexWriter:
         vectors, embedded = future.result()
         counts = [len(chunk.embedded_texts()) for _, chunk in batch]
         parts = np.split(vectors, np.cumsum(counts)[:-1])
-        with storage_failures(self.folder):
-            self._chunks.set_vectors(zip((number for number, _ in batch), parts, strict=True))
+        self._chunks.set_vectors(zip((number for number, _ in batch), parts, strict=True))
         self.embedded += embedded
         self._uncommitted += sum(counts)
         if on_written is not None:
@@ -400,7 +398,7 @@ def open_writer(
     try:
         str(folder).encode()  # Chroma takes no other names
         _check_folder(folder)
-        folder.mkdir(parents=True, exist_ok=True)
+        make_folder(folder)
     except InputError:
         raise
     except (OSError, ValueError) as error:
@@ -433,18 +431,17 @@ def locked_writer(
     """
     with storage_failures(folder):
         manifest, embedder = _prepare(folder, embedder)
-    manifest = replace(
-        manifest,
-        chunk_tokens=manifest.chunk_tokens if chunk_tokens is None else chunk_tokens,
-        language=manifest.language if language is None else language,
-        packed=manifest.packed if packed is None else packed,
-    )
-    with storage_failures(folder):
+        manifest = replace(
+            manifest,
+            chunk_tokens=manifest.chunk_tokens if chunk_tokens is None else chunk_tokens,
+            language=manifest.language if language is None else language,
+            packed=manifest.packed if packed is None else packed,
+        )
         writer = IndexWriter(folder, manifest, embedder, counter or token_counter())
-    try:
-        yield writer
-    finally:
-        writer.close()
+        try:
+            yield writer
+        finally:
+            writer.close()
 
 
 def _check_folder(folder: Path) -> None:

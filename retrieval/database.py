@@ -11,6 +11,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from arag.retrieval.errors import DamagedFileError, IndexFormatError, StorageError
+from arag.retrieval.files import publish_path, sync_path
 
 # What SQLite answers where it may not write or has no room. Readers get these too: SQLite keeps files beside its own.
 NO_WRITING = {sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_FULL}
@@ -128,21 +129,15 @@ def new_database(file: Path, schema: str) -> Iterator[sqlite3.Connection]:
             yield connection
             connection.execute("COMMIT")
             connection.execute("PRAGMA journal_mode = WAL")
-        with temporary.open("rb+") as opened:
-            os.fsync(opened.fileno())
+        sync_path(temporary)
         # The log belongs to the old file; SQLite would take it for the new one's. A file that was replaced while it
         # was open does not touch the new one's log: SQLite looks at the inode.
         for ending in ("-wal", "-shm"):
             file.with_name(f"{file.name}{ending}").unlink(missing_ok=True)
-        temporary.replace(file)
+        publish_path(temporary, file)
     except BaseException:
         discard_database(temporary)
         raise
-    folder = os.open(file.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
 
 
 def discard_database(file: Path) -> None:

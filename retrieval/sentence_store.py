@@ -36,6 +36,7 @@ from numpy.typing import NDArray
 
 from arag.retrieval.database import check_surroundings
 from arag.retrieval.errors import IndexFormatError, StorageError
+from arag.retrieval.files import delete, publish_path, sync_tree
 
 if TYPE_CHECKING:
     from chromadb.api.client import Client
@@ -287,7 +288,7 @@ def write_sentences(
         StorageError: They cannot be written, or what was written cannot be read back.
     """
     working = folder.with_name(f"{folder.name}.new")
-    shutil.rmtree(working, ignore_errors=True)  # what a killed run has left may be damaged
+    delete(working)  # what a killed run has left may be damaged
     try:
         if previous is None:
             working.mkdir()
@@ -296,17 +297,14 @@ def write_sentences(
             _copy(previous, working)
         _write(working, removed, added, on_written)
         _check(working, added, total)
-        for file in working.rglob("*"):
-            if file.is_file():
-                with file.open("rb") as opened:
-                    os.fsync(opened.fileno())
+        sync_tree(working)
     except BaseException as error:
-        shutil.rmtree(working, ignore_errors=True)
+        delete(working)
         if isinstance(error, IndexFormatError | OSError | sqlite3.Error) or _is_chromas(error):
             raise StorageError(f"the sentence vectors cannot be written to {working}: {error}") from error
         raise
-    shutil.rmtree(folder, ignore_errors=True)  # of a run that was killed before anybody saw it
-    working.replace(folder)
+    delete(folder)  # of a run that was killed before anybody saw it
+    publish_path(working, folder)
 
 
 def check_database(folder: Path, *, pages: bool = False) -> None:

@@ -59,6 +59,25 @@ def shared_data():
     return _SHARED / "data"
 
 
+@pytest.fixture(scope="session")
+def driver():
+    """Processes whose files fail; see `faults.driver`."""
+    from faults.driver import Driver, possible
+
+    if not possible():
+        pytest.skip("needs 64-bit Linux and a C compiler")
+    with Driver("faults.jobs") as started:
+        yield started
+
+
+@pytest.fixture(scope="session")
+def room(tmp_path_factory):
+    """Small indexes that operations begin with; see `faults.jobs`."""
+    from faults.jobs import Room
+
+    return Room(tmp_path_factory.mktemp("room"))
+
+
 @pytest.fixture
 def through_chroma(monkeypatch):
     """Make small indexes search in Chroma's graph, as large ones do."""

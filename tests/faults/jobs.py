@@ -1,0 +1,170 @@
+"""Operations on a small index, and what the driver's processes do: the operations, and looks into what they left."""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import shutil
+import sys
+import zlib
+from contextlib import nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+
+import test_crash
+from arag.ingest.locking import write_lock
+from arag.ingest.maintenance import remove
+from arag.retrieval import snapshot
+from arag.retrieval.errors import IndexFormatError
+from arag.retrieval.index import open_index
+from arag.retrieval.manifest import read_manifest
+
+DOCUMENTS = 10
+EMPTY = "an index without documents"
+
+
+def texts(version):
+    return {i: text for i, text in test_crash.corpus(version).items() if int(i[1:]) < DOCUMENTS}
+
+
+def without(texts, *gone):
+    return {i: text for i, text in texts.items() if i not in gone}
+
+
+@dataclass(frozen=True)
+class Operation:
+    """A command on an index: what the index is like before, and the texts that it holds when all is done."""
+
+    start: str
+    command: tuple[str, ...]
+    texts: dict[str, str]
+    graph: bool = False  # search in Chroma's graph, as in large indexes
+
+
+INGEST = ("ingest", "{source}", "--embedder", test_crash.EMBEDDER, "--chunk-tokens", "50", "--prune")
+OPERATIONS = {
+    "ingest, first": Operation("none", INGEST, texts(1)),
+    "ingest, second": Operation("sound", INGEST, texts(2)),
+    "remove": Operation("sound", ("remove", "d2", "d5"), without(texts(1), "d2", "d5")),
+    "compact": Operation("with removals", ("compact",), without(texts(1), "d3", "d4")),
+    "verify": Operation("sound", ("verify",), texts(1)),
+    "verify --repair": Operation("damaged", ("verify", "--repair"), texts(1)),
+    "search keyword": Operation("sound", ("search", "keyword", "revision 1", "line 9"), texts(1)),
+    "search semantic": Operation("sound", ("search", "semantic", "The document w3 begins."), texts(1)),
+    "search semantic, graph": Operation("sound", ("search", "semantic", "The document w3 begins."), texts(1), True),
+    "ask": Operation("sound", ("ask", "How does the document w3 begin?"), texts(1)),
+}
+WRITING = ["ingest, first", "ingest, second", "remove", "compact", "verify --repair"]
+
+
+class Room:
+    """The indexes that operations begin with, and what they must be like in the end; made in a folder of a test's."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        shutil.copytree(self.target(OPERATIONS["verify"]), folder / "sound")
+        shutil.copytree(folder / "sound", folder / "with removals")
+        remove(["d3", "d4"], folder / "with removals")
+        shutil.copytree(folder / "sound", folder / "damaged")
+        (folder / "damaged" / f"keywords.{read_manifest(folder / 'sound').generation}").unlink()
+
+    def begin(self, operation, index):
+        """Put an index where an operation is to begin; return its command line."""
+        index.parent.mkdir(parents=True, exist_ok=True)
+        shutil.rmtree(index, ignore_errors=True)
+        if operation.start != "none":
+            shutil.copytree(self.folder / operation.start, index)
+        return [*(word.format(source=self.corpus(operation)) for word in operation.command), "--index", str(index)]
+
+    def finish(self, operation, index):
+        """Return the command line that must finish what an operation began, and the index that must come of it."""
+        again = [word.format(source=self.corpus(operation)) for word in INGEST]
+        return [*again, "--index", str(index)], str(self.target(operation))
+
+    def corpus(self, operation):
+        """Return a folder with the texts that an operation's index has in the end."""
+        source = self.folder / f"corpus {zlib.crc32(str(operation.texts).encode())}"
+        if not source.exists():
+            test_crash.write(source, operation.texts)
+        return source
+
+    def target(self, operation):
+        """Return an index that was made of these in one go."""
+        target = self.corpus(operation).with_suffix(".index")
+        if not target.exists():
+            test_crash.ingest(self.corpus(operation), target)
+        return target
+
+
+# --- in the driver's processes ---
+
+
+def prepare():
+    """Import and load, before any process is forked, all that the operations need; no model is among it."""
+    import chromadb  # noqa: F401
+    import spacy.lang.en  # noqa: F401
+
+    from arag import cli  # noqa: F401
+    from arag.graph import extractive, graph, models  # noqa: F401
+    from arag.retrieval import embedders, render
+    from arag.retrieval.tokens import token_counter
+
+    embedders._load_service = lambda *_: test_crash.TextEmbeddings()
+    embedders._refuse = lambda *_: test_crash.TextEmbeddings()  # of an index that is opened without its embedder
+    token_counter().count_batch(["loaded once"])
+    assert render
+
+
+def command(arguments, graph=False):
+    """Run the command line."""
+    from arag import cli
+
+    sys.argv = ["arag", *arguments]
+    if graph:
+        snapshot.MOST_BYTES = 0
+    cli.main()
+
+
+def command_then_lock(arguments, graph, index):
+    """Run the command line, and fail where that leaves the index locked in its process."""
+    try:
+        command(arguments, graph)
+    finally:
+        ctypes.CDLL(None).shim_disarm(None)
+        with write_lock(Path(index)) if Path(index).is_dir() else nullcontext():
+            pass
+
+
+def state(index):
+    """Return what an index holds and finds, after a check that its parts belong together; None without an index."""
+    try:
+        held = test_crash.served(Path(index))
+        if held is None:
+            return None
+        if not held:
+            return EMPTY
+        found = []
+        for most_bytes in (snapshot.MOST_BYTES, 0):  # searched without Chroma's graph, and with it
+            snapshot.MOST_BYTES = most_bytes
+            with open_index(index) as opened:
+                found += [opened.keyword_search(word, 50).hits for word in ("revision 1", "begins", "Line 3")]
+                found += [
+                    [(hit.chunk_id, round(hit.score, 4)) for hit in opened.semantic_search(text, 3).hits]
+                    for text in ("The document w1 begins.", "Line 2 is of revision 1 of document w3.")
+                ]
+    except IndexFormatError as error:
+        return f"damaged: {error.args[0].replace(str(index), '')}"
+    return hashlib.sha256(repr((sorted(held.items()), found)).encode()).hexdigest()
+
+
+def recovered(index, arguments, target):
+    """Return what an index is like, and how it differs from another one after a command that is to finish it."""
+    before = state(index)
+    try:
+        command(arguments)
+    except SystemExit as end:
+        if end.code:
+            return before, f"the next run failed: {end.code}"
+    if test_crash.contents(Path(index)) != test_crash.contents(Path(target)):
+        return before, "it is not like a new one"
+    return before, ""

@@ -279,15 +279,15 @@ def _load_huggingface(model: str, *, named: bool) -> Embeddings:
         named: Whether the user has named it. If not, weights in the pickle format are not read either; PyTorch reads
             them without running what they hold, and has failed at that before.
     """
+    with warnings.catch_warnings():  # in a notebook, that there are no widgets for a progress bar
+        warnings.filterwarnings("ignore", message="IProgress not found")
+        importlib.import_module("tqdm.auto")
     path = _packaged_copy() if model == _PACKAGED_MODEL and not _in_hub_cache(model) else None
     if path is None and is_hub_id(model) and Path(model).exists():  # sentence-transformers would take that
         raise EmbedderError(
             f"the embedder {model} is one of the model hub, and {Path(model).absolute()} has its name: work in another "
             f"folder, or name this one as huggingface:./{model}"
         )
-    with warnings.catch_warnings():  # in a notebook, that there are no widgets for a progress bar
-        warnings.filterwarnings("ignore", message="IProgress not found")
-        importlib.import_module("tqdm.auto")
     from langchain_huggingface import HuggingFaceEmbeddings
 
     options: dict[str, Any] = {"trust_remote_code": False}

@@ -20,7 +20,7 @@ from fakes import HashEmbeddings, write_corpus
 @pytest.fixture(autouse=True)
 def quick_embedder(monkeypatch):
     """Let the command line embed at once."""
-    monkeypatch.setattr(embedders, "_load_huggingface", lambda model: HashEmbeddings())
+    monkeypatch.setattr(embedders, "_load_huggingface", lambda model, *, named: HashEmbeddings())
 
 
 @pytest.fixture

@@ -24,6 +24,7 @@ HOSTILE = (
     "\u2066x\u2069 \u200e\u200f\u061c \x7f \x08\x08 a\rz \U000e0041 [bold]b[/bold][/] :smile:"
 )
 OBEYED = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\U000e0000-\U000e007f]")
+MODEL = "m [bold]b[/bold][/] :smile:"  # names of models with controls are refused
 NAME = HOSTILE.replace("/", "-")  # of files and folders
 ID = "a \u202eevil\u202c \u2066x\u2069 \u061c (bold) :smile:"  # ids with controls are refused
 
@@ -65,7 +66,8 @@ def place(tmp_path):
 
 def test_commands_of_an_index(arag, place):
     corpus, index, server, _ = place
-    embedder = f"openai:m {HOSTILE.replace('@', '')}@{server.url}"
+    harmless(arag("ingest", corpus, "--index", index, "--embedder", f"openai:m {HOSTILE}@{server.url}"), told=False)
+    embedder = f"openai:{MODEL}@{server.url}"
     code, _, err = harmless(arag("ingest", corpus, "--index", index, "--embedder", embedder))
     assert (code, "Left out: " in err) == (3, True)
     harmless(arag("ingest", corpus / "b.md", "--index", index, "--embedder", f"openai:other@{server.url}"))
@@ -109,7 +111,8 @@ def test_ask_with_a_hostile_model(arag, place, monkeypatch):
         return chat(HOSTILE, ("x", "keyword_search", keywords), ("y", f"no {HOSTILE}", "{}"))
 
     replies.append(answering)
-    model = f"openai:m {HOSTILE}@{server.url}"
+    harmless(arag(*ask, "--model", f"openai:m {HOSTILE}@{server.url}"), told=False)
+    model = f"openai:{MODEL}@{server.url}"
     _, out, _ = harmless(arag(*ask, "--model", model))
     assert "Here: \\x1b]52" in out
     harmless(arag(*ask, "--model", model, "--json"), told=False)
@@ -120,7 +123,7 @@ def test_ask_with_a_hostile_model(arag, place, monkeypatch):
     harmless((code, styles.sub("", out), ""))
     replies[0] = lambda _: Failure(401, message=HOSTILE)
     _, _, err = harmless(arag(*ask, "--model", model))
-    assert err.startswith("Error: the model openai:m \\x1b]52")
+    assert err.startswith("Error: the model openai:m [bold]")
 
 
 def test_a_bug_is_printed_in_the_same_way(arag, capsys, monkeypatch):
@@ -152,7 +155,7 @@ def test_commands_of_experiments(arag, place, monkeypatch):
 
     replies.append(answering)
     run = f"run {NAME}"
-    more = ["--model", f"openai:m {HOSTILE}@{server.url}", "--out", run]
+    more = ["--model", f"openai:{MODEL}@{server.url}", "--out", run]
     given = ["eval", "run", "--questions", questions, "--index", index, "--method", "naive-rag"]
     code, _, err = harmless(arag(*given, *more))
     assert (code, "Failed: 0 \\x1b]52" in err) == (1, True)

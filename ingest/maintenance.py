@@ -38,11 +38,13 @@ from arag.retrieval.manifest import (
     vectors_folder,
     write_manifest,
 )
+from arag.retrieval.seal import is_sealed
 from arag.retrieval.sentence_store import SentenceStore, check_database
 
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
 
+_UNFINISHED = "the first ingestion was interrupted: run the same `arag ingest` again to finish it"
 _ELSEWHERE = "ingest the documents again into another folder"
 
 
@@ -217,6 +219,8 @@ def _damages(folder: Path, rows: StoreRows, *, locked: bool) -> Iterator[Damage]
     else:
         if manifest.format_version != FORMAT_VERSION:
             yield Damage(FILE_NAME, f"it has format version {manifest.format_version} and can be brought up to date")
+        if manifest.generation == 0 and manifest.documents == 0:
+            yield Damage(FILE_NAME, _UNFINISHED, mendable=False)
     known = manifest or kept
     if known is None or rows.is_old:
         return
@@ -245,8 +249,7 @@ def _lost_manifest(error: Exception, rows: StoreRows, kept: Manifest | None) -> 
     if kept is not None:
         return Damage(FILE_NAME, reason)
     if rows.is_empty():
-        reason = "the first ingestion was interrupted: run the same `arag ingest` again to finish it"
-        return Damage(FILE_NAME, reason, mendable=False)
+        return Damage(FILE_NAME, _UNFINISHED, mendable=False)
     return Damage(FILE_NAME, f"{reason}; there is no copy of it that can be read: {_ELSEWHERE}", mendable=False)
 
 
@@ -289,7 +292,13 @@ def _file_damages(folder: Path, manifest: Manifest) -> Iterator[Damage]:
             yield Damage(name, f"it has {found:,} bytes in place of {size:,}")
         elif checksum(folder / name) != expected:
             yield Damage(name, "its checksum is wrong")
-    if manifest.sentences:
+    if not is_sealed(manifest):
+        yield Damage(
+            FILE_NAME,
+            "somebody else has written the files that are derived from the documents, or on another machine: the graph "
+            "of vectors is not used",
+        )
+    elif manifest.sentences:
         try:
             check_database(vectors_folder(folder, manifest.generation), pages=True)
         except IndexFormatError as error:

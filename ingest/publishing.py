@@ -29,6 +29,7 @@ from arag.retrieval.manifest import (
     vocabulary_file,
     write_manifest,
 )
+from arag.retrieval.seal import is_sealed, make_seal
 from arag.retrieval.sentence_store import SentenceRecord, Vectors, vector_id, write_sentences
 from arag.retrieval.types import Chunk
 from arag.retrieval.vocabulary import write_vocabulary
@@ -95,6 +96,7 @@ def publish(
         removed_vectors=removed_vectors,
         files={file.relative_to(folder).as_posix(): (file.stat().st_size, checksum(file)) for file in sorted(files)},
     )
+    manifest = replace(manifest, seal=make_seal(manifest))
     chunks.set_state(FILE_NAME, manifest_json(manifest))  # from which it can be restored
     write_manifest(folder, manifest)
     chunks.delete_gone(manifest.generation)
@@ -146,7 +148,7 @@ def _free(folder: Path) -> int:
 def _previous(folder: Path, manifest: Manifest, generation: int, removed_vectors: int) -> Path | None:
     """Return Chroma's folder of the generation before, where the new one is best made from it."""
     previous = vectors_folder(folder, generation)
-    if not previous.is_dir() or removed_vectors > _MOST_REMOVED * manifest.sentences:
+    if not is_sealed(manifest) or not previous.is_dir() or removed_vectors > _MOST_REMOVED * manifest.sentences:
         return None
     try:
         check_files(folder, manifest, previous, contents=True)

@@ -43,6 +43,7 @@ class Manifest:
         removed_vectors: Vectors that Chroma's folder still has and the index has not.
         files: The files that were made from the chunk store for this generation and are not written to any more:
             path in the folder, size in bytes and CRC-32.
+        seal: Who has written these files; see `arag.retrieval.seal`.
         distance: Distance function of the vector store.
         format_version: Version of the layout on disk.
     """
@@ -59,6 +60,7 @@ class Manifest:
     generation: Annotated[int, Field(ge=-1, le=1 << 53)] = 0
     removed_vectors: _Count = 0
     files: dict[_FileName, tuple[_Count, _Count]] = field(default_factory=dict)
+    seal: str = ""
     distance: str = "cosine"
     format_version: int = FORMAT_VERSION
 

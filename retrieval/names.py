@@ -19,6 +19,7 @@ DEFAULT_EMBEDDER = f"{HUGGINGFACE}:sentence-transformers/all-MiniLM-L6-v2"
 
 _PORTS = {"http": 80, "https": 443}
 _BASE_URL = re.compile(r"@(?=[A-Za-z][A-Za-z0-9+.-]*://)")
+_MISTYPED = re.compile(r"@https?:", re.IGNORECASE)
 _HUB_ID = re.compile(r"(?!\.)[\w.-]+(/(?!\.)[\w.-]+)?", re.ASCII)
 _HOST = re.compile(r"[\w.-]+|\[[0-9A-Fa-f:.]+\]")
 
@@ -92,6 +93,8 @@ def parse_name(text: str) -> ModelName:
     if not text.isprintable():
         raise InputError(f"{_shown(text)!r} holds characters that cannot be shown: a model's name is printable text")
     name, *rest = _BASE_URL.split(text, maxsplit=1)
+    if not rest and _MISTYPED.search(name):
+        raise InputError(f"{_shown(text)!r} has no base URL behind the @: give one like http://localhost:8000/v1")
     provider, _, model = name.partition(":")
     return ModelName(provider, model, parse_base_url(rest[0]) if rest else None)
 
@@ -172,4 +175,4 @@ def _fault(url: str, parts: SplitResult) -> str | None:
 
 def _shown(text: str) -> str:
     """Hide what may be a secret in a URL that cannot be taken apart."""
-    return re.sub(r"(?<=\?).+", "***", re.sub(r"(?<=://).*@", "***@", text))
+    return re.sub(r"(?<=\?).+", "***", re.sub(r"(?<=:/)(/?).*@", r"\1***@", text))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import string
 import threading
+import warnings
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from arag.retrieval.errors import IndexFormatError
 from arag.retrieval.exact import MOST_BYTES, ExactVectors
 from arag.retrieval.keywords import KeywordMatcher, RankedChunk
 from arag.retrieval.manifest import Manifest, check_files, keyword_file, vectors_folder, vocabulary_file
+from arag.retrieval.seal import KEY_VARIABLE, is_sealed
 from arag.retrieval.sentence_store import SentenceMatch, SentenceStore
 from arag.retrieval.snippets import keyword_snippets, semantic_snippets
 from arag.retrieval.suggestions import closest_terms
@@ -59,6 +61,7 @@ class Snapshot:
         self._vocabulary: Vocabulary | None = None
         self._exact: ExactVectors | None = None
         self._sentences: SentenceStore | None = None
+        self._is_sealed: bool | None = None
 
     def keyword_search(self, keywords: Sequence[str], top_k: int, read: Collection[str]) -> KeywordResults:
         """Find the chunks that hold keywords; see `Index.keyword_search`."""
@@ -157,6 +160,19 @@ class Snapshot:
                 self._sentences = store
             return self._sentences
 
+    def _has_own_graph(self) -> bool:
+        if self._is_sealed is None:
+            self._is_sealed = is_sealed(self.manifest)
+            if not self._is_sealed:
+                warnings.warn(
+                    f"the index in {self._path} was written by another user or on another machine: semantic search "
+                    "compares with every vector and does not use its graph. To have the graph made here, run "
+                    f"`arag verify --index {self._path} --repair`; to share indexes, set {KEY_VARIABLE} to the same "
+                    "secret wherever they are written and read",
+                    stacklevel=2,
+                )
+        return self._is_sealed
+
     def _keyword_hits(
         self, ranked: Sequence[RankedChunk], holding: Mapping[str, int], read: Collection[str]
     ) -> tuple[Hit, ...]:
@@ -197,9 +213,9 @@ class Snapshot:
         total = self.manifest.sentences
         if total == 0:
             return []
-        small = 4 * total * self.manifest.dimension <= MOST_BYTES
-        nearest = self._exact_vectors().nearest if small else self._sentence_store().nearest
-        most = total if small else _MOST_TIED
+        exactly = 4 * total * self.manifest.dimension <= MOST_BYTES or not self._has_own_graph()
+        nearest = self._exact_vectors().nearest if exactly else self._sentence_store().nearest
+        most = total if exactly else _MOST_TIED
         count = min(max(_FIRST_SENTENCES, 4 * top_k), total)
         while True:
             matches = nearest(vector, count)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import re
 import sys
@@ -166,6 +167,10 @@ def test_commands_of_experiments(arag, place, monkeypatch):
     harmless(arag("eval", "report", run, "--json"), told=False)
     harmless(arag("eval", "report", run, run), told=False)
     harmless(arag("eval", "report", f"none {NAME}"))
+    tables = list((corpus.parent / run).rglob("*.csv"))
+    cells = [cell for table in tables for row in csv.reader(table.open(newline="")) for cell in row]
+    assert "'=HYPERLINK(" in str(cells)
+    assert not [cell for cell in cells if cell.startswith(("=", "+", "@"))]
 
 
 def test_what_people_write_stays():

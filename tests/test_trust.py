@@ -107,7 +107,14 @@ def test_no_text_and_no_key_goes_where_only_an_index_says(arag, tmp_path, monkey
 
 @pytest.mark.parametrize(
     "command",
-    [["search", "keyword", "ship"], ["read", "a.txt:0"], ["info"], ["verify"], ["remove", "a.txt"], ["compact"]],
+    [
+        ["search", "keyword", "ship"],
+        ["read", "a.txt:0"],
+        ["info"],
+        ["verify", "--repair"],
+        ["remove", "a.txt"],
+        ["compact"],
+    ],
 )
 def test_what_needs_no_vectors_works_and_sends_nothing(arag, theirs, server, command):
     assert arag(*command, "--index", theirs)[0] == 0
@@ -199,7 +206,7 @@ def test_an_ingestion_that_names_its_embedder_is_remembered(arag, tmp_path, serv
     write_corpus(tmp_path / "corpus", DOCUMENTS)
     name = f"openai:m@{server.url}"
     assert arag("ingest", tmp_path / "corpus", "--index", tmp_path / "index", "--embedder", name)[0] == 0
-    (file,) = stranger.rglob("*.*")
+    (file,) = stranger.rglob("*.json")
     assert json.loads(file.read_text()) == {"embedders": [name]}
     assert (file.stat().st_mode & 0o777, file.parent.stat().st_mode & 0o777) == (0o600, 0o700)
     trust._said.clear()  # as in another process

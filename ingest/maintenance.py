@@ -26,7 +26,7 @@ from arag.retrieval.errors import (
     InputError,
     StorageError,
 )
-from arag.retrieval.files import checksum
+from arag.retrieval.files import digest
 from arag.retrieval.manifest import (
     FILE_NAME,
     FORMAT_VERSION,
@@ -290,7 +290,7 @@ def _file_damages(folder: Path, manifest: Manifest) -> Iterator[Damage]:
             yield Damage(name, "it is missing")
         elif found != size:
             yield Damage(name, f"it has {found:,} bytes in place of {size:,}")
-        elif checksum(folder / name) != expected:
+        elif digest(folder / name) != expected:
             yield Damage(name, "its checksum is wrong")
     if not is_sealed(manifest):
         yield Damage(

@@ -17,7 +17,7 @@ from arag.retrieval.chunk_store import FILE_NAME as CHUNKS_FILE
 from arag.retrieval.chunk_store import ChunkStore
 from arag.retrieval.database import is_damage
 from arag.retrieval.errors import ARAGError, DamagedFileError, IndexFormatError, StorageError
-from arag.retrieval.files import checksum, delete
+from arag.retrieval.files import delete, digest
 from arag.retrieval.keywords import write_keyword_file
 from arag.retrieval.manifest import (
     FILE_NAME,
@@ -94,7 +94,7 @@ def publish(
     manifest = replace(
         manifest,
         removed_vectors=removed_vectors,
-        files={file.relative_to(folder).as_posix(): (file.stat().st_size, checksum(file)) for file in sorted(files)},
+        files={file.relative_to(folder).as_posix(): (file.stat().st_size, digest(file)) for file in sorted(files)},
     )
     manifest = replace(manifest, seal=make_seal(manifest))
     chunks.set_state(FILE_NAME, manifest_json(manifest))  # from which it can be restored

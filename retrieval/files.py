@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import errno
+import hashlib
 import os
 import shutil
-import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
-
-_READ_BYTES = 1 << 24
 
 
 @contextmanager
@@ -39,13 +37,10 @@ def written_whole(file: Path) -> Iterator[BinaryIO]:
         raise
 
 
-def checksum(file: Path) -> int:
-    """Return the CRC-32 of a file."""
-    value = 0
+def digest(file: Path) -> str:
+    """Return the SHA-256 of a file, in hexadecimal digits."""
     with file.open("rb") as opened:
-        while data := opened.read(_READ_BYTES):
-            value = zlib.crc32(data, value)
-    return value
+        return hashlib.file_digest(opened, "sha256").hexdigest()
 
 
 def publish_path(temporary: Path, final: Path) -> None:

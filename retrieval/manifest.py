@@ -11,7 +11,7 @@ from typing import Annotated
 from pydantic import Field, StringConstraints, TypeAdapter, ValidationError
 
 from arag.retrieval.errors import DamagedFileError, IndexFormatError, IndexNotFoundError, InputError
-from arag.retrieval.files import checksum, written_whole
+from arag.retrieval.files import digest, written_whole
 from arag.retrieval.names import drop_credentials
 
 FORMAT_VERSION = 4
@@ -21,6 +21,7 @@ FILE_NAME = "manifest.json"
 _MAX_BYTES = 1_000_000  # of a manifest: a thousand times what is written
 # An index may come from somebody else. Its manifest names the index's own files and says numbers that it can have.
 _FileName = Annotated[str, StringConstraints(pattern=r"^(?:(?:keywords|words)\.\d+|chroma\.\d+(?:/[\w-][\w.-]*)+)$")]
+_Digest = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
 _Count = Annotated[int, Field(ge=0, le=1 << 53)]
 _Positive = Annotated[int, Field(ge=1, le=1 << 53)]
 
@@ -42,7 +43,7 @@ class Manifest:
         generation: The number of the write that readers see; grows with each.
         removed_vectors: Vectors that Chroma's folder still has and the index has not.
         files: The files that were made from the chunk store for this generation and are not written to any more:
-            path in the folder, size in bytes and CRC-32.
+            path in the folder, size in bytes and SHA-256 (in the format before, CRC-32).
         seal: Who has written these files; see `arag.retrieval.seal`.
         distance: Distance function of the vector store.
         format_version: Version of the layout on disk.
@@ -59,7 +60,7 @@ class Manifest:
     sentences: _Count = 0
     generation: Annotated[int, Field(ge=-1, le=1 << 53)] = 0
     removed_vectors: _Count = 0
-    files: dict[_FileName, tuple[_Count, _Count]] = field(default_factory=dict)
+    files: dict[_FileName, tuple[_Count, _Digest | _Count]] = field(default_factory=dict)
     seal: str = ""
     distance: str = "cosine"
     format_version: int = FORMAT_VERSION
@@ -101,7 +102,7 @@ def check_files(folder: Path, manifest: Manifest, derived: Path | None = None, *
             found = file_size(folder, name)
             if found != size:
                 problem = "is missing" if found < 0 else f"has {found:,} bytes in place of {size:,}"
-            elif contents and checksum(file) != expected:
+            elif contents and digest(file) != expected:
                 problem = "has a wrong checksum"
             else:
                 continue

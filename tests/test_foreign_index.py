@@ -19,7 +19,7 @@ from chromadb.utils.embedding_functions import known_embedding_functions
 from arag.ingest.maintenance import compact, remove, verify
 from arag.ingest.pipeline import run_ingest
 from arag.retrieval.errors import ARAGError, IndexFormatError
-from arag.retrieval.files import checksum
+from arag.retrieval.files import digest
 from arag.retrieval.index import open_index
 from arag.retrieval.manifest import Manifest, read_manifest, vectors_folder
 from fakes import HashEmbeddings, hash_vector, write_corpus
@@ -324,7 +324,7 @@ def fit_checksums(folder):
     """Make an index's checksums those of its files, as whoever has made the files can."""
     file = folder / "manifest.json"
     values = json.loads(file.read_text())
-    values["files"] = {name: [(folder / name).stat().st_size, checksum(folder / name)] for name in values["files"]}
+    values["files"] = {name: [(folder / name).stat().st_size, digest(folder / name)] for name in values["files"]}
     text = json.dumps(values)
     file.write_text(text)
     with closing(sqlite3.connect(folder / "chunks.sqlite3", isolation_level=None)) as connection:

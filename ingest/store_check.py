@@ -314,6 +314,7 @@ class StoreCheck:
         for document_id in self._nameless:
             try:
                 record = parse_document(kept[document_id])
+                checksum(kept[document_id])  # fails if damage left bytes that are not UTF-8
             except (KeyError, ValueError):
                 record = DocumentRecord(document_id, "", "", "{}", "", 0)
             record = replace(record, fingerprint="", chunks=self._parts[document_id])

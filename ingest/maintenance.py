@@ -308,21 +308,22 @@ def _file_damages(folder: Path, manifest: Manifest) -> Iterator[Damage]:
 def _chroma_damages(folder: Path, manifest: Manifest, chunks: ChunkStore, *, locked: bool) -> Iterator[Damage]:
     name = vectors_folder(folder, manifest.generation).name
     try:
-        store = SentenceStore(vectors_folder(folder, manifest.generation))
+        with closing(SentenceStore(vectors_folder(folder, manifest.generation))) as store:
+            found = store.differences(sentences_of(chunks, -1))
+    except DamagedFileError:  # of the chunk store
+        raise
     except IndexFormatError as error:
         if not locked:  # Chroma writes when it opens
             raise StorageError(f"the index in {folder} cannot be looked through: {error}") from error
         yield Damage(name, str(error))
         return
-    with closing(store):
-        found = store.differences(sentences_of(chunks, -1))
-        for count, what in (
-            (found.missing, "sentences have no vector"),
-            (found.wrong, "vectors or texts are not those of their sentences"),
-            (found.strange, "vectors belong to no chunk"),
-        ):
-            if count:
-                yield Damage(name, f"{count:,} {what}")
+    for count, what in (
+        (found.missing, "sentences have no vector"),
+        (found.wrong, "vectors or texts are not those of their sentences"),
+        (found.strange, "vectors belong to no chunk"),
+    ):
+        if count:
+            yield Damage(name, f"{count:,} {what}")
 
 
 def _mend_store(folder: Path, found: Sequence[Damage]) -> int:

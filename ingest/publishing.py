@@ -152,7 +152,7 @@ def _previous(folder: Path, manifest: Manifest, generation: int, removed_vectors
         return None
     try:
         check_files(folder, manifest, previous, contents=True)
-    except IndexFormatError:
+    except (IndexFormatError, StorageError):
         return None
     return previous
 

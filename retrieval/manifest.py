@@ -10,7 +10,7 @@ from typing import Annotated
 
 from pydantic import Field, StringConstraints, TypeAdapter, ValidationError
 
-from arag.retrieval.errors import DamagedFileError, IndexFormatError, IndexNotFoundError, InputError
+from arag.retrieval.errors import DamagedFileError, IndexFormatError, IndexNotFoundError, InputError, StorageError
 from arag.retrieval.files import digest, written_whole
 from arag.retrieval.names import drop_credentials
 
@@ -95,18 +95,23 @@ def check_files(folder: Path, manifest: Manifest, derived: Path | None = None, *
 
     Raises:
         IndexFormatError: One is missing, has another size or, if looked at, other contents.
+        StorageError: One cannot be read.
     """
     for name, (size, expected) in manifest.files.items():
         file = folder / name
-        if derived is None or derived in (file, *file.parents):
-            found = file_size(folder, name)
-            if found != size:
-                problem = "is missing" if found < 0 else f"has {found:,} bytes in place of {size:,}"
-            elif contents and digest(file) != expected:
-                problem = "has a wrong checksum"
-            else:
+        if derived is not None and derived not in (file, *file.parents):
+            continue
+        found = file_size(folder, name)
+        try:
+            if found == size and not (contents and digest(file) != expected):
                 continue
-            raise IndexFormatError(f"{file} {problem}: run `arag verify --index {folder} --repair`")
+        except OSError as error:
+            raise StorageError(f"{file} cannot be read: {error.strerror}") from error
+        if found < 0:
+            problem = "is missing"
+        else:
+            problem = "has a wrong checksum" if found == size else f"has {found:,} bytes in place of {size:,}"
+        raise IndexFormatError(f"{file} {problem}: run `arag verify --index {folder} --repair`")
 
 
 def file_size(folder: Path, name: str) -> int:

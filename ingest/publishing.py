@@ -105,7 +105,9 @@ def publish(
 
 
 def delete_other_generations(folder: Path, generation: int) -> None:
-    """Delete the files of generations that readers do not see, complete or not."""
+    """Delete the files of generations that readers do not see, and what a killed run has not renamed."""
+    for name in (FILE_NAME, CHUNKS_FILE):
+        delete(folder / f"{name}.new")
     seen = {kind(folder, generation) for kind in (keyword_file, vocabulary_file, vectors_folder)}
     for path in list(folder.iterdir()):
         if path not in seen and is_of_generation(path.name):

@@ -165,6 +165,8 @@ def recovered(index, arguments, target):
     except SystemExit as end:
         if end.code:
             return before, f"the next run failed: {end.code}"
-    if test_crash.contents(Path(index)) != test_crash.contents(Path(target)):
-        return before, "it is not like a new one"
+    here, there = test_crash.contents(Path(index)), test_crash.contents(Path(target))
+    if here != there:
+        differing = [(one, other) for one, other in zip(here, there, strict=True) if one != other]
+        return before, f"it is not like a new one: {str(differing)[:500]}"
     return before, ""

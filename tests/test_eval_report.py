@@ -728,6 +728,15 @@ def test_on_a_phone_every_mark_names_its_method(hostile):
         assert [mark["data-method"] for mark in row.find_all("td")[1:]] == names
 
 
+def test_cards_show_answers_whole(write_run, tmp_path):
+    folder = tmp_path / "report"
+    write_report(make_report(write_run({"arag": [record(1)], "direct": [record(1)]})), folder)
+    (page,) = folder.glob("questions/1.html")
+    style = soup(page).find("style").text
+    (rule,) = re.findall(r"^\.answer \{(.*?)\}", style, re.MULTILINE | re.DOTALL)
+    assert not re.search("height|overflow|clamp", rule.replace("line-height", ""))
+
+
 # --- the command ---
 
 

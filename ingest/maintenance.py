@@ -15,6 +15,7 @@ from arag.ingest.locking import write_lock
 from arag.ingest.publishing import sentences_of, storage_failures
 from arag.ingest.store_check import CheckedStore, StoreCheck, StoreRows, named, renew_store
 from arag.ingest.writer import locked_writer, open_writer
+from arag.retrieval.chroma_check import check_database
 from arag.retrieval.chunk_store import FILE_NAME as CHUNKS_FILE
 from arag.retrieval.chunk_store import ChunkStore
 from arag.retrieval.embedders import Embedder, load_embedder
@@ -39,7 +40,7 @@ from arag.retrieval.manifest import (
     write_manifest,
 )
 from arag.retrieval.seal import is_sealed
-from arag.retrieval.sentence_store import SentenceStore, check_database
+from arag.retrieval.sentence_store import SentenceStore
 
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings

@@ -4,20 +4,14 @@ Chroma writes its graph over the old one, in pieces, and so does the first searc
 enough changes in it: a process that is killed while it writes, or two that have one folder open, damage it, often
 without anybody's noticing. So every generation of an index has a folder of its own. It is written under another name,
 read back and compared, renamed when it is complete, and never written to again. It is derived from the chunk store.
-
-A folder may also come from somebody else, and Chroma does what its database says: it imports and calls the embedding
-function that a collection names, with the arguments that stand there. So nothing is opened that says more than what
-is written here.
 """
 
 from __future__ import annotations
 
-import json
 import math
 import os
 import shutil
 import sqlite3
-import stat
 import struct
 import threading
 import time
@@ -34,7 +28,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from arag.retrieval.database import check_surroundings
+from arag.retrieval.chroma_check import COLLECTION, DATABASE, check_database
 from arag.retrieval.errors import IndexFormatError, StorageError
 from arag.retrieval.files import delete, publish_path, sync_tree
 
@@ -43,14 +37,11 @@ if TYPE_CHECKING:
     from chromadb.api.collection_configuration import CreateHNSWConfiguration
     from chromadb.api.models.Collection import Collection
 
-COLLECTION = "sentences"
-
 # Recall at 15 against exact search, among 40,436 real sentence vectors (302 real questions): max_neighbors 16 and
 # ef_construction 100 give 0.991 with ef_search 100, 0.997 with 200 and 0.999 with 400; 32 and 100 give 0.995, 0.9985
 # and 0.9998; 32 and 200 give 0.997, 0.9998 and 0.9998, and take 1.4 times as long to build; 48 and 400 give no more.
 # Questions about something else than the corpus are harder: among 16,000 vectors, 0.97 with ef_search 200.
 _HNSW: CreateHNSWConfiguration = {"space": "cosine", "ef_construction": 100, "ef_search": 400, "max_neighbors": 32}
-_DATABASE = "chroma.sqlite3"
 _SYNC = 1_000  # changes after which Chroma writes its graph
 _CLIENTS = threading.RLock()  # Chroma shares what it opens between clients, and counts them without a lock
 # Version, where the elements begin, most elements, elements, bytes of each in data_level0.bin; further fields follow.
@@ -59,9 +50,6 @@ _LENGTH_BYTES = 4  # of each element in length.bin
 _SHIFT = 1e-3  # less is lost in float32's rounding of a cosine distance
 _ROUNDING = 1e-5  # of similarities of one vector, stored with different shifts
 _SAME = 1e-4  # of vectors, shifted and shifted back
-_NO_FUNCTION = ({"type": "legacy"}, {"type": "unknown"})  # what Chroma writes where a collection has none
-_SEGMENTS = {"urn:chroma:segment/vector/hnsw-local-persisted", "urn:chroma:segment/metadata/sqlite"}
-_WORD_TABLE = "embedding_fulltext_search"  # Chroma's only virtual table
 _SENTENCES_PER_WRITE = 500  # a write holds the interpreter's lock: half a second for so many
 _IDS_PER_READ = 10_000  # Chroma turns ids into SQL variables, whose number is bounded
 
@@ -307,67 +295,6 @@ def write_sentences(
     publish_path(working, folder)
 
 
-def check_database(folder: Path, *, pages: bool = False) -> None:
-    """Check that a folder's database is one that is written here, before Chroma opens it.
-
-    Args:
-        folder: Chroma's folder.
-        pages: Let SQLite look through the whole file, too.
-
-    Raises:
-        IndexFormatError: It is damaged, or says something that is never written here, such as the name of an
-            embedding function, which Chroma would import.
-    """
-    database = folder / _DATABASE
-    if folder.is_symlink() or not folder.is_dir():
-        raise IndexFormatError(f"{folder} is missing, or not a folder")
-    for path in folder.rglob("*"):
-        try:
-            kind = path.lstat().st_mode
-        except FileNotFoundError:  # the journal of another reader
-            continue
-        if not stat.S_ISREG(kind) and not stat.S_ISDIR(kind):
-            raise IndexFormatError(f"{path} is neither a file nor a folder")
-    check_surroundings(database)
-    try:
-        with closing(sqlite3.connect(f"{database.absolute().as_uri()}?mode=rw", uri=True, timeout=30)) as connection:
-            reason = _strangeness(connection, pages=pages)
-    except (sqlite3.Error, UnicodeDecodeError) as error:
-        reason = str(error)
-    if reason:
-        raise IndexFormatError(f"{database} is damaged, or not written by arag: {reason}")
-
-
-def _strangeness(connection: sqlite3.Connection, *, pages: bool) -> str:
-    """Return what a database of Chroma's has that is never written here; an empty string where there is nothing."""
-    connection.execute("PRAGMA trusted_schema = OFF")
-    for kind, name, sql in connection.execute("SELECT type, name, sql FROM sqlite_master"):
-        if kind not in {"table", "index"} or (name != _WORD_TABLE and "virtual" in str(sql).lower()[:20]):
-            return f"it has a {kind} {name}"
-    settings = connection.execute("SELECT 1 FROM collection_metadata UNION SELECT 1 FROM segment_metadata").fetchone()
-    segments = {kind for (kind,) in connection.execute("SELECT type FROM segments")}
-    collections = connection.execute("SELECT name, config_json_str, schema_str FROM collections").fetchall()
-    if settings or segments != _SEGMENTS or [name for name, _, _ in collections] != [COLLECTION]:
-        return "it has other collections, or other settings of them"
-    try:
-        if any(_names_function(json.loads(text or "null")) for text in collections[0][1:]):
-            return "it names an embedding function"
-    except (ValueError, TypeError, RecursionError) as error:
-        return f"the settings of its collection cannot be read: {error}"
-    faults = [row[0] for row in connection.execute("PRAGMA quick_check")] if pages else []
-    return "; ".join(str(fault) for fault in faults[:3] if fault != "ok")
-
-
-def _names_function(settings: Any) -> bool:
-    """Tell whether a collection's settings, or a part of them, name an embedding function."""
-    if isinstance(settings, dict):
-        return any(
-            (value is not None and value not in _NO_FUNCTION) if "function" in key else _names_function(value)
-            for key, value in settings.items()
-        )
-    return isinstance(settings, list) and any(map(_names_function, settings))
-
-
 def _copied(folder: Path, stack: ExitStack) -> Path:
     """Copy a folder to where it may be written to, until the stack is closed."""
     copy = Path(stack.enter_context(TemporaryDirectory(prefix="arag-", ignore_cleanup_errors=True)), folder.name)
@@ -380,9 +307,9 @@ def _copied(folder: Path, stack: ExitStack) -> Path:
 
 def _copy(previous: Path, working: Path) -> None:
     # A reader that opens the folder makes an entry in Chroma's database just then.
-    shutil.copytree(previous, working, ignore=shutil.ignore_patterns(f"{_DATABASE}*"))
-    source = sqlite3.connect(f"{(previous / _DATABASE).absolute().as_uri()}?mode=ro", uri=True)
-    with closing(source), closing(sqlite3.connect(working / _DATABASE)) as copy:
+    shutil.copytree(previous, working, ignore=shutil.ignore_patterns(f"{DATABASE}*"))
+    source = sqlite3.connect(f"{(previous / DATABASE).absolute().as_uri()}?mode=ro", uri=True)
+    with closing(source), closing(sqlite3.connect(working / DATABASE)) as copy:
         source.backup(copy)
 
 

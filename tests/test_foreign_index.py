@@ -21,9 +21,10 @@ from arag.ingest.pipeline import run_ingest
 from arag.retrieval.errors import ARAGError, IndexFormatError
 from arag.retrieval.files import digest
 from arag.retrieval.index import open_index
-from arag.retrieval.manifest import Manifest, read_manifest, vectors_folder
+from arag.retrieval.manifest import Manifest
 from fakes import HashEmbeddings, hash_vector, write_corpus
 from openai_server import embeddings, serve
+from test_maintenance import chroma
 
 DOCUMENTS = {
     f"d{n}": f"Document {n} tells of ship{n}. It was built in {1500 + n}. Nobody sailed it." for n in range(60)
@@ -42,10 +43,6 @@ def sound(tmp_path_factory):
 def index(sound, tmp_path):
     shutil.copytree(sound, tmp_path / "index")
     return tmp_path / "index"
-
-
-def chroma(folder):
-    return vectors_folder(folder, read_manifest(folder).generation)
 
 
 def ranking(folder):

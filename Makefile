@@ -54,7 +54,7 @@ lint: install
 	$(BIN)/ruff format --check .
 	@# A type checker does not follow the folders' mapping in pyproject.toml: it gets a tree of links.
 	@rm -rf build/types && mkdir -p build/types/arag
-	@ln -s $(foreach part,$(wildcard arag/*) ingest retrieval graph evaluation,$(CURDIR)/$(part)) build/types/arag
+	@ln -s $(foreach part,$(wildcard arag/*) ingest retrieval models graph pages evaluation,$(CURDIR)/$(part)) build/types/arag
 	MYPYPATH=build/types $(BIN)/mypy --package arag
 
 format: install

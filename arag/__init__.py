@@ -12,14 +12,14 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from arag.errors import ARAGError
     from arag.graph.context import Context
     from arag.graph.graph import ARAGAgent, create_arag_agent
-    from arag.graph.models import load_model
-    from arag.graph.trace.page import trace_page
     from arag.ingest.documents import Limits
     from arag.ingest.pipeline import ingest, run_ingest
-    from arag.retrieval.embedders import load_embedder
-    from arag.retrieval.errors import ARAGError
+    from arag.models.chat import load_model
+    from arag.models.embedders import load_embedder
+    from arag.pages.page import trace_page
     from arag.retrieval.index import Index, open_index
     from arag.retrieval.tools import make_tools
 
@@ -42,20 +42,20 @@ __all__ = [
 # Names are imported at their first use: `import arag` is then as good as free.
 _HOMES = {
     "ARAGAgent": "arag.graph.graph",
-    "ARAGError": "arag.retrieval.errors",
+    "ARAGError": "arag.errors",
     "Context": "arag.graph.context",
     "Index": "arag.retrieval.index",
     "Limits": "arag.ingest.documents",
     "create_arag_agent": "arag.graph.graph",
     "ingest": "arag.ingest.pipeline",
-    "load_embedder": "arag.retrieval.embedders",
-    "load_ipython_extension": "arag.graph.trace.page",
-    "load_model": "arag.graph.models",
+    "load_embedder": "arag.models.embedders",
+    "load_ipython_extension": "arag.pages.page",
+    "load_model": "arag.models.chat",
     "make_tools": "arag.retrieval.tools",
     "open_index": "arag.retrieval.index",
     "run_ingest": "arag.ingest.pipeline",
-    "trace_page": "arag.graph.trace.page",
-    "unload_ipython_extension": "arag.graph.trace.page",
+    "trace_page": "arag.pages.page",
+    "unload_ipython_extension": "arag.pages.page",
 }
 
 

@@ -23,9 +23,9 @@ from rich.table import Table
 
 from arag.evaluation.cli import eval_app
 from arag.evaluation.cli.asking import confirm_embedder
-from arag.evaluation.cli.printing import err, out, print_json, styled
 from arag.ingest.documents import DEFAULT_LIMITS, Limits
 from arag.interruption import Commands, Interrupted, end_interrupted, soon_interrupted
+from arag.terminal import err, out, print_json, styled
 
 if TYPE_CHECKING:
     from arag.graph.state import State
@@ -165,11 +165,11 @@ def ask(
     """Let the agent answer a question, showing its steps as they happen."""
     from langchain_core.messages import HumanMessage
 
+    from arag.errors import InputError, ModelError
     from arag.graph.graph import create_arag_agent
-    from arag.graph.models import EXTRACTIVE, MODEL_VARIABLE, is_provider_error, load_model
-    from arag.retrieval.errors import InputError, ModelError
+    from arag.models.chat import EXTRACTIVE, MODEL_VARIABLE, is_provider_error, load_model
+    from arag.models.names import drop_credentials
     from arag.retrieval.index import open_index
-    from arag.retrieval.names import drop_credentials
     from arag.retrieval.tools import whole_characters
 
     if not question.strip():
@@ -278,7 +278,7 @@ def remove(
     index: IndexOption,
 ) -> None:
     """Remove documents from an index; `compact` takes their text out of the files, too."""
-    from arag.ingest.maintenance import remove as remove_documents
+    from arag.retrieval.local.maintenance import remove as remove_documents
 
     removed = remove_documents(ids, index)
     out.print(f"{removed:,} documents removed; `arag compact` takes their text out of the files, too.")
@@ -287,7 +287,7 @@ def remove(
 @app.command()
 def compact(index: IndexOption) -> None:
     """Rewrite the files of an index without the text and the vectors that were removed."""
-    from arag.ingest.maintenance import compact as compact_index
+    from arag.retrieval.local.maintenance import compact as compact_index
 
     before, after = compact_index(index)
     out.print(f"{before / 1e6:,.1f} MB before, {after / 1e6:,.1f} MB after.")
@@ -300,7 +300,7 @@ def verify(
     as_json: JsonOption = False,
 ) -> None:
     """Look for damage in every part of an index. Exit code 1 means that there is some left."""
-    from arag.ingest.maintenance import verify as verify_index
+    from arag.retrieval.local.maintenance import verify as verify_index
 
     found, left = verify_index(index, repair=repair)
     if as_json:
@@ -322,7 +322,7 @@ def verify(
 
 def main() -> None:
     """Run the command line; our own errors are one line on stderr and exit code 1."""
-    from arag.retrieval.errors import ARAGError
+    from arag.errors import ARAGError
 
     _quiet()
     if isinstance(sys.stdout, TextIOWrapper):  # an argument, or a file's name, may hold bytes that are no text
@@ -464,9 +464,9 @@ def _show_answer(state: State) -> None:
 
 
 def _write_page(path: Path, state: dict[str, Any], failure: str, model: str) -> None:
-    from arag.graph.trace.page import trace_page
-    from arag.retrieval.errors import InputError, without_credentials
-    from arag.retrieval.names import drop_credentials
+    from arag.errors import InputError, without_credentials
+    from arag.models.names import drop_credentials
+    from arag.pages.page import trace_page
 
     try:
         page = trace_page(state, error=without_credentials(failure), model=drop_credentials(model))

@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 
 from typer.core import TyperGroup
 
-from arag.evaluation.cli.printing import Console
+from arag.terminal import Console
 
 INTERRUPTED = 130  # as shells have it for what Ctrl-C ends
 _LAST_SECONDS = 1.0  # that what is running has to close its files

@@ -22,11 +22,11 @@ from rich.console import Console
 from rich.table import Table
 
 from arag.evaluation.scores import contains, normalise
-from arag.graph.extractive import question_keywords
 from arag.graph.graph import create_arag_agent
 from arag.ingest.documents import Document
 from arag.ingest.pipeline import run_ingest
 from arag.ingest.readers import read_documents
+from arag.models.extractive import question_keywords
 from arag.retrieval.index import Index, open_index
 
 TOP_K = 5

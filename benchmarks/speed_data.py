@@ -14,14 +14,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from arag.ingest.documents import Document
-from arag.ingest.publishing import publish
 from arag.ingest.readers import read_documents
 from arag.ingest.sentences import split_sentences
-from arag.retrieval.chunk_rows import DocumentRecord
-from arag.retrieval.chunk_store import ChunkStore
-from arag.retrieval.embedders import load_embedder
-from arag.retrieval.manifest import Manifest
-from arag.retrieval.names import DEFAULT_EMBEDDER
+from arag.models.embedders import load_embedder
+from arag.models.names import DEFAULT_EMBEDDER
+from arag.retrieval.local.chunk_rows import DocumentRecord
+from arag.retrieval.local.chunk_store import ChunkStore
+from arag.retrieval.local.manifest import Manifest
+from arag.retrieval.local.publishing import publish
 from arag.retrieval.types import Chunk, Section, Sentence
 
 CHUNK_CHARACTERS = 4_200  # about 1,000 tokens

@@ -75,8 +75,8 @@ def measure_ingest(file: str, folder: str, without_chroma: str = "") -> dict[str
     """Ingest a file with an embedder that costs nothing, with or without Chroma's part."""
     from speed_data import FreeEmbeddings
 
-    from arag.ingest import publishing
     from arag.ingest.pipeline import run_ingest
+    from arag.retrieval.local import publishing
 
     embedder = FreeEmbeddings()
     before = memory()

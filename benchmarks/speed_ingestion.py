@@ -21,14 +21,14 @@ from speed_fresh import fresh
 from speed_report import Report, say
 from speed_service import seen, service
 
-from arag.ingest import writer
 from arag.ingest.chunking import chunk_document
 from arag.ingest.documents import Document
 from arag.ingest.pipeline import run_ingest
 from arag.ingest.readers import read_documents
 from arag.ingest.sentences import split_sentences
-from arag.retrieval.embedders import load_embedder
+from arag.models.embedders import load_embedder
 from arag.retrieval.index import open_index
+from arag.retrieval.local import writer
 from arag.retrieval.tokens import token_counter
 
 _SERVICE_SECONDS = 0.2

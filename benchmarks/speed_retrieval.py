@@ -27,14 +27,14 @@ from speed_data import (
 from speed_fresh import fresh
 from speed_report import Report, say
 
-from arag.retrieval import sentence_store
-from arag.retrieval.chunk_store import ChunkStore
-from arag.retrieval.embedders import load_embedder
-from arag.retrieval.exact import MOST_BYTES, ExactVectors
+from arag.models.embedders import load_embedder
 from arag.retrieval.index import Index, open_index
-from arag.retrieval.keywords import KeywordMatcher
-from arag.retrieval.manifest import keyword_file, read_manifest, vectors_folder
-from arag.retrieval.sentence_store import SentenceMatch, SentenceStore
+from arag.retrieval.local import sentence_store
+from arag.retrieval.local.chunk_store import ChunkStore
+from arag.retrieval.local.exact import MOST_BYTES, ExactVectors
+from arag.retrieval.local.keywords import KeywordMatcher
+from arag.retrieval.local.manifest import keyword_file, read_manifest, vectors_folder
+from arag.retrieval.local.sentence_store import SentenceMatch, SentenceStore
 
 _SEMANTIC = "Semantic search, sentences"
 _NEAREST = 15

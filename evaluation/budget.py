@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from arag.errors import InputError
 from arag.evaluation.records import Record
-from arag.graph.prices import PRICES_VARIABLE, cost
-from arag.retrieval.errors import InputError
+from arag.models.prices import PRICES_VARIABLE, cost
 
 
 @dataclass

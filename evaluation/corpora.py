@@ -8,12 +8,12 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from arag.errors import InputError
 from arag.evaluation.datasets import Question, paragraphs, write_corpus
 from arag.ingest.pipeline import run_ingest
-from arag.retrieval.chunk_store import ChunkStore
-from arag.retrieval.errors import InputError
 from arag.retrieval.index import Index
-from arag.retrieval.manifest import FILE_NAME, read_manifest
+from arag.retrieval.local.chunk_store import ChunkStore
+from arag.retrieval.local.manifest import FILE_NAME, read_manifest
 
 
 def make_index(questions: Path, folder: Path) -> Iterator[str]:

@@ -15,9 +15,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from arag.errors import InputError
+from arag.files import written_whole
 from arag.ingest.formats import clean_characters, clean_text
-from arag.retrieval.errors import InputError
-from arag.retrieval.files import written_whole
 
 _IDS = ("id", "qid", "_id", "question_id")
 _ANSWERS = ("answer", "gold_answer")

@@ -8,11 +8,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from arag.errors import InputError, StorageError
 from arag.evaluation.cells import as_cell, from_cell
 from arag.evaluation.failures import CHAIN_ERROR, WHY, Failure, decided, told
+from arag.files import written_whole
 from arag.graph.state import ToolRecord
-from arag.retrieval.errors import InputError, StorageError
-from arag.retrieval.files import written_whole
 
 LABELS_FILE = "failures.csv"
 

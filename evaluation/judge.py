@@ -9,7 +9,7 @@ from pydantic import BaseModel, Field, StrictBool
 from arag.evaluation.records import Judgement
 from arag.evaluation.structured import Patiently, StructuredModel, at_once
 from arag.graph.prompts import DATA_RULE, as_data
-from arag.retrieval.names import drop_credentials
+from arag.models.names import drop_credentials
 
 _INSTRUCTION = """You judge whether a predicted answer to a question is correct, by the gold answer.
 

@@ -9,12 +9,12 @@ from typing import TypedDict
 
 from langchain_core.language_models import BaseChatModel
 
+from arag.errors import InputError
 from arag.evaluation.methods import Method, Options
-from arag.graph.prices import cost
+from arag.files import written_whole
 from arag.graph.state import Usage
-from arag.graph.usage import total
-from arag.retrieval.errors import InputError
-from arag.retrieval.files import written_whole
+from arag.models.prices import cost
+from arag.models.usage import total
 from arag.retrieval.index import Index
 
 FILE_NAME = "prepared.json"

@@ -14,12 +14,12 @@ from typing import Any, TypedDict
 from filelock import FileLock, Timeout
 from langchain_core.messages import BaseMessage, messages_to_dict
 
+from arag.errors import InputError, StorageError
 from arag.evaluation.datasets import Question
 from arag.evaluation.scores import contains, exact_match, f1, share
-from arag.graph.prices import cost
 from arag.graph.state import Citation, ModelCall, ToolRecord, Usage
-from arag.graph.usage import total
-from arag.retrieval.errors import InputError, StorageError
+from arag.models.prices import cost
+from arag.models.usage import total
 from arag.retrieval.index import Index
 
 

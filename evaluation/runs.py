@@ -19,6 +19,7 @@ from langchain_core.messages import HumanMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.memory import InMemorySaver
 
+from arag.errors import ARAGError, InputError, without_credentials
 from arag.evaluation.budget import Budget
 from arag.evaluation.datasets import Question
 from arag.evaluation.event_loop import run
@@ -29,10 +30,9 @@ from arag.evaluation.preparation import load_preparations
 from arag.evaluation.records import Judgement, Record, RecordFile, again, answered, failed, judged, priced
 from arag.evaluation.secrets import without_secrets
 from arag.evaluation.structured import is_failed_call
-from arag.retrieval.errors import ARAGError, InputError, without_credentials
-from arag.retrieval.files import written_whole
+from arag.files import written_whole
+from arag.models.names import drop_credentials
 from arag.retrieval.index import Index
-from arag.retrieval.names import drop_credentials
 
 RUN_FILE = "run.json"
 RECORDS = "records"

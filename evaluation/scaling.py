@@ -8,6 +8,7 @@ from pathlib import Path
 from textwrap import shorten
 from typing import TypeAlias
 
+from arag.errors import InputError
 from arag.evaluation.records import Record
 from arag.evaluation.report import measures
 from arag.evaluation.report.figures import light_records
@@ -16,8 +17,7 @@ from arag.evaluation.report.paper import count
 from arag.evaluation.report.tables import INTERVALS, NONE, Cell, Table, cell, csv_of, ends, escaped, markdown_table
 from arag.evaluation.runs import record_file
 from arag.evaluation.scores import Interval
-from arag.retrieval.errors import InputError
-from arag.retrieval.files import written_whole
+from arag.files import written_whole
 
 STEPS = "steps"
 EFFORT = "effort"

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from arag.retrieval.names import drop_credentials
+from arag.models.names import drop_credentials
 
 HIDDEN = "***"
 

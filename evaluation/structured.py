@@ -13,11 +13,11 @@ from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.runnables import Runnable
 from pydantic import BaseModel, ValidationError
 
-from arag.graph.extractive import ExtractiveModel
-from arag.graph.models import call_error, is_provider_error
-from arag.graph.prices import cost
-from arag.graph.usage import model_call
-from arag.retrieval.errors import InputError, without_credentials
+from arag.errors import InputError, without_credentials
+from arag.models.chat import call_error, is_provider_error
+from arag.models.extractive import ExtractiveModel
+from arag.models.prices import cost
+from arag.models.usage import model_call
 
 _ATTEMPTS = 3
 _PAUSE = 0.5  # seconds, before the first further attempt

@@ -14,9 +14,9 @@ from langchain_core.messages import AIMessage, AnyMessage
 from langchain_core.runnables import Runnable, RunnableConfig
 from tenacity import AsyncRetrying, Retrying, retry_if_exception_type, stop_after_attempt, wait_exponential
 
+from arag.errors import ModelError
 from arag.graph.messages import whole
-from arag.graph.models import CALL_ERRORS, call_error
-from arag.retrieval.errors import ModelError
+from arag.models.chat import CALL_ERRORS, call_error
 
 DEFAULT_RETRIES = 2  # of models that do not say; OpenAI's and Anthropic's clients have the same
 FIRST_PAUSE, MAX_PAUSE = 0.5, 8.0  # seconds, as those clients have them

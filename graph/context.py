@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
-from arag.retrieval.errors import InputError
+from arag.errors import InputError
 from arag.retrieval.tools import MOST_RESULTS, ToolName
 
 MOST_STEPS = 100

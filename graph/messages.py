@@ -13,8 +13,8 @@ from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMes
 from langchain_core.messages.tool import invalid_tool_call, tool_call
 from pydantic import ValidationError
 
+from arag.errors import InputError, ModelError
 from arag.graph.prompts import DROPPED, NOT_RUN
-from arag.retrieval.errors import InputError, ModelError
 from arag.retrieval.tokens import count_tokens
 from arag.retrieval.tools import whole_characters
 

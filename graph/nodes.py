@@ -45,7 +45,7 @@ from arag.graph.messages import (
 from arag.graph.prompts import NO_ANSWER, forced_prompt, forced_question
 from arag.graph.settings import ChatModel, Settings, SettingsOfRuns
 from arag.graph.state import State, StopReason, union
-from arag.graph.usage import model_call, total
+from arag.models.usage import model_call, total
 from arag.retrieval.tools import artifacts, chunks_read, whole_characters
 
 _REPLY_ROOM = 8_000  # tokens of the budget that evidence in a forced answer's prompt leaves free, at most a fifth

@@ -18,10 +18,10 @@ from langchain_core.tools import tool as create_tool
 from langchain_core.utils.function_calling import convert_to_openai_tool
 from langgraph.prebuilt import ToolNode
 
+from arag.errors import InputError, ModelError
 from arag.graph.context import Context
-from arag.graph.models import load_model
 from arag.graph.prompts import system_prompt as default_system_prompt
-from arag.retrieval.errors import InputError, ModelError
+from arag.models.chat import load_model
 from arag.retrieval.index import Index, open_index
 from arag.retrieval.tokens import count_tokens
 from arag.retrieval.tools import TOOL_NAMES, make_tools

@@ -10,12 +10,12 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
+from arag.errors import InputError, ModelError
 from arag.graph.context import Context
 from arag.graph.graph import build_graph
-from arag.graph.models import EXTRACTIVE, MODEL_VARIABLE
 from arag.graph.settings import Defaults, Settings, SettingsOfRuns
-from arag.retrieval.errors import InputError, ModelError
-from arag.retrieval.names import BaseURL, parse_base_url, parse_name
+from arag.models.chat import EXTRACTIVE, MODEL_VARIABLE
+from arag.models.names import BaseURL, parse_base_url, parse_name
 
 INDEX_VARIABLE = "ARAG_INDEX"
 ROOT_VARIABLE = "ARAG_INDEX_ROOT"

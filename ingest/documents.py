@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TypeAlias
 
-from arag.retrieval.errors import InputError
+from arag.errors import InputError
 
 MAX_LIMIT = 1_000_000_000
 

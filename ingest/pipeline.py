@@ -11,15 +11,15 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from arag.errors import InputError
 from arag.ingest.chunking import groups
 from arag.ingest.documents import DEFAULT_LIMITS, Document, Limits, Problem, file_of
 from arag.ingest.readers import find_skipped, read_documents
 from arag.ingest.sentences import check_language
-from arag.ingest.writer import IndexWriter, open_writer
-from arag.retrieval.embedders import Embedder, check_embedder, load_embedder, remember_embedder
-from arag.retrieval.errors import InputError
+from arag.models.embedders import Embedder, check_embedder, load_embedder, remember_embedder
 from arag.retrieval.index import Index
-from arag.retrieval.manifest import Manifest
+from arag.retrieval.local.manifest import Manifest
+from arag.retrieval.local.writer import IndexWriter, open_writer
 from arag.retrieval.tokens import TokenCounter, token_counter
 
 if TYPE_CHECKING:

@@ -8,6 +8,7 @@ import stat
 from collections.abc import Iterator, Sequence
 from pathlib import Path, PurePath
 
+from arag.errors import InputError
 from arag.ingest.documents import DEFAULT_LIMITS, Document, Limits, Problem
 from arag.ingest.formats import (
     Content,
@@ -22,9 +23,8 @@ from arag.ingest.formats import (
 from arag.ingest.markdown import read_markdown
 from arag.ingest.pdf import PdfReader
 from arag.ingest.records import read_json, read_jsonl
-from arag.retrieval.chunk_store import FILE_NAME as DATABASE_FILE
-from arag.retrieval.errors import InputError
-from arag.retrieval.manifest import FILE_NAME as MANIFEST_FILE
+from arag.retrieval.local.chunk_store import FILE_NAME as DATABASE_FILE
+from arag.retrieval.local.manifest import FILE_NAME as MANIFEST_FILE
 
 _TEXT_READERS = {".txt": read_text, ".md": read_markdown, ".html": read_html, ".htm": read_html}
 _RECORD_READERS = {".json": read_json, ".jsonl": read_jsonl}

@@ -14,7 +14,7 @@ from functools import cache
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from arag.retrieval.errors import InputError
+from arag.errors import InputError
 from arag.retrieval.types import Sentence
 
 if TYPE_CHECKING:

@@ -11,9 +11,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self, TypeVar
 
-from arag.retrieval.chunk_store import ChunkStore
-from arag.retrieval.embedders import Embedder, embedder_of_index
-from arag.retrieval.errors import (
+from arag.errors import (
     EmbedderError,
     IndexClosedError,
     IndexFormatError,
@@ -21,8 +19,10 @@ from arag.retrieval.errors import (
     InputError,
     StorageError,
 )
-from arag.retrieval.keywords import fold
-from arag.retrieval.manifest import FILE_NAME, Manifest, read_manifest
+from arag.models.embedders import Embedder, embedder_of_index
+from arag.retrieval.local.chunk_store import ChunkStore
+from arag.retrieval.local.keywords import fold
+from arag.retrieval.local.manifest import FILE_NAME, Manifest, read_manifest
 from arag.retrieval.snapshot import Snapshot
 from arag.retrieval.types import Chunk, DocumentInfo, IndexInfo, KeywordResults, ReadResults, SemanticResults
 

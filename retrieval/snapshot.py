@@ -12,13 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 from rapidfuzz import fuzz, process
 
-from arag.retrieval.chunk_store import ChunkStore
-from arag.retrieval.errors import IndexFormatError
-from arag.retrieval.exact import MOST_BYTES, ExactVectors
-from arag.retrieval.keywords import KeywordMatcher, RankedChunk
-from arag.retrieval.manifest import Manifest, check_files, keyword_file, vectors_folder, vocabulary_file
-from arag.retrieval.seal import KEY_VARIABLE, is_sealed
-from arag.retrieval.sentence_store import SentenceMatch, SentenceStore
+from arag.errors import IndexFormatError
+from arag.retrieval.local.chunk_store import ChunkStore
+from arag.retrieval.local.exact import MOST_BYTES, ExactVectors
+from arag.retrieval.local.keywords import KeywordMatcher, RankedChunk
+from arag.retrieval.local.manifest import Manifest, check_files, keyword_file, vectors_folder, vocabulary_file
+from arag.retrieval.local.seal import KEY_VARIABLE, is_sealed
+from arag.retrieval.local.sentence_store import SentenceMatch, SentenceStore
+from arag.retrieval.local.vocabulary import Vocabulary
 from arag.retrieval.snippets import keyword_snippets, semantic_snippets
 from arag.retrieval.suggestions import closest_terms
 from arag.retrieval.types import (
@@ -31,7 +32,6 @@ from arag.retrieval.types import (
     Titled,
     UnknownChunk,
 )
-from arag.retrieval.vocabulary import Vocabulary
 
 _MOST_TITLED = 3
 _FEW_CHUNKS = 2  # a keyword in no more chunks than these gets the closest terms

@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterable, Iterator
 
 from rapidfuzz import fuzz, process
 
-from arag.retrieval.chunk_store import ChunkStore
-from arag.retrieval.keywords import KeywordMatcher, fold
+from arag.retrieval.local.chunk_store import ChunkStore
+from arag.retrieval.local.keywords import KeywordMatcher, fold
+from arag.retrieval.local.vocabulary import Vocabulary
 from arag.retrieval.types import Term
-from arag.retrieval.vocabulary import Vocabulary
 
 _TERMS = 3
 _LONGEST_KEYWORD = 100  # characters

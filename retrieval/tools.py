@@ -15,7 +15,7 @@ from langchain_core.tools import BaseTool, StructuredTool, ToolException
 from langgraph.config import get_stream_writer
 from pydantic import BaseModel, BeforeValidator, Field, ValidationError, model_validator
 
-from arag.retrieval.errors import InputError
+from arag.errors import InputError
 from arag.retrieval.index import MOST_ADJACENT, Index
 from arag.retrieval.render import render_chunks, render_keywords, render_semantic, snippet_text
 from arag.retrieval.tokens import count_tokens

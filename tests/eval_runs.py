@@ -16,7 +16,7 @@ from arag.evaluation.datasets import Question
 from arag.evaluation.methods import method
 from arag.evaluation.records import RecordFile, priced
 from arag.evaluation.runs import Runner
-from arag.graph.models import load_model
+from arag.models.chat import load_model
 from openai_server import chat
 
 STEPS = 3

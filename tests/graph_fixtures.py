@@ -8,8 +8,8 @@ import pytest
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.sqlite import SqliteSaver
 
+from arag.errors import EmbedderError
 from arag.ingest.pipeline import ingest
-from arag.retrieval.errors import EmbedderError
 from conftest import write_corpus
 from fakes import HashEmbeddings
 from scripted_model import DOCUMENTS

@@ -8,11 +8,11 @@ from contextlib import closing
 import numpy as np
 import pytest
 
-from arag.ingest.store_check import CheckedStore, StoreCheck, StoreRows, renew_store
-from arag.retrieval.chunk_rows import DocumentRecord
-from arag.retrieval.chunk_store import FILE_NAME, ChunkStore
-from arag.retrieval.errors import IndexFormatError
-from arag.retrieval.manifest import Manifest
+from arag.errors import IndexFormatError
+from arag.retrieval.local.chunk_rows import DocumentRecord
+from arag.retrieval.local.chunk_store import FILE_NAME, ChunkStore
+from arag.retrieval.local.manifest import Manifest
+from arag.retrieval.local.store_check import CheckedStore, StoreCheck, StoreRows, renew_store
 from arag.retrieval.types import Chunk, Section, Sentence
 
 

@@ -18,8 +18,8 @@ from langgraph.store.memory import InMemoryStore
 from langgraph.types import Command, Send, interrupt
 from typing_extensions import TypedDict
 
+from arag.errors import InputError
 from arag.graph.graph import create_arag_agent
-from arag.retrieval.errors import InputError
 from arag.retrieval.tools import TOOL_NAMES, make_tools
 from scripted_model import (
     ANSWER,

@@ -12,10 +12,10 @@ from itertools import cycle
 
 import pytest
 
+from arag.errors import EmbedderError, IndexClosedError, IndexLockedError
 from arag.ingest.pipeline import run_ingest
+from arag.models.embedders import Embedder
 from arag.retrieval import snapshot
-from arag.retrieval.embedders import Embedder
-from arag.retrieval.errors import EmbedderError, IndexClosedError, IndexLockedError
 from arag.retrieval.index import open_index
 from arag.retrieval.snapshot import Snapshot
 from fakes import write_corpus

@@ -11,12 +11,12 @@ import pytest
 from langgraph.graph import START, MessagesState, StateGraph
 from pydantic import BaseModel
 
+from arag.errors import IndexNotFoundError, InputError, ModelError
 from arag.graph.context import Context
-from arag.graph.extractive import ExtractiveModel
 from arag.graph.graph import build_graph, create_arag_agent
 from arag.graph.settings import Defaults, SettingsOfRuns
 from arag.ingest.pipeline import ingest
-from arag.retrieval.errors import IndexNotFoundError, InputError, ModelError
+from arag.models.extractive import ExtractiveModel
 from arag.retrieval.tools import TOOL_NAMES
 from conftest import write_corpus
 from fakes import HashEmbeddings

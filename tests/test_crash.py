@@ -20,15 +20,15 @@ import numpy as np
 import pytest
 from openai import OpenAIError
 
-from arag.ingest import pipeline, publishing, writer
-from arag.ingest.maintenance import remove, verify
+from arag.errors import ARAGError, EmbedderError, IndexNotFoundError, StorageError
+from arag.ingest import pipeline
 from arag.ingest.pipeline import run_ingest
-from arag.retrieval import sentence_store
-from arag.retrieval.embedders import Embedder
-from arag.retrieval.errors import ARAGError, EmbedderError, IndexNotFoundError, StorageError
+from arag.models.embedders import Embedder
 from arag.retrieval.index import open_index
-from arag.retrieval.manifest import read_manifest, vectors_folder
-from arag.retrieval.sentence_store import SentenceStore, vector_id
+from arag.retrieval.local import publishing, sentence_store, writer
+from arag.retrieval.local.maintenance import remove, verify
+from arag.retrieval.local.manifest import read_manifest, vectors_folder
+from arag.retrieval.local.sentence_store import SentenceStore, vector_id
 from fakes import DIMENSION, HashEmbeddings, write_corpus
 
 DOCUMENTS = 60
@@ -334,7 +334,7 @@ sys.path.insert(0, sys.argv.pop(1))
 import chromadb
 import arag.ingest.pipeline
 from arag import cli
-from arag.retrieval import embedders
+from arag.models import embedders
 from test_crash import TextEmbeddings
 
 embedders._load_service = lambda *_: TextEmbeddings()

@@ -9,16 +9,16 @@ import sys
 
 import pytest
 
-from arag.evaluation.cli import printing
+from arag import terminal as printing
+from arag.errors import EmbedderError
 from arag.evaluation.datasets import load_questions
 from arag.evaluation.methods import Method, agentic
 from arag.evaluation.methods import method as find_method
 from arag.evaluation.runs import load_plan, load_records, record_file
-from arag.graph.models import load_model
 from arag.graph.state import ModelCall
 from arag.ingest.pipeline import run_ingest
-from arag.retrieval.embedders import Embedder
-from arag.retrieval.errors import EmbedderError
+from arag.models.chat import load_model
+from arag.models.embedders import Embedder
 from arag.retrieval.index import open_index
 from eval_runs import STEPS, Replies
 from fakes import HashEmbeddings

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from arag.errors import InputError
 from arag.evaluation.datasets import load_questions, paragraphs, write_corpus
 from arag.ingest.pipeline import ingest
 from arag.ingest.readers import read_documents
-from arag.retrieval.errors import InputError
 from fakes import HashEmbeddings
 
 AUTHORS = {

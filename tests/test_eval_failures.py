@@ -17,6 +17,7 @@ from bs4 import BeautifulSoup
 from langchain_core.messages import AIMessage
 from pydantic import Field
 
+from arag.errors import InputError
 from arag.evaluation.datasets import Question
 from arag.evaluation.diagnosis import Diagnoser
 from arag.evaluation.failure_labels import read_labels, take_over, write_labels
@@ -28,12 +29,11 @@ from arag.evaluation.report.experiment_page import failures_page
 from arag.evaluation.report.figures import make_report
 from arag.evaluation.report.tables import tables
 from arag.evaluation.runs import Plan, Runner, open_run, record_file
-from arag.graph.extractive import ExtractiveModel
 from arag.graph.prompts import NO_ANSWER
 from arag.graph.state import ModelCall
 from arag.ingest.pipeline import run_ingest
-from arag.retrieval.embedders import Embedder
-from arag.retrieval.errors import InputError
+from arag.models.embedders import Embedder
+from arag.models.extractive import ExtractiveModel
 from arag.retrieval.index import open_index
 from fakes import HashEmbeddings, write_corpus
 from openai_server import Failure as HttpFailure

@@ -8,12 +8,12 @@ import json
 import pytest
 from langchain_core.messages import AIMessage
 
+from arag.errors import InputError
 from arag.evaluation import structured
 from arag.evaluation.event_loop import run
 from arag.evaluation.judge import Judge
-from arag.graph.models import load_model
-from arag.graph.prices import cost
-from arag.retrieval.errors import InputError
+from arag.models.chat import load_model
+from arag.models.prices import cost
 from openai_server import Failure, chat, response, serve, text
 from scripted_model import ScriptedModel
 

@@ -9,11 +9,11 @@ from textwrap import dedent
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
 
+from arag.errors import InputError, ModelError
 from arag.evaluation import methods as package
 from arag.evaluation.methods import Options, all_methods, method
 from arag.graph.prompts import asked_and_found
 from arag.graph.state import OutputState
-from arag.retrieval.errors import InputError, ModelError
 from arag.retrieval.tokens import count_tokens
 from scripted_model import DOCUMENTS, QUESTION, ScriptedModel, asked, call, results
 
@@ -261,7 +261,7 @@ OWN = '''
 
     from arag.evaluation.methods.interface import Method
     from arag.graph.state import InputState, OutputState, State
-    from arag.graph.usage import total
+    from arag.models.usage import total
 
 
     def make(index, model, options):

@@ -17,6 +17,7 @@ from langchain_core.messages import AIMessage, HumanMessage
 
 from arag import create_arag_agent
 from arag.cli import FAILED
+from arag.errors import InputError
 from arag.evaluation.datasets import Question
 from arag.evaluation.methods import all_methods
 from arag.evaluation.records import again, answered, failed, judged
@@ -28,7 +29,6 @@ from arag.evaluation.report.paper import paper_results
 from arag.evaluation.report.tables import csv_text, markdown, tables
 from arag.evaluation.runs import Plan, open_run, record_file
 from arag.evaluation.scores import Interval, interval, proportion
-from arag.retrieval.errors import InputError
 from scripted_model import ANSWER, ScriptedModel, asked, call
 
 pytest_plugins = ["graph_fixtures"]

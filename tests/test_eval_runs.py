@@ -25,17 +25,17 @@ from langchain_core.messages import AIMessage, HumanMessage
 from langgraph.graph import END, START, StateGraph
 
 import http_server
+from arag.errors import InputError, StorageError
 from arag.evaluation import budget, patience, runs
 from arag.evaluation.datasets import Question
 from arag.evaluation.judge import Judge
 from arag.evaluation.methods import Method, Options, method
 from arag.evaluation.records import RecordFile, answered, failed
 from arag.evaluation.runs import Plan, Runner, load_plan, load_records, open_run, record_file
-from arag.graph.prices import cost
 from arag.graph.state import InputState, OutputState, State
-from arag.graph.usage import total
-from arag.retrieval.embedders import Embedder
-from arag.retrieval.errors import InputError, StorageError
+from arag.models.embedders import Embedder
+from arag.models.prices import cost
+from arag.models.usage import total
 from arag.retrieval.index import open_index
 from eval_runs import STEPS, Replies, answer, load, number_of, questions, runner
 from fakes import HashEmbeddings
@@ -127,7 +127,7 @@ def be_killed(url, index, file, count, concurrency):
     signal.signal(signal.SIGINT, signal.default_int_handler)  # what runs in the background is started to ignore it
     """A run in a process of its own."""
     with open_index(index, embedder=HashEmbeddings()) as opened:
-        from arag.graph.models import load_model
+        from arag.models.chat import load_model
 
         model = load_model(f"openai:gpt-5-mini@{url}", max_retries=0)
         Runner(method("arag"), opened, model, concurrency=concurrency).run(questions(count), RecordFile(Path(file)))

@@ -8,14 +8,14 @@ import json
 import pytest
 from bs4 import BeautifulSoup
 
+from arag.errors import InputError
 from arag.evaluation.datasets import Question
 from arag.evaluation.methods import Options, method
 from arag.evaluation.records import failed, judged
 from arag.evaluation.report.scaling_page import scaling_page
 from arag.evaluation.runs import Runner, record_file
 from arag.evaluation.scaling import measure, setting_folder, write_scaling
-from arag.graph.extractive import ExtractiveModel
-from arag.retrieval.errors import InputError
+from arag.models.extractive import ExtractiveModel
 from eval_runs import Replies
 from openai_server import Failure, serve
 

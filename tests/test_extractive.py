@@ -11,9 +11,9 @@ from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, Tool
 from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
 
-from arag.graph.extractive import ExtractiveModel
 from arag.graph.graph import create_arag_agent
 from arag.graph.prompts import forced_prompt, forced_question
+from arag.models.extractive import ExtractiveModel
 from arag.retrieval.tools import TOOL_NAMES, make_tools
 from scripted_model import ScriptedModel, asked, call, calls, in_thread
 

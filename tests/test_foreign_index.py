@@ -16,12 +16,12 @@ from contextlib import closing, contextmanager
 import pytest
 from chromadb.utils.embedding_functions import known_embedding_functions
 
-from arag.ingest.maintenance import compact, remove, verify
+from arag.errors import ARAGError, IndexFormatError
+from arag.files import digest
 from arag.ingest.pipeline import run_ingest
-from arag.retrieval.errors import ARAGError, IndexFormatError
-from arag.retrieval.files import digest
 from arag.retrieval.index import open_index
-from arag.retrieval.manifest import Manifest
+from arag.retrieval.local.maintenance import compact, remove, verify
+from arag.retrieval.local.manifest import Manifest
 from fakes import HashEmbeddings, hash_vector, write_corpus
 from openai_server import embeddings, serve
 from test_maintenance import chroma

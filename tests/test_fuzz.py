@@ -28,6 +28,7 @@ from reportlab.lib.pdfencrypt import StandardEncryption
 from reportlab.pdfgen.canvas import Canvas
 
 from arag.cli import FAILED, LEFT_OUT, main
+from arag.errors import ARAGError
 from arag.graph.graph import create_arag_agent
 from arag.ingest import pdf
 from arag.ingest.chunking import chunk_document
@@ -37,8 +38,7 @@ from arag.ingest.markdown import read_markdown
 from arag.ingest.pdf import PdfReader
 from arag.ingest.pipeline import ingest, run_ingest
 from arag.ingest.readers import READABLE_SUFFIXES, read_documents
-from arag.retrieval import embedders
-from arag.retrieval.errors import ARAGError
+from arag.models import embedders
 from arag.retrieval.index import open_index
 from arag.retrieval.tokens import token_counter
 from arag.retrieval.tools import MOST_KEYWORDS, TOOL_NAMES, make_tools

@@ -27,12 +27,12 @@ from langgraph.graph.message import REMOVE_ALL_MESSAGES
 from langgraph.types import RetryPolicy
 from pydantic import BaseModel, ValidationError
 
+from arag.errors import InputError, ModelError
 from arag.graph.graph import create_arag_agent, recursion_limit
 from arag.graph.messages import context_tokens
 from arag.graph.prompts import DATA_RULE, EMPTY_REPLY, NO_ANSWER, NOT_RUN, asked_and_found, system_prompt
 from arag.graph.state import union
 from arag.retrieval import tokens
-from arag.retrieval.errors import InputError, ModelError
 from arag.retrieval.tokens import TokenCounter, count_tokens
 from arag.retrieval.tools import TOOL_NAMES, make_tools
 from scripted_model import (

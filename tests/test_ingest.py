@@ -13,13 +13,13 @@ import httpx
 import numpy as np
 import pytest
 
+from arag.errors import EmbedderError, IndexFormatError, IndexLockedError, IndexNotFoundError, InputError
 from arag.ingest.documents import Problem
 from arag.ingest.pipeline import ingest, run_ingest
-from arag.ingest.publishing import is_of_generation
-from arag.retrieval.errors import EmbedderError, IndexFormatError, IndexLockedError, IndexNotFoundError, InputError
 from arag.retrieval.index import Index, open_index
-from arag.retrieval.manifest import read_manifest, vectors_folder
-from arag.retrieval.sentence_store import SentenceStore
+from arag.retrieval.local.manifest import read_manifest, vectors_folder
+from arag.retrieval.local.publishing import is_of_generation
+from arag.retrieval.local.sentence_store import SentenceStore
 from fakes import HashEmbeddings, hash_vector, write_corpus
 
 TEXTS = {

@@ -8,10 +8,10 @@ import warnings
 import pytest
 
 from arag import ingest, run_ingest
+from arag.errors import InputError
 from arag.ingest import pipeline
 from arag.ingest.documents import Limits, Problem
-from arag.retrieval import embedders
-from arag.retrieval.errors import InputError
+from arag.models import embedders
 from arag.retrieval.index import open_index
 from arag.retrieval.tokens import TokenCounter
 from fakes import HashEmbeddings, write_corpus

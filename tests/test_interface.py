@@ -2,7 +2,7 @@
 
 import pytest
 
-from arag.retrieval.errors import IndexClosedError
+from arag.errors import IndexClosedError
 from arag.retrieval.tools import make_tools
 from fakes import after_reading
 

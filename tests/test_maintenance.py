@@ -17,14 +17,14 @@ from contextlib import closing
 import numpy as np
 import pytest
 
-from arag.ingest.maintenance import compact, remove, verify
+from arag.errors import IndexFormatError, IndexNotFoundError, InputError, StorageError
 from arag.ingest.pipeline import run_ingest
-from arag.ingest.store_check import StoreRows
-from arag.retrieval.chunk_store import ChunkStore
-from arag.retrieval.errors import IndexFormatError, IndexNotFoundError, InputError, StorageError
 from arag.retrieval.index import open_index
-from arag.retrieval.manifest import read_manifest, vectors_folder
-from arag.retrieval.sentence_store import _opened
+from arag.retrieval.local.chunk_store import ChunkStore
+from arag.retrieval.local.maintenance import compact, remove, verify
+from arag.retrieval.local.manifest import read_manifest, vectors_folder
+from arag.retrieval.local.sentence_store import _opened
+from arag.retrieval.local.store_check import StoreRows
 from fakes import HashEmbeddings, write_corpus
 from test_crash import processes
 

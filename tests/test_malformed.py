@@ -9,13 +9,13 @@ import pytest
 
 import anthropic_server
 import openai_server
+from arag.errors import EmbedderError, ModelError
 from arag.evaluation.methods import Options, method
 from arag.evaluation.records import RecordFile
 from arag.evaluation.runs import Runner
 from arag.graph.graph import create_arag_agent
-from arag.graph.models import is_provider_error, load_model
-from arag.retrieval.embedders import load_embedder
-from arag.retrieval.errors import EmbedderError, ModelError
+from arag.models.chat import is_provider_error, load_model
+from arag.models.embedders import load_embedder
 from eval_runs import questions
 from http_server import Raw
 from scripted_model import asked
@@ -54,7 +54,7 @@ MALFORMED = {
 @pytest.fixture
 def no_pauses(monkeypatch):
     monkeypatch.setattr("arag.graph.asking.FIRST_PAUSE", 0)
-    monkeypatch.setattr("arag.retrieval.embedders.FIRST_PAUSE", 0)
+    monkeypatch.setattr("arag.models.embedders.FIRST_PAUSE", 0)
     monkeypatch.setattr("openai._base_client.INITIAL_RETRY_DELAY", 0)
     monkeypatch.setattr("anthropic._base_client.INITIAL_RETRY_DELAY", 0)
     monkeypatch.setattr("arag.evaluation.structured._PAUSE", 0)
@@ -93,7 +93,7 @@ def test_a_stream_that_cannot_be_read_is_tried_again(small_index, api, kind):
 
 @pytest.mark.parametrize("kind", MALFORMED)
 def test_vectors_that_cannot_be_read_are_asked_for_again_and_then_the_embedders_error(kind, monkeypatch):
-    monkeypatch.setattr("arag.retrieval.embedders._SERVICE_RETRIES", 1)
+    monkeypatch.setattr("arag.models.embedders._SERVICE_RETRIES", 1)
     good = openai_server.embeddings([[1.0, 0.0]])
     bad = MALFORMED[kind](json.dumps(good).encode())
     with openai_server.serve([bad, good]) as server:

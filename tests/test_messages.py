@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
 from pydantic import BaseModel, ValidationError
 
+from arag.errors import InputError, ModelError
 from arag.graph.messages import (
     acceptable,
     beginning,
@@ -22,7 +23,6 @@ from arag.graph.messages import (
     without_old_results,
 )
 from arag.graph.prompts import DROPPED, NOT_RUN
-from arag.retrieval.errors import InputError, ModelError
 from arag.retrieval.tokens import count_tokens
 from arag.retrieval.tools import artifacts
 from scripted_model import assert_paired, call, calls, invalid_call

@@ -12,10 +12,10 @@ from langchain_core.language_models import BaseChatModel, FakeListChatModel
 from langchain_core.messages import AIMessage
 from pydantic import ConfigDict
 
-from arag.graph.extractive import ExtractiveModel
+from arag.errors import ModelError
 from arag.graph.graph import create_arag_agent
-from arag.graph.models import call_error, is_provider_error, load_model
-from arag.retrieval.errors import ModelError
+from arag.models.chat import call_error, is_provider_error, load_model
+from arag.models.extractive import ExtractiveModel
 from scripted_model import ScriptedModel
 
 pytest_plugins = ["graph_fixtures", "model_fixtures"]
@@ -285,7 +285,7 @@ def _raised_in(module, error):
 
 def test_errors_of_pythons_own_are_told_by_who_raised_them():
     assert is_provider_error(_raised_in("ollama._client", ConnectionError("refused")))
-    assert not is_provider_error(_raised_in("arag.retrieval.files", OSError("no space")))
+    assert not is_provider_error(_raised_in("arag.files", OSError("no space")))
     assert not is_provider_error(_raised_in("ollama._client", KeyError("x")))
     for error in (ValueError("no"), KeyError("no"), ZeroDivisionError("no"), ConnectionError("no")):
         assert not is_provider_error(error)

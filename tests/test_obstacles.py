@@ -5,8 +5,8 @@ import shutil
 
 import pytest
 
-from arag.ingest.locking import HOLDER_FILE, LOCK_FILE, write_lock
-from arag.retrieval.errors import IndexLockedError, StorageError
+from arag.errors import IndexLockedError, StorageError
+from arag.retrieval.local.locking import HOLDER_FILE, LOCK_FILE, write_lock
 from faults.jobs import OPERATIONS
 
 OPERATION = OPERATIONS["ingest, second"]

@@ -15,11 +15,11 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from langgraph.graph import START, MessagesState, StateGraph
 
+from arag.errors import EmbedderError
 from arag.graph.graph import create_arag_agent
 from arag.graph.messages import context_tokens
 from arag.graph.prompts import DROPPED, NOT_RUN, system_prompt
 from arag.ingest.pipeline import ingest
-from arag.retrieval.errors import EmbedderError
 from arag.retrieval.tokens import count_tokens
 from arag.retrieval.tools import make_tools
 from fakes import HashEmbeddings, write_corpus

@@ -7,8 +7,8 @@ from importlib.resources import files
 
 import pytest
 
-from arag.graph.prices import PRICES_VARIABLE, cost, prices_as_of
-from arag.retrieval.errors import InputError
+from arag.errors import InputError
+from arag.models.prices import PRICES_VARIABLE, cost, prices_as_of
 
 
 @pytest.fixture(autouse=True)

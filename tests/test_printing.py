@@ -10,9 +10,9 @@ import sys
 import pytest
 from rich.color import ColorSystem
 
+from arag import terminal as printing
 from arag.evaluation.cells import as_cell, from_cell
-from arag.evaluation.cli import printing
-from arag.evaluation.cli.printing import visible
+from arag.terminal import visible
 from fakes import HashEmbeddings
 from openai_server import Failure, chat, embeddings, serve
 

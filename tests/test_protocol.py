@@ -11,12 +11,12 @@ import pytest
 from langchain_core.messages import AIMessageChunk, HumanMessage
 from langgraph.checkpoint.memory import InMemorySaver
 
+from arag.errors import EmbedderError, ModelError
 from arag.graph.graph import create_arag_agent
-from arag.graph.models import is_provider_error, load_model
 from arag.graph.prompts import EMPTY_REPLY, forced_prompt, system_prompt
 from arag.ingest.pipeline import ingest, run_ingest
-from arag.retrieval.embedders import load_embedder
-from arag.retrieval.errors import EmbedderError, ModelError
+from arag.models.chat import is_provider_error, load_model
+from arag.models.embedders import load_embedder
 from arag.retrieval.index import open_index
 from arag.retrieval.tools import TOOL_NAMES, make_tools
 from conftest import write_corpus
@@ -439,7 +439,7 @@ def test_an_embedding_server_is_asked_several_times_at_once_and_again_where_it_i
 
 @pytest.fixture
 def few_retries(monkeypatch):
-    monkeypatch.setattr("arag.retrieval.embedders._SERVICE_RETRIES", 0)
+    monkeypatch.setattr("arag.models.embedders._SERVICE_RETRIES", 0)
 
 
 def test_a_lasting_failure_of_the_embedding_server_is_a_clear_error_and_the_next_run_finishes(tmp_path, few_retries):

@@ -9,11 +9,11 @@ from langchain_core.messages import HumanMessage
 from langgraph.checkpoint.memory import InMemorySaver
 
 from anthropic_server import Cut, Failure, message, redacted, serve, text, thinking, tool_use
+from arag.errors import ModelError
 from arag.graph.graph import create_arag_agent
 from arag.graph.messages import context_tokens
-from arag.graph.models import is_provider_error, load_model
 from arag.graph.prompts import EMPTY_REPLY, forced_prompt, system_prompt
-from arag.retrieval.errors import ModelError
+from arag.models.chat import is_provider_error, load_model
 from arag.retrieval.tools import TOOL_NAMES, make_tools
 from protocol_runs import WAYS, assert_schemas, run_agent, through_json
 from scripted_model import QUESTION, asked, in_thread

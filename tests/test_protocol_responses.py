@@ -9,11 +9,11 @@ import pytest
 from langchain_core.messages import HumanMessage
 from langgraph.checkpoint.memory import InMemorySaver
 
+from arag.errors import ModelError
 from arag.graph.graph import create_arag_agent
 from arag.graph.messages import context_tokens
-from arag.graph.models import load_model
 from arag.graph.prompts import EMPTY_REPLY, forced_prompt, system_prompt
-from arag.retrieval.errors import ModelError
+from arag.models.chat import load_model
 from arag.retrieval.tools import TOOL_NAMES, make_tools
 from openai_server import Cut, Failure, function_call, reasoning, response, serve, text
 from protocol_runs import WAYS, assert_schemas, run_agent, through_json

@@ -11,7 +11,7 @@ from langchain_core.messages import HumanMessage
 import anthropic_server
 import openai_server
 from arag.graph.graph import create_arag_agent
-from arag.graph.models import load_model
+from arag.models.chat import load_model
 from protocol_runs import through_json
 from scripted_model import asked
 

@@ -21,11 +21,11 @@ from reportlab.pdfbase.ttfonts import TTFont
 from reportlab.pdfgen.canvas import Canvas
 from reportlab.platypus import Paragraph, SimpleDocTemplate, Table
 
+from arag.errors import InputError
 from arag.ingest import pdf as reading_pdfs
 from arag.ingest.documents import Document, Limits, Problem
 from arag.ingest.pdf import PdfReader as PdfProcess
 from arag.ingest.readers import READABLE_SUFFIXES, find_skipped, read_documents
-from arag.retrieval.errors import InputError
 
 
 def read(*paths):

@@ -5,11 +5,11 @@ import math
 import numpy as np
 import pytest
 
+from arag.errors import EmbedderError, InputError
 from arag.ingest.pipeline import ingest
-from arag.retrieval.embedders import Embedder, load_embedder
-from arag.retrieval.errors import EmbedderError, InputError
+from arag.models.embedders import Embedder, load_embedder
 from arag.retrieval.index import open_index
-from arag.retrieval.sentence_store import SentenceStore
+from arag.retrieval.local.sentence_store import SentenceStore
 from fakes import DIMENSION, HashEmbeddings, hash_vector, write_corpus
 
 

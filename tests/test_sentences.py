@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from arag.errors import InputError
 from arag.ingest.sentences import check_language, split_sentences
-from arag.retrieval.errors import InputError
 
 
 def texts(text, **options):

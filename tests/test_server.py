@@ -25,11 +25,11 @@ from langgraph.pregel.remote import RemoteException, RemoteGraph
 from langgraph_sdk import get_client, get_sync_client
 from typing_extensions import TypedDict
 
+from arag.errors import InputError, ModelError
 from arag.graph.context import MOST_STEPS, Context
 from arag.graph.state import OutputState, State
 from arag.graph.studio import ServerSettings
 from arag.ingest.pipeline import ingest
-from arag.retrieval.errors import InputError, ModelError
 from arag.retrieval.tools import MOST_RESULTS, TOOL_NAMES
 from fakes import write_corpus
 from openai_server import Failure, chat, serve

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from arag.ingest.chunking import chunk_document, pack_documents
 from arag.ingest.documents import Document
-from arag.retrieval.keywords import fold
+from arag.retrieval.local.keywords import fold
 from arag.retrieval.render import render_keywords, render_semantic
 from arag.retrieval.snippets import keyword_snippets, semantic_snippets
 

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from langchain_core.utils.function_calling import convert_to_openai_tool
 
+from arag.errors import InputError
 from arag.ingest.pipeline import ingest
-from arag.retrieval.errors import InputError
 from arag.retrieval.tokens import count_tokens
 from arag.retrieval.tools import TOOL_NAMES, make_tools
 from fakes import HashEmbeddings, after_reading, write_corpus

@@ -14,8 +14,8 @@ from langgraph.checkpoint.memory import InMemorySaver
 
 import arag
 from arag import create_arag_agent, trace_page
-from arag.graph.trace.page import TracePage
-from arag.retrieval.errors import InputError
+from arag.errors import InputError
+from arag.pages.page import TracePage
 from scripted_model import QUESTION, ScriptedModel, asked, call, calls, in_thread, invalid_call
 
 pytest_plugins = ["graph_fixtures"]

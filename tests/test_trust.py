@@ -13,13 +13,13 @@ from types import SimpleNamespace
 
 import pytest
 
-from arag.ingest.maintenance import verify
+from arag.errors import EmbedderError, InputError
 from arag.ingest.pipeline import ingest, run_ingest
-from arag.retrieval import trust
-from arag.retrieval.embedders import Embedder, _load_huggingface, load_embedder
-from arag.retrieval.errors import EmbedderError, InputError
+from arag.models import trust
+from arag.models.embedders import Embedder, _load_huggingface, load_embedder
+from arag.models.names import parse_name
 from arag.retrieval.index import open_index
-from arag.retrieval.names import parse_name
+from arag.retrieval.local.maintenance import verify
 from fakes import HashEmbeddings, hash_vector, write_corpus
 from openai_server import Failure, embeddings, serve
 
@@ -387,7 +387,7 @@ def test_data_names_no_pickled_weights(make_index, monkeypatch):
     rename_embedder(index, "huggingface:organisation/model")
     loaded = []
     monkeypatch.setattr(
-        "arag.retrieval.embedders._load_huggingface",
+        "arag.models.embedders._load_huggingface",
         lambda model, *, named: loaded.append((model, named)) or HashEmbeddings(),
     )
     for variable in ("", "huggingface:organisation/model"):
@@ -422,7 +422,7 @@ def test_data_names_no_pickled_weights(make_index, monkeypatch):
     ],
 )
 def test_an_odd_name_is_an_input_error(name, said):
-    from arag.graph.models import load_model
+    from arag.models.chat import load_model
 
     with pytest.raises(InputError, match=said) as caught:
         load_embedder(name)
@@ -485,7 +485,7 @@ def test_a_password_in_an_old_manifest_is_not_used_and_not_shown(make_index, ser
 
 
 def test_a_password_is_in_no_error(monkeypatch):
-    monkeypatch.setattr("arag.retrieval.embedders._SERVICE_RETRIES", 0)
+    monkeypatch.setattr("arag.models.embedders._SERVICE_RETRIES", 0)
     failure = Failure(500, message="refused http://user:s3cret-pa55@host/v1/x")
     with serve(lambda *_: failure) as server, pytest.raises(EmbedderError) as caught:
         load_embedder(with_user(server)).embed_query("x")

@@ -6,9 +6,9 @@ import typer
 from rich.table import Table
 
 from arag.evaluation.cli.failing import failures
-from arag.evaluation.cli.printing import out
 from arag.evaluation.cli.reporting import report
 from arag.evaluation.cli.running import ablate, run, scale
+from arag.terminal import out
 
 __all__ = ["eval_app"]
 

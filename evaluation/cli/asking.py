@@ -7,7 +7,7 @@ from pathlib import Path
 
 import typer
 
-from arag.evaluation.cli.printing import err
+from arag.terminal import err
 
 
 def confirm_embedder(index: Path) -> None:
@@ -19,8 +19,8 @@ def confirm_embedder(index: Path) -> None:
     Raises:
         UnnamedEmbedderError: There is no terminal, or the answer is no.
     """
-    from arag.retrieval.embedders import check_embedder
-    from arag.retrieval.trust import UnnamedEmbedderError, remember
+    from arag.models.embedders import check_embedder
+    from arag.models.trust import UnnamedEmbedderError, remember
 
     try:
         check_embedder(index)

@@ -13,9 +13,9 @@ import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
+from arag.errors import InputError
 from arag.evaluation.cli.options import FAILED, ConcurrencyOption, RunArgument
-from arag.evaluation.cli.printing import err, out, warn
-from arag.retrieval.errors import InputError
+from arag.terminal import err, out, warn
 
 if TYPE_CHECKING:
     from arag.evaluation.diagnosis import Diagnoser
@@ -43,7 +43,7 @@ def failures(
     from arag.evaluation.failures import failures as find_failures
     from arag.evaluation.report.experiment_page import failures_page, write_page
     from arag.evaluation.runs import load_plan, load_records
-    from arag.graph.models import load_model
+    from arag.models.chat import load_model
     from arag.retrieval.index import open_index
 
     file = folder / LABELS_FILE

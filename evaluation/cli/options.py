@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from arag.evaluation.cli.printing import out, print_json, warn
+from arag.terminal import out, print_json, warn
 
 FAILED = 1
 MOST_STEPS = 15  # the most, where they are not varied

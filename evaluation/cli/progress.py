@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from arag.evaluation.cli.printing import err, out, styled, warn
+from arag.terminal import err, out, styled, warn
 
 if TYPE_CHECKING:
     from arag.evaluation.datasets import Question

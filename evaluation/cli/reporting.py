@@ -10,9 +10,9 @@ from typing import Annotated
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+from arag.errors import InputError
 from arag.evaluation.cli.options import JsonOption, show_written
-from arag.evaluation.cli.printing import err, out
-from arag.retrieval.errors import InputError
+from arag.terminal import err, out
 
 
 def report(

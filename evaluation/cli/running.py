@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from arag.errors import InputError
 from arag.evaluation.cli.asking import confirm_embedder
 from arag.evaluation.cli.options import (
     FAILED,
@@ -30,9 +31,8 @@ from arag.evaluation.cli.options import (
     TopKOption,
     show_written,
 )
-from arag.evaluation.cli.printing import err, out, print_json, warn
 from arag.evaluation.cli.progress import progress_bar, show_failures, show_summary, summarise
-from arag.retrieval.errors import InputError
+from arag.terminal import err, out, print_json, warn
 
 if TYPE_CHECKING:
     from arag.evaluation.budget import Budget
@@ -192,8 +192,8 @@ def _run(
     from arag.evaluation.methods import method as find_method
     from arag.evaluation.preparation import prepare
     from arag.evaluation.runs import Plan, Runner, open_run, record_file
-    from arag.graph.models import EXTRACTIVE, MODEL_VARIABLE, load_model
-    from arag.graph.prices import prices_as_of
+    from arag.models.chat import EXTRACTIVE, MODEL_VARIABLE, load_model
+    from arag.models.prices import prices_as_of
     from arag.retrieval.index import open_index
 
     wanted = [find_method(name) for name in dict.fromkeys(methods)]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from importlib import import_module
 from pkgutil import iter_modules
 
+from arag.errors import InputError
 from arag.evaluation.methods.interface import Method, Options
-from arag.retrieval.errors import InputError
 
 __all__ = ["Method", "Options", "all_methods", "method"]
 

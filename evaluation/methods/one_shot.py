@@ -19,7 +19,7 @@ from arag.graph.messages import normalised, question_at
 from arag.graph.nodes import Node
 from arag.graph.prompts import forced_prompt, forced_question
 from arag.graph.state import InputState, OutputState, State, ToolRecord
-from arag.graph.usage import model_call, total
+from arag.models.usage import model_call, total
 from arag.retrieval.index import Index
 from arag.retrieval.types import Chunk
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from arag.evaluation.failures import AGENTIC, CHAIN_ERROR, ONE_SHOT, DecidedBy, Failure
 from arag.evaluation.report import plots
 from arag.evaluation.report.templates import Row, templates
-from arag.retrieval.files import written_whole
+from arag.files import written_whole
 from arag.retrieval.tools import whole_characters
 
 _UNDECIDED = "not decided"

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from arag.errors import ARAGError, InputError
 from arag.evaluation.datasets import load_questions
 from arag.evaluation.methods import all_methods
 from arag.evaluation.methods.interface import Method
@@ -16,8 +17,7 @@ from arag.evaluation.report.measures import ACCURACY, CONTAIN_ACC, COSTS, EFFORT
 from arag.evaluation.report.paper import PaperResults, differences, paper_order, paper_results
 from arag.evaluation.runs import RECORDS, Plan, load_plan
 from arag.evaluation.scores import Interval, paired_test
-from arag.retrieval.errors import ARAGError, InputError
-from arag.retrieval.manifest import Manifest, read_manifest
+from arag.retrieval.local.manifest import Manifest, read_manifest
 
 OTHER_TOOLS = "other"
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from arag.errors import StorageError
 from arag.evaluation.report.figures import Report, make_report, place_of
 from arag.evaluation.report.measures import CONTAIN_ACC, LLM_ACC, Measure
 from arag.evaluation.report.tables import (
@@ -23,8 +24,7 @@ from arag.evaluation.report.tables import (
 )
 from arag.evaluation.report.templates import templates
 from arag.evaluation.scores import Interval
-from arag.retrieval.errors import StorageError
-from arag.retrieval.files import written_whole
+from arag.files import written_whole
 from arag.retrieval.tools import whole_characters
 
 _TITLE = "Methods by dataset and model"

@@ -12,6 +12,7 @@ from urllib.parse import quote
 from jinja2 import Template
 from markupsafe import Markup
 
+from arag.errors import StorageError
 from arag.evaluation.records import Record
 from arag.evaluation.report import plots
 from arag.evaluation.report.figures import OTHER_TOOLS, MethodFigures, Report, is_right, stop_reason
@@ -30,9 +31,8 @@ from arag.evaluation.report.tables import (
 )
 from arag.evaluation.report.templates import Row, templates
 from arag.evaluation.runs import record_file
-from arag.graph.trace.page import trace_page
-from arag.retrieval.errors import StorageError
-from arag.retrieval.files import written_whole
+from arag.files import written_whole
+from arag.pages.page import trace_page
 from arag.retrieval.tools import whole_characters
 
 _FOLDER = "questions"

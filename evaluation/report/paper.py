@@ -11,8 +11,8 @@ from importlib.resources import files
 from pathlib import PurePath
 from typing import Any
 
-from arag.retrieval.errors import InputError
-from arag.retrieval.manifest import Manifest
+from arag.errors import InputError
+from arag.retrieval.local.manifest import Manifest
 
 _WORDS = re.compile(r"[^a-z0-9]+")
 _VERSION = re.compile(r"-\d{4}-\d{2}-\d{2}$")

@@ -32,7 +32,7 @@ class Drawing:
 @cache
 def templates() -> Environment:
     """Return the templates of this package; what stands in them is escaped."""
-    of_a_run = PrefixLoader({"trace": PackageLoader("arag.graph.trace", "")})
+    of_a_run = PrefixLoader({"trace": PackageLoader("arag.pages", "")})
     return Environment(
         loader=ChoiceLoader([PackageLoader("arag.evaluation.report", ""), of_a_run]),
         autoescape=True,

@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import test_crash
-from arag.ingest.locking import write_lock
-from arag.ingest.maintenance import remove
+from arag.errors import IndexFormatError
 from arag.retrieval import snapshot
-from arag.retrieval.errors import IndexFormatError
 from arag.retrieval.index import open_index
-from arag.retrieval.manifest import read_manifest
+from arag.retrieval.local.locking import write_lock
+from arag.retrieval.local.maintenance import remove
+from arag.retrieval.local.manifest import read_manifest
 
 DOCUMENTS = 10
 EMPTY = "an index without documents"
@@ -105,8 +105,8 @@ def prepare():
     import spacy.lang.en  # noqa: F401
 
     from arag import cli  # noqa: F401
-    from arag.graph import extractive, graph, models  # noqa: F401
-    from arag.retrieval import embedders, render
+    from arag.models import chat, embedders, extractive  # noqa: F401
+    from arag.retrieval import render
     from arag.retrieval.tokens import token_counter
 
     embedders._load_service = lambda *_: test_crash.TextEmbeddings()

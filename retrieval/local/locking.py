@@ -12,9 +12,9 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
-from arag.ingest.publishing import storage_failures
-from arag.retrieval.errors import IndexLockedError
-from arag.retrieval.files import written_whole
+from arag.errors import IndexLockedError
+from arag.files import written_whole
+from arag.retrieval.local.publishing import storage_failures
 
 LOCK_FILE = "write.lock"
 HOLDER_FILE = "writer.json"

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from platformdirs import user_config_path
 
-from arag.retrieval.manifest import Manifest
+from arag.retrieval.local.manifest import Manifest
 
 KEY_VARIABLE = "ARAG_SEAL_KEY"
 _KEY_BYTES = 32

@@ -24,8 +24,8 @@ import numpy as np
 from numpy.typing import NDArray
 from stringzilla import Str
 
-from arag.retrieval.errors import DamagedFileError, IndexFormatError
-from arag.retrieval.files import written_whole
+from arag.errors import DamagedFileError, IndexFormatError
+from arag.files import written_whole
 
 # Never part of UTF-8: no keyword can match across the border of two chunks.
 _SEPARATOR = b"\xff"

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from langchain_core.messages import AnyMessage, ToolMessage
 
-from arag.graph.trace.results import Reads, SnippetView, ids_in, pattern_of, results_in, snippet_view
+from arag.pages.results import Reads, SnippetView, ids_in, pattern_of, results_in, snippet_view
 from arag.retrieval.types import Hit, KeywordResults, SemanticResults, Snippet
 
 _FULL_TEXTS = "\n\nFull texts:\n\n"

@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from arag.retrieval.errors import ARAGError, EmbedderError, IndexNotFoundError, InputError
-from arag.retrieval.manifest import read_manifest
-from arag.retrieval.names import DEFAULT_EMBEDDER, HUGGINGFACE, BaseURL, ModelName, is_hub_id, parse_embedder
-from arag.retrieval.trust import EMBEDDER_VARIABLE, check_named, named_by_user, remember
+from arag.errors import ARAGError, EmbedderError, IndexNotFoundError, InputError
+from arag.models.names import DEFAULT_EMBEDDER, HUGGINGFACE, BaseURL, ModelName, is_hub_id, parse_embedder
+from arag.models.trust import EMBEDDER_VARIABLE, check_named, named_by_user, remember
+from arag.retrieval.local.manifest import read_manifest
 
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings

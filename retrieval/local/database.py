@@ -10,8 +10,8 @@ from contextlib import closing, contextmanager
 from functools import lru_cache
 from pathlib import Path
 
-from arag.retrieval.errors import DamagedFileError, IndexFormatError, StorageError
-from arag.retrieval.files import publish_path, sync_path
+from arag.errors import DamagedFileError, IndexFormatError, StorageError
+from arag.files import publish_path, sync_path
 
 # What SQLite answers where it may not write or has no room. Readers get these too: SQLite keeps files beside its own.
 NO_WRITING = {sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_FULL}

@@ -13,12 +13,12 @@ from typing import Any, cast
 
 from langchain_core.messages import AIMessage, AnyMessage, convert_to_messages, messages_from_dict
 
+from arag.errors import InputError
 from arag.graph.messages import earlier_turns, question_at
-from arag.graph.prices import cost
-from arag.graph.trace.chunks import ChunkView, SourceView, chunks_of
-from arag.graph.trace.results import CallView, Piece, calls_of, ids_in
-from arag.graph.usage import model_call
-from arag.retrieval.errors import InputError
+from arag.models.prices import cost
+from arag.models.usage import model_call
+from arag.pages.chunks import ChunkView, SourceView, chunks_of
+from arag.pages.results import CallView, Piece, calls_of, ids_in
 
 _NEEDED = (
     "a run's final state is needed: what `agent.invoke` returns, a dict whose `messages` hold the conversation, or "

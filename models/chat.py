@@ -15,9 +15,9 @@ from typing import Any, cast
 from langchain_core.language_models import BaseChatModel
 from langchain_core.utils import get_pydantic_field_names
 
-from arag.retrieval.embedders import address_options, key_option
-from arag.retrieval.errors import ModelError
-from arag.retrieval.names import BaseURL, parse_name
+from arag.errors import ModelError
+from arag.models.embedders import address_options, key_option
+from arag.models.names import BaseURL, parse_name
 
 EXTRACTIVE = "extractive"
 MODEL_VARIABLE = "ARAG_MODEL"
@@ -82,7 +82,7 @@ def load_model(model: str | BaseChatModel | None = None, **options: Any) -> Base
     if model == EXTRACTIVE:
         if options:
             raise ModelError(f"{_listed(options)}: the model {EXTRACTIVE} takes no options")
-        from arag.graph.extractive import ExtractiveModel
+        from arag.models.extractive import ExtractiveModel
 
         return ExtractiveModel()
     if not isinstance(model, str):

@@ -2,7 +2,7 @@
 
 A folder may come from somebody else, and Chroma does what its database says: it imports and calls the embedding
 function that a collection names, with the arguments that stand there. So nothing is opened that says more than what
-`arag.retrieval.sentence_store` writes.
+`arag.retrieval.local.sentence_store` writes.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from arag.retrieval.database import check_surroundings
-from arag.retrieval.errors import IndexFormatError
+from arag.errors import IndexFormatError
+from arag.retrieval.local.database import check_surroundings
 
 COLLECTION = "sentences"
 DATABASE = "chroma.sqlite3"

@@ -10,9 +10,9 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 from langgraph.types import GraphOutput
 
-from arag.graph.prices import prices_as_of
-from arag.graph.trace.view import bold, view_of_run
-from arag.retrieval.errors import InputError
+from arag.errors import InputError
+from arag.models.prices import prices_as_of
+from arag.pages.view import bold, view_of_run
 from arag.retrieval.tools import whole_characters
 
 _OF_A_RUN = ("messages", "trace", "stop_reason")
@@ -109,7 +109,7 @@ def _shown(before: Callable[[Any], str | None] | None) -> Callable[[Any], str | 
 @cache
 def _template() -> Template:
     environment = Environment(
-        loader=PackageLoader("arag.graph.trace", ""),
+        loader=PackageLoader("arag.pages", ""),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,

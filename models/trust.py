@@ -15,8 +15,8 @@ from pathlib import Path
 
 from platformdirs import user_config_path
 
-from arag.retrieval.errors import EmbedderError
-from arag.retrieval.names import HUGGINGFACE, ModelName, is_hub_id, parse_embedder
+from arag.errors import EmbedderError
+from arag.models.names import HUGGINGFACE, ModelName, is_hub_id, parse_embedder
 
 EMBEDDER_VARIABLE = "ARAG_EMBEDDER"
 

@@ -10,8 +10,8 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
 from pathlib import Path
 
-from arag.retrieval.errors import DamagedFileError
-from arag.retrieval.files import written_whole
+from arag.errors import DamagedFileError
+from arag.files import written_whole
 
 
 def write_vocabulary(file: Path, words: Iterable[str]) -> None:

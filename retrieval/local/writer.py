@@ -21,20 +21,18 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from arag.errors import EmbedderError, InputError
+from arag.files import make_folder
 from arag.ingest.chunking import CountBatch, can_be_packed, chunk_document, pack_documents, without_documents
 from arag.ingest.documents import Document, Problem, file_of
-from arag.ingest.locking import HOLDER_FILE, LOCK_FILE, write_lock
-from arag.ingest.publishing import delete_other_generations, is_of_generation, publish, storage_failures
 from arag.ingest.sentences import AUTO, RULES_VERSION
-from arag.ingest.store_check import renew_store, upgrade_store
-from arag.retrieval.chunk_rows import DocumentRecord
-from arag.retrieval.chunk_store import FILE_NAME as CHUNKS_FILE_NAME
-from arag.retrieval.chunk_store import ChunkStore
-from arag.retrieval.database import discard_database
-from arag.retrieval.embedders import Embedder, Vectors, embedder_of_index, load_embedder
-from arag.retrieval.errors import EmbedderError, InputError
-from arag.retrieval.files import make_folder
-from arag.retrieval.manifest import (
+from arag.models.embedders import Embedder, Vectors, embedder_of_index, load_embedder
+from arag.retrieval.local.chunk_rows import DocumentRecord
+from arag.retrieval.local.chunk_store import FILE_NAME as CHUNKS_FILE_NAME
+from arag.retrieval.local.chunk_store import ChunkStore
+from arag.retrieval.local.database import discard_database
+from arag.retrieval.local.locking import HOLDER_FILE, LOCK_FILE, write_lock
+from arag.retrieval.local.manifest import (
     FILE_NAME,
     FORMAT_VERSION,
     Manifest,
@@ -43,6 +41,8 @@ from arag.retrieval.manifest import (
     read_manifest,
     write_manifest,
 )
+from arag.retrieval.local.publishing import delete_other_generations, is_of_generation, publish, storage_failures
+from arag.retrieval.local.store_check import renew_store, upgrade_store
 from arag.retrieval.tokens import TokenCounter, token_counter
 from arag.retrieval.types import Chunk
 

@@ -10,9 +10,9 @@ from typing import Annotated
 
 from pydantic import Field, StringConstraints, TypeAdapter, ValidationError
 
-from arag.retrieval.errors import DamagedFileError, IndexFormatError, IndexNotFoundError, InputError, StorageError
-from arag.retrieval.files import digest, written_whole
-from arag.retrieval.names import drop_credentials
+from arag.errors import DamagedFileError, IndexFormatError, IndexNotFoundError, InputError, StorageError
+from arag.files import digest, written_whole
+from arag.models.names import drop_credentials
 
 FORMAT_VERSION = 4
 UPGRADED_VERSION = 3  # what any command that writes brings up to date
@@ -44,7 +44,7 @@ class Manifest:
         removed_vectors: Vectors that Chroma's folder still has and the index has not.
         files: The files that were made from the chunk store for this generation and are not written to any more:
             path in the folder, size in bytes and SHA-256 (in the format before, CRC-32).
-        seal: Who has written these files; see `arag.retrieval.seal`.
+        seal: Who has written these files; see `arag.retrieval.local.seal`.
         distance: Distance function of the vector store.
         format_version: Version of the layout on disk.
     """

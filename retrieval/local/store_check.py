@@ -17,7 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from arag.retrieval.chunk_rows import (
+from arag.errors import DamagedFileError, IndexFormatError, StorageError
+from arag.retrieval.local.chunk_rows import (
     CONTENT_COLUMNS,
     DOCUMENT_COLUMNS,
     ENTRY_COLUMNS,
@@ -29,11 +30,10 @@ from arag.retrieval.chunk_rows import (
     parse_chunk,
     parse_document,
 )
-from arag.retrieval.chunk_store import FILE_NAME, ChunkStore
-from arag.retrieval.database import Database, is_damage, named_failures, new_database
-from arag.retrieval.errors import DamagedFileError, IndexFormatError, StorageError
-from arag.retrieval.manifest import FILE_NAME as MANIFEST_FILE
-from arag.retrieval.manifest import Manifest
+from arag.retrieval.local.chunk_store import FILE_NAME, ChunkStore
+from arag.retrieval.local.database import Database, is_damage, named_failures, new_database
+from arag.retrieval.local.manifest import FILE_NAME as MANIFEST_FILE
+from arag.retrieval.local.manifest import Manifest
 
 _LENGTH = 1e-3  # vectors are of length one but for this, or zero
 _MOST_NAMED = 10  # documents of one damage

@@ -13,13 +13,13 @@ from sqlite3 import Error as SQLiteError
 import numpy as np
 from filelock import Timeout
 
-from arag.retrieval.chunk_store import FILE_NAME as CHUNKS_FILE
-from arag.retrieval.chunk_store import ChunkStore
-from arag.retrieval.database import is_damage
-from arag.retrieval.errors import ARAGError, DamagedFileError, IndexFormatError, StorageError
-from arag.retrieval.files import delete, digest
-from arag.retrieval.keywords import write_keyword_file
-from arag.retrieval.manifest import (
+from arag.errors import ARAGError, DamagedFileError, IndexFormatError, StorageError
+from arag.files import delete, digest
+from arag.retrieval.local.chunk_store import FILE_NAME as CHUNKS_FILE
+from arag.retrieval.local.chunk_store import ChunkStore
+from arag.retrieval.local.database import is_damage
+from arag.retrieval.local.keywords import write_keyword_file
+from arag.retrieval.local.manifest import (
     FILE_NAME,
     Manifest,
     check_files,
@@ -29,10 +29,10 @@ from arag.retrieval.manifest import (
     vocabulary_file,
     write_manifest,
 )
-from arag.retrieval.seal import is_sealed, make_seal
-from arag.retrieval.sentence_store import SentenceRecord, Vectors, vector_id, write_sentences
+from arag.retrieval.local.seal import is_sealed, make_seal
+from arag.retrieval.local.sentence_store import SentenceRecord, Vectors, vector_id, write_sentences
+from arag.retrieval.local.vocabulary import write_vocabulary
 from arag.retrieval.types import Chunk
-from arag.retrieval.vocabulary import write_vocabulary
 
 _MOST_REMOVED = 0.3  # of Chroma's vectors: with more, its folder is made anew
 _SENTENCES_AT_ONCE = 2_000

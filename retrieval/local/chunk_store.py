@@ -22,7 +22,8 @@ import numpy as np
 from langchain_core.stores import BaseStore
 from numpy.typing import NDArray
 
-from arag.retrieval.chunk_rows import (
+from arag.errors import DamagedFileError, IndexFormatError
+from arag.retrieval.local.chunk_rows import (
     CONTENT_COLUMNS,
     DOCUMENT_COLUMNS,
     ENTRY_COLUMNS,
@@ -37,8 +38,7 @@ from arag.retrieval.chunk_rows import (
     parse_chunk,
     parse_document,
 )
-from arag.retrieval.database import Database, named_failures, new_database
-from arag.retrieval.errors import DamagedFileError, IndexFormatError
+from arag.retrieval.local.database import Database, named_failures, new_database
 from arag.retrieval.types import Chunk
 
 FILE_NAME = "chunks.sqlite3"

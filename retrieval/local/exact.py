@@ -9,10 +9,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from arag.retrieval.chunk_store import ChunkStore
-from arag.retrieval.errors import IndexFormatError
-from arag.retrieval.manifest import Manifest
-from arag.retrieval.sentence_store import SentenceMatch
+from arag.errors import IndexFormatError
+from arag.retrieval.local.chunk_store import ChunkStore
+from arag.retrieval.local.manifest import Manifest
+from arag.retrieval.local.sentence_store import SentenceMatch
 
 MOST_BYTES = 80_000_000  # of vectors: 52,000 sentences with the default embedder
 _ROUNDING = 1e-6  # of float32 sums in different orders

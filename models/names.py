@@ -12,7 +12,7 @@ from base64 import b64encode
 from dataclasses import dataclass
 from urllib.parse import SplitResult, unquote, urlsplit
 
-from arag.retrieval.errors import CREDENTIALS, InputError
+from arag.errors import CREDENTIALS, InputError
 
 HUGGINGFACE = "huggingface"
 DEFAULT_EMBEDDER = f"{HUGGINGFACE}:sentence-transformers/all-MiniLM-L6-v2"

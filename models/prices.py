@@ -13,7 +13,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from arag.retrieval.errors import InputError
+from arag.errors import InputError
 
 PRICES_VARIABLE = "ARAG_PRICES"
 # Versions of a model: gpt-5-mini-2025-08-07, claude-haiku-4-5-20251001, gemini-2.0-flash-001. What else may stand

@@ -11,15 +11,7 @@ from typing import TYPE_CHECKING
 
 from rapidfuzz import process
 
-from arag.ingest.locking import write_lock
-from arag.ingest.publishing import sentences_of, storage_failures
-from arag.ingest.store_check import CheckedStore, StoreCheck, StoreRows, named, renew_store
-from arag.ingest.writer import locked_writer, open_writer
-from arag.retrieval.chroma_check import check_database
-from arag.retrieval.chunk_store import FILE_NAME as CHUNKS_FILE
-from arag.retrieval.chunk_store import ChunkStore
-from arag.retrieval.embedders import Embedder, load_embedder
-from arag.retrieval.errors import (
+from arag.errors import (
     ARAGError,
     DamagedFileError,
     IndexFormatError,
@@ -27,8 +19,13 @@ from arag.retrieval.errors import (
     InputError,
     StorageError,
 )
-from arag.retrieval.files import digest
-from arag.retrieval.manifest import (
+from arag.files import digest
+from arag.models.embedders import Embedder, load_embedder
+from arag.retrieval.local.chroma_check import check_database
+from arag.retrieval.local.chunk_store import FILE_NAME as CHUNKS_FILE
+from arag.retrieval.local.chunk_store import ChunkStore
+from arag.retrieval.local.locking import write_lock
+from arag.retrieval.local.manifest import (
     FILE_NAME,
     FORMAT_VERSION,
     Manifest,
@@ -39,8 +36,11 @@ from arag.retrieval.manifest import (
     vectors_folder,
     write_manifest,
 )
-from arag.retrieval.seal import is_sealed
-from arag.retrieval.sentence_store import SentenceStore
+from arag.retrieval.local.publishing import sentences_of, storage_failures
+from arag.retrieval.local.seal import is_sealed
+from arag.retrieval.local.sentence_store import SentenceStore
+from arag.retrieval.local.store_check import CheckedStore, StoreCheck, StoreRows, named, renew_store
+from arag.retrieval.local.writer import locked_writer, open_writer
 
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings

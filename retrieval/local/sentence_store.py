@@ -28,9 +28,9 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from arag.retrieval.chroma_check import COLLECTION, DATABASE, check_database
-from arag.retrieval.errors import IndexFormatError, StorageError
-from arag.retrieval.files import delete, publish_path, sync_tree
+from arag.errors import IndexFormatError, StorageError
+from arag.files import delete, publish_path, sync_tree
+from arag.retrieval.local.chroma_check import COLLECTION, DATABASE, check_database
 
 if TYPE_CHECKING:
     from chromadb.api.client import Client

@@ -141,4 +141,4 @@ def _read(file: Path, _changed: int) -> _Prices:
 
 @cache
 def _providers() -> _Prices:
-    return _Prices.model_validate_json(files("arag.graph").joinpath("prices.json").read_bytes())
+    return _Prices.model_validate_json(files("arag.models").joinpath("prices.json").read_bytes())

@@ -10,7 +10,7 @@ from arag.ingest.documents import Document
 from arag.ingest.pipeline import groups
 from arag.models.embedders import load_embedder
 from arag.retrieval.index import open_index
-from arag.retrieval.local import maintenance
+from arag.retrieval.local import verify as verify_module
 from arag.retrieval.local.maintenance import verify
 from arag.retrieval.local.writer import open_writer
 from arag.retrieval.tokens import token_counter
@@ -97,7 +97,7 @@ def change(sound, folder, rng, *, mend):
 
 
 def test_changed_bytes_are_found_or_do_not_matter(sound, tmp_path, monkeypatch):
-    monkeypatch.setattr(maintenance, "_chroma_damages", lambda *_, **__: [])  # its folder is not changed
+    monkeypatch.setattr(verify_module, "_chroma_damages", lambda *_, **__: [])  # its folder is not changed
     rng = random.Random(1)
     found = [change(sound, tmp_path / "index", rng, mend=n % 10 == 0) for n in range(20)]
     assert any(found)

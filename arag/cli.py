@@ -278,7 +278,7 @@ def remove(
     index: IndexOption,
 ) -> None:
     """Remove documents from an index; `compact` takes their text out of the files, too."""
-    from arag.retrieval.local.maintenance import remove as remove_documents
+    from arag.ingest.maintenance import remove as remove_documents
 
     removed = remove_documents(ids, index)
     out.print(f"{removed:,} documents removed; `arag compact` takes their text out of the files, too.")
@@ -287,7 +287,7 @@ def remove(
 @app.command()
 def compact(index: IndexOption) -> None:
     """Rewrite the files of an index without the text and the vectors that were removed."""
-    from arag.retrieval.local.maintenance import compact as compact_index
+    from arag.ingest.maintenance import compact as compact_index
 
     before, after = compact_index(index)
     out.print(f"{before / 1e6:,.1f} MB before, {after / 1e6:,.1f} MB after.")
@@ -300,7 +300,7 @@ def verify(
     as_json: JsonOption = False,
 ) -> None:
     """Look for damage in every part of an index. Exit code 1 means that there is some left."""
-    from arag.retrieval.local.maintenance import verify as verify_index
+    from arag.ingest.maintenance import verify as verify_index
 
     found, left = verify_index(index, repair=repair)
     if as_json:

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from arag.errors import ARAGError, EmbedderError, IndexNotFoundError, InputError
 from arag.models.names import DEFAULT_EMBEDDER, HUGGINGFACE, BaseURL, ModelName, is_hub_id, parse_embedder
 from arag.models.trust import EMBEDDER_VARIABLE, check_named, named_by_user, remember
-from arag.retrieval.local.manifest import read_manifest
+from arag.retrieval.backend import Backend, backend_at
 
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
@@ -169,7 +169,7 @@ def load_embedder(embedder: str | Embeddings | Embedder | None = None) -> Embedd
     return _made(name, partial(_load, name, named=True), str(name))
 
 
-def embedder_of_index(given: str | Embeddings | Embedder | None, name: str, folder: Path) -> Embedder:
+def embedder_of_index(given: str | Embeddings | Embedder | None, name: str, folder: Path | str) -> Embedder:
     """Return the embedder of an index, or check that the one given is it.
 
     Args:
@@ -199,11 +199,11 @@ def embedder_of_index(given: str | Embeddings | Embedder | None, name: str, fold
     return embedder
 
 
-def check_embedder(folder: Path) -> None:
+def check_embedder(index: str | Path | Backend) -> None:
     """Refuse an index's embedder where the user would have to name it, before any work is begun.
 
     Args:
-        folder: The index's folder; there need not be an index.
+        index: The index's folder, or its backend; there need not be an index.
 
     Raises:
         UnnamedEmbedderError: It sends texts or loads a folder, and the user has not named it.
@@ -211,11 +211,11 @@ def check_embedder(folder: Path) -> None:
         InputError: The folder cannot be looked into, or the manifest names no embedder.
     """
     try:
-        name = embedder_named_by(read_manifest(folder).embedder)
+        name = embedder_named_by(backend_at(index).manifest().embedder)
     except IndexNotFoundError:
         return
     if name is not None:
-        check_named(name, folder)
+        check_named(name, backend_at(index).location)
 
 
 def remember_embedder(manifest_name: str, *, given: bool) -> None:
@@ -257,7 +257,7 @@ def _load(name: ModelName, *, named: bool) -> Embeddings:
     return _load_service(name)
 
 
-def _load_of_index(name: ModelName, folder: Path) -> Embeddings:
+def _load_of_index(name: ModelName, folder: Path | str) -> Embeddings:
     return _load(check_named(name, folder), named=named_by_user(name) is not None)
 
 

@@ -39,7 +39,7 @@ class UnnamedEmbedderError(EmbedderError):
         consequence: What using it would do.
     """
 
-    def __init__(self, name: ModelName, folder: Path) -> None:
+    def __init__(self, name: ModelName, folder: Path | str) -> None:
         self.name = name
         self.consequence = _consequence(name)
         super().__init__(
@@ -65,7 +65,7 @@ def named_by_user(name: ModelName) -> ModelName | None:
     return name if str(name) in _said or str(name) in _remembered() else None
 
 
-def check_named(name: ModelName, folder: Path) -> ModelName:
+def check_named(name: ModelName, folder: Path | str) -> ModelName:
     """Return the embedder that an index names, as the user has named it where that is needed.
 
     Args:

@@ -186,6 +186,9 @@ class Chunks(Protocol):
     def chunks_of(self, document_ids: Sequence[str]) -> list[Chunk]:
         """Return every chunk that holds a part of one of these documents, each once, in order."""
 
+    def documents(self) -> Iterator[DocumentRecord]:
+        """Yield all documents' entries, by id."""
+
     def document(self, document_id: str) -> DocumentRecord | None:
         """Return a document's entry, or None."""
 
@@ -297,10 +300,11 @@ class Reader(Protocol):
     def stamp(self) -> Hashable:
         """Return what changes with every publication. It is asked before and after every search, so it is cheap."""
 
-    def generation(self, manifest: Manifest) -> Generation:
-        """Open the generation that the manifest tells of.
+    def generation(self) -> Generation:
+        """Open the generation that was published last.
 
         Raises:
+            IndexNotFoundError: The index is gone.
             IndexFormatError: It is damaged or incomplete.
             StorageError: It cannot be opened.
         """
@@ -320,9 +324,6 @@ class WritableChunks(Chunks, Protocol):
 
     def mdelete(self, keys: Sequence[str]) -> None:
         """Remove the chunks with these ids."""
-
-    def documents(self) -> Iterator[DocumentRecord]:
-        """Yield all documents, by id."""
 
     def in_shared_chunks(self, document_ids: Sequence[str]) -> set[str]:
         """Return those of some documents that share a chunk with another one."""
@@ -480,3 +481,10 @@ def backend_at(location: str | Path | Backend) -> Backend:
     from arag.retrieval.local.backend import LocalBackend
 
     return LocalBackend(Path(location))
+
+
+def is_index(folder: Path) -> bool:
+    """Tell whether a folder of the file system is an index."""
+    from arag.retrieval.local.folder import is_index
+
+    return is_index(folder)

@@ -81,7 +81,7 @@ def room(tmp_path_factory):
 @pytest.fixture
 def through_chroma(monkeypatch):
     """Make small indexes search in Chroma's graph, as large ones do."""
-    monkeypatch.setattr("arag.retrieval.snapshot.MOST_BYTES", 0)
+    monkeypatch.setattr("arag.retrieval.local.backend.MAX_BYTES", 0)
 
 
 @pytest.fixture

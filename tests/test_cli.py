@@ -395,9 +395,9 @@ WHOLE = "Interrupted. The index is whole: as it was before, or as the command le
         (["search", "keyword", "x", "-i", "i"], "arag.retrieval.index.open_index", "Interrupted.\n"),
         (["read", "x", "-i", "i"], "arag.retrieval.index.open_index", "Interrupted.\n"),
         (["info", "-i", "i"], "arag.retrieval.index.open_index", "Interrupted.\n"),
-        (["verify", "-i", "i"], "arag.retrieval.local.maintenance.verify", "Interrupted.\n"),
-        (["remove", "x", "-i", "i"], "arag.retrieval.local.maintenance.remove", WHOLE),
-        (["compact", "-i", "i"], "arag.retrieval.local.maintenance.compact", WHOLE),
+        (["verify", "-i", "i"], "arag.ingest.maintenance.verify", "Interrupted.\n"),
+        (["remove", "x", "-i", "i"], "arag.ingest.maintenance.remove", WHOLE),
+        (["compact", "-i", "i"], "arag.ingest.maintenance.compact", WHOLE),
         (
             ["eval", "run", "--questions", "q", "-i", "i", "--method", "arag"],
             "arag.evaluation.datasets.load_questions",

@@ -15,8 +15,9 @@ import pytest
 from arag.errors import EmbedderError, IndexClosedError, IndexLockedError
 from arag.ingest.pipeline import run_ingest
 from arag.models.embedders import Embedder
-from arag.retrieval import snapshot
 from arag.retrieval.index import open_index
+from arag.retrieval.local import backend
+from arag.retrieval.local.backend import LocalGeneration
 from arag.retrieval.snapshot import Snapshot
 from fakes import write_corpus
 from test_crash import (
@@ -286,14 +287,14 @@ class Versions:
 def search_again_and_again(folder, versions, news, *, reopen):
     """Search until the last version is there, and once more; tell which were seen, or what went wrong."""
     seen = []
-    ways = cycle([0, snapshot.MOST_BYTES])  # in Chroma's graph, and exactly
+    ways = cycle([0, backend.MAX_BYTES])  # in Chroma's graph, and exactly
     index = opened(folder)
     try:
         last = False
         while not last:
             last = versions.last.is_set()
             for search in SEARCHES:
-                snapshot.MOST_BYTES = next(ways)
+                backend.MAX_BYTES = next(ways)
                 if reopen:
                     index.close()
                     index = opened(folder)
@@ -346,7 +347,7 @@ def test_readers_in_other_processes_see_each_of_many_versions_whole(folder):
 
 
 def open_again_and_again(folder):
-    snapshot.MOST_BYTES = 0
+    backend.MAX_BYTES = 0
     while True:
         with opened(folder) as index:
             by_meaning(index)
@@ -372,17 +373,17 @@ def test_readers_do_not_mind_writers_and_other_readers_that_are_killed(folder):
 @pytest.mark.parametrize(
     ("overtaken", "search"),
     [
-        ("_keyword_matcher", by_keyword),
-        ("_sentence_store", by_meaning),
-        ("_exact_vectors", by_meaning),
-        ("_resolve", by_reading),
+        ((LocalGeneration, "keywords"), by_keyword),
+        ((LocalGeneration, "_open_graph"), by_meaning),
+        ((LocalGeneration, "sentences"), by_meaning),
+        ((Snapshot, "_resolve"), by_reading),
     ],
 )
 def test_a_search_that_writers_overtake_is_repeated(folder, monkeypatch, request, overtaken, search):
-    if overtaken == "_sentence_store":
+    if overtaken[1] == "_open_graph":
         request.getfixturevalue("through_chroma")
     versions = [3, 2]
-    original = getattr(Snapshot, overtaken)
+    original = getattr(*overtaken)
 
     def overtake(*arguments):
         found = original(*arguments)
@@ -390,7 +391,7 @@ def test_a_search_that_writers_overtake_is_repeated(folder, monkeypatch, request
             ingest_version(folder, versions.pop())
         return found
 
-    monkeypatch.setattr(Snapshot, overtaken, overtake)
+    monkeypatch.setattr(*overtaken, overtake)
     with opened(folder) as index:
         assert search(index) == 3
 

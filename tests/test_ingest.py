@@ -17,8 +17,8 @@ from arag.errors import EmbedderError, IndexFormatError, IndexLockedError, Index
 from arag.ingest.documents import Problem
 from arag.ingest.pipeline import ingest, run_ingest
 from arag.retrieval.index import Index, open_index
+from arag.retrieval.local.folder import _GENERATION_FILE
 from arag.retrieval.local.manifest import read_manifest, vectors_folder
-from arag.retrieval.local.publishing import is_of_generation
 from arag.retrieval.local.sentence_store import SentenceStore
 from fakes import HashEmbeddings, hash_vector, write_corpus
 
@@ -95,12 +95,12 @@ def assert_consistent(folder, embedder):
             if sentence.embedded
         }
         info = index.info()
-        assert index._chunks.pending_chunks(1) == []
-        assert not index._chunks.differs_from(read_manifest(folder).generation)
+        assert index._reader._chunks.claim(1) == []
+        assert not index._reader._chunks.differs_from(read_manifest(folder).generation)
         assert info.chunks == len(chunks)
-        assert info.documents == len(list(index._chunks.documents())) == len(documents_of(index))
+        assert info.documents == len(list(index._reader._chunks.documents())) == len(documents_of(index))
         assert info.sentences == len(expected)
-        ids = {document.id for document in index._chunks.documents()}
+        ids = {document.id for document in index._reader._chunks.documents()}
         assert {section.document_id for chunk in chunks.values() for section in chunk.sections} == ids
     found = vectors_of(folder)
     assert set(found) == expected
@@ -132,7 +132,7 @@ def test_every_text_comes_back(corpus, pack):
 def test_titles_and_metadata_are_kept(corpus):
     corpus.ingest([{"id": "a", "title": "The Ship", "text": "She sank.", "year": 1912, "tags": ["北京", None]}])
     with corpus.open() as index:
-        (record,) = index._chunks.documents()
+        (record,) = index._reader._chunks.documents()
         assert (record.id, record.title) == ("a", "The Ship")
         assert json.loads(record.metadata) == {"year": 1912, "tags": ["北京", None]}
         assert index.get("a:0").text == "The Ship\n\nShe sank."
@@ -201,7 +201,7 @@ def test_other_metadata_or_title_is_a_change_that_embeds_nothing(corpus):
     summary, embedded = corpus.ingest([{"id": "a", "text": "She sank.", "year": 2}])
     assert (summary.written, embedded) == (1, [])
     with corpus.open() as index:
-        assert json.loads(index._chunks.document("a").metadata) == {"year": 2}
+        assert json.loads(index._reader._chunks.document("a").metadata) == {"year": 2}
 
 
 def test_another_chunk_size_cuts_again_and_embeds_nothing(corpus):
@@ -476,7 +476,7 @@ def test_files_in_an_index_that_are_not_its_own_stay(corpus):
     corpus.ingest({"a": "Two ships."})
     corpus.ingest({"a": "Three ships."})
     assert [(corpus.index / name / "mine.txt").read_text() for name in OWN] == ["mine"] * len(OWN)
-    generations = [file.name for file in corpus.index.iterdir() if is_of_generation(file.name)]
+    generations = [file.name for file in corpus.index.iterdir() if _GENERATION_FILE.fullmatch(file.name)]
     assert sorted(generations) == ["chroma.3", "keywords.3", "words.3"]
 
 

@@ -14,10 +14,11 @@ from hypothesis import strategies as st
 from arag.errors import DamagedFileError, IndexFormatError, InputError
 from arag.ingest.pipeline import ingest
 from arag.retrieval.local import keywords as keywords_module
-from arag.retrieval.local.keywords import KeywordMatcher, fold, write_keyword_file
+from arag.retrieval.local.keywords import KeywordMatcher, write_keyword_file
 from arag.retrieval.local.manifest import keyword_file, read_manifest
 from arag.retrieval.local.vocabulary import Vocabulary, write_vocabulary
 from arag.retrieval.render import render_keywords
+from arag.retrieval.text import fold
 from fakes import HashEmbeddings, write_corpus
 
 

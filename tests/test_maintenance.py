@@ -18,10 +18,10 @@ import numpy as np
 import pytest
 
 from arag.errors import IndexFormatError, IndexNotFoundError, InputError, StorageError
+from arag.ingest.maintenance import compact, remove, verify
 from arag.ingest.pipeline import run_ingest
 from arag.retrieval.index import open_index
 from arag.retrieval.local.chunk_store import ChunkStore
-from arag.retrieval.local.maintenance import compact, remove, verify
 from arag.retrieval.local.manifest import read_manifest, vectors_folder
 from arag.retrieval.local.sentence_store import _opened
 from arag.retrieval.local.store_check import StoreRows

@@ -41,7 +41,7 @@ def reference(index, query):
     """Score of every chunk: the cosine similarity of its nearest sentence."""
     vector = hash_vector(query)
     scores = {}
-    for chunk in index._chunks.mget(list(index._chunks.yield_keys())):
+    for chunk in index._reader._chunks.mget(list(index._reader._chunks.yield_keys())):
         texts = [chunk.sentence_text(n) for n, s in enumerate(chunk.sentences) if s.embedded]
         scores[chunk.id] = max(float(hash_vector(text) @ vector) for text in texts)
     return scores
@@ -107,7 +107,7 @@ def test_ties_beyond_the_first_sentences_fetched_go_by_chunk_id(make_index, top_
 
 
 def test_of_a_sentence_in_very_many_chunks_a_large_index_fetches_some(make_index, way, monkeypatch):
-    monkeypatch.setattr("arag.retrieval.snapshot._MOST_TIED", 100)
+    monkeypatch.setattr("arag.retrieval.snapshot._MAX_TIED", 100)
     asked = []
     nearest = SentenceStore.nearest
     monkeypatch.setattr(SentenceStore, "nearest", lambda self, v, count: asked.append(count) or nearest(self, v, count))
@@ -314,12 +314,12 @@ def test_a_sentence_that_stands_thousands_of_times_hides_no_other(make_index, or
 
 def test_the_graph_finds_what_a_comparison_with_every_sentence_finds(example_index):
     snapshot = example_index._current()
-    store = snapshot._sentence_store()
+    store = snapshot._generation._open_graph()
     sentences = [text for _, chunk, _ in snapshot.chunks.embedded_chunks() for text in chunk.embedded_texts()]
     found = wanted = 0
     for vector in load_embedder().embed_documents(sentences[::7]):
         nearest = {(m.chunk, m.position) for m in store.nearest(vector, 15)}
-        exact = {(m.chunk, m.position) for m in store.compared(vector)[:15]}
+        exact = {(m.chunk, m.position) for m in store._compare(vector)[:15]}
         found += len(nearest & exact)
         wanted += len(exact)
     assert found / wanted >= 0.999

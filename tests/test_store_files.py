@@ -10,10 +10,10 @@ from contextlib import closing
 import pytest
 
 from arag.errors import DamagedFileError, IndexFormatError, IndexNotFoundError, StorageError
+from arag.ingest.maintenance import compact, remove, verify
 from arag.ingest.pipeline import ingest, run_ingest
 from arag.retrieval.index import open_index
 from arag.retrieval.local.chunk_rows import FOR_EVER
-from arag.retrieval.local.maintenance import compact, remove, verify
 from arag.retrieval.local.manifest import read_manifest
 from fakes import HashEmbeddings, write_corpus
 
@@ -256,7 +256,7 @@ def test_any_command_that_writes_brings_an_old_index_up_to_date(old, sound, upgr
 
 def test_an_upgrade_that_ends_early_is_finished_by_the_next_command(old, sound, monkeypatch):
     with monkeypatch.context() as patched:
-        patched.setattr("arag.retrieval.local.writer.publish", lambda *_, **__: 1 / 0)
+        patched.setattr("arag.retrieval.local.draft._publish", lambda *_, **__: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             compact(old, embedder=HashEmbeddings())
     with pytest.raises(IndexFormatError, match="brings it up to date"):
@@ -283,7 +283,7 @@ def test_an_old_index_that_is_damaged_is_mended_and_brought_up_to_date_at_once(o
 def test_a_first_ingestion_that_was_interrupted_is_told_and_finished_by_the_next(tmp_path, sound, monkeypatch):
     index, corpus = tmp_path / "index", sound.parent / "corpus"
     with monkeypatch.context() as patched:
-        patched.setattr("arag.retrieval.local.writer.publish", lambda *_, **__: 1 / 0)
+        patched.setattr("arag.retrieval.local.draft._publish", lambda *_, **__: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             run_ingest(corpus, index, embedder=HashEmbeddings())
     (damage,), left = verify(index)

@@ -7,12 +7,12 @@ import pytest
 
 from arag.errors import ARAGError
 from arag.ingest.documents import Document
+from arag.ingest.maintenance import verify
 from arag.ingest.pipeline import groups
+from arag.ingest.writer import open_writer
 from arag.models.embedders import load_embedder
 from arag.retrieval.index import open_index
 from arag.retrieval.local import verify as verify_module
-from arag.retrieval.local.maintenance import verify
-from arag.retrieval.local.writer import open_writer
 from arag.retrieval.tokens import token_counter
 from fakes import HashEmbeddings
 

@@ -100,13 +100,9 @@ class LocalReader:
             return None
         return status.st_mtime_ns, status.st_ino
 
-    def manifest(self) -> LocalManifest:
-        """Read the manifest."""
-        return read_manifest(self._folder)
-
-    def generation(self, manifest: Manifest) -> LocalGeneration:
+    def generation(self) -> LocalGeneration:
         """Open the generation that the manifest tells of; all of them share one connection."""
-        assert isinstance(manifest, LocalManifest)  # noqa: S101 - it is this backend's
+        manifest = read_manifest(self._folder)
         if self._chunks is not None and self._chunks.was_replaced():
             self.close()
         if self._chunks is None:

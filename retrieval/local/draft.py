@@ -73,9 +73,9 @@ class LocalDraft:
         settings = {field.name: getattr(manifest, field.name) for field in fields(Manifest)}
         totals = {"documents": counts.documents, "chunks": counts.chunks, "sentences": counts.sentences}
         wanted = replace(self.manifest, **settings | totals)
-        if not (anew or self._is_outdated or wanted != self.manifest):
-            if not self.chunks.differs_from(self.manifest.generation):
-                return
+        is_changed = wanted != self.manifest or self.chunks.differs_from(self.manifest.generation)
+        if not (anew or self._is_outdated or is_changed):
+            return
         self.manifest = _publish(self._folder, self.chunks, wanted, anew=anew, on_written=on_written)
         self._open(self.chunks)
         self._is_outdated = False

@@ -30,6 +30,7 @@ from numpy.typing import NDArray
 
 from arag.errors import IndexFormatError, StorageError
 from arag.files import delete, publish_path, sync_tree
+from arag.retrieval.backend import SentenceMatch, Vectors
 from arag.retrieval.local.chroma_check import COLLECTION, DATABASE, check_database
 
 if TYPE_CHECKING:
@@ -52,8 +53,6 @@ _ROUNDING = 1e-5  # of similarities of one vector, stored with different shifts
 _SAME = 1e-4  # of vectors, shifted and shifted back
 _SENTENCES_PER_WRITE = 500  # a write holds the interpreter's lock: half a second for so many
 _IDS_PER_READ = 10_000  # Chroma turns ids into SQL variables, whose number is bounded
-
-Vectors = NDArray[np.float32]
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,21 +100,6 @@ class Differences:
     strange: int
 
 
-@dataclass(frozen=True, slots=True)
-class SentenceMatch:
-    """A sentence found by its vector.
-
-    Attributes:
-        chunk: Its chunk's number.
-        position: Its place among the chunk's sentences.
-        similarity: Cosine similarity to the query, -1 to 1.
-    """
-
-    chunk: int
-    position: int
-    similarity: float
-
-
 def vector_id(chunk: int, position: int) -> str:
     """Return the id of a sentence's vector, by the number of its chunk and its place there."""
     return f"{chunk}#{position}"
@@ -132,6 +116,8 @@ class SentenceStore:
     Raises:
         IndexFormatError: The folder or its collection is missing or cannot be opened.
     """
+
+    is_exact = False
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -183,25 +169,23 @@ class SentenceStore:
         return found
 
     def nearest(self, vector: NDArray[np.float32], count: int) -> list[SentenceMatch]:
-        """Return the sentences nearest to a vector, nearest first.
+        """Return the sentences nearest to a vector, nearest first; all of them where the graph leads to too few.
 
         Args:
             vector: The query's vector, of length one, shape (dimension,).
-            count: How many; fewer are returned where there are fewer.
+            count: How many, at most as many as there are.
         """
         with self._failures():
             found = self._collection.query(
                 query_embeddings=vector.reshape(1, -1), n_results=count, include=["documents", "embeddings"]
             )
         documents, embeddings = found["documents"], found["embeddings"]
-        return _matches(found["ids"][0], documents[0], embeddings[0], vector) if documents and embeddings else []
+        if not documents or not embeddings or len(found["ids"][0]) < count:
+            return self._compare(vector)
+        return _matches(found["ids"][0], documents[0], embeddings[0], vector)
 
-    def compared(self, vector: NDArray[np.float32]) -> list[SentenceMatch]:
-        """Compare a vector with every sentence, nearest first: exact, and much slower than `nearest`.
-
-        Args:
-            vector: The query's vector, of length one, shape (dimension,).
-        """
+    def _compare(self, vector: NDArray[np.float32]) -> list[SentenceMatch]:
+        """Compare a vector with every sentence, nearest first: exact, and much slower than the graph."""
         matches: list[SentenceMatch] = []
         for offset in range(0, self.count(), _IDS_PER_READ):
             with self._failures():

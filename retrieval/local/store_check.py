@@ -18,13 +18,13 @@ from typing import Any
 import numpy as np
 
 from arag.errors import DamagedFileError, IndexFormatError, StorageError
+from arag.retrieval.backend import DocumentRecord
 from arag.retrieval.local.chunk_rows import (
     CONTENT_COLUMNS,
     DOCUMENT_COLUMNS,
     ENTRY_COLUMNS,
     FOR_EVER,
     SCHEMA,
-    DocumentRecord,
     checksum,
     document_row,
     parse_chunk,
@@ -33,7 +33,7 @@ from arag.retrieval.local.chunk_rows import (
 from arag.retrieval.local.chunk_store import FILE_NAME, ChunkStore
 from arag.retrieval.local.database import Database, is_damage, named_failures, new_database
 from arag.retrieval.local.manifest import FILE_NAME as MANIFEST_FILE
-from arag.retrieval.local.manifest import Manifest
+from arag.retrieval.local.manifest import LocalManifest
 
 _LENGTH = 1e-3  # vectors are of length one but for this, or zero
 _MOST_NAMED = 10  # documents of one damage
@@ -189,7 +189,7 @@ class StoreCheck:
         unnamed: How many documents are lost whose ids are lost, too.
     """
 
-    def __init__(self, rows: StoreRows, manifest: Manifest, new: sqlite3.Connection | None = None) -> None:
+    def __init__(self, rows: StoreRows, manifest: LocalManifest, new: sqlite3.Connection | None = None) -> None:
         self.to_ingest_again: list[str] = []
         self._rows = rows
         self._generation = manifest.generation
@@ -345,7 +345,7 @@ class StoreCheck:
         return isinstance(added, int) and 0 <= added <= next_one and removed in (next_one, FOR_EVER)
 
 
-def renew_store(folder: Path, manifest: Manifest, *, salvage: bool = False) -> int:
+def renew_store(folder: Path, manifest: LocalManifest, *, salvage: bool = False) -> int:
     """Put a new chunk store in the place of an index's: of this format version, without what was removed.
 
     Args:
@@ -369,7 +369,7 @@ def renew_store(folder: Path, manifest: Manifest, *, salvage: bool = False) -> i
     return check.unnamed
 
 
-def upgrade_store(folder: Path, manifest: Manifest) -> None:
+def upgrade_store(folder: Path, manifest: LocalManifest) -> None:
     """Bring a chunk store to this format version, unless a run that was killed has already done so.
 
     Raises:

@@ -5,9 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from arag.errors import (
     ARAGError,
@@ -17,13 +15,15 @@ from arag.errors import (
     StorageError,
 )
 from arag.files import digest
+from arag.retrieval.backend import Damage
 from arag.retrieval.local.chroma_check import check_database
 from arag.retrieval.local.chunk_store import FILE_NAME as CHUNKS_FILE
 from arag.retrieval.local.chunk_store import ChunkStore
+from arag.retrieval.local.draft import sentences_of
 from arag.retrieval.local.manifest import (
     FILE_NAME,
     FORMAT_VERSION,
-    Manifest,
+    LocalManifest,
     file_size,
     is_whole,
     parse_manifest,
@@ -31,34 +31,12 @@ from arag.retrieval.local.manifest import (
     vectors_folder,
     write_manifest,
 )
-from arag.retrieval.local.publishing import sentences_of
 from arag.retrieval.local.seal import is_sealed
 from arag.retrieval.local.sentence_store import SentenceStore
 from arag.retrieval.local.store_check import CheckedStore, StoreCheck, StoreRows, named, renew_store
 
-if TYPE_CHECKING:
-    pass
-
-ELSEWHERE = "ingest the documents again into another folder"
+_INGEST_ANEW = "ingest the documents again into another folder"
 _UNFINISHED = "the first ingestion was interrupted: run the same `arag ingest` again to finish it"
-
-
-@dataclass(frozen=True, slots=True)
-class Damage:
-    """Something that is wrong with an index.
-
-    Attributes:
-        part: The file or folder.
-        what: What is wrong with it.
-        mendable: Whether `verify` can mend it.
-    """
-
-    part: str
-    what: str
-    mendable: bool = True
-
-    def __str__(self) -> str:
-        return f"{self.part}: {self.what}"
 
 
 def find_damage(folder: Path, *, locked: bool = True) -> list[Damage]:
@@ -116,7 +94,7 @@ def _damages(folder: Path, rows: StoreRows, *, locked: bool) -> Iterator[Damage]
             yield from _chroma_damages(folder, manifest, chunks.at(manifest.generation), locked=locked)
 
 
-def _lost_manifest(error: Exception, rows: StoreRows, kept: Manifest | None) -> Damage:
+def _lost_manifest(error: Exception, rows: StoreRows, kept: LocalManifest | None) -> Damage:
     if not isinstance(error, DamagedFileError | IndexNotFoundError):  # an index of another version
         return Damage(FILE_NAME, str(error), mendable=kept is not None)
     reason = error.reason if isinstance(error, DamagedFileError) else "it is missing"
@@ -124,10 +102,10 @@ def _lost_manifest(error: Exception, rows: StoreRows, kept: Manifest | None) -> 
         return Damage(FILE_NAME, reason)
     if rows.is_empty():
         return Damage(FILE_NAME, _UNFINISHED, mendable=False)
-    return Damage(FILE_NAME, f"{reason}; there is no copy of it that can be read: {ELSEWHERE}", mendable=False)
+    return Damage(FILE_NAME, f"{reason}; there is no copy of it that can be read: {_INGEST_ANEW}", mendable=False)
 
 
-def _kept_manifest(rows: StoreRows) -> Manifest | None:
+def _kept_manifest(rows: StoreRows) -> LocalManifest | None:
     """Return the copy of the manifest in the chunk store; None where it is lost."""
     kept = rows.kept_manifest()
     try:
@@ -136,7 +114,7 @@ def _kept_manifest(rows: StoreRows) -> Manifest | None:
         return None
 
 
-def _store_damages(folder: Path, rows: StoreRows, manifest: Manifest, *, locked: bool) -> Iterator[Damage]:
+def _store_damages(folder: Path, rows: StoreRows, manifest: LocalManifest, *, locked: bool) -> Iterator[Damage]:
     check = StoreCheck(rows, manifest)
     try:
         with closing(CheckedStore(folder)) as chunks:
@@ -157,7 +135,7 @@ def _store_damages(folder: Path, rows: StoreRows, manifest: Manifest, *, locked:
         yield Damage(CHUNKS_FILE, what, mendable=False)
 
 
-def _file_damages(folder: Path, manifest: Manifest) -> Iterator[Damage]:
+def _file_damages(folder: Path, manifest: LocalManifest) -> Iterator[Damage]:
     for name, (size, expected) in manifest.files.items():
         found = file_size(folder, name)
         if found < 0:
@@ -179,7 +157,7 @@ def _file_damages(folder: Path, manifest: Manifest) -> Iterator[Damage]:
             yield Damage(vectors_folder(folder, manifest.generation).name, str(error))
 
 
-def _chroma_damages(folder: Path, manifest: Manifest, chunks: ChunkStore, *, locked: bool) -> Iterator[Damage]:
+def _chroma_damages(folder: Path, manifest: LocalManifest, chunks: ChunkStore, *, locked: bool) -> Iterator[Damage]:
     name = vectors_folder(folder, manifest.generation).name
     try:
         with closing(SentenceStore(vectors_folder(folder, manifest.generation))) as store:
@@ -208,7 +186,7 @@ def repair_store(folder: Path, found: Sequence[Damage]) -> int:
     return 0 if sound else renew_store(folder, manifest, salvage=True)
 
 
-def _mended_manifest(folder: Path, kept: Manifest | None) -> Manifest:
+def _mended_manifest(folder: Path, kept: LocalManifest | None) -> LocalManifest:
     """Return the manifest, and put the one that was kept in its place where it is not the one that was written."""
     if kept is None:
         return read_manifest(folder, to_upgrade=True)

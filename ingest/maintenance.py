@@ -9,34 +9,25 @@ from typing import TYPE_CHECKING
 
 from rapidfuzz import process
 
-from arag.errors import (
-    DamagedFileError,
-    InputError,
-    StorageError,
-)
+from arag.errors import DamagedFileError, InputError, StorageError
+from arag.ingest.writer import locked_writer, open_writer
 from arag.models.embedders import Embedder, load_embedder
-from arag.retrieval.local.chunk_store import FILE_NAME as CHUNKS_FILE
-from arag.retrieval.local.locking import write_lock
-from arag.retrieval.local.manifest import (
-    FILE_NAME,
-    read_manifest,
-)
-from arag.retrieval.local.publishing import storage_failures
-from arag.retrieval.local.verify import ELSEWHERE, Damage, find_damage, repair_store
-from arag.retrieval.local.writer import locked_writer, open_writer
+from arag.retrieval.backend import Backend, Damage, backend_at
 
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
 
+_INGEST_ANEW = "ingest the documents again into another folder"
 
-def remove(document_ids: Sequence[str] | str, index: str | Path) -> int:
+
+def remove(document_ids: Sequence[str] | str, index: str | Path | Backend) -> int:
     """Remove documents from an index; open readers stop to see them at their next search.
 
     The texts stay in the files, out of every search, until `compact` rewrites them.
 
     Args:
         document_ids: The documents' ids.
-        index: The index's folder.
+        index: The index's folder, or its backend.
 
     Returns:
         How many documents were removed.
@@ -47,28 +38,28 @@ def remove(document_ids: Sequence[str] | str, index: str | Path) -> int:
         IndexLockedError: Another process is writing to the index.
         StorageError: The files cannot be written.
     """
-    folder = Path(index)
-    read_manifest(folder, to_upgrade=True)  # a folder without an index is not made one
+    backend = backend_at(index)
+    backend.manifest()  # a folder without an index is not made one
     wanted = list(dict.fromkeys([document_ids] if isinstance(document_ids, str) else document_ids))
     if not wanted:
         raise InputError("no document id given: remove needs at least one")
-    with open_writer(folder) as writer:
+    with open_writer(backend) as writer:
         absent = writer.absent(wanted)
         if absent:
             similar = process.extract(absent[0][:200], list(writer.document_sources()), score_cutoff=60, limit=3)
             hint = f"; similar ids: {', '.join(repr(match[0]) for match in similar)}" if similar else ""
             named = ", ".join(map(repr, absent[:5]))
-            raise InputError(f"the index in {folder} holds no document {named}{hint}. Nothing was removed.")
+            raise InputError(f"the index in {backend.location} holds no document {named}{hint}. Nothing was removed.")
         writer.remove(wanted)
         writer.commit()
     return len(wanted)
 
 
-def compact(index: str | Path, *, embedder: str | Embeddings | Embedder | None = None) -> tuple[int, int]:
+def compact(index: str | Path | Backend, *, embedder: str | Embeddings | Embedder | None = None) -> tuple[int, int]:
     """Rewrite all files of an index, so that none holds text or vectors that were removed.
 
     Args:
-        index: The index's folder.
+        index: The index's folder, or its backend.
         embedder: Needed only where an interrupted run has left sentences without vectors, and the index was made
             with an `Embeddings` object rather than by name.
 
@@ -80,16 +71,16 @@ def compact(index: str | Path, *, embedder: str | Embeddings | Embedder | None =
         IndexLockedError: Another process is writing to the index.
         StorageError: The files cannot be written.
     """
-    folder = Path(index)
-    read_manifest(folder, to_upgrade=True)
-    before = _bytes(folder)
-    with open_writer(folder, embedder=None if embedder is None else load_embedder(embedder)) as writer:
+    backend = backend_at(index)
+    backend.manifest()
+    before = backend.size()
+    with open_writer(backend, embedder=None if embedder is None else load_embedder(embedder)) as writer:
         writer.compact()
-    return before, _bytes(folder)
+    return before, backend.size()
 
 
 def verify(
-    index: str | Path, *, repair: bool = False, embedder: str | Embeddings | Embedder | None = None
+    index: str | Path | Backend, *, repair: bool = False, embedder: str | Embeddings | Embedder | None = None
 ) -> tuple[list[Damage], list[Damage]]:
     """Look for damage in every part of an index, and mend it.
 
@@ -100,7 +91,7 @@ def verify(
     Readers go on searching meanwhile. An index that may not be written to is looked through without its lock.
 
     Args:
-        index: The index's folder.
+        index: The index's folder, or its backend.
         repair: Mend what is found.
         embedder: Needed only where sentences must be embedded again and the index was made with an `Embeddings`
             object rather than by name.
@@ -115,40 +106,31 @@ def verify(
         EmbedderError: Sentences must be embedded again, and that fails.
         StorageError: The files cannot be written, or opened.
     """
-    folder = Path(index)
-    if not (folder / FILE_NAME).exists() and not (folder / CHUNKS_FILE).exists():
-        read_manifest(folder)  # which says so
+    backend = backend_at(index)
     if not repair:
         with ExitStack() as lock:
+            is_locked = True
             try:
-                lock.enter_context(write_lock(folder))
+                lock.enter_context(backend.lock())
             except StorageError:
-                found = find_damage(folder, locked=False)
-            else:
-                found = find_damage(folder)
+                is_locked = False
+            found = backend.find_damage(locked=is_locked)
             return found, found
-    with write_lock(folder):
-        found = find_damage(folder)
+    with backend.lock():
+        found = backend.find_damage()
         if not any(damage.mendable for damage in found):
             return found, found
         try:
-            with storage_failures(folder):
-                unnamed = repair_store(folder, found)
-            with locked_writer(folder, embedder=None if embedder is None else load_embedder(embedder)) as writer:
+            unnamed = backend.repair(found)
+            with locked_writer(backend, embedder=None if embedder is None else load_embedder(embedder)) as writer:
                 writer.commit(anew=True)
         except DamagedFileError as error:
-            return found, [
-                *found,
-                Damage(CHUNKS_FILE, f"it cannot be mended ({error.reason}): {ELSEWHERE}", mendable=False),
-            ]
-        left = find_damage(folder)
+            what = f"it cannot be mended ({error.reason}): {_INGEST_ANEW}"
+            return found, [*found, Damage(error.part, what, mendable=False)]
+        left = backend.find_damage()
         if any(damage.mendable for damage in left):
-            left.append(Damage(CHUNKS_FILE, f"not all of it can be mended: {ELSEWHERE}", mendable=False))
+            left.append(Damage("documents", f"not all of them can be mended: {_INGEST_ANEW}", mendable=False))
         if unnamed:
-            what = f"{unnamed:,} documents are lost, and so are their ids: ingest all files again"
-            left.append(Damage(CHUNKS_FILE, what, mendable=False))
+            what = f"{unnamed:,} are lost, and so are their ids: ingest all files again"
+            left.append(Damage("documents", what, mendable=False))
         return found, left
-
-
-def _bytes(folder: Path) -> int:
-    return sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())

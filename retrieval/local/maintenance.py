@@ -48,7 +48,7 @@ def remove(document_ids: Sequence[str] | str, index: str | Path) -> int:
         StorageError: The files cannot be written.
     """
     folder = Path(index)
-    read_manifest(folder, to_upgrade=True)  # a folder without an index is not made one
+    read_manifest(folder)  # a folder without an index is not made one
     wanted = list(dict.fromkeys([document_ids] if isinstance(document_ids, str) else document_ids))
     if not wanted:
         raise InputError("no document id given: remove needs at least one")
@@ -81,7 +81,7 @@ def compact(index: str | Path, *, embedder: str | Embeddings | Embedder | None =
         StorageError: The files cannot be written.
     """
     folder = Path(index)
-    read_manifest(folder, to_upgrade=True)
+    read_manifest(folder)
     before = _bytes(folder)
     with open_writer(folder, embedder=None if embedder is None else load_embedder(embedder)) as writer:
         writer.compact()

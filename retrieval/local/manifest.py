@@ -15,7 +15,6 @@ from arag.files import digest, written_whole
 from arag.models.names import drop_credentials
 
 FORMAT_VERSION = 4
-UPGRADED_VERSION = 3  # what any command that writes brings up to date
 FILE_NAME = "manifest.json"
 
 _MAX_BYTES = 1_000_000  # of a manifest: a thousand times what is written
@@ -43,7 +42,7 @@ class Manifest:
         generation: The number of the write that readers see; grows with each.
         removed_vectors: Vectors that Chroma's folder still has and the index has not.
         files: The files that were made from the chunk store for this generation and are not written to any more:
-            path in the folder, size in bytes and SHA-256 (in the format before, CRC-32).
+            path in the folder, size in bytes and SHA-256.
         seal: Who has written these files; see `arag.retrieval.local.seal`.
         distance: Distance function of the vector store.
         format_version: Version of the layout on disk.
@@ -60,7 +59,7 @@ class Manifest:
     sentences: _Count = 0
     generation: Annotated[int, Field(ge=-1, le=1 << 53)] = 0
     removed_vectors: _Count = 0
-    files: dict[_FileName, tuple[_Count, _Digest | _Count]] = field(default_factory=dict)
+    files: dict[_FileName, tuple[_Count, _Digest]] = field(default_factory=dict)
     seal: str = ""
     distance: str = "cosine"
     format_version: int = FORMAT_VERSION
@@ -135,12 +134,11 @@ def is_whole(folder: Path, manifest: Manifest) -> bool:
     return True
 
 
-def read_manifest(folder: Path, *, to_upgrade: bool = False) -> Manifest:
+def read_manifest(folder: Path) -> Manifest:
     """Read the manifest of an index.
 
     Args:
         folder: The index's folder.
-        to_upgrade: Whether it may be of the format version that is brought up to date, and is returned as it is.
 
     Raises:
         IndexNotFoundError: There is no index in the folder.
@@ -164,16 +162,15 @@ def read_manifest(folder: Path, *, to_upgrade: bool = False) -> Manifest:
     except (OSError, ValueError) as error:  # a name that is too long, say, or that no file can have
         reason = error.strerror if isinstance(error, OSError) else error
         raise InputError(f"{file} cannot be read: {reason}") from error
-    return parse_manifest(text, file, to_upgrade=to_upgrade)
+    return parse_manifest(text, file)
 
 
-def parse_manifest(text: str, file: Path, *, to_upgrade: bool = False) -> Manifest:
+def parse_manifest(text: str, file: Path) -> Manifest:
     """Read the text of a manifest.
 
     Args:
         text: The text.
         file: Where it stands, for messages.
-        to_upgrade: As for `read_manifest`.
 
     Raises:
         IndexFormatError: The manifest is damaged or of another format version.
@@ -183,13 +180,7 @@ def parse_manifest(text: str, file: Path, *, to_upgrade: bool = False) -> Manife
     except (ValueError, RecursionError) as error:
         raise DamagedFileError(file, str(error)) from error
     version = values.get("format_version") if isinstance(values, dict) else None
-    if version == UPGRADED_VERSION and not to_upgrade:
-        raise IndexFormatError(
-            f"{file} has format version {version}; this version of arag reads {FORMAT_VERSION}. "
-            f"`arag compact --index {file.parent}` brings it up to date, and so does `arag ingest`; "
-            "no text is embedded again."
-        )
-    if isinstance(version, int) and version not in {FORMAT_VERSION, UPGRADED_VERSION}:
+    if isinstance(version, int) and version != FORMAT_VERSION:
         raise IndexFormatError(
             f"{file} has format version {version!r}; this version of arag reads {FORMAT_VERSION}. "
             "Ingest the documents again into another folder."

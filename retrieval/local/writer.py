@@ -34,7 +34,6 @@ from arag.retrieval.local.database import discard_database
 from arag.retrieval.local.locking import HOLDER_FILE, LOCK_FILE, write_lock
 from arag.retrieval.local.manifest import (
     FILE_NAME,
-    FORMAT_VERSION,
     Manifest,
     is_whole,
     parse_manifest,
@@ -42,7 +41,7 @@ from arag.retrieval.local.manifest import (
     write_manifest,
 )
 from arag.retrieval.local.publishing import delete_other_generations, is_of_generation, publish, storage_failures
-from arag.retrieval.local.store_check import renew_store, upgrade_store
+from arag.retrieval.local.store_check import renew_store
 from arag.retrieval.tokens import TokenCounter, token_counter
 from arag.retrieval.types import Chunk
 
@@ -71,7 +70,7 @@ class IndexWriter:
 
     def __init__(self, folder: Path, manifest: Manifest, embedder: Embedder, counter: TokenCounter) -> None:
         self.folder = folder
-        self.manifest = replace(manifest, format_version=FORMAT_VERSION)
+        self.manifest = manifest
         self.embedded = 0
         self.on_indexed: Callable[[int], None] | None = None
         self._embedder = embedder
@@ -85,7 +84,7 @@ class IndexWriter:
         self._embedding: deque[tuple[list[tuple[int, Chunk]], Future[tuple[Vectors, int]]]] = deque()
         self._committed = time.monotonic()
         self._uncommitted = 0  # sentences
-        self._outdated = manifest != self.manifest or not is_whole(folder, manifest)  # what readers use
+        self._outdated = not is_whole(folder, manifest)  # what readers use
         self._submitted = -1  # chunks up to this number are embedded, or being so
 
     def close(self) -> None:
@@ -467,7 +466,7 @@ def _prepare(folder: Path, embedder: Embedder | None) -> tuple[Manifest, Embedde
         try:
             kept = chunks.state(FILE_NAME)
             if kept is not None:  # the manifest was lost, or a run killed just before it was written
-                write_manifest(folder, parse_manifest(kept, chunks.file, to_upgrade=True))
+                write_manifest(folder, parse_manifest(kept, chunks.file))
             else:
                 chosen = embedder or load_embedder()
                 dimension = int(chosen.embed_documents(["dimension"]).shape[1])
@@ -475,9 +474,7 @@ def _prepare(folder: Path, embedder: Embedder | None) -> tuple[Manifest, Embedde
                 return publish(folder, chunks, empty), chosen
         finally:
             chunks.close()
-    manifest = read_manifest(folder, to_upgrade=True)
-    if manifest.format_version != FORMAT_VERSION:
-        upgrade_store(folder, manifest)
+    manifest = read_manifest(folder)
     embedder = embedder_of_index(embedder, manifest.embedder, folder)
     delete_other_generations(folder, manifest.generation)
     discard_database(folder / f"{CHUNKS_FILE_NAME}.new")

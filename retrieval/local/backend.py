@@ -15,7 +15,7 @@ from arag.retrieval.exact import MAX_BYTES, ExactVectors
 from arag.retrieval.local.chunk_store import FILE_NAME as CHUNKS_FILE
 from arag.retrieval.local.chunk_store import ChunkStore
 from arag.retrieval.local.draft import open_draft
-from arag.retrieval.local.folder import prepare_folder
+from arag.retrieval.local.folder import prepare_folder, storage_failures
 from arag.retrieval.local.keywords import KeywordMatcher
 from arag.retrieval.local.locking import write_lock
 from arag.retrieval.local.manifest import (
@@ -45,8 +45,8 @@ class LocalBackend:
         self._folder = folder.absolute()  # for a process that goes to another folder
 
     def manifest(self) -> LocalManifest:
-        """Read the manifest; one of the format before is returned as it is."""
-        return read_manifest(self.location, to_upgrade=True)
+        """Read the manifest."""
+        return read_manifest(self.location)
 
     def size(self) -> int:
         """Return the bytes of all files in the folder."""
@@ -76,7 +76,8 @@ class LocalBackend:
 
     def repair(self, found: Sequence[Damage]) -> int:
         """Mend the chunk store and the manifest."""
-        return repair_store(self.location, found)
+        with storage_failures(self.location):
+            return repair_store(self.location, found)
 
 
 class LocalReader:

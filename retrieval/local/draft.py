@@ -19,7 +19,6 @@ from arag.retrieval.local.folder import delete_other_generations, storage_failur
 from arag.retrieval.local.keywords import write_keyword_file
 from arag.retrieval.local.manifest import (
     FILE_NAME,
-    FORMAT_VERSION,
     LocalManifest,
     check_files,
     is_whole,
@@ -33,7 +32,7 @@ from arag.retrieval.local.manifest import (
 )
 from arag.retrieval.local.seal import is_sealed, make_seal
 from arag.retrieval.local.sentence_store import SentenceRecord, vector_id, write_sentences
-from arag.retrieval.local.store_check import renew_store, upgrade_store
+from arag.retrieval.local.store_check import renew_store
 from arag.retrieval.local.vocabulary import write_vocabulary
 from arag.retrieval.types import Chunk
 
@@ -55,9 +54,9 @@ class LocalDraft:
     """
 
     def __init__(self, folder: Path, manifest: LocalManifest) -> None:
-        self.manifest = replace(manifest, format_version=FORMAT_VERSION)
+        self.manifest = manifest
         self._folder = folder
-        self._is_outdated = manifest != self.manifest or not is_whole(folder, manifest)  # what readers use
+        self._is_whole = is_whole(folder, manifest)
         self._open()
         self.chunks.delete_gone(manifest.generation)  # in case a run was killed before it did
 
@@ -74,11 +73,11 @@ class LocalDraft:
         totals = {"documents": counts.documents, "chunks": counts.chunks, "sentences": counts.sentences}
         wanted = replace(self.manifest, **settings | totals)
         is_changed = wanted != self.manifest or self.chunks.differs_from(self.manifest.generation)
-        if not (anew or self._is_outdated or is_changed):
+        if not (anew or is_changed or not self._is_whole):
             return
         self.manifest = _publish(self._folder, self.chunks, wanted, anew=anew, on_written=on_written)
         self._open(self.chunks)
-        self._is_outdated = False
+        self._is_whole = True
 
     def renew(self) -> None:
         """Copy the chunk store into a new file, without what was removed."""
@@ -100,14 +99,12 @@ def open_draft(folder: Path, begin: Callable[[], Manifest]) -> Iterator[LocalDra
             with closing(ChunkStore(folder, create=True)) as chunks:
                 kept = chunks.state(FILE_NAME)
                 if kept is not None:  # the manifest was lost, or a run killed just before it was written
-                    write_manifest(folder, parse_manifest(kept, chunks.file, to_upgrade=True))
+                    write_manifest(folder, parse_manifest(kept, chunks.file))
                 else:
                     settings = begin()
                     first = LocalManifest(**{field.name: getattr(settings, field.name) for field in fields(Manifest)})
                     _publish(folder, chunks, replace(first, generation=-1))
-        manifest = read_manifest(folder, to_upgrade=True)
-        if manifest.format_version != FORMAT_VERSION:
-            upgrade_store(folder, manifest)
+        manifest = read_manifest(folder)
         delete_other_generations(folder, manifest.generation)
         discard_database(folder / f"{CHUNKS_FILE}.new")
         with closing(LocalDraft(folder, manifest)) as draft:

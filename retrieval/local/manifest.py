@@ -16,7 +16,6 @@ from arag.models.names import drop_credentials
 from arag.retrieval.backend import Manifest
 
 FORMAT_VERSION = 4
-UPGRADED_VERSION = 3  # what any command that writes brings up to date
 FILE_NAME = "manifest.json"
 
 _MAX_BYTES = 1_000_000  # of a manifest: a thousand times what is written
@@ -33,13 +32,13 @@ class LocalManifest(Manifest):
     Attributes:
         removed_vectors: Vectors that Chroma's folder still has and the index has not.
         files: The files that were made from the chunk store for this generation and are not written to any more:
-            path in the folder, size in bytes and SHA-256 (in the format before, CRC-32).
+            path in the folder, size in bytes and SHA-256.
         seal: Who has written these files; see `arag.retrieval.local.seal`.
         format_version: Version of the layout on disk.
     """
 
     removed_vectors: _Count = 0
-    files: dict[_FileName, tuple[_Count, _Digest | _Count]] = field(default_factory=dict)
+    files: dict[_FileName, tuple[_Count, _Digest]] = field(default_factory=dict)
     seal: str = ""
     format_version: int = FORMAT_VERSION
 
@@ -113,12 +112,11 @@ def is_whole(folder: Path, manifest: LocalManifest) -> bool:
     return True
 
 
-def read_manifest(folder: Path, *, to_upgrade: bool = False) -> LocalManifest:
+def read_manifest(folder: Path) -> LocalManifest:
     """Read the manifest of an index.
 
     Args:
         folder: The index's folder.
-        to_upgrade: Whether it may be of the format version that is brought up to date, and is returned as it is.
 
     Raises:
         IndexNotFoundError: There is no index in the folder.
@@ -142,16 +140,15 @@ def read_manifest(folder: Path, *, to_upgrade: bool = False) -> LocalManifest:
     except (OSError, ValueError) as error:  # a name that is too long, say, or that no file can have
         reason = error.strerror if isinstance(error, OSError) else error
         raise InputError(f"{file} cannot be read: {reason}") from error
-    return parse_manifest(text, file, to_upgrade=to_upgrade)
+    return parse_manifest(text, file)
 
 
-def parse_manifest(text: str, file: Path, *, to_upgrade: bool = False) -> LocalManifest:
+def parse_manifest(text: str, file: Path) -> LocalManifest:
     """Read the text of a manifest.
 
     Args:
         text: The text.
         file: Where it stands, for messages.
-        to_upgrade: As for `read_manifest`.
 
     Raises:
         IndexFormatError: The manifest is damaged or of another format version.
@@ -161,13 +158,7 @@ def parse_manifest(text: str, file: Path, *, to_upgrade: bool = False) -> LocalM
     except (ValueError, RecursionError) as error:
         raise DamagedFileError(file, str(error)) from error
     version = values.get("format_version") if isinstance(values, dict) else None
-    if version == UPGRADED_VERSION and not to_upgrade:
-        raise IndexFormatError(
-            f"{file} has format version {version}; this version of arag reads {FORMAT_VERSION}. "
-            f"`arag compact --index {file.parent}` brings it up to date, and so does `arag ingest`; "
-            "no text is embedded again."
-        )
-    if isinstance(version, int) and version not in {FORMAT_VERSION, UPGRADED_VERSION}:
+    if isinstance(version, int) and version != FORMAT_VERSION:
         raise IndexFormatError(
             f"{file} has format version {version!r}; this version of arag reads {FORMAT_VERSION}. "
             "Ingest the documents again into another folder."

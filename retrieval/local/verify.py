@@ -1,4 +1,8 @@
-"""Finds what is damaged in an index, and repairs what all of its files are made from."""
+"""Finds what is damaged in an index, and repairs what all of its files are made from.
+
+A repair makes every derived file again. So of those it is only asked whether they are whole: by the checksums in the
+manifest, by SQLite's own checks, and by asking Chroma for the vectors.
+"""
 
 from __future__ import annotations
 
@@ -7,13 +11,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 
-from arag.errors import (
-    ARAGError,
-    DamagedFileError,
-    IndexFormatError,
-    IndexNotFoundError,
-    StorageError,
-)
+from arag.errors import ARAGError, DamagedFileError, IndexFormatError, IndexNotFoundError, StorageError
 from arag.files import digest
 from arag.retrieval.backend import Damage
 from arag.retrieval.local.chroma_check import check_database
@@ -22,7 +20,6 @@ from arag.retrieval.local.chunk_store import ChunkStore
 from arag.retrieval.local.draft import sentences_of
 from arag.retrieval.local.manifest import (
     FILE_NAME,
-    FORMAT_VERSION,
     LocalManifest,
     file_size,
     is_whole,
@@ -33,14 +30,23 @@ from arag.retrieval.local.manifest import (
 )
 from arag.retrieval.local.seal import is_sealed
 from arag.retrieval.local.sentence_store import SentenceStore
-from arag.retrieval.local.store_check import CheckedStore, StoreCheck, StoreRows, named, renew_store
+from arag.retrieval.local.store_check import StoreCheck, StoreRows, named, renew_store, table_faults
 
 _INGEST_ANEW = "ingest the documents again into another folder"
 _UNFINISHED = "the first ingestion was interrupted: run the same `arag ingest` again to finish it"
 
 
 def find_damage(folder: Path, *, locked: bool = True) -> list[Damage]:
-    """Look through an index; the caller holds its lock, or cannot."""
+    """Look for damage in every part of an index.
+
+    Args:
+        folder: The index's folder.
+        locked: Whether the caller holds the index's lock. Without it nothing is written, and not all can be checked.
+
+    Raises:
+        IndexFormatError: The chunk store is lost.
+        StorageError: The files cannot be opened or read.
+    """
     try:
         with closing(_store_rows(folder)) as rows:
             return list(_damages(folder, rows, locked=locked))
@@ -48,6 +54,25 @@ def find_damage(folder: Path, *, locked: bool = True) -> list[Damage]:
         if isinstance(error, ARAGError):
             raise
         raise StorageError(f"the index in {folder} cannot be looked through: {error}") from error
+
+
+def repair_store(folder: Path, found: Sequence[Damage]) -> int:
+    """Repair what all files are made from, the manifest and the chunk store. The derived files are the caller's.
+
+    Args:
+        folder: The index's folder, whose lock the caller holds.
+        found: What was found in it.
+
+    Returns:
+        How many documents are lost whose ids are lost, too.
+
+    Raises:
+        IndexFormatError: The chunk store or the manifest is lost.
+    """
+    with closing(_store_rows(folder)) as rows:
+        manifest = _mended_manifest(folder, _kept_manifest(rows))
+    sound = not any(damage.part == CHUNKS_FILE and damage.mendable for damage in found)
+    return 0 if sound else renew_store(folder, manifest, salvage=True)
 
 
 def _store_rows(folder: Path) -> StoreRows:
@@ -63,35 +88,34 @@ def _store_rows(folder: Path) -> StoreRows:
 
 def _damages(folder: Path, rows: StoreRows, *, locked: bool) -> Iterator[Damage]:
     kept = _kept_manifest(rows)
-    manifest = None
     try:
-        manifest = read_manifest(folder, to_upgrade=True)
+        manifest = read_manifest(folder)
     except (IndexFormatError, IndexNotFoundError) as error:
         yield _lost_manifest(error, rows, kept)
-    else:
-        if manifest.format_version != FORMAT_VERSION:
-            yield Damage(FILE_NAME, f"it has format version {manifest.format_version} and can be brought up to date")
-        if manifest.generation == 0 and manifest.documents == 0:
-            yield Damage(FILE_NAME, _UNFINISHED, mendable=False)
-    known = manifest or kept
-    if known is None or rows.is_old:
+        if kept is not None:
+            yield from _store_damages(rows, kept, locked=locked)
         return
-    found = list(_store_damages(folder, rows, known, locked=locked))
-    yield from found
-    if manifest is None:
-        return
+    if manifest.generation == 0 and manifest.documents == 0:
+        yield Damage(FILE_NAME, _UNFINISHED, mendable=False)
     if kept is None:
         yield Damage(CHUNKS_FILE, "its copy of the manifest cannot be read")
     # A run that was killed just before it replaced the manifest has kept the next one already.
     elif kept.generation != manifest.generation + 1 and kept != manifest:
-        differing = [k for k in manifest.__dataclass_fields__ if getattr(kept, k) != getattr(manifest, k)]
-        yield Damage(FILE_NAME, f"it is not the one that was written: {', '.join(differing)} differ")
-    files = list(_file_damages(folder, manifest))
-    yield from files
+        yield Damage(FILE_NAME, "it is not the one that was written")
+    found = [*_store_damages(rows, manifest, locked=locked), *_file_damages(folder, manifest)]
+    yield from found
     # Chroma may take the process down with it when its files are damaged.
-    if manifest.sentences and not any(damage.mendable for damage in [*found, *files]):
-        with closing(ChunkStore(folder)) as chunks:
-            yield from _chroma_damages(folder, manifest, chunks.at(manifest.generation), locked=locked)
+    if manifest.sentences and not any(damage.mendable for damage in found):
+        yield from _chroma_damages(folder, manifest, locked=locked)
+
+
+def _kept_manifest(rows: StoreRows) -> LocalManifest | None:
+    """Return the copy of the manifest in the chunk store; None where it is lost."""
+    kept = rows.kept_manifest()
+    try:
+        return None if kept is None else parse_manifest(kept, rows.file)
+    except IndexFormatError:
+        return None
 
 
 def _lost_manifest(error: Exception, rows: StoreRows, kept: LocalManifest | None) -> Damage:
@@ -105,30 +129,33 @@ def _lost_manifest(error: Exception, rows: StoreRows, kept: LocalManifest | None
     return Damage(FILE_NAME, f"{reason}; there is no copy of it that can be read: {_INGEST_ANEW}", mendable=False)
 
 
-def _kept_manifest(rows: StoreRows) -> LocalManifest | None:
-    """Return the copy of the manifest in the chunk store; None where it is lost."""
-    kept = rows.kept_manifest()
+def _mended_manifest(folder: Path, kept: LocalManifest | None) -> LocalManifest:
+    """Return the manifest, and put the one that was kept in its place where it is not the one that was written."""
     try:
-        return None if kept is None else parse_manifest(kept, rows.file, to_upgrade=True)
-    except IndexFormatError:
-        return None
+        manifest = read_manifest(folder)
+    except (IndexFormatError, IndexNotFoundError):
+        if kept is None:
+            raise
+    else:
+        next_is_unfinished = kept and kept.generation == manifest.generation + 1 and not is_whole(folder, kept)
+        if kept is None or kept == manifest or next_is_unfinished:
+            return manifest
+    write_manifest(folder, kept)
+    return kept
 
 
-def _store_damages(folder: Path, rows: StoreRows, manifest: LocalManifest, *, locked: bool) -> Iterator[Damage]:
+def _store_damages(rows: StoreRows, manifest: LocalManifest, *, locked: bool) -> Iterator[Damage]:
     check = StoreCheck(rows, manifest)
-    try:
-        with closing(CheckedStore(folder)) as chunks:
-            for what in chunks.table_faults(may_write=locked):
-                yield Damage(CHUNKS_FILE, what)
-            counts = chunks.at(manifest.generation).counts()
-            for name in ("documents", "chunks", "sentences"):
-                told, there = getattr(manifest, name), getattr(counts, name)
-                if told != there:
-                    yield Damage(FILE_NAME, f"it tells of {told:,} {name}, the index holds {there:,}")
-    except DamagedFileError as error:
-        yield Damage(CHUNKS_FILE, error.reason)
     for what in check.faults:
         yield Damage(CHUNKS_FILE, what)
+    try:
+        for what in table_faults(rows.file, check.parts, may_write=locked):
+            yield Damage(CHUNKS_FILE, what)
+    except DamagedFileError as error:
+        yield Damage(CHUNKS_FILE, error.reason)
+    for name, there in check.counts.items():
+        if there != getattr(manifest, name):
+            yield Damage(FILE_NAME, f"it tells of {getattr(manifest, name):,} {name}, the index holds {there:,}")
     if check.to_ingest_again:
         again = check.to_ingest_again
         what = f"of {len(again):,} documents a part was lost: ingest them again: {named(again)}"
@@ -157,45 +184,22 @@ def _file_damages(folder: Path, manifest: LocalManifest) -> Iterator[Damage]:
             yield Damage(vectors_folder(folder, manifest.generation).name, str(error))
 
 
-def _chroma_damages(folder: Path, manifest: LocalManifest, chunks: ChunkStore, *, locked: bool) -> Iterator[Damage]:
-    name = vectors_folder(folder, manifest.generation).name
-    try:
-        with closing(SentenceStore(vectors_folder(folder, manifest.generation))) as store:
-            found = store.differences(sentences_of(chunks, -1))
-    except DamagedFileError:  # of the chunk store
-        raise
-    except IndexFormatError as error:
-        if not locked:  # Chroma writes when it opens
-            raise StorageError(f"the index in {folder} cannot be looked through: {error}") from error
-        yield Damage(name, str(error))
-        return
-    for count, what in (
-        (found.missing, "sentences have no vector"),
-        (found.wrong, "vectors or texts are not those of their sentences"),
-        (found.strange, "vectors belong to no chunk"),
-    ):
-        if count:
-            yield Damage(name, f"{count:,} {what}")
-
-
-def repair_store(folder: Path, found: Sequence[Damage]) -> int:
-    """Mend what all files are made from, the manifest and the chunk store; return how many ids are lost."""
-    with closing(_store_rows(folder)) as rows:
-        manifest = _mended_manifest(folder, _kept_manifest(rows))
-        sound = not rows.is_old and not any(damage.part == CHUNKS_FILE and damage.mendable for damage in found)
-    return 0 if sound else renew_store(folder, manifest, salvage=True)
-
-
-def _mended_manifest(folder: Path, kept: LocalManifest | None) -> LocalManifest:
-    """Return the manifest, and put the one that was kept in its place where it is not the one that was written."""
-    if kept is None:
-        return read_manifest(folder, to_upgrade=True)
-    try:
-        manifest = read_manifest(folder, to_upgrade=True)
-    except (IndexFormatError, IndexNotFoundError):
-        pass
-    else:
-        if kept == manifest or (kept.generation == manifest.generation + 1 and not is_whole(folder, kept)):
-            return manifest
-    write_manifest(folder, kept)
-    return kept
+def _chroma_damages(folder: Path, manifest: LocalManifest, *, locked: bool) -> Iterator[Damage]:
+    vectors = vectors_folder(folder, manifest.generation)
+    with closing(ChunkStore(folder)) as chunks:
+        try:
+            with closing(SentenceStore(vectors)) as store:
+                found = store.differences(sentences_of(chunks.at(manifest.generation), -1))
+        except DamagedFileError:  # of the chunk store
+            raise
+        except IndexFormatError as error:
+            if not locked:  # Chroma writes when it opens
+                raise StorageError(f"the index in {folder} cannot be looked through: {error}") from error
+            yield Damage(vectors.name, str(error))
+            return
+    if found.missing or found.wrong or found.strange:
+        yield Damage(
+            vectors.name,
+            f"{found.missing:,} sentences have no vector, {found.wrong:,} have another one or another text, "
+            f"{found.strange:,} vectors belong to no sentence",
+        )

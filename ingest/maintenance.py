@@ -107,6 +107,8 @@ def verify(
         StorageError: The files cannot be written, or opened.
     """
     backend = backend_at(index)
+    if not backend.exists():
+        backend.manifest()  # which says so
     if not repair:
         with ExitStack() as lock:
             is_locked = True

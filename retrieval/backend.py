@@ -397,6 +397,9 @@ class Backend(Protocol):
     @property
     def location(self) -> Path | str: ...  # noqa: D102 - see the class
 
+    def exists(self) -> bool:
+        """Tell whether there is an index, or a part of one."""
+
     def manifest(self) -> Manifest:
         """Read the manifest.
 
@@ -450,7 +453,6 @@ class Backend(Protocol):
             locked: Whether the caller holds the lock. Without it nothing is written, not even for a moment.
 
         Raises:
-            IndexNotFoundError: There is no index.
             IndexFormatError: The documents are lost.
             StorageError: The index cannot be looked through.
         """

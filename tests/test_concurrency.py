@@ -6,9 +6,9 @@ import re
 import signal
 import threading
 import traceback
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import closing, contextmanager, suppress
-from itertools import cycle
+from itertools import cycle, pairwise
 
 import pytest
 
@@ -20,6 +20,7 @@ from arag.retrieval.local import backend
 from arag.retrieval.local.backend import LocalGeneration
 from arag.retrieval.snapshot import Snapshot
 from fakes import write_corpus
+from memory_backend import MemoryBackend
 from test_crash import (
     EMBEDDER,
     FAILURES,
@@ -409,6 +410,42 @@ def all_results(index):
         index.document("d9"),
         index.info(),
     ]
+
+
+@pytest.mark.parametrize("backend", ["folder", "memory"], indirect=True)
+def test_threads_see_one_version_whole_while_another_thread_writes(tmp_path, backend):
+    place = MemoryBackend() if backend == "memory" else tmp_path / "index"
+
+    def write_version(version):
+        write(tmp_path, version)
+        run_ingest(tmp_path / "corpus", place, embedder=TextEmbeddings(), prune=True)
+        return version
+
+    write_version(1)
+    with open_index(place, embedder=TextEmbeddings()) as index, ThreadPoolExecutor(THREADS) as pool:
+        writing = pool.submit(lambda: [write_version(version) for version in range(2, 5)])
+        seen = []
+        while not writing.done():
+            seen.append([pool.submit(search, index) for search in SEARCHES])
+            wait(seen[-1])
+        assert writing.result() == [2, 3, 4]
+        versions = [sorted(search.result() for search in searches) for searches in seen]
+        assert all(earlier[0] <= later[-1] for earlier, later in pairwise(versions))
+        assert {search(index) for search in SEARCHES} == {4}
+
+
+@pytest.mark.parametrize("backend", ["folder", "memory"], indirect=True)
+def test_of_two_writers_at_once_one_is_refused(tmp_path, backend):
+    place = MemoryBackend() if backend == "memory" else tmp_path / "index"
+    write(tmp_path, 1)
+
+    class Intruding(TextEmbeddings):
+        def embed_documents(self, texts):
+            with pytest.raises(IndexLockedError):
+                run_ingest(tmp_path / "corpus", place, embedder=TextEmbeddings())
+            return super().embed_documents(texts)
+
+    assert run_ingest(tmp_path / "corpus", place, embedder=Intruding()).documents == size(1)
 
 
 def test_threads_find_what_one_thread_finds(folder, chroma):

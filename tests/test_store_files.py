@@ -205,7 +205,7 @@ def test_an_index_without_documents_yet_is_told(tmp_path, sound, arag, command):
 
 def test_errors_of_the_disk_while_searching_are_ours(index, monkeypatch):
     with open_index(index, embedder=HashEmbeddings()) as opened:
-        real = opened._chunks._opened.connection
+        real = opened._reader._chunks._opened.connection
 
         class Failing:
             def execute(self, *_):
@@ -213,7 +213,7 @@ def test_errors_of_the_disk_while_searching_are_ours(index, monkeypatch):
                 error.sqlite_errorcode = sqlite3.SQLITE_IOERR
                 raise error
 
-        monkeypatch.setattr(opened._chunks._opened, "connection", Failing())
+        monkeypatch.setattr(opened._reader._chunks._opened, "connection", Failing())
         with pytest.raises(StorageError, match="disk I/O error"):
             opened.read("d1:0")
-        monkeypatch.setattr(opened._chunks._opened, "connection", real)
+        monkeypatch.setattr(opened._reader._chunks._opened, "connection", real)

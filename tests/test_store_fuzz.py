@@ -11,6 +11,7 @@ from arag.ingest.maintenance import verify
 from arag.ingest.pipeline import groups
 from arag.ingest.writer import open_writer
 from arag.models.embedders import load_embedder
+from arag.retrieval.backend import backend_at
 from arag.retrieval.index import open_index
 from arag.retrieval.local import verify as verify_module
 from arag.retrieval.tokens import token_counter
@@ -33,7 +34,9 @@ def document(n):
 
 
 def write(folder, pack):
-    with open_writer(folder, embedder=load_embedder(HashEmbeddings()), chunk_tokens=60, packed=pack) as writer:
+    with open_writer(
+        backend_at(folder), embedder=load_embedder(HashEmbeddings()), chunk_tokens=60, packed=pack
+    ) as writer:
         documents = [document(n) for n in range(50)]
         writer.put(list(groups(documents, pack=pack, chunk_tokens=60, count=token_counter().count_batch)))
         writer.commit()

@@ -44,6 +44,10 @@ class LocalBackend:
         self.location = folder
         self._folder = folder.absolute()  # for a process that goes to another folder
 
+    def exists(self) -> bool:
+        """Tell whether the folder holds a manifest or a chunk store."""
+        return (self.location / FILE_NAME).exists() or (self.location / CHUNKS_FILE).exists()
+
     def manifest(self) -> LocalManifest:
         """Read the manifest."""
         return read_manifest(self.location)
@@ -70,8 +74,6 @@ class LocalBackend:
 
     def find_damage(self, *, locked: bool = True) -> list[Damage]:
         """Look for damage in all files."""
-        if not (self.location / FILE_NAME).exists() and not (self.location / CHUNKS_FILE).exists():
-            read_manifest(self.location)  # which says so
         return find_damage(self.location, locked=locked)
 
     def repair(self, found: Sequence[Damage]) -> int:

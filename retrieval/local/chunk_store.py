@@ -107,8 +107,7 @@ class ChunkStore(BaseStore[str, Chunk]):
     def close(self) -> None:
         """Close the file."""
         with self._lock:
-            self._opened.frozen = None
-            self._connection.close()
+            self._opened.close()
 
     # --- LangChain's key-value interface ---
 

@@ -51,11 +51,23 @@ class Database:
         self._schema = schema
         self._salvage = salvage
         self.frozen: tuple[int, ...] | None = None
+        self.is_closed = False
         self.inode = 0
         self.connection = self._open()
 
+    def close(self) -> None:
+        """Close the file."""
+        self.is_closed = True
+        self.connection.close()
+
     def refresh(self) -> None:
-        """Open the file again if it was opened as one that nobody writes to, and has changed."""
+        """Open the file again if it was opened as one that nobody writes to, and has changed.
+
+        Raises:
+            StorageError: It was closed.
+        """
+        if self.is_closed:
+            raise StorageError(f"{self._file} is closed")
         if self.frozen is not None and (self.frozen != _stamp(self._file) or not log_is_empty(self._file)):
             self.connection.close()
             self.connection = self._open()

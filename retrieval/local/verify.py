@@ -66,7 +66,7 @@ def find_damage(folder: Path, *, locked: bool = True) -> list[Damage]:
         StorageError: The files cannot be opened or read.
     """
     try:
-        with closing(_store_rows(folder)) as rows:
+        with closing(StoreRows(folder)) as rows:
             return list(_damages(folder, rows, locked=locked))
     except (sqlite3.Error, OSError) as error:
         if isinstance(error, ARAGError):
@@ -87,21 +87,10 @@ def repair_store(folder: Path, found: Sequence[Damage]) -> int:
     Raises:
         IndexFormatError: The chunk store or the manifest is lost.
     """
-    with closing(_store_rows(folder)) as rows:
+    with closing(StoreRows(folder)) as rows:
         manifest = _mended_manifest(folder, _kept_manifest(rows))
     sound = not any(damage.part == CHUNKS_FILE and damage.mendable for damage in found)
     return 0 if sound else renew_store(folder, manifest, salvage=True)
-
-
-def _store_rows(folder: Path) -> StoreRows:
-    try:
-        return StoreRows(folder)
-    except IndexFormatError as error:
-        reason = error.reason if isinstance(error, DamagedFileError) else "the file is missing"
-        raise IndexFormatError(
-            f"the documents of the index in {folder} are lost ({CHUNKS_FILE}: {reason}): "
-            "ingest them again into another folder"
-        ) from error
 
 
 def _damages(folder: Path, rows: StoreRows, *, locked: bool) -> Iterator[Damage]:
@@ -204,20 +193,17 @@ def _file_damages(folder: Path, manifest: Manifest) -> Iterator[Damage]:
 
 def _chroma_damages(folder: Path, manifest: Manifest, *, locked: bool) -> Iterator[Damage]:
     vectors = vectors_folder(folder, manifest.generation)
-    with closing(ChunkStore(folder)) as chunks:
-        try:
-            with closing(SentenceStore(vectors)) as store:
-                found = store.differences(sentences_of(chunks.at(manifest.generation), -1))
-        except DamagedFileError:  # of the chunk store
-            raise
-        except IndexFormatError as error:
-            if not locked:  # Chroma writes when it opens
-                raise StorageError(f"the index in {folder} cannot be looked through: {error}") from error
-            yield Damage(vectors.name, str(error))
-            return
-    if found.missing or found.wrong or found.strange:
-        yield Damage(
-            vectors.name,
-            f"{found.missing:,} sentences have no vector, {found.wrong:,} have another one or another text, "
-            f"{found.strange:,} vectors belong to no sentence",
-        )
+    try:
+        with (
+            closing(ChunkStore(folder, generation=manifest.generation)) as chunks,
+            closing(SentenceStore(vectors)) as store,
+        ):
+            fault = store.fault(sentences_of(chunks, -1), manifest.sentences)
+    except DamagedFileError:  # of the chunk store
+        raise
+    except IndexFormatError as error:
+        if not locked:  # Chroma writes when it opens
+            raise StorageError(f"the index in {folder} cannot be looked through: {error}") from error
+        fault = str(error)
+    if fault:
+        yield Damage(vectors.name, fault)

@@ -99,7 +99,7 @@ class IndexWriter:
         return [document_id for document_id in document_ids if document_id not in known]
 
     def compact(self) -> None:
-        """Make all files anew, without what was removed."""
+        """Make all files anew, without what was removed, and Chroma's folder from nothing."""
         self.commit()  # what a killed run has removed leaves the chunk store only with a commit
         self._chunks.close()
         renew_store(self.folder, self.manifest)

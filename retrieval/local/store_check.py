@@ -10,7 +10,7 @@ import sqlite3
 import zlib
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -32,7 +32,7 @@ from arag.retrieval.local.chunk_rows import (
 from arag.retrieval.local.chunk_store import FILE_NAME
 from arag.retrieval.local.database import Database, error_code, is_damage, named_failures, new_database
 from arag.retrieval.local.manifest import FILE_NAME as MANIFEST_FILE
-from arag.retrieval.local.manifest import Manifest
+from arag.retrieval.local.manifest import Manifest, manifest_json, parse_manifest
 from arag.retrieval.types import Chunk
 
 _LENGTH_TOLERANCE = 1e-3  # vectors are of length one but for this, or zero
@@ -84,11 +84,11 @@ class StoreRows:
         """Tell whether there is neither a document nor a chunk."""
         return not any(next(self.rows(table, "1"), None) for table in ("documents", "chunks", "contents"))
 
-    def kept_manifest(self) -> str | None:
+    def kept_manifest(self) -> Manifest | None:
         """Return the copy of the manifest; None where it is not there or cannot be read."""
-        with _damage_skipped():
+        with _damage_skipped(), suppress(IndexFormatError):
             row = self._connection.execute("SELECT value FROM state WHERE name = ?", (MANIFEST_FILE,)).fetchone()
-            return str(row[0]).encode().decode() if row else None
+            return parse_manifest(str(row[0]).encode().decode(), self.file) if row else None
         return None
 
     def row(self, table: str, columns: str, number: int) -> tuple[Any, ...] | None:
@@ -98,37 +98,38 @@ class StoreRows:
             return found.fetchone()  # type: ignore[no-any-return]
         return None
 
-    def rows(self, table: str, columns: str) -> Iterator[tuple[Any, ...]]:
-        """Yield the numbers and columns of the rows that can be read, by number."""
+    def rows(self, table: str, columns: str, where: str = "TRUE") -> Iterator[tuple[Any, ...]]:
+        """Yield, by number, the number and columns of every row that can be read and meets a condition."""
+        query = f"SELECT number, {columns} FROM {table} NOT INDEXED WHERE number > ? AND {where} ORDER BY number"
         after = -1
         while after < _LAST:
             with _damage_skipped():
-                for row in self._connection.execute(_select(table, columns), (after,)):
+                for row in self._connection.execute(query, (after,)):
                     if row[0] <= after:
                         break  # the pages lead back to themselves
                     after = row[0]
                     yield row
                 else:
                     return
-            after = self._next_readable(table, columns, after)
+            after = self._next_readable(query, after)
 
-    def _next_readable(self, table: str, columns: str, after: int) -> int:
+    def _next_readable(self, query: str, after: int) -> int:
         """Return the lowest number, as far as can be told, after which the next row can be read."""
         step = 1
-        while after + step < _LAST and not self._is_readable(table, columns, after + step):
+        while after + step < _LAST and not self._is_readable(query, after + step):
             step *= 2
         low, high = after + step // 2, min(after + step, _LAST)
         while high - low > 1:
             middle = (low + high) // 2
-            if self._is_readable(table, columns, middle):
+            if self._is_readable(query, middle):
                 high = middle
             else:
                 low = middle
         return high
 
-    def _is_readable(self, table: str, columns: str, after: int) -> bool:
+    def _is_readable(self, query: str, after: int) -> bool:
         with _damage_skipped():
-            row = self._connection.execute(f"{_select(table, columns)} LIMIT 1", (after,)).fetchone()
+            row = self._connection.execute(f"{query} LIMIT 1", (after,)).fetchone()
             return row is None or row[0] > after
         return False
 
@@ -161,6 +162,7 @@ class StoreCheck:
         self.counts = Counter(documents=0, chunks=0, sentences=0)
         self._rows = rows
         self._generation = manifest.generation
+        self._not_gone = f"removed > {manifest.generation}"
         self._dimension = manifest.dimension
         self._new = new
         self._found: Counter[str] = Counter()  # what is wrong, and how often
@@ -184,9 +186,7 @@ class StoreCheck:
 
     def _read_documents(self) -> None:
         columns = f"{DOCUMENT_COLUMNS}, checksum, added, removed"
-        for number, *row, told, added, removed in self._rows.rows("documents", columns):
-            if self._is_gone(removed):
-                continue
+        for number, *row, told, added, removed in self._rows.rows("documents", columns, self._not_gone):
             record, is_sound = _parsed(parse_document, row, told)
             if record is None or not is_sound or not self._is_of_now(added, removed):
                 self._found["documents' entries are not as they were written"] += 1
@@ -201,9 +201,9 @@ class StoreCheck:
                     self.to_ingest_again.append(record.id)
 
     def _read_chunks(self) -> None:
-        rows = self._rows.rows("chunks", f"{ENTRY_COLUMNS}, pending, added, removed")
+        rows = self._rows.rows("chunks", f"{ENTRY_COLUMNS}, pending, added, removed", self._not_gone)
         # First the sound ones: one that was changed may have the id of another.
-        changed = [row for row in rows if not self._is_gone(row[-1]) and not self._take(row)]
+        changed = [row for row in rows if not self._take(row)]
         for row in changed:
             self._take(row, changed=True)
 
@@ -267,9 +267,6 @@ class StoreCheck:
             (self.parts[document_id], document_id),
         )
 
-    def _is_gone(self, removed: Any) -> bool:
-        return isinstance(removed, int) and removed <= self._generation
-
     def _is_of_now(self, added: Any, removed: Any) -> bool:
         """Tell whether a row may have these generations: the one that readers see, or the one being written."""
         next_one = self._generation + 1
@@ -325,7 +322,7 @@ def renew_store(folder: Path, manifest: Manifest, *, salvage: bool = False) -> i
         check = StoreCheck(rows, manifest, new)
         if check.faults and not salvage:
             raise DamagedFileError(file, check.faults[0])
-        new.execute("INSERT INTO state SELECT ?1, ?2 WHERE ?2 IS NOT NULL", (MANIFEST_FILE, rows.kept_manifest()))
+        new.execute("INSERT INTO state VALUES (?, ?)", (MANIFEST_FILE, manifest_json(manifest)))
         new.execute("INSERT INTO terms (terms) VALUES ('rebuild')")
         rows.empty_log()
     return check.unnamed
@@ -344,10 +341,6 @@ def _parsed(parse: Callable[[Sequence[Any]], _Parsed], row: Sequence[Any], told:
         return parse(row), checksum(row) == told
     except ValueError:
         return None, False
-
-
-def _select(table: str, columns: str) -> str:
-    return f"SELECT number, {columns} FROM {table} NOT INDEXED WHERE number > ? ORDER BY number"
 
 
 @contextmanager

@@ -22,7 +22,6 @@ from arag.retrieval.local.manifest import (
     Manifest,
     file_size,
     is_whole,
-    parse_manifest,
     read_manifest,
     vectors_folder,
     write_manifest,
@@ -88,13 +87,13 @@ def repair_store(folder: Path, found: Sequence[Damage]) -> int:
         IndexFormatError: The chunk store or the manifest is lost.
     """
     with closing(StoreRows(folder)) as rows:
-        manifest = _mended_manifest(folder, _kept_manifest(rows))
+        manifest = _mended_manifest(folder, rows.kept_manifest())
     sound = not any(damage.part == CHUNKS_FILE and damage.mendable for damage in found)
     return 0 if sound else renew_store(folder, manifest, salvage=True)
 
 
 def _damages(folder: Path, rows: StoreRows, *, locked: bool) -> Iterator[Damage]:
-    kept = _kept_manifest(rows)
+    kept = rows.kept_manifest()
     try:
         manifest = read_manifest(folder)
     except (IndexFormatError, IndexNotFoundError) as error:
@@ -114,15 +113,6 @@ def _damages(folder: Path, rows: StoreRows, *, locked: bool) -> Iterator[Damage]
     # Chroma may take the process down with it when its files are damaged.
     if manifest.sentences and not any(damage.mendable for damage in found):
         yield from _chroma_damages(folder, manifest, locked=locked)
-
-
-def _kept_manifest(rows: StoreRows) -> Manifest | None:
-    """Return the copy of the manifest in the chunk store; None where it is lost."""
-    kept = rows.kept_manifest()
-    try:
-        return None if kept is None else parse_manifest(kept, rows.file)
-    except IndexFormatError:
-        return None
 
 
 def _lost_manifest(error: Exception, rows: StoreRows, kept: Manifest | None) -> Damage:
@@ -161,7 +151,7 @@ def _store_damages(rows: StoreRows, manifest: Manifest, *, locked: bool) -> Iter
     except DamagedFileError as error:
         yield Damage(CHUNKS_FILE, error.reason)
     for name, there in check.counts.items():
-        if there != getattr(manifest, name):
+        if not check.faults and there != getattr(manifest, name):
             yield Damage(FILE_NAME, f"it tells of {getattr(manifest, name):,} {name}, the index holds {there:,}")
     if check.to_ingest_again:
         again = check.to_ingest_again

@@ -58,6 +58,10 @@ def remove(document_ids: Sequence[str] | str, index: str | Path | Backend) -> in
 def compact(index: str | Path | Backend, *, embedder: str | Embeddings | Embedder | None = None) -> tuple[int, int]:
     """Rewrite all files of an index, so that none holds text or vectors that were removed.
 
+    Chroma pads its graph files with whatever stood in the memory of the process that wrote them. `arag compact` runs in
+    a process of its own, which reads no removed text. A process that has searched or removed the text itself, and
+    then calls this function, may leave pieces of it there.
+
     Args:
         index: The index's folder, or its backend.
         embedder: Needed only where an interrupted run has left sentences without vectors, and the index was made

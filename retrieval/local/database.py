@@ -99,6 +99,8 @@ class Database:
         connection = sqlite3.connect(name, uri=True, check_same_thread=False, isolation_level=None, timeout=30)
         try:
             connection.execute("PRAGMA trusted_schema = OFF")
+            # What is deleted is overwritten, so that who rewrites the file reads nothing of it into memory.
+            connection.execute("PRAGMA secure_delete = ON")
             if self._salvage:
                 connection.execute("PRAGMA writable_schema = ON")  # SQLite then skips entries that it cannot read
                 connection.text_factory = lambda raw: raw.decode(errors="surrogateescape")

@@ -9,9 +9,8 @@ from __future__ import annotations
 import sqlite3
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import closing, contextmanager
-from dataclasses import replace
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -33,15 +32,14 @@ from arag.retrieval.local.chunk_rows import (
 from arag.retrieval.local.chunk_store import FILE_NAME
 from arag.retrieval.local.database import Database, error_code, is_damage, named_failures, new_database
 from arag.retrieval.local.manifest import FILE_NAME as MANIFEST_FILE
-from arag.retrieval.local.manifest import LocalManifest
+from arag.retrieval.local.manifest import LocalManifest, manifest_json, parse_manifest
 from arag.retrieval.types import Chunk
 
 _LENGTH_TOLERANCE = 1e-3  # vectors are of length one but for this, or zero
 _MAX_NAMED = 10  # documents in one message
 _LAST = 2**63 - 1  # SQLite's highest row number
-_CHUNK_COLUMNS = f"{ENTRY_COLUMNS}, pending, added, removed"
 
-_Row = TypeVar("_Row", Chunk, DocumentRecord)
+_Parsed = TypeVar("_Parsed", Chunk, DocumentRecord)
 
 
 class StoreRows:
@@ -54,19 +52,22 @@ class StoreRows:
         file: The chunk store's file.
 
     Raises:
-        IndexFormatError: The file is missing.
-        DamagedFileError: No table of an index can be read in it.
+        IndexFormatError: The file is missing, or no table of an index can be read in it.
     """
 
     def __init__(self, folder: Path) -> None:
         self.file = folder / FILE_NAME
+        lost = f"the documents of the index in {folder} are lost: ingest them again into another folder"
         if not self.file.exists():
-            raise IndexFormatError(f"{self.file} is missing")
-        with named_failures(self.file):
-            self._connection = Database(self.file, SCHEMA, salvage=True).connection
-            if not any(map(self._has_table, ("documents", "chunks", "contents"))):
-                self.close()
-                raise DamagedFileError(self.file, "it holds no table of an index")
+            raise IndexFormatError(f"{lost}: {FILE_NAME} is missing")
+        try:
+            with named_failures(self.file):
+                self._connection = Database(self.file, SCHEMA, salvage=True).connection
+        except DamagedFileError as error:
+            raise IndexFormatError(f"{lost} ({FILE_NAME}: {error.reason})") from error
+        if not any(map(self._has_table, ("documents", "chunks", "contents"))):
+            self.close()
+            raise IndexFormatError(f"{lost} ({FILE_NAME}: it holds no table of an index)")
 
     def close(self) -> None:
         """Close the file."""
@@ -83,11 +84,11 @@ class StoreRows:
         """Tell whether there is neither a document nor a chunk."""
         return not any(next(self.rows(table, "1"), None) for table in ("documents", "chunks", "contents"))
 
-    def kept_manifest(self) -> str | None:
+    def kept_manifest(self) -> LocalManifest | None:
         """Return the copy of the manifest; None where it is not there or cannot be read."""
-        with _damage_skipped():
+        with _damage_skipped(), suppress(IndexFormatError):
             row = self._connection.execute("SELECT value FROM state WHERE name = ?", (MANIFEST_FILE,)).fetchone()
-            return str(row[0]).encode().decode() if row else None
+            return parse_manifest(str(row[0]).encode().decode(), self.file) if row else None
         return None
 
     def row(self, table: str, columns: str, number: int) -> tuple[Any, ...] | None:
@@ -97,37 +98,38 @@ class StoreRows:
             return found.fetchone()  # type: ignore[no-any-return]
         return None
 
-    def rows(self, table: str, columns: str) -> Iterator[tuple[Any, ...]]:
-        """Yield the numbers and columns of the rows that can be read, by number."""
+    def rows(self, table: str, columns: str, where: str = "TRUE") -> Iterator[tuple[Any, ...]]:
+        """Yield, by number, the number and columns of every row that can be read and meets a condition."""
+        query = f"SELECT number, {columns} FROM {table} NOT INDEXED WHERE number > ? AND {where} ORDER BY number"
         after = -1
         while after < _LAST:
             with _damage_skipped():
-                for row in self._connection.execute(_select(table, columns), (after,)):
+                for row in self._connection.execute(query, (after,)):
                     if row[0] <= after:
                         break  # the pages lead back to themselves
                     after = row[0]
                     yield row
                 else:
                     return
-            after = self._next_readable(table, columns, after)
+            after = self._next_readable(query, after)
 
-    def _next_readable(self, table: str, columns: str, after: int) -> int:
+    def _next_readable(self, query: str, after: int) -> int:
         """Return the lowest number, as far as can be told, after which the next row can be read."""
         step = 1
-        while after + step < _LAST and not self._is_readable(table, columns, after + step):
+        while after + step < _LAST and not self._is_readable(query, after + step):
             step *= 2
         low, high = after + step // 2, min(after + step, _LAST)
         while high - low > 1:
             middle = (low + high) // 2
-            if self._is_readable(table, columns, middle):
+            if self._is_readable(query, middle):
                 high = middle
             else:
                 low = middle
         return high
 
-    def _is_readable(self, table: str, columns: str, after: int) -> bool:
+    def _is_readable(self, query: str, after: int) -> bool:
         with _damage_skipped():
-            row = self._connection.execute(f"{_select(table, columns)} LIMIT 1", (after,)).fetchone()
+            row = self._connection.execute(f"{query} LIMIT 1", (after,)).fetchone()
             return row is None or row[0] > after
         return False
 
@@ -143,7 +145,7 @@ class StoreCheck:
     Args:
         rows: The rows.
         manifest: The index's manifest.
-        new: A database to write all that can be read to. Documents of which something is lost are marked there, so
+        new: A database to write all that can be used to. Documents of which something is lost are marked there, so
             that the next ingestion writes them again; chunks without vectors wait for new ones.
 
     Attributes:
@@ -160,74 +162,84 @@ class StoreCheck:
         self.counts = Counter(documents=0, chunks=0, sentences=0)
         self._rows = rows
         self._generation = manifest.generation
+        self._not_gone = f"removed > {manifest.generation}"
         self._dimension = manifest.dimension
         self._new = new
+        self._found: Counter[str] = Counter()  # what is wrong, and how often
         self._entries: dict[str, int] = {}  # the documents, and how many chunks they should have
-        self._bad_documents = self._bad_chunks = self._bad_vectors = self._waiting = 0
+        self._changed_entries: dict[str, DocumentRecord] = {}
+        self._lost: set[str] = set()  # documents of which something is lost
         self._read_documents()
         self._read_chunks()
-        incomplete = [i for i, chunks in self._entries.items() if chunks != self.parts[i]]
-        nameless = [i for i in self.parts if i not in self._entries]
+        self._lost |= {i for i, chunks in self._entries.items() if chunks != self.parts[i]}
+        nameless = self.parts.keys() - self._entries.keys()
         self.unnamed = max(0, manifest.documents - self.counts["documents"] - len(nameless))
-        self.faults = [
-            f"{count:,} {what}"
-            for count, what in (
-                (self._bad_documents, "documents' entries are not as they were written"),
-                (self._bad_chunks, "chunks are not as they were written"),
-                (self._bad_vectors, "chunks have no vectors, or damaged ones"),
-                (self._waiting, "chunks wait for vectors"),
-                (len(incomplete), f"documents are not complete, or changed: {named(incomplete)}"),
-                (len(nameless), f"documents have no entry: {named(nameless)}"),
-            )
-            if count
-        ]
+        self.faults = [f"{count:,} {what}" for what, count in self._found.items()]
+        if self._lost:
+            self.faults.append(f"{len(self._lost):,} documents are not complete, or changed: {named(self._lost)}")
+        if nameless:
+            self.faults.append(f"{len(nameless):,} documents have no entry: {named(nameless)}")
         if new is not None:
-            self._mark(new, [*incomplete, *nameless])
-            kept_manifest = rows.kept_manifest()
-            if kept_manifest is not None:
-                new.execute("INSERT INTO state VALUES (?, ?)", (MANIFEST_FILE, kept_manifest))
-            new.execute("INSERT INTO terms (terms) VALUES ('rebuild')")
+            new.create_function("checksum", -1, lambda *values: checksum(values))
+            for document_id in self._lost | nameless:
+                self._mark(new, document_id)
 
     def _read_documents(self) -> None:
-        for _, *row, told, added, removed in self._rows.rows(
-            "documents", f"{DOCUMENT_COLUMNS}, checksum, added, removed"
-        ):
-            if self._is_gone(removed):
-                continue
-            record = _read(parse_document, row, told) if self._is_of_now(added, removed) else None
-            if record is None:
-                self._bad_documents += 1
+        columns = f"{DOCUMENT_COLUMNS}, checksum, added, removed"
+        for number, *row, told, added, removed in self._rows.rows("documents", columns, self._not_gone):
+            record, is_sound = _parsed(parse_document, row, told)
+            if record is None or not is_sound or not self._is_of_now(added, removed):
+                self._found["documents' entries are not as they were written"] += 1
+                if record is not None:
+                    self._changed_entries[record.id] = record
                 continue
             self.counts["documents"] += added <= self._generation
-            if self._new is not None:
-                _insert(self._new, record, added, removed)
+            self._write("documents", number, *row, told, added, removed)
             if removed == FOR_EVER:
                 self._entries[record.id] = record.chunks
                 if not record.fingerprint:
                     self.to_ingest_again.append(record.id)
 
     def _read_chunks(self) -> None:
-        for number, *entry, pending, added, removed in self._rows.rows("chunks", _CHUNK_COLUMNS):
-            if self._is_gone(removed):
-                continue
-            *contents, told = self._rows.row("contents", f"{CONTENT_COLUMNS}, checksum", number) or (None,) * 4
-            row = [*entry, *contents]
-            chunk = _read(parse_chunk, row, told) if self._is_of_now(added, removed) else None
-            if chunk is None:
-                self._bad_chunks += 1
-                continue
-            vectors = self._read_vectors(number, entry[-1])
-            if added <= self._generation:
-                self._bad_vectors += vectors is None and pending == 0
-                self._waiting += pending != 0
-                self.counts.update(chunks=1, sentences=entry[-1])
-            documents = {section.document_id for section in chunk.sections}
-            if self._new is not None and not _write(self._new, number, row, vectors, (added, removed), documents):
-                continue  # its documents lack a chunk, which is noticed
-            if removed == FOR_EVER:
-                self.parts.update(documents)
+        rows = self._rows.rows("chunks", f"{ENTRY_COLUMNS}, pending, added, removed", self._not_gone)
+        # First the sound ones: one that was changed may have the id of another.
+        changed = [row for row in rows if not self._take(row)]
+        for row in changed:
+            self._take(row, changed=True)
 
-    def _read_vectors(self, number: int, sentences: int) -> bytes | None:
+    def _take(self, row: tuple[Any, ...], *, changed: bool = False) -> bool:
+        """Take a chunk as it is, or tell that it was changed; then take it, too, if it can be used at all."""
+        number, *entry, pending, added, removed = row
+        *contents, told = self._rows.row("contents", f"{CONTENT_COLUMNS}, checksum", number) or (None,) * 4
+        chunk, is_sound = _parsed(parse_chunk, [*entry, *contents], told)
+        if chunk is None or not self._is_of_now(added, removed):
+            self._found["chunks cannot be read"] += 1
+            return True
+        documents = {section.document_id for section in chunk.sections}
+        if not is_sound:
+            if not changed:
+                return False
+            self._found["chunks are not as they were written"] += 1
+            if not documents <= self._entries.keys():
+                return True
+            self._lost |= documents
+        vectors = self._vectors(number, entry[-1])
+        if added <= self._generation:
+            self.counts.update(chunks=1, sentences=entry[-1])
+            if pending or vectors is None:
+                self._found["chunks wait for vectors" if pending else "chunks have no vectors, or damaged ones"] += 1
+        if not self._write("chunks", number, *entry, int(vectors is None), added, removed):  # another has its id
+            return True
+        self._write("contents", number, *contents, checksum([*entry, *contents]))
+        if vectors is not None:
+            self._write("vectors", number, vectors, zlib.crc32(vectors))
+        for document_id in documents:
+            self._write("members", document_id, number)
+        if removed == FOR_EVER:
+            self.parts.update(documents)
+        return True
+
+    def _vectors(self, number: int, sentences: int) -> bytes | None:
         """Return the bytes of a chunk's vectors; None where they are not there or not those that were written."""
         blob, told = self._rows.row("vectors", "vectors, checksum", number) or (None, None)
         if not isinstance(blob, bytes) or zlib.crc32(blob) != told or len(blob) != 4 * self._dimension * sentences:
@@ -236,18 +248,24 @@ class StoreCheck:
         # What is not finite is neither.
         return blob if (np.isclose(lengths, 1, rtol=0, atol=_LENGTH_TOLERANCE) | (lengths == 0)).all() else None
 
-    def _mark(self, new: sqlite3.Connection, document_ids: Iterable[str]) -> None:
-        """Mark documents of which something is lost; those that have no entry get one."""
-        for document_id in document_ids:
-            where = (document_id, FOR_EVER)
-            query = f"SELECT {DOCUMENT_COLUMNS}, added FROM documents WHERE id = ? AND removed = ?"
-            *row, added = new.execute(query, where).fetchone() or (document_id, "", "", "{}", "", 0, 0)
-            new.execute("DELETE FROM documents WHERE id = ? AND removed = ?", where)
-            record = replace(parse_document(row), fingerprint="", chunks=self.parts[document_id])
-            _insert(new, record, added, FOR_EVER)
+    def _write(self, table: str, *values: Any) -> bool:
+        """Write a row to the new store, if there is one; tell whether nothing there is in its way."""
+        if self._new is None:
+            return True
+        marks = ", ".join("?" * len(values))
+        return self._new.execute(f"INSERT OR IGNORE INTO {table} VALUES ({marks})", values).rowcount > 0
 
-    def _is_gone(self, removed: Any) -> bool:
-        return isinstance(removed, int) and removed <= self._generation
+    def _mark(self, new: sqlite3.Connection, document_id: str) -> None:
+        """Mark a document in the new store, so that it is ingested again; one that has no entry gets one."""
+        if document_id not in self._entries:
+            record = self._changed_entries.get(document_id) or DocumentRecord(document_id, "", "", "{}", "", 0)
+            self._write("documents", None, *document_row(record), 0, 0, FOR_EVER)
+        new.execute(
+            "UPDATE documents SET fingerprint = '', chunks = ?1, "
+            "checksum = checksum(id, title, source, metadata, '', ?1) "
+            f"WHERE id = ?2 AND removed = {FOR_EVER}",
+            (self.parts[document_id], document_id),
+        )
 
     def _is_of_now(self, added: Any, removed: Any) -> bool:
         """Tell whether a row may have these generations: the one that readers see, or the one being written."""
@@ -304,60 +322,25 @@ def renew_store(folder: Path, manifest: LocalManifest, *, salvage: bool = False)
         check = StoreCheck(rows, manifest, new)
         if check.faults and not salvage:
             raise DamagedFileError(file, check.faults[0])
+        new.execute("INSERT INTO state VALUES (?, ?)", (MANIFEST_FILE, manifest_json(manifest)))
+        new.execute("INSERT INTO terms (terms) VALUES ('rebuild')")
         rows.empty_log()
     return check.unnamed
 
 
-def named(document_ids: Sequence[str]) -> str:
+def named(document_ids: Collection[str]) -> str:
     """Return the first ids of some documents."""
     names = ", ".join(map(repr, sorted(document_ids)[:_MAX_NAMED]))
     more = len(document_ids) - _MAX_NAMED
     return f"{names} and {more:,} more" if more > 0 else names
 
 
-def _read(parse: Callable[[Sequence[Any]], _Row], row: Sequence[Any], told: Any) -> _Row | None:
-    """Return what a row holds; None where it is not what was written."""
+def _parsed(parse: Callable[[Sequence[Any]], _Parsed], row: Sequence[Any], told: Any) -> tuple[_Parsed | None, bool]:
+    """Return what a row holds, None where it cannot be read, and whether it is what was written."""
     try:
-        record = parse(row)
-        return record if checksum(row) == told else None
+        return parse(row), checksum(row) == told
     except ValueError:
-        return None
-
-
-def _write(
-    new: sqlite3.Connection,
-    number: int,
-    row: Sequence[Any],
-    vectors: bytes | None,
-    life: tuple[int, int],
-    documents: set[str],
-) -> bool:
-    """Write a chunk, and tell whether its id and its place are free."""
-    entry, contents = row[:7], row[7:]
-    wrote = new.execute(
-        f"INSERT OR IGNORE INTO chunks (number, {_CHUNK_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        (number, *entry, int(vectors is None), *life),
-    )
-    if not wrote.rowcount:
-        return False
-    new.execute("INSERT INTO contents VALUES (?, ?, ?, ?, ?)", (number, *contents, checksum(row)))
-    new.executemany("INSERT INTO members VALUES (?, ?)", [(document_id, number) for document_id in documents])
-    if vectors is not None:
-        new.execute("INSERT INTO vectors VALUES (?, ?, ?)", (number, vectors, zlib.crc32(vectors)))
-    return True
-
-
-def _insert(new: sqlite3.Connection, record: DocumentRecord, added: int, removed: int) -> None:
-    row = document_row(record)
-    new.execute(
-        f"INSERT OR IGNORE INTO documents ({DOCUMENT_COLUMNS}, checksum, added, removed) "
-        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        (*row, checksum(row), added, removed),
-    )
-
-
-def _select(table: str, columns: str) -> str:
-    return f"SELECT number, {columns} FROM {table} NOT INDEXED WHERE number > ? ORDER BY number"
+        return None, False
 
 
 @contextmanager

@@ -23,7 +23,6 @@ from arag.retrieval.local.manifest import (
     LocalManifest,
     file_size,
     is_whole,
-    parse_manifest,
     read_manifest,
     vectors_folder,
     write_manifest,
@@ -48,7 +47,7 @@ def find_damage(folder: Path, *, locked: bool = True) -> list[Damage]:
         StorageError: The files cannot be opened or read.
     """
     try:
-        with closing(_store_rows(folder)) as rows:
+        with closing(StoreRows(folder)) as rows:
             return list(_damages(folder, rows, locked=locked))
     except (sqlite3.Error, OSError) as error:
         if isinstance(error, ARAGError):
@@ -69,25 +68,14 @@ def repair_store(folder: Path, found: Sequence[Damage]) -> int:
     Raises:
         IndexFormatError: The chunk store or the manifest is lost.
     """
-    with closing(_store_rows(folder)) as rows:
-        manifest = _mended_manifest(folder, _kept_manifest(rows))
+    with closing(StoreRows(folder)) as rows:
+        manifest = _mended_manifest(folder, rows.kept_manifest())
     sound = not any(damage.part == CHUNKS_FILE and damage.mendable for damage in found)
     return 0 if sound else renew_store(folder, manifest, salvage=True)
 
 
-def _store_rows(folder: Path) -> StoreRows:
-    try:
-        return StoreRows(folder)
-    except IndexFormatError as error:
-        reason = error.reason if isinstance(error, DamagedFileError) else "the file is missing"
-        raise IndexFormatError(
-            f"the documents of the index in {folder} are lost ({CHUNKS_FILE}: {reason}): "
-            "ingest them again into another folder"
-        ) from error
-
-
 def _damages(folder: Path, rows: StoreRows, *, locked: bool) -> Iterator[Damage]:
-    kept = _kept_manifest(rows)
+    kept = rows.kept_manifest()
     try:
         manifest = read_manifest(folder)
     except (IndexFormatError, IndexNotFoundError) as error:
@@ -107,15 +95,6 @@ def _damages(folder: Path, rows: StoreRows, *, locked: bool) -> Iterator[Damage]
     # Chroma may take the process down with it when its files are damaged.
     if manifest.sentences and not any(damage.mendable for damage in found):
         yield from _chroma_damages(folder, manifest, locked=locked)
-
-
-def _kept_manifest(rows: StoreRows) -> LocalManifest | None:
-    """Return the copy of the manifest in the chunk store; None where it is lost."""
-    kept = rows.kept_manifest()
-    try:
-        return None if kept is None else parse_manifest(kept, rows.file)
-    except IndexFormatError:
-        return None
 
 
 def _lost_manifest(error: Exception, rows: StoreRows, kept: LocalManifest | None) -> Damage:
@@ -154,7 +133,7 @@ def _store_damages(rows: StoreRows, manifest: LocalManifest, *, locked: bool) ->
     except DamagedFileError as error:
         yield Damage(CHUNKS_FILE, error.reason)
     for name, there in check.counts.items():
-        if there != getattr(manifest, name):
+        if not check.faults and there != getattr(manifest, name):
             yield Damage(FILE_NAME, f"it tells of {getattr(manifest, name):,} {name}, the index holds {there:,}")
     if check.to_ingest_again:
         again = check.to_ingest_again
@@ -186,20 +165,17 @@ def _file_damages(folder: Path, manifest: LocalManifest) -> Iterator[Damage]:
 
 def _chroma_damages(folder: Path, manifest: LocalManifest, *, locked: bool) -> Iterator[Damage]:
     vectors = vectors_folder(folder, manifest.generation)
-    with closing(ChunkStore(folder)) as chunks:
-        try:
-            with closing(SentenceStore(vectors)) as store:
-                found = store.differences(sentences_of(chunks.at(manifest.generation), -1))
-        except DamagedFileError:  # of the chunk store
-            raise
-        except IndexFormatError as error:
-            if not locked:  # Chroma writes when it opens
-                raise StorageError(f"the index in {folder} cannot be looked through: {error}") from error
-            yield Damage(vectors.name, str(error))
-            return
-    if found.missing or found.wrong or found.strange:
-        yield Damage(
-            vectors.name,
-            f"{found.missing:,} sentences have no vector, {found.wrong:,} have another one or another text, "
-            f"{found.strange:,} vectors belong to no sentence",
-        )
+    try:
+        with (
+            closing(ChunkStore(folder, generation=manifest.generation)) as chunks,
+            closing(SentenceStore(vectors)) as store,
+        ):
+            fault = store.fault(sentences_of(chunks, -1), manifest.sentences)
+    except DamagedFileError:  # of the chunk store
+        raise
+    except IndexFormatError as error:
+        if not locked:  # Chroma writes when it opens
+            raise StorageError(f"the index in {folder} cannot be looked through: {error}") from error
+        fault = str(error)
+    if fault:
+        yield Damage(vectors.name, fault)

@@ -16,11 +16,12 @@ from arag.ingest.chunking import groups
 from arag.ingest.documents import DEFAULT_LIMITS, Document, Limits, Problem, file_of
 from arag.ingest.readers import find_skipped, read_documents
 from arag.ingest.sentences import check_language
-from arag.models.embedders import Embedder, check_embedder, load_embedder, remember_embedder
+from arag.models.embedders import Embedder, load_embedder
 from arag.retrieval.index import Index
 from arag.retrieval.local.manifest import Manifest
 from arag.retrieval.local.writer import IndexWriter, open_writer
 from arag.retrieval.tokens import TokenCounter, token_counter
+from arag.retrieval.trust import check_embedder, remember_embedder
 
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings

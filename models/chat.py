@@ -8,14 +8,13 @@ import sys
 from collections.abc import Collection
 from difflib import get_close_matches
 from importlib.util import find_spec
-from json import JSONDecodeError
-from traceback import walk_tb
 from typing import Any, cast
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.utils import get_pydantic_field_names
 
 from arag.errors import ModelError
+from arag.models.asking import is_provider_error
 from arag.models.embedders import address_options, key_option
 from arag.models.names import BaseURL, parse_name
 
@@ -24,10 +23,6 @@ MODEL_VARIABLE = "ARAG_MODEL"
 
 _EXTRAS = {"anthropic": "anthropic", "google_genai": "google", "ollama": "ollama"}  # this package's, by provider
 _PACKAGE = re.compile(r"requires the ([\w-]+) package")  # as LangChain says what is missing
-_CLIENTS = frozenset({"openai", "anthropic", "google", "ollama", "groq", "mistralai", "cohere", "httpx", "httpx2"})
-
-# Of Python's own: what LangChain and the clients raise where they have no class of their own.
-CALL_ERRORS = (ValueError, TypeError, LookupError, AttributeError, RecursionError)
 
 _TIMEOUT = 120.0  # seconds; OpenAI's client has none by default
 _LOCAL_TIMEOUT = 600.0  # a model on one's own machine is loaded first, and may take long to read a prompt
@@ -207,51 +202,3 @@ def _check_key(model: BaseChatModel, specification: str, options: Collection[str
 
 def _listed(names: Collection[str]) -> str:
     return ", ".join(names)
-
-
-def is_provider_error(error: BaseException) -> bool:
-    """Tell whether an error comes from a model's provider or its client, rather than from a bug of ours.
-
-    Each client has exceptions of its own, and clients that are not installed cannot be imported to name theirs: the
-    packages that define the class and its bases decide, or, for Python's own classes, the one that raised it.
-    """
-    if any(_is_client(kind.__module__) for kind in type(error).__mro__):
-        return True
-    return isinstance(error, OSError) and _is_client(_raised_in(error))
-
-
-def call_error(error: Exception) -> ModelError | None:
-    """Return what to raise for an error of Python's own that a model's class raised, or None for any other error.
-
-    For responses that hold no reply (`choices` is empty, an error comes in its place, a stream ends before it begins,
-    a web page comes from a wrong address, JSON is cut off) and for missing keys, LangChain and the clients raise
-    IndexError, ValueError and the like, which say nothing of a model.
-
-    Args:
-        error: What came out of calling a model.
-    """
-    module = _raised_in(error)
-    if not isinstance(error, CALL_ERRORS):
-        return None
-    if not module.startswith("langchain_core.language_models.") and not _is_client(module):
-        return None
-    if isinstance(error, JSONDecodeError | UnicodeDecodeError | RecursionError):
-        return ModelError(f"the model call failed: the response cannot be read as JSON: {error}")
-    if isinstance(error, IndexError | AttributeError):
-        return ModelError("the model call failed: the response holds no reply; is the server's address right?")
-    return ModelError(f"the model call failed: {error}")
-
-
-def _is_client(module: str) -> bool:
-    package = module.partition(".")[0]
-    return package in _CLIENTS or (package.startswith("langchain_") and package != "langchain_core")
-
-
-def _raised_in(error: BaseException) -> str:
-    """Return the name of the module that raised an error, or called what did so in the standard library."""
-    module = ""
-    for frame, _ in walk_tb(error.__traceback__):
-        name = str(frame.f_globals.get("__name__", ""))
-        if name.partition(".")[0] not in sys.stdlib_module_names:
-            module = name
-    return module

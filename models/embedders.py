@@ -16,14 +16,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from arag.errors import ARAGError, EmbedderError, IndexNotFoundError, InputError
+from arag.errors import ARAGError, EmbedderError
+from arag.models.asking import CALL_ERRORS, retry_rules
 from arag.models.names import DEFAULT_EMBEDDER, HUGGINGFACE, BaseURL, ModelName, is_hub_id, parse_embedder
-from arag.models.trust import EMBEDDER_VARIABLE, check_named, named_by_user, remember
-from arag.retrieval.local.manifest import read_manifest
 
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
     from langchain_huggingface import HuggingFaceEmbeddings
+
+EMBEDDER_VARIABLE = "ARAG_EMBEDDER"
 
 _PACKAGED_MODEL = "sentence-transformers/all-MiniLM-L6-v2"
 _PACKAGED_WEIGHTS_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
@@ -35,9 +36,6 @@ _SERVICE_TIMEOUT = 60.0  # seconds
 _SERVICE_RETRIES = 5
 _SERVICE_BATCH = 256  # sentences of a request
 _SERVICE_CONCURRENCY = 8  # requests at once
-FIRST_PAUSE, MAX_PAUSE = 0.5, 8.0  # seconds before a service is asked again, as its client has them
-# What clients raise for a response of status 200 that is cut off, or is something else than vectors.
-_UNREADABLE = (ValueError, TypeError, LookupError, AttributeError, RecursionError)
 
 Vectors = NDArray[np.float32]
 
@@ -103,14 +101,10 @@ class Embedder:
         return normalised
 
     def _asked(self, ask: Callable[[Embeddings], Any]) -> Vectors:
-        from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait_exponential
+        from tenacity import Retrying
 
-        retrying = Retrying(
-            retry=retry_if_exception_type(_UNREADABLE),
-            stop=stop_after_attempt(1 + self._retries),
-            wait=wait_exponential(FIRST_PAUSE, max=MAX_PAUSE),
-            reraise=True,
-        )
+        # For a response of status 200 that is cut off, or is something else than vectors.
+        retrying = Retrying(**retry_rules(CALL_ERRORS, self._retries))
         with self._failures():
             model = self._model()
             return retrying(lambda: np.asarray(ask(model), dtype=np.float32))
@@ -166,103 +160,28 @@ def load_embedder(embedder: str | Embeddings | Embedder | None = None) -> Embedd
         given = embedder
         return Embedder(_name_of(given), lambda: given)
     name = parse_embedder(embedder)
-    return _made(name, partial(_load, name, named=True), str(name))
+    return make_embedder(str(name), name.provider, partial(load_embeddings, name, named=True))
 
 
-def embedder_of_index(given: str | Embeddings | Embedder | None, name: str, folder: Path) -> Embedder:
-    """Return the embedder of an index, or check that the one given is it.
-
-    Args:
-        given: The embedder that a caller gives; None for the index's own. That is data: what sends texts or loads a
-            folder is refused at its first use, unless the user has named it, too.
-        name: The name in the index's manifest.
-        folder: The index's folder, for messages.
-
-    Raises:
-        EmbedderError: The embedder given is another one.
-    """
-    if given is None:
-        try:
-            own = embedder_named_by(name)
-        except InputError as error:
-            return Embedder(name, partial(_refuse, f"the embedder of the index in {folder} cannot be used: {error}"))
-        if own is None:  # what needs no vectors works without it
-            why = f"the index in {folder} was made with an embedder object, {name}: pass that one, embedder=..."
-            return Embedder(name, partial(_refuse, why))
-        return _made(own, partial(_load_of_index, own, folder), name)
-    embedder = load_embedder(given)
-    if embedder.name != name:
-        raise EmbedderError(
-            f"the index in {folder} was made with the embedder {name}, not {embedder.name}: vectors of different "
-            "embedders cannot be compared. Use that one, or ingest into another folder."
-        )
-    return embedder
-
-
-def check_embedder(folder: Path) -> None:
-    """Refuse an index's embedder where the user would have to name it, before any work is begun.
-
-    Args:
-        folder: The index's folder; there need not be an index.
-
-    Raises:
-        UnnamedEmbedderError: It sends texts or loads a folder, and the user has not named it.
-        IndexFormatError: The manifest is damaged.
-        InputError: The folder cannot be looked into, or the manifest names no embedder.
-    """
-    try:
-        name = embedder_named_by(read_manifest(folder).embedder)
-    except IndexNotFoundError:
-        return
-    if name is not None:
-        check_named(name, folder)
-
-
-def remember_embedder(manifest_name: str, *, given: bool) -> None:
-    """Remember the embedder of an index that was written to, where the user has named it.
-
-    Args:
-        manifest_name: The name in the index's manifest.
-        given: Whether the embedder was given for this index.
-    """
-    try:
-        name = embedder_named_by(manifest_name)
-    except InputError:  # an object's
-        return
-    if name is not None and (given or named_by_user(name) is not None):
-        remember(name)
-
-
-def embedder_named_by(manifest_name: str) -> ModelName | None:
-    """Take the embedder's name in a manifest apart; None where it is the class of an `Embeddings` object.
-
-    Raises:
-        InputError: It is no embedder's name.
-    """
-    provider, colon, _ = manifest_name.partition(":")
-    if not colon or provider != provider.lower():  # LangChain's providers are in lower case, classes are not
-        return None
-    return parse_embedder(manifest_name)
-
-
-def _made(parts: ModelName, load: Callable[[], Embeddings], name: str) -> Embedder:
-    if parts.provider == HUGGINGFACE:
+def make_embedder(name: str, provider: str, load: Callable[[], Embeddings]) -> Embedder:
+    """Return an embedder whose model is loaded as given; a service is sent several requests at once."""
+    if provider == HUGGINGFACE:
         return Embedder(name, load)
     return Embedder(name, load, batch=_SERVICE_BATCH, concurrency=_SERVICE_CONCURRENCY, retries=_SERVICE_RETRIES)
 
 
-def _load(name: ModelName, *, named: bool) -> Embeddings:
-    if name.provider == HUGGINGFACE:
-        return _load_huggingface(name.model, named=named)
-    return _load_service(name)
+def load_embeddings(name: ModelName, *, named: bool) -> Embeddings:
+    """Load a model by name.
 
+    Args:
+        name: The name.
+        named: Whether the user has named it. If not, weights in the pickle format are not read either; PyTorch reads
+            them without running what they hold, and has failed at that before.
 
-def _load_of_index(name: ModelName, folder: Path) -> Embeddings:
-    return _load(check_named(name, folder), named=named_by_user(name) is not None)
-
-
-def _refuse(why: str) -> Embeddings:
-    raise EmbedderError(why)
+    Raises:
+        EmbedderError: It cannot be loaded.
+    """
+    return _load_huggingface(name.model, named=named) if name.provider == HUGGINGFACE else _load_service(name)
 
 
 def _name_of(embeddings: Embeddings) -> str:
@@ -272,13 +191,7 @@ def _name_of(embeddings: Embeddings) -> str:
 
 
 def _load_huggingface(model: str, *, named: bool) -> Embeddings:
-    """Load a model of sentence-transformers; no code of its own is run.
-
-    Args:
-        model: The model hub's name of it, or the path of a folder.
-        named: Whether the user has named it. If not, weights in the pickle format are not read either; PyTorch reads
-            them without running what they hold, and has failed at that before.
-    """
+    """Load a model of sentence-transformers, by its name on the model hub or from a folder; its own code is not run."""
     with warnings.catch_warnings():  # in a notebook, that there are no widgets for a progress bar
         warnings.filterwarnings("ignore", message="IProgress not found")
         importlib.import_module("tqdm.auto")

@@ -26,8 +26,7 @@ from langchain_core.runnables import Runnable
 from langchain_core.tools import BaseTool
 from langchain_core.utils.function_calling import convert_to_openai_tool
 
-from arag.graph.messages import is_question
-from arag.graph.prompts import asked_and_found
+from arag.models.messages import is_question
 
 _HOPS = 3
 _QUOTES = 4
@@ -60,6 +59,9 @@ _REPORT = re.compile(r"(?:^|; )(?P<keyword>[^;:]+): (?P<count>none|[\d,]+ chunks
 _PACKED = re.compile(r"\d+ documents")
 _PLACE = re.compile(r"(?:^|, )(?:part \d+ of \d+|pages? \d+)\b.*$")  # behind a title, or where there is none
 _IN_ALL = re.compile(r"[\d,]+ chunks? in all, .*:|No chunk holds any of these keywords\.")  # behind a report
+_FORCED = re.compile(  # as `arag.graph.prompts` asks for a forced answer
+    r"(?P<question>.*?)\n\nWhat was found:\n\n<(?P<tag>passages-\d+)>\n(?P<found>.*)\n</(?P=tag)>", re.DOTALL
+)
 _NEAREST = re.compile(r"The nearest [\d,]+ chunks?, best first:")
 _KEPT_STOP = re.compile(r"\b(Dr|Mr|Mrs|Ms|Prof|St|Capt|Gen|Col|Lt|Sgt|Rev|Gov|Sen|Rep|No|vs|Mt|[A-Z])\.(?= )")
 _SENTENCE_END = re.compile(r"(?:(?<=[.!?。！？])|(?<=[.!?。！？][\"”’)]))\s+(?=[\"“(]*[A-Z0-9])| … |^… ")
@@ -266,6 +268,12 @@ def _question(messages: Sequence[BaseMessage]) -> str:
         if is_question(message):
             return asked_and_found(message.text)[0].strip()
     return ""
+
+
+def asked_and_found(message: str) -> tuple[str, str]:
+    """Return the question and the evidence in a request for a forced answer; of any other message, it and nothing."""
+    forced = _FORCED.fullmatch(message)
+    return (forced["question"], forced["found"]) if forced else (message, "")
 
 
 def _gather(messages: Sequence[BaseMessage]) -> _Found:

@@ -19,11 +19,12 @@ from arag.errors import (
     InputError,
     StorageError,
 )
-from arag.models.embedders import Embedder, embedder_of_index
+from arag.models.embedders import Embedder
 from arag.retrieval.local.chunk_store import ChunkStore
 from arag.retrieval.local.keywords import fold
 from arag.retrieval.local.manifest import FILE_NAME, Manifest, read_manifest
 from arag.retrieval.snapshot import Snapshot
+from arag.retrieval.trust import embedder_of_index
 from arag.retrieval.types import Chunk, DocumentInfo, IndexInfo, KeywordResults, ReadResults, SemanticResults
 
 if TYPE_CHECKING:

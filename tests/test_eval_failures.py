@@ -30,10 +30,10 @@ from arag.evaluation.report.figures import make_report
 from arag.evaluation.report.tables import tables
 from arag.evaluation.runs import Plan, Runner, open_run, record_file
 from arag.graph.prompts import NO_ANSWER
-from arag.graph.state import ModelCall
 from arag.ingest.pipeline import run_ingest
 from arag.models.embedders import Embedder
 from arag.models.extractive import ExtractiveModel
+from arag.models.usage import ModelCall
 from arag.retrieval.index import open_index
 from fakes import HashEmbeddings, write_corpus
 from openai_server import Failure as HttpFailure

@@ -30,8 +30,9 @@ from pydantic import BaseModel, ValidationError
 from arag.errors import InputError, ModelError
 from arag.graph.graph import create_arag_agent, recursion_limit
 from arag.graph.messages import context_tokens
-from arag.graph.prompts import DATA_RULE, EMPTY_REPLY, NO_ANSWER, NOT_RUN, asked_and_found, system_prompt
+from arag.graph.prompts import DATA_RULE, EMPTY_REPLY, NO_ANSWER, NOT_RUN, system_prompt
 from arag.graph.state import union
+from arag.models.extractive import asked_and_found
 from arag.retrieval import tokens
 from arag.retrieval.tokens import TokenCounter, count_tokens
 from arag.retrieval.tools import TOOL_NAMES, make_tools

@@ -14,7 +14,8 @@ from pydantic import ConfigDict
 
 from arag.errors import ModelError
 from arag.graph.graph import create_arag_agent
-from arag.models.chat import call_error, is_provider_error, load_model
+from arag.models.asking import call_error, is_provider_error
+from arag.models.chat import load_model
 from arag.models.extractive import ExtractiveModel
 from scripted_model import ScriptedModel
 

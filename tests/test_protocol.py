@@ -15,7 +15,8 @@ from arag.errors import EmbedderError, ModelError
 from arag.graph.graph import create_arag_agent
 from arag.graph.prompts import EMPTY_REPLY, forced_prompt, system_prompt
 from arag.ingest.pipeline import ingest, run_ingest
-from arag.models.chat import is_provider_error, load_model
+from arag.models.asking import is_provider_error
+from arag.models.chat import load_model
 from arag.models.embedders import load_embedder
 from arag.retrieval.index import open_index
 from arag.retrieval.tools import TOOL_NAMES, make_tools

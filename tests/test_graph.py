@@ -36,22 +36,8 @@ from arag.models.extractive import asked_and_found
 from arag.retrieval import tokens
 from arag.retrieval.tokens import TokenCounter, count_tokens
 from arag.retrieval.tools import TOOL_NAMES, make_tools
-from scripted_model import (
-    ANSWER,
-    MODES,
-    NOTICE,
-    QUESTION,
-    EndlessModel,
-    ScriptedModel,
-    asked,
-    assert_paired,
-    call,
-    calls,
-    in_thread,
-    invalid_call,
-    plain,
-    results,
-)
+from arag.testing import ScriptedModel, assert_paired, call, calls, invalid_call
+from scripted_model import ANSWER, MODES, NOTICE, QUESTION, EndlessModel, asked, in_thread, plain, results
 
 pytest_plugins = ["graph_fixtures"]
 

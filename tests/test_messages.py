@@ -24,7 +24,7 @@ from arag.models.asking import check_whole
 from arag.models.messages import feedback, marked_feedback
 from arag.retrieval.tokens import count_tokens
 from arag.retrieval.tools import artifacts
-from scripted_model import assert_paired, call, calls, invalid_call
+from arag.testing import assert_paired, call, calls, invalid_call
 
 
 def result(call_id, text="text", new=(), **kwargs):

@@ -16,7 +16,8 @@ import arag
 from arag import create_arag_agent, trace_page
 from arag.errors import InputError
 from arag.pages.page import TracePage
-from scripted_model import QUESTION, ScriptedModel, asked, call, calls, in_thread, invalid_call
+from arag.testing import ScriptedModel, call, calls, invalid_call
+from scripted_model import QUESTION, asked, in_thread
 
 pytest_plugins = ["graph_fixtures"]
 

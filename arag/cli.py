@@ -167,7 +167,8 @@ def ask(
 
     from arag.errors import InputError, ModelError
     from arag.graph.graph import create_arag_agent
-    from arag.models.chat import EXTRACTIVE, MODEL_VARIABLE, is_provider_error, load_model
+    from arag.models.asking import is_provider_error
+    from arag.models.chat import EXTRACTIVE, MODEL_VARIABLE, load_model
     from arag.models.names import drop_credentials
     from arag.retrieval.index import open_index
     from arag.retrieval.tools import whole_characters

@@ -17,10 +17,11 @@ from arag.ingest.documents import DEFAULT_LIMITS, Document, Limits, Problem, fil
 from arag.ingest.readers import find_skipped, read_documents
 from arag.ingest.sentences import check_language
 from arag.ingest.writer import IndexWriter, open_writer
-from arag.models.embedders import Embedder, check_embedder, load_embedder, remember_embedder
+from arag.models.embedders import Embedder, load_embedder
 from arag.retrieval.backend import Backend, Manifest, backend_at
 from arag.retrieval.index import Index
 from arag.retrieval.tokens import TokenCounter, token_counter
+from arag.retrieval.trust import check_embedder, remember_embedder
 
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings

@@ -25,9 +25,10 @@ from arag.errors import EmbedderError
 from arag.ingest.chunking import CountBatch, can_be_packed, chunk_document, pack_documents, without_documents
 from arag.ingest.documents import Document, Problem, file_of
 from arag.ingest.sentences import AUTO, RULES_VERSION
-from arag.models.embedders import Embedder, embedder_of_index, load_embedder
+from arag.models.embedders import Embedder, load_embedder
 from arag.retrieval.backend import Backend, DocumentRecord, Draft, Manifest, Vectors
 from arag.retrieval.tokens import TokenCounter, token_counter
+from arag.retrieval.trust import embedder_of_index
 from arag.retrieval.types import Chunk
 
 DEFAULT_CHUNK_TOKENS = 1_000

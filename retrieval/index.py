@@ -17,10 +17,11 @@ from arag.errors import (
     InputError,
     StorageError,
 )
-from arag.models.embedders import Embedder, embedder_of_index
+from arag.models.embedders import Embedder
 from arag.retrieval.backend import Backend, backend_at
 from arag.retrieval.snapshot import Snapshot
 from arag.retrieval.text import fold
+from arag.retrieval.trust import embedder_of_index
 from arag.retrieval.types import Chunk, DocumentInfo, IndexInfo, KeywordResults, ReadResults, SemanticResults
 
 if TYPE_CHECKING:

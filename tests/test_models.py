@@ -14,9 +14,10 @@ from pydantic import ConfigDict
 
 from arag.errors import ModelError
 from arag.graph.graph import create_arag_agent
-from arag.models.chat import call_error, is_provider_error, load_model
+from arag.models.asking import call_error, is_provider_error
+from arag.models.chat import load_model
 from arag.models.extractive import ExtractiveModel
-from scripted_model import ScriptedModel
+from arag.testing import ScriptedModel
 
 pytest_plugins = ["graph_fixtures", "model_fixtures"]
 pytestmark = pytest.mark.usefixtures("no_settings")

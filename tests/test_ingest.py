@@ -606,7 +606,7 @@ def test_an_interrupted_run_is_finished_by_the_next(corpus, tmp_path, pack, chan
     if not pack:
         assert len(embedded) < 800
     assert_consistent(corpus.index, corpus.embedder)
-    whole = Corpus(tmp_path / "whole")
+    whole = Corpus(tmp_path / "whole", tmp_path / "whole" / "index")
     whole.ingest(many, pack=pack, chunk_tokens=50)
     with corpus.open() as index, whole.open() as other:
         assert chunks_of(index) == chunks_of(other)

@@ -167,7 +167,8 @@ def ask(
 
     from arag.errors import InputError, ModelError
     from arag.graph.graph import create_arag_agent
-    from arag.models.chat import EXTRACTIVE, MODEL_VARIABLE, is_provider_error, load_model
+    from arag.models.asking import is_provider_error
+    from arag.models.chat import EXTRACTIVE, MODEL_VARIABLE, load_model
     from arag.models.names import drop_credentials
     from arag.retrieval.index import open_index
     from arag.retrieval.tools import whole_characters
@@ -278,7 +279,7 @@ def remove(
     index: IndexOption,
 ) -> None:
     """Remove documents from an index; `compact` takes their text out of the files, too."""
-    from arag.retrieval.local.maintenance import remove as remove_documents
+    from arag.ingest.maintenance import remove as remove_documents
 
     removed = remove_documents(ids, index)
     out.print(f"{removed:,} documents removed; `arag compact` takes their text out of the files, too.")
@@ -287,7 +288,7 @@ def remove(
 @app.command()
 def compact(index: IndexOption) -> None:
     """Rewrite the files of an index without the text and the vectors that were removed."""
-    from arag.retrieval.local.maintenance import compact as compact_index
+    from arag.ingest.maintenance import compact as compact_index
 
     before, after = compact_index(index)
     out.print(f"{before / 1e6:,.1f} MB before, {after / 1e6:,.1f} MB after.")
@@ -300,7 +301,7 @@ def verify(
     as_json: JsonOption = False,
 ) -> None:
     """Look for damage in every part of an index. Exit code 1 means that there is some left."""
-    from arag.retrieval.local.maintenance import verify as verify_index
+    from arag.ingest.maintenance import verify as verify_index
 
     found, left = verify_index(index, repair=repair)
     if as_json:

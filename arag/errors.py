@@ -38,11 +38,13 @@ class DamagedFileError(IndexFormatError):
     """A file of an index is damaged.
 
     Attributes:
+        part: The file's name.
         reason: What is wrong with it, without the command that may mend it.
     """
 
     def __init__(self, file: Path, reason: str) -> None:
         super().__init__(f"{file} is damaged ({reason}): run `arag verify --index {file.parent} --repair`")
+        self.part = file.name
         self.reason = reason
 
 

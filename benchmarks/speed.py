@@ -24,7 +24,7 @@ from speed_ingestion import measure_again, measure_ingestion, measure_memory, me
 from speed_report import Report, say
 from speed_retrieval import measure_import, measure_keywords, measure_semantic, sweep
 
-from arag.models.embedders import _packaged_copy
+from arag.models.embedders import find_packaged_model
 from arag.models.names import DEFAULT_EMBEDDER
 
 _PARTS = ("keywords", "semantic", "ingestion", "again", "memory")
@@ -87,7 +87,7 @@ def _options() -> argparse.Namespace:
 
 def _measure(report: Report, data: Data, authors: Path | None, work: Path, options: argparse.Namespace) -> None:
     quick = options.quick
-    model = str(_packaged_copy() or DEFAULT_EMBEDDER.partition(":")[2])
+    model = str(find_packaged_model() or DEFAULT_EMBEDDER.partition(":")[2])
     if "keywords" in options.only:
         measure_import(report)
         measure_keywords(report, data, options.chunks, authors, work)

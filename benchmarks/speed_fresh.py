@@ -76,13 +76,13 @@ def measure_ingest(file: str, folder: str, without_chroma: str = "") -> dict[str
     from speed_data import FreeEmbeddings
 
     from arag.ingest.pipeline import run_ingest
-    from arag.retrieval.local import publishing
+    from arag.retrieval.local import draft
 
     embedder = FreeEmbeddings()
     before = memory()
     if without_chroma:
         # Nothing is added to Chroma's folder, and it is not read back.
-        publishing.write_sentences = lambda folder, *_: folder.mkdir()  # type: ignore[assignment]
+        draft.write_sentences = lambda folder, *_: folder.mkdir()  # type: ignore[assignment]
     began = time.perf_counter()
     summary = run_ingest(file, folder, embedder=embedder)  # type: ignore[arg-type]
     seconds = time.perf_counter() - began

@@ -28,10 +28,10 @@ from speed_fresh import fresh
 from speed_report import Report, say
 
 from arag.models.embedders import load_embedder
+from arag.retrieval.exact import MAX_BYTES, ExactVectors
 from arag.retrieval.index import Index, open_index
 from arag.retrieval.local import sentence_store
 from arag.retrieval.local.chunk_store import ChunkStore
-from arag.retrieval.local.exact import MOST_BYTES, ExactVectors
 from arag.retrieval.local.keywords import KeywordMatcher
 from arag.retrieval.local.manifest import keyword_file, read_manifest, vectors_folder
 from arag.retrieval.local.sentence_store import SentenceMatch, SentenceStore
@@ -229,7 +229,7 @@ def _recall_rows(
 ) -> None:
     size = len(vectors)
     manifest = read_manifest(folder)
-    exactly = vectors.nbytes <= MOST_BYTES
+    exactly = vectors.nbytes <= MAX_BYTES
     store = ExactVectors(ChunkStore(folder), manifest) if exactly else SentenceStore(vectors_folder(folder, 0))
     recall = recall_at(store, vectors, queries, starts)
     some = queries[:: max(1, len(queries) // 100)]

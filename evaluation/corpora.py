@@ -5,15 +5,15 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 from arag.errors import InputError
 from arag.evaluation.datasets import Question, paragraphs, write_corpus
 from arag.ingest.pipeline import run_ingest
+from arag.retrieval.backend import backend_at, is_index
 from arag.retrieval.index import Index
-from arag.retrieval.local.chunk_store import ChunkStore
-from arag.retrieval.local.manifest import FILE_NAME, read_manifest
 
 
 def make_index(questions: Path, folder: Path) -> Iterator[str]:
@@ -31,7 +31,7 @@ def make_index(questions: Path, folder: Path) -> Iterator[str]:
     """
     folder = folder.absolute()
     corpus = folder.with_name(f"{folder.name}.corpus.jsonl")
-    exists = (folder / FILE_NAME).exists()
+    exists = is_index(folder)
     if exists and not corpus.exists():  # it was made in another way
         return
     found = paragraphs(questions)
@@ -43,7 +43,7 @@ def make_index(questions: Path, folder: Path) -> Iterator[str]:
                 f"the index in {folder} is made of {corpus.name}, which lacks {len(missing):,} of the {len(found):,} "
                 f"paragraphs of {questions}: give another folder with --index"
             )
-        if read_manifest(folder).documents >= len(known):
+        if backend_at(folder).manifest().documents >= len(known):
             return
     elif not found:
         raise InputError(
@@ -67,14 +67,12 @@ def contents(folder: Path) -> dict[str, Any]:
         IndexNotFoundError: There is no index in the folder.
         IndexFormatError: The index is damaged.
     """
-    manifest = read_manifest(folder)
+    backend = backend_at(folder)
+    manifest = backend.manifest()
     digest = hashlib.sha256(f"packed: {manifest.packed}".encode())
-    store = ChunkStore(folder)
-    try:
-        for document in store.at(manifest.generation).documents():  # in the order of their ids
+    with closing(backend.reader()) as reader:
+        for document in reader.generation().chunks.documents():
             digest.update(document.fingerprint.encode())
-    finally:
-        store.close()
     return {
         "embedder": manifest.embedder,
         "documents": manifest.documents,

@@ -12,9 +12,8 @@ from langchain_core.language_models import BaseChatModel
 from arag.errors import InputError
 from arag.evaluation.methods import Method, Options
 from arag.files import written_whole
-from arag.graph.state import Usage
 from arag.models.prices import cost
-from arag.models.usage import total
+from arag.models.usage import Usage, total
 from arag.retrieval.index import Index
 
 FILE_NAME = "prepared.json"

@@ -17,9 +17,9 @@ from langchain_core.messages import BaseMessage, messages_to_dict
 from arag.errors import InputError, StorageError
 from arag.evaluation.datasets import Question
 from arag.evaluation.scores import contains, exact_match, f1, share
-from arag.graph.state import Citation, ModelCall, ToolRecord, Usage
+from arag.graph.state import Citation, ToolRecord
 from arag.models.prices import cost
-from arag.models.usage import total
+from arag.models.usage import ModelCall, Usage, total
 from arag.retrieval.index import Index
 
 

@@ -14,7 +14,7 @@ from langchain_core.runnables import Runnable
 from pydantic import BaseModel, ValidationError
 
 from arag.errors import InputError, without_credentials
-from arag.models.chat import call_error, is_provider_error
+from arag.models.asking import call_error, is_provider_error
 from arag.models.extractive import ExtractiveModel
 from arag.models.prices import cost
 from arag.models.usage import model_call

@@ -6,10 +6,11 @@ from typing import Any, cast
 
 from langchain_core.messages import AnyMessage
 
-from arag.graph.messages import acceptable, context_tokens, feedback, question_at, without_old_results
+from arag.graph.messages import acceptable, context_tokens, question_at, without_old_results
 from arag.graph.prompts import EMPTY_REPLY
 from arag.graph.settings import Settings
 from arag.graph.state import State, StopReason
+from arag.models.messages import feedback
 
 _FEWEST_STEPS = 3  # left, the present one counted, that a node needs: another may follow, and a forced answer
 

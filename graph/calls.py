@@ -17,9 +17,10 @@ from langchain_core.messages import (
 from langgraph.types import Command
 
 from arag.graph.budgets import budgets
-from arag.graph.messages import marked_feedback, without_old_results
+from arag.graph.messages import without_old_results
 from arag.graph.settings import Settings
 from arag.graph.state import State, ToolRecord
+from arag.models.messages import marked_feedback
 from arag.retrieval.tools import artifacts
 
 

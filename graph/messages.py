@@ -9,36 +9,19 @@ from itertools import takewhile
 from typing import Any
 from uuid import uuid4
 
-from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage, ToolCall, ToolMessage
+from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolCall, ToolMessage
 from langchain_core.messages.tool import invalid_tool_call, tool_call
 from pydantic import ValidationError
 
-from arag.errors import InputError, ModelError
+from arag.errors import InputError
 from arag.graph.prompts import DROPPED, NOT_RUN
+from arag.models.messages import is_question
 from arag.retrieval.tokens import count_tokens
 from arag.retrieval.tools import whole_characters
 
 _MESSAGE_OVERHEAD = 4  # tokens that a chat format spends on a message beside its text
-_FEEDBACK = "arag_feedback"
 _DEEPEST = 100  # levels of nested arguments; no tool takes as many, and `json` writes no more than some hundreds
-_ENDING = frozenset({"openai", "anthropic"})  # providers whose streams end with a reason, or with the tokens used
-_ENDS = frozenset({"finish_reason", "stop_reason", "status"})  # the reason's names
 _HIT = re.compile(r"\n\n(?=\[)")  # every chunk in a result begins with its id in brackets
-
-
-def feedback(text: str) -> HumanMessage:
-    """Return a message to the model that is not the user's question."""
-    return marked_feedback(HumanMessage(text, id=str(uuid4())))
-
-
-def marked_feedback(message: HumanMessage) -> HumanMessage:
-    """Return a message marked as one that is not the user's question."""
-    return message.model_copy(update={"additional_kwargs": message.additional_kwargs | {_FEEDBACK: True}})
-
-
-def is_question(message: BaseMessage) -> bool:
-    """Tell whether a message is the user's own."""
-    return isinstance(message, HumanMessage) and not message.additional_kwargs.get(_FEEDBACK)
 
 
 def question_at(messages: Sequence[AnyMessage]) -> int:
@@ -220,18 +203,6 @@ def unreadable(error: ValidationError) -> AIMessage:
     if error.title == AIMessage.__name__:
         return AIMessage("")
     raise error
-
-
-def whole(reply: AIMessage) -> AIMessage:
-    """Return a reply that has come to its end.
-
-    Raises:
-        ModelError: It is the beginning of one: its stream ended without saying so.
-    """
-    metadata = reply.response_metadata
-    if metadata.get("model_provider") in _ENDING and not reply.usage_metadata and not _ENDS & set(metadata):
-        raise ModelError("the model call failed: the stream of its reply broke off")
-    return reply
 
 
 def normalised(reply: AIMessage, before: Sequence[AnyMessage]) -> AIMessage:

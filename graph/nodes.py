@@ -19,7 +19,6 @@ from langgraph.runtime import get_runtime
 from langgraph.types import Command
 from pydantic import ValidationError
 
-from arag.graph.asking import aask, ask
 from arag.graph.budgets import (
     budgets,
     conversation,
@@ -45,6 +44,7 @@ from arag.graph.messages import (
 from arag.graph.prompts import NO_ANSWER, forced_prompt, forced_question
 from arag.graph.settings import ChatModel, Settings, SettingsOfRuns
 from arag.graph.state import State, StopReason, union
+from arag.models.asking import aask, ask
 from arag.models.usage import model_call, total
 from arag.retrieval.tools import artifacts, chunks_read, whole_characters
 

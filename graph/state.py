@@ -11,6 +11,8 @@ from langgraph.managed import RemainingSteps
 from pydantic import ConfigDict, with_config
 from typing_extensions import TypedDict
 
+from arag.models.usage import ModelCall, Usage
+
 # Where a recursion limit ends the search before `max_steps` does, that is `max_steps`, too: `steps` tells them apart.
 StopReason: TypeAlias = Literal["answered", "max_steps", "token_budget", "invalid_replies"]
 
@@ -54,43 +56,6 @@ class ToolRecord(TypedDict):
     """How long it took."""
     error: str | None
     """What was wrong with the call, if anything was."""
-
-
-@_described
-class ModelCall(TypedDict):
-    """One call of the model; tokens are what its provider reports, zero where it reports nothing."""
-
-    step: int
-    """The step that it made, from 1; a forced answer has the number after the last one."""
-    forced: bool
-    """Whether an answer was forced."""
-    empty: bool
-    """Whether the reply said nothing and called nothing; then it is not among the messages."""
-    cut_off: bool
-    """Whether the reply ended where the model may write no more tokens."""
-    model: str
-    """The model's name, as its provider reports it; empty where it reports none."""
-    seconds: float
-    """How long it took."""
-    input_tokens: int
-    """Tokens of the prompt, cached ones included."""
-    cached_tokens: int
-    """Tokens of the prompt that the provider had in its cache."""
-    output_tokens: int
-    """Tokens of the reply, reasoning included."""
-    reasoning_tokens: int
-    """Tokens of the reply that are reasoning."""
-
-
-@_described
-class Usage(TypedDict):
-    """The sums over a question's model calls."""
-
-    model_calls: int
-    input_tokens: int
-    cached_tokens: int
-    output_tokens: int
-    reasoning_tokens: int
 
 
 def union(left: Iterable[str] | None, right: Iterable[str] | None) -> list[str]:

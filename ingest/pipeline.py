@@ -16,16 +16,17 @@ from arag.ingest.chunking import groups
 from arag.ingest.documents import DEFAULT_LIMITS, Document, Limits, Problem, file_of
 from arag.ingest.readers import find_skipped, read_documents
 from arag.ingest.sentences import check_language
-from arag.models.embedders import Embedder, check_embedder, load_embedder, remember_embedder
+from arag.ingest.writer import IndexWriter, open_writer
+from arag.models.embedders import Embedder, load_embedder
+from arag.retrieval.backend import Backend, Manifest, backend_at
 from arag.retrieval.index import Index
-from arag.retrieval.local.manifest import Manifest
-from arag.retrieval.local.writer import IndexWriter, open_writer
 from arag.retrieval.tokens import TokenCounter, token_counter
+from arag.retrieval.trust import check_embedder, remember_embedder
 
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
 
-FEWEST_CHUNK_TOKENS = 50
+MIN_CHUNK_TOKENS = 50
 
 _BATCH_CHARACTERS = 1_000_000
 _BATCH_DOCUMENTS = 2_000
@@ -65,7 +66,7 @@ class IngestSummary:
 
 def ingest(
     paths: Sequence[str | Path] | str | Path,
-    index: str | Path,
+    index: str | Path | Backend,
     *,
     embedder: str | Embeddings | Embedder | None = None,
     chunk_tokens: int | None = None,
@@ -81,7 +82,7 @@ def ingest(
 
     Args:
         paths: Files and folders: .txt, .md, .html, .pdf, .json and .jsonl.
-        index: The index's folder; made where there is none.
+        index: The index's folder, made where there is none; or its backend.
         embedder: See `load_embedder`; left out: the index's own, or the default for a new one. A name that is given
             is remembered: the index can be opened without it from then on.
         chunk_tokens: Most tokens in a chunk. This, `pack` and `language` stay as the index has them where left
@@ -102,9 +103,10 @@ def ingest(
             index's files name it.
     """
     chosen = None if embedder is None else load_embedder(embedder)
+    backend = backend_at(index)
     summary = run_ingest(
         paths,
-        index,
+        backend,
         embedder=chosen,
         chunk_tokens=chunk_tokens,
         pack=pack,
@@ -116,12 +118,12 @@ def ingest(
         warnings.warn(f"passed over: {count_reasons(summary.skipped)}", stacklevel=3)
     for problem in summary.problems:
         warnings.warn(f"left out: {problem}", stacklevel=3)  # the caller of the callable package
-    return Index(index, embedder=chosen)
+    return Index(backend, embedder=chosen)
 
 
 def run_ingest(
     paths: Sequence[str | Path] | str | Path,
-    index: str | Path,
+    index: str | Path | Backend,
     *,
     embedder: str | Embeddings | Embedder | None = None,
     chunk_tokens: int | None = None,
@@ -136,7 +138,7 @@ def run_ingest(
 
     Args:
         paths: As for `ingest`, and so are the other arguments.
-        index: The index's folder.
+        index: The index's folder, or its backend.
         embedder: See `load_embedder`.
         chunk_tokens: Most tokens in a chunk.
         pack: Put consecutive short documents together.
@@ -156,23 +158,24 @@ def run_ingest(
             index's files name it.
     """
     began = time.perf_counter()
-    if chunk_tokens is not None and chunk_tokens < FEWEST_CHUNK_TOKENS:
-        raise InputError(f"chunk_tokens is {chunk_tokens}: it must be at least {FEWEST_CHUNK_TOKENS}")
+    if chunk_tokens is not None and chunk_tokens < MIN_CHUNK_TOKENS:
+        raise InputError(f"chunk_tokens is {chunk_tokens}: it must be at least {MIN_CHUNK_TOKENS}")
     if language is not None:
         check_language(language)
     # Bad paths are found before anything is made: the first item is read before the index is opened.
     problems: list[Problem] = []
     given = [paths] if isinstance(paths, str | Path) else list(paths)
-    stream = _documents(given, index, limits, problems)
+    backend = backend_at(index)
+    stream = _documents(given, str(backend.location), limits, problems)
     first = next(stream, None)
     if first is None:
         reasons = "; ".join(map(str, problems[:5]))
         raise InputError(f"no document could be read: {reasons}")
     if embedder is None:
-        check_embedder(Path(index))
+        check_embedder(backend)
     counter = token_counter()
     with open_writer(
-        Path(index),
+        backend,
         embedder=None if embedder is None else load_embedder(embedder),
         chunk_tokens=chunk_tokens,
         language=language,
@@ -211,7 +214,7 @@ def run_ingest(
             written=written,
             removed=removed,
             absent=writer.manifest.documents - read - sum(writer.holds(*document) for document in refused.items()),
-            skipped=find_skipped(given, index=index),
+            skipped=find_skipped(given, index=str(backend.location)),
             embedded=writer.embedded,
             documents=writer.manifest.documents,
             chunks=writer.manifest.chunks,
@@ -247,9 +250,7 @@ class _Progress:
             self._tell(self._done)
 
 
-def _documents(
-    paths: Sequence[str | Path], index: str | Path, limits: Limits, problems: list[Problem]
-) -> Iterator[Document]:
+def _documents(paths: Sequence[str | Path], index: str, limits: Limits, problems: list[Problem]) -> Iterator[Document]:
     for item in read_documents(paths, index=index, limits=limits):
         if isinstance(item, Problem):
             problems.append(item)

@@ -23,8 +23,7 @@ from arag.ingest.formats import (
 from arag.ingest.markdown import read_markdown
 from arag.ingest.pdf import PdfReader
 from arag.ingest.records import read_json, read_jsonl
-from arag.retrieval.local.chunk_store import FILE_NAME as DATABASE_FILE
-from arag.retrieval.local.manifest import FILE_NAME as MANIFEST_FILE
+from arag.retrieval.backend import is_index
 
 _TEXT_READERS = {".txt": read_text, ".md": read_markdown, ".html": read_html, ".htm": read_html}
 _RECORD_READERS = {".json": read_json, ".jsonl": read_jsonl}
@@ -126,7 +125,7 @@ def _is_readable(path: Path) -> bool:
 def _is_index(folder: Path) -> bool:
     """Say whether a folder is an index, whose manifest would be taken for a document."""
     try:
-        return all((folder / name).is_file() for name in (MANIFEST_FILE, DATABASE_FILE))
+        return is_index(folder)
     except OSError:  # which is told where the folder is walked
         return False
 

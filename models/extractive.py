@@ -26,15 +26,13 @@ from langchain_core.runnables import Runnable
 from langchain_core.tools import BaseTool
 from langchain_core.utils.function_calling import convert_to_openai_tool
 
-from arag.graph.messages import is_question
-from arag.graph.prompts import asked_and_found
+from arag.models.messages import is_question
 
-_HOPS = 3
-_QUOTES = 4
-_MOST_KEYWORDS = 8
-_READS_PER_HOP = 1
+_MAX_HOPS = 3
+_MAX_QUOTES = 4
+_MAX_KEYWORDS = 8
 _NEW_NAME_BONUS = 0.5
-_LONGEST_TITLE = 100  # characters
+_MAX_TITLE = 100  # characters
 _TITLE_SHARE = 0.6  # a word in the title tells less than one in the sentence
 
 _NOTICE = "(Quoted by the built-in extractive model, which is not a language model.)"
@@ -60,6 +58,9 @@ _REPORT = re.compile(r"(?:^|; )(?P<keyword>[^;:]+): (?P<count>none|[\d,]+ chunks
 _PACKED = re.compile(r"\d+ documents")
 _PLACE = re.compile(r"(?:^|, )(?:part \d+ of \d+|pages? \d+)\b.*$")  # behind a title, or where there is none
 _IN_ALL = re.compile(r"[\d,]+ chunks? in all, .*:|No chunk holds any of these keywords\.")  # behind a report
+_FORCED = re.compile(  # as `arag.graph.prompts` asks for a forced answer
+    r"(?P<question>.*?)\n\nWhat was found:\n\n<(?P<tag>passages-\d+)>\n(?P<found>.*)\n</(?P=tag)>", re.DOTALL
+)
 _NEAREST = re.compile(r"The nearest [\d,]+ chunks?, best first:")
 _KEPT_STOP = re.compile(r"\b(Dr|Mr|Mrs|Ms|Prof|St|Capt|Gen|Col|Lt|Sgt|Rev|Gov|Sen|Rep|No|vs|Mt|[A-Z])\.(?= )")
 _SENTENCE_END = re.compile(r"(?:(?<=[.!?。！？])|(?<=[.!?。！？][\"”’)]))\s+(?=[\"“(]*[A-Z0-9])| … |^… ")
@@ -162,7 +163,7 @@ def _next_call(messages: Sequence[BaseMessage], tools: set[str]) -> AIMessage | 
         for sentence in chain:
             if sentence.chunk_id not in found.read:
                 return _call("chunk_read", chunk_ids=[sentence.chunk_id])
-    if found.searches > _HOPS + 1:
+    if found.searches > _MAX_HOPS + 1:
         return None
     open_words = _open_words(question, chain)
     for sentence in chain:
@@ -174,7 +175,7 @@ def _next_call(messages: Sequence[BaseMessage], tools: set[str]) -> AIMessage | 
 
 def _search(query: str, keywords: Sequence[str], tools: set[str], found: _Found) -> AIMessage | None:
     if "keyword_search" in tools and keywords:
-        return _call("keyword_search", keywords=list(dict.fromkeys(keywords))[:_MOST_KEYWORDS])
+        return _call("keyword_search", keywords=list(dict.fromkeys(keywords))[:_MAX_KEYWORDS])
     if "semantic_search" in tools and query.lower() not in found.searched:
         return _call("semantic_search", query=query)
     return None
@@ -214,7 +215,7 @@ def _chain(question: str, found: _Found) -> list[_Sentence]:
     covered: set[str] = set()
     bridges: set[str] = set()
     pool = list({(s.chunk_id, s.text): s for s in found.sentences}.values())
-    while pool and len(chain) < _QUOTES:
+    while pool and len(chain) < _MAX_QUOTES:
         scored = [(_gain(s, wanted - covered, bridges, found), -i) for i, s in enumerate(pool)]
         gain, place = max(scored)
         if gain <= 0:
@@ -266,6 +267,12 @@ def _question(messages: Sequence[BaseMessage]) -> str:
         if is_question(message):
             return asked_and_found(message.text)[0].strip()
     return ""
+
+
+def asked_and_found(message: str) -> tuple[str, str]:
+    """Return the question and the evidence in a request for a forced answer; of any other message, it and nothing."""
+    forced = _FORCED.fullmatch(message)
+    return (forced["question"], forced["found"]) if forced else (message, "")
 
 
 def _gather(messages: Sequence[BaseMessage]) -> _Found:
@@ -340,7 +347,7 @@ def _is_title(line: str, following: str) -> bool:
     """
     line, following = line.strip(), following.strip()
     word, *_ = following.split() or [""]
-    return 0 < len(line) <= _LONGEST_TITLE and len(line) + 1 + len(word) <= len(following)
+    return 0 < len(line) <= _MAX_TITLE and len(line) + 1 + len(word) <= len(following)
 
 
 def _sentences(lines: Sequence[str], chunk_id: str, title: str) -> Iterator[_Sentence]:
@@ -364,7 +371,7 @@ def question_keywords(question: str) -> list[str]:
 
     Common words would only drown the names: they are many, and the score counts every occurrence.
     """
-    return (_names(question) or _ordered_words(question))[:_MOST_KEYWORDS]
+    return (_names(question) or _ordered_words(question))[:_MAX_KEYWORDS]
 
 
 def _names(text: str) -> list[str]:

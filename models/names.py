@@ -10,12 +10,21 @@ import os
 import re
 from base64 import b64encode
 from dataclasses import dataclass
+from typing import Any
 from urllib.parse import SplitResult, unquote, urlsplit
 
 from arag.errors import CREDENTIALS, InputError
 
 HUGGINGFACE = "huggingface"
 DEFAULT_EMBEDDER = f"{HUGGINGFACE}:sentence-transformers/all-MiniLM-L6-v2"
+KEY_VARIABLES = {
+    "openai": "OPENAI_API_KEY",
+    "anthropic": "ANTHROPIC_API_KEY",
+    "azure_openai": "AZURE_OPENAI_API_KEY",
+    "cohere": "COHERE_API_KEY",
+    "google_genai": "GOOGLE_API_KEY",
+    "mistralai": "MISTRAL_API_KEY",
+}
 
 _PORTS = {"http": 80, "https": 443}
 _BASE_URL = re.compile(r"@(?=[A-Za-z][A-Za-z0-9+.-]*://)")
@@ -54,13 +63,6 @@ class BaseURL:
         scheme, rest = self.url.split("://", 1)
         return self.url if self.user is None else f"{scheme}://{self.user}@{rest}"
 
-    @property
-    def headers(self) -> dict[str, str]:
-        """The header that user and password make, for clients that take headers: these log URLs."""
-        if self.user is None:
-            return {}
-        return {"Authorization": f"Basic {b64encode(unquote(self.user).encode()).decode()}"}
-
 
 @dataclass(frozen=True, slots=True)
 class ModelName:
@@ -91,10 +93,14 @@ def parse_name(text: str) -> ModelName:
         InputError: The text holds characters that cannot be shown, or its base URL is none.
     """
     if not text.isprintable():
-        raise InputError(f"{_shown(text)!r} holds characters that cannot be shown: a model's name is printable text")
+        raise InputError(
+            f"{_hide_secrets(text)!r} holds characters that cannot be shown: a model's name is printable text"
+        )
     name, *rest = _BASE_URL.split(text, maxsplit=1)
     if not rest and _MISTYPED.search(name):
-        raise InputError(f"{_shown(text)!r} has no base URL behind the @: give one like http://localhost:8000/v1")
+        raise InputError(
+            f"{_hide_secrets(text)!r} has no base URL behind the @: give one like http://localhost:8000/v1"
+        )
     provider, _, model = name.partition(":")
     return ModelName(provider, model, parse_base_url(rest[0]) if rest else None)
 
@@ -140,11 +146,11 @@ def parse_base_url(text: str) -> BaseURL:
         parts = urlsplit(url)
         _ = parts.port
     except ValueError as error:
-        raise InputError(f"{_shown(text)!r} is no URL") from error
-    fault = _fault(url, parts)
+        raise InputError(f"{_hide_secrets(text)!r} is no URL") from error
+    fault = _find_fault(url, parts)
     if fault is not None:
         raise InputError(
-            f"{_shown(text)!r} is no base URL of a server ({fault}): give one like "
+            f"{_hide_secrets(text)!r} is no base URL of a server ({fault}): give one like "
             "http://localhost:8000/v1 or https://user:password@host/v1"
         )
     user, at, _ = parts.netloc.rpartition("@")
@@ -153,12 +159,29 @@ def parse_base_url(text: str) -> BaseURL:
     return BaseURL(url.replace(f"{user}@", "", 1), user or None)
 
 
+def connection_options(provider: str, base_url: BaseURL) -> dict[str, Any]:
+    """Return the options that connect a provider's LangChain class to a server.
+
+    OpenAI's and Anthropic's clients write URLs into their logs and take headers: there, user and password go into one.
+    These clients also refuse to start without a key; a server of one's own needs none, unless one is set.
+    """
+    if provider not in {"openai", "anthropic"}:
+        return {"base_url": base_url.full}
+    options: dict[str, Any] = {"base_url": base_url.url}
+    if base_url.user is not None:
+        user = b64encode(unquote(base_url.user).encode()).decode()
+        options["default_headers"] = {"Authorization": f"Basic {user}"}
+    if not os.environ.get(KEY_VARIABLES[provider]):
+        options["api_key"] = "none"
+    return options
+
+
 def drop_credentials(text: str) -> str:
     """Take users and passwords out of the URLs in a text."""
     return CREDENTIALS.sub("", text)
 
 
-def _fault(url: str, parts: SplitResult) -> str | None:
+def _find_fault(url: str, parts: SplitResult) -> str | None:
     user, _, host = parts.netloc.rpartition("@")
     if parts.scheme not in _PORTS:
         return f"{parts.scheme or 'nothing'} is neither http nor https"
@@ -173,6 +196,6 @@ def _fault(url: str, parts: SplitResult) -> str | None:
     return None
 
 
-def _shown(text: str) -> str:
+def _hide_secrets(text: str) -> str:
     """Hide what may be a secret in a URL that cannot be taken apart."""
     return re.sub(r"(?<=\?).+", "***", re.sub(r"(?<=:/)(/?).*@", r"\1***@", text))

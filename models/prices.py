@@ -1,13 +1,12 @@
-"""What a run's model calls cost, by the list in `prices.json` and one of your own."""
+"""What a run's model calls cost: by the package genai-prices, and by a list of your own."""
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from fnmatch import fnmatchcase
-from functools import cache
-from importlib.resources import files
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from arag.errors import InputError
 
 PRICES_VARIABLE = "ARAG_PRICES"
-# Versions of a model: gpt-5-mini-2025-08-07, claude-haiku-4-5-20251001, gemini-2.0-flash-001. What else may stand
-# behind a name is another model, unless a pattern says so: gpt-5-mini is no gpt-5.
+# Versions of a model: gpt-5-mini-2025-08-07, claude-haiku-4-5-20251001, gemini-2.0-flash-001.
 _VERSION = re.compile(r"[-@](\d{4}-\d{2}-\d{2}|\d{8}|\d{3}|latest)$")
 _FOLDER = "models/"  # in front of the names that Google reports
 _MILLION = 1_000_000
@@ -43,102 +41,94 @@ class _Prices(BaseModel):
     prices: list[_Price]
 
 
-def cost(model_calls: Iterable[Mapping[str, Any]]) -> float | None:
-    """Return what model calls cost, in US dollars by the providers' public lists, or by the file in `ARAG_PRICES`.
+_BUILT_IN = _Price(model="extractive", input=0, cached_input=0, output=0)
 
-    Writing to a provider's cache, and discounts and surcharges of any kind, are not counted.
+
+def cost(model_calls: Iterable[Mapping[str, Any]]) -> float | None:
+    """Return what model calls cost, in US dollars.
+
+    A model in the file that `ARAG_PRICES` names has the price that stands there. Any other has the price that its
+    provider lists for it today, as far as the installed version of genai-prices knows. Writing to a provider's cache,
+    and discounts and surcharges of any kind, are not counted.
 
     Args:
         model_calls: The calls, as the final state's `model_calls` has them.
 
     Returns:
-        The sum; None where it cannot be known: a model is not in the list, or its provider reported no tokens.
+        The sum; None where it cannot be known: a model has no price, or its provider reported no tokens.
 
     Raises:
         InputError: `ARAG_PRICES` does not hold the name of a list of prices.
     """
-    lists = _lists()
+    own = _read_own()
     total = 0.0
     for call in model_calls:
-        of_call = _cost(call, lists)
+        of_call = _cost(call, [*own.prices, _BUILT_IN])
         if of_call is None:
             return None
         total += of_call
     return total
 
 
-def prices_as_of() -> str:
-    """Return the month of the list, as YYYY-MM; of your own, where it has one.
+def cite_prices() -> str:
+    """Return what costs go by, for reports: the package's version, or the month of your own list where it has one.
 
     Raises:
         InputError: `ARAG_PRICES` does not hold the name of a list of prices.
     """
-    return next(each.as_of for each in _lists() if each.as_of)
+    return _read_own().as_of or f"genai-prices {version('genai-prices')}"
 
 
-def _cost(call: Mapping[str, Any], lists: Sequence[_Prices]) -> float | None:
+def _cost(call: Mapping[str, Any], own: Collection[_Price]) -> float | None:
+    model = str(call.get("model") or "").removeprefix(_FOLDER)
     tokens = call.get("input_tokens") or 0
     cached = min(call.get("cached_tokens") or 0, tokens)  # a part of the prompt's tokens
     written = call.get("output_tokens") or 0  # reasoning is a part of it
-    price = _price(str(call.get("model") or ""), tokens, lists)
-    if price is None:
-        return None
-    dollars = (tokens - cached) * price.input + cached * price.cached_input + written * price.output
+    free = False
+    if name := _find_name(model, {price.model for price in own}):
+        rows = [price for price in own if price.model == name]
+        price = next((p for p in rows if p.up_to_input_tokens is None or tokens <= p.up_to_input_tokens), None)
+        if price is None:
+            return None
+        free = not price.output
+        dollars = (tokens - cached) * price.input + cached * price.cached_input + written * price.output
+        dollars /= _MILLION
+    else:
+        from genai_prices import Usage, calc_price
+
+        usage = Usage(input_tokens=tokens, cache_read_tokens=cached, output_tokens=written)
+        try:  # without a provider, the name has to tell it
+            dollars = float(calc_price(usage, model, provider_id=call.get("provider") or None).total_price)
+        except LookupError:
+            return None
     # A call takes some tokens: where none are reported, nothing is known about its cost, unless it is free.
-    return float(dollars) / _MILLION if tokens or written or not price.output else None
+    return dollars if tokens or written or free else None
 
 
-def _price(model: str, tokens: int, lists: Sequence[_Prices]) -> _Price | None:
-    model = model.removeprefix(_FOLDER)
-    for each in lists:
-        name = _entry(model, {price.model for price in each.prices})
-        if name is not None:
-            fitting = (price for price in each.prices if price.model == name)
-            return next((price for price in fitting if _holds(price, tokens)), None)
-    return None
-
-
-def _entry(model: str, names: Iterable[str]) -> str | None:
+def _find_name(model: str, names: Collection[str]) -> str | None:
     """Return the name in a list that stands for a model: its own, that without its version, the longest pattern."""
-    known = sorted(names, key=lambda name: (-len(name), name))
     for exact in (model, _VERSION.sub("", model)):
-        if exact in known:
+        if exact in names:
             return exact
-    return next((name for name in known if fnmatchcase(model, name)), None) if model else None
+    fitting = [name for name in names if model and fnmatchcase(model, name)]
+    return min(fitting, key=lambda name: (-len(name), name), default=None)
 
 
-def _holds(price: _Price, tokens: int) -> bool:
-    return price.up_to_input_tokens is None or tokens <= price.up_to_input_tokens
-
-
-def _lists() -> list[_Prices]:
-    """Return the lists of prices, the one that counts first."""
-    own = os.environ.get(PRICES_VARIABLE)
-    return [*([_own(Path(own))] if own else []), _providers()]
-
-
-def _own(file: Path) -> _Prices:
+def _read_own() -> _Prices:
+    """Read your own list of prices; it is empty where you have none."""
+    named = os.environ.get(PRICES_VARIABLE)
+    if not named:
+        return _Prices(prices=[])
     try:
-        return _read(file, file.stat().st_mtime_ns)
+        return _Prices.model_validate_json(Path(named).read_bytes())
     except FileNotFoundError:
-        raise InputError(f"{PRICES_VARIABLE} is {str(file)!r}: there is no such file") from None
+        raise InputError(f"{PRICES_VARIABLE} is {named!r}: there is no such file") from None
     except OSError as error:
-        raise InputError(f"{PRICES_VARIABLE} is {str(file)!r}, which cannot be read: {error.strerror}") from error
-
-
-@cache
-def _read(file: Path, _changed: int) -> _Prices:
-    try:
-        return _Prices.model_validate_json(file.read_bytes())
+        raise InputError(f"{PRICES_VARIABLE} is {named!r}, which cannot be read: {error.strerror}") from error
     except ValidationError as error:
         faults = [f"{'.'.join(map(str, fault['loc']))}: {fault['msg']}" for fault in error.errors()]
         raise InputError(
-            f"{PRICES_VARIABLE} is {str(file)!r}, which is no list of prices ({'; '.join(faults).removeprefix(': ')}). "
+            f"{PRICES_VARIABLE} is {named!r}, which is no list of prices ({'; '.join(faults).removeprefix(': ')}). "
             'One is {"prices": [{"model": "qwen*", "input": 0.1, "cached_input": 0.1, "output": 0.4}]}, in US dollars '
             "per million tokens"
         ) from error
-
-
-@cache
-def _providers() -> _Prices:
-    return _Prices.model_validate_json(files("arag.models").joinpath("prices.json").read_bytes())

@@ -6,11 +6,54 @@ from collections.abc import Sequence
 
 from langchain_core.messages import AIMessage
 from langchain_core.messages.ai import UsageMetadata
-
-from arag.graph.state import ModelCall, Usage
+from pydantic import ConfigDict, with_config
+from typing_extensions import TypedDict
 
 _WHY_IT_ENDED = ("finish_reason", "stop_reason", "done_reason", "status")  # as each provider calls it
 _CUT_OFF = {"length", "max_tokens", "incomplete"}
+
+
+# Puts the fields' docstrings into the JSON schemas of a graph's state.
+_described = with_config(ConfigDict(use_attribute_docstrings=True))
+
+
+@_described
+class ModelCall(TypedDict):
+    """One call of the model; tokens are what its provider reports, zero where it reports nothing."""
+
+    step: int
+    """The step that it made, from 1; a forced answer has the number after the last one."""
+    forced: bool
+    """Whether an answer was forced."""
+    empty: bool
+    """Whether the reply said nothing and called nothing; then it is not among the messages."""
+    cut_off: bool
+    """Whether the reply ended where the model may write no more tokens."""
+    model: str
+    """The model's name, as its provider reports it; empty where it reports none."""
+    provider: str
+    """The provider's name in LangChain; empty where the model's class does not tell it."""
+    seconds: float
+    """How long it took."""
+    input_tokens: int
+    """Tokens of the prompt, cached ones included."""
+    cached_tokens: int
+    """Tokens of the prompt that the provider had in its cache."""
+    output_tokens: int
+    """Tokens of the reply, reasoning included."""
+    reasoning_tokens: int
+    """Tokens of the reply that are reasoning."""
+
+
+@_described
+class Usage(TypedDict):
+    """The sums over a question's model calls."""
+
+    model_calls: int
+    input_tokens: int
+    cached_tokens: int
+    output_tokens: int
+    reasoning_tokens: int
 
 
 def model_call(reply: AIMessage, seconds: float, *, step: int, forced: bool = False) -> ModelCall:
@@ -30,6 +73,7 @@ def model_call(reply: AIMessage, seconds: float, *, step: int, forced: bool = Fa
         empty=not (reply.text.strip() or reply.tool_calls or reply.invalid_tool_calls),
         cut_off=any(str(metadata.get(name)).lower() in _CUT_OFF for name in _WHY_IT_ENDED),
         model=str(metadata.get("model_name") or metadata.get("model") or ""),
+        provider=str(metadata.get("model_provider") or ""),
         seconds=seconds,
         input_tokens=reported["input_tokens"],
         cached_tokens=reported.get("input_token_details", {}).get("cache_read") or 0,

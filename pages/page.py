@@ -11,7 +11,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 from langgraph.types import GraphOutput
 
 from arag.errors import InputError
-from arag.models.prices import prices_as_of
+from arag.models.prices import cite_prices
 from arag.pages.view import bold, view_of_run
 from arag.retrieval.tools import whole_characters
 
@@ -62,7 +62,7 @@ def trace_page(state: Mapping[str, Any] | GraphOutput[Any], *, error: str = "", 
         error=error,
         models=run.totals.models or [model] * bool(model),
         anchors=anchors,
-        prices_as_of=prices_as_of(),
+        price_source=cite_prices(),
     )
     return TracePage(whole_characters(page.lstrip()))
 

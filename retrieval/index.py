@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import sqlite3
 import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from pathlib import Path
@@ -19,18 +17,18 @@ from arag.errors import (
     InputError,
     StorageError,
 )
-from arag.models.embedders import Embedder, embedder_of_index
-from arag.retrieval.local.chunk_store import ChunkStore
-from arag.retrieval.local.keywords import fold
-from arag.retrieval.local.manifest import FILE_NAME, Manifest, read_manifest
+from arag.models.embedders import Embedder
+from arag.retrieval.backend import Backend, backend_at
 from arag.retrieval.snapshot import Snapshot
+from arag.retrieval.text import fold
+from arag.retrieval.trust import embedder_of_index
 from arag.retrieval.types import Chunk, DocumentInfo, IndexInfo, KeywordResults, ReadResults, SemanticResults
 
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
 
-MOST_ADJACENT = 2
-_MOST_TRIES = 10  # searches that a writer overtakes; it takes seconds between two generations
+MAX_ADJACENT = 2
+_MAX_TRIES = 10  # searches that a writer overtakes; it takes seconds between two generations
 
 T = TypeVar("T")
 
@@ -42,7 +40,7 @@ class Index:
     writes to is noticed: the next search sees what was written.
 
     Args:
-        path: The index's folder.
+        path: The index's folder, or its backend.
         embedder: Embeds the queries. Left out, it is the one that the manifest names; where that sends texts or
             loads a folder, it is used only if the user has named it, too (see `open_index`).
 
@@ -53,21 +51,22 @@ class Index:
         EmbedderError: The embedder is not the one that the index was made with.
     """
 
-    def __init__(self, path: str | Path, *, embedder: str | Embeddings | Embedder | None = None) -> None:
-        self.path = Path(path)
-        self._folder = self.path.absolute()  # for a process that goes to another folder
+    def __init__(self, path: str | Path | Backend, *, embedder: str | Embeddings | Embedder | None = None) -> None:
+        self._backend = backend_at(path)
+        self.path = self._backend.location
         self._lock = threading.Lock()
-        self._closed = False
-        self._stamp = _stamp(self.path)
-        manifest = read_manifest(self.path)
+        manifest = self._backend.manifest()
         if manifest.generation == 0 and manifest.documents == 0:  # what a first ingestion begins with
             raise IndexNotFoundError(
                 f"the index in {self.path} holds no documents yet: run `arag ingest PATH... --index {self.path}`; the "
                 "same command finishes an ingestion that was interrupted"
             )
         self._embedder = embedder_of_index(embedder, manifest.embedder, self.path)
-        self._chunks = ChunkStore(self._folder)
-        self._snapshot = self._take_snapshot(manifest)
+        self._reader = self._backend.reader()
+        self._stamp = self._reader.stamp()
+        generation = self._reader.generation()
+        self._manifest = generation.manifest
+        self._snapshot: Snapshot | None = Snapshot(generation)  # None when closed
 
     def __enter__(self) -> Self:
         return self
@@ -78,15 +77,14 @@ class Index:
         self.close()
 
     def __repr__(self) -> str:
-        m = self._snapshot.manifest
+        m = self._manifest
         return f"Index({str(self.path)!r}, documents={m.documents}, chunks={m.chunks}, embedder={m.embedder!r})"
 
     def close(self) -> None:
         """Close the index's files."""
         with self._lock:
-            self._closed = True
-            self._chunks.close()
-            self._snapshot = Snapshot(self._folder, self._snapshot.manifest, self._chunks)  # lets go of the files
+            self._reader.close()
+            self._snapshot = None  # lets go of the files
 
     def keyword_search(
         self, keywords: str | Sequence[str], top_k: int = 5, *, read: Collection[str] = ()
@@ -161,8 +159,8 @@ class Index:
         Raises:
             InputError: `adjacent` is out of bounds.
         """
-        if not 0 <= adjacent <= MOST_ADJACENT:
-            raise InputError(f"adjacent is {adjacent}: valid are 0 to {MOST_ADJACENT}")
+        if not 0 <= adjacent <= MAX_ADJACENT:
+            raise InputError(f"adjacent is {adjacent}: valid are 0 to {MAX_ADJACENT}")
         wanted = [chunk_ids] if isinstance(chunk_ids, str) else list(dict.fromkeys(chunk_ids))
         return self._search(lambda snapshot: snapshot.read(wanted, adjacent))
 
@@ -197,7 +195,7 @@ class Index:
             tokenizer=manifest.tokenizer,
             language=manifest.language,
             packed=manifest.packed,
-            bytes=sum(_size(Path(folder, name)) for folder, _, names in os.walk(self._folder) for name in names),
+            bytes=self._backend.size(),
         )
 
     def _search(self, search: Callable[[Snapshot], T]) -> T:
@@ -206,11 +204,11 @@ class Index:
         Raises:
             IndexClosedError: The index is closed.
         """
-        for _ in range(_MOST_TRIES - 1):
+        for _ in range(_MAX_TRIES - 1):
             snapshot = self._current()
             try:
                 result = search(snapshot)
-            except (sqlite3.Error, IndexFormatError, StorageError):
+            except (IndexFormatError, StorageError):
                 if self._current() is snapshot:
                     raise
             else:
@@ -221,28 +219,23 @@ class Index:
     def _current(self) -> Snapshot:
         """Return the generation that the manifest tells of."""
         with self._lock:
-            if self._closed:
+            if self._snapshot is None:
                 raise IndexClosedError(f"the index in {self.path} is closed: open it again with open_index")
-            stamp = _stamp(self._folder)
+            stamp = self._reader.stamp()
             if stamp != self._stamp:
-                manifest = read_manifest(self._folder)
-                self._embedder = embedder_of_index(self._embedder, manifest.embedder, self.path)
-                if self._chunks.was_replaced():
-                    self._chunks.close()
-                    self._chunks = ChunkStore(self._folder)
-                self._snapshot = self._take_snapshot(manifest)
+                generation = self._reader.generation()
+                self._embedder = embedder_of_index(self._embedder, generation.manifest.embedder, self.path)
+                self._snapshot = Snapshot(generation)
+                self._manifest = generation.manifest
                 self._stamp = stamp
             return self._snapshot
 
-    def _take_snapshot(self, manifest: Manifest) -> Snapshot:
-        return Snapshot(self._folder, manifest, self._chunks.at(manifest.generation))
 
-
-def open_index(path: str | Path, *, embedder: str | Embeddings | Embedder | None = None) -> Index:
+def open_index(path: str | Path | Backend, *, embedder: str | Embeddings | Embedder | None = None) -> Index:
     """Open an index for searching.
 
     Args:
-        path: The index's folder.
+        path: The index's folder, or its backend.
         embedder: Left out, the index's own. It is needed where the index was made with an `Embeddings` object, and
             where only the index's files name an embedder that sends texts to a service or loads a folder: then
             searches by meaning raise an EmbedderError, unless the user has named it by the environment variable
@@ -258,22 +251,6 @@ def open_index(path: str | Path, *, embedder: str | Embeddings | Embedder | None
         EmbedderError: The embedder is not the one that the index was made with.
     """
     return Index(path, embedder=embedder)
-
-
-def _stamp(folder: Path) -> tuple[int, int] | None:
-    """Return what changes when the manifest is replaced."""
-    try:
-        status = (folder / FILE_NAME).stat()
-    except (OSError, ValueError):
-        return None
-    return status.st_mtime_ns, status.st_ino
-
-
-def _size(path: Path) -> int:
-    try:
-        return path.stat().st_size
-    except FileNotFoundError:  # a writer has removed it a moment ago
-        return 0
 
 
 def _check_top_k(top_k: int) -> None:

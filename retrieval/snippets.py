@@ -7,7 +7,7 @@ from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from itertools import accumulate, pairwise
 
-from arag.retrieval.local.keywords import fold
+from arag.retrieval.text import fold
 from arag.retrieval.types import Chunk, Section, Snippet, SnippetSentence
 
 _MOST_SENTENCES = 5  # beyond those that every keyword needs

@@ -16,7 +16,7 @@ from langgraph.config import get_stream_writer
 from pydantic import BaseModel, BeforeValidator, Field, ValidationError, model_validator
 
 from arag.errors import InputError
-from arag.retrieval.index import MOST_ADJACENT, Index
+from arag.retrieval.index import MAX_ADJACENT, Index
 from arag.retrieval.render import render_chunks, render_keywords, render_semantic, snippet_text
 from arag.retrieval.tokens import count_tokens
 from arag.retrieval.types import Chunk, Hit, KeywordResults, ReadResults
@@ -155,8 +155,8 @@ def make_tools(index: Index, *, names: Sequence[str] = TOOL_NAMES, top_k: int = 
 
     class ChunkRead(_Arguments):
         chunk_ids: Annotated[list[str], BeforeValidator(_as_list)] = Field(description="Ids of the chunks to read.")
-        adjacent: Annotated[int, BeforeValidator(_within(0, MOST_ADJACENT, 0))] = Field(
-            default=0, description=f"How many chunks before and after each to read too, 0 to {MOST_ADJACENT}."
+        adjacent: Annotated[int, BeforeValidator(_within(0, MAX_ADJACENT, 0))] = Field(
+            default=0, description=f"How many chunks before and after each to read too, 0 to {MAX_ADJACENT}."
         )
 
     def keyword_search(keywords: list[str], top_k: int, messages: list[Any]) -> tuple[str, dict[str, Any]]:

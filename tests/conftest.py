@@ -10,6 +10,7 @@ import pytest
 from arag.cli import main
 from arag.ingest.pipeline import ingest
 from fakes import HashEmbeddings, write_corpus
+from memory_backend import MemoryBackend
 
 _ROOT = Path(__file__).resolve().parent.parent
 _SHARED = _ROOT.parent / "shared"
@@ -29,7 +30,13 @@ def _own_configuration(tmp_path_factory):
 
 
 @pytest.fixture
-def make_index(tmp_path):
+def backend(request):
+    """Where indexes are kept: `folder`, unless a test asks for `memory` as well."""
+    return getattr(request, "param", "folder")
+
+
+@pytest.fixture
+def make_index(tmp_path, backend):
     """A function that writes documents, ingests them with HashEmbeddings and returns the open index."""
     made = []
     with ExitStack() as stack:
@@ -38,7 +45,8 @@ def make_index(tmp_path):
             folder = tmp_path / f"made-{len(made)}"
             corpus = write_corpus(folder / "corpus", documents)
             options.setdefault("embedder", HashEmbeddings())
-            made.append(stack.enter_context(ingest(corpus, folder / "index", **options)))
+            place = MemoryBackend() if backend == "memory" else folder / "index"
+            made.append(stack.enter_context(ingest(corpus, place, **options)))
             return made[-1]
 
         yield make
@@ -81,7 +89,7 @@ def room(tmp_path_factory):
 @pytest.fixture
 def through_chroma(monkeypatch):
     """Make small indexes search in Chroma's graph, as large ones do."""
-    monkeypatch.setattr("arag.retrieval.snapshot.MOST_BYTES", 0)
+    monkeypatch.setattr("arag.retrieval.local.backend.MAX_BYTES", 0)
 
 
 @pytest.fixture

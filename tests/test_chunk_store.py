@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from arag.errors import IndexFormatError
-from arag.retrieval.local.chunk_rows import DocumentRecord
+from arag.retrieval.backend import DocumentRecord, Phrase
 from arag.retrieval.local.chunk_store import FILE_NAME, ChunkStore
-from arag.retrieval.local.manifest import Manifest
-from arag.retrieval.local.store_check import CheckedStore, StoreCheck, StoreRows, renew_store
+from arag.retrieval.local.manifest import LocalManifest
+from arag.retrieval.local.store_check import StoreCheck, StoreRows, renew_store, table_faults
 from arag.retrieval.types import Chunk, Section, Sentence
 
 
@@ -28,7 +28,7 @@ def by_id(*chunks):
 
 @pytest.fixture
 def store(tmp_path):
-    store = CheckedStore(tmp_path, create=True)
+    store = ChunkStore(tmp_path, create=True)
     yield store
     store.close()
 
@@ -76,7 +76,7 @@ def test_mdelete_forgets_chunks_and_their_words(store):
     store.delete_gone(store.writes)
     assert store.holds_word("gulls")
     assert not store.holds_word("ship")
-    assert store.phrase_matches('"ship"', 5) == []
+    assert store.spellings(Phrase(tuple("ship".split())), 5) == []
 
 
 def test_yield_keys_by_prefix_in_the_order_of_ingestion(store):
@@ -150,7 +150,7 @@ def test_a_failed_transaction_changes_nothing(store, error):
     with pytest.raises(error):
         fail()
     assert list(store.yield_keys()) == ["doc:0"]
-    assert store.pending_chunks(5) == []
+    assert store.claim(5) == []
     assert store.document("doc") is None
     store.mset(by_id(chunk(ordinal=2)))
     assert store.counts().chunks == 2
@@ -158,12 +158,12 @@ def test_a_failed_transaction_changes_nothing(store, error):
 
 def test_chunks_wait_for_their_vectors(store):
     store.mset(by_id(chunk(ordinal=0), chunk(ordinal=1)))
-    assert [(number, c.id) for number, c in store.pending_chunks(5)] == [(1, "doc:0"), (2, "doc:1")]
-    assert [c.id for _, c in store.pending_chunks(1)] == ["doc:0"]
-    assert [c.id for _, c in store.pending_chunks(5, after=1)] == ["doc:1"]
+    assert [(number, c.id) for number, c in store.claim(5)] == [(1, "doc:0"), (2, "doc:1")]
+    assert [c.id for _, c in store.claim(1)] == ["doc:0"]
+    assert [c.id for _, c in store.claim(5, after=1)] == ["doc:1"]
     vectors = np.random.default_rng(0).standard_normal((2, 1, 3), dtype=np.float32)
     store.set_vectors([(1, vectors[0]), (2, vectors[1])])
-    assert store.pending_chunks(5) == []
+    assert store.claim(5) == []
     found = list(store.embedded_chunks())
     assert [(number, c.id) for number, c, _ in found] == [(1, "doc:0"), (2, "doc:1")]
     np.testing.assert_array_equal([array for _, _, array in found], vectors)
@@ -189,7 +189,7 @@ def test_a_generation_is_seen_whole_while_the_next_is_written(store):
     store.delete_gone(2)
     assert [c and c.text for c in store.mget(["doc:0", "doc:1", "doc:2"])] == ["New.", None, "More."]
     assert list(old.yield_keys()) == []
-    assert store.phrase_matches('"old"', 5) == []
+    assert store.spellings(Phrase(tuple("old".split())), 5) == []
 
 
 def test_vectors_of_former_versions_are_found_by_their_texts(store):
@@ -208,7 +208,7 @@ def test_a_number_is_never_used_again(store):
     store.mdelete(["doc:0"])
     store.delete_gone(1)
     store.mset(by_id(chunk(ordinal=0)))
-    assert [number for number, _ in store.pending_chunks(5)] == [2]
+    assert [number for number, _ in store.claim(5)] == [2]
 
 
 @pytest.mark.parametrize(
@@ -249,9 +249,9 @@ def test_words_and_phrases_are_found_whatever_their_spelling(store):
     assert store.holds_word("cafe")
     assert not store.holds_word("Café")
     assert sorted(store.words()) == ["a", "and", "brel", "cafe", "cafes", "in", "the", "łodz"]
-    assert sorted(store.phrase_matches('"cafe brel"', 5)) == ["CAFE BREL", "Café-Brel"]
-    assert len(store.phrase_matches('"cafe brel"', 1)) == 1
-    assert store.phrase_matches('"brel cafe"', 5) == []
+    assert sorted(store.spellings(Phrase(tuple("cafe brel".split())), 5)) == ["CAFE BREL", "Café-Brel"]
+    assert len(store.spellings(Phrase(tuple("cafe brel".split())), 1)) == 1
+    assert store.spellings(Phrase(tuple("brel cafe".split())), 5) == []
 
 
 def test_counts(store):
@@ -276,16 +276,16 @@ def test_a_store_whose_chunks_are_as_they_were_written_has_no_faults(store, tmp_
     store.mset(by_id(Chunk("a:0", "a", 0, text, sections, (Sentence(0, 4, embedded=True),), 4), chunk(pages=(1, 2))))
     store.set_vectors([(n, np.ones((1, 1))) for n in (1, 2)])
     store.add_documents([DocumentRecord(i, "", "", "{}", "print", 1) for i in ("a", "b", "doc")])
-    assert list(store.table_faults()) == []
     assert faults(tmp_path) == []
 
 
-MANIFEST = Manifest("none", 1, 1_000, "none", "en", packed=False, documents=5)
+MANIFEST = LocalManifest("none", 1, 1_000, "none", "en", packed=False, documents=5)
 
 
 def faults(folder):
     with closing(StoreRows(folder)) as rows:
-        return StoreCheck(rows, MANIFEST).faults
+        check = StoreCheck(rows, MANIFEST)
+        return [*check.faults, *table_faults(rows.file, check.parts, may_write=True)]
 
 
 def test_chunks_that_are_not_as_they_were_written_are_found_and_dropped_or_kept(store, tmp_path):
@@ -303,15 +303,16 @@ def test_chunks_that_are_not_as_they_were_written_are_found_and_dropped_or_kept(
         "1 chunks are not as they were written",
         "3 documents are not complete, or changed: 'd0', 'd1', 'd2'",
         "the lists of the chunks that hold a document's parts are wrong",
+        "the table of words does not fit the texts (database disk image is malformed)",
     ]
     store.close()
     assert renew_store(tmp_path, MANIFEST, salvage=True) == 0
-    with closing(CheckedStore(tmp_path)) as new:
+    with closing(ChunkStore(tmp_path)) as new:
         assert list(new.yield_keys()) == ["d0:0", "d3:0", "d4:0"]
         assert new.mget(["d0:0"])[0].text == "He came. She lied."
         assert [c.id for c in new.chunks_of(["d3"])] == ["d3:0"]
         assert [d.id for d in new.documents() if not d.fingerprint] == ["d0", "d1", "d2"]
-        assert list(new.table_faults()) == []
+    assert faults(tmp_path) == []
 
 
 def test_what_cannot_be_read_is_a_format_error(store, tmp_path):

@@ -395,9 +395,9 @@ WHOLE = "Interrupted. The index is whole: as it was before, or as the command le
         (["search", "keyword", "x", "-i", "i"], "arag.retrieval.index.open_index", "Interrupted.\n"),
         (["read", "x", "-i", "i"], "arag.retrieval.index.open_index", "Interrupted.\n"),
         (["info", "-i", "i"], "arag.retrieval.index.open_index", "Interrupted.\n"),
-        (["verify", "-i", "i"], "arag.retrieval.local.maintenance.verify", "Interrupted.\n"),
-        (["remove", "x", "-i", "i"], "arag.retrieval.local.maintenance.remove", WHOLE),
-        (["compact", "-i", "i"], "arag.retrieval.local.maintenance.compact", WHOLE),
+        (["verify", "-i", "i"], "arag.ingest.maintenance.verify", "Interrupted.\n"),
+        (["remove", "x", "-i", "i"], "arag.ingest.maintenance.remove", WHOLE),
+        (["compact", "-i", "i"], "arag.ingest.maintenance.compact", WHOLE),
         (
             ["eval", "run", "--questions", "q", "-i", "i", "--method", "arag"],
             "arag.evaluation.datasets.load_questions",
@@ -426,7 +426,7 @@ def test_each_interrupted_command_says_what_is_true_of_it(arag, monkeypatch, com
     [([Failure(401)], "scripted failure 401"), ([chat() | {"choices": []}] * 4, "holds no reply")],
 )
 def test_what_a_provider_refuses_is_one_line(arag, index, responses, said, monkeypatch):
-    monkeypatch.setattr("arag.graph.asking.FIRST_PAUSE", 0)
+    monkeypatch.setattr("arag.models.asking.FIRST_PAUSE", 0)
     with serve(responses) as server:
         code, _, err = arag("ask", QUESTION, "--index", index, "--model", f"openai:m@{server.url}")
     assert code == FAILED

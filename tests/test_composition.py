@@ -21,19 +21,8 @@ from typing_extensions import TypedDict
 from arag.errors import InputError
 from arag.graph.graph import create_arag_agent
 from arag.retrieval.tools import TOOL_NAMES, make_tools
-from scripted_model import (
-    ANSWER,
-    NOTICE,
-    QUESTION,
-    EndlessModel,
-    ScriptedModel,
-    asked,
-    assert_paired,
-    call,
-    calls,
-    in_thread,
-    results,
-)
+from arag.testing import ScriptedModel, assert_paired, call, calls
+from scripted_model import ANSWER, NOTICE, QUESTION, EndlessModel, asked, in_thread, results
 
 pytest_plugins = ["graph_fixtures"]
 

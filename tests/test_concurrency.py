@@ -6,19 +6,21 @@ import re
 import signal
 import threading
 import traceback
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import closing, contextmanager, suppress
-from itertools import cycle
+from itertools import cycle, pairwise
 
 import pytest
 
 from arag.errors import EmbedderError, IndexClosedError, IndexLockedError
 from arag.ingest.pipeline import run_ingest
 from arag.models.embedders import Embedder
-from arag.retrieval import snapshot
 from arag.retrieval.index import open_index
+from arag.retrieval.local import backend
+from arag.retrieval.local.backend import LocalGeneration
 from arag.retrieval.snapshot import Snapshot
 from fakes import write_corpus
+from memory_backend import MemoryBackend
 from test_crash import (
     EMBEDDER,
     FAILURES,
@@ -286,14 +288,14 @@ class Versions:
 def search_again_and_again(folder, versions, news, *, reopen):
     """Search until the last version is there, and once more; tell which were seen, or what went wrong."""
     seen = []
-    ways = cycle([0, snapshot.MOST_BYTES])  # in Chroma's graph, and exactly
+    ways = cycle([0, backend.MAX_BYTES])  # in Chroma's graph, and exactly
     index = opened(folder)
     try:
         last = False
         while not last:
             last = versions.last.is_set()
             for search in SEARCHES:
-                snapshot.MOST_BYTES = next(ways)
+                backend.MAX_BYTES = next(ways)
                 if reopen:
                     index.close()
                     index = opened(folder)
@@ -346,7 +348,7 @@ def test_readers_in_other_processes_see_each_of_many_versions_whole(folder):
 
 
 def open_again_and_again(folder):
-    snapshot.MOST_BYTES = 0
+    backend.MAX_BYTES = 0
     while True:
         with opened(folder) as index:
             by_meaning(index)
@@ -372,17 +374,17 @@ def test_readers_do_not_mind_writers_and_other_readers_that_are_killed(folder):
 @pytest.mark.parametrize(
     ("overtaken", "search"),
     [
-        ("_keyword_matcher", by_keyword),
-        ("_sentence_store", by_meaning),
-        ("_exact_vectors", by_meaning),
-        ("_resolve", by_reading),
+        ((LocalGeneration, "keywords"), by_keyword),
+        ((LocalGeneration, "_open_graph"), by_meaning),
+        ((LocalGeneration, "sentences"), by_meaning),
+        ((Snapshot, "_resolve"), by_reading),
     ],
 )
 def test_a_search_that_writers_overtake_is_repeated(folder, monkeypatch, request, overtaken, search):
-    if overtaken == "_sentence_store":
+    if overtaken[1] == "_open_graph":
         request.getfixturevalue("through_chroma")
     versions = [3, 2]
-    original = getattr(Snapshot, overtaken)
+    original = getattr(*overtaken)
 
     def overtake(*arguments):
         found = original(*arguments)
@@ -390,7 +392,7 @@ def test_a_search_that_writers_overtake_is_repeated(folder, monkeypatch, request
             ingest_version(folder, versions.pop())
         return found
 
-    monkeypatch.setattr(Snapshot, overtaken, overtake)
+    monkeypatch.setattr(*overtaken, overtake)
     with opened(folder) as index:
         assert search(index) == 3
 
@@ -408,6 +410,42 @@ def all_results(index):
         index.document("d9"),
         index.info(),
     ]
+
+
+@pytest.mark.parametrize("backend", ["folder", "memory"], indirect=True)
+def test_threads_see_one_version_whole_while_another_thread_writes(tmp_path, backend):
+    place = MemoryBackend() if backend == "memory" else tmp_path / "index"
+
+    def write_version(version):
+        write(tmp_path, version)
+        run_ingest(tmp_path / "corpus", place, embedder=TextEmbeddings(), prune=True)
+        return version
+
+    write_version(1)
+    with open_index(place, embedder=TextEmbeddings()) as index, ThreadPoolExecutor(THREADS) as pool:
+        writing = pool.submit(lambda: [write_version(version) for version in range(2, 5)])
+        seen = []
+        while not writing.done():
+            seen.append([pool.submit(search, index) for search in SEARCHES])
+            wait(seen[-1])
+        assert writing.result() == [2, 3, 4]
+        versions = [sorted(search.result() for search in searches) for searches in seen]
+        assert all(earlier[0] <= later[-1] for earlier, later in pairwise(versions))
+        assert {search(index) for search in SEARCHES} == {4}
+
+
+@pytest.mark.parametrize("backend", ["folder", "memory"], indirect=True)
+def test_of_two_writers_at_once_one_is_refused(tmp_path, backend):
+    place = MemoryBackend() if backend == "memory" else tmp_path / "index"
+    write(tmp_path, 1)
+
+    class Intruding(TextEmbeddings):
+        def embed_documents(self, texts):
+            with pytest.raises(IndexLockedError):
+                run_ingest(tmp_path / "corpus", place, embedder=TextEmbeddings())
+            return super().embed_documents(texts)
+
+    assert run_ingest(tmp_path / "corpus", place, embedder=Intruding()).documents == size(1)
 
 
 def test_threads_find_what_one_thread_finds(folder, chroma):

@@ -18,9 +18,10 @@ from arag.graph.settings import Defaults, SettingsOfRuns
 from arag.ingest.pipeline import ingest
 from arag.models.extractive import ExtractiveModel
 from arag.retrieval.tools import TOOL_NAMES
+from arag.testing import ScriptedModel, call
 from conftest import write_corpus
 from fakes import HashEmbeddings
-from scripted_model import ANSWER, EndlessModel, ScriptedModel, asked, call, results
+from scripted_model import ANSWER, EndlessModel, asked, results
 
 pytest_plugins = ["graph_fixtures"]
 

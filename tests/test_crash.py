@@ -21,12 +21,12 @@ import pytest
 from openai import OpenAIError
 
 from arag.errors import ARAGError, EmbedderError, IndexNotFoundError, StorageError
-from arag.ingest import pipeline
+from arag.ingest import pipeline, writer
+from arag.ingest.maintenance import remove, verify
 from arag.ingest.pipeline import run_ingest
 from arag.models.embedders import Embedder
 from arag.retrieval.index import open_index
-from arag.retrieval.local import publishing, sentence_store, writer
-from arag.retrieval.local.maintenance import remove, verify
+from arag.retrieval.local import draft, sentence_store
 from arag.retrieval.local.manifest import read_manifest, vectors_folder
 from arag.retrieval.local.sentence_store import SentenceStore, vector_id
 from fakes import DIMENSION, HashEmbeddings, write_corpus
@@ -146,8 +146,8 @@ def contents(folder):
     """Everything that an index holds, but for the numbers of chunks and of the generation."""
     manifest = read_manifest(folder)
     with open_index(folder, embedder=TextEmbeddings()) as index:
-        assert index._chunks.pending_chunks(1) == []
-        assert not index._chunks.differs_from(manifest.generation)
+        assert index._reader._chunks.claim(1) == []
+        assert not index._reader._chunks.differs_from(manifest.generation)
         documents = [(r.id, r.title, r.metadata, r.fingerprint) for r in index._snapshot.chunks.documents()]
         chunks = {i: index.get(i) for i in index.chunk_ids()}
     with closing(SentenceStore(vectors_folder(folder, manifest.generation))) as store:
@@ -177,7 +177,7 @@ def ingest_in_pieces(source, index, *, often, **options):
     pieces = [
         (pipeline, "_BATCH_DOCUMENTS", 12),
         (writer, "_CHUNKS_PER_READ", 16),
-        (publishing, "_SENTENCES_AT_ONCE", 100),
+        (draft, "_SENTENCES_AT_ONCE", 100),
         (sentence_store, "_SENTENCES_PER_WRITE", 50),
         (sentence_store, "_SYNC", 60),
         *([(writer, "_BETWEEN_COMMITS", 0.0), (writer, "_COMMIT_SHARE", 0.2)] if often else []),

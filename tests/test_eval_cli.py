@@ -15,10 +15,10 @@ from arag.evaluation.datasets import load_questions
 from arag.evaluation.methods import Method, agentic
 from arag.evaluation.methods import method as find_method
 from arag.evaluation.runs import load_plan, load_records, record_file
-from arag.graph.state import ModelCall
 from arag.ingest.pipeline import run_ingest
 from arag.models.chat import load_model
 from arag.models.embedders import Embedder
+from arag.models.usage import ModelCall
 from arag.retrieval.index import open_index
 from eval_runs import STEPS, Replies
 from fakes import HashEmbeddings

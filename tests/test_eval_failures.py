@@ -30,15 +30,16 @@ from arag.evaluation.report.figures import make_report
 from arag.evaluation.report.tables import tables
 from arag.evaluation.runs import Plan, Runner, open_run, record_file
 from arag.graph.prompts import NO_ANSWER
-from arag.graph.state import ModelCall
 from arag.ingest.pipeline import run_ingest
 from arag.models.embedders import Embedder
 from arag.models.extractive import ExtractiveModel
+from arag.models.usage import ModelCall
 from arag.retrieval.index import open_index
+from arag.testing import ScriptedModel, call, calls
 from fakes import HashEmbeddings, write_corpus
 from openai_server import Failure as HttpFailure
 from openai_server import chat, serve
-from scripted_model import DOCUMENTS, ScriptedModel, asked, call, calls
+from scripted_model import DOCUMENTS, asked
 
 pytest_plugins = ["graph_fixtures", "model_fixtures"]
 pytestmark = pytest.mark.usefixtures("no_settings")

@@ -14,8 +14,8 @@ from arag.evaluation.event_loop import run
 from arag.evaluation.judge import Judge
 from arag.models.chat import load_model
 from arag.models.prices import cost
+from arag.testing import ScriptedModel
 from openai_server import Failure, chat, response, serve, text
-from scripted_model import ScriptedModel
 
 pytest_plugins = ["model_fixtures"]
 pytestmark = pytest.mark.usefixtures("no_settings", "at_once")

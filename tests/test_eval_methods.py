@@ -12,10 +12,11 @@ from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
 from arag.errors import InputError, ModelError
 from arag.evaluation import methods as package
 from arag.evaluation.methods import Options, all_methods, method
-from arag.graph.prompts import asked_and_found
 from arag.graph.state import OutputState
+from arag.models.extractive import asked_and_found
 from arag.retrieval.tokens import count_tokens
-from scripted_model import DOCUMENTS, QUESTION, ScriptedModel, asked, call, results
+from arag.testing import ScriptedModel, call
+from scripted_model import DOCUMENTS, QUESTION, asked, results
 
 pytest_plugins = ["graph_fixtures"]
 
@@ -122,7 +123,7 @@ def test_a_graph_answers_many_questions(name, index):
 @pytest.mark.parametrize("name", ONE_SHOT)
 @pytest.mark.parametrize("error", [ConnectionError("away"), ModelError("no reply")])
 def test_errors_of_the_model_come_through(name, index, error, monkeypatch):
-    monkeypatch.setattr("arag.graph.asking.FIRST_PAUSE", 0)
+    monkeypatch.setattr("arag.models.asking.FIRST_PAUSE", 0)
     with pytest.raises(type(error)):
         run(name, index, *[error] * 3)
 

@@ -29,7 +29,8 @@ from arag.evaluation.report.paper import paper_results
 from arag.evaluation.report.tables import csv_text, markdown, tables
 from arag.evaluation.runs import Plan, open_run, record_file
 from arag.evaluation.scores import Interval, interval, proportion
-from scripted_model import ANSWER, ScriptedModel, asked, call
+from arag.testing import ScriptedModel, call
+from scripted_model import ANSWER, asked
 
 pytest_plugins = ["graph_fixtures"]
 

@@ -37,10 +37,10 @@ from arag.models.embedders import Embedder
 from arag.models.prices import cost
 from arag.models.usage import total
 from arag.retrieval.index import open_index
+from arag.testing import ScriptedModel
 from eval_runs import STEPS, Replies, answer, load, number_of, questions, runner
 from fakes import HashEmbeddings
 from openai_server import Failure, chat, serve
-from scripted_model import ScriptedModel
 
 pytest_plugins = ["graph_fixtures", "model_fixtures"]
 pytestmark = pytest.mark.usefixtures("no_settings")

@@ -18,9 +18,9 @@ from chromadb.utils.embedding_functions import known_embedding_functions
 
 from arag.errors import ARAGError, IndexFormatError
 from arag.files import digest
+from arag.ingest.maintenance import compact, remove, verify
 from arag.ingest.pipeline import run_ingest
 from arag.retrieval.index import open_index
-from arag.retrieval.local.maintenance import compact, remove, verify
 from arag.retrieval.local.manifest import Manifest
 from fakes import HashEmbeddings, hash_vector, write_corpus
 from openai_server import embeddings, serve

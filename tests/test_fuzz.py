@@ -42,8 +42,9 @@ from arag.models import embedders
 from arag.retrieval.index import open_index
 from arag.retrieval.tokens import token_counter
 from arag.retrieval.tools import MOST_KEYWORDS, TOOL_NAMES, make_tools
+from arag.testing import ScriptedModel, assert_paired, calls
 from fakes import HashEmbeddings, write_corpus
-from scripted_model import DOCUMENTS, ScriptedModel, asked, assert_paired, calls
+from scripted_model import DOCUMENTS, asked
 
 BOUND = 20.0  # seconds, for slow machines: the real figures are far below
 

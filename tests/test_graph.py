@@ -30,27 +30,14 @@ from pydantic import BaseModel, ValidationError
 from arag.errors import InputError, ModelError
 from arag.graph.graph import create_arag_agent, recursion_limit
 from arag.graph.messages import context_tokens
-from arag.graph.prompts import DATA_RULE, EMPTY_REPLY, NO_ANSWER, NOT_RUN, asked_and_found, system_prompt
+from arag.graph.prompts import DATA_RULE, EMPTY_REPLY, NO_ANSWER, NOT_RUN, system_prompt
 from arag.graph.state import union
+from arag.models.extractive import asked_and_found
 from arag.retrieval import tokens
 from arag.retrieval.tokens import TokenCounter, count_tokens
 from arag.retrieval.tools import TOOL_NAMES, make_tools
-from scripted_model import (
-    ANSWER,
-    MODES,
-    NOTICE,
-    QUESTION,
-    EndlessModel,
-    ScriptedModel,
-    asked,
-    assert_paired,
-    call,
-    calls,
-    in_thread,
-    invalid_call,
-    plain,
-    results,
-)
+from arag.testing import ScriptedModel, assert_paired, call, calls, invalid_call
+from scripted_model import ANSWER, MODES, NOTICE, QUESTION, EndlessModel, asked, in_thread, plain, results
 
 pytest_plugins = ["graph_fixtures"]
 
@@ -148,7 +135,8 @@ def test_the_final_state_of_a_run(small_index):
     assert all(0 < model_call.pop("seconds") < 60 for model_call in state["model_calls"])
     unreported = {"input_tokens": 0, "cached_tokens": 0, "output_tokens": 0, "reasoning_tokens": 0}
     assert state["model_calls"] == [
-        {"step": n, "forced": False, "empty": False, "cut_off": False, "model": "", **unreported} for n in (1, 2, 3)
+        {"step": n, "forced": False, "empty": False, "cut_off": False, "model": "", "provider": "", **unreported}
+        for n in (1, 2, 3)
     ]
     assert state["usage"] == {
         "model_calls": 3,

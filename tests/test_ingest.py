@@ -16,11 +16,13 @@ import pytest
 from arag.errors import EmbedderError, IndexFormatError, IndexLockedError, IndexNotFoundError, InputError
 from arag.ingest.documents import Problem
 from arag.ingest.pipeline import ingest, run_ingest
+from arag.retrieval.backend import backend_at
 from arag.retrieval.index import Index, open_index
+from arag.retrieval.local.folder import _GENERATION_FILE
 from arag.retrieval.local.manifest import read_manifest, vectors_folder
-from arag.retrieval.local.publishing import is_of_generation
 from arag.retrieval.local.sentence_store import SentenceStore
 from fakes import HashEmbeddings, hash_vector, write_corpus
+from memory_backend import MemoryBackend
 
 TEXTS = {
     "ship": "The ship was built in Rome. She sank in 1912.",
@@ -34,9 +36,9 @@ TEXTS = {
 class Corpus:
     """A folder of documents, an index of them, and what was embedded for it."""
 
-    def __init__(self, folder):
+    def __init__(self, folder, index):
         self.source = folder / "corpus"
-        self.index = folder / "index"
+        self.index = index
         self.embedder = HashEmbeddings()
 
     def write(self, documents):
@@ -55,8 +57,11 @@ class Corpus:
 
 
 @pytest.fixture
-def corpus(tmp_path):
-    return Corpus(tmp_path)
+def corpus(tmp_path, backend):
+    return Corpus(tmp_path, MemoryBackend() if backend == "memory" else tmp_path / "index")
+
+
+in_any_backend = pytest.mark.parametrize("backend", ["folder", "memory"], indirect=True)
 
 
 def chunks_of(index):
@@ -73,7 +78,16 @@ def documents_of(index):
 
 
 def vectors_of(folder):
-    """What Chroma holds: chunk id, position and text of each sentence, and its vector."""
+    """What the vector store holds: chunk id, position and text of each sentence, and its vector."""
+    if isinstance(folder, MemoryBackend):
+        stored = folder.current.chunks
+        return {
+            (chunk.id, position, chunk.sentence_text(position)): vector
+            for number, chunk in stored.chunks.items()
+            for position, vector in zip(
+                [i for i, s in enumerate(chunk.sentences) if s.embedded], stored.vectors[number], strict=True
+            )
+        }
     store = SentenceStore(vectors_folder(folder, read_manifest(folder).generation))
     found = store._collection.get(include=["documents", "metadatas"])
     vectors = {i: vector for i, (vector, _, _) in store._rows(found["ids"]).items()}
@@ -85,7 +99,7 @@ def vectors_of(folder):
 
 
 def assert_consistent(folder, embedder):
-    """Chroma holds the right vector of every embedded sentence in the chunk store, and no other."""
+    """The vector store holds the right vector of every embedded sentence of the chunks, and no other."""
     with open_index(folder, embedder=embedder) as index:
         chunks = chunks_of(index)
         expected = {
@@ -95,24 +109,27 @@ def assert_consistent(folder, embedder):
             if sentence.embedded
         }
         info = index.info()
-        assert index._chunks.pending_chunks(1) == []
-        assert not index._chunks.differs_from(read_manifest(folder).generation)
+        stored = index._snapshot.chunks
+        if not isinstance(folder, MemoryBackend):
+            assert index._reader._chunks.claim(1) == []
+            assert not index._reader._chunks.differs_from(read_manifest(folder).generation)
         assert info.chunks == len(chunks)
-        assert info.documents == len(list(index._chunks.documents())) == len(documents_of(index))
+        assert info.documents == len(list(stored.documents())) == len(documents_of(index))
         assert info.sentences == len(expected)
-        ids = {document.id for document in index._chunks.documents()}
+        ids = {document.id for document in stored.documents()}
         assert {section.document_id for chunk in chunks.values() for section in chunk.sections} == ids
     found = vectors_of(folder)
     assert set(found) == expected
     for (_, _, text), vector in found.items():
         assert np.linalg.norm(vector - hash_vector(text)) < 2e-3  # kept a thousandth apart from its copies
-    manifest = json.loads((folder / "manifest.json").read_text())
-    assert (manifest["chunks"], manifest["sentences"]) == (len(chunks), len(expected))
+    manifest = backend_at(folder).manifest()
+    assert (manifest.chunks, manifest.sentences) == (len(chunks), len(expected))
 
 
 # --- nothing is lost ---
 
 
+@in_any_backend
 @pytest.mark.parametrize("pack", [False, True])
 def test_every_text_comes_back(corpus, pack):
     summary, embedded = corpus.ingest(TEXTS, pack=pack, chunk_tokens=200)
@@ -129,10 +146,11 @@ def test_every_text_comes_back(corpus, pack):
     assert_consistent(corpus.index, corpus.embedder)
 
 
+@in_any_backend
 def test_titles_and_metadata_are_kept(corpus):
     corpus.ingest([{"id": "a", "title": "The Ship", "text": "She sank.", "year": 1912, "tags": ["北京", None]}])
     with corpus.open() as index:
-        (record,) = index._chunks.documents()
+        (record,) = index._snapshot.chunks.documents()
         assert (record.id, record.title) == ("a", "The Ship")
         assert json.loads(record.metadata) == {"year": 1912, "tags": ["北京", None]}
         assert index.get("a:0").text == "The Ship\n\nShe sank."
@@ -153,6 +171,7 @@ def test_real_corpora_come_back(shared_data, tmp_path):
 # --- running it again ---
 
 
+@in_any_backend
 @pytest.mark.parametrize("pack", [False, True])
 def test_the_same_again_embeds_nothing(corpus, pack):
     corpus.ingest(TEXTS, pack=pack)
@@ -163,6 +182,7 @@ def test_the_same_again_embeds_nothing(corpus, pack):
     assert vectors_of(corpus.index).keys() == before
 
 
+@in_any_backend
 @pytest.mark.parametrize("pack", [False, True])
 def test_only_new_sentences_of_a_changed_document_are_embedded(corpus, pack):
     corpus.ingest(TEXTS, pack=pack)
@@ -176,6 +196,7 @@ def test_only_new_sentences_of_a_changed_document_are_embedded(corpus, pack):
     assert_consistent(corpus.index, corpus.embedder)
 
 
+@in_any_backend
 def test_a_document_that_shrinks_leaves_nothing_behind(corpus):
     corpus.ingest(TEXTS, chunk_tokens=100)
     with corpus.open() as index:
@@ -189,6 +210,7 @@ def test_a_document_that_shrinks_leaves_nothing_behind(corpus):
     assert_consistent(corpus.index, corpus.embedder)
 
 
+@in_any_backend
 def test_a_new_document_is_added(corpus):
     corpus.ingest(TEXTS)
     summary, embedded = corpus.ingest(TEXTS | {"new": "A new document."})
@@ -196,14 +218,16 @@ def test_a_new_document_is_added(corpus):
     assert_consistent(corpus.index, corpus.embedder)
 
 
+@in_any_backend
 def test_other_metadata_or_title_is_a_change_that_embeds_nothing(corpus):
     corpus.ingest([{"id": "a", "text": "She sank.", "year": 1}])
     summary, embedded = corpus.ingest([{"id": "a", "text": "She sank.", "year": 2}])
     assert (summary.written, embedded) == (1, [])
     with corpus.open() as index:
-        assert json.loads(index._chunks.document("a").metadata) == {"year": 2}
+        assert json.loads(index._snapshot.chunks.document("a").metadata) == {"year": 2}
 
 
+@in_any_backend
 def test_another_chunk_size_cuts_again_and_embeds_nothing(corpus):
     corpus.ingest(TEXTS, chunk_tokens=1_000)
     summary, embedded = corpus.ingest(chunk_tokens=100)
@@ -215,6 +239,7 @@ def test_another_chunk_size_cuts_again_and_embeds_nothing(corpus):
     assert_consistent(corpus.index, corpus.embedder)
 
 
+@in_any_backend
 def test_another_order_changes_nothing(corpus):
     corpus.ingest(TEXTS)
     summary, _ = corpus.ingest(dict(reversed(TEXTS.items())))
@@ -225,6 +250,7 @@ def test_another_order_changes_nothing(corpus):
 # --- pruning ---
 
 
+@in_any_backend
 @pytest.mark.parametrize("pack", [False, True])
 def test_prune_removes_what_is_gone(corpus, pack):
     corpus.ingest(TEXTS, pack=pack)
@@ -237,6 +263,7 @@ def test_prune_removes_what_is_gone(corpus, pack):
     assert_consistent(corpus.index, corpus.embedder)
 
 
+@in_any_backend
 @pytest.mark.parametrize("pack", [False, True])
 def test_without_prune_everything_stays(corpus, pack):
     corpus.ingest(TEXTS, pack=pack)
@@ -247,6 +274,7 @@ def test_without_prune_everything_stays(corpus, pack):
     assert_consistent(corpus.index, corpus.embedder)
 
 
+@in_any_backend
 def test_prune_keeps_documents_of_a_file_that_cannot_be_read(corpus):
     corpus.ingest({"a.md": "One ship.", "b.md": "Two ships.", "c": "Three ships.", "d": "Four ships."})
     (corpus.source / "a.md").write_text(" ")
@@ -278,6 +306,7 @@ def test_prune_keeps_documents_of_a_folder_that_cannot_be_read(corpus, monkeypat
         assert sorted(documents_of(index)) == ["a.md", "deep/er/b.md"]
 
 
+@in_any_backend
 def test_prune_knows_where_a_record_was_read_last(corpus):
     corpus.ingest({"a.md": "One ship.", "moved": "Two ships."})
     (corpus.source / "corpus.jsonl").rename(corpus.source / "other.jsonl")
@@ -288,6 +317,7 @@ def test_prune_knows_where_a_record_was_read_last(corpus):
         assert sorted(documents_of(index)) == ["a.md", "moved"]
 
 
+@in_any_backend
 def test_prune_does_not_mind_how_a_path_is_written(corpus, monkeypatch):
     corpus.ingest({"a.md": "One ship.", "b.md": "Two ships."})
     (corpus.source / "b.md").write_text(" ")
@@ -306,6 +336,7 @@ def sections(index):
     return {chunk.id: [s.document_id for s in chunk.sections] for chunk in chunks_of(index).values()}
 
 
+@in_any_backend
 def test_short_documents_share_a_chunk(corpus):
     corpus.ingest(PACKED, pack=True)
     with corpus.open() as index:
@@ -314,6 +345,7 @@ def test_short_documents_share_a_chunk(corpus):
         assert index.keyword_search(["the d is"]).hits[0].snippets[0].document_id == "d"
 
 
+@in_any_backend
 def test_a_member_that_changes_is_the_only_one_embedded(corpus):
     corpus.ingest(PACKED, pack=True)
     _, embedded = corpus.ingest(PACKED | {"c": "The c has gone."}, pack=True)
@@ -324,6 +356,7 @@ def test_a_member_that_changes_is_the_only_one_embedded(corpus):
     assert_consistent(corpus.index, corpus.embedder)
 
 
+@in_any_backend
 @pytest.mark.parametrize(("gone", "chunk_id"), [("a", "b:0"), ("c", "a:0"), ("f", "a:0")])
 @pytest.mark.parametrize("pack", [True, False])
 def test_a_member_that_is_removed_leaves_the_others(corpus, gone, chunk_id, pack):
@@ -337,6 +370,7 @@ def test_a_member_that_is_removed_leaves_the_others(corpus, gone, chunk_id, pack
     assert_consistent(corpus.index, corpus.embedder)
 
 
+@in_any_backend
 def test_members_in_another_order_are_packed_again(corpus):
     corpus.ingest(PACKED, pack=True)
     _, embedded = corpus.ingest(dict(reversed(PACKED.items())), pack=True)
@@ -347,6 +381,7 @@ def test_members_in_another_order_are_packed_again(corpus):
     assert_consistent(corpus.index, corpus.embedder)
 
 
+@in_any_backend
 def test_a_member_taken_in_alone_leaves_the_shared_chunk(corpus):
     corpus.ingest(PACKED, pack=True)
     corpus.ingest({"b": PACKED["b"]}, pack=True)
@@ -356,6 +391,7 @@ def test_a_member_taken_in_alone_leaves_the_shared_chunk(corpus):
     assert_consistent(corpus.index, corpus.embedder)
 
 
+@in_any_backend
 def test_a_member_that_grows_gets_chunks_of_its_own(corpus):
     corpus.ingest(PACKED, pack=True, chunk_tokens=100)
     corpus.ingest(PACKED | {"c": TEXTS["long"]}, pack=True, chunk_tokens=100)
@@ -371,6 +407,7 @@ def test_a_member_that_grows_gets_chunks_of_its_own(corpus):
 # --- ready chunks ---
 
 
+@in_any_backend
 def test_ready_chunks_are_taken_over_with_their_ids(corpus):
     corpus.source.mkdir()
     ready = ["7: One ship. Two\nships.", "x:Three ships: four.", "9:# Heading"]
@@ -388,6 +425,7 @@ def test_ready_chunks_are_taken_over_with_their_ids(corpus):
     assert_consistent(corpus.index, corpus.embedder)
 
 
+@in_any_backend
 def test_a_chunk_id_that_is_taken_is_a_problem(corpus):
     corpus.write({"gull": "A gull."})
     (corpus.source / "chunks.json").write_text(json.dumps(["1:One ship.", "gull:0:Two ships."]))
@@ -476,7 +514,7 @@ def test_files_in_an_index_that_are_not_its_own_stay(corpus):
     corpus.ingest({"a": "Two ships."})
     corpus.ingest({"a": "Three ships."})
     assert [(corpus.index / name / "mine.txt").read_text() for name in OWN] == ["mine"] * len(OWN)
-    generations = [file.name for file in corpus.index.iterdir() if is_of_generation(file.name)]
+    generations = [file.name for file in corpus.index.iterdir() if _GENERATION_FILE.fullmatch(file.name)]
     assert sorted(generations) == ["chroma.3", "keywords.3", "words.3"]
 
 
@@ -568,7 +606,7 @@ def test_an_interrupted_run_is_finished_by_the_next(corpus, tmp_path, pack, chan
     if not pack:
         assert len(embedded) < 800
     assert_consistent(corpus.index, corpus.embedder)
-    whole = Corpus(tmp_path / "whole")
+    whole = Corpus(tmp_path / "whole", tmp_path / "whole" / "index")
     whole.ingest(many, pack=pack, chunk_tokens=50)
     with corpus.open() as index, whole.open() as other:
         assert chunks_of(index) == chunks_of(other)
@@ -643,6 +681,7 @@ def test_an_embedder_without_memory_or_with_an_error_of_ours_is_let_through(corp
 # --- readers ---
 
 
+@in_any_backend
 def test_an_open_index_sees_what_is_written_later(corpus):
     corpus.ingest({"a": "One ship."})
     with corpus.open() as index:
@@ -719,6 +758,7 @@ def test_an_index_that_was_opened_by_a_relative_path_finds_its_graph(corpus, mon
     test_an_index_that_was_opened_by_a_relative_path_is_searched_from_any_folder(corpus, monkeypatch)
 
 
+@in_any_backend
 def test_threads_search_at_once(corpus):
     corpus.ingest(TEXTS, chunk_tokens=100)
     queries = ["ship", "gull bird", "harbour of Vellin", "首都", "year 1555"]
@@ -731,6 +771,7 @@ def test_threads_search_at_once(corpus):
         assert found == [work(query) for query in queries * 16]
 
 
+@in_any_backend
 def test_threads_search_while_the_index_is_written_to(corpus):
     corpus.ingest(TEXTS, chunk_tokens=100)
     with corpus.open() as index, ThreadPoolExecutor(4) as pool:
@@ -763,6 +804,7 @@ def test_ingest_does_not_warn_without_a_problem(corpus):
             assert isinstance(index, Index)
 
 
+@in_any_backend
 def test_progress_grows_to_all_characters(corpus):
     told = []
     corpus.ingest(TEXTS, chunk_tokens=100, on_progress=told.append)

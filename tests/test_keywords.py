@@ -14,11 +14,15 @@ from hypothesis import strategies as st
 from arag.errors import DamagedFileError, IndexFormatError, InputError
 from arag.ingest.pipeline import ingest
 from arag.retrieval.local import keywords as keywords_module
-from arag.retrieval.local.keywords import KeywordMatcher, fold, write_keyword_file
+from arag.retrieval.local.keywords import KeywordMatcher, write_keyword_file
 from arag.retrieval.local.manifest import keyword_file, read_manifest
 from arag.retrieval.local.vocabulary import Vocabulary, write_vocabulary
 from arag.retrieval.render import render_keywords
+from arag.retrieval.text import fold
 from fakes import HashEmbeddings, write_corpus
+from memory_backend import MemoryBackend
+
+in_any_backend = pytest.mark.parametrize("backend", ["folder", "memory"], indirect=True)
 
 
 def folded(text):
@@ -282,11 +286,12 @@ CORPUS = {
 }
 
 
-@pytest.fixture(scope="module")
-def corpus_index(tmp_path_factory):
+@pytest.fixture(scope="module", params=["folder", "memory"])
+def corpus_index(request, tmp_path_factory):
     folder = tmp_path_factory.mktemp("keywords")
+    place = MemoryBackend() if request.param == "memory" else folder / "index"
     corpus = CORPUS | {f"empire {n}": f"Part {n} of Austria - Hungary. It was large." for n in range(4)}
-    with ingest(write_corpus(folder / "corpus", corpus), folder / "index", embedder=HashEmbeddings()) as index:
+    with ingest(write_corpus(folder / "corpus", corpus), place, embedder=HashEmbeddings()) as index:
         yield index
 
 
@@ -321,14 +326,15 @@ def test_search_ranks_as_the_equation_says(corpus_index, corpus_texts, keywords,
         assert hit.snippets
 
 
-@pytest.fixture(scope="module")
-def odd_index(tmp_path_factory):
+@pytest.fixture(scope="module", params=["folder", "memory"])
+def odd_index(request, tmp_path_factory):
     """An index of documents of words, full stops and white space of every kind, and its chunks' texts."""
     choice = random.Random(6)
     letters = ["Grey", "Petrel", "the", "İS", "ΑΣ", "北京。", "x.", "Y?", "\u200b", *WHITE, *WHITE]
     texts = {f"d{n}": "A ship " + "".join(choice.choices(letters, k=choice.randrange(40))) for n in range(60)}
     folder = tmp_path_factory.mktemp("odd")
-    with ingest(write_corpus(folder / "corpus", texts), folder / "index", embedder=HashEmbeddings()) as index:
+    place = MemoryBackend() if request.param == "memory" else folder / "index"
+    with ingest(write_corpus(folder / "corpus", texts), place, embedder=HashEmbeddings()) as index:
         yield index, {i: index.get(i).text for i in index.chunk_ids()}
 
 
@@ -365,6 +371,7 @@ def test_a_keyword_matches_across_sentences_and_lines(corpus_index, keyword):
     assert results.keywords[0].keyword == folded(keyword)
 
 
+@in_any_backend
 def test_what_matches_across_sentences_is_shown(make_index):
     filler = " ".join(f"Nothing happened in {n}." for n in range(1600, 1700))
     index = make_index({"a.txt": f"{filler} Orlath met the Duke.\n\nOf York he knew\nnothing. {filler}"})
@@ -414,6 +421,7 @@ def test_closest_spelling_tells_how_many_chunks_hold_it(corpus_index):
     assert results.keywords[0].chunks == 0
 
 
+@in_any_backend
 @pytest.mark.parametrize(
     ("texts", "keyword", "term"),
     [
@@ -435,17 +443,20 @@ def test_closest_terms(make_index, texts, keyword, term):
     assert term in closest(results)[keyword]
 
 
+@in_any_backend
 def test_a_keyword_without_its_ending_matches_and_needs_no_closest_term(make_index):
     index = make_index({"a": "The lanterns of the isle.", "b": "One lantern."})
     assert closest(index.keyword_search(["lantern"])) == {"lantern": []}
     assert index.keyword_search(["lantern"]).total == 2
 
 
+@in_any_backend
 def test_plural_of_a_singular_in_the_corpus_is_offered_it(make_index):
     index = make_index({"a": "One lantern burned.", "b": "No lantern burned."})
     assert ("lantern", 2) in closest(index.keyword_search(["lanterns"]))["lanterns"]
 
 
+@in_any_backend
 def test_own_words_are_offered_where_nothing_else_is(make_index):
     texts = {"a": "Orlath went to sea.", "b": "Tamsin stayed.", "c": "Tamsin slept."}
     others = {f"d{n}": f"Nobody saw number {n}." for n in range(40)}
@@ -453,6 +464,7 @@ def test_own_words_are_offered_where_nothing_else_is(make_index):
     assert closest(results) == {"Orlath Tamsin": [("Orlath", 1), ("Tamsin", 2)]}
 
 
+@in_any_backend
 def test_the_keyword_without_its_brackets_is_a_closest_term_only_where_more_chunks_hold_it(make_index):
     index = make_index({"a.txt": "The Grey Petrel (packet schooner) sank.", "b.txt": "A crane (bird) and a crane."})
     keywords = ["Grey Petrel (packet schooner)", "(bird)", "“Grey Petrel”", "(crane)"]
@@ -473,6 +485,7 @@ def test_chinese_keywords_without_a_hit_have_no_closest_terms(corpus_index, keyw
     assert closest(corpus_index.keyword_search([keyword]))[keyword] == []
 
 
+@in_any_backend
 def test_closest_terms_never_change_the_counts(make_index):
     texts = {"a": "The Café Brel.", "b": "The Cafe Brel. The Cafe Brel.", "c": "Cafes of Brel."}
     index = make_index(texts)

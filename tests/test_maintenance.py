@@ -7,7 +7,6 @@ import os
 import shutil
 import signal
 import sqlite3
-import struct
 import subprocess
 import sys
 import zlib
@@ -18,10 +17,10 @@ import numpy as np
 import pytest
 
 from arag.errors import IndexFormatError, IndexNotFoundError, InputError, StorageError
+from arag.ingest.maintenance import compact, remove, verify
 from arag.ingest.pipeline import run_ingest
 from arag.retrieval.index import open_index
 from arag.retrieval.local.chunk_store import ChunkStore
-from arag.retrieval.local.maintenance import compact, remove, verify
 from arag.retrieval.local.manifest import read_manifest, vectors_folder
 from arag.retrieval.local.sentence_store import _opened
 from arag.retrieval.local.store_check import StoreRows
@@ -397,6 +396,10 @@ def test_an_interrupted_mending_is_finished_by_the_next(index, sound):
 # --- removing ---
 
 
+def arag(*arguments):
+    return subprocess.run([sys.executable, "-m", "arag", *arguments], capture_output=True, text=True, check=False)
+
+
 def files_holding(folder, *words):
     held = {}
     for file in folder.rglob("*"):
@@ -416,9 +419,10 @@ def test_removed_documents_are_in_no_search_and_after_compaction_in_no_file(inde
         assert reader.read("secret:0").unknown
         assert reader.document("secret") is None
         assert reader.info().documents == 59
+    assert b"opens the quixotic" not in (index / "chunks.sqlite3").read_bytes()  # what `compact` reads
     before = open_index(index, embedder=HashEmbeddings()).info().bytes
-    sizes = compact(index)
-    assert sizes[1] < sizes[0] == before
+    assert arag("compact", "-i", index).returncode == 0
+    assert open_index(index, embedder=HashEmbeddings()).info().bytes < before
     assert files_holding(index, "zyzzyva", "quixotic", "marmoset", "ship1.") == {}
     assert files_holding(index, "ship7", "nobody")
     assert verify(index) == ([], [])
@@ -457,22 +461,9 @@ def test_a_removal_that_was_killed_is_finished_by_the_next_run(half_removed, fol
 
 
 def test_after_the_compaction_that_follows_a_killed_removal_no_file_holds_the_text(half_removed):
-    compact(half_removed)
+    assert arag("compact", "-i", half_removed).returncode == 0
     assert files_holding(half_removed, "zyzzyva", "quixotic", "marmoset") == {}
     assert verify(half_removed) == ([], [])
-
-
-def test_what_stands_in_memory_behind_the_vectors_is_written_to_no_file(tmp_path):
-    folder = tmp_path / "index"
-    run_ingest(write_corpus(tmp_path / "corpus", {"a": "One text.", "b": "Two."}), folder, embedder=HashEmbeddings())
-    for _ in range(3):  # Chroma makes room for 100 vectors, at first
-        used, size = struct.unpack_from("<QQ", graph_file(folder, "header.bin").read_bytes(), 20)
-        assert used < 100
-        assert not any(graph_file(folder, "data_level0.bin").read_bytes()[used * size :])
-        assert not any(graph_file(folder, "length.bin").read_bytes()[used * 4 :])
-        assert verify(folder) == ([], [])
-        write_corpus(tmp_path / "corpus", {f"{n}": f"Text {n}. It was {n}." for n in range(used + 10)})
-        run_ingest(tmp_path / "corpus", folder, embedder=HashEmbeddings())
 
 
 # --- files that may not be written to ---
@@ -551,7 +542,7 @@ def test_a_document_of_a_packed_chunk_is_removed_alone(tmp_path):
     folder = tmp_path / "index"
     run_ingest(write_corpus(tmp_path / "corpus", DOCUMENTS), folder, embedder=HashEmbeddings(), pack=True)
     remove("d7", folder)
-    compact(folder)
+    assert arag("compact", "-i", folder).returncode == 0
     with open_index(folder, embedder=HashEmbeddings()) as reader:
         assert reader.keyword_search("ship7.").total == 0
         assert reader.keyword_search("ship8.").total == 1
@@ -560,7 +551,8 @@ def test_a_document_of_a_packed_chunk_is_removed_alone(tmp_path):
 
 def test_removing_all_leaves_an_empty_index_that_can_be_used(index, tmp_path):
     remove(list(DOCUMENTS), index)
-    compact(index)
+    before, after = compact(index)
+    assert after < before
     assert verify(index) == ([], [])
     with open_index(index, embedder=HashEmbeddings()) as reader:
         assert reader.keyword_search("ship").total == 0
@@ -578,10 +570,6 @@ def test_many_removals_make_the_graph_anew(index):
 
 
 # --- the command line ---
-
-
-def arag(*arguments):
-    return subprocess.run([sys.executable, "-m", "arag", *arguments], capture_output=True, text=True, check=False)
 
 
 def test_the_commands(index):

@@ -14,7 +14,8 @@ from arag.evaluation.methods import Options, method
 from arag.evaluation.records import RecordFile
 from arag.evaluation.runs import Runner
 from arag.graph.graph import create_arag_agent
-from arag.models.chat import is_provider_error, load_model
+from arag.models.asking import is_provider_error
+from arag.models.chat import load_model
 from arag.models.embedders import load_embedder
 from eval_runs import questions
 from http_server import Raw
@@ -53,8 +54,7 @@ MALFORMED = {
 
 @pytest.fixture
 def no_pauses(monkeypatch):
-    monkeypatch.setattr("arag.graph.asking.FIRST_PAUSE", 0)
-    monkeypatch.setattr("arag.models.embedders.FIRST_PAUSE", 0)
+    monkeypatch.setattr("arag.models.asking.FIRST_PAUSE", 0)
     monkeypatch.setattr("openai._base_client.INITIAL_RETRY_DELAY", 0)
     monkeypatch.setattr("anthropic._base_client.INITIAL_RETRY_DELAY", 0)
     monkeypatch.setattr("arag.evaluation.structured._PAUSE", 0)

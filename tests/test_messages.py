@@ -12,20 +12,19 @@ from arag.graph.messages import (
     beginning,
     context_tokens,
     earlier_turns,
-    feedback,
     gathered_evidence,
-    marked_feedback,
     normalised,
     question_at,
     unanswered,
     unreadable,
-    whole,
     without_old_results,
 )
 from arag.graph.prompts import DROPPED, NOT_RUN
+from arag.models.asking import check_whole
+from arag.models.messages import feedback, marked_feedback
 from arag.retrieval.tokens import count_tokens
 from arag.retrieval.tools import artifacts
-from scripted_model import assert_paired, call, calls, invalid_call
+from arag.testing import assert_paired, call, calls, invalid_call
 
 
 def result(call_id, text="text", new=(), **kwargs):
@@ -110,7 +109,7 @@ def test_arguments_in_the_content_are_objects():
 def test_the_beginning_of_a_reply_is_no_reply(provider):
     metadata = {"model_provider": provider}
     with pytest.raises(ModelError, match="broke off"):
-        whole(AIMessage("Boso the", response_metadata=metadata))
+        check_whole(AIMessage("Boso the", response_metadata=metadata))
     usage = {"input_tokens": 1, "output_tokens": 1, "total_tokens": 2}
     for reply in (
         AIMessage("Boso.", response_metadata=metadata | {"finish_reason": "stop"}),
@@ -119,7 +118,7 @@ def test_the_beginning_of_a_reply_is_no_reply(provider):
         AIMessage("Boso.", response_metadata=metadata, usage_metadata=usage),
         AIMessage("Boso.", response_metadata={"model_provider": "another"}),
     ):
-        assert whole(reply) is reply
+        assert check_whole(reply) is reply
 
 
 def test_a_call_without_a_result_gets_one():

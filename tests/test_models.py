@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import sys
+from pathlib import Path
 
 import anthropic
 import httpx
@@ -12,17 +14,25 @@ from langchain_core.language_models import BaseChatModel, FakeListChatModel
 from langchain_core.messages import AIMessage
 from pydantic import ConfigDict
 
+import arag.models
 from arag.errors import ModelError
 from arag.graph.graph import create_arag_agent
-from arag.models.chat import call_error, is_provider_error, load_model
+from arag.models.asking import call_error, is_provider_error
+from arag.models.chat import load_model
 from arag.models.extractive import ExtractiveModel
-from scripted_model import ScriptedModel
+from arag.testing import ScriptedModel
 
 pytest_plugins = ["graph_fixtures", "model_fixtures"]
 pytestmark = pytest.mark.usefixtures("no_settings")
 
 OPENAI = "openai:m@http://127.0.0.1:1/v1"
 ANTHROPIC = "anthropic:claude-sonnet-5-5@http://127.0.0.1:1"
+
+
+def test_models_import_no_other_room():
+    texts = [file.read_text("utf-8") for file in Path(arag.models.__path__[0]).glob("*.py")]
+    imported = {name for text in texts for name in re.findall(r"^\s*(?:from|import) arag\.(\w+)", text, re.MULTILINE)}
+    assert imported == {"errors", "files", "models"}
 
 
 # --- strings ---

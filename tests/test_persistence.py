@@ -22,19 +22,9 @@ from arag.graph.prompts import DROPPED, NOT_RUN, system_prompt
 from arag.ingest.pipeline import ingest
 from arag.retrieval.tokens import count_tokens
 from arag.retrieval.tools import make_tools
+from arag.testing import ScriptedModel, assert_paired, call, calls
 from fakes import HashEmbeddings, write_corpus
-from scripted_model import (
-    ANSWER,
-    NOTICE,
-    QUESTION,
-    ScriptedModel,
-    asked,
-    assert_paired,
-    call,
-    calls,
-    in_thread,
-    results,
-)
+from scripted_model import ANSWER, NOTICE, QUESTION, asked, in_thread, results
 
 pytest_plugins = ["graph_fixtures"]
 

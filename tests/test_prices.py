@@ -3,12 +3,16 @@ from __future__ import annotations
 import json
 import os
 import re
-from importlib.resources import files
+from importlib.metadata import version
+from pathlib import Path
 
 import pytest
+from genai_prices import data_snapshot
 
 from arag.errors import InputError
-from arag.models.prices import PRICES_VARIABLE, cost, prices_as_of
+from arag.models.prices import PRICES_VARIABLE, cite_prices, cost
+
+README = Path(__file__).parents[1] / "README.md"
 
 
 @pytest.fixture(autouse=True)
@@ -61,6 +65,7 @@ def called(model, input_tokens=1_000_000, cached_tokens=0, output_tokens=1_000_0
         ("gemini-2.5-flash", 2.8),
         ("models/gemini-2.5-flash-lite", 0.5),
         ("gemini-2.0-flash-001", 0.5),
+        ("gpt-4o-audio-preview", 12.5),
     ],
 )
 def test_a_million_tokens_in_and_out(model, dollars):
@@ -73,8 +78,6 @@ def test_a_million_tokens_in_and_out(model, dollars):
         "",
         "qwen3",
         "gpt-5-mini-turbo",
-        "gpt-5-2",
-        "gpt-4o-audio-preview",
         "my-gpt-5",
         "gpt-5 ",
         "claude-opus-4-99",
@@ -115,13 +118,28 @@ def test_long_prompts_have_their_own_price():
     assert cost([called("claude-sonnet-4-5", 300_000, 0, 0)]) == pytest.approx(1.8)
 
 
-def test_the_list_is_dated_and_well_formed():
-    assert re.fullmatch(r"20\d\d-\d\d", prices_as_of())
-    prices = json.loads(files("arag.graph").joinpath("prices.json").read_text("utf-8"))["prices"]
-    rows = [(price["model"], price.get("up_to_input_tokens")) for price in prices]
-    assert len(rows) == len(set(rows))
-    for price in prices:
-        assert 0 <= price["cached_input"] <= price["input"] <= price["output"]
+def test_the_models_that_readme_names_have_prices():
+    named = re.findall(r"`(?:openai|anthropic|google_genai):([\w.-]+)`", README.read_text("utf-8"))
+    chat = {name for name in named if "embedding" not in name}
+    assert {"gpt-5-mini", "claude-sonnet-5-5", "gemini-2.5-flash"} <= chat
+    assert all(cost([called(name)]) for name in chat)
+
+
+def test_a_name_is_looked_up_with_the_provider_that_was_called():
+    assert cost([called("deepseek-chat", provider="deepseek")])
+    assert cost([called("gemini-2.5-flash", provider="google_genai")]) == pytest.approx(2.8)
+    for provider in ("ollama", "openai", "huggingface"):  # somebody's own server
+        assert cost([called("deepseek-r1", provider=provider)]) is None
+
+
+def test_more_cached_tokens_than_tokens_are_all_of_them():
+    assert cost([called("gpt-5-mini", 1_000_000, 2_000_000, 0)]) == pytest.approx(0.025)
+
+
+def test_costs_go_by_the_list_that_is_installed():
+    cost([called("gpt-5-mini")])
+    assert not data_snapshot.get_snapshot().from_auto_update
+    assert cite_prices() == f"genai-prices {version('genai-prices')}"
 
 
 # --- a list of one's own ---
@@ -156,11 +174,11 @@ def test_names_may_be_patterns(own, model, dollars):
 
 
 def test_the_month_is_that_of_ones_own_list(own):
-    month = prices_as_of()
+    providers = cite_prices()
     own({"qwen3": 1})
-    assert prices_as_of() == month
+    assert cite_prices() == providers
     own({"qwen3": 1}, as_of="2031-05")
-    assert prices_as_of() == "2031-05"
+    assert cite_prices() == "2031-05"
 
 
 def test_an_edited_list_counts_at_once(own, tmp_path):
@@ -195,7 +213,7 @@ def test_what_is_no_list_of_prices_is_told(tmp_path, monkeypatch, text, told):
 def test_a_list_that_cannot_be_read_is_told(tmp_path, monkeypatch):
     monkeypatch.setenv(PRICES_VARIABLE, str(tmp_path / "none.json"))
     with pytest.raises(InputError, match=r"none\.json': there is no such file"):
-        prices_as_of()
+        cite_prices()
     monkeypatch.setenv(PRICES_VARIABLE, str(tmp_path))
     with pytest.raises(InputError, match="cannot be read"):
-        prices_as_of()
+        cite_prices()

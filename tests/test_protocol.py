@@ -15,15 +15,17 @@ from arag.errors import EmbedderError, ModelError
 from arag.graph.graph import create_arag_agent
 from arag.graph.prompts import EMPTY_REPLY, forced_prompt, system_prompt
 from arag.ingest.pipeline import ingest, run_ingest
-from arag.models.chat import is_provider_error, load_model
+from arag.models.asking import is_provider_error
+from arag.models.chat import load_model
 from arag.models.embedders import load_embedder
 from arag.retrieval.index import open_index
 from arag.retrieval.tools import TOOL_NAMES, make_tools
+from arag.testing import ScriptedModel, call
 from conftest import write_corpus
 from fakes import hash_vector
 from openai_server import Cut, Failure, chat, embeddings, serve
 from protocol_runs import WAYS, assert_schemas, run_agent, through_json
-from scripted_model import DOCUMENTS, QUESTION, ScriptedModel, asked, call, in_thread
+from scripted_model import DOCUMENTS, QUESTION, asked, in_thread
 
 pytest_plugins = ["graph_fixtures", "model_fixtures"]
 pytestmark = pytest.mark.usefixtures("no_settings")

@@ -13,7 +13,8 @@ from arag.errors import ModelError
 from arag.graph.graph import create_arag_agent
 from arag.graph.messages import context_tokens
 from arag.graph.prompts import EMPTY_REPLY, forced_prompt, system_prompt
-from arag.models.chat import is_provider_error, load_model
+from arag.models.asking import is_provider_error
+from arag.models.chat import load_model
 from arag.retrieval.tools import TOOL_NAMES, make_tools
 from protocol_runs import WAYS, assert_schemas, run_agent, through_json
 from scripted_model import QUESTION, asked, in_thread

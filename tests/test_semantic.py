@@ -13,12 +13,19 @@ from arag.retrieval.local.sentence_store import SentenceStore
 from fakes import DIMENSION, HashEmbeddings, hash_vector, write_corpus
 
 
-@pytest.fixture(params=["exact", "chroma"], autouse=True)
+@pytest.fixture(params=["exact", "chroma", "memory"], autouse=True)
 def way(request):
-    """Small indexes are searched exactly, large ones in Chroma's graph: both give the same."""
+    """All ways find the same: exactly, as in small indexes, in Chroma's graph, as in large ones, or in memory."""
     if request.param == "chroma":
         request.getfixturevalue("through_chroma")
+    if request.param == "memory" and "make_index" not in request.fixturenames:
+        pytest.skip("about folders")
     return request.param
+
+
+@pytest.fixture
+def backend(way):
+    return "memory" if way == "memory" else "folder"
 
 
 WORDS = [f"w{n}" for n in range(60)]
@@ -41,7 +48,7 @@ def reference(index, query):
     """Score of every chunk: the cosine similarity of its nearest sentence."""
     vector = hash_vector(query)
     scores = {}
-    for chunk in index._chunks.mget(list(index._chunks.yield_keys())):
+    for chunk in index._snapshot.chunks.mget(list(index._snapshot.chunks.yield_keys())):
         texts = [chunk.sentence_text(n) for n, s in enumerate(chunk.sentences) if s.embedded]
         scores[chunk.id] = max(float(hash_vector(text) @ vector) for text in texts)
     return scores
@@ -107,7 +114,7 @@ def test_ties_beyond_the_first_sentences_fetched_go_by_chunk_id(make_index, top_
 
 
 def test_of_a_sentence_in_very_many_chunks_a_large_index_fetches_some(make_index, way, monkeypatch):
-    monkeypatch.setattr("arag.retrieval.snapshot._MOST_TIED", 100)
+    monkeypatch.setattr("arag.retrieval.snapshot._MAX_TIED", 100)
     asked = []
     nearest = SentenceStore.nearest
     monkeypatch.setattr(SentenceStore, "nearest", lambda self, v, count: asked.append(count) or nearest(self, v, count))
@@ -177,7 +184,7 @@ Broken.__name__ = "HashEmbeddings"  # so that its name in an index is the same
 )
 def test_a_query_vector_that_does_not_fit_is_an_embedder_error(make_index, vector):
     index = make_index({"a": "One."})
-    with open_index(index.path, embedder=Broken(query=vector)) as again, pytest.raises(EmbedderError):
+    with open_index(index._backend, embedder=Broken(query=vector)) as again, pytest.raises(EmbedderError):
         again.semantic_search("one")
 
 
@@ -202,12 +209,12 @@ def test_documents_of_another_dimension_are_an_embedder_error(make_index, tmp_pa
     index = make_index({"a": "One."})
     source = write_corpus(tmp_path / "more", {"b": "Two."})
     with pytest.raises(EmbedderError, match="64"):
-        ingest(source, index.path, embedder=Broken(document=lambda text: [0.5] * 32))
+        ingest(source, index._backend, embedder=Broken(document=lambda text: [0.5] * 32))
 
 
 def test_an_index_of_an_object_needs_the_object_for_meaning_only(make_index):
     index = make_index({"a": "One."})
-    with open_index(index.path) as again:
+    with open_index(index._backend) as again:
         assert again.keyword_search("one").total == 1
         assert again.read("a:0").chunks[0].text == "One."
         with pytest.raises(EmbedderError, match="embedder="):
@@ -217,7 +224,7 @@ def test_an_index_of_an_object_needs_the_object_for_meaning_only(make_index):
 def test_another_embedder_is_refused(make_index):
     index = make_index({"a": "One."})
     with pytest.raises(EmbedderError, match="HashEmbeddings:hash-64"):
-        open_index(index.path, embedder="openai:text-embedding-3-small")
+        open_index(index._backend, embedder="openai:text-embedding-3-small")
 
 
 @pytest.mark.parametrize("name", ["all-MiniLM-L6-v2", "", ":x", "huggingface:"])
@@ -314,12 +321,12 @@ def test_a_sentence_that_stands_thousands_of_times_hides_no_other(make_index, or
 
 def test_the_graph_finds_what_a_comparison_with_every_sentence_finds(example_index):
     snapshot = example_index._current()
-    store = snapshot._sentence_store()
+    store = snapshot._generation._open_graph()
     sentences = [text for _, chunk, _ in snapshot.chunks.embedded_chunks() for text in chunk.embedded_texts()]
     found = wanted = 0
     for vector in load_embedder().embed_documents(sentences[::7]):
         nearest = {(m.chunk, m.position) for m in store.nearest(vector, 15)}
-        exact = {(m.chunk, m.position) for m in store.compared(vector)[:15]}
+        exact = {(m.chunk, m.position) for m in store._compare(vector)[:15]}
         found += len(nearest & exact)
         wanted += len(exact)
     assert found / wanted >= 0.999

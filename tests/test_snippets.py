@@ -6,9 +6,9 @@ from hypothesis import strategies as st
 
 from arag.ingest.chunking import chunk_document, pack_documents
 from arag.ingest.documents import Document
-from arag.retrieval.local.keywords import fold
 from arag.retrieval.render import render_keywords, render_semantic
 from arag.retrieval.snippets import keyword_snippets, semantic_snippets
+from arag.retrieval.text import fold
 
 FILLER = " ".join(f"Nothing of note happened in the year {n} on the islands." for n in range(1600, 1620))
 

@@ -1,20 +1,17 @@
-"""Chunk stores that others made, that an older version made, or that were hardly begun."""
+"""Chunk stores that others made, or that were hardly begun."""
 
-import json
 import os
 import shutil
 import sqlite3
-import zlib
 from contextlib import closing
 
 import pytest
 
 from arag.errors import DamagedFileError, IndexFormatError, IndexNotFoundError, StorageError
+from arag.ingest.maintenance import remove, verify
 from arag.ingest.pipeline import ingest, run_ingest
 from arag.retrieval.index import open_index
 from arag.retrieval.local.chunk_rows import FOR_EVER
-from arag.retrieval.local.maintenance import compact, remove, verify
-from arag.retrieval.local.manifest import read_manifest
 from fakes import HashEmbeddings, write_corpus
 
 RECORDS = [
@@ -178,112 +175,13 @@ def test_a_document_whose_source_moved_stays_sound(index, tmp_path):
         assert str(tmp_path / "moved") in opened.document("d5").source
 
 
-# --- format version 3 ---
-
-OLD_SCHEMA = f"""
-CREATE TABLE state (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
-CREATE TABLE documents (number INTEGER PRIMARY KEY, id TEXT NOT NULL, title TEXT NOT NULL, source TEXT NOT NULL,
-    metadata TEXT NOT NULL, fingerprint TEXT NOT NULL, added INTEGER NOT NULL,
-    removed INTEGER NOT NULL DEFAULT {FOR_EVER});
-CREATE TABLE chunks (number INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL, document_id TEXT NOT NULL,
-    ordinal INTEGER NOT NULL, tokens INTEGER NOT NULL, first_page INTEGER, last_page INTEGER,
-    embedded_sentences INTEGER NOT NULL, pending INTEGER NOT NULL DEFAULT 1, added INTEGER NOT NULL,
-    removed INTEGER NOT NULL DEFAULT {FOR_EVER});
-CREATE TABLE contents (number INTEGER PRIMARY KEY, sections TEXT NOT NULL, sentences TEXT NOT NULL,
-    text TEXT NOT NULL, checksum INTEGER NOT NULL);
-CREATE TABLE vectors (number INTEGER PRIMARY KEY, vectors BLOB NOT NULL, checksum INTEGER NOT NULL);
-CREATE TABLE members (document_id TEXT NOT NULL, number INTEGER NOT NULL, PRIMARY KEY (document_id, number))
-    WITHOUT ROWID;
-CREATE VIRTUAL TABLE terms USING fts5 (
-    text, content='contents', content_rowid='number', tokenize='unicode61 remove_diacritics 2');
-CREATE VIRTUAL TABLE vocabulary USING fts5vocab (terms, row);
-CREATE TRIGGER content_added AFTER INSERT ON contents BEGIN
-    INSERT INTO terms (rowid, text) VALUES (new.number, new.text);
-END;
-CREATE TRIGGER content_removed AFTER DELETE ON contents BEGIN
-    INSERT INTO terms (terms, rowid, text) VALUES ('delete', old.number, old.text);
-END;
-PRAGMA journal_mode = WAL;
-"""
-
-
-@pytest.fixture
-def old(index):
-    """The index as the version before wrote it."""
-    file = index / "chunks.sqlite3"
-    file.rename(index / "new")
-    run_sql(index, OLD_SCHEMA)
-    with closing(sqlite3.connect(file, isolation_level=None)) as connection:
-        connection.create_function("old_checksum", -1, lambda *texts: zlib.crc32("\n".join(texts).encode()))
-        connection.executescript(f"""
-            ATTACH '{index / "new"}' AS new;
-            INSERT INTO documents SELECT number, id, title, source, metadata, fingerprint, added, removed
-                FROM new.documents;
-            INSERT INTO contents SELECT number, sections, sentences, text, old_checksum(sections, sentences, text)
-                FROM new.contents;
-            INSERT INTO state SELECT name, replace(value, '"format_version": 4', '"format_version": 3') FROM new.state;
-        """)
-        for table in ("chunks", "vectors", "members"):
-            connection.execute(f"INSERT INTO {table} SELECT * FROM new.{table}")
-    (index / "new").unlink()
-    manifest = index / "manifest.json"
-    manifest.write_text(json.dumps(json.loads(manifest.read_text()) | {"format_version": 3}))
-    next(index.glob("keywords.*")).write_bytes(b"as it was then")
-    return index
-
-
-UPGRADES = {
-    "ingest": lambda index, corpus: run_ingest(corpus, index, embedder=HashEmbeddings(fail_after=1)),
-    "compact": lambda index, _: compact(index, embedder=HashEmbeddings(fail_after=1)),
-    "repair": lambda index, _: verify(index, repair=True, embedder=HashEmbeddings(fail_after=1)),
-    "remove": lambda index, _: remove("d8", index),
-}
-
-
-@pytest.mark.parametrize("upgrade", UPGRADES)
-def test_any_command_that_writes_brings_an_old_index_up_to_date(old, sound, upgrade):
-    with pytest.raises(IndexFormatError, match=f"`arag compact --index {old}` brings it up to date"):
-        open_index(old, embedder=HashEmbeddings())
-    (damage,), _ = verify(old)
-    assert damage.mendable
-    UPGRADES[upgrade](old, sound.parent / "corpus")
-    assert verify(old) == ([], [])
-    assert read_manifest(old).format_version == 4
-    if upgrade == "remove":
-        remove("d8", sound := shutil.copytree(sound, old.parent / "sound"))
-    assert contents(old) == contents(sound)
-
-
-def test_an_upgrade_that_ends_early_is_finished_by_the_next_command(old, sound, monkeypatch):
-    with monkeypatch.context() as patched:
-        patched.setattr("arag.retrieval.local.writer.publish", lambda *_, **__: 1 / 0)
-        with pytest.raises(ZeroDivisionError):
-            compact(old, embedder=HashEmbeddings())
-    with pytest.raises(IndexFormatError, match="brings it up to date"):
-        open_index(old, embedder=HashEmbeddings())
-    compact(old, embedder=HashEmbeddings(fail_after=1))
-    assert verify(old) == ([], [])
-    assert contents(old) == contents(sound)
-
-
-def test_an_old_index_that_is_damaged_is_mended_and_brought_up_to_date_at_once(old, sound):
-    run_sql(old, "DROP TRIGGER content_removed; DELETE FROM contents WHERE number = 6")
-    with pytest.raises(DamagedFileError, match="1 chunks cannot be read"):
-        compact(old, embedder=HashEmbeddings())
-    (damage,) = verify(old, repair=True, embedder=HashEmbeddings())[1]
-    assert "'d5'" in damage.what
-    run_ingest(sound.parent / "corpus", old, embedder=HashEmbeddings())
-    assert verify(old) == ([], [])
-    assert contents(old) == contents(sound)
-
-
 # --- indexes that were hardly begun ---
 
 
 def test_a_first_ingestion_that_was_interrupted_is_told_and_finished_by_the_next(tmp_path, sound, monkeypatch):
     index, corpus = tmp_path / "index", sound.parent / "corpus"
     with monkeypatch.context() as patched:
-        patched.setattr("arag.retrieval.local.writer.publish", lambda *_, **__: 1 / 0)
+        patched.setattr("arag.retrieval.local.draft._publish", lambda *_, **__: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             run_ingest(corpus, index, embedder=HashEmbeddings())
     (damage,), left = verify(index)
@@ -307,7 +205,7 @@ def test_an_index_without_documents_yet_is_told(tmp_path, sound, arag, command):
 
 def test_errors_of_the_disk_while_searching_are_ours(index, monkeypatch):
     with open_index(index, embedder=HashEmbeddings()) as opened:
-        real = opened._chunks._opened.connection
+        real = opened._reader._chunks._opened.connection
 
         class Failing:
             def execute(self, *_):
@@ -315,7 +213,7 @@ def test_errors_of_the_disk_while_searching_are_ours(index, monkeypatch):
                 error.sqlite_errorcode = sqlite3.SQLITE_IOERR
                 raise error
 
-        monkeypatch.setattr(opened._chunks._opened, "connection", Failing())
+        monkeypatch.setattr(opened._reader._chunks._opened, "connection", Failing())
         with pytest.raises(StorageError, match="disk I/O error"):
             opened.read("d1:0")
-        monkeypatch.setattr(opened._chunks._opened, "connection", real)
+        monkeypatch.setattr(opened._reader._chunks._opened, "connection", real)

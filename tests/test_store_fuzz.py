@@ -7,12 +7,13 @@ import pytest
 
 from arag.errors import ARAGError
 from arag.ingest.documents import Document
+from arag.ingest.maintenance import verify
 from arag.ingest.pipeline import groups
+from arag.ingest.writer import open_writer
 from arag.models.embedders import load_embedder
+from arag.retrieval.backend import backend_at
 from arag.retrieval.index import open_index
-from arag.retrieval.local import maintenance
-from arag.retrieval.local.maintenance import verify
-from arag.retrieval.local.writer import open_writer
+from arag.retrieval.local import verify as verify_module
 from arag.retrieval.tokens import token_counter
 from fakes import HashEmbeddings
 
@@ -33,7 +34,9 @@ def document(n):
 
 
 def write(folder, pack):
-    with open_writer(folder, embedder=load_embedder(HashEmbeddings()), chunk_tokens=60, packed=pack) as writer:
+    with open_writer(
+        backend_at(folder), embedder=load_embedder(HashEmbeddings()), chunk_tokens=60, packed=pack
+    ) as writer:
         documents = [document(n) for n in range(50)]
         writer.put(list(groups(documents, pack=pack, chunk_tokens=60, count=token_counter().count_batch)))
         writer.commit()
@@ -97,7 +100,7 @@ def change(sound, folder, rng, *, mend):
 
 
 def test_changed_bytes_are_found_or_do_not_matter(sound, tmp_path, monkeypatch):
-    monkeypatch.setattr(maintenance, "_chroma_damages", lambda *_, **__: [])  # its folder is not changed
+    monkeypatch.setattr(verify_module, "_chroma_damages", lambda *_, **__: [])  # its folder is not changed
     rng = random.Random(1)
     found = [change(sound, tmp_path / "index", rng, mend=n % 10 == 0) for n in range(20)]
     assert any(found)

@@ -14,12 +14,12 @@ from types import SimpleNamespace
 import pytest
 
 from arag.errors import EmbedderError, InputError
+from arag.ingest.maintenance import verify
 from arag.ingest.pipeline import ingest, run_ingest
-from arag.models import trust
 from arag.models.embedders import Embedder, _load_huggingface, load_embedder
 from arag.models.names import parse_name
+from arag.retrieval import trust
 from arag.retrieval.index import open_index
-from arag.retrieval.local.maintenance import verify
 from fakes import HashEmbeddings, hash_vector, write_corpus
 from openai_server import Failure, embeddings, serve
 

@@ -19,8 +19,7 @@ def confirm_embedder(index: Path) -> None:
     Raises:
         UnnamedEmbedderError: There is no terminal, or the answer is no.
     """
-    from arag.models.embedders import check_embedder
-    from arag.models.trust import UnnamedEmbedderError, remember
+    from arag.retrieval.trust import UnnamedEmbedderError, check_embedder, remember
 
     try:
         check_embedder(index)

@@ -193,12 +193,12 @@ def _run(
     from arag.evaluation.preparation import prepare
     from arag.evaluation.runs import Plan, Runner, open_run, record_file
     from arag.models.chat import EXTRACTIVE, MODEL_VARIABLE, load_model
-    from arag.models.prices import prices_as_of
+    from arag.models.prices import cite_prices
     from arag.retrieval.index import open_index
 
     wanted = [find_method(name) for name in dict.fromkeys(methods)]
     asked = load_questions(questions)[:limit]
-    prices_as_of()  # a list of one's own that cannot be read is told of before anything is paid for
+    cite_prices()  # a list of one's own that cannot be read is told of before anything is paid for
     chat_model = load_model(model, **model_options)
     of_judge = Judge(load_model(judge), judge) if judge else None
     plan = Plan(

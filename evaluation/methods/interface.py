@@ -18,7 +18,7 @@ from langchain_core.language_models import BaseChatModel
 from langgraph.graph.state import CompiledStateGraph
 
 from arag.graph.settings import MAX_CONTEXT_TOKENS, MAX_STEPS
-from arag.graph.state import ModelCall
+from arag.models.usage import ModelCall
 from arag.retrieval.index import Index
 
 MethodGraph: TypeAlias = CompiledStateGraph[Any, Any, Any, Any]

@@ -13,12 +13,12 @@ from langchain_core.runnables.config import run_in_executor
 from langgraph.graph import END, START, StateGraph
 
 from arag.evaluation.methods.interface import Method, MethodGraph, Options
-from arag.graph.asking import aask, ask
 from arag.graph.citations import parse_citations
 from arag.graph.messages import normalised, question_at
 from arag.graph.nodes import Node
 from arag.graph.prompts import forced_prompt, forced_question
 from arag.graph.state import InputState, OutputState, State, ToolRecord
+from arag.models.asking import aask, ask
 from arag.models.usage import model_call, total
 from arag.retrieval.index import Index
 from arag.retrieval.types import Chunk

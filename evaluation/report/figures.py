@@ -17,7 +17,7 @@ from arag.evaluation.report.measures import ACCURACY, CONTAIN_ACC, COSTS, EFFORT
 from arag.evaluation.report.paper import PaperResults, differences, paper_order, paper_results
 from arag.evaluation.runs import RECORDS, Plan, load_plan
 from arag.evaluation.scores import Interval, paired_test
-from arag.retrieval.local.manifest import Manifest, read_manifest
+from arag.retrieval.backend import Manifest, backend_at
 
 OTHER_TOOLS = "other"
 
@@ -301,7 +301,7 @@ def _in_order(questions: Mapping[str, Record], plan: Plan) -> list[Record]:
 
 def _manifest(plan: Plan) -> Manifest | None:
     try:
-        return read_manifest(Path(plan.index))
+        return backend_at(plan.index).manifest()
     except ARAGError:  # it has gone since, or been made anew by another version: the records are all that counts
         return None
 

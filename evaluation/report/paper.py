@@ -12,7 +12,7 @@ from pathlib import PurePath
 from typing import Any
 
 from arag.errors import InputError
-from arag.retrieval.local.manifest import Manifest
+from arag.retrieval.backend import Manifest
 
 _WORDS = re.compile(r"[^a-z0-9]+")
 _VERSION = re.compile(r"-\d{4}-\d{2}-\d{2}$")

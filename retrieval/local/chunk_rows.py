@@ -9,12 +9,9 @@ from __future__ import annotations
 import json
 import zlib
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
+from arag.retrieval.backend import DocumentRecord
 from arag.retrieval.types import Chunk, Section, Sentence
 
 FOR_EVER = 2**63 - 1  # the generation that a row goes with until one is known
@@ -88,30 +85,6 @@ CREATE VIRTUAL TABLE vocabulary USING fts5vocab (terms, row);
 DOCUMENT_COLUMNS = "id, title, source, metadata, fingerprint, chunks"
 ENTRY_COLUMNS = "id, document_id, ordinal, tokens, first_page, last_page, embedded_sentences"
 CONTENT_COLUMNS = "sections, sentences, text"
-
-Vectors = NDArray[np.float32]
-
-
-@dataclass(frozen=True, slots=True)
-class DocumentRecord:
-    """A document's entry in the store; its text is in its chunks.
-
-    Attributes:
-        id: The document's id.
-        title: Its title, or an empty string.
-        source: Where it was read from.
-        metadata: Further fields, as a JSON object.
-        fingerprint: Changes when the document, or a setting that its chunks depend on, changes. Empty when a part of
-            the document was lost, so that the next ingestion writes it again.
-        chunks: How many chunks hold a part of it.
-    """
-
-    id: str
-    title: str
-    source: str
-    metadata: str
-    fingerprint: str
-    chunks: int
 
 
 def checksum(values: Sequence[str | int | None]) -> int:

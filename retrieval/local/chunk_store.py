@@ -14,23 +14,23 @@ import threading
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 from langchain_core.stores import BaseStore
 from numpy.typing import NDArray
+from rapidfuzz import fuzz, process
 
 from arag.errors import DamagedFileError, IndexFormatError
+from arag.retrieval.backend import Counts, DocumentRecord, Phrase, Vectors
 from arag.retrieval.local.chunk_rows import (
     CONTENT_COLUMNS,
     DOCUMENT_COLUMNS,
     ENTRY_COLUMNS,
     FOR_EVER,
     SCHEMA,
-    DocumentRecord,
-    Vectors,
     checksum,
     chunk_rows,
     document_row,
@@ -50,24 +50,11 @@ _FULL = "chunks JOIN contents ON contents.number = chunks.number"
 # Bytes that are never part of UTF-8, and so of no text.
 _MARKED = re.compile(b"\xfe(.*?)\xff", re.DOTALL)
 _HALF_PAIR = re.compile("[\ud800-\udfff]")
+_WORD = re.compile(r"\w+")
+_SELECT_ID = "SELECT CAST(id AS TEXT) FROM chunks WHERE"
+_IDS_LOOKED_AT = 500  # of each kind, when similar ones are looked for
+_SIMILAR = 60  # rapidfuzz ratio, 0 to 100
 _VALUES_PER_QUERY = 500  # SQLite bounds the variables of a statement
-
-
-@dataclass(frozen=True, slots=True)
-class StoreCounts:
-    """Totals over the store.
-
-    Attributes:
-        documents: Number of documents.
-        chunks: Number of chunks.
-        sentences: Number of sentences that have a vector, or will have.
-        tokens: Tokens of all chunks.
-    """
-
-    documents: int
-    chunks: int
-    sentences: int
-    tokens: int
 
 
 class ChunkStore(BaseStore[str, Chunk]):
@@ -120,8 +107,7 @@ class ChunkStore(BaseStore[str, Chunk]):
     def close(self) -> None:
         """Close the file."""
         with self._lock:
-            self._opened.frozen = None
-            self._connection.close()
+            self._opened.close()
 
     # --- LangChain's key-value interface ---
 
@@ -159,6 +145,22 @@ class ChunkStore(BaseStore[str, Chunk]):
                 yield chunk_id
 
     # --- reading ---
+
+    def similar_ids(self, chunk_id: str, limit: int) -> list[str]:
+        """Return ids that are spelled like one that is not there; see `Chunks.similar_ids`.
+
+        Looked at are the ids next to it in alphabetical order, and some that hold its longest word.
+        """
+        word = max(_WORD.findall(_HALF_PAIR.sub("", chunk_id)), key=len, default="")
+        near = _HALF_PAIR.sub("", chunk_id)
+        rows = [
+            *self._query(f"{_SELECT_ID} {self._seen} AND id >= ? ORDER BY id LIMIT {_IDS_LOOKED_AT}", (near,)),
+            *self._query(f"{_SELECT_ID} {self._seen} AND id < ? ORDER BY id DESC LIMIT {_IDS_LOOKED_AT}", (near,)),
+            *self._query(f"{_SELECT_ID} {self._seen} AND instr(id, ?) LIMIT {_IDS_LOOKED_AT}", (word,)),
+        ]
+        ids = dict.fromkeys(row[0] for row in rows)
+        found = process.extract(chunk_id, ids, scorer=fuzz.ratio, score_cutoff=_SIMILAR, limit=limit)
+        return [match[0] for match in found] or list(ids)[:limit]
 
     def numbered(self, numbers: Sequence[int]) -> dict[int, Chunk]:
         """Return the chunks with these numbers that this generation has."""
@@ -226,30 +228,23 @@ class ChunkStore(BaseStore[str, Chunk]):
         )
         return {row[0] for row in rows}
 
-    def counts(self) -> StoreCounts:
+    def counts(self) -> Counts:
         """Count documents, chunks, sentences and tokens."""
         documents = self._query(f"SELECT count(*) FROM documents WHERE {self._seen}")[0][0]
         chunks, sentences, tokens = self._query(
             "SELECT count(*), coalesce(sum(embedded_sentences), 0), coalesce(sum(tokens), 0) FROM chunks "
             f"WHERE {self._seen}"
         )[0]
-        return StoreCounts(documents, chunks, sentences, tokens)
+        return Counts(documents, chunks, sentences, tokens)
 
-    def phrase_matches(self, expression: str, limit: int) -> list[str]:
-        """Return what an FTS5 phrase matches in the chunks, as it is spelled there.
-
-        Spelling differences that the tokenizer does not see (case, diacritics, hyphens, spaces, punctuation) do
-        not matter to the match.
-
-        Args:
-            expression: A query in FTS5's syntax, of quoted phrases.
-            limit: How many chunks to look at.
-        """
+    def spellings(self, phrase: Phrase, limit: int) -> list[str]:
+        """Return what a phrase matches in the chunks, as it is spelled there; see `Words.spellings`."""
+        quoted = '"' + " ".join(phrase.words).replace('"', '""') + '"'
         rows = self._query(
             "SELECT CAST(highlight(terms, 0, X'FE', X'FF') AS BLOB) "
             "FROM terms JOIN chunks ON chunks.number = terms.rowid "
             f"WHERE terms MATCH ? AND {self._seen} LIMIT ?",
-            (expression, limit),
+            (f"{quoted} *" if phrase.is_prefix else quoted, limit),
         )
         return [spelled.decode() for (marked,) in rows for spelled in dict.fromkeys(_MARKED.findall(marked))]
 
@@ -318,7 +313,7 @@ class ChunkStore(BaseStore[str, Chunk]):
                 [(i,) for i in document_ids],
             )
 
-    def pending_chunks(self, limit: int, after: int = -1) -> list[tuple[int, Chunk]]:
+    def claim(self, limit: int, after: int = -1) -> list[tuple[int, Chunk]]:
         """Return chunks whose vectors are not written yet, with their numbers, above a number and in its order."""
         rows = self._query(
             f"SELECT {_COLUMNS} FROM {_FULL} WHERE pending AND {self._seen} AND chunks.number > ? "

@@ -51,11 +51,23 @@ class Database:
         self._schema = schema
         self._salvage = salvage
         self.frozen: tuple[int, ...] | None = None
+        self.is_closed = False
         self.inode = 0
         self.connection = self._open()
 
+    def close(self) -> None:
+        """Close the file."""
+        self.is_closed = True
+        self.connection.close()
+
     def refresh(self) -> None:
-        """Open the file again if it was opened as one that nobody writes to, and has changed."""
+        """Open the file again if it was opened as one that nobody writes to, and has changed.
+
+        Raises:
+            StorageError: It was closed.
+        """
+        if self.is_closed:
+            raise StorageError(f"{self._file} is closed")
         if self.frozen is not None and (self.frozen != _stamp(self._file) or not log_is_empty(self._file)):
             self.connection.close()
             self.connection = self._open()
@@ -87,6 +99,8 @@ class Database:
         connection = sqlite3.connect(name, uri=True, check_same_thread=False, isolation_level=None, timeout=30)
         try:
             connection.execute("PRAGMA trusted_schema = OFF")
+            # What is deleted is overwritten, so that who rewrites the file reads nothing of it into memory.
+            connection.execute("PRAGMA secure_delete = ON")
             if self._salvage:
                 connection.execute("PRAGMA writable_schema = ON")  # SQLite then skips entries that it cannot read
                 connection.text_factory = lambda raw: raw.decode(errors="surrogateescape")

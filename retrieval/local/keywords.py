@@ -15,7 +15,6 @@ import os
 import struct
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import repeat
 from pathlib import Path
 from typing import BinaryIO
@@ -26,6 +25,8 @@ from stringzilla import Str
 
 from arag.errors import DamagedFileError, IndexFormatError
 from arag.files import written_whole
+from arag.retrieval.backend import RankedChunk
+from arag.retrieval.text import fold
 
 # Never part of UTF-8: no keyword can match across the border of two chunks.
 _SEPARATOR = b"\xff"
@@ -38,21 +39,6 @@ _FOOTER = struct.Struct("<8sQQI")
 _BLOCK_BYTES = 1 << 20  # compared at once: fits the processor's cache
 
 Integers = NDArray[np.int64]
-
-
-@dataclass(frozen=True, slots=True)
-class RankedChunk:
-    """A chunk and its score.
-
-    Attributes:
-        number: The chunk's number in the chunk store.
-        score: Score(c, K).
-        counts: Occurrences of each keyword that the chunk holds.
-    """
-
-    number: int
-    score: int
-    counts: dict[str, int]
 
 
 def write_keyword_file(file: Path, texts: Iterable[tuple[int, str]], numbers_by_id: Sequence[int]) -> None:
@@ -206,11 +192,6 @@ class KeywordMatcher:
         best = candidates[np.lexsort((self._places[candidates], -scores[candidates]))][:top_k]
         ranked = [RankedChunk(int(self._numbers[i]), int(scores[i]), _counts_at(found, i)) for i in best]
         return ranked, {keyword: len(holding) for keyword, (holding, _) in found.items()}, len(matching)
-
-
-def fold(text: str) -> str:
-    """Return a text with each run of white space (line breaks, tabs, no-break spaces...) as one space, none around."""
-    return " ".join(text.split())
 
 
 def searchable(text: str) -> bytes:

@@ -14,10 +14,7 @@ from filelock import FileLock, Timeout
 
 from arag.errors import IndexLockedError
 from arag.files import written_whole
-from arag.retrieval.local.publishing import storage_failures
-
-LOCK_FILE = "write.lock"
-HOLDER_FILE = "writer.json"
+from arag.retrieval.local.folder import HOLDER_FILE, LOCK_FILE, storage_failures
 
 
 @contextmanager

@@ -13,9 +13,9 @@ from pydantic import Field, StringConstraints, TypeAdapter, ValidationError
 from arag.errors import DamagedFileError, IndexFormatError, IndexNotFoundError, InputError, StorageError
 from arag.files import digest, written_whole
 from arag.models.names import drop_credentials
+from arag.retrieval.backend import Manifest
 
 FORMAT_VERSION = 4
-UPGRADED_VERSION = 3  # what any command that writes brings up to date
 FILE_NAME = "manifest.json"
 
 _MAX_BYTES = 1_000_000  # of a manifest: a thousand times what is written
@@ -23,50 +23,27 @@ _MAX_BYTES = 1_000_000  # of a manifest: a thousand times what is written
 _FileName = Annotated[str, StringConstraints(pattern=r"^(?:(?:keywords|words)\.\d+|chroma\.\d+(?:/[\w-][\w.-]*)+)$")]
 _Digest = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
 _Count = Annotated[int, Field(ge=0, le=1 << 53)]
-_Positive = Annotated[int, Field(ge=1, le=1 << 53)]
 
 
 @dataclass(frozen=True, slots=True)
-class Manifest:
-    """What must be known before an index can be opened.
+class LocalManifest(Manifest):
+    """The manifest of an index in a folder.
 
     Attributes:
-        embedder: Name of the embedder, as given to `load_embedder`.
-        dimension: Length of its vectors.
-        chunk_tokens: Size that chunks are cut to, in tokens.
-        tokenizer: What counted the tokens; several names where it was not the same for all documents.
-        language: Language of the sentence rules, or `auto`.
-        packed: Whether consecutive short documents share chunks.
-        documents: Number of documents, as of the last complete write.
-        chunks: Number of chunks.
-        sentences: Number of sentences with a vector.
-        generation: The number of the write that readers see; grows with each.
         removed_vectors: Vectors that Chroma's folder still has and the index has not.
         files: The files that were made from the chunk store for this generation and are not written to any more:
-            path in the folder, size in bytes and SHA-256 (in the format before, CRC-32).
+            path in the folder, size in bytes and SHA-256.
         seal: Who has written these files; see `arag.retrieval.local.seal`.
-        distance: Distance function of the vector store.
         format_version: Version of the layout on disk.
     """
 
-    embedder: str
-    dimension: Annotated[int, Field(ge=1, le=1 << 20)]
-    chunk_tokens: _Positive
-    tokenizer: str
-    language: str
-    packed: bool
-    documents: _Count = 0
-    chunks: _Count = 0
-    sentences: _Count = 0
-    generation: Annotated[int, Field(ge=-1, le=1 << 53)] = 0
     removed_vectors: _Count = 0
-    files: dict[_FileName, tuple[_Count, _Digest | _Count]] = field(default_factory=dict)
+    files: dict[_FileName, tuple[_Count, _Digest]] = field(default_factory=dict)
     seal: str = ""
-    distance: str = "cosine"
     format_version: int = FORMAT_VERSION
 
 
-_MANIFEST = TypeAdapter(Manifest)
+_MANIFEST = TypeAdapter(LocalManifest)
 
 
 def vectors_folder(folder: Path, generation: int) -> Path:
@@ -84,7 +61,7 @@ def vocabulary_file(folder: Path, generation: int) -> Path:
     return folder / f"words.{generation}"
 
 
-def check_files(folder: Path, manifest: Manifest, derived: Path | None = None, *, contents: bool = False) -> None:
+def check_files(folder: Path, manifest: LocalManifest, derived: Path | None = None, *, contents: bool = False) -> None:
     """Check that the files of a generation are there and as long as they were: cheap, and done before each use.
 
     Args:
@@ -126,7 +103,7 @@ def file_size(folder: Path, name: str) -> int:
     return status.st_size if stat.S_ISREG(status.st_mode) else -1
 
 
-def is_whole(folder: Path, manifest: Manifest) -> bool:
+def is_whole(folder: Path, manifest: LocalManifest) -> bool:
     """Tell whether all files of a generation are there, as long as they were."""
     try:
         check_files(folder, manifest)
@@ -135,12 +112,11 @@ def is_whole(folder: Path, manifest: Manifest) -> bool:
     return True
 
 
-def read_manifest(folder: Path, *, to_upgrade: bool = False) -> Manifest:
+def read_manifest(folder: Path) -> LocalManifest:
     """Read the manifest of an index.
 
     Args:
         folder: The index's folder.
-        to_upgrade: Whether it may be of the format version that is brought up to date, and is returned as it is.
 
     Raises:
         IndexNotFoundError: There is no index in the folder.
@@ -164,16 +140,15 @@ def read_manifest(folder: Path, *, to_upgrade: bool = False) -> Manifest:
     except (OSError, ValueError) as error:  # a name that is too long, say, or that no file can have
         reason = error.strerror if isinstance(error, OSError) else error
         raise InputError(f"{file} cannot be read: {reason}") from error
-    return parse_manifest(text, file, to_upgrade=to_upgrade)
+    return parse_manifest(text, file)
 
 
-def parse_manifest(text: str, file: Path, *, to_upgrade: bool = False) -> Manifest:
+def parse_manifest(text: str, file: Path) -> LocalManifest:
     """Read the text of a manifest.
 
     Args:
         text: The text.
         file: Where it stands, for messages.
-        to_upgrade: As for `read_manifest`.
 
     Raises:
         IndexFormatError: The manifest is damaged or of another format version.
@@ -183,13 +158,7 @@ def parse_manifest(text: str, file: Path, *, to_upgrade: bool = False) -> Manife
     except (ValueError, RecursionError) as error:
         raise DamagedFileError(file, str(error)) from error
     version = values.get("format_version") if isinstance(values, dict) else None
-    if version == UPGRADED_VERSION and not to_upgrade:
-        raise IndexFormatError(
-            f"{file} has format version {version}; this version of arag reads {FORMAT_VERSION}. "
-            f"`arag compact --index {file.parent}` brings it up to date, and so does `arag ingest`; "
-            "no text is embedded again."
-        )
-    if isinstance(version, int) and version not in {FORMAT_VERSION, UPGRADED_VERSION}:
+    if isinstance(version, int) and version != FORMAT_VERSION:
         raise IndexFormatError(
             f"{file} has format version {version!r}; this version of arag reads {FORMAT_VERSION}. "
             "Ingest the documents again into another folder."
@@ -202,12 +171,12 @@ def parse_manifest(text: str, file: Path, *, to_upgrade: bool = False) -> Manife
         raise DamagedFileError(file, f"{'.'.join(map(str, problem['loc']))}: {problem['msg']}") from error
 
 
-def manifest_json(manifest: Manifest) -> str:
+def manifest_json(manifest: LocalManifest) -> str:
     """Return a manifest as text."""
     return json.dumps(asdict(manifest), ensure_ascii=False, indent=2) + "\n"
 
 
-def write_manifest(folder: Path, manifest: Manifest) -> None:
+def write_manifest(folder: Path, manifest: LocalManifest) -> None:
     """Replace the manifest of an index, so that a reader sees the old one or the new one, whole."""
     with written_whole(folder / FILE_NAME) as out:
         out.write(manifest_json(manifest).encode())

@@ -18,13 +18,13 @@ from pathlib import Path
 
 from platformdirs import user_config_path
 
-from arag.retrieval.local.manifest import Manifest
+from arag.retrieval.local.manifest import LocalManifest
 
 KEY_VARIABLE = "ARAG_SEAL_KEY"
 _KEY_BYTES = 32
 
 
-def make_seal(manifest: Manifest) -> str:
+def make_seal(manifest: LocalManifest) -> str:
     """Return the seal of the files that a manifest lists, in hexadecimal digits."""
     files = json.dumps(sorted(manifest.files.items()))
     variable = os.environ.get(KEY_VARIABLE)
@@ -32,7 +32,7 @@ def make_seal(manifest: Manifest) -> str:
     return hmac.new(key, files.encode(), "sha256").hexdigest()
 
 
-def is_sealed(manifest: Manifest) -> bool:
+def is_sealed(manifest: LocalManifest) -> bool:
     """Tell whether this user, or one with the same ARAG_SEAL_KEY, has written the files that a manifest lists."""
     return hmac.compare_digest(manifest.seal.encode(), make_seal(manifest).encode())
 

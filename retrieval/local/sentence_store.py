@@ -12,7 +12,6 @@ import math
 import os
 import shutil
 import sqlite3
-import struct
 import threading
 import time
 import warnings
@@ -30,6 +29,7 @@ from numpy.typing import NDArray
 
 from arag.errors import IndexFormatError, StorageError
 from arag.files import delete, publish_path, sync_tree
+from arag.retrieval.backend import SentenceMatch, Vectors
 from arag.retrieval.local.chroma_check import COLLECTION, DATABASE, check_database
 
 if TYPE_CHECKING:
@@ -44,16 +44,11 @@ if TYPE_CHECKING:
 _HNSW: CreateHNSWConfiguration = {"space": "cosine", "ef_construction": 100, "ef_search": 400, "max_neighbors": 32}
 _SYNC = 1_000  # changes after which Chroma writes its graph
 _CLIENTS = threading.RLock()  # Chroma shares what it opens between clients, and counts them without a lock
-# Version, where the elements begin, most elements, elements, bytes of each in data_level0.bin; further fields follow.
-_GRAPH_HEADER = struct.Struct("<iQQQQ")
-_LENGTH_BYTES = 4  # of each element in length.bin
 _SHIFT = 1e-3  # less is lost in float32's rounding of a cosine distance
 _ROUNDING = 1e-5  # of similarities of one vector, stored with different shifts
 _SAME = 1e-4  # of vectors, shifted and shifted back
 _SENTENCES_PER_WRITE = 500  # a write holds the interpreter's lock: half a second for so many
 _IDS_PER_READ = 10_000  # Chroma turns ids into SQL variables, whose number is bounded
-
-Vectors = NDArray[np.float32]
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,36 +81,6 @@ class SentenceRecord:
         }
 
 
-@dataclass(frozen=True, slots=True)
-class Differences:
-    """How sentence vectors differ from what they should be.
-
-    Attributes:
-        missing: Sentences that are not there.
-        wrong: Sentences with another vector, text, chunk, document, position or title.
-        strange: Vectors that belong to no sentence.
-    """
-
-    missing: int
-    wrong: int
-    strange: int
-
-
-@dataclass(frozen=True, slots=True)
-class SentenceMatch:
-    """A sentence found by its vector.
-
-    Attributes:
-        chunk: Its chunk's number.
-        position: Its place among the chunk's sentences.
-        similarity: Cosine similarity to the query, -1 to 1.
-    """
-
-    chunk: int
-    position: int
-    similarity: float
-
-
 def vector_id(chunk: int, position: int) -> str:
     """Return the id of a sentence's vector, by the number of its chunk and its place there."""
     return f"{chunk}#{position}"
@@ -132,6 +97,8 @@ class SentenceStore:
     Raises:
         IndexFormatError: The folder or its collection is missing or cannot be opened.
     """
+
+    is_exact = False
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -151,22 +118,23 @@ class SentenceStore:
         with self._failures():
             return int(self._collection.count())
 
-    def differences(self, expected: Iterable[tuple[Sequence[SentenceRecord], Vectors]]) -> Differences:
-        """Compare all that is there with what should be.
+    def fault(self, expected: Iterable[tuple[Sequence[SentenceRecord], Vectors]], total: int) -> str:
+        """Compare what is there with what should be, and tell the difference; an empty string where there is none.
 
         Args:
-            expected: Sentences and their vectors of length one, shape (sentences, dimension).
+            expected: All sentences or some of them, and their vectors of length one, shape (sentences, dimension).
+            total: How many sentences there should be.
         """
-        there = wrong = total = 0
+        if self.count() != total:
+            return f"it has {self.count():,} vectors in place of {total:,}"
+        wrong = 0
         for sentences, vectors in expected:
             found = self._rows([s.id for s in sentences])
-            there += len(found)
-            total += len(sentences)
             wrong += sum(
-                s.id in found and not _is_as_written(found[s.id], s, vector)
+                s.id not in found or not _is_as_written(found[s.id], s, vector)
                 for s, vector in zip(sentences, vectors, strict=True)
             )
-        return Differences(total - there, wrong, self.count() - there)
+        return f"{wrong:,} sentences have no vector, or another vector or text" if wrong else ""
 
     def _rows(self, ids: Sequence[str]) -> dict[str, tuple[NDArray[np.float32], str | None, Any]]:
         """Return vector, text and metadata of the sentences with these ids, of those that are there."""
@@ -183,25 +151,23 @@ class SentenceStore:
         return found
 
     def nearest(self, vector: NDArray[np.float32], count: int) -> list[SentenceMatch]:
-        """Return the sentences nearest to a vector, nearest first.
+        """Return the sentences nearest to a vector, nearest first; all of them where the graph leads to too few.
 
         Args:
             vector: The query's vector, of length one, shape (dimension,).
-            count: How many; fewer are returned where there are fewer.
+            count: How many, at most as many as there are.
         """
         with self._failures():
             found = self._collection.query(
                 query_embeddings=vector.reshape(1, -1), n_results=count, include=["documents", "embeddings"]
             )
         documents, embeddings = found["documents"], found["embeddings"]
-        return _matches(found["ids"][0], documents[0], embeddings[0], vector) if documents and embeddings else []
+        if not documents or not embeddings or len(found["ids"][0]) < count:
+            return self._compare(vector)
+        return _matches(found["ids"][0], documents[0], embeddings[0], vector)
 
-    def compared(self, vector: NDArray[np.float32]) -> list[SentenceMatch]:
-        """Compare a vector with every sentence, nearest first: exact, and much slower than `nearest`.
-
-        Args:
-            vector: The query's vector, of length one, shape (dimension,).
-        """
+    def _compare(self, vector: NDArray[np.float32]) -> list[SentenceMatch]:
+        """Compare a vector with every sentence, nearest first: exact, and much slower than the graph."""
         matches: list[SentenceMatch] = []
         for offset in range(0, self.count(), _IDS_PER_READ):
             with self._failures():
@@ -332,25 +298,6 @@ def _write(
         _write_graph_after(2, collection)
     with _opened(folder) as collection:
         collection.count()
-    _blank_unused(folder)
-
-
-def _blank_unused(folder: Path) -> None:
-    """Overwrite what Chroma's graph files hold behind their last vector.
-
-    Chroma makes them for 100 vectors at least, and writes there whatever stands in its memory: texts as well.
-    """
-    for header in folder.glob("*/header.bin"):
-        try:
-            _, _, _, used, size = _GRAPH_HEADER.unpack_from(header.read_bytes())
-        except struct.error as error:
-            raise IndexFormatError(f"{header} is no header of a graph: {error}") from error
-        for name, element in (("data_level0.bin", size), ("length.bin", _LENGTH_BYTES)):
-            with header.with_name(name).open("r+b") as file:
-                unused = file.seek(0, os.SEEK_END) - used * element
-                if unused > 0:
-                    file.seek(-unused, os.SEEK_END)
-                    file.write(bytes(unused))
 
 
 def _add(collection: Collection, sentences: Sequence[SentenceRecord], vectors: Vectors) -> None:
@@ -388,15 +335,10 @@ def _patiently(write: Callable[..., Any], **arguments: Any) -> None:
 
 def _check(folder: Path, added: Callable[[], Iterable[tuple[Sequence[SentenceRecord], Vectors]]], total: int) -> None:
     """Read back what was added: a disk that is full makes Chroma write half of its graph, and say nothing."""
-    store = SentenceStore(folder)
-    try:
-        if store.count() != total:
-            raise IndexFormatError(f"it has {store.count():,} vectors in place of {total:,}")
-        found = store.differences(added())
-        if found.missing or found.wrong:
-            raise IndexFormatError(f"{found.missing + found.wrong:,} sentences cannot be read back; is the disk full?")
-    finally:
-        store.close()
+    with closing(SentenceStore(folder)) as store:
+        fault = store.fault(added(), total)
+    if fault:
+        raise IndexFormatError(f"{fault}; is the disk full?")
 
 
 def _apart(ids: Sequence[str], dimension: int) -> Vectors:

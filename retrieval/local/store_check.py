@@ -1,7 +1,7 @@
 """The chunk store read row by row: what is wrong with it, and a new one made of all that can be read.
 
-Documents, chunks, contents, vectors and the copy of the manifest are what was written. Everything else in the file is
-made from them, and made again in a new file.
+Documents, chunks, contents, vectors and the copy of the manifest are what was written; each row has a checksum.
+Everything else in the file is made from them, and made again in a new file.
 """
 
 from __future__ import annotations
@@ -9,83 +9,64 @@ from __future__ import annotations
 import sqlite3
 import zlib
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import closing
-from dataclasses import replace
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
-from arag.errors import DamagedFileError, IndexFormatError, StorageError
+from arag.errors import DamagedFileError, IndexFormatError
+from arag.retrieval.backend import DocumentRecord
 from arag.retrieval.local.chunk_rows import (
     CONTENT_COLUMNS,
     DOCUMENT_COLUMNS,
     ENTRY_COLUMNS,
     FOR_EVER,
     SCHEMA,
-    DocumentRecord,
     checksum,
     document_row,
     parse_chunk,
     parse_document,
 )
-from arag.retrieval.local.chunk_store import FILE_NAME, ChunkStore
-from arag.retrieval.local.database import Database, is_damage, named_failures, new_database
+from arag.retrieval.local.chunk_store import FILE_NAME
+from arag.retrieval.local.database import Database, error_code, is_damage, named_failures, new_database
 from arag.retrieval.local.manifest import FILE_NAME as MANIFEST_FILE
-from arag.retrieval.local.manifest import Manifest
+from arag.retrieval.local.manifest import LocalManifest, manifest_json, parse_manifest
+from arag.retrieval.types import Chunk
 
-_LENGTH = 1e-3  # vectors are of length one but for this, or zero
-_MOST_NAMED = 10  # documents of one damage
+_LENGTH_TOLERANCE = 1e-3  # vectors are of length one but for this, or zero
+_MAX_NAMED = 10  # documents in one message
 _LAST = 2**63 - 1  # SQLite's highest row number
-_FAILURES = (sqlite3.DatabaseError, UnicodeDecodeError)
-_OLD_DOCUMENT_COLUMNS = "id, title, source, metadata, fingerprint, 0"  # of format version 3
 
-
-class CheckedStore(ChunkStore):
-    """A chunk store whose derived tables can be checked."""
-
-    def table_faults(self, *, may_write: bool = True) -> Iterator[str]:
-        """Yield what is wrong with the file's pages, its indexes and the table of words."""
-        for (fault,) in self._query("PRAGMA integrity_check (5)"):
-            if fault != "ok":
-                yield str(fault)
-        self._query("SELECT term FROM vocabulary LIMIT 1")
-        try:
-            if may_write:  # which this question takes
-                self._query("INSERT INTO terms (terms, rank) VALUES ('integrity-check', 1)")
-        except DamagedFileError as error:
-            yield f"the table of words does not fit the texts ({error.reason})"
-        except StorageError as error:
-            yield str(error)
+_Parsed = TypeVar("_Parsed", Chunk, DocumentRecord)
 
 
 class StoreRows:
-    """The rows of a chunk store of this format version or the one before, also of a damaged one.
+    """The rows of a chunk store that may be damaged, or made by somebody else.
 
     Args:
         folder: The index's folder.
 
     Attributes:
         file: The chunk store's file.
-        is_old: Whether it is of format version 3.
 
     Raises:
-        IndexFormatError: The file is missing.
-        DamagedFileError: It holds no table that can be read.
+        IndexFormatError: The file is missing, or no table of an index can be read in it.
     """
 
     def __init__(self, folder: Path) -> None:
         self.file = folder / FILE_NAME
-        if not self.file.exists():
-            raise IndexFormatError(f"{self.file} is missing")
-        with named_failures(self.file):
-            self._connection = Database(self.file, SCHEMA, salvage=True).connection
-            columns = {table: self._columns(table) for table in ("documents", "chunks", "contents")}
-        if not any(columns.values()):
-            self.close()
-            raise DamagedFileError(self.file, "it holds no table of an index")
-        self.is_old = bool(columns["documents"]) and "checksum" not in columns["documents"]
+        try:
+            with named_failures(self.file):
+                self._connection = Database(self.file, SCHEMA, salvage=True).connection
+            self._check_tables()
+        except (DamagedFileError, FileNotFoundError) as error:
+            reason = getattr(error, "reason", "it is missing")
+            raise IndexFormatError(
+                f"the documents of the index in {folder} are lost ({FILE_NAME}: {reason}): "
+                "ingest them again into another folder"
+            ) from error
 
     def close(self) -> None:
         """Close the file."""
@@ -102,77 +83,62 @@ class StoreRows:
         """Tell whether there is neither a document nor a chunk."""
         return not any(next(self.rows(table, "1"), None) for table in ("documents", "chunks", "contents"))
 
-    def kept_manifest(self) -> str | None:
-        """Return the copy of the manifest, or None."""
-        try:
+    def kept_manifest(self) -> LocalManifest | None:
+        """Return the copy of the manifest; None where it is not there or cannot be read."""
+        with _damage_skipped(), suppress(IndexFormatError):
             row = self._connection.execute("SELECT value FROM state WHERE name = ?", (MANIFEST_FILE,)).fetchone()
-            return str(row[0]).encode().decode() if row else None
-        except (*_FAILURES, UnicodeEncodeError) as error:
-            if isinstance(error, sqlite3.DatabaseError):
-                _raise_unless_damage(error)
-            return None
+            return parse_manifest(str(row[0]).encode().decode(), self.file) if row else None
+        return None
 
     def row(self, table: str, columns: str, number: int) -> tuple[Any, ...] | None:
-        """Return a row, or None where it is not there or cannot be read."""
-        sql = f"SELECT {columns} FROM {table} WHERE number = ?"
-        try:
-            return self._connection.execute(sql, (number,)).fetchone()  # type: ignore[no-any-return]
-        except _FAILURES as error:
-            _raise_unless_damage(error)
-            return None
+        """Return a row; None where it is not there or cannot be read."""
+        with _damage_skipped():
+            found = self._connection.execute(f"SELECT {columns} FROM {table} WHERE number = ?", (number,))
+            return found.fetchone()  # type: ignore[no-any-return]
+        return None
 
-    def rows(self, table: str, columns: str) -> Iterator[tuple[Any, ...]]:
-        """Yield the rows' numbers and columns, by number, but for those that cannot be read."""
+    def rows(self, table: str, columns: str, where: str = "TRUE") -> Iterator[tuple[Any, ...]]:
+        """Yield, by number, the number and columns of every row that can be read and meets a condition."""
+        query = f"SELECT number, {columns} FROM {table} NOT INDEXED WHERE number > ? AND {where} ORDER BY number"
         after = -1
         while after < _LAST:
-            try:
-                for row in self._connection.execute(_select(table, columns), (after,)):
+            with _damage_skipped():
+                for row in self._connection.execute(query, (after,)):
                     if row[0] <= after:
                         break  # the pages lead back to themselves
                     after = row[0]
                     yield row
                 else:
                     return
-            except _FAILURES as error:
-                _raise_unless_damage(error)
-            after = self._next_readable(table, columns, after)
+            after = self._next_readable(query, after)
 
-    def members(self) -> set[tuple[Any, ...]] | None:
-        """Return all rows of `members`, or None where they cannot be read."""
-        try:
-            return set(self._connection.execute("SELECT document_id, number FROM members"))
-        except _FAILURES as error:
-            _raise_unless_damage(error)
-            return None
-
-    def _next_readable(self, table: str, columns: str, after: int) -> int:
-        """Return the lowest number, as far as can be told, behind which the next row can be read."""
+    def _next_readable(self, query: str, after: int) -> int:
+        """Return the lowest number, as far as can be told, after which the next row can be read."""
         step = 1
-        while after + step < _LAST and not self._is_readable(table, columns, after + step):
+        while after + step < _LAST and not self._is_readable(query, after + step):
             step *= 2
         low, high = after + step // 2, min(after + step, _LAST)
         while high - low > 1:
             middle = (low + high) // 2
-            if self._is_readable(table, columns, middle):
+            if self._is_readable(query, middle):
                 high = middle
             else:
                 low = middle
         return high
 
-    def _is_readable(self, table: str, columns: str, after: int) -> bool:
-        try:
-            row = self._connection.execute(f"{_select(table, columns)} LIMIT 1", (after,)).fetchone()
-        except _FAILURES as error:
-            _raise_unless_damage(error)
-            return False
-        return row is None or row[0] > after
+    def _is_readable(self, query: str, after: int) -> bool:
+        with _damage_skipped():
+            row = self._connection.execute(f"{query} LIMIT 1", (after,)).fetchone()
+            return row is None or row[0] > after
+        return False
 
-    def _columns(self, table: str) -> set[str]:
-        try:
-            return {row[1] for row in self._connection.execute(f"PRAGMA table_info ({table})")}
-        except _FAILURES as error:
-            _raise_unless_damage(error)
-            return set()
+    def _check_tables(self) -> None:
+        for table in ("documents", "chunks", "contents"):
+            with _damage_skipped():
+                if self._connection.execute(f"PRAGMA table_info ({table})").fetchone():
+                    return
+        self.close()
+        raise DamagedFileError(self.file, "it holds no table of an index")
 
 
 class StoreCheck:
@@ -181,97 +147,98 @@ class StoreCheck:
     Args:
         rows: The rows.
         manifest: The index's manifest.
-        new: A database to write all that can be read to, as it was or, where it is damaged, as it can be used.
+        new: A database to write all that can be used to. Documents of which something is lost are marked there, so
+            that the next ingestion writes them again; chunks without vectors wait for new ones.
 
     Attributes:
         faults: What is wrong, in words.
         to_ingest_again: The documents of which an earlier repair has lost a part.
         unnamed: How many documents are lost whose ids are lost, too.
+        parts: How many chunks hold a part of each document.
+        counts: How many documents, chunks and sentences readers see.
     """
 
-    def __init__(self, rows: StoreRows, manifest: Manifest, new: sqlite3.Connection | None = None) -> None:
+    def __init__(self, rows: StoreRows, manifest: LocalManifest, new: sqlite3.Connection | None = None) -> None:
         self.to_ingest_again: list[str] = []
+        self.parts: Counter[str] = Counter()
+        self.counts = Counter(documents=0, chunks=0, sentences=0)
         self._rows = rows
         self._generation = manifest.generation
+        self._not_gone = f"removed > {manifest.generation}"
         self._dimension = manifest.dimension
         self._new = new
-        self._columns = _OLD_DOCUMENT_COLUMNS if rows.is_old else DOCUMENT_COLUMNS
-        self._entries: dict[str, int] = {}  # the documents whose entries are sound, and how many chunks they have
-        self._changed_entries: list[tuple[Any, ...]] = []
-        self._parts: Counter[str] = Counter()  # how many chunks were found of each document
-        self._members: set[tuple[str, int]] = set()
-        self._gone: set[int] = set()
-        self._lost: set[str] = set()  # the ids of documents of which something is lost
-        self._documents = self._unreadable = self._changed = self._waiting = self._spoilt = 0
-        self._look_at_entries()
-        self._look_at_chunks()
-        self._lost |= self._incomplete()
-        self._nameless = [i for i in self._parts if i not in self._entries]
-        self.faults = list(self._told())
+        self._found: Counter[str] = Counter()  # what is wrong, and how often
+        self._entries: dict[str, int] = {}  # the documents, and how many chunks they should have
+        self._changed_entries: dict[str, DocumentRecord] = {}
+        self._lost: set[str] = set()  # documents of which something is lost
+        self._read_documents()
+        self._read_chunks()
+        self._lost |= {i for i, chunks in self._entries.items() if chunks != self.parts[i]}
+        nameless = self.parts.keys() - self._entries.keys()
+        self.unnamed = max(0, manifest.documents - self.counts["documents"] - len(nameless))
+        self.faults = [f"{count:,} {what}" for what, count in self._found.items()]
+        if self._lost:
+            self.faults.append(f"{len(self._lost):,} documents are not complete, or changed: {named(self._lost)}")
+        if nameless:
+            self.faults.append(f"{len(nameless):,} documents have no entry: {named(nameless)}")
         if new is not None:
-            self._write_documents(new)
-        self.unnamed = max(0, manifest.documents - self._documents - len(self._nameless))
+            new.create_function("checksum", -1, lambda *values: checksum(values))
+            for document_id in self._lost | nameless:
+                self._mark(new, document_id)
 
-    def _incomplete(self) -> set[str]:
-        """Return the documents of which not all chunks were found."""
-        if not self._rows.is_old:
-            return {i for i, chunks in self._entries.items() if chunks != self._parts[i]}
-        missing = {i for i, number in (self._rows.members() or set()) - self._members if number not in self._gone}
-        return self._entries.keys() & (missing | (self._entries.keys() - self._parts.keys()))
-
-    def _look_at_entries(self) -> None:
-        for _, *row, told, added, removed in self._document_rows():
-            if self._is_gone(removed):
+    def _read_documents(self) -> None:
+        columns = f"{DOCUMENT_COLUMNS}, checksum, added, removed"
+        for number, *row, told, added, removed in self._rows.rows("documents", columns, self._not_gone):
+            record, is_sound = _parsed(parse_document, row, told)
+            if record is None or not is_sound or not self._is_of_now(added, removed):
+                self._found["documents' entries are not as they were written"] += 1
+                if record is not None:
+                    self._changed_entries[record.id] = record
                 continue
-            record = self._parsed(row, told, added, removed)
-            if record is None:
-                self._changed_entries.append(tuple(row))
-                continue
-            self._documents += added <= self._generation
+            self.counts["documents"] += added <= self._generation
+            self._write("documents", number, *row, told, added, removed)
             if removed == FOR_EVER:
                 self._entries[record.id] = record.chunks
                 if not record.fingerprint:
                     self.to_ingest_again.append(record.id)
 
-    def _look_at_chunks(self) -> None:
-        columns = f"{ENTRY_COLUMNS}, pending, added, removed"
+    def _read_chunks(self) -> None:
+        rows = self._rows.rows("chunks", f"{ENTRY_COLUMNS}, pending, added, removed", self._not_gone)
         # First the sound ones: one that was changed may have the id of another.
-        changed = [row for row in self._rows.rows("chunks", columns) if not self._take(row)]
+        changed = [row for row in rows if not self._take(row)]
         for row in changed:
             self._take(row, changed=True)
 
     def _take(self, row: tuple[Any, ...], *, changed: bool = False) -> bool:
-        """Take a chunk as it is, or tell that it is not as it was written; then take it if it can be used at all."""
+        """Take a chunk as it is, or tell that it was changed; then take it, too, if it can be used at all."""
         number, *entry, pending, added, removed = row
-        if self._is_gone(removed):
-            self._gone.add(number)
-            return True
         *contents, told = self._rows.row("contents", f"{CONTENT_COLUMNS}, checksum", number) or (None,) * 4
-        try:
-            chunk = parse_chunk([*entry, *contents])
-            found = _old_checksum(*contents) if self._rows.is_old else checksum([*entry, *contents])
-        except ValueError:
-            chunk, found = None, None
-        documents = {section.document_id for section in chunk.sections} if chunk else set()
-        if chunk is None or found != told or not self._is_of_now(added, removed):
+        chunk, is_sound = _parsed(parse_chunk, [*entry, *contents], told)
+        if chunk is None or not self._is_of_now(added, removed):
+            self._found["chunks cannot be read"] += 1
+            return True
+        documents = {section.document_id for section in chunk.sections}
+        if not is_sound:
             if not changed:
                 return False
-            if chunk is None or not self._is_of_now(added, removed) or not documents <= self._entries.keys():
-                self._unreadable += 1
+            self._found["chunks are not as they were written"] += 1
+            if not documents <= self._entries.keys():
                 return True
-            self._changed += 1
             self._lost |= documents
         vectors = self._vectors(number, entry[-1])
         if added <= self._generation:
-            self._spoilt += vectors is None and pending == 0
-            self._waiting += pending != 0
-        members = {(document_id, number) for document_id in documents}
-        values = (number, entry, contents, vectors, (added, removed))
-        if self._new is not None and not _write(self._new, *values, members):
-            return True  # its documents lack a chunk, which is noticed
+            self.counts.update(chunks=1, sentences=entry[-1])
+            if pending or vectors is None:
+                self._found["chunks wait for vectors" if pending else "chunks have no vectors, or damaged ones"] += 1
+        if not self._write("chunks", number, *entry, int(vectors is None), added, removed):  # another has its id
+            return True
+        self._write("contents", number, *contents, checksum([*entry, *contents]))
+        if vectors is not None:
+            self._write("vectors", number, vectors, zlib.crc32(vectors))
+        for document_id in documents:
+            self._write("members", document_id, number)
         if removed == FOR_EVER:
-            self._parts.update(documents)
-        self._members |= members
+            self.parts.update(documents)
         return True
 
     def _vectors(self, number: int, sentences: int) -> bytes | None:
@@ -281,63 +248,26 @@ class StoreCheck:
             return None
         lengths = np.linalg.norm(np.frombuffer(blob, np.float32).reshape(sentences, self._dimension), axis=1)
         # What is not finite is neither.
-        return blob if (np.isclose(lengths, 1, rtol=0, atol=_LENGTH) | (lengths == 0)).all() else None
+        return blob if (np.isclose(lengths, 1, rtol=0, atol=_LENGTH_TOLERANCE) | (lengths == 0)).all() else None
 
-    def _told(self) -> Iterator[str]:
-        for count, what in (
-            (self._unreadable, "chunks cannot be read"),
-            (self._changed, "chunks are not as they were written"),
-            (len(self._changed_entries), "documents' entries are not as they were written"),
-            (self._spoilt, "chunks have no vectors, or damaged ones"),
-            (self._waiting, "chunks wait for vectors"),
-        ):
-            if count:
-                yield f"{count:,} {what}"
-        if self._lost:
-            yield f"{len(self._lost):,} documents are not complete, or changed: {named(self._lost)}"
-        if self._nameless:
-            yield f"{len(self._nameless):,} documents have no entry: {named(self._nameless)}"
-        if self._new is None and not self._rows.is_old:
-            held = self._rows.members()
-            if held is None or not self._members <= held or any(n not in self._gone for _, n in held - self._members):
-                yield "the lists of the chunks that hold a document's parts are wrong"
+    def _write(self, table: str, *values: Any) -> bool:
+        """Write a row to the new store, if there is one; tell whether nothing there is in its way."""
+        if self._new is None:
+            return True
+        marks = ", ".join("?" * len(values))
+        return self._new.execute(f"INSERT OR IGNORE INTO {table} VALUES ({marks})", values).rowcount > 0
 
-    def _write_documents(self, new: sqlite3.Connection) -> None:
-        for _, *row, told, added, removed in self._document_rows():
-            record = None if self._is_gone(removed) else self._parsed(row, told, added, removed)
-            if record is not None:
-                live = removed == FOR_EVER
-                fingerprint = "" if live and record.id in self._lost else record.fingerprint
-                record = replace(record, fingerprint=fingerprint, chunks=self._parts[record.id] if live else 0)
-                _insert(new, record, added, removed)
-        kept = {str(row[0]): row for row in self._changed_entries}
-        for document_id in self._nameless:
-            try:
-                record = parse_document(kept[document_id])
-                checksum(kept[document_id])  # fails if damage left bytes that are not UTF-8
-            except (KeyError, ValueError):
-                record = DocumentRecord(document_id, "", "", "{}", "", 0)
-            record = replace(record, fingerprint="", chunks=self._parts[document_id])
-            _insert(new, record, 0, FOR_EVER)
-        kept_manifest = self._rows.kept_manifest()
-        if kept_manifest is not None:
-            new.execute("INSERT INTO state VALUES (?, ?)", (MANIFEST_FILE, kept_manifest))
-        new.execute("INSERT INTO terms (terms) VALUES ('rebuild')")
-
-    def _document_rows(self) -> Iterator[tuple[Any, ...]]:
-        told = "0" if self._rows.is_old else "checksum"
-        return self._rows.rows("documents", f"{self._columns}, {told}, added, removed")
-
-    def _parsed(self, row: list[Any], told: Any, added: Any, removed: Any) -> DocumentRecord | None:
-        try:
-            record = parse_document(row)
-            is_sound = self._rows.is_old or checksum(row) == told
-        except ValueError:
-            return None
-        return record if is_sound and self._is_of_now(added, removed) else None
-
-    def _is_gone(self, removed: Any) -> bool:
-        return isinstance(removed, int) and removed <= self._generation
+    def _mark(self, new: sqlite3.Connection, document_id: str) -> None:
+        """Mark a document in the new store, so that it is ingested again; one that has no entry gets one."""
+        if document_id not in self._entries:
+            record = self._changed_entries.get(document_id) or DocumentRecord(document_id, "", "", "{}", "", 0)
+            self._write("documents", None, *document_row(record), 0, 0, FOR_EVER)
+        new.execute(
+            "UPDATE documents SET fingerprint = '', chunks = ?1, "
+            "checksum = checksum(id, title, source, metadata, '', ?1) "
+            f"WHERE id = ?2 AND removed = {FOR_EVER}",
+            (self.parts[document_id], document_id),
+        )
 
     def _is_of_now(self, added: Any, removed: Any) -> bool:
         """Tell whether a row may have these generations: the one that readers see, or the one being written."""
@@ -345,14 +275,43 @@ class StoreCheck:
         return isinstance(added, int) and 0 <= added <= next_one and removed in (next_one, FOR_EVER)
 
 
-def renew_store(folder: Path, manifest: Manifest, *, salvage: bool = False) -> int:
-    """Put a new chunk store in the place of an index's: of this format version, without what was removed.
+def table_faults(file: Path, parts: Counter[str], *, may_write: bool) -> Iterator[str]:
+    """Yield what is wrong with a chunk store's pages, its indexes and the tables that are made from the others.
+
+    Args:
+        file: The chunk store's file.
+        parts: How many chunks hold a part of each document.
+        may_write: Whether the table of words can be checked, which takes the right to write.
+
+    Raises:
+        DamagedFileError: The file cannot be read to the end, or has tables that are not ours.
+        StorageError: It cannot be opened or read.
+    """
+    with named_failures(file), closing(Database(file, SCHEMA).connection) as connection:
+        yield from (str(fault) for (fault,) in connection.execute("PRAGMA integrity_check (5)") if fault != "ok")
+        members = connection.execute(
+            "SELECT members.document_id, count(*) FROM members JOIN chunks ON chunks.number = members.number "
+            f"WHERE removed = {FOR_EVER} GROUP BY members.document_id"
+        )
+        if dict(members.fetchall()) != parts:
+            yield "the lists of the chunks that hold a document's parts are wrong"
+        connection.execute("SELECT term FROM vocabulary LIMIT 1").fetchone()
+        try:
+            if may_write:
+                connection.execute("INSERT INTO terms (terms, rank) VALUES ('integrity-check', 1)")
+        except sqlite3.DatabaseError as error:
+            if not is_damage(error) and error_code(error) != sqlite3.SQLITE_READONLY:  # the file's header says so
+                raise
+            yield f"the table of words does not fit the texts ({error})"
+
+
+def renew_store(folder: Path, manifest: LocalManifest, *, salvage: bool = False) -> int:
+    """Put a new chunk store in the place of an index's, without what was removed.
 
     Args:
         folder: The index's folder, whose lock the caller holds.
         manifest: The index's manifest.
-        salvage: Leave out what cannot be read. Documents of which something is lost are marked to be ingested again,
-            chunks without vectors wait for new ones.
+        salvage: Leave out what cannot be read.
 
     Returns:
         How many documents are lost whose ids are lost, too.
@@ -365,72 +324,32 @@ def renew_store(folder: Path, manifest: Manifest, *, salvage: bool = False) -> i
         check = StoreCheck(rows, manifest, new)
         if check.faults and not salvage:
             raise DamagedFileError(file, check.faults[0])
+        new.execute("INSERT INTO state VALUES (?, ?)", (MANIFEST_FILE, manifest_json(manifest)))
+        new.execute("INSERT INTO terms (terms) VALUES ('rebuild')")
         rows.empty_log()
     return check.unnamed
 
 
-def upgrade_store(folder: Path, manifest: Manifest) -> None:
-    """Bring a chunk store to this format version, unless a run that was killed has already done so.
-
-    Raises:
-        DamagedFileError: Something in it is damaged.
-    """
-    with closing(StoreRows(folder)) as rows:
-        is_old = rows.is_old
-    if is_old:
-        renew_store(folder, manifest)
-
-
-def named(document_ids: set[str] | list[str]) -> str:
+def named(document_ids: Collection[str]) -> str:
     """Return the first ids of some documents."""
-    names = ", ".join(map(repr, sorted(document_ids)[:_MOST_NAMED]))
-    more = len(document_ids) - _MOST_NAMED
+    names = ", ".join(map(repr, sorted(document_ids)[:_MAX_NAMED]))
+    more = len(document_ids) - _MAX_NAMED
     return f"{names} and {more:,} more" if more > 0 else names
 
 
-def _write(
-    new: sqlite3.Connection,
-    number: int,
-    entry: list[Any],
-    contents: list[Any],
-    vectors: bytes | None,
-    life: tuple[int, int],
-    members: set[tuple[str, int]],
-) -> bool:
-    wrote = new.execute(
-        f"INSERT OR IGNORE INTO chunks (number, {ENTRY_COLUMNS}, pending, added, removed) "
-        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        (number, *entry, int(vectors is None), *life),
-    )
-    if not wrote.rowcount:  # the id or the place of another
-        return False
-    new.execute(
-        f"INSERT INTO contents (number, {CONTENT_COLUMNS}, checksum) VALUES (?, ?, ?, ?, ?)",
-        (number, *contents, checksum([*entry, *contents])),
-    )
-    new.executemany("INSERT INTO members (document_id, number) VALUES (?, ?)", members)
-    if vectors is not None:
-        new.execute("INSERT INTO vectors VALUES (?, ?, ?)", (number, vectors, zlib.crc32(vectors)))
-    return True
+def _parsed(parse: Callable[[Sequence[Any]], _Parsed], row: Sequence[Any], told: Any) -> tuple[_Parsed | None, bool]:
+    """Return what a row holds, None where it cannot be read, and whether it is what was written."""
+    try:
+        return parse(row), checksum(row) == told
+    except ValueError:
+        return None, False
 
 
-def _insert(new: sqlite3.Connection, record: DocumentRecord, added: int, removed: int) -> None:
-    row = document_row(record)
-    new.execute(
-        f"INSERT OR IGNORE INTO documents ({DOCUMENT_COLUMNS}, checksum, added, removed) "
-        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        (*row, checksum(row), added, removed),
-    )
-
-
-def _old_checksum(sections: str, sentences: str, text: str) -> int:
-    return zlib.crc32(b"\n".join((sections.encode(), sentences.encode(), text.encode())))
-
-
-def _select(table: str, columns: str) -> str:
-    return f"SELECT number, {columns} FROM {table} NOT INDEXED WHERE number > ? ORDER BY number"
-
-
-def _raise_unless_damage(error: Exception) -> None:
-    if not is_damage(error):
-        raise error
+@contextmanager
+def _damage_skipped() -> Iterator[None]:
+    """Go on after errors that mean damage; others, such as that of a locked file, are raised."""
+    try:
+        yield
+    except (sqlite3.DatabaseError, UnicodeError) as error:
+        if not is_damage(error) and not isinstance(error, UnicodeError):
+            raise

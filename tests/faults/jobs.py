@@ -13,10 +13,10 @@ from pathlib import Path
 
 import test_crash
 from arag.errors import IndexFormatError
-from arag.retrieval import snapshot
+from arag.ingest.maintenance import remove
 from arag.retrieval.index import open_index
+from arag.retrieval.local import backend
 from arag.retrieval.local.locking import write_lock
-from arag.retrieval.local.maintenance import remove
 from arag.retrieval.local.manifest import read_manifest
 
 DOCUMENTS = 10
@@ -121,7 +121,7 @@ def command(arguments, graph=False):
 
     sys.argv = ["arag", *arguments]
     if graph:
-        snapshot.MOST_BYTES = 0
+        backend.MAX_BYTES = 0
     cli.main()
 
 
@@ -144,8 +144,8 @@ def state(index):
         if not held:
             return EMPTY
         found = []
-        for most_bytes in (snapshot.MOST_BYTES, 0):  # searched without Chroma's graph, and with it
-            snapshot.MOST_BYTES = most_bytes
+        for max_bytes in (backend.MAX_BYTES, 0):  # searched without Chroma's graph, and with it
+            backend.MAX_BYTES = max_bytes
             with open_index(index) as opened:
                 found += [opened.keyword_search(word, 50).hits for word in ("revision 1", "begins", "Line 3")]
                 found += [

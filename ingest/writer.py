@@ -1,4 +1,4 @@
-"""Writes documents into an index: chunks, then their vectors, both to the chunk store; then for readers to see.
+"""Writes documents into an index: chunks, then their vectors, then lets readers see both.
 
 All that a run writes belongs to the index's next generation. Chunks wait in the store, marked as pending, until
 their vectors are written. `commit` makes them the generation that readers see. Whatever interrupts a run, readers go
@@ -14,39 +14,24 @@ import time
 from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from arag.errors import EmbedderError, InputError
-from arag.files import make_folder
+from arag.errors import EmbedderError
 from arag.ingest.chunking import CountBatch, can_be_packed, chunk_document, pack_documents, without_documents
 from arag.ingest.documents import Document, Problem, file_of
 from arag.ingest.sentences import AUTO, RULES_VERSION
-from arag.models.embedders import Embedder, Vectors, embedder_of_index, load_embedder
-from arag.retrieval.local.chunk_rows import DocumentRecord
-from arag.retrieval.local.chunk_store import FILE_NAME as CHUNKS_FILE_NAME
-from arag.retrieval.local.chunk_store import ChunkStore
-from arag.retrieval.local.database import discard_database
-from arag.retrieval.local.locking import HOLDER_FILE, LOCK_FILE, write_lock
-from arag.retrieval.local.manifest import (
-    FILE_NAME,
-    FORMAT_VERSION,
-    Manifest,
-    is_whole,
-    parse_manifest,
-    read_manifest,
-    write_manifest,
-)
-from arag.retrieval.local.publishing import delete_other_generations, is_of_generation, publish, storage_failures
-from arag.retrieval.local.store_check import renew_store, upgrade_store
+from arag.models.embedders import Embedder, load_embedder
+from arag.retrieval.backend import Backend, DocumentRecord, Draft, Manifest, Vectors
 from arag.retrieval.tokens import TokenCounter, token_counter
+from arag.retrieval.trust import embedder_of_index
 from arag.retrieval.types import Chunk
 
-CHUNK_TOKENS = 1_000
+DEFAULT_CHUNK_TOKENS = 1_000
 
 _CHUNKS_PER_READ = 128
 _BETWEEN_COMMITS = 10.0  # seconds, at least
@@ -57,64 +42,59 @@ class IndexWriter:
     """An index that is being written to; use `open_writer` to get one.
 
     Args:
-        folder: The index's folder.
-        manifest: Its manifest.
+        draft: The index's next generation.
+        manifest: The settings to write with.
         embedder: Embeds the sentences.
         counter: Counts the tokens of texts.
+        location: The index, for messages.
 
     Attributes:
-        folder: The index's folder.
-        manifest: Its manifest.
+        manifest: The settings and, of what readers see, the counts.
         embedded: Sentences embedded so far.
-        on_indexed: Told how many sentences are written to Chroma, each time some are.
+        on_indexed: Told how many sentences are written to the vector store, each time some are.
     """
 
-    def __init__(self, folder: Path, manifest: Manifest, embedder: Embedder, counter: TokenCounter) -> None:
-        self.folder = folder
-        self.manifest = replace(manifest, format_version=FORMAT_VERSION)
+    def __init__(
+        self, draft: Draft, manifest: Manifest, embedder: Embedder, counter: TokenCounter, location: Path | str
+    ) -> None:
+        self.manifest = manifest
         self.embedded = 0
         self.on_indexed: Callable[[int], None] | None = None
+        self._draft = draft
+        self._location = location
         self._embedder = embedder
         self._counter = counter
         self._count: CountBatch = counter.count_batch
         self._counted: set[str] = set()  # documents whose tokens this writer has counted
-        self._chunks = ChunkStore(folder)
-        self._chunks.writes = manifest.generation + 1
-        self._chunks.delete_gone(manifest.generation)  # in case a run was killed before it did
         self._pool = ThreadPoolExecutor(embedder.concurrency, thread_name_prefix="embed")
         self._embedding: deque[tuple[list[tuple[int, Chunk]], Future[tuple[Vectors, int]]]] = deque()
         self._committed = time.monotonic()
         self._uncommitted = 0  # sentences
-        self._outdated = manifest != self.manifest or not is_whole(folder, manifest)  # what readers use
         self._submitted = -1  # chunks up to this number are embedded, or being so
 
     def close(self) -> None:
-        """Close the index's files; sentences that are still being embedded are embedded in vain."""
+        """Stop; sentences that are still being embedded are embedded in vain."""
         self._pool.shutdown(wait=False, cancel_futures=True)
-        self._chunks.close()
 
     def absent(self, document_ids: Sequence[str]) -> list[str]:
         """Return those ids that no document has, in the index as it is written nor as readers still see it."""
-        known = self._chunks.fingerprints(document_ids)
-        known |= self._chunks.at(self.manifest.generation).fingerprints(document_ids)
+        known = self._draft.chunks.fingerprints(document_ids)
+        known |= self._draft.published.fingerprints(document_ids)
         return [document_id for document_id in document_ids if document_id not in known]
 
     def compact(self) -> None:
-        """Make all files anew, without what was removed."""
-        self.commit()  # what a killed run has removed leaves the chunk store only with a commit
-        self._chunks.close()
-        renew_store(self.folder, self.manifest)
-        self._chunks = ChunkStore(self.folder)
-        self._chunks.writes = self.manifest.generation + 1
+        """Make all that is stored anew, without what was removed."""
+        self.commit()  # what a killed run has removed leaves the chunks only with a commit
+        self._draft.renew()
         self.commit(anew=True)
 
     def document_sources(self) -> dict[str, str]:
         """Return the source of every document in the index, by id."""
-        return {record.id: record.source for record in self._chunks.documents()}
+        return {record.id: record.source for record in self._draft.chunks.documents()}
 
     def holds(self, document_id: str, source: str) -> bool:
         """Tell whether the index has a document of that id, and not because another file has the same one."""
-        record = self._chunks.document(document_id)
+        record = self._draft.chunks.document(document_id)
         return record is not None and (
             _is_record(source) or _is_record(record.source) or file_of(record.source) == file_of(source)
         )
@@ -129,15 +109,15 @@ class IndexWriter:
             The ids of the documents that were written, and what could not be.
         """
         fingerprints = {d.id: self._fingerprint(d) for group in groups for d in group}
-        known = self._chunks.fingerprints(list(fingerprints))
+        known = self._draft.chunks.fingerprints(list(fingerprints))
         problems = [
             p for group in groups for d in group if (p := self._taken(d, fingerprints[d.id], known)) is not None
         ]
         others = {problem.source for problem in problems}
         ours = [kept for group in groups if (kept := [d for d in group if d.source not in others])]
-        shared = self._chunks.in_shared_chunks(list(known))
+        shared = self._draft.chunks.in_shared_chunks(list(known))
         changed = [group for group in ours if not self._unchanged(group, fingerprints, known, shared)]
-        with self._chunks.transaction():
+        with self._draft.chunks.transaction():
             cut, refused = self._free([(group, self._cut(group)) for group in changed])
             problems += refused
             failed = {problem.source for problem in refused}
@@ -147,12 +127,12 @@ class IndexWriter:
             for group, chunks in cut:
                 self._insert(group, chunks, fingerprints)
             self._counted |= written
-            self._chunks.set_sources({d.id: _absolute(d.source) for group in ours for d in group})
+            self._draft.chunks.set_sources({d.id: _absolute(d.source) for group in ours for d in group})
         return written, problems
 
     def remove(self, document_ids: Sequence[str]) -> None:
         """Remove documents; other documents of a packed chunk stay."""
-        with self._chunks.transaction():
+        with self._draft.chunks.transaction():
             self._remove(set(document_ids))
 
     def flush(self, on_written: Callable[[int], None] | None = None, *, wait: bool = True) -> None:
@@ -167,7 +147,7 @@ class IndexWriter:
         """
         for batch in self._pending_batches():
             texts = [text for _, chunk in batch for text in chunk.embedded_texts()]
-            known = self._chunks.former_vectors([s.document_id for _, chunk in batch for s in chunk.sections])
+            known = self._draft.chunks.former_vectors([s.document_id for _, chunk in batch for s in chunk.sections])
             self._embedding.append((batch, self._pool.submit(self._vectors, texts, known)))
             while len(self._embedding) > self._embedder.concurrency:
                 self._write_next(on_written)
@@ -184,30 +164,16 @@ class IndexWriter:
         """Let readers see what was written, and delete what it replaces.
 
         Args:
-            anew: Make all files that are derived from the chunk store anew, whether or not anything was written.
+            anew: Make all that is derived from the chunks anew, whether or not anything was written.
 
         Raises:
             EmbedderError: The embedder fails.
-            StorageError: The files cannot be written.
+            StorageError: It cannot be written.
         """
         self.flush()
-        counts = self._chunks.counts()
-        manifest = replace(
-            self.manifest,
-            tokenizer=self._tokenizer(counts.documents),
-            documents=counts.documents,
-            chunks=counts.chunks,
-            sentences=counts.sentences,
-        )
-        if (
-            anew
-            or self._outdated
-            or manifest != read_manifest(self.folder)
-            or self._chunks.differs_from(manifest.generation)
-        ):
-            self.manifest = publish(self.folder, self._chunks, manifest, anew=anew, on_written=self.on_indexed)
-            self._chunks.writes = self.manifest.generation + 1
-            self._outdated = False
+        settings = replace(self.manifest, tokenizer=self._tokenizer(self._draft.chunks.counts().documents))
+        self._draft.publish(settings, anew=anew, on_written=self.on_indexed)
+        self.manifest = self._draft.manifest
         self._committed = time.monotonic()
         self._uncommitted = 0
 
@@ -227,7 +193,7 @@ class IndexWriter:
         """
         if known.get(document.id, new) in (new, "") or _is_record(document.source):  # without one, it was damaged
             return None
-        record = self._chunks.document(document.id)
+        record = self._draft.chunks.document(document.id)
         if record is None or _is_record(record.source):
             return None
         other = file_of(record.source)
@@ -248,17 +214,17 @@ class IndexWriter:
         ids = [document.id for document in group]
         if len(ids) == 1:
             return ids[0] not in shared
-        together = self._chunks.chunks_of(ids[:1])
+        together = self._draft.chunks.chunks_of(ids[:1])
         return all(list(dict.fromkeys(s.document_id for s in chunk.sections)) == ids for chunk in together)
 
     def _remove(self, gone: set[str]) -> None:
-        chunks = self._chunks.chunks_of(list(gone))
+        chunks = self._draft.chunks.chunks_of(list(gone))
         if chunks:
             rest = [r for chunk in chunks if (r := without_documents(chunk, gone, count=self._count)) is not None]
             self._counted |= {section.document_id for chunk in rest for section in chunk.sections}
-            self._chunks.mdelete([chunk.id for chunk in chunks])
-            self._chunks.mset([(chunk.id, chunk) for chunk in rest])
-        self._chunks.remove_documents(gone)
+            self._draft.chunks.mdelete([chunk.id for chunk in chunks])
+            self._draft.chunks.mset([(chunk.id, chunk) for chunk in rest])
+        self._draft.chunks.remove_documents(gone)
         self._counted -= gone
 
     def _cut(self, group: list[Document]) -> list[Chunk]:
@@ -293,14 +259,14 @@ class IndexWriter:
     def _owner(self, chunks: Sequence[Chunk], going: set[str], claimed: Mapping[str, str]) -> tuple[str, str] | None:
         """Return a chunk id that is another document's already, and that document."""
         ids = [chunk.id for chunk in chunks]
-        for found in self._chunks.mget(ids):
+        for found in self._draft.chunks.mget(ids):
             if found is not None and found.document_id not in going:
                 return found.id, found.document_id
         return next(((chunk_id, claimed[chunk_id]) for chunk_id in ids if chunk_id in claimed), None)
 
     def _insert(self, group: Sequence[Document], chunks: Sequence[Chunk], fingerprints: dict[str, str]) -> None:
         parts = Counter(i for chunk in chunks for i in {section.document_id for section in chunk.sections})
-        self._chunks.add_documents(
+        self._draft.chunks.add_documents(
             DocumentRecord(
                 id=d.id,
                 title=d.title,
@@ -311,7 +277,7 @@ class IndexWriter:
             )
             for d in group
         )
-        self._chunks.mset([(chunk.id, chunk) for chunk in chunks])
+        self._draft.chunks.mset([(chunk.id, chunk) for chunk in chunks])
 
     def _fingerprint(self, document: Document) -> str:
         settings = self.manifest
@@ -330,7 +296,7 @@ class IndexWriter:
         """Yield the chunks whose sentences are neither embedded nor being so, with their numbers."""
         batch: list[tuple[int, Chunk]] = []
         sentences = 0
-        while pending := self._chunks.pending_chunks(_CHUNKS_PER_READ, after=self._submitted):
+        while pending := self._draft.chunks.claim(_CHUNKS_PER_READ, after=self._submitted):
             for number, chunk in pending:
                 self._submitted = number
                 batch.append((number, chunk))
@@ -350,7 +316,7 @@ class IndexWriter:
             if vectors.shape[1] != self.manifest.dimension:
                 raise EmbedderError(
                     f"the embedder {self._embedder.name} gives vectors of {vectors.shape[1]} numbers, the index in "
-                    f"{self.folder} holds vectors of {self.manifest.dimension}"
+                    f"{self._location} holds vectors of {self.manifest.dimension}"
                 )
             embedded = dict(zip(new, vectors, strict=True))
         shape = (len(texts), self.manifest.dimension)
@@ -363,7 +329,7 @@ class IndexWriter:
         vectors, embedded = future.result()
         counts = [len(chunk.embedded_texts()) for _, chunk in batch]
         parts = np.split(vectors, np.cumsum(counts)[:-1])
-        self._chunks.set_vectors(zip((number for number, _ in batch), parts, strict=True))
+        self._draft.chunks.set_vectors(zip((number for number, _ in batch), parts, strict=True))
         self.embedded += embedded
         self._uncommitted += sum(counts)
         if on_written is not None:
@@ -372,7 +338,7 @@ class IndexWriter:
 
 @contextmanager
 def open_writer(
-    folder: Path,
+    backend: Backend,
     *,
     embedder: Embedder | None = None,
     chunk_tokens: int | None = None,
@@ -383,7 +349,7 @@ def open_writer(
     """Open an index for writing, creating it where there is none; only one writer at a time.
 
     Args:
-        folder: The index's folder.
+        backend: Where the index is.
         embedder: Embeds the sentences; None for the index's own, or the default for a new index.
         chunk_tokens: Most tokens in a chunk, for documents written from now on; None for the index's own setting.
         language: Language of the sentence rules, likewise.
@@ -393,21 +359,13 @@ def open_writer(
     Raises:
         IndexLockedError: Another process is writing to the index.
         EmbedderError: The index was made with another embedder, or the embedder cannot be loaded.
-        InputError: The folder is a file, or holds something that is not an index.
+        InputError: Something else than an index is there.
     """
-    try:
-        str(folder).encode()  # Chroma takes no other names
-        _check_folder(folder)
-        make_folder(folder)
-    except InputError:
-        raise
-    except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) else str(error)
-        raise InputError(f"the folder {str(folder)!r} cannot be made or looked into: {reason}") from error
+    backend.make()
     with (
-        write_lock(folder),
+        backend.lock(),
         locked_writer(
-            folder, embedder=embedder, chunk_tokens=chunk_tokens, language=language, packed=packed, counter=counter
+            backend, embedder=embedder, chunk_tokens=chunk_tokens, language=language, packed=packed, counter=counter
         ) as writer,
     ):
         yield writer
@@ -415,7 +373,7 @@ def open_writer(
 
 @contextmanager
 def locked_writer(
-    folder: Path,
+    backend: Backend,
     *,
     embedder: Embedder | None = None,
     chunk_tokens: int | None = None,
@@ -427,61 +385,26 @@ def locked_writer(
 
     Raises:
         EmbedderError: The index was made with another embedder, or the embedder cannot be loaded.
-        StorageError: The files cannot be written.
+        StorageError: It cannot be written.
     """
-    with storage_failures(folder):
-        manifest, embedder = _prepare(folder, embedder)
+
+    def begin() -> Manifest:
+        nonlocal embedder
+        embedder = embedder or load_embedder()
+        dimension = int(embedder.embed_documents(["dimension"]).shape[1])
+        return Manifest(embedder.name, dimension, DEFAULT_CHUNK_TOKENS, "", AUTO, packed=False)
+
+    with backend.draft(begin) as draft:
+        stored = draft.manifest
         manifest = replace(
-            manifest,
-            chunk_tokens=manifest.chunk_tokens if chunk_tokens is None else chunk_tokens,
-            language=manifest.language if language is None else language,
-            packed=manifest.packed if packed is None else packed,
+            stored,
+            chunk_tokens=stored.chunk_tokens if chunk_tokens is None else chunk_tokens,
+            language=stored.language if language is None else language,
+            packed=stored.packed if packed is None else packed,
         )
-        writer = IndexWriter(folder, manifest, embedder, counter or token_counter())
-        try:
+        embedder = embedder_of_index(embedder, manifest.embedder, backend.location)
+        with closing(IndexWriter(draft, manifest, embedder, counter or token_counter(), backend.location)) as writer:
             yield writer
-        finally:
-            writer.close()
-
-
-def _check_folder(folder: Path) -> None:
-    if folder.exists() and not folder.is_dir():
-        raise InputError(f"{folder} is a file: give a folder for the index")
-    if not folder.is_dir() or (folder / FILE_NAME).exists():
-        return
-    database = {f"{CHUNKS_FILE_NAME}{ending}" for ending in ("", "-wal", "-shm", ".new", ".new-journal")}
-    known = {*database, f"{FILE_NAME}.new", LOCK_FILE, HOLDER_FILE, f"{HOLDER_FILE}.new"}
-    names = {file.name for file in folder.iterdir()}
-    # The first run makes its database first: without one, a file that is called words.1 is another program's.
-    others = {name for name in names - known if CHUNKS_FILE_NAME not in names or not is_of_generation(name)}
-    if others:
-        raise InputError(
-            f"{folder} is not empty and holds no index ({min(others)!r} is there): give an empty or new folder"
-        )
-
-
-def _prepare(folder: Path, embedder: Embedder | None) -> tuple[Manifest, Embedder]:
-    """Return the manifest of an index, made where there is none, and the embedder to use."""
-    if not (folder / FILE_NAME).exists():
-        chunks = ChunkStore(folder, create=True)
-        try:
-            kept = chunks.state(FILE_NAME)
-            if kept is not None:  # the manifest was lost, or a run killed just before it was written
-                write_manifest(folder, parse_manifest(kept, chunks.file, to_upgrade=True))
-            else:
-                chosen = embedder or load_embedder()
-                dimension = int(chosen.embed_documents(["dimension"]).shape[1])
-                empty = Manifest(chosen.name, dimension, CHUNK_TOKENS, "", AUTO, packed=False, generation=-1)
-                return publish(folder, chunks, empty), chosen
-        finally:
-            chunks.close()
-    manifest = read_manifest(folder, to_upgrade=True)
-    if manifest.format_version != FORMAT_VERSION:
-        upgrade_store(folder, manifest)
-    embedder = embedder_of_index(embedder, manifest.embedder, folder)
-    delete_other_generations(folder, manifest.generation)
-    discard_database(folder / f"{CHUNKS_FILE_NAME}.new")
-    return manifest, embedder
 
 
 def _short(document: Document, chunk_tokens: int, count: CountBatch) -> bool:

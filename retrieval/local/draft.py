@@ -1,54 +1,124 @@
-"""Makes the files of the index's next generation from the chunk store, and lets readers see it."""
+"""The next generation of an index in a folder: its files are made from the chunk store, then readers see it."""
 
 from __future__ import annotations
 
-import re
-import shutil
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import replace
+from contextlib import closing, contextmanager
+from dataclasses import fields, replace
 from pathlib import Path
-from sqlite3 import Error as SQLiteError
 
 import numpy as np
-from filelock import Timeout
 
-from arag.errors import ARAGError, DamagedFileError, IndexFormatError, StorageError
-from arag.files import delete, digest
+from arag.errors import IndexFormatError, StorageError
+from arag.files import digest
+from arag.retrieval.backend import Manifest, Vectors
 from arag.retrieval.local.chunk_store import FILE_NAME as CHUNKS_FILE
 from arag.retrieval.local.chunk_store import ChunkStore
-from arag.retrieval.local.database import is_damage
+from arag.retrieval.local.database import discard_database
+from arag.retrieval.local.folder import delete_other_generations, storage_failures
 from arag.retrieval.local.keywords import write_keyword_file
 from arag.retrieval.local.manifest import (
     FILE_NAME,
-    Manifest,
+    LocalManifest,
     check_files,
+    is_whole,
     keyword_file,
     manifest_json,
+    parse_manifest,
+    read_manifest,
     vectors_folder,
     vocabulary_file,
     write_manifest,
 )
 from arag.retrieval.local.seal import is_sealed, make_seal
-from arag.retrieval.local.sentence_store import SentenceRecord, Vectors, vector_id, write_sentences
+from arag.retrieval.local.sentence_store import SentenceRecord, vector_id, write_sentences
+from arag.retrieval.local.store_check import renew_store
 from arag.retrieval.local.vocabulary import write_vocabulary
 from arag.retrieval.types import Chunk
 
-_MOST_REMOVED = 0.3  # of Chroma's vectors: with more, its folder is made anew
+_MAX_REMOVED = 0.3  # of Chroma's vectors: with more, its folder is made anew
 _SENTENCES_AT_ONCE = 2_000
-_GENERATION_FILE = re.compile(
-    "|".join(rf"{kind(Path(), 0).stem}\.[0-9]+(?:\.new)?" for kind in (keyword_file, vocabulary_file, vectors_folder))
-)
 
 
-def publish(
+class LocalDraft:
+    """The next generation of an index in a folder; use `open_draft` to get one.
+
+    Args:
+        folder: The index's folder.
+        manifest: Its manifest.
+
+    Attributes:
+        manifest: The manifest that was published last.
+        chunks: The chunk store, as it will be.
+        published: The chunk store, as readers see it.
+    """
+
+    def __init__(self, folder: Path, manifest: LocalManifest) -> None:
+        self.manifest = manifest
+        self._folder = folder
+        self._is_whole = is_whole(folder, manifest)
+        self._open()
+        self.chunks.delete_gone(manifest.generation)  # in case a run was killed before it did
+
+    def close(self) -> None:
+        """Close the chunk store."""
+        self.chunks.close()
+
+    def publish(
+        self, manifest: Manifest, *, anew: bool = False, on_written: Callable[[int], None] | None = None
+    ) -> None:
+        """Let readers see what was written; see `Draft.publish`."""
+        counts = self.chunks.counts()
+        settings = {field.name: getattr(manifest, field.name) for field in fields(Manifest)}
+        totals = {"documents": counts.documents, "chunks": counts.chunks, "sentences": counts.sentences}
+        wanted = replace(self.manifest, **settings | totals)
+        is_changed = wanted != self.manifest or self.chunks.differs_from(self.manifest.generation)
+        if not (anew or is_changed or not self._is_whole):
+            return
+        self.manifest = _publish(self._folder, self.chunks, wanted, anew=anew, on_written=on_written)
+        self._open(self.chunks)
+        self._is_whole = True
+
+    def renew(self) -> None:
+        """Copy the chunk store into a new file, without what was removed."""
+        self.chunks.close()
+        renew_store(self._folder, self.manifest)
+        self._open()
+
+    def _open(self, chunks: ChunkStore | None = None) -> None:
+        self.chunks = chunks or ChunkStore(self._folder)
+        self.chunks.writes = self.manifest.generation + 1
+        self.published = self.chunks.at(self.manifest.generation)
+
+
+@contextmanager
+def open_draft(folder: Path, begin: Callable[[], Manifest]) -> Iterator[LocalDraft]:
+    """Open the next generation of an index whose lock the caller holds; see `Backend.draft`."""
+    with storage_failures(folder):
+        if not (folder / FILE_NAME).exists():
+            with closing(ChunkStore(folder, create=True)) as chunks:
+                kept = chunks.state(FILE_NAME)
+                if kept is not None:  # the manifest was lost, or a run killed just before it was written
+                    write_manifest(folder, parse_manifest(kept, chunks.file))
+                else:
+                    settings = begin()
+                    first = LocalManifest(**{field.name: getattr(settings, field.name) for field in fields(Manifest)})
+                    _publish(folder, chunks, replace(first, generation=-1))
+        manifest = read_manifest(folder)
+        delete_other_generations(folder, manifest.generation)
+        discard_database(folder / f"{CHUNKS_FILE}.new")
+        with closing(LocalDraft(folder, manifest)) as draft:
+            yield draft
+
+
+def _publish(
     folder: Path,
     chunks: ChunkStore,
-    manifest: Manifest,
+    manifest: LocalManifest,
     *,
     anew: bool = False,
     on_written: Callable[[int], None] | None = None,
-) -> Manifest:
+) -> LocalManifest:
     """Make all that the chunk store holds the index's next generation, and let readers see it.
 
     The keyword file is written, and Chroma's folder: a copy of the one before, with what has changed. Readers see
@@ -58,37 +128,27 @@ def publish(
     Args:
         folder: The index's folder.
         chunks: Its chunk store, opened for writing; every chunk has its vectors.
-        manifest: What the manifest is to say; the numbers of documents, chunks and sentences are counted here.
+        manifest: What the manifest is to say.
         anew: Make Chroma's folder from nothing.
         on_written: Told how many sentences are written to Chroma, each time some are.
 
     Returns:
         The manifest of the new generation.
-
-    Raises:
-        StorageError: The files cannot be written.
     """
     before = manifest.generation
-    counts = chunks.counts()
-    manifest = replace(
-        manifest,
-        documents=counts.documents,
-        chunks=counts.chunks,
-        sentences=counts.sentences,
-        generation=before + 1,
-    )
+    manifest = replace(manifest, generation=before + 1)
     files = [keyword_file(folder, manifest.generation), vocabulary_file(folder, manifest.generation)]
     write_keyword_file(files[0], chunks.texts(), chunks.numbers_by_id())
     write_vocabulary(files[1], chunks.words())
     removed_vectors = 0
-    if counts.sentences:
+    if manifest.sentences:
         target = vectors_folder(folder, manifest.generation)
         removed = [vector_id(number, i) for number, places in chunks.removed_positions(before) for i in places]
         removed_vectors = manifest.removed_vectors + len(removed)
         previous = None if anew else _previous(folder, manifest, before, removed_vectors)
         if previous is None or not _succeeds(folder, chunks, manifest, previous, removed, on_written):
             removed_vectors = 0
-            write_sentences(target, None, [], lambda: sentences_of(chunks, -1), counts.sentences, on_written)
+            write_sentences(target, None, [], lambda: sentences_of(chunks, -1), manifest.sentences, on_written)
         # Chroma's own database is written to by whoever opens it.
         files += [file for file in target.rglob("*") if file.is_file() and file.parent != target]
     manifest = replace(
@@ -104,53 +164,10 @@ def publish(
     return manifest
 
 
-def delete_other_generations(folder: Path, generation: int) -> None:
-    """Delete the files of generations that readers do not see, and what a killed run has not renamed."""
-    for name in (FILE_NAME, CHUNKS_FILE):
-        delete(folder / f"{name}.new")
-    seen = {kind(folder, generation) for kind in (keyword_file, vocabulary_file, vectors_folder)}
-    for path in list(folder.iterdir()):
-        if path not in seen and is_of_generation(path.name):
-            delete(path)
-
-
-def is_of_generation(name: str) -> bool:
-    """Tell whether a name is one that the file or folder of a generation has, complete or not."""
-    return _GENERATION_FILE.fullmatch(name) is not None
-
-
-@contextmanager
-def storage_failures(folder: Path) -> Iterator[None]:
-    """Name the index in what goes wrong while its files are written, or read by who writes.
-
-    Raises:
-        DamagedFileError: The chunk store is damaged.
-        StorageError: The files cannot be written.
-    """
-    try:
-        yield
-    except (SQLiteError, OSError) as error:
-        if isinstance(error, ARAGError | Timeout):  # which are OSErrors, too: of a missing index, and of the lock
-            raise
-        if isinstance(error, SQLiteError) and is_damage(error):
-            raise DamagedFileError(folder / CHUNKS_FILE, str(error)) from error
-        raise StorageError(
-            f"the index in {folder} cannot be written to ({error}); its disk has {_free(folder) / 1e6:,.0f} MB left. "
-            "What was written stays, and the next run goes on from there."
-        ) from error
-
-
-def _free(folder: Path) -> int:
-    try:
-        return shutil.disk_usage(folder).free
-    except OSError:
-        return 0
-
-
-def _previous(folder: Path, manifest: Manifest, generation: int, removed_vectors: int) -> Path | None:
+def _previous(folder: Path, manifest: LocalManifest, generation: int, removed_vectors: int) -> Path | None:
     """Return Chroma's folder of the generation before, where the new one is best made from it."""
     previous = vectors_folder(folder, generation)
-    if not is_sealed(manifest) or not previous.is_dir() or removed_vectors > _MOST_REMOVED * manifest.sentences:
+    if not is_sealed(manifest) or not previous.is_dir() or removed_vectors > _MAX_REMOVED * manifest.sentences:
         return None
     try:
         check_files(folder, manifest, previous, contents=True)
@@ -162,7 +179,7 @@ def _previous(folder: Path, manifest: Manifest, generation: int, removed_vectors
 def _succeeds(
     folder: Path,
     chunks: ChunkStore,
-    manifest: Manifest,
+    manifest: LocalManifest,
     previous: Path,
     removed: Sequence[str],
     on_written: Callable[[int], None] | None,

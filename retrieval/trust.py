@@ -1,4 +1,4 @@
-"""Which embedders an index may bring along.
+"""The embedder of an index, and which one it may bring along.
 
 An index's manifest is data, often somebody else's. An embedder that it names may be a service, which gets the user's
 texts and key, or a folder, from which code is loaded. Such a one is used only when the user has named it, too.
@@ -11,24 +11,21 @@ import os
 import shlex
 import tempfile
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from platformdirs import user_config_path
 
-from arag.errors import EmbedderError
-from arag.models.names import HUGGINGFACE, ModelName, is_hub_id, parse_embedder
+from arag.errors import EmbedderError, IndexNotFoundError, InputError
+from arag.models.embedders import EMBEDDER_VARIABLE, Embedder, load_embedder, load_embeddings, make_embedder
+from arag.models.names import HUGGINGFACE, KEY_VARIABLES, ModelName, is_hub_id, parse_embedder
+from arag.retrieval.backend import Backend, backend_at
 
-EMBEDDER_VARIABLE = "ARAG_EMBEDDER"
+if TYPE_CHECKING:
+    from langchain_core.embeddings import Embeddings
 
 _said = set[str]()  # in this process, where the configuration cannot be written
-
-_KEYS = {
-    "openai": "OPENAI_API_KEY",
-    "azure_openai": "AZURE_OPENAI_API_KEY",
-    "cohere": "COHERE_API_KEY",
-    "google_genai": "GOOGLE_API_KEY",
-    "mistralai": "MISTRAL_API_KEY",
-}
 
 
 class UnnamedEmbedderError(EmbedderError):
@@ -39,7 +36,7 @@ class UnnamedEmbedderError(EmbedderError):
         consequence: What using it would do.
     """
 
-    def __init__(self, name: ModelName, folder: Path) -> None:
+    def __init__(self, name: ModelName, folder: Path | str) -> None:
         self.name = name
         self.consequence = _consequence(name)
         super().__init__(
@@ -48,6 +45,82 @@ class UnnamedEmbedderError(EmbedderError):
             "as the embedder (`arag ingest --embedder`, `open_index(embedder=...)`). Keyword search and reading work "
             "without it"
         )
+
+
+def embedder_of_index(given: str | Embeddings | Embedder | None, name: str, folder: Path | str) -> Embedder:
+    """Return the embedder of an index, or check that the one given is it.
+
+    Args:
+        given: The embedder that a caller gives; None for the index's own. That is data: what sends texts or loads a
+            folder is refused at its first use, unless the user has named it, too.
+        name: The name in the index's manifest.
+        folder: The index's folder, for messages.
+
+    Raises:
+        EmbedderError: The embedder given is another one.
+    """
+    if given is None:
+        try:
+            own = embedder_named_by(name)
+        except InputError as error:
+            return Embedder(name, partial(_refuse, f"the embedder of the index in {folder} cannot be used: {error}"))
+        if own is None:  # what needs no vectors works without it
+            why = f"the index in {folder} was made with an embedder object, {name}: pass that one, embedder=..."
+            return Embedder(name, partial(_refuse, why))
+        return make_embedder(name, own.provider, partial(_load, own, folder))
+    embedder = load_embedder(given)
+    if embedder.name != name:
+        raise EmbedderError(
+            f"the index in {folder} was made with the embedder {name}, not {embedder.name}: vectors of different "
+            "embedders cannot be compared. Use that one, or ingest into another folder."
+        )
+    return embedder
+
+
+def check_embedder(index: str | Path | Backend) -> None:
+    """Refuse an index's embedder where the user would have to name it, before any work is begun.
+
+    Args:
+        index: The index's folder, or its backend; there need not be an index.
+
+    Raises:
+        UnnamedEmbedderError: It sends texts or loads a folder, and the user has not named it.
+        IndexFormatError: The manifest is damaged.
+        InputError: The folder cannot be looked into, or the manifest names no embedder.
+    """
+    try:
+        name = embedder_named_by(backend_at(index).manifest().embedder)
+    except IndexNotFoundError:
+        return
+    if name is not None:
+        check_named(name, backend_at(index).location)
+
+
+def remember_embedder(manifest_name: str, *, given: bool) -> None:
+    """Remember the embedder of an index that was written to, where the user has named it.
+
+    Args:
+        manifest_name: The name in the index's manifest.
+        given: Whether the embedder was given for this index.
+    """
+    try:
+        name = embedder_named_by(manifest_name)
+    except InputError:  # an object's
+        return
+    if name is not None and (given or named_by_user(name) is not None):
+        remember(name)
+
+
+def embedder_named_by(manifest_name: str) -> ModelName | None:
+    """Take the embedder's name in a manifest apart; None where it is the class of an `Embeddings` object.
+
+    Raises:
+        InputError: It is no embedder's name.
+    """
+    provider, colon, _ = manifest_name.partition(":")
+    if not colon or provider != provider.lower():  # LangChain's providers are in lower case, classes are not
+        return None
+    return parse_embedder(manifest_name)
 
 
 def needs_naming(name: ModelName) -> bool:
@@ -65,7 +138,7 @@ def named_by_user(name: ModelName) -> ModelName | None:
     return name if str(name) in _said or str(name) in _remembered() else None
 
 
-def check_named(name: ModelName, folder: Path) -> ModelName:
+def check_named(name: ModelName, folder: Path | str) -> ModelName:
     """Return the embedder that an index names, as the user has named it where that is needed.
 
     Args:
@@ -105,6 +178,14 @@ def remember(name: ModelName) -> None:
             raise
 
 
+def _load(name: ModelName, folder: Path | str) -> Embeddings:
+    return load_embeddings(check_named(name, folder), named=named_by_user(name) is not None)
+
+
+def _refuse(why: str) -> Embeddings:
+    raise EmbedderError(why)
+
+
 def _file() -> Path:
     return user_config_path("arag", appauthor=False) / "embedders.json"
 
@@ -121,6 +202,6 @@ def _consequence(name: ModelName) -> str:
     if name.provider == HUGGINGFACE:
         return f"it would load the model in the folder {name.model}"
     where = name.base_url.host if name.base_url else f"the provider {name.provider}"
-    key = _KEYS.get(name.provider)
+    key = KEY_VARIABLES.get(name.provider)
     with_key = f", with the key in {key}" if key and os.environ.get(key) else ""
     return f"it would send your questions and the documents that you ingest to {where}{with_key}"

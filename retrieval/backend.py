@@ -1,0 +1,492 @@
+"""The ports of storage: what an index asks of the place that it is kept in, for searching and for writing.
+
+`arag.retrieval.local` implements them with a folder. Nothing else in the project knows files, tables or vector stores.
+
+An index is written in generations. A writer prepares the next one while readers see the last one that was published,
+whole. Chunks have numbers beside their ids: a number names one version of a chunk and is never used again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from arag.retrieval.types import Chunk
+
+Vectors = NDArray[np.float32]
+
+_Count = Annotated[int, Field(ge=0, le=1 << 53)]
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """What must be known of an index before it can be opened.
+
+    Attributes:
+        embedder: Name of the embedder, as given to `load_embedder`.
+        dimension: Length of its vectors.
+        chunk_tokens: Size that chunks are cut to, in tokens.
+        tokenizer: What counted the tokens; several names where it was not the same for all documents.
+        language: Language of the sentence rules, or `auto`.
+        packed: Whether consecutive short documents share chunks.
+        documents: Number of documents, as of the last publication.
+        chunks: Number of chunks.
+        sentences: Number of sentences with a vector.
+        generation: The generation that readers see; grows with each publication.
+        distance: Distance function of the vectors.
+    """
+
+    embedder: str
+    dimension: Annotated[int, Field(ge=1, le=1 << 20)]
+    chunk_tokens: Annotated[int, Field(ge=1, le=1 << 53)]
+    tokenizer: str
+    language: str
+    packed: bool
+    documents: _Count = 0
+    chunks: _Count = 0
+    sentences: _Count = 0
+    generation: Annotated[int, Field(ge=-1, le=1 << 53)] = 0
+    distance: str = "cosine"
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentRecord:
+    """A document's entry; its text is in its chunks.
+
+    Attributes:
+        id: The document's id.
+        title: Its title, or an empty string.
+        source: Where it was read from.
+        metadata: Further fields, as a JSON object.
+        fingerprint: Changes when the document, or a setting that its chunks depend on, changes. Empty when a part of
+            the document was lost, so that the next ingestion writes it again.
+        chunks: How many chunks hold a part of it.
+    """
+
+    id: str
+    title: str
+    source: str
+    metadata: str
+    fingerprint: str
+    chunks: int
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """Totals over an index.
+
+    Attributes:
+        documents: Number of documents.
+        chunks: Number of chunks.
+        sentences: Number of sentences that have a vector, or will have.
+        tokens: Tokens of all chunks.
+    """
+
+    documents: int
+    chunks: int
+    sentences: int
+    tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class RankedChunk:
+    """A chunk and its score.
+
+    Attributes:
+        number: The chunk's number.
+        score: Score(c, K).
+        counts: Occurrences of each keyword that the chunk holds.
+    """
+
+    number: int
+    score: int
+    counts: dict[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class SentenceMatch:
+    """A sentence found by its vector.
+
+    Attributes:
+        chunk: Its chunk's number.
+        position: Its place among the chunk's sentences.
+        similarity: Cosine similarity to the query, -1 to 1.
+    """
+
+    chunk: int
+    position: int
+    similarity: float
+
+
+@dataclass(frozen=True, slots=True)
+class Phrase:
+    """Words that stand one behind the other.
+
+    Attributes:
+        words: The words, in lower case and without diacritics.
+        is_prefix: Whether the last word may be longer.
+    """
+
+    words: tuple[str, ...]
+    is_prefix: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Damage:
+    """Something that is wrong with an index.
+
+    Attributes:
+        part: The file, folder or table.
+        what: What is wrong with it.
+        mendable: Whether `verify` can mend it.
+    """
+
+    part: str
+    what: str
+    mendable: bool = True
+
+    def __str__(self) -> str:
+        return f"{self.part}: {self.what}"
+
+
+class Chunks(Protocol):
+    """Full chunks by id (a key-value store, with LangChain's names), and their documents, in one generation.
+
+    Every method may raise an IndexFormatError (what is stored is damaged) or a StorageError (it cannot be read).
+    """
+
+    def mget(self, keys: Sequence[str]) -> list[Chunk | None]:
+        """Return the chunks with these ids, None for those that are not there."""
+
+    def yield_keys(self, *, prefix: str | None = None) -> Iterator[str]:
+        """Yield the ids of all chunks, or of those that begin with a prefix, in the order of ingestion."""
+
+    def numbered(self, numbers: Sequence[int]) -> dict[int, Chunk]:
+        """Return those chunks with these numbers that are there."""
+
+    def ids(self, numbers: Sequence[int]) -> dict[int, str]:
+        """Return the ids of those chunks with these numbers that are there."""
+
+    def similar_ids(self, chunk_id: str, limit: int) -> list[str]:
+        """Return ids that are spelled like one that is not there, the most similar first; any where none is."""
+
+    def neighbours(self, chunk: Chunk, reach: int) -> list[Chunk]:
+        """Return a chunk and those up to `reach` before and after it in its document, in order."""
+
+    def chunks_in_document(self, document_id: str) -> int:
+        """Return how many chunks start in a document."""
+
+    def chunks_of(self, document_ids: Sequence[str]) -> list[Chunk]:
+        """Return every chunk that holds a part of one of these documents, each once, in order."""
+
+    def documents(self) -> Iterator[DocumentRecord]:
+        """Yield all documents' entries, by id."""
+
+    def document(self, document_id: str) -> DocumentRecord | None:
+        """Return a document's entry, or None."""
+
+    def titled(self, title: str, limit: int) -> list[tuple[str, str]]:
+        """Return id and title of documents with a title, in any case, or with that title and a note in brackets."""
+
+    def fingerprints(self, document_ids: Sequence[str]) -> dict[str, str]:
+        """Return the fingerprints of those documents that are there, by id."""
+
+    def counts(self) -> Counts:
+        """Count documents, chunks, sentences and tokens."""
+
+
+class Keywords(Protocol):
+    """Exact keywords in the chunks' texts (paper, section 3.2): in lower case, white space folded."""
+
+    def __len__(self) -> int:
+        """Return the number of chunks."""
+
+    def rank(self, keywords: Sequence[str], top_k: int) -> tuple[list[RankedChunk], dict[str, int], int]:
+        """Rank the chunks by Score(c, K) = sum over k in K of count(k, T_c) * |k|, ties by chunk id.
+
+        Args:
+            keywords: Keywords, none blank and none twice.
+            top_k: How many chunks to return at most.
+
+        Returns:
+            The best chunks, best first; for each keyword how many chunks hold it; how many chunks hold any.
+
+        Raises:
+            IndexFormatError: What is searched in is damaged.
+        """
+
+    def chunks_holding(self, keyword: str) -> int:
+        """Count the chunks that hold a keyword."""
+
+
+class Sentences(Protocol):
+    """Sentences by their vectors.
+
+    Attributes:
+        is_exact: Whether `nearest` compares with every vector, so that ties cost nothing.
+    """
+
+    @property
+    def is_exact(self) -> bool: ...  # noqa: D102 - see the class
+
+    def nearest(self, vector: NDArray[np.float32], count: int) -> list[SentenceMatch]:
+        """Return the sentences nearest to a vector, nearest first. Equal sentences have equal similarities.
+
+        Args:
+            vector: The query's vector, of length one, shape (dimension,).
+            count: How many, at most as many as there are; more may be returned, but never fewer.
+
+        Raises:
+            IndexFormatError: What is searched in is damaged.
+        """
+
+
+class Words(Protocol):
+    """The words of the corpus (lower case, without diacritics), for suggestions."""
+
+    def holds(self, word: str) -> bool:
+        """Tell whether the corpus holds a word."""
+
+    def of_length(self, shortest: int, longest: int) -> list[str]:
+        """Return the words whose lengths, in characters, lie between two bounds, both included."""
+
+    def spellings(self, phrase: Phrase, limit: int) -> list[str]:
+        """Return what a phrase matches in the corpus, as it is spelled there.
+
+        Case, diacritics, hyphens, spaces and punctuation do not matter to the match.
+
+        Args:
+            phrase: The phrase.
+            limit: How many chunks to look at.
+        """
+
+
+class Generation(Protocol):
+    """An index as one generation has it. It may be searched by several threads at once.
+
+    The methods open what a kind of search needs when it is first needed, and may raise an IndexFormatError.
+
+    Attributes:
+        manifest: The generation's manifest.
+        chunks: Its chunks.
+    """
+
+    @property
+    def manifest(self) -> Manifest: ...  # noqa: D102 - see the class
+
+    @property
+    def chunks(self) -> Chunks: ...  # noqa: D102
+
+    def keywords(self) -> Keywords:
+        """Return what keywords are searched in."""
+
+    def sentences(self) -> Sentences:
+        """Return the sentences' vectors."""
+
+    def words(self) -> Words:
+        """Return the corpus' words."""
+
+
+class Reader(Protocol):
+    """An index that is open for searching."""
+
+    def stamp(self) -> Hashable:
+        """Return what changes with every publication. It is asked before and after every search, so it is cheap."""
+
+    def generation(self) -> Generation:
+        """Open the generation that was published last.
+
+        Raises:
+            IndexNotFoundError: The index is gone.
+            IndexFormatError: It is damaged or incomplete.
+            StorageError: It cannot be opened.
+        """
+
+    def close(self) -> None:
+        """Let go of what is open."""
+
+
+class WritableChunks(Chunks, Protocol):
+    """The chunks of the next generation. What is written here is seen by readers when it is published."""
+
+    def transaction(self) -> AbstractContextManager[None]:
+        """Make all writes inside one transaction: all of them last, or none."""
+
+    def mset(self, key_value_pairs: Sequence[tuple[str, Chunk]]) -> None:
+        """Add chunks, in place of those with the same ids; they wait for their vectors."""
+
+    def mdelete(self, keys: Sequence[str]) -> None:
+        """Remove the chunks with these ids."""
+
+    def in_shared_chunks(self, document_ids: Sequence[str]) -> set[str]:
+        """Return those of some documents that share a chunk with another one."""
+
+    def add_documents(self, documents: Iterable[DocumentRecord]) -> None:
+        """Add documents' entries."""
+
+    def set_sources(self, sources: Mapping[str, str]) -> None:
+        """Note where documents were read from, by their ids."""
+
+    def remove_documents(self, document_ids: Iterable[str]) -> None:
+        """Remove documents' entries; their chunks are the caller's to remove or rewrite."""
+
+    def claim(self, limit: int, after: int) -> list[tuple[int, Chunk]]:
+        """Return chunks that wait for their vectors, with their numbers, above a number and in its order."""
+
+    def set_vectors(self, vectors: Iterable[tuple[int, Vectors]]) -> None:
+        """Write the vectors of chunks, which then wait for them no longer.
+
+        Args:
+            vectors: Numbers of chunks, and the vectors of their embedded sentences, shape (sentences, dimension).
+        """
+
+    def former_vectors(self, document_ids: Sequence[str]) -> dict[str, NDArray[np.float32]]:
+        """Return the vectors of former versions of these documents' chunks, by the sentences' texts."""
+
+
+class Draft(Protocol):
+    """The next generation of an index, being written.
+
+    Attributes:
+        manifest: The manifest that was published last.
+        chunks: The chunks of the next generation.
+        published: The chunks that readers see.
+    """
+
+    @property
+    def manifest(self) -> Manifest: ...  # noqa: D102 - see the class
+
+    @property
+    def chunks(self) -> WritableChunks: ...  # noqa: D102
+
+    @property
+    def published(self) -> Chunks: ...  # noqa: D102
+
+    def publish(
+        self, manifest: Manifest, *, anew: bool = False, on_written: Callable[[int], None] | None = None
+    ) -> None:
+        """Let readers see what was written, and delete what it replaces; nothing happens where nothing has changed.
+
+        Args:
+            manifest: The settings to publish; what it counts, and its generation, are set here.
+            anew: Make all that is derived from the chunks anew, whether or not anything was written.
+            on_written: Told how many sentences are written to the vector store, each time some are.
+
+        Raises:
+            StorageError: It cannot be written.
+        """
+
+    def renew(self) -> None:
+        """Copy the chunks to a new place, without what was removed."""
+
+
+class Backend(Protocol):
+    """A place where an index is, or may be made.
+
+    Attributes:
+        location: Its name, for messages: a folder, or an address without a password.
+    """
+
+    @property
+    def location(self) -> Path | str: ...  # noqa: D102 - see the class
+
+    def exists(self) -> bool:
+        """Tell whether there is an index, or a part of one."""
+
+    def manifest(self) -> Manifest:
+        """Read the manifest.
+
+        Raises:
+            IndexNotFoundError: There is no index.
+            IndexFormatError: The manifest is damaged, or of another format.
+            InputError: The place cannot be looked into.
+        """
+
+    def size(self) -> int:
+        """Return the bytes that the index takes."""
+
+    def reader(self) -> Reader:
+        """Open the index for searching.
+
+        Raises:
+            IndexFormatError: The index is damaged or incomplete.
+            StorageError: It cannot be opened.
+        """
+
+    def make(self) -> None:
+        """Make the place for an index where there is none.
+
+        Raises:
+            InputError: It cannot be made, or something else is there.
+        """
+
+    def lock(self) -> AbstractContextManager[None]:
+        """Keep other writers out.
+
+        Raises:
+            IndexLockedError: Another process is writing; the message says which, and since when.
+            StorageError: The lock cannot be taken.
+        """
+
+    def draft(self, begin: Callable[[], Manifest]) -> AbstractContextManager[Draft]:
+        """Open the next generation for writing; the caller holds the lock. What goes wrong inside is named.
+
+        Args:
+            begin: Makes the manifest of an index that does not exist yet.
+
+        Raises:
+            IndexFormatError: The index is damaged, or of another format.
+            StorageError: The index cannot be written to.
+        """
+
+    def find_damage(self, *, locked: bool = True) -> list[Damage]:
+        """Look for damage in all parts of the index.
+
+        Args:
+            locked: Whether the caller holds the lock. Without it nothing is written, not even for a moment.
+
+        Raises:
+            IndexFormatError: The documents are lost.
+            StorageError: The index cannot be looked through.
+        """
+
+    def repair(self, found: Sequence[Damage]) -> int:
+        """Mend the chunks and the manifest; what is derived from them is made anew by the next publication.
+
+        Args:
+            found: What `find_damage` has found.
+
+        Returns:
+            How many documents are lost whose ids are lost, too.
+
+        Raises:
+            IndexFormatError: It cannot be mended.
+            StorageError: It cannot be written.
+        """
+
+
+def backend_at(location: str | Path | Backend) -> Backend:
+    """Return the backend of a location; a new kind of location is told from the others here.
+
+    Args:
+        location: A folder, or a backend.
+    """
+    if not isinstance(location, str | Path):
+        return location
+    from arag.retrieval.local.backend import LocalBackend
+
+    return LocalBackend(Path(location))
+
+
+def is_index(folder: Path) -> bool:
+    """Tell whether a folder of the file system is an index."""
+    from arag.retrieval.local.folder import is_index
+
+    return is_index(folder)

@@ -1,0 +1,230 @@
+"""An index in a folder, behind the ports of `arag.retrieval.backend`."""
+
+from __future__ import annotations
+
+import os
+import threading
+import warnings
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from pathlib import Path
+
+from arag.errors import IndexFormatError
+from arag.retrieval.backend import Damage, Draft, Manifest, Phrase, Sentences
+from arag.retrieval.exact import MAX_BYTES, ExactVectors
+from arag.retrieval.local.chunk_store import FILE_NAME as CHUNKS_FILE
+from arag.retrieval.local.chunk_store import ChunkStore
+from arag.retrieval.local.draft import open_draft
+from arag.retrieval.local.folder import prepare_folder, storage_failures
+from arag.retrieval.local.keywords import KeywordMatcher
+from arag.retrieval.local.locking import write_lock
+from arag.retrieval.local.manifest import (
+    FILE_NAME,
+    LocalManifest,
+    check_files,
+    keyword_file,
+    read_manifest,
+    vectors_folder,
+    vocabulary_file,
+)
+from arag.retrieval.local.seal import KEY_VARIABLE, is_sealed
+from arag.retrieval.local.sentence_store import SentenceStore
+from arag.retrieval.local.verify import find_damage, repair_store
+from arag.retrieval.local.vocabulary import Vocabulary
+
+
+class LocalBackend:
+    """An index in a folder: SQLite for documents and chunks, Chroma for sentence vectors, a file for keywords.
+
+    Args:
+        folder: The folder.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.location = folder
+        self._folder = folder.absolute()  # for a process that goes to another folder
+
+    def exists(self) -> bool:
+        """Tell whether the folder holds a manifest or a chunk store."""
+        return (self.location / FILE_NAME).exists() or (self.location / CHUNKS_FILE).exists()
+
+    def manifest(self) -> LocalManifest:
+        """Read the manifest."""
+        return read_manifest(self.location)
+
+    def size(self) -> int:
+        """Return the bytes of all files in the folder."""
+        return sum(_size(Path(folder, name)) for folder, _, names in os.walk(self._folder) for name in names)
+
+    def reader(self) -> LocalReader:
+        """Open the index for searching."""
+        return LocalReader(self._folder, self.location)
+
+    def make(self) -> None:
+        """Make the folder, or check that it holds an index or nothing."""
+        prepare_folder(self.location)
+
+    def lock(self) -> AbstractContextManager[None]:
+        """Keep other writers out, by a lock that the operating system takes back when its holder dies."""
+        return write_lock(self.location)
+
+    def draft(self, begin: Callable[[], Manifest]) -> AbstractContextManager[Draft]:
+        """Open the next generation for writing; the caller holds the lock."""
+        return open_draft(self.location, begin)
+
+    def find_damage(self, *, locked: bool = True) -> list[Damage]:
+        """Look for damage in all files."""
+        return find_damage(self.location, locked=locked)
+
+    def repair(self, found: Sequence[Damage]) -> int:
+        """Mend the chunk store and the manifest."""
+        with storage_failures(self.location):
+            return repair_store(self.location, found)
+
+
+class LocalReader:
+    """An index in a folder, open for searching.
+
+    Args:
+        folder: The folder's absolute path.
+        location: The folder as it was given, for messages.
+    """
+
+    def __init__(self, folder: Path, location: Path) -> None:
+        self._folder = folder
+        self._location = location
+        self._chunks: ChunkStore | None = None
+
+    def stamp(self) -> tuple[int, int] | None:
+        """Return what changes when the manifest is replaced."""
+        try:
+            status = (self._folder / FILE_NAME).stat()
+        except (OSError, ValueError):
+            return None
+        return status.st_mtime_ns, status.st_ino
+
+    def generation(self) -> LocalGeneration:
+        """Open the generation that the manifest tells of; all of them share one connection."""
+        manifest = read_manifest(self._folder)
+        if self._chunks is not None and self._chunks.was_replaced():
+            self.close()
+        if self._chunks is None:
+            self._chunks = ChunkStore(self._folder)
+        return LocalGeneration(self._folder, self._location, manifest, self._chunks.at(manifest.generation))
+
+    def close(self) -> None:
+        """Close the chunk store."""
+        if self._chunks is not None:
+            self._chunks.close()
+            self._chunks = None
+
+
+class LocalGeneration:
+    """One generation of an index in a folder. What searches need is opened by the first that needs it.
+
+    Args:
+        folder: The folder's absolute path.
+        location: The folder as it was given, for messages.
+        manifest: The generation's manifest.
+        chunks: The chunk store, at that generation.
+    """
+
+    def __init__(self, folder: Path, location: Path, manifest: LocalManifest, chunks: ChunkStore) -> None:
+        self.manifest = manifest
+        self.chunks = chunks
+        self._folder = folder
+        self._location = location
+        self._lock = threading.Lock()
+        self._keywords: KeywordMatcher | None = None
+        self._words: LocalWords | None = None
+        self._sentences: Sentences | None = None
+
+    def keywords(self) -> KeywordMatcher:
+        """Open the keyword file."""
+        with self._lock:
+            if self._keywords is None:
+                file = keyword_file(self._folder, self.manifest.generation)
+                check_files(self._folder, self.manifest, file)
+                self._keywords = KeywordMatcher(file)
+            return self._keywords
+
+    def words(self) -> LocalWords:
+        """Return the words of the chunk store, and of the vocabulary file."""
+        with self._lock:
+            if self._words is None:
+                self._words = LocalWords(self._folder, self.manifest, self.chunks)
+            return self._words
+
+    def sentences(self) -> Sentences:
+        """Open the vectors: all of them in one matrix where they are few, or Chroma's graph cannot be trusted."""
+        with self._lock:
+            if self._sentences is None:
+                few = 4 * self.manifest.sentences * self.manifest.dimension <= MAX_BYTES
+                if few or not self._has_own_graph():
+                    self._sentences = ExactVectors(self.chunks.placed_vectors(), self.manifest, self._location)
+                else:
+                    self._sentences = self._open_graph()
+            return self._sentences
+
+    def _open_graph(self) -> SentenceStore:
+        folder = vectors_folder(self._folder, self.manifest.generation)
+        # A flipped bit in its graph can end the process, or never end.
+        check_files(self._folder, self.manifest, folder, contents=True)
+        store = SentenceStore(folder)
+        if store.count() != self.manifest.sentences:
+            raise IndexFormatError(
+                f"{folder} has {store.count():,} vectors in place of {self.manifest.sentences:,}: "
+                f"run `arag verify --index {self._location} --repair`"
+            )
+        return store
+
+    def _has_own_graph(self) -> bool:
+        if is_sealed(self.manifest):
+            return True
+        warnings.warn(
+            f"the index in {self._location} was written by another user or on another machine: semantic search "
+            "compares with every vector and does not use its graph. To have the graph made here, run "
+            f"`arag verify --index {self._location} --repair`; to share indexes, set {KEY_VARIABLE} to the same "
+            "secret wherever they are written and read",
+            stacklevel=2,
+        )
+        return False
+
+
+class LocalWords:
+    """The words of the chunk store's full-text table.
+
+    Args:
+        folder: The index's folder.
+        manifest: The generation's manifest.
+        chunks: The chunk store, at that generation.
+    """
+
+    def __init__(self, folder: Path, manifest: LocalManifest, chunks: ChunkStore) -> None:
+        self._folder = folder
+        self._manifest = manifest
+        self._chunks = chunks
+        self._vocabulary: Vocabulary | None = None
+
+    def holds(self, word: str) -> bool:
+        """Tell whether the corpus holds a word."""
+        return self._chunks.holds_word(word)
+
+    def of_length(self, shortest: int, longest: int) -> list[str]:
+        """Return the words whose lengths lie between two bounds, both included."""
+        if self._vocabulary is None:
+            file = vocabulary_file(self._folder, self._manifest.generation)
+            check_files(self._folder, self._manifest, file)
+            self._vocabulary = Vocabulary(file)
+        return self._vocabulary.of_length(shortest, longest)
+
+    def spellings(self, phrase: Phrase, limit: int) -> list[str]:
+        """Return what a phrase matches in the corpus, as it is spelled there."""
+        return self._chunks.spellings(phrase, limit)
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:  # a writer has removed it a moment ago
+        return 0

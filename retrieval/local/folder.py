@@ -1,0 +1,101 @@
+"""The folder of an index: what may stand in it, and what goes wrong while its files are written."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from filelock import Timeout
+
+from arag.errors import ARAGError, DamagedFileError, InputError, StorageError
+from arag.files import delete, make_folder
+from arag.retrieval.local.chunk_store import FILE_NAME as CHUNKS_FILE
+from arag.retrieval.local.database import is_damage
+from arag.retrieval.local.manifest import FILE_NAME, keyword_file, vectors_folder, vocabulary_file
+
+LOCK_FILE = "write.lock"
+HOLDER_FILE = "writer.json"
+
+_GENERATION_FILE = re.compile(
+    "|".join(rf"{kind(Path(), 0).stem}\.[0-9]+(?:\.new)?" for kind in (keyword_file, vocabulary_file, vectors_folder))
+)
+
+
+def prepare_folder(folder: Path) -> None:
+    """Make the folder of a new index, or check that it is one.
+
+    Raises:
+        InputError: The folder is a file, holds something that is not an index, or cannot be made.
+    """
+    try:
+        str(folder).encode()  # Chroma takes no other names
+        _check_folder(folder)
+        make_folder(folder)
+    except InputError:
+        raise
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else str(error)
+        raise InputError(f"the folder {str(folder)!r} cannot be made or looked into: {reason}") from error
+
+
+def is_index(folder: Path) -> bool:
+    """Tell whether a folder holds an index, also one whose manifest is lost."""
+    return (folder / FILE_NAME).is_file() and (folder / CHUNKS_FILE).is_file()
+
+
+def delete_other_generations(folder: Path, generation: int) -> None:
+    """Delete the files of generations that readers do not see, and what a killed run has not renamed."""
+    for name in (FILE_NAME, CHUNKS_FILE):
+        delete(folder / f"{name}.new")
+    seen = {kind(folder, generation) for kind in (keyword_file, vocabulary_file, vectors_folder)}
+    for path in list(folder.iterdir()):
+        if path not in seen and _GENERATION_FILE.fullmatch(path.name):
+            delete(path)
+
+
+@contextmanager
+def storage_failures(folder: Path) -> Iterator[None]:
+    """Name the index in what goes wrong while its files are written, or read by who writes.
+
+    Raises:
+        DamagedFileError: The chunk store is damaged.
+        StorageError: The files cannot be written.
+    """
+    try:
+        yield
+    except (sqlite3.Error, OSError) as error:
+        if isinstance(error, ARAGError | Timeout):  # which are OSErrors, too: of a missing index, and of the lock
+            raise
+        if isinstance(error, sqlite3.Error) and is_damage(error):
+            raise DamagedFileError(folder / CHUNKS_FILE, str(error)) from error
+        raise StorageError(
+            f"the index in {folder} cannot be written to ({error}); its disk has {_free(folder) / 1e6:,.0f} MB left. "
+            "What was written stays, and the next run goes on from there."
+        ) from error
+
+
+def _check_folder(folder: Path) -> None:
+    if folder.exists() and not folder.is_dir():
+        raise InputError(f"{folder} is a file: give a folder for the index")
+    if not folder.is_dir() or (folder / FILE_NAME).exists():
+        return
+    database = {f"{CHUNKS_FILE}{ending}" for ending in ("", "-wal", "-shm", ".new", ".new-journal")}
+    known = {*database, f"{FILE_NAME}.new", LOCK_FILE, HOLDER_FILE, f"{HOLDER_FILE}.new"}
+    names = {file.name for file in folder.iterdir()}
+    # The first run makes its database first: without one, a file that is called words.1 is another program's.
+    others = {name for name in names - known if CHUNKS_FILE not in names or not _GENERATION_FILE.fullmatch(name)}
+    if others:
+        raise InputError(
+            f"{folder} is not empty and holds no index ({min(others)!r} is there): give an empty or new folder"
+        )
+
+
+def _free(folder: Path) -> int:
+    try:
+        return shutil.disk_usage(folder).free
+    except OSError:
+        return 0

@@ -1,0 +1,181 @@
+"""Finds what is damaged in an index, and repairs what all of its files are made from.
+
+A repair makes every derived file again. So of those it is only asked whether they are whole: by the checksums in the
+manifest, by SQLite's own checks, and by asking Chroma for the vectors.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from pathlib import Path
+
+from arag.errors import ARAGError, DamagedFileError, IndexFormatError, IndexNotFoundError, StorageError
+from arag.files import digest
+from arag.retrieval.backend import Damage
+from arag.retrieval.local.chroma_check import check_database
+from arag.retrieval.local.chunk_store import FILE_NAME as CHUNKS_FILE
+from arag.retrieval.local.chunk_store import ChunkStore
+from arag.retrieval.local.draft import sentences_of
+from arag.retrieval.local.manifest import (
+    FILE_NAME,
+    LocalManifest,
+    file_size,
+    is_whole,
+    read_manifest,
+    vectors_folder,
+    write_manifest,
+)
+from arag.retrieval.local.seal import is_sealed
+from arag.retrieval.local.sentence_store import SentenceStore
+from arag.retrieval.local.store_check import StoreCheck, StoreRows, named, renew_store, table_faults
+
+_INGEST_ANEW = "ingest the documents again into another folder"
+_UNFINISHED = "the first ingestion was interrupted: run the same `arag ingest` again to finish it"
+
+
+def find_damage(folder: Path, *, locked: bool = True) -> list[Damage]:
+    """Look for damage in every part of an index.
+
+    Args:
+        folder: The index's folder.
+        locked: Whether the caller holds the index's lock. Without it nothing is written, and not all can be checked.
+
+    Raises:
+        IndexFormatError: The chunk store is lost.
+        StorageError: The files cannot be opened or read.
+    """
+    try:
+        with closing(StoreRows(folder)) as rows:
+            return list(_damages(folder, rows, locked=locked))
+    except (sqlite3.Error, OSError) as error:
+        if isinstance(error, ARAGError):
+            raise
+        raise StorageError(f"the index in {folder} cannot be looked through: {error}") from error
+
+
+def repair_store(folder: Path, found: Sequence[Damage]) -> int:
+    """Repair what all files are made from, the manifest and the chunk store. The derived files are the caller's.
+
+    Args:
+        folder: The index's folder, whose lock the caller holds.
+        found: What was found in it.
+
+    Returns:
+        How many documents are lost whose ids are lost, too.
+
+    Raises:
+        IndexFormatError: The chunk store or the manifest is lost.
+    """
+    with closing(StoreRows(folder)) as rows:
+        manifest = _mended_manifest(folder, rows.kept_manifest())
+    sound = not any(damage.part == CHUNKS_FILE and damage.mendable for damage in found)
+    return 0 if sound else renew_store(folder, manifest, salvage=True)
+
+
+def _damages(folder: Path, rows: StoreRows, *, locked: bool) -> Iterator[Damage]:
+    kept = rows.kept_manifest()
+    try:
+        manifest = read_manifest(folder)
+    except (IndexFormatError, IndexNotFoundError) as error:
+        yield _lost_manifest(error, rows, kept)
+        if kept is not None:
+            yield from _store_damages(rows, kept, locked=locked)
+        return
+    if manifest.generation == 0 and manifest.documents == 0:
+        yield Damage(FILE_NAME, _UNFINISHED, mendable=False)
+    if kept is None:
+        yield Damage(CHUNKS_FILE, "its copy of the manifest cannot be read")
+    # A run that was killed just before it replaced the manifest has kept the next one already.
+    elif kept.generation != manifest.generation + 1 and kept != manifest:
+        yield Damage(FILE_NAME, "it is not the one that was written")
+    found = [*_store_damages(rows, manifest, locked=locked), *_file_damages(folder, manifest)]
+    yield from found
+    # Chroma may take the process down with it when its files are damaged.
+    if manifest.sentences and not any(damage.mendable for damage in found):
+        yield from _chroma_damages(folder, manifest, locked=locked)
+
+
+def _lost_manifest(error: Exception, rows: StoreRows, kept: LocalManifest | None) -> Damage:
+    if not isinstance(error, DamagedFileError | IndexNotFoundError):  # an index of another version
+        return Damage(FILE_NAME, str(error), mendable=kept is not None)
+    reason = error.reason if isinstance(error, DamagedFileError) else "it is missing"
+    if kept is not None:
+        return Damage(FILE_NAME, reason)
+    if rows.is_empty():
+        return Damage(FILE_NAME, _UNFINISHED, mendable=False)
+    return Damage(FILE_NAME, f"{reason}; there is no copy of it that can be read: {_INGEST_ANEW}", mendable=False)
+
+
+def _mended_manifest(folder: Path, kept: LocalManifest | None) -> LocalManifest:
+    """Return the manifest, and put the one that was kept in its place where it is not the one that was written."""
+    try:
+        manifest = read_manifest(folder)
+    except (IndexFormatError, IndexNotFoundError):
+        if kept is None:
+            raise
+    else:
+        next_is_unfinished = kept and kept.generation == manifest.generation + 1 and not is_whole(folder, kept)
+        if kept is None or kept == manifest or next_is_unfinished:
+            return manifest
+    write_manifest(folder, kept)
+    return kept
+
+
+def _store_damages(rows: StoreRows, manifest: LocalManifest, *, locked: bool) -> Iterator[Damage]:
+    check = StoreCheck(rows, manifest)
+    for what in check.faults:
+        yield Damage(CHUNKS_FILE, what)
+    try:
+        for what in table_faults(rows.file, check.parts, may_write=locked):
+            yield Damage(CHUNKS_FILE, what)
+    except DamagedFileError as error:
+        yield Damage(CHUNKS_FILE, error.reason)
+    for name, there in check.counts.items():
+        if not check.faults and there != getattr(manifest, name):
+            yield Damage(FILE_NAME, f"it tells of {getattr(manifest, name):,} {name}, the index holds {there:,}")
+    if check.to_ingest_again:
+        again = check.to_ingest_again
+        what = f"of {len(again):,} documents a part was lost: ingest them again: {named(again)}"
+        yield Damage(CHUNKS_FILE, what, mendable=False)
+
+
+def _file_damages(folder: Path, manifest: LocalManifest) -> Iterator[Damage]:
+    for name, (size, expected) in manifest.files.items():
+        found = file_size(folder, name)
+        if found < 0:
+            yield Damage(name, "it is missing")
+        elif found != size:
+            yield Damage(name, f"it has {found:,} bytes in place of {size:,}")
+        elif digest(folder / name) != expected:
+            yield Damage(name, "its checksum is wrong")
+    if not is_sealed(manifest):
+        yield Damage(
+            FILE_NAME,
+            "somebody else has written the files that are derived from the documents, or on another machine: the graph "
+            "of vectors is not used",
+        )
+    elif manifest.sentences:
+        try:
+            check_database(vectors_folder(folder, manifest.generation), pages=True)
+        except IndexFormatError as error:
+            yield Damage(vectors_folder(folder, manifest.generation).name, str(error))
+
+
+def _chroma_damages(folder: Path, manifest: LocalManifest, *, locked: bool) -> Iterator[Damage]:
+    vectors = vectors_folder(folder, manifest.generation)
+    try:
+        with (
+            closing(ChunkStore(folder, generation=manifest.generation)) as chunks,
+            closing(SentenceStore(vectors)) as store,
+        ):
+            fault = store.fault(sentences_of(chunks, -1), manifest.sentences)
+    except DamagedFileError:  # of the chunk store
+        raise
+    except IndexFormatError as error:
+        if not locked:  # Chroma writes when it opens
+            raise StorageError(f"the index in {folder} cannot be looked through: {error}") from error
+        fault = str(error)
+    if fault:
+        yield Damage(vectors.name, fault)

@@ -1,0 +1,314 @@
+"""An index in memory: the plainest storage behind the ports, on which the same tests run as on the one in folders."""
+
+from __future__ import annotations
+
+import copy
+import re
+import threading
+import unicodedata
+from contextlib import contextmanager
+from dataclasses import replace
+
+import numpy as np
+from rapidfuzz import fuzz, process
+
+from arag.errors import IndexLockedError, IndexNotFoundError
+from arag.retrieval.backend import Counts, Manifest, Phrase, RankedChunk
+from arag.retrieval.exact import ExactVectors
+
+WORD = re.compile(r"[^\W_]+")
+
+
+def fold(text):
+    return " ".join(text.split())
+
+
+def bare(text):
+    decomposed = unicodedata.normalize("NFKD", text.lower())
+    return "".join(c for c in decomposed if not unicodedata.combining(c))
+
+
+class MemoryChunks:
+    """Chunks and documents of one generation, in dictionaries."""
+
+    def __init__(self):
+        self.entries = {}  # documents by id
+        self.chunks = {}  # by number
+        self.vectors = {}  # by number, of those that wait for none
+        self.former = {}  # vectors of chunks that are gone, by text
+        self.next = 1
+
+    def copy(self):
+        other = copy.copy(self)
+        for name in ("entries", "chunks", "vectors", "former"):
+            setattr(other, name, dict(getattr(self, name)))
+        return other
+
+    # --- reading ---
+
+    def mget(self, keys):
+        by_id = {chunk.id: chunk for chunk in self.chunks.values()}
+        return [by_id.get(key) for key in keys]
+
+    def yield_keys(self, *, prefix=None):
+        return (chunk.id for chunk in self.chunks.values() if chunk.id.startswith(prefix or ""))
+
+    def numbered(self, numbers):
+        return {n: self.chunks[n] for n in numbers if n in self.chunks}
+
+    def ids(self, numbers):
+        return {n: self.chunks[n].id for n in numbers if n in self.chunks}
+
+    def similar_ids(self, chunk_id, limit):
+        keys = list(self.yield_keys())
+        found = process.extract(chunk_id, keys, scorer=fuzz.ratio, score_cutoff=60, limit=limit)
+        return [match[0] for match in found] or keys[:limit]
+
+    def neighbours(self, chunk, reach):
+        near = [c for c in self.chunks.values() if c.document_id == chunk.document_id]
+        return sorted((c for c in near if abs(c.ordinal - chunk.ordinal) <= reach), key=lambda c: c.ordinal)
+
+    def chunks_in_document(self, document_id):
+        return sum(chunk.document_id == document_id for chunk in self.chunks.values())
+
+    def chunks_of(self, document_ids):
+        wanted = set(document_ids)
+        return [c for c in self.chunks.values() if any(s.document_id in wanted for s in c.sections)]
+
+    def documents(self):
+        return iter([self.entries[i] for i in sorted(self.entries)])
+
+    def document(self, document_id):
+        return self.entries.get(document_id)
+
+    def titled(self, title, limit):
+        wanted = title.lower()
+        found = [
+            (e.title, e.id)
+            for e in self.entries.values()
+            if e.title.lower() == wanted or e.title.lower().startswith(f"{wanted} (")
+        ]
+        return [(i, t) for t, i in sorted(found)[:limit]]
+
+    def fingerprints(self, document_ids):
+        return {i: self.entries[i].fingerprint for i in document_ids if i in self.entries}
+
+    def counts(self):
+        chunks = self.chunks.values()
+        sentences = sum(len(chunk.embedded_texts()) for chunk in chunks)
+        return Counts(len(self.entries), len(chunks), sentences, sum(chunk.tokens for chunk in chunks))
+
+    # --- writing ---
+
+    @contextmanager
+    def transaction(self):
+        before = self.copy()
+        try:
+            yield
+        except BaseException:
+            self.__dict__ = before.__dict__
+            raise
+
+    def mset(self, key_value_pairs):
+        pairs = dict(key_value_pairs)
+        self.mdelete(list(pairs))
+        for chunk in pairs.values():
+            self.chunks[self.next] = chunk
+            self.next += 1
+
+    def mdelete(self, keys):
+        for number in [n for n, chunk in self.chunks.items() if chunk.id in set(keys)]:
+            texts = self.chunks.pop(number).embedded_texts()
+            self.former |= dict(zip(texts, self.vectors.pop(number, ()), strict=False))
+
+    def in_shared_chunks(self, document_ids):
+        shared = {s.document_id for c in self.chunks.values() if len(c.sections) > 1 for s in c.sections}
+        return shared & set(document_ids)
+
+    def add_documents(self, documents):
+        self.entries |= {document.id: document for document in documents}
+
+    def set_sources(self, sources):
+        self.entries |= {i: replace(self.entries[i], source=s) for i, s in sources.items() if i in self.entries}
+
+    def remove_documents(self, document_ids):
+        for document_id in document_ids:
+            self.entries.pop(document_id, None)
+
+    def claim(self, limit, after=-1):
+        waiting = [n for n in sorted(self.chunks) if n > after and n not in self.vectors]
+        return [(n, self.chunks[n]) for n in waiting[:limit]]
+
+    def set_vectors(self, vectors):
+        self.vectors |= {number: np.array(array) for number, array in vectors}
+
+    def former_vectors(self, document_ids):
+        found = dict(self.former)
+        for number, chunk in self.chunks.items():
+            found |= dict(zip(chunk.embedded_texts(), self.vectors.get(number, ()), strict=False))
+        return found
+
+
+class MemoryGeneration:
+    """A generation that nobody writes to any more; it is its own keywords and words."""
+
+    def __init__(self, manifest, chunks):
+        self.manifest = manifest
+        self.chunks = chunks
+        self._texts = {n: fold(chunk.text).lower() for n, chunk in chunks.chunks.items()}
+        self._words = {word for text in self._texts.values() for word in WORD.findall(bare(text))}
+
+    def keywords(self):
+        return self
+
+    def words(self):
+        return self
+
+    def sentences(self):
+        placed = (
+            (
+                n,
+                [i for i, s in enumerate(c.sentences) if s.embedded],
+                self.chunks.vectors[n].astype(np.float32).tobytes(),
+            )
+            for n, c in self.chunks.chunks.items()
+        )
+        return ExactVectors(placed, self.manifest, "memory")
+
+    def __len__(self):
+        return len(self._texts)
+
+    def rank(self, keywords, top_k):
+        counts = {n: {k: c for k in keywords if (c := text.count(fold(k).lower()))} for n, text in self._texts.items()}
+        ranked = [
+            RankedChunk(n, sum(count * len(fold(k)) for k, count in found.items()), found)
+            for n, found in counts.items()
+            if found
+        ]
+        ranked.sort(key=lambda entry: (-entry.score, self.chunks.chunks[entry.number].id))
+        return ranked[:top_k], {k: self.chunks_holding(k) for k in keywords}, len(ranked)
+
+    def chunks_holding(self, keyword):
+        return sum(fold(keyword).lower() in text for text in self._texts.values())
+
+    def holds(self, word):
+        return word in self._words
+
+    def of_length(self, shortest, longest):
+        return sorted(word for word in self._words if shortest <= len(word) <= longest)
+
+    def spellings(self, phrase: Phrase, limit):
+        found = []
+        looked_at = 0
+        for chunk in self.chunks.chunks.values():
+            words = list(WORD.finditer(chunk.text))
+            forms = [bare(word[0]) for word in words]
+            length = len(phrase.words)
+            places = [i for i in range(len(words) - length + 1) if matches(forms[i : i + length], phrase)]
+            if places and looked_at < limit:
+                looked_at += 1
+                found += dict.fromkeys(chunk.text[words[i].start() : words[i + length - 1].end()] for i in places)
+        return found
+
+
+def matches(forms, phrase):
+    *first, last = phrase.words
+    return forms[:-1] == first and (forms[-1].startswith(last) if phrase.is_prefix else forms[-1] == last)
+
+
+class MemoryReader:
+    def __init__(self, backend):
+        self._backend = backend
+
+    def stamp(self):
+        return self._backend.manifest().generation
+
+    def generation(self):
+        return self._backend.current
+
+    def close(self):
+        pass
+
+
+class MemoryDraft:
+    def __init__(self, backend):
+        self._backend = backend
+        self.chunks = backend.working
+
+    @property
+    def manifest(self):
+        return self._backend.manifest()
+
+    @property
+    def published(self):
+        return self._backend.current.chunks
+
+    def publish(self, manifest, *, anew=False, on_written=None):
+        counts = self.chunks.counts()
+        wanted = replace(
+            manifest,
+            documents=counts.documents,
+            chunks=counts.chunks,
+            sentences=counts.sentences,
+            generation=self.manifest.generation,
+        )
+        old = self.published
+        if anew or wanted != self.manifest or (old.entries, old.chunks) != (self.chunks.entries, self.chunks.chunks):
+            manifest = replace(wanted, generation=wanted.generation + 1)
+            self.chunks.former = {}
+            self._backend.current = MemoryGeneration(manifest, self.chunks.copy())
+            if on_written is not None:
+                on_written(counts.sentences)
+
+    def renew(self):
+        pass
+
+
+class MemoryBackend:
+    """An index in memory. What one process writes, its other threads see."""
+
+    location = "memory"
+
+    def __init__(self):
+        self.current = None
+        self.working = MemoryChunks()
+        self._lock = threading.Lock()
+
+    def exists(self):
+        return self.current is not None
+
+    def manifest(self) -> Manifest:
+        if self.current is None:
+            raise IndexNotFoundError("no index in memory: make one with `arag ingest PATH... --index memory`")
+        return self.current.manifest
+
+    def size(self):
+        return sum(len(chunk.text) for chunk in self.current.chunks.chunks.values())
+
+    def reader(self):
+        return MemoryReader(self)
+
+    def make(self):
+        pass
+
+    @contextmanager
+    def lock(self):
+        if not self._lock.acquire(blocking=False):
+            raise IndexLockedError("the index in memory is being written to by another thread")
+        try:
+            yield
+        finally:
+            self._lock.release()
+
+    @contextmanager
+    def draft(self, begin):
+        if self.current is None:
+            self.current = MemoryGeneration(begin(), self.working.copy())
+        yield MemoryDraft(self)
+
+    def find_damage(self, *, locked=True):
+        self.manifest()
+        return []
+
+    def repair(self, found):
+        return 0

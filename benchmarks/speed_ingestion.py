@@ -29,7 +29,7 @@ from arag.ingest.sentences import split_sentences
 from arag.models.embedders import load_embedder
 from arag.retrieval.index import open_index
 from arag.retrieval.local import writer
-from arag.retrieval.tokens import token_counter
+from arag.retrieval.tokens import load_token_counter
 
 _SERVICE_SECONDS = 0.2
 _CHUNK_TOKENS = 1_000
@@ -295,7 +295,7 @@ def measure_splitting(report: Report, data: Data, rates: dict[str, float], *, ch
             documents.append(replace(document, text=document.text[:left]))
             left -= len(document.text)
     texts = [document.text for document in documents]
-    count = token_counter().count_batch
+    count = load_token_counter().count_batch
     size = sum(map(len, texts)) / _MB
 
     def ours() -> int:

@@ -345,7 +345,7 @@ def sweep(report: Report, data: Data, work: Path) -> None:
         shutil.rmtree(folder, ignore_errors=True)
         built = timed(make_index, folder, (make_chunk(i, g, embedded=True) for i, g in enumerate(groups)), vectors)
         for width in _SWEPT_SEARCHES:
-            with sentence_store._opened(vectors_folder(folder, 0)) as collection:  # noqa: SLF001
+            with sentence_store._open_collection(vectors_folder(folder, 0)) as collection:  # noqa: SLF001
                 collection.modify(configuration={"hnsw": {"ef_search": width}})
             store = SentenceStore(vectors_folder(folder, 0))
             recall = recall_at(store, vectors, queries, _starts(groups))

@@ -44,7 +44,7 @@ def remove(document_ids: Sequence[str] | str, index: str | Path | Backend) -> in
     if not wanted:
         raise InputError("no document id given: remove needs at least one")
     with open_writer(backend) as writer:
-        absent = writer.absent(wanted)
+        absent = writer.find_absent(wanted)
         if absent:
             similar = process.extract(absent[0][:200], list(writer.document_sources()), score_cutoff=60, limit=3)
             hint = f"; similar ids: {', '.join(repr(match[0]) for match in similar)}" if similar else ""

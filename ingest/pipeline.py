@@ -20,7 +20,7 @@ from arag.ingest.writer import IndexWriter, open_writer
 from arag.models.embedders import Embedder, load_embedder
 from arag.retrieval.backend import Backend, Manifest, backend_at
 from arag.retrieval.index import Index
-from arag.retrieval.tokens import TokenCounter, token_counter
+from arag.retrieval.tokens import TokenCounter, load_token_counter
 from arag.retrieval.trust import check_embedder, remember_embedder
 
 if TYPE_CHECKING:
@@ -166,14 +166,14 @@ def run_ingest(
     problems: list[Problem] = []
     given = [paths] if isinstance(paths, str | Path) else list(paths)
     backend = backend_at(index)
-    stream = _documents(given, str(backend.location), limits, problems)
+    stream = _read(given, str(backend.location), limits, problems)
     first = next(stream, None)
     if first is None:
         reasons = "; ".join(map(str, problems[:5]))
         raise InputError(f"no document could be read: {reasons}")
     if embedder is None:
         check_embedder(backend)
-    counter = token_counter()
+    counter = load_token_counter()
     with open_writer(
         backend,
         embedder=None if embedder is None else load_embedder(embedder),
@@ -189,7 +189,7 @@ def run_ingest(
         refused: dict[str, str] = {}  # sources by id
         done = _Progress(on_progress)
         writer.on_indexed = on_indexed
-        for batch in _batches(_groups(chain([first], stream), settings, counter)):
+        for batch in _batch(_group(chain([first], stream), settings, counter)):
             seen.update(document.id for group in batch for document in group)
             new, failed = writer.put(batch)
             problems += failed
@@ -231,7 +231,7 @@ def count_reasons(skipped: Sequence[Problem]) -> str:
     return ", ".join([*shown, *(["others"] if len(counts) > _MAX_REASONS else [])])
 
 
-def _groups(documents: Iterator[Document], settings: Manifest, counter: TokenCounter) -> Iterator[list[Document]]:
+def _group(documents: Iterator[Document], settings: Manifest, counter: TokenCounter) -> Iterator[list[Document]]:
     """Group documents that share a chunk, a few thousand documents at a time."""
     while some := list(_take(documents)):
         yield from groups(some, pack=settings.packed, chunk_tokens=settings.chunk_tokens, count=counter.count_batch)
@@ -250,7 +250,7 @@ class _Progress:
             self._tell(self._done)
 
 
-def _documents(paths: Sequence[str | Path], index: str, limits: Limits, problems: list[Problem]) -> Iterator[Document]:
+def _read(paths: Sequence[str | Path], index: str, limits: Limits, problems: list[Problem]) -> Iterator[Document]:
     for item in read_documents(paths, index=index, limits=limits):
         if isinstance(item, Problem):
             problems.append(item)
@@ -267,7 +267,7 @@ def _take(documents: Iterator[Document]) -> Iterator[Document]:
             return
 
 
-def _batches(grouped: Iterator[list[Document]]) -> Iterator[list[list[Document]]]:
+def _batch(grouped: Iterator[list[Document]]) -> Iterator[list[list[Document]]]:
     batch: list[list[Document]] = []
     characters = 0
     for group in grouped:

@@ -27,8 +27,8 @@ from arag.ingest.documents import Document, Problem, file_of
 from arag.ingest.sentences import AUTO, RULES_VERSION
 from arag.models.embedders import Embedder, load_embedder
 from arag.retrieval.backend import Backend, DocumentRecord, Draft, Manifest, Vectors
-from arag.retrieval.tokens import TokenCounter, token_counter
-from arag.retrieval.trust import embedder_of_index
+from arag.retrieval.tokens import TokenCounter, load_token_counter
+from arag.retrieval.trust import choose_embedder
 from arag.retrieval.types import Chunk
 
 DEFAULT_CHUNK_TOKENS = 1_000
@@ -76,7 +76,7 @@ class IndexWriter:
         """Stop; sentences that are still being embedded are embedded in vain."""
         self._pool.shutdown(wait=False, cancel_futures=True)
 
-    def absent(self, document_ids: Sequence[str]) -> list[str]:
+    def find_absent(self, document_ids: Sequence[str]) -> list[str]:
         """Return those ids that no document has, in the index as it is written nor as readers still see it."""
         known = self._draft.chunks.fingerprints(document_ids)
         known |= self._draft.published.fingerprints(document_ids)
@@ -111,14 +111,14 @@ class IndexWriter:
         fingerprints = {d.id: self._fingerprint(d) for group in groups for d in group}
         known = self._draft.chunks.fingerprints(list(fingerprints))
         problems = [
-            p for group in groups for d in group if (p := self._taken(d, fingerprints[d.id], known)) is not None
+            p for group in groups for d in group if (p := self._check_id(d, fingerprints[d.id], known)) is not None
         ]
         others = {problem.source for problem in problems}
         ours = [kept for group in groups if (kept := [d for d in group if d.source not in others])]
         shared = self._draft.chunks.in_shared_chunks(list(known))
-        changed = [group for group in ours if not self._unchanged(group, fingerprints, known, shared)]
+        changed = [group for group in ours if not self._is_unchanged(group, fingerprints, known, shared)]
         with self._draft.chunks.transaction():
-            cut, refused = self._free([(group, self._cut(group)) for group in changed])
+            cut, refused = self._refuse_taken_ids([(group, self._cut(group)) for group in changed])
             problems += refused
             failed = {problem.source for problem in refused}
             ours = [group for group in ours if group[0].source not in failed]
@@ -127,7 +127,7 @@ class IndexWriter:
             for group, chunks in cut:
                 self._insert(group, chunks, fingerprints)
             self._counted |= written
-            self._draft.chunks.set_sources({d.id: _absolute(d.source) for group in ours for d in group})
+            self._draft.chunks.set_sources({d.id: _make_absolute(d.source) for group in ours for d in group})
         return written, problems
 
     def remove(self, document_ids: Sequence[str]) -> None:
@@ -145,10 +145,10 @@ class IndexWriter:
         Raises:
             EmbedderError: The embedder fails; what was written stays, and the next run does the rest.
         """
-        for batch in self._pending_batches():
+        for batch in self._claim_batches():
             texts = [text for _, chunk in batch for text in chunk.embedded_texts()]
             known = self._draft.chunks.former_vectors([s.document_id for _, chunk in batch for s in chunk.sections])
-            self._embedding.append((batch, self._pool.submit(self._vectors, texts, known)))
+            self._embedding.append((batch, self._pool.submit(self._embed, texts, known)))
             while len(self._embedding) > self._embedder.concurrency:
                 self._write_next(on_written)
         while wait and self._embedding:
@@ -171,13 +171,13 @@ class IndexWriter:
             StorageError: It cannot be written.
         """
         self.flush()
-        settings = replace(self.manifest, tokenizer=self._tokenizer(self._draft.chunks.counts().documents))
+        settings = replace(self.manifest, tokenizer=self._name_tokenizer(self._draft.chunks.counts().documents))
         self._draft.publish(settings, anew=anew, on_written=self.on_indexed)
         self.manifest = self._draft.manifest
         self._committed = time.monotonic()
         self._uncommitted = 0
 
-    def _tokenizer(self, documents: int) -> str:
+    def _name_tokenizer(self, documents: int) -> str:
         """Name what has counted the tokens of the index's documents: `o200k_base, estimate` where both have."""
         before = self.manifest.tokenizer.split(", ") if self.manifest.tokenizer else []
         if not self._counted and before:
@@ -186,7 +186,7 @@ class IndexWriter:
             return self._counter.name
         return ", ".join(dict.fromkeys([*before, self._counter.name]))
 
-    def _taken(self, document: Document, new: str, known: dict[str, str]) -> Problem | None:
+    def _check_id(self, document: Document, new: str, known: dict[str, str]) -> Problem | None:
         """Tell whether an id that was made from a path belongs to another file, which is still there.
 
         Files of the same name in two folders are two documents; a record's id is the same document wherever it is.
@@ -205,7 +205,7 @@ class IndexWriter:
             "differ, or use an index for each",
         )
 
-    def _unchanged(
+    def _is_unchanged(
         self, group: Sequence[Document], new: Mapping[str, str], known: Mapping[str, str], shared: Collection[str]
     ) -> bool:
         """Tell whether a group is in the index as it is, its documents together and no other with them."""
@@ -229,13 +229,13 @@ class IndexWriter:
 
     def _cut(self, group: list[Document]) -> list[Chunk]:
         settings = self.manifest
-        if len(group) > 1 or (settings.packed and _short(group[0], settings.chunk_tokens, self._count)):
+        if len(group) > 1 or (settings.packed and _is_short(group[0], settings.chunk_tokens, self._count)):
             return [pack_documents(group, count=self._count, language=settings.language)]
         return chunk_document(
             group[0], chunk_tokens=settings.chunk_tokens, count=self._count, language=settings.language
         )
 
-    def _free(
+    def _refuse_taken_ids(
         self, cut: list[tuple[list[Document], list[Chunk]]]
     ) -> tuple[list[tuple[list[Document], list[Chunk]]], list[Problem]]:
         """Tell groups whose chunk ids are free, or become free with them, from those that cannot be written."""
@@ -245,7 +245,7 @@ class IndexWriter:
             claimed: dict[str, str] = {}  # chunk ids of this batch, and whose they are
             kept = []
             for group, chunks in cut:
-                owner = self._owner(chunks, going, claimed)
+                owner = self._find_owner(chunks, going, claimed)
                 if owner is None:
                     kept.append((group, chunks))
                     claimed.update((chunk.id, group[0].id) for chunk in chunks)
@@ -256,7 +256,9 @@ class IndexWriter:
                 return kept, problems
             cut = kept
 
-    def _owner(self, chunks: Sequence[Chunk], going: set[str], claimed: Mapping[str, str]) -> tuple[str, str] | None:
+    def _find_owner(
+        self, chunks: Sequence[Chunk], going: set[str], claimed: Mapping[str, str]
+    ) -> tuple[str, str] | None:
         """Return a chunk id that is another document's already, and that document."""
         ids = [chunk.id for chunk in chunks]
         for found in self._draft.chunks.mget(ids):
@@ -270,7 +272,7 @@ class IndexWriter:
             DocumentRecord(
                 id=d.id,
                 title=d.title,
-                source=_absolute(d.source),
+                source=_make_absolute(d.source),
                 metadata=json.dumps(dict(d.metadata), ensure_ascii=False),
                 fingerprint=fingerprints[d.id],
                 chunks=parts[d.id],
@@ -292,7 +294,7 @@ class IndexWriter:
         ]
         return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
-    def _pending_batches(self) -> Iterator[list[tuple[int, Chunk]]]:
+    def _claim_batches(self) -> Iterator[list[tuple[int, Chunk]]]:
         """Yield the chunks whose sentences are neither embedded nor being so, with their numbers."""
         batch: list[tuple[int, Chunk]] = []
         sentences = 0
@@ -307,7 +309,7 @@ class IndexWriter:
         if batch:
             yield batch
 
-    def _vectors(self, texts: Sequence[str], known: Mapping[str, NDArray[np.float32]]) -> tuple[Vectors, int]:
+    def _embed(self, texts: Sequence[str], known: Mapping[str, NDArray[np.float32]]) -> tuple[Vectors, int]:
         """Embed texts, each once, but for those whose vectors are known; tell how many were embedded."""
         new = [text for text in dict.fromkeys(texts) if text not in known]
         embedded: dict[str, NDArray[np.float32]] = {}
@@ -402,19 +404,21 @@ def locked_writer(
             language=stored.language if language is None else language,
             packed=stored.packed if packed is None else packed,
         )
-        embedder = embedder_of_index(embedder, manifest.embedder, backend.location)
-        with closing(IndexWriter(draft, manifest, embedder, counter or token_counter(), backend.location)) as writer:
+        embedder = choose_embedder(embedder, manifest.embedder, backend.location)
+        with closing(
+            IndexWriter(draft, manifest, embedder, counter or load_token_counter(), backend.location)
+        ) as writer:
             yield writer
 
 
-def _short(document: Document, chunk_tokens: int, count: CountBatch) -> bool:
+def _is_short(document: Document, chunk_tokens: int, count: CountBatch) -> bool:
     return can_be_packed(document) and count([document.text])[0] <= chunk_tokens
 
 
-def _absolute(source: str) -> str:
+def _make_absolute(source: str) -> str:
     """Make a source's path absolute, so that the file is found again from anywhere."""
     return os.path.abspath(source)  # noqa: PTH100 - what stands behind the path stays
 
 
 def _is_record(source: str) -> bool:
-    return str(file_of(source)) != _absolute(source)
+    return str(file_of(source)) != _make_absolute(source)

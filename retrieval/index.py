@@ -21,7 +21,7 @@ from arag.models.embedders import Embedder
 from arag.retrieval.backend import Backend, backend_at
 from arag.retrieval.snapshot import Snapshot
 from arag.retrieval.text import fold
-from arag.retrieval.trust import embedder_of_index
+from arag.retrieval.trust import choose_embedder
 from arag.retrieval.types import Chunk, DocumentInfo, IndexInfo, KeywordResults, ReadResults, SemanticResults
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ class Index:
                 f"the index in {self.path} holds no documents yet: run `arag ingest PATH... --index {self.path}`; the "
                 "same command finishes an ingestion that was interrupted"
             )
-        self._embedder = embedder_of_index(embedder, manifest.embedder, self.path)
+        self._embedder = choose_embedder(embedder, manifest.embedder, self.path)
         self._reader = self._backend.reader()
         self._stamp = self._reader.stamp()
         generation = self._reader.generation()
@@ -108,7 +108,7 @@ class Index:
             InputError: There is no keyword, or `top_k` is below 1.
         """
         _check_top_k(top_k)
-        wanted = _distinct([keywords] if isinstance(keywords, str) else keywords)
+        wanted = _drop_repetitions([keywords] if isinstance(keywords, str) else keywords)
         if not wanted:
             raise InputError("no keyword given: keyword_search needs at least one that is not blank")
         return self._search(lambda snapshot: snapshot.keyword_search(wanted, top_k, read))
@@ -205,18 +205,18 @@ class Index:
             IndexClosedError: The index is closed.
         """
         for _ in range(_MAX_TRIES - 1):
-            snapshot = self._current()
+            snapshot = self._refresh()
             try:
                 result = search(snapshot)
             except (IndexFormatError, StorageError):
-                if self._current() is snapshot:
+                if self._refresh() is snapshot:
                     raise
             else:
-                if self._current() is snapshot:
+                if self._refresh() is snapshot:
                     return result
-        return search(self._current())
+        return search(self._refresh())
 
-    def _current(self) -> Snapshot:
+    def _refresh(self) -> Snapshot:
         """Return the generation that the manifest tells of."""
         with self._lock:
             if self._snapshot is None:
@@ -224,7 +224,7 @@ class Index:
             stamp = self._reader.stamp()
             if stamp != self._stamp:
                 generation = self._reader.generation()
-                self._embedder = embedder_of_index(self._embedder, generation.manifest.embedder, self.path)
+                self._embedder = choose_embedder(self._embedder, generation.manifest.embedder, self.path)
                 self._snapshot = Snapshot(generation)
                 self._manifest = generation.manifest
                 self._stamp = stamp
@@ -258,7 +258,7 @@ def _check_top_k(top_k: int) -> None:
         raise InputError(f"top_k is {top_k}: it must be at least 1")
 
 
-def _distinct(texts: Iterable[str]) -> list[str]:
+def _drop_repetitions(texts: Iterable[str]) -> list[str]:
     """Fold white space, and drop blank texts and repetitions, whatever their case."""
     found: dict[str, str] = {}
     for text in map(fold, texts):

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from arag.retrieval.backend import Generation, RankedChunk, SentenceMatch
-from arag.retrieval.snippets import keyword_snippets, semantic_snippets
+from arag.retrieval.snippets import choose_keyword_snippets, choose_semantic_snippets
 from arag.retrieval.suggestions import find_closest_terms
 from arag.retrieval.types import (
     Chunk,
@@ -50,13 +50,13 @@ class Snapshot:
         """Find the chunks that hold keywords; see `Index.keyword_search`."""
         ranking = self._generation.keywords()
         ranked, holding, total = ranking.rank(keywords, top_k)
-        hits = self._keyword_hits(ranked, holding, read)
+        hits = self._make_hits(ranked, holding, read)
         rare = [keyword for keyword in keywords if holding[keyword] <= _FEW_CHUNKS][:_MAX_SUGGESTIONS]
         words = self._generation.words()
         closest = {k: find_closest_terms(k, holding[k], ranking, words) for k in rare}
         shown = {hit.chunk_id for hit in hits}
         reports = tuple(
-            KeywordReport(k, holding[k], closest.get(k, ()), self._titled(k, shown) if holding[k] > top_k else ())
+            KeywordReport(k, holding[k], closest.get(k, ()), self._find_titled(k, shown) if holding[k] > top_k else ())
             for k in keywords
         )
         return KeywordResults(reports, hits, total)
@@ -65,7 +65,7 @@ class Snapshot:
         self, query: str, vector: NDArray[np.float32], top_k: int, read: Collection[str]
     ) -> SemanticResults:
         """Find the chunks with the sentences nearest to a query's vector; see `Index.semantic_search`."""
-        matches = self._nearest(vector, top_k)
+        matches = self._find_nearest(vector, top_k)
         scores: dict[int, float] = {}
         similarities: dict[int, dict[int, float]] = {}
         for rank, match in enumerate(matches):
@@ -77,7 +77,7 @@ class Snapshot:
         chunks = self.chunks.numbered(best)
         hits = []
         for number, chunk in ((number, chunks[number]) for number in best if number in chunks):
-            snippets, more = semantic_snippets(chunk, similarities[number], brief=chunk.id in read)
+            snippets, more = choose_semantic_snippets(chunk, similarities[number], brief=chunk.id in read)
             hits.append(
                 Hit(
                     chunk_id=chunk.id,
@@ -106,7 +106,7 @@ class Snapshot:
         reports = tuple(UnknownChunk(chunk_id, closest.get(chunk_id, ())) for chunk_id in unknown)
         return ReadResults(tuple(found.values()), reports, totals)
 
-    def _keyword_hits(
+    def _make_hits(
         self, ranked: Sequence[RankedChunk], holding: Mapping[str, int], read: Collection[str]
     ) -> tuple[Hit, ...]:
         chunks = self.chunks.numbered([entry.number for entry in ranked])
@@ -115,7 +115,7 @@ class Snapshot:
             chunk = chunks.get(entry.number)
             if chunk is None:  # deleted by a writer a moment ago: the search is going to be repeated
                 continue
-            snippets, more = keyword_snippets(chunk, list(entry.counts), holding, brief=chunk.id in read)
+            snippets, more = choose_keyword_snippets(chunk, list(entry.counts), holding, brief=chunk.id in read)
             hits.append(
                 Hit(
                     chunk_id=chunk.id,
@@ -129,7 +129,7 @@ class Snapshot:
             )
         return tuple(hits)
 
-    def _titled(self, keyword: str, shown: Collection[str]) -> tuple[Titled, ...]:
+    def _find_titled(self, keyword: str, shown: Collection[str]) -> tuple[Titled, ...]:
         """Find documents with a keyword as their title, as far as the hits do not show them."""
         found = []
         for document_id, title in self.chunks.titled(keyword, _MAX_TITLED):
@@ -138,7 +138,7 @@ class Snapshot:
                 found.append(Titled(title, chunks[0].id))
         return tuple(found)
 
-    def _nearest(self, vector: NDArray[np.float32], top_k: int) -> list[SentenceMatch]:
+    def _find_nearest(self, vector: NDArray[np.float32], top_k: int) -> list[SentenceMatch]:
         """Fetch sentences until they belong to `top_k` chunks, and to all that tie with the last, or none is left.
 
         In a large corpus that has one sentence in thousands of chunks, any of them are as good as the others.

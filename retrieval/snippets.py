@@ -10,9 +10,9 @@ from itertools import accumulate, pairwise
 from arag.retrieval.text import fold
 from arag.retrieval.types import Chunk, Section, Snippet, SnippetSentence
 
-_MOST_SENTENCES = 5  # beyond those that every keyword needs
-_MOST_SIMILAR = 3
-_LONGEST_SENTENCE = 400  # characters
+_MAX_SENTENCES = 5  # beyond those that every keyword needs
+_MAX_SIMILAR = 3
+_MAX_SENTENCE_CHARACTERS = 400  # characters
 _CUT = "…"
 _SHORT_SENTENCE = 200  # characters
 _SHORT_DOCUMENT = 700  # characters: shown whole rather than in pieces
@@ -25,7 +25,7 @@ _WITHOUT_SUBJECT = re.compile(
 )
 
 
-def keyword_snippets(
+def choose_keyword_snippets(
     chunk: Chunk, keywords: Sequence[str], rarity: Mapping[str, int], *, brief: bool = False
 ) -> tuple[tuple[Snippet, ...], int]:
     """Choose the sentences that show a chunk's keywords.
@@ -42,7 +42,7 @@ def keyword_snippets(
     Returns:
         What to show, by document, and how many further sentences hold a keyword.
     """
-    places = _keyword_places(chunk, keywords)
+    places = _find_keywords(chunk, keywords)
     by_rarity = sorted(keywords, key=lambda keyword: (rarity[keyword], keywords.index(keyword)))
     matched: dict[int, set[str]] = {}
     for keyword, spans in places.items():
@@ -61,19 +61,19 @@ def keyword_snippets(
             break
     ranks = {keyword: rank for rank, keyword in enumerate(by_rarity)}
     for position in sorted(matched, key=lambda p: (min(ranks[keyword] for keyword in matched[p]), p)):
-        if brief or len(chosen) >= _MOST_SENTENCES:
+        if brief or len(chosen) >= _MAX_SENTENCES:
             break
         chosen.add(position)
     marks = {
-        position: _offset(chunk, position, places[min(matched[position], key=lambda keyword: ranks[keyword])])
+        position: _find_offset(chunk, position, places[min(matched[position], key=lambda keyword: ranks[keyword])])
         for position in chosen
     }
-    shown = chosen if brief else _with_context(chunk, chosen)
-    snippets = _snippets(chunk, shown, chosen, {}, marks)
+    shown = chosen if brief else _add_context(chunk, chosen)
+    snippets = _make_snippets(chunk, shown, chosen, {}, marks)
     return snippets, len(matched.keys() - shown)
 
 
-def semantic_snippets(
+def choose_semantic_snippets(
     chunk: Chunk, similarities: Mapping[int, float], *, brief: bool = False
 ) -> tuple[tuple[Snippet, ...], int]:
     """Choose the sentences that show why a chunk is near to a query: the three most similar.
@@ -87,13 +87,13 @@ def semantic_snippets(
         What to show, by document, and how many further sentences were found.
     """
     best = sorted(similarities, key=lambda position: (-similarities[position], position))
-    chosen = set(best[: 1 if brief else _MOST_SIMILAR])
-    shown = chosen if brief else _with_context(chunk, chosen)
+    chosen = set(best[: 1 if brief else _MAX_SIMILAR])
+    shown = chosen if brief else _add_context(chunk, chosen)
     more = 0 if brief else len(similarities.keys() - shown)
-    return _snippets(chunk, shown, chosen, similarities, {}), more
+    return _make_snippets(chunk, shown, chosen, similarities, {}), more
 
 
-def _keyword_places(chunk: Chunk, keywords: Sequence[str]) -> dict[str, list[tuple[int, int, int]]]:
+def _find_keywords(chunk: Chunk, keywords: Sequence[str]) -> dict[str, list[tuple[int, int, int]]]:
     """Return where each keyword occurs: first and last sentence, and its place in the first one's lower-cased text.
 
     The text is the one that the keyword file has, white space folded, in lower case. That can be longer than in upper
@@ -118,16 +118,16 @@ def _keyword_places(chunk: Chunk, keywords: Sequence[str]) -> dict[str, list[tup
     return places
 
 
-def _offset(chunk: Chunk, position: int, spans: Sequence[tuple[int, int, int]]) -> int:
+def _find_offset(chunk: Chunk, position: int, spans: Sequence[tuple[int, int, int]]) -> int:
     """Return where in a sentence, white space folded, the first of the occurrences that reach into it begins."""
     first, _, lowered = next(span for span in spans if span[0] <= position <= span[1])
     if first < position:
         return 0
-    ends = list(accumulate(len(character.lower()) for character in _sentence(chunk, position)))
+    ends = list(accumulate(len(character.lower()) for character in _fold_sentence(chunk, position)))
     return bisect_right(ends, lowered)
 
 
-def _with_context(chunk: Chunk, chosen: set[int]) -> set[int]:
+def _add_context(chunk: Chunk, chosen: set[int]) -> set[int]:
     """Add what saves a read.
 
     That is: the rest of short documents; the sentences around one that starts without its subject; the one after a
@@ -135,7 +135,7 @@ def _with_context(chunk: Chunk, chosen: set[int]) -> set[int]:
     """
     shown = set(chosen)
     for section in chunk.sections:
-        inside = _positions(chunk, section)
+        inside = _find_positions(chunk, section)
         here = chosen & set(inside)
         if not here:
             continue
@@ -143,12 +143,12 @@ def _with_context(chunk: Chunk, chosen: set[int]) -> set[int]:
             shown.update(inside)
             continue
         for position in here:
-            text = _sentence(chunk, position)
+            text = _fold_sentence(chunk, position)
             if _WITHOUT_SUBJECT.match(text):
                 shown.update({position - 1, position + 1} & set(inside))
             elif position + 1 in inside and (
                 not chunk.sentences[position].embedded  # a heading alone says nothing
-                or _WITHOUT_SUBJECT.match(_sentence(chunk, position + 1))
+                or _WITHOUT_SUBJECT.match(_fold_sentence(chunk, position + 1))
             ):
                 shown.add(position + 1)
         shown.update(
@@ -174,19 +174,19 @@ def is_title(line: str, title: str) -> bool:
     return bool(name) and fold(line).strip("# ") == name
 
 
-def _sentence(chunk: Chunk, position: int) -> str:
+def _fold_sentence(chunk: Chunk, position: int) -> str:
     """Return a sentence as it is shown, on one line."""
     return fold(chunk.sentence_text(position))
 
 
-def _positions(chunk: Chunk, section: Section) -> range:
+def _find_positions(chunk: Chunk, section: Section) -> range:
     """Return the positions of a section's sentences."""
     starts = [sentence.start for sentence in chunk.sentences]
     first = bisect_right(starts, section.start - 1)
     return range(first, bisect_right(starts, section.end - 1))
 
 
-def _snippets(
+def _make_snippets(
     chunk: Chunk,
     shown: set[int],
     chosen: set[int],
@@ -195,13 +195,13 @@ def _snippets(
 ) -> tuple[Snippet, ...]:
     snippets = []
     for section in chunk.sections:
-        inside = _positions(chunk, section)
+        inside = _find_positions(chunk, section)
         here = [position for position in inside if position in shown]
         if not here:
             continue
         complete = len(here) == len(inside)
-        cut = _SHORT_DOCUMENT if complete and _is_short(chunk, section) else _LONGEST_SENTENCE
-        texts = [_shortened(_sentence(chunk, position), marks.get(position, 0), cut) for position in here]
+        cut = _SHORT_DOCUMENT if complete and _is_short(chunk, section) else _MAX_SENTENCE_CHARACTERS
+        texts = [_shorten(_fold_sentence(chunk, position), marks.get(position, 0), cut) for position in here]
         first = inside[0]
         if here[0] != first and is_title(chunk.sentence_text(first), section.title):
             first += 1  # the title stands in front of the sentences anyway
@@ -223,7 +223,7 @@ def _snippets(
     return tuple(snippets)
 
 
-def _shortened(text: str, at: int, longest: int) -> str:
+def _shorten(text: str, at: int, longest: int) -> str:
     """Cut a very long sentence to the surroundings of an offset."""
     if len(text) <= longest:
         return text

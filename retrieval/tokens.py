@@ -15,7 +15,7 @@ ESTIMATE = "estimate"
 # tiktoken downloads its vocabulary without a time-out; a machine that drops packets would hang for ever.
 _LOAD_SECONDS = 15.0
 _CACHED_TEXTS = 16_384
-_LONGEST_PIECE = 100_000  # characters that tiktoken is given at once: it panics at a million blanks
+_MAX_PIECE = 100_000  # characters that tiktoken is given at once: it panics at a million blanks
 
 
 class TokenCounter:
@@ -35,7 +35,7 @@ class TokenCounter:
 
 
 @cache
-def token_counter() -> TokenCounter:
+def load_token_counter() -> TokenCounter:
     """Return the process's token counter; the vocabulary is loaded at the first call.
 
     Where the vocabulary is neither cached (tiktoken's `TIKTOKEN_CACHE_DIR`) nor can be downloaded within
@@ -47,7 +47,7 @@ def token_counter() -> TokenCounter:
 
     def count_batch(texts: Sequence[str]) -> list[int]:
         # encode_ordinary_batch starts threads at every call, which costs more than the texts do.
-        return [sum(len(encoding.encode_ordinary(piece)) for piece in _pieces(text)) for text in texts]
+        return [sum(len(encoding.encode_ordinary(piece)) for piece in _cut(text)) for text in texts]
 
     return TokenCounter(ENCODING, count_batch)
 
@@ -55,7 +55,7 @@ def token_counter() -> TokenCounter:
 def count_tokens(text: str) -> int:
     """Count the tokens of a text."""
     # Texts of LangChain's messages are of a subclass of str, which the cache would keep apart.
-    return token_counter().count(str(text))
+    return load_token_counter().count(str(text))
 
 
 def estimate_tokens(text: str) -> int:
@@ -74,12 +74,12 @@ def estimate_tokens(text: str) -> int:
     return max(1, round(ascii_characters / 4.2 + east_asian * 0.65 + other * 0.35))
 
 
-def _pieces(text: str) -> Iterator[str]:
+def _cut(text: str) -> Iterator[str]:
     """Cut a very long text where a word begins, at the blank that its token begins with."""
     start = 0
-    while len(text) - start > _LONGEST_PIECE:
-        blank = text.rfind(" ", start + 1, start + _LONGEST_PIECE)
-        end = blank if blank > 0 else start + _LONGEST_PIECE
+    while len(text) - start > _MAX_PIECE:
+        blank = text.rfind(" ", start + 1, start + _MAX_PIECE)
+        end = blank if blank > 0 else start + _MAX_PIECE
         yield text[start:end]
         start = end
     yield text[start:]

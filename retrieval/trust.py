@@ -38,7 +38,7 @@ class UnnamedEmbedderError(EmbedderError):
 
     def __init__(self, name: ModelName, folder: Path | str) -> None:
         self.name = name
-        self.consequence = _consequence(name)
+        self.consequence = _describe_consequence(name)
         super().__init__(
             f"the embedder {name} is named only by the index in {folder}: {self.consequence}. To allow it, set "
             f"{EMBEDDER_VARIABLE}={shlex.quote(str(name))}, answer yes when `arag` asks on a terminal, or pass it "
@@ -47,7 +47,7 @@ class UnnamedEmbedderError(EmbedderError):
         )
 
 
-def embedder_of_index(given: str | Embeddings | Embedder | None, name: str, folder: Path | str) -> Embedder:
+def choose_embedder(given: str | Embeddings | Embedder | None, name: str, folder: Path | str) -> Embedder:
     """Return the embedder of an index, or check that the one given is it.
 
     Args:
@@ -61,7 +61,7 @@ def embedder_of_index(given: str | Embeddings | Embedder | None, name: str, fold
     """
     if given is None:
         try:
-            own = embedder_named_by(name)
+            own = parse_manifest_name(name)
         except InputError as error:
             return Embedder(name, partial(_refuse, f"the embedder of the index in {folder} cannot be used: {error}"))
         if own is None:  # what needs no vectors works without it
@@ -89,7 +89,7 @@ def check_embedder(index: str | Path | Backend) -> None:
         InputError: The folder cannot be looked into, or the manifest names no embedder.
     """
     try:
-        name = embedder_named_by(backend_at(index).manifest().embedder)
+        name = parse_manifest_name(backend_at(index).manifest().embedder)
     except IndexNotFoundError:
         return
     if name is not None:
@@ -104,14 +104,14 @@ def remember_embedder(manifest_name: str, *, given: bool) -> None:
         given: Whether the embedder was given for this index.
     """
     try:
-        name = embedder_named_by(manifest_name)
+        name = parse_manifest_name(manifest_name)
     except InputError:  # an object's
         return
-    if name is not None and (given or named_by_user(name) is not None):
+    if name is not None and (given or find_named(name) is not None):
         remember(name)
 
 
-def embedder_named_by(manifest_name: str) -> ModelName | None:
+def parse_manifest_name(manifest_name: str) -> ModelName | None:
     """Take the embedder's name in a manifest apart; None where it is the class of an `Embeddings` object.
 
     Raises:
@@ -128,14 +128,14 @@ def needs_naming(name: ModelName) -> bool:
     return name.provider != HUGGINGFACE or name.base_url is not None or not is_hub_id(name.model)
 
 
-def named_by_user(name: ModelName) -> ModelName | None:
+def find_named(name: ModelName) -> ModelName | None:
     """Return an embedder as the user has named it, with what the connection needs, or None where nobody has."""
     variable = os.environ.get(EMBEDDER_VARIABLE)
     if variable:
         chosen = parse_embedder(variable)
         if str(chosen) == str(name):
             return chosen
-    return name if str(name) in _said or str(name) in _remembered() else None
+    return name if str(name) in _said or str(name) in _read_remembered() else None
 
 
 def check_named(name: ModelName, folder: Path | str) -> ModelName:
@@ -148,7 +148,7 @@ def check_named(name: ModelName, folder: Path | str) -> ModelName:
     Raises:
         UnnamedEmbedderError: It sends texts or loads a folder, and the user has not named it.
     """
-    chosen = named_by_user(name)
+    chosen = find_named(name)
     if chosen is None and needs_naming(name):
         raise UnnamedEmbedderError(name, folder)
     return chosen or name
@@ -159,7 +159,7 @@ def remember(name: ModelName) -> None:
 
     Where the user's configuration cannot be written, they can until this process ends.
     """
-    names = _remembered()
+    names = _read_remembered()
     if str(name) in names:
         return
     _said.add(str(name))
@@ -179,7 +179,7 @@ def remember(name: ModelName) -> None:
 
 
 def _load(name: ModelName, folder: Path | str) -> Embeddings:
-    return load_embeddings(check_named(name, folder), named=named_by_user(name) is not None)
+    return load_embeddings(check_named(name, folder), named=find_named(name) is not None)
 
 
 def _refuse(why: str) -> Embeddings:
@@ -190,7 +190,7 @@ def _file() -> Path:
     return user_config_path("arag", appauthor=False) / "embedders.json"
 
 
-def _remembered() -> set[str]:
+def _read_remembered() -> set[str]:
     try:
         names = json.loads(_file().read_text(encoding="utf-8"))["embedders"]
     except (OSError, ValueError, LookupError, TypeError):  # there is none yet, or it is damaged
@@ -198,7 +198,7 @@ def _remembered() -> set[str]:
     return {name for name in names if isinstance(name, str)} if isinstance(names, list) else set()
 
 
-def _consequence(name: ModelName) -> str:
+def _describe_consequence(name: ModelName) -> str:
     if name.provider == HUGGINGFACE:
         return f"it would load the model in the folder {name.model}"
     where = name.base_url.host if name.base_url else f"the provider {name.provider}"

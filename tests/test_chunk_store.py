@@ -12,7 +12,7 @@ from arag.errors import IndexFormatError
 from arag.retrieval.backend import DocumentRecord, Phrase
 from arag.retrieval.local.chunk_store import FILE_NAME, ChunkStore
 from arag.retrieval.local.manifest import LocalManifest
-from arag.retrieval.local.store_check import StoreCheck, StoreRows, renew_store, table_faults
+from arag.retrieval.local.store_check import StoreCheck, StoreRows, find_table_faults, renew_store
 from arag.retrieval.types import Chunk, Section, Sentence
 
 
@@ -285,7 +285,7 @@ MANIFEST = LocalManifest("none", 1, 1_000, "none", "en", packed=False, documents
 def faults(folder):
     with closing(StoreRows(folder)) as rows:
         check = StoreCheck(rows, MANIFEST)
-        return [*check.faults, *table_faults(rows.file, check.parts, may_write=True)]
+        return [*check.faults, *find_table_faults(rows.file, check.parts, may_write=True)]
 
 
 def test_chunks_that_are_not_as_they_were_written_are_found_and_dropped_or_kept(store, tmp_path):

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from arag.ingest.chunking import MOST_SENTENCE_TOKENS, chunk_document, groups, pack_documents, without_documents
 from arag.ingest.documents import Document
 from arag.ingest.sentences import split_sentences
-from arag.retrieval.tokens import token_counter
+from arag.retrieval.tokens import load_token_counter
 from test_sentences import assert_covers
 
 
@@ -103,7 +103,7 @@ def test_a_heading_is_not_left_at_the_end_of_a_chunk(text, chunk_tokens):
 @settings(max_examples=60, deadline=None)
 @given(READABLE_TEXTS, st.integers(50, 120))
 def test_chunks_keep_to_their_size_in_real_tokens(text, chunk_tokens):
-    counter = token_counter()
+    counter = load_token_counter()
     for chunk in chunk_document(document(text), chunk_tokens=chunk_tokens, count=counter.count_batch):
         assert chunk.tokens == counter.count(chunk.text)
         # Counts of parts do not add up to the count of the whole exactly; an estimate rounds each of them.

@@ -40,7 +40,7 @@ from arag.ingest.pipeline import ingest, run_ingest
 from arag.ingest.readers import READABLE_SUFFIXES, read_documents
 from arag.models import embedders
 from arag.retrieval.index import open_index
-from arag.retrieval.tokens import token_counter
+from arag.retrieval.tokens import load_token_counter
 from arag.retrieval.tools import MOST_KEYWORDS, TOOL_NAMES, make_tools
 from arag.testing import ScriptedModel, assert_paired, calls
 from fakes import HashEmbeddings, write_corpus
@@ -761,7 +761,7 @@ TEXTS = {
 
 @pytest.mark.parametrize("name", TEXTS)
 def test_long_texts_are_cut_in_time(name):
-    count = token_counter().count_batch
+    count = load_token_counter().count_batch
     with bounded():
         chunks = chunk_document(Document("d", "", TEXTS[name], "s"), chunk_tokens=1_000, count=count)
     assert "".join(chunk.text for chunk in chunks) == TEXTS[name]
@@ -873,7 +873,7 @@ def test_half_characters_in_a_list_that_is_a_string_reach_no_result(index, name)
 @pytest.mark.parametrize("blank", [" ", "\t "])
 def test_a_million_blanks_can_be_counted(blank):
     text = "x" + blank * (1_500_000 // len(blank)) + "y"
-    assert token_counter().count_batch([text])[0] > 1
+    assert load_token_counter().count_batch([text])[0] > 1
 
 
 def test_ten_thousand_chunk_ids_that_are_not_there(large_index):
@@ -890,7 +890,7 @@ def test_a_chunk_id_of_a_hundred_thousand_characters(large_index, piece):
 
 @pytest.mark.parametrize("text", ["# h\n" * 50_000, "```\n" * 50_000])
 def test_headings_without_text_fill_chunks_too(text):
-    count = token_counter().count_batch
+    count = load_token_counter().count_batch
     with bounded():
         chunks = chunk_document(Document("d", "", text, "s"), chunk_tokens=1_000, count=count)
     assert "".join(chunk.text for chunk in chunks) == text

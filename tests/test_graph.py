@@ -716,7 +716,7 @@ def _tokenised_in_a_run(index, steps, monkeypatch) -> list[str]:
     agent = create_arag_agent(EndlessModel(mode="several_calls"), index, max_steps=steps)
     with monkeypatch.context() as patch:
         counter = TokenCounter("counting", count_batch)
-        patch.setattr(tokens, "token_counter", lambda: counter)
+        patch.setattr(tokens, "load_token_counter", lambda: counter)
         assert agent.invoke(asked())["steps"] == steps
     return texts
 

@@ -113,7 +113,7 @@ class TestCounters:
     def count_by(self, monkeypatch):
         def count_by(name, tokens):
             counter = TokenCounter(name, lambda texts: [tokens * len(text.split()) for text in texts])
-            monkeypatch.setattr(pipeline, "token_counter", lambda: counter)
+            monkeypatch.setattr(pipeline, "load_token_counter", lambda: counter)
 
         return count_by
 

@@ -22,7 +22,7 @@ from arag.ingest.pipeline import run_ingest
 from arag.retrieval.index import open_index
 from arag.retrieval.local.chunk_store import ChunkStore
 from arag.retrieval.local.manifest import read_manifest, vectors_folder
-from arag.retrieval.local.sentence_store import _opened
+from arag.retrieval.local.sentence_store import _open_collection
 from arag.retrieval.local.store_check import StoreRows
 from fakes import HashEmbeddings, write_corpus
 from test_crash import processes
@@ -111,17 +111,17 @@ def change_vectors(folder, change, *, checksum=False):
 
 
 def delete_vectors(folder):
-    with _opened(chroma(folder)) as collection:
+    with _open_collection(chroma(folder)) as collection:
         collection.delete(ids=collection.get(limit=5)["ids"])
 
 
 def add_a_vector(folder):
-    with _opened(chroma(folder)) as collection:
+    with _open_collection(chroma(folder)) as collection:
         collection.upsert(ids=["99999#0"], embeddings=np.ones((1, 64)), documents=["Nobody's."])
 
 
 def mix_up_vectors(folder):
-    with _opened(chroma(folder)) as collection:
+    with _open_collection(chroma(folder)) as collection:
         ids = collection.get(limit=2)["ids"]
         collection.update(ids=ids, embeddings=np.eye(64, dtype=np.float32)[:2])
 

@@ -320,7 +320,7 @@ def test_a_sentence_that_stands_thousands_of_times_hides_no_other(make_index, or
 
 
 def test_the_graph_finds_what_a_comparison_with_every_sentence_finds(example_index):
-    snapshot = example_index._current()
+    snapshot = example_index._refresh()
     store = snapshot._generation._open_graph()
     sentences = [text for _, chunk, _ in snapshot.chunks.embedded_chunks() for text in chunk.embedded_texts()]
     found = wanted = 0

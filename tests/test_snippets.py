@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from arag.ingest.chunking import chunk_document, pack_documents
 from arag.ingest.documents import Document
 from arag.retrieval.render import render_keywords, render_semantic
-from arag.retrieval.snippets import keyword_snippets, semantic_snippets
+from arag.retrieval.snippets import choose_keyword_snippets, choose_semantic_snippets
 from arag.retrieval.text import fold
 
 FILLER = " ".join(f"Nothing of note happened in the year {n} on the islands." for n in range(1600, 1620))
@@ -29,7 +29,7 @@ def packed(**texts):
 
 def by_keywords(chunk, *keywords, **rarity):
     """Show a chunk's keywords, each as rare as it was given before."""
-    return keyword_snippets(chunk, list(keywords), {k: rarity.get(k, n) for n, k in enumerate(keywords)})
+    return choose_keyword_snippets(chunk, list(keywords), {k: rarity.get(k, n) for n, k in enumerate(keywords)})
 
 
 def shown(snippets):
@@ -217,7 +217,7 @@ def test_a_sentence_is_preferred_to_a_heading():
 
 def test_semantic_snippets_show_the_three_nearest():
     chunk = chunk_of(FILLER)
-    (snippet,), more = semantic_snippets(chunk, {1: 0.2, 4: 0.9, 7: 0.5, 10: 0.5, 13: 0.5})
+    (snippet,), more = choose_semantic_snippets(chunk, {1: 0.2, 4: 0.9, 7: 0.5, 10: 0.5, 13: 0.5})
     assert [(s.position, s.similarity, s.matched) for s in snippet.sentences] == [
         (4, 0.9, True),
         (7, 0.5, True),
@@ -227,7 +227,7 @@ def test_semantic_snippets_show_the_three_nearest():
 
 
 def test_semantic_snippets_cut_long_sentences():
-    (snippet,), _ = semantic_snippets(chunk_of("Word " * 199 + "end."), {0: 0.5})
+    (snippet,), _ = choose_semantic_snippets(chunk_of("Word " * 199 + "end."), {0: 0.5})
     (sentence,) = snippet.sentences
     assert sentence.text.startswith("Word Word")
     assert sentence.text.endswith("Word…")

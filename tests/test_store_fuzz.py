@@ -14,7 +14,7 @@ from arag.models.embedders import load_embedder
 from arag.retrieval.backend import backend_at
 from arag.retrieval.index import open_index
 from arag.retrieval.local import verify as verify_module
-from arag.retrieval.tokens import token_counter
+from arag.retrieval.tokens import load_token_counter
 from fakes import HashEmbeddings
 
 CHANGES = {
@@ -38,7 +38,7 @@ def write(folder, pack):
         backend_at(folder), embedder=load_embedder(HashEmbeddings()), chunk_tokens=60, packed=pack
     ) as writer:
         documents = [document(n) for n in range(50)]
-        writer.put(list(groups(documents, pack=pack, chunk_tokens=60, count=token_counter().count_batch)))
+        writer.put(list(groups(documents, pack=pack, chunk_tokens=60, count=load_token_counter().count_batch)))
         writer.commit()
 
 

@@ -183,10 +183,10 @@ def test_a_folder_has_one_name_from_any_working_directory(tmp_path, monkeypatch)
     name = load_embedder("huggingface:./model").name
     assert name == f"huggingface:{tmp_path / 'model'}"
     monkeypatch.setenv("ARAG_EMBEDDER", "huggingface:./model")
-    assert trust.named_by_user(parse_name(name)) is not None
+    assert trust.find_named(parse_name(name)) is not None
     (tmp_path / "elsewhere").mkdir()
     monkeypatch.chdir(tmp_path / "elsewhere")
-    assert trust.named_by_user(parse_name(name)) is None
+    assert trust.find_named(parse_name(name)) is None
 
 
 def test_an_open_index_does_not_follow_a_manifest_to_another_embedder(make_index, server):

@@ -15,7 +15,7 @@ from arag.retrieval.exact import MAX_BYTES, ExactVectors
 from arag.retrieval.local.chunk_store import FILE_NAME as CHUNKS_FILE
 from arag.retrieval.local.chunk_store import ChunkStore
 from arag.retrieval.local.draft import open_draft
-from arag.retrieval.local.folder import prepare_folder, storage_failures
+from arag.retrieval.local.folder import name_storage_failures, prepare_folder
 from arag.retrieval.local.keywords import KeywordMatcher
 from arag.retrieval.local.locking import write_lock
 from arag.retrieval.local.manifest import (
@@ -78,7 +78,7 @@ class LocalBackend:
 
     def repair(self, found: Sequence[Damage]) -> int:
         """Mend the chunk store and the manifest."""
-        with storage_failures(self.location):
+        with name_storage_failures(self.location):
             return repair_store(self.location, found)
 
 

@@ -49,14 +49,14 @@ def check_database(folder: Path, *, pages: bool = False) -> None:
     check_surroundings(database)
     try:
         with closing(sqlite3.connect(f"{database.absolute().as_uri()}?mode=rw", uri=True, timeout=30)) as connection:
-            reason = _strangeness(connection, pages=pages)
+            reason = _find_strangeness(connection, pages=pages)
     except (sqlite3.Error, UnicodeDecodeError) as error:
         reason = str(error)
     if reason:
         raise IndexFormatError(f"{database} is damaged, or not written by arag: {reason}")
 
 
-def _strangeness(connection: sqlite3.Connection, *, pages: bool) -> str:
+def _find_strangeness(connection: sqlite3.Connection, *, pages: bool) -> str:
     """Return what a database of Chroma's has that is never written here; an empty string where there is nothing."""
     connection.execute("PRAGMA trusted_schema = OFF")
     for kind, name, sql in connection.execute("SELECT type, name, sql FROM sqlite_master"):

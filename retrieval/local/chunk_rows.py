@@ -112,7 +112,7 @@ def parse_document(row: Sequence[Any]) -> DocumentRecord:
     """
     record = DocumentRecord(*row)
     has_types = all(isinstance(value, str) for value in row[:-1]) and isinstance(record.chunks, int)
-    if has_types and isinstance(_loaded(record.metadata), dict):
+    if has_types and isinstance(_load(record.metadata), dict):
         return record
     raise ValueError("a field is of another type")
 
@@ -144,8 +144,8 @@ def parse_chunk(row: Sequence[Any]) -> Chunk:
             document_id=document_id,
             ordinal=ordinal,
             text=text,
-            sections=tuple(Section(*values) for values in _loaded(sections)),
-            sentences=tuple(Sentence(start, end, bool(flag)) for start, end, flag in _loaded(sentences)),
+            sections=tuple(Section(*values) for values in _load(sections)),
+            sentences=tuple(Sentence(start, end, bool(flag)) for start, end, flag in _load(sentences)),
             tokens=tokens,
             pages=None if first_page is None else (first_page, last_page),
         )
@@ -174,12 +174,12 @@ def embedded_positions(sentences: str) -> list[int]:
         ValueError: They cannot be read.
     """
     try:
-        return [i for i, (_, _, embedded) in enumerate(_loaded(sentences)) if embedded]
+        return [i for i, (_, _, embedded) in enumerate(_load(sentences)) if embedded]
     except TypeError as error:
         raise ValueError(str(error)) from error
 
 
-def _loaded(value: str) -> Any:
+def _load(value: str) -> Any:
     try:
         return json.loads(value)
     except (TypeError, RecursionError) as error:

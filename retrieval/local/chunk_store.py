@@ -38,7 +38,7 @@ from arag.retrieval.local.chunk_rows import (
     parse_chunk,
     parse_document,
 )
-from arag.retrieval.local.database import Database, named_failures, new_database
+from arag.retrieval.local.database import Database, name_failures, new_database
 from arag.retrieval.types import Chunk
 
 FILE_NAME = "chunks.sqlite3"
@@ -88,7 +88,7 @@ class ChunkStore(BaseStore[str, Chunk]):
         self.writes = 0
         self._seen = _seen(generation)
         self._lock = threading.RLock()
-        with named_failures(self.file):
+        with name_failures(self.file):
             self._opened = Database(self.file, SCHEMA)
 
     def at(self, generation: int) -> Self:
@@ -438,7 +438,7 @@ class ChunkStore(BaseStore[str, Chunk]):
         )
 
     def _query(self, sql: str, parameters: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
-        with self._lock, named_failures(self.file):
+        with self._lock, name_failures(self.file):
             self._opened.refresh()
             return self._connection.execute(sql, parameters).fetchall()
 

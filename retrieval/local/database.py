@@ -116,7 +116,7 @@ class Database:
 
 def _check_schema(connection: sqlite3.Connection, schema: str) -> None:
     """Refuse tables, views and triggers that are not ours before anything else is read."""
-    expected = _schema_made_by(schema)
+    expected = _make_schema(schema)
     found = connection.execute(f"{_SCHEMA} LIMIT {len(expected) + 1}").fetchall()
     if frozenset(found) != expected or len(found) != len(expected):
         raise sqlite3.DatabaseError("its tables are not those of an index")
@@ -183,7 +183,7 @@ def is_damage(error: Exception) -> bool:
 
 
 @contextmanager
-def named_failures(file: Path) -> Iterator[None]:
+def name_failures(file: Path) -> Iterator[None]:
     """Turn SQLite's errors into ours.
 
     Args:
@@ -236,7 +236,7 @@ def _allow_tables_only(action: int, _: str | None, __: str | None, ___: str | No
 
 
 @lru_cache
-def _schema_made_by(sql: str) -> frozenset[tuple[str | None, ...]]:
+def _make_schema(sql: str) -> frozenset[tuple[str | None, ...]]:
     with closing(sqlite3.connect(":memory:")) as connection:
         connection.executescript(sql)
         return frozenset(connection.execute(_SCHEMA).fetchall())

@@ -15,7 +15,7 @@ from arag.retrieval.backend import Manifest, Vectors
 from arag.retrieval.local.chunk_store import FILE_NAME as CHUNKS_FILE
 from arag.retrieval.local.chunk_store import ChunkStore
 from arag.retrieval.local.database import discard_database
-from arag.retrieval.local.folder import delete_other_generations, storage_failures
+from arag.retrieval.local.folder import delete_other_generations, name_storage_failures
 from arag.retrieval.local.keywords import write_keyword_file
 from arag.retrieval.local.manifest import (
     FILE_NAME,
@@ -94,7 +94,7 @@ class LocalDraft:
 @contextmanager
 def open_draft(folder: Path, begin: Callable[[], Manifest]) -> Iterator[LocalDraft]:
     """Open the next generation of an index whose lock the caller holds; see `Backend.draft`."""
-    with storage_failures(folder):
+    with name_storage_failures(folder):
         if not (folder / FILE_NAME).exists():
             with closing(ChunkStore(folder, create=True)) as chunks:
                 kept = chunks.state(FILE_NAME)
@@ -145,10 +145,10 @@ def _publish(
         target = vectors_folder(folder, manifest.generation)
         removed = [vector_id(number, i) for number, places in chunks.removed_positions(before) for i in places]
         removed_vectors = manifest.removed_vectors + len(removed)
-        previous = None if anew else _previous(folder, manifest, before, removed_vectors)
-        if previous is None or not _succeeds(folder, chunks, manifest, previous, removed, on_written):
+        previous = None if anew else _find_previous(folder, manifest, before, removed_vectors)
+        if previous is None or not _write_after(folder, chunks, manifest, previous, removed, on_written):
             removed_vectors = 0
-            write_sentences(target, None, [], lambda: sentences_of(chunks, -1), manifest.sentences, on_written)
+            write_sentences(target, None, [], lambda: read_sentences(chunks, -1), manifest.sentences, on_written)
         # Chroma's own database is written to by whoever opens it.
         files += [file for file in target.rglob("*") if file.is_file() and file.parent != target]
     manifest = replace(
@@ -164,7 +164,7 @@ def _publish(
     return manifest
 
 
-def _previous(folder: Path, manifest: LocalManifest, generation: int, removed_vectors: int) -> Path | None:
+def _find_previous(folder: Path, manifest: LocalManifest, generation: int, removed_vectors: int) -> Path | None:
     """Return Chroma's folder of the generation before, where the new one is best made from it."""
     previous = vectors_folder(folder, generation)
     if not is_sealed(manifest) or not previous.is_dir() or removed_vectors > _MAX_REMOVED * manifest.sentences:
@@ -176,7 +176,7 @@ def _previous(folder: Path, manifest: LocalManifest, generation: int, removed_ve
     return previous
 
 
-def _succeeds(
+def _write_after(
     folder: Path,
     chunks: ChunkStore,
     manifest: LocalManifest,
@@ -189,20 +189,20 @@ def _succeeds(
     target = vectors_folder(folder, manifest.generation)
     try:
         write_sentences(
-            target, previous, removed, lambda: sentences_of(chunks, generation), manifest.sentences, on_written
+            target, previous, removed, lambda: read_sentences(chunks, generation), manifest.sentences, on_written
         )
     except StorageError:
         return False
     return True
 
 
-def sentences_of(chunks: ChunkStore, since: int) -> Iterator[tuple[list[SentenceRecord], Vectors]]:
+def read_sentences(chunks: ChunkStore, since: int) -> Iterator[tuple[list[SentenceRecord], Vectors]]:
     """Yield the sentences of chunks that were added after a generation, and their vectors."""
     records: list[SentenceRecord] = []
     arrays: list[Vectors] = []
     for number, chunk, vectors in chunks.embedded_chunks(since):
         if len(vectors):
-            records += _records(number, chunk)
+            records += _make_records(number, chunk)
             arrays.append(vectors)
         if len(records) >= _SENTENCES_AT_ONCE:
             yield records, np.concatenate(arrays)
@@ -211,7 +211,7 @@ def sentences_of(chunks: ChunkStore, since: int) -> Iterator[tuple[list[Sentence
         yield records, np.concatenate(arrays)
 
 
-def _records(number: int, chunk: Chunk) -> list[SentenceRecord]:
+def _make_records(number: int, chunk: Chunk) -> list[SentenceRecord]:
     found = []
     for position, sentence in enumerate(chunk.sentences):
         if sentence.embedded:

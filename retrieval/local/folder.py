@@ -58,7 +58,7 @@ def delete_other_generations(folder: Path, generation: int) -> None:
 
 
 @contextmanager
-def storage_failures(folder: Path) -> Iterator[None]:
+def name_storage_failures(folder: Path) -> Iterator[None]:
     """Name the index in what goes wrong while its files are written, or read by who writes.
 
     Raises:
@@ -72,8 +72,9 @@ def storage_failures(folder: Path) -> Iterator[None]:
             raise
         if isinstance(error, sqlite3.Error) and is_damage(error):
             raise DamagedFileError(folder / CHUNKS_FILE, str(error)) from error
+        free = _count_free_bytes(folder) / 1e6
         raise StorageError(
-            f"the index in {folder} cannot be written to ({error}); its disk has {_free(folder) / 1e6:,.0f} MB left. "
+            f"the index in {folder} cannot be written to ({error}); its disk has {free:,.0f} MB left. "
             "What was written stays, and the next run goes on from there."
         ) from error
 
@@ -94,7 +95,7 @@ def _check_folder(folder: Path) -> None:
         )
 
 
-def _free(folder: Path) -> int:
+def _count_free_bytes(folder: Path) -> int:
     try:
         return shutil.disk_usage(folder).free
     except OSError:

@@ -138,11 +138,11 @@ class KeywordMatcher:
         if self._map.size() < self._size:  # the size of the file: reading behind its end would kill the process
             raise DamagedFileError(self._file, "it was cut off while it was open")
         if len(needle) == 1 or (len(needle) == 2 and needle[0] != needle[1]):
-            return self._counts_of_letters(needle)
+            return self._count_letters(needle)
         # A call for each chunk costs no more than the search in its four thousand bytes.
         return np.fromiter(map(self._text.count, repeat(needle), *self._spans), np.int64, len(self))
 
-    def _counts_of_letters(self, needle: bytes) -> Integers:
+    def _count_letters(self, needle: bytes) -> Integers:
         """Count one byte, or two that differ, by comparing them with every byte of the texts.
 
         A search pays for every hit, and letters have very many. Such hits never overlap, so that all of them count.
@@ -190,7 +190,7 @@ class KeywordMatcher:
         else:
             candidates = matching
         best = candidates[np.lexsort((self._places[candidates], -scores[candidates]))][:top_k]
-        ranked = [RankedChunk(int(self._numbers[i]), int(scores[i]), _counts_at(found, i)) for i in best]
+        ranked = [RankedChunk(int(self._numbers[i]), int(scores[i]), _pick_counts(found, i)) for i in best]
         return ranked, {keyword: len(holding) for keyword, (holding, _) in found.items()}, len(matching)
 
 
@@ -200,7 +200,7 @@ def searchable(text: str) -> bytes:
     return fold(text).lower().encode("utf-8", "surrogatepass")
 
 
-def _counts_at(found: Mapping[str, tuple[Integers, Integers]], chunk: int) -> dict[str, int]:
+def _pick_counts(found: Mapping[str, tuple[Integers, Integers]], chunk: int) -> dict[str, int]:
     """Return how often a chunk holds each of the keywords that it holds."""
     counts = {}
     for keyword, (holding, occurrences) in found.items():

@@ -14,7 +14,7 @@ from filelock import FileLock, Timeout
 
 from arag.errors import IndexLockedError
 from arag.files import written_whole
-from arag.retrieval.local.folder import HOLDER_FILE, LOCK_FILE, storage_failures
+from arag.retrieval.local.folder import HOLDER_FILE, LOCK_FILE, name_storage_failures
 
 
 @contextmanager
@@ -29,11 +29,11 @@ def write_lock(folder: Path) -> Iterator[None]:
     """
     lock = FileLock(folder / LOCK_FILE, timeout=0)
     try:
-        with storage_failures(folder):
+        with name_storage_failures(folder):
             lock.acquire()
     except Timeout:
         raise IndexLockedError(
-            f"the index in {folder} is being written to by {_holder(folder)}; try again when it is done"
+            f"the index in {folder} is being written to by {_name_holder(folder)}; try again when it is done"
         ) from None
     try:
         holder = {
@@ -41,7 +41,7 @@ def write_lock(folder: Path) -> Iterator[None]:
             "host": platform.node(),
             "since": datetime.now().astimezone().isoformat(timespec="seconds"),
         }
-        with storage_failures(folder), written_whole(folder / HOLDER_FILE) as out:
+        with name_storage_failures(folder), written_whole(folder / HOLDER_FILE) as out:
             out.write(json.dumps(holder).encode())
         yield
     finally:
@@ -52,7 +52,7 @@ def write_lock(folder: Path) -> Iterator[None]:
             lock.release()
 
 
-def _holder(folder: Path) -> str:
+def _name_holder(folder: Path) -> str:
     file = folder / HOLDER_FILE
     if not file.is_file():  # a pipe would be waited for
         return "another process"

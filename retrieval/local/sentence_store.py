@@ -104,7 +104,7 @@ class SentenceStore:
         self._folder = folder
         with ExitStack() as stack:
             check_database(folder)
-            opened = folder if os.access(folder, os.W_OK) else _copied(folder, stack)
+            opened = folder if os.access(folder, os.W_OK) else _copy_aside(folder, stack)
             client, self._collection = _open(opened)
             stack.callback(_close, client)
             self._finalizer = weakref.finalize(self, stack.pop_all().close)
@@ -115,7 +115,7 @@ class SentenceStore:
 
     def count(self) -> int:
         """Return the number of vectors."""
-        with self._failures():
+        with self._name_failures():
             return int(self._collection.count())
 
     def fault(self, expected: Iterable[tuple[Sequence[SentenceRecord], Vectors]], total: int) -> str:
@@ -129,23 +129,23 @@ class SentenceStore:
             return f"it has {self.count():,} vectors in place of {total:,}"
         wrong = 0
         for sentences, vectors in expected:
-            found = self._rows([s.id for s in sentences])
+            found = self._read_rows([s.id for s in sentences])
             wrong += sum(
                 s.id not in found or not _is_as_written(found[s.id], s, vector)
                 for s, vector in zip(sentences, vectors, strict=True)
             )
         return f"{wrong:,} sentences have no vector, or another vector or text" if wrong else ""
 
-    def _rows(self, ids: Sequence[str]) -> dict[str, tuple[NDArray[np.float32], str | None, Any]]:
+    def _read_rows(self, ids: Sequence[str]) -> dict[str, tuple[NDArray[np.float32], str | None, Any]]:
         """Return vector, text and metadata of the sentences with these ids, of those that are there."""
         found: dict[str, tuple[NDArray[np.float32], str | None, Any]] = {}
         for start in range(0, len(ids), _IDS_PER_READ):
-            with self._failures():
+            with self._name_failures():
                 some = self._collection.get(
                     ids=list(ids[start : start + _IDS_PER_READ]), include=["embeddings", "documents", "metadatas"]
                 )
             if some["embeddings"] is not None and len(some["ids"]):
-                vectors = _together(some["ids"], some["embeddings"])
+                vectors = _unshift(some["ids"], some["embeddings"])
                 rows = zip(vectors, some["documents"] or (), some["metadatas"] or (), strict=True)
                 found.update(zip(some["ids"], rows, strict=True))
         return found
@@ -157,45 +157,45 @@ class SentenceStore:
             vector: The query's vector, of length one, shape (dimension,).
             count: How many, at most as many as there are.
         """
-        with self._failures():
+        with self._name_failures():
             found = self._collection.query(
                 query_embeddings=vector.reshape(1, -1), n_results=count, include=["documents", "embeddings"]
             )
         documents, embeddings = found["documents"], found["embeddings"]
         if not documents or not embeddings or len(found["ids"][0]) < count:
             return self._compare(vector)
-        return _matches(found["ids"][0], documents[0], embeddings[0], vector)
+        return _make_matches(found["ids"][0], documents[0], embeddings[0], vector)
 
     def _compare(self, vector: NDArray[np.float32]) -> list[SentenceMatch]:
         """Compare a vector with every sentence, nearest first: exact, and much slower than the graph."""
         matches: list[SentenceMatch] = []
         for offset in range(0, self.count(), _IDS_PER_READ):
-            with self._failures():
+            with self._name_failures():
                 found = self._collection.get(limit=_IDS_PER_READ, offset=offset, include=["documents", "embeddings"])
             documents, embeddings = found["documents"], found["embeddings"]
             if documents and embeddings is not None:
-                matches += _matches(found["ids"], documents, embeddings, vector)
+                matches += _make_matches(found["ids"], documents, embeddings, vector)
         return sorted(matches, key=lambda match: -match.similarity)
 
     @contextmanager
-    def _failures(self) -> Iterator[None]:
+    def _name_failures(self) -> Iterator[None]:
         """Name the folder in what Chroma raises: it is damaged, or a writer has deleted it a moment ago."""
         try:
             yield
         except BaseException as error:
-            if _is_chromas(error):
+            if _is_chroma_error(error):
                 raise IndexFormatError(f"{self._folder} cannot be searched: {error}") from error
             raise
 
 
-def _is_chromas(error: BaseException) -> bool:
+def _is_chroma_error(error: BaseException) -> bool:
     """Tell whether Chroma has raised an error: one of its own, or of its Rust part's when that panics."""
     from chromadb.errors import ChromaError
 
     return isinstance(error, ChromaError | ValueError | AttributeError) or type(error).__name__ == "PanicException"
 
 
-def _matches(
+def _make_matches(
     ids: Sequence[str], documents: Sequence[str | None], embeddings: Any, vector: NDArray[np.float32]
 ) -> list[SentenceMatch]:
     if any(text is None for text in documents) or any(embedding is None for embedding in embeddings):
@@ -204,7 +204,7 @@ def _matches(
         return []
     by_text: dict[str, float] = {}  # the same sentence has the same similarity, to the last bit
     matches = []
-    for i, text, similarity in zip(ids, documents, _together(ids, embeddings) @ vector, strict=True):
+    for i, text, similarity in zip(ids, documents, _unshift(ids, embeddings) @ vector, strict=True):
         chunk, _, position = i.partition("#")
         same = by_text.setdefault(str(text), float(similarity))
         close = abs(same - similarity) < _ROUNDING
@@ -250,18 +250,18 @@ def write_sentences(
             check_database(previous, pages=True)
             _copy(previous, working)
         _write(working, removed, added, on_written)
-        _check(working, added, total)
+        _check_written(working, added, total)
         sync_tree(working)
     except BaseException as error:
         delete(working)
-        if isinstance(error, IndexFormatError | OSError | sqlite3.Error) or _is_chromas(error):
+        if isinstance(error, IndexFormatError | OSError | sqlite3.Error) or _is_chroma_error(error):
             raise StorageError(f"the sentence vectors cannot be written to {working}: {error}") from error
         raise
     delete(folder)  # of a run that was killed before anybody saw it
     publish_path(working, folder)
 
 
-def _copied(folder: Path, stack: ExitStack) -> Path:
+def _copy_aside(folder: Path, stack: ExitStack) -> Path:
     """Copy a folder to where it may be written to, until the stack is closed."""
     copy = Path(stack.enter_context(TemporaryDirectory(prefix="arag-", ignore_cleanup_errors=True)), folder.name)
     try:
@@ -285,10 +285,10 @@ def _write(
     added: Callable[[], Iterable[tuple[Sequence[SentenceRecord], Vectors]]],
     on_written: Callable[[int], None] | None,
 ) -> None:
-    with _opened(folder, create=True) as collection:
+    with _open_collection(folder, create=True) as collection:
         _write_graph_after(_SYNC, collection)
         for start in range(0, len(removed), _SENTENCES_PER_WRITE):
-            _patiently(collection.delete, ids=list(removed[start : start + _SENTENCES_PER_WRITE]))
+            _retry_while_locked(collection.delete, ids=list(removed[start : start + _SENTENCES_PER_WRITE]))
         for sentences, vectors in added():
             for start in range(0, len(sentences), _SENTENCES_PER_WRITE):
                 _add(collection, sentences[start : start + _SENTENCES_PER_WRITE], vectors[start:])
@@ -296,16 +296,16 @@ def _write(
                     on_written(len(sentences[start : start + _SENTENCES_PER_WRITE]))
         # So that the next to open the folder writes the graph, and readers find nothing left to be written.
         _write_graph_after(2, collection)
-    with _opened(folder) as collection:
+    with _open_collection(folder) as collection:
         collection.count()
 
 
 def _add(collection: Collection, sentences: Sequence[SentenceRecord], vectors: Vectors) -> None:
     ids = [s.id for s in sentences]
-    _patiently(
+    _retry_while_locked(
         collection.upsert,
         ids=ids,
-        embeddings=vectors[: len(ids)] + _apart(ids, vectors.shape[1]),
+        embeddings=vectors[: len(ids)] + _shifts_of(ids, vectors.shape[1]),
         documents=[s.text for s in sentences],
         metadatas=[s.metadata() for s in sentences],
     )
@@ -314,10 +314,10 @@ def _add(collection: Collection, sentences: Sequence[SentenceRecord], vectors: V
 def _write_graph_after(changes: int, collection: Collection) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # Chroma's own, of a collection without an embedder
-        _patiently(collection.modify, configuration={"hnsw": {"sync_threshold": changes}})
+        _retry_while_locked(collection.modify, configuration={"hnsw": {"sync_threshold": changes}})
 
 
-def _patiently(write: Callable[..., Any], **arguments: Any) -> None:
+def _retry_while_locked(write: Callable[..., Any], **arguments: Any) -> None:
     """Write to Chroma, again where its own connections are in each other's way: one may not be done with opening."""
     from chromadb.errors import InternalError
 
@@ -333,7 +333,9 @@ def _patiently(write: Callable[..., Any], **arguments: Any) -> None:
     write(**arguments)
 
 
-def _check(folder: Path, added: Callable[[], Iterable[tuple[Sequence[SentenceRecord], Vectors]]], total: int) -> None:
+def _check_written(
+    folder: Path, added: Callable[[], Iterable[tuple[Sequence[SentenceRecord], Vectors]]], total: int
+) -> None:
     """Read back what was added: a disk that is full makes Chroma write half of its graph, and say nothing."""
     with closing(SentenceStore(folder)) as store:
         fault = store.fault(added(), total)
@@ -341,7 +343,7 @@ def _check(folder: Path, added: Callable[[], Iterable[tuple[Sequence[SentenceRec
         raise IndexFormatError(f"{fault}; is the disk full?")
 
 
-def _apart(ids: Sequence[str], dimension: int) -> Vectors:
+def _shifts_of(ids: Sequence[str], dimension: int) -> Vectors:
     """Return for every sentence the small shift, decided by its id, that its vector is stored with.
 
     Sentences that stand in a corpus thousands of times ("All rights reserved.") have one and the same vector. In an
@@ -357,10 +359,10 @@ def _apart(ids: Sequence[str], dimension: int) -> Vectors:
     return np.asarray(_SHIFT / math.sqrt(2 * dimension) * shifts, dtype=np.float32)
 
 
-def _together(ids: Sequence[str], stored: Any) -> Vectors:
+def _unshift(ids: Sequence[str], stored: Any) -> Vectors:
     """Undo the shift of vectors as they are stored, and bring them to length one."""
     stored = np.asarray(stored, dtype=np.float32)
-    vectors = stored - _apart(ids, stored.shape[1])
+    vectors = stored - _shifts_of(ids, stored.shape[1])
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
     # A text that an embedder knows no word of may have a vector of zeros: of that, only rounding is left.
     return np.asarray(np.where(lengths < _SHIFT / 10, 0, vectors / np.maximum(lengths, 1e-12)), dtype=np.float32)
@@ -386,7 +388,7 @@ def _open(folder: Path, *, create: bool = False) -> tuple[Client, Collection]:
     except NotFoundError:
         reason = "it holds no sentence vectors"
     except BaseException as error:
-        if not _is_chromas(error):
+        if not _is_chroma_error(error):
             raise
         reason = str(error)
     if client is not None:
@@ -408,7 +410,7 @@ def _forget(path: str) -> None:
 
 
 @contextmanager
-def _opened(folder: Path, *, create: bool = False) -> Iterator[Collection]:
+def _open_collection(folder: Path, *, create: bool = False) -> Iterator[Collection]:
     client, collection = _open(folder, create=create)
     try:
         yield collection

@@ -30,7 +30,7 @@ from arag.retrieval.local.chunk_rows import (
     parse_document,
 )
 from arag.retrieval.local.chunk_store import FILE_NAME
-from arag.retrieval.local.database import Database, error_code, is_damage, named_failures, new_database
+from arag.retrieval.local.database import Database, error_code, is_damage, name_failures, new_database
 from arag.retrieval.local.manifest import FILE_NAME as MANIFEST_FILE
 from arag.retrieval.local.manifest import LocalManifest, manifest_json, parse_manifest
 from arag.retrieval.types import Chunk
@@ -58,7 +58,7 @@ class StoreRows:
     def __init__(self, folder: Path) -> None:
         self.file = folder / FILE_NAME
         try:
-            with named_failures(self.file):
+            with name_failures(self.file):
                 self._connection = Database(self.file, SCHEMA, salvage=True).connection
             self._check_tables()
         except (DamagedFileError, FileNotFoundError) as error:
@@ -85,14 +85,14 @@ class StoreRows:
 
     def kept_manifest(self) -> LocalManifest | None:
         """Return the copy of the manifest; None where it is not there or cannot be read."""
-        with _damage_skipped(), suppress(IndexFormatError):
+        with _skip_damage(), suppress(IndexFormatError):
             row = self._connection.execute("SELECT value FROM state WHERE name = ?", (MANIFEST_FILE,)).fetchone()
             return parse_manifest(str(row[0]).encode().decode(), self.file) if row else None
         return None
 
     def row(self, table: str, columns: str, number: int) -> tuple[Any, ...] | None:
         """Return a row; None where it is not there or cannot be read."""
-        with _damage_skipped():
+        with _skip_damage():
             found = self._connection.execute(f"SELECT {columns} FROM {table} WHERE number = ?", (number,))
             return found.fetchone()  # type: ignore[no-any-return]
         return None
@@ -102,7 +102,7 @@ class StoreRows:
         query = f"SELECT number, {columns} FROM {table} NOT INDEXED WHERE number > ? AND {where} ORDER BY number"
         after = -1
         while after < _LAST:
-            with _damage_skipped():
+            with _skip_damage():
                 for row in self._connection.execute(query, (after,)):
                     if row[0] <= after:
                         break  # the pages lead back to themselves
@@ -127,14 +127,14 @@ class StoreRows:
         return high
 
     def _is_readable(self, query: str, after: int) -> bool:
-        with _damage_skipped():
+        with _skip_damage():
             row = self._connection.execute(f"{query} LIMIT 1", (after,)).fetchone()
             return row is None or row[0] > after
         return False
 
     def _check_tables(self) -> None:
         for table in ("documents", "chunks", "contents"):
-            with _damage_skipped():
+            with _skip_damage():
                 if self._connection.execute(f"PRAGMA table_info ({table})").fetchone():
                     return
         self.close()
@@ -178,9 +178,9 @@ class StoreCheck:
         self.unnamed = max(0, manifest.documents - self.counts["documents"] - len(nameless))
         self.faults = [f"{count:,} {what}" for what, count in self._found.items()]
         if self._lost:
-            self.faults.append(f"{len(self._lost):,} documents are not complete, or changed: {named(self._lost)}")
+            self.faults.append(f"{len(self._lost):,} documents are not complete, or changed: {list_ids(self._lost)}")
         if nameless:
-            self.faults.append(f"{len(nameless):,} documents have no entry: {named(nameless)}")
+            self.faults.append(f"{len(nameless):,} documents have no entry: {list_ids(nameless)}")
         if new is not None:
             new.create_function("checksum", -1, lambda *values: checksum(values))
             for document_id in self._lost | nameless:
@@ -189,7 +189,7 @@ class StoreCheck:
     def _read_documents(self) -> None:
         columns = f"{DOCUMENT_COLUMNS}, checksum, added, removed"
         for number, *row, told, added, removed in self._rows.rows("documents", columns, self._not_gone):
-            record, is_sound = _parsed(parse_document, row, told)
+            record, is_sound = _parse(parse_document, row, told)
             if record is None or not is_sound or not self._is_of_now(added, removed):
                 self._found["documents' entries are not as they were written"] += 1
                 if record is not None:
@@ -213,7 +213,7 @@ class StoreCheck:
         """Take a chunk as it is, or tell that it was changed; then take it, too, if it can be used at all."""
         number, *entry, pending, added, removed = row
         *contents, told = self._rows.row("contents", f"{CONTENT_COLUMNS}, checksum", number) or (None,) * 4
-        chunk, is_sound = _parsed(parse_chunk, [*entry, *contents], told)
+        chunk, is_sound = _parse(parse_chunk, [*entry, *contents], told)
         if chunk is None or not self._is_of_now(added, removed):
             self._found["chunks cannot be read"] += 1
             return True
@@ -275,7 +275,7 @@ class StoreCheck:
         return isinstance(added, int) and 0 <= added <= next_one and removed in (next_one, FOR_EVER)
 
 
-def table_faults(file: Path, parts: Counter[str], *, may_write: bool) -> Iterator[str]:
+def find_table_faults(file: Path, parts: Counter[str], *, may_write: bool) -> Iterator[str]:
     """Yield what is wrong with a chunk store's pages, its indexes and the tables that are made from the others.
 
     Args:
@@ -287,7 +287,7 @@ def table_faults(file: Path, parts: Counter[str], *, may_write: bool) -> Iterato
         DamagedFileError: The file cannot be read to the end, or has tables that are not ours.
         StorageError: It cannot be opened or read.
     """
-    with named_failures(file), closing(Database(file, SCHEMA).connection) as connection:
+    with name_failures(file), closing(Database(file, SCHEMA).connection) as connection:
         yield from (str(fault) for (fault,) in connection.execute("PRAGMA integrity_check (5)") if fault != "ok")
         members = connection.execute(
             "SELECT members.document_id, count(*) FROM members JOIN chunks ON chunks.number = members.number "
@@ -330,14 +330,14 @@ def renew_store(folder: Path, manifest: LocalManifest, *, salvage: bool = False)
     return check.unnamed
 
 
-def named(document_ids: Collection[str]) -> str:
+def list_ids(document_ids: Collection[str]) -> str:
     """Return the first ids of some documents."""
     names = ", ".join(map(repr, sorted(document_ids)[:_MAX_NAMED]))
     more = len(document_ids) - _MAX_NAMED
     return f"{names} and {more:,} more" if more > 0 else names
 
 
-def _parsed(parse: Callable[[Sequence[Any]], _Parsed], row: Sequence[Any], told: Any) -> tuple[_Parsed | None, bool]:
+def _parse(parse: Callable[[Sequence[Any]], _Parsed], row: Sequence[Any], told: Any) -> tuple[_Parsed | None, bool]:
     """Return what a row holds, None where it cannot be read, and whether it is what was written."""
     try:
         return parse(row), checksum(row) == told
@@ -346,7 +346,7 @@ def _parsed(parse: Callable[[Sequence[Any]], _Parsed], row: Sequence[Any], told:
 
 
 @contextmanager
-def _damage_skipped() -> Iterator[None]:
+def _skip_damage() -> Iterator[None]:
     """Go on after errors that mean damage; others, such as that of a locked file, are raised."""
     try:
         yield

@@ -17,7 +17,7 @@ from arag.retrieval.backend import Damage
 from arag.retrieval.local.chroma_check import check_database
 from arag.retrieval.local.chunk_store import FILE_NAME as CHUNKS_FILE
 from arag.retrieval.local.chunk_store import ChunkStore
-from arag.retrieval.local.draft import sentences_of
+from arag.retrieval.local.draft import read_sentences
 from arag.retrieval.local.manifest import (
     FILE_NAME,
     LocalManifest,
@@ -29,7 +29,7 @@ from arag.retrieval.local.manifest import (
 )
 from arag.retrieval.local.seal import is_sealed
 from arag.retrieval.local.sentence_store import SentenceStore
-from arag.retrieval.local.store_check import StoreCheck, StoreRows, named, renew_store, table_faults
+from arag.retrieval.local.store_check import StoreCheck, StoreRows, find_table_faults, list_ids, renew_store
 
 _INGEST_ANEW = "ingest the documents again into another folder"
 _UNFINISHED = "the first ingestion was interrupted: run the same `arag ingest` again to finish it"
@@ -48,7 +48,7 @@ def find_damage(folder: Path, *, locked: bool = True) -> list[Damage]:
     """
     try:
         with closing(StoreRows(folder)) as rows:
-            return list(_damages(folder, rows, locked=locked))
+            return list(_find_all(folder, rows, locked=locked))
     except (sqlite3.Error, OSError) as error:
         if isinstance(error, ARAGError):
             raise
@@ -69,19 +69,19 @@ def repair_store(folder: Path, found: Sequence[Damage]) -> int:
         IndexFormatError: The chunk store or the manifest is lost.
     """
     with closing(StoreRows(folder)) as rows:
-        manifest = _mended_manifest(folder, rows.kept_manifest())
+        manifest = _mend_manifest(folder, rows.kept_manifest())
     sound = not any(damage.part == CHUNKS_FILE and damage.mendable for damage in found)
     return 0 if sound else renew_store(folder, manifest, salvage=True)
 
 
-def _damages(folder: Path, rows: StoreRows, *, locked: bool) -> Iterator[Damage]:
+def _find_all(folder: Path, rows: StoreRows, *, locked: bool) -> Iterator[Damage]:
     kept = rows.kept_manifest()
     try:
         manifest = read_manifest(folder)
     except (IndexFormatError, IndexNotFoundError) as error:
-        yield _lost_manifest(error, rows, kept)
+        yield _describe_lost_manifest(error, rows, kept)
         if kept is not None:
-            yield from _store_damages(rows, kept, locked=locked)
+            yield from _check_store(rows, kept, locked=locked)
         return
     if manifest.generation == 0 and manifest.documents == 0:
         yield Damage(FILE_NAME, _UNFINISHED, mendable=False)
@@ -90,14 +90,14 @@ def _damages(folder: Path, rows: StoreRows, *, locked: bool) -> Iterator[Damage]
     # A run that was killed just before it replaced the manifest has kept the next one already.
     elif kept.generation != manifest.generation + 1 and kept != manifest:
         yield Damage(FILE_NAME, "it is not the one that was written")
-    found = [*_store_damages(rows, manifest, locked=locked), *_file_damages(folder, manifest)]
+    found = [*_check_store(rows, manifest, locked=locked), *_check_derived_files(folder, manifest)]
     yield from found
     # Chroma may take the process down with it when its files are damaged.
     if manifest.sentences and not any(damage.mendable for damage in found):
-        yield from _chroma_damages(folder, manifest, locked=locked)
+        yield from _check_chroma(folder, manifest, locked=locked)
 
 
-def _lost_manifest(error: Exception, rows: StoreRows, kept: LocalManifest | None) -> Damage:
+def _describe_lost_manifest(error: Exception, rows: StoreRows, kept: LocalManifest | None) -> Damage:
     if not isinstance(error, DamagedFileError | IndexNotFoundError):  # an index of another version
         return Damage(FILE_NAME, str(error), mendable=kept is not None)
     reason = error.reason if isinstance(error, DamagedFileError) else "it is missing"
@@ -108,7 +108,7 @@ def _lost_manifest(error: Exception, rows: StoreRows, kept: LocalManifest | None
     return Damage(FILE_NAME, f"{reason}; there is no copy of it that can be read: {_INGEST_ANEW}", mendable=False)
 
 
-def _mended_manifest(folder: Path, kept: LocalManifest | None) -> LocalManifest:
+def _mend_manifest(folder: Path, kept: LocalManifest | None) -> LocalManifest:
     """Return the manifest, and put the one that was kept in its place where it is not the one that was written."""
     try:
         manifest = read_manifest(folder)
@@ -123,12 +123,12 @@ def _mended_manifest(folder: Path, kept: LocalManifest | None) -> LocalManifest:
     return kept
 
 
-def _store_damages(rows: StoreRows, manifest: LocalManifest, *, locked: bool) -> Iterator[Damage]:
+def _check_store(rows: StoreRows, manifest: LocalManifest, *, locked: bool) -> Iterator[Damage]:
     check = StoreCheck(rows, manifest)
     for what in check.faults:
         yield Damage(CHUNKS_FILE, what)
     try:
-        for what in table_faults(rows.file, check.parts, may_write=locked):
+        for what in find_table_faults(rows.file, check.parts, may_write=locked):
             yield Damage(CHUNKS_FILE, what)
     except DamagedFileError as error:
         yield Damage(CHUNKS_FILE, error.reason)
@@ -137,11 +137,11 @@ def _store_damages(rows: StoreRows, manifest: LocalManifest, *, locked: bool) ->
             yield Damage(FILE_NAME, f"it tells of {getattr(manifest, name):,} {name}, the index holds {there:,}")
     if check.to_ingest_again:
         again = check.to_ingest_again
-        what = f"of {len(again):,} documents a part was lost: ingest them again: {named(again)}"
+        what = f"of {len(again):,} documents a part was lost: ingest them again: {list_ids(again)}"
         yield Damage(CHUNKS_FILE, what, mendable=False)
 
 
-def _file_damages(folder: Path, manifest: LocalManifest) -> Iterator[Damage]:
+def _check_derived_files(folder: Path, manifest: LocalManifest) -> Iterator[Damage]:
     for name, (size, expected) in manifest.files.items():
         found = file_size(folder, name)
         if found < 0:
@@ -163,14 +163,14 @@ def _file_damages(folder: Path, manifest: LocalManifest) -> Iterator[Damage]:
             yield Damage(vectors_folder(folder, manifest.generation).name, str(error))
 
 
-def _chroma_damages(folder: Path, manifest: LocalManifest, *, locked: bool) -> Iterator[Damage]:
+def _check_chroma(folder: Path, manifest: LocalManifest, *, locked: bool) -> Iterator[Damage]:
     vectors = vectors_folder(folder, manifest.generation)
     try:
         with (
             closing(ChunkStore(folder, generation=manifest.generation)) as chunks,
             closing(SentenceStore(vectors)) as store,
         ):
-            fault = store.fault(sentences_of(chunks, -1), manifest.sentences)
+            fault = store.fault(read_sentences(chunks, -1), manifest.sentences)
     except DamagedFileError:  # of the chunk store
         raise
     except IndexFormatError as error:

@@ -107,11 +107,11 @@ def prepare():
     from arag import cli  # noqa: F401
     from arag.models import chat, embedders, extractive  # noqa: F401
     from arag.retrieval import render
-    from arag.retrieval.tokens import token_counter
+    from arag.retrieval.tokens import load_token_counter
 
     embedders._load_service = lambda *_: test_crash.TextEmbeddings()
     embedders._refuse = lambda *_: test_crash.TextEmbeddings()  # of an index that is opened without its embedder
-    token_counter().count_batch(["loaded once"])
+    load_token_counter().count_batch(["loaded once"])
     assert render
 
 

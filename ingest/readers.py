@@ -17,9 +17,9 @@ from arag.ingest.formats import (
     folded,
     has_control_characters,
     problem_at,
-    read_html,
     read_text,
 )
+from arag.ingest.html import read_html
 from arag.ingest.markdown import read_markdown
 from arag.ingest.pdf import PdfReader
 from arag.ingest.records import read_json, read_jsonl

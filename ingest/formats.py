@@ -1,6 +1,6 @@
 """What all readers share, and the reader of plain text.
 
-Every function takes the bytes of a file, and raises `FormatError` when there is no text to be had from them.
+A reader of a format is a function that takes the bytes of a file and returns its `Content`, or raises `FormatError`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from arag.ingest.documents import JSON, Problem
 
 MAX_JSON_DEPTH = 100
 
-_LONGEST_TITLE = 120
+_MAX_TITLE = 120
 _SENTENCE_END = (".", "!", "?", "。", "！", "？", ":", ";", ",")
 
 
@@ -96,62 +96,37 @@ def has_utf16_mark(data: bytes) -> bool:
     return data.startswith((b"\xff\xfe", b"\xfe\xff")) and not data.startswith(b"\xff\xfe\0\0")
 
 
-def decode(data: bytes, codec: str = "utf-8", encoding: str = "") -> str:
+def decode(data: bytes, codec: str = "", *, encoding: str = "") -> str:
     """Decode strictly, without the byte order mark and with clean line ends.
 
     Args:
         data: The bytes.
-        codec: The name of a Python codec.
-        encoding: The name by which messages call it, if that is another.
-
-    Returns:
-        The text.
+        codec: The name of a Python codec; where empty, UTF-16 if the byte order mark says so, else UTF-8.
+        encoding: The name that an error calls it by, where that is another.
 
     Raises:
         FormatError: The bytes are not in that encoding.
     """
+    codec = codec or ("utf-16" if has_utf16_mark(data) else "utf-8")
     try:
         text = data.decode(codec)
     except UnicodeDecodeError as error:
-        byte = error.object[error.start : error.start + 1].hex()
-        raise FormatError(
-            f"not valid {(encoding or codec).upper()} (byte 0x{byte} at offset {error.start}); convert it to UTF-8"
-        ) from error
+        place = f"byte 0x{data[error.start]:02x} at offset {error.start}"
+        raise FormatError(f"not valid {(encoding or codec).upper()} ({place}); convert it to UTF-8") from error
     return clean_text(text.removeprefix("\ufeff"))
-
-
-def decode_file(data: bytes) -> str:
-    """Decode a text file: UTF-8, or UTF-16 where its byte order mark says so.
-
-    Args:
-        data: The bytes of the whole file.
-
-    Returns:
-        The text.
-
-    Raises:
-        FormatError: The bytes are not in that encoding.
-    """
-    return decode(data, "utf-16" if has_utf16_mark(data) else "utf-8")
 
 
 def read_text(data: bytes) -> Content:
     """Read plain text; its title is a short first line that stands by itself.
 
-    Args:
-        data: The bytes of the file.
-
-    Returns:
-        The content.
-
     Raises:
         FormatError: The file is in another encoding.
     """
-    text = decode_file(data)
+    text = decode(data)
     first, _, rest = text.partition("\n")
     second, second_ends, _ = rest.partition("\n")
     title = first.strip()
     stands_apart = bool(second_ends) and not second.strip()
-    if not stands_apart or len(title) > _LONGEST_TITLE or title.endswith(_SENTENCE_END):
+    if not stands_apart or len(title) > _MAX_TITLE or title.endswith(_SENTENCE_END):
         title = ""
     return Content(title, text)

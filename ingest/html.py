@@ -12,7 +12,7 @@ from collections.abc import Mapping
 import webencodings
 from lxml import etree
 
-from arag.ingest.formats import Content, FormatError, decode, decode_file, folded, has_utf16_mark
+from arag.ingest.formats import Content, FormatError, decode, folded, has_utf16_mark
 
 # Browsers show nothing of these. Without scripts they would show <noscript>, whose images and notes a page has twice.
 _DROPPED_TAGS = frozenset("script style noscript template title iframe noembed noframes".split())
@@ -22,6 +22,7 @@ _BLOCK_TAGS = frozenset(
     " footer form head header hgroup hr html legend main nav optgroup option p search section summary table tbody"
     " td tfoot th thead tr".split()
 )
+_BLANKS = re.compile(r"\s+")
 _LIST_TAGS = frozenset({"ul", "ol", "menu", "dir"})
 
 _DECLARATION = re.compile(rb"""<(?:meta|\?xml)[^<>]+?(?:charset|encoding)\s*=\s*["']?\s*([^\s"'/>;]+)""", re.IGNORECASE)
@@ -33,11 +34,7 @@ _NO_TEXT_ENCODINGS = ("replacement", "x-user-defined")
 def read_html(data: bytes) -> Content:
     """Read HTML; its title is `<title>`, else the first `<h1>`.
 
-    Args:
-        data: The bytes of the file.
-
-    Returns:
-        The content. Blocks stand apart by blank lines, headings are Markdown's, table rows are one line each.
+    Blocks stand apart by blank lines, headings are Markdown's, and a row of a table is one line.
 
     Raises:
         FormatError: The file is not in the encoding that it declares (UTF-8 where it declares none), or declares
@@ -54,13 +51,13 @@ def read_html(data: bytes) -> Content:
 
 def _decode(data: bytes) -> str:
     if has_utf16_mark(data) or data.startswith(codecs.BOM_UTF8):
-        return decode_file(data)
+        return decode(data)
     found = _DECLARATION.search(data, 0, max(2_048, len(data) // 20))
     declared = found[1].decode("ascii", "replace") if found else "utf-8"
     encoding = webencodings.lookup(declared)
     if encoding is None or encoding.name in _NO_TEXT_ENCODINGS:
         raise FormatError(f"declares an unknown encoding, {declared!r}; convert it to UTF-8")
-    return decode(data, _CODECS.get(encoding.name, encoding.codec_info.name), declared)
+    return decode(data, _CODECS.get(encoding.name, encoding.codec_info.name), encoding=declared)
 
 
 def _parse(page: bytes, target: _Outline | _PageText) -> None:
@@ -159,7 +156,7 @@ class _PageText:
 
     def data(self, text: str) -> None:
         if not self._dropped_depth:
-            self._line.append(text if self._pre_depth else re.sub(r"\s+", " ", text))
+            self._line.append(text if self._pre_depth else _BLANKS.sub(" ", text))
 
     def close(self) -> None:
         self._end_block("")
@@ -194,13 +191,15 @@ class _PageText:
 
     def _end_block(self, gap: str) -> None:
         """Write the block at hand, and have at least the gap before the next one."""
-        lines = [folded(line) for line in "".join(self._line).split("\n")]
-        if self._prefix.startswith("#"):
-            block = folded(" ".join(lines))
-        else:
-            block = re.sub("\n{3,}", "\n\n", "\n".join(lines)).strip("\n")
+        block = "".join(self._line).strip(" |\n")
+        if block:
+            lines = [folded(line) for line in "".join(self._line).split("\n")]
+            if self._prefix.startswith("#"):
+                block = folded(" ".join(lines))
+            else:
+                block = re.sub("\n{3,}", "\n\n", "\n".join(lines)).strip("\n")
         self._line = []
-        self._add(block if block.strip(" |") else "", gap)
+        self._add(block, gap)
 
     def _end_preformatted(self) -> None:
         text = "".join(self._line).strip("\n")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from functools import cache
 from itertools import pairwise
 
@@ -11,7 +10,7 @@ import yaml
 from markdown_it import MarkdownIt
 
 from arag.ingest.documents import JSON
-from arag.ingest.formats import Content, clean_json, decode_file
+from arag.ingest.formats import Content, clean_json, decode
 
 MAX_FRONT_MATTER = 50_000  # characters
 MAX_TITLE_OFFSET = 50_000  # characters that are looked through for a title: parsing takes 1 s for 1 MB
@@ -20,21 +19,18 @@ MAX_TITLE_OFFSET = 50_000  # characters that are looked through for a title: par
 def read_markdown(data: bytes) -> Content:
     """Read Markdown; its title is that of the front matter, else the first heading of level 1.
 
-    Args:
-        data: The bytes of the file.
-
-    Returns:
-        The content: the text without the front matter, whose other fields are the metadata.
+    The text is without the front matter, whose other fields are the metadata.
 
     Raises:
         FormatError: The file is in another encoding.
     """
-    fields, text = _split_front_matter(decode_file(data))
+    fields, text = _split_front_matter(decode(data))
     title = fields.get("title")
     if isinstance(title, str | int | float) and str(title).strip():
         del fields["title"]
-        return Content(str(title), text, metadata=fields)
-    return Content(_first_heading(text), text, metadata=fields)
+    else:
+        title = _first_heading(text[:MAX_TITLE_OFFSET])
+    return Content(str(title), text, metadata=fields)
 
 
 def _split_front_matter(text: str) -> tuple[dict[str, JSON], str]:
@@ -104,12 +100,8 @@ def _block_parser() -> MarkdownIt:
 
 
 def _first_heading(text: str) -> str:
-    return next(_headings(text[:MAX_TITLE_OFFSET]), "")
-
-
-def _headings(text: str) -> Iterator[str]:
-    """Yield the headings of level 1 that have text and stand in no list or quotation."""
-    tokens = _block_parser().parse(text)
-    for token, content in pairwise(tokens):
+    """Return the first heading of level 1 that has text and stands in no list or quotation."""
+    for token, content in pairwise(_block_parser().parse(text)):
         if token.type == "heading_open" and token.tag == "h1" and token.level == 0 and content.content.strip():
-            yield content.content
+            return content.content
+    return ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from functools import cache
 from itertools import pairwise
 
@@ -14,6 +15,8 @@ from arag.ingest.formats import Content, clean_json, decode
 
 MAX_FRONT_MATTER = 50_000  # characters
 MAX_TITLE_OFFSET = 50_000  # characters that are looked through for a title: parsing takes 1 s for 1 MB
+
+_FRONT_MATTER = re.compile(r"---[^\S\n]*\n(?=[^\n]*\S)(.*?)^(?:---|\.\.\.)[^\S\n]*$", re.DOTALL | re.MULTILINE)
 
 
 def read_markdown(data: bytes) -> Content:
@@ -39,20 +42,14 @@ def _split_front_matter(text: str) -> tuple[dict[str, JSON], str]:
     Only a YAML mapping between the first line and the next marker is front matter: where a text begins with a
     thematic break, all of it is text.
     """
-    first, *lines = text[:MAX_FRONT_MATTER].split("\n")
-    if first.rstrip() != "---" or not lines or not lines[0].strip():
-        return {}, text
-    end = next((number for number, line in enumerate(lines) if line.rstrip() in {"---", "..."}), None)
-    if end is None:
+    found = _FRONT_MATTER.match(text, 0, MAX_FRONT_MATTER)
+    if found is None:
         return {}, text
     try:
-        fields = clean_json(_value(yaml.compose("\n".join(lines[:end]), _FrontMatterLoader)))
+        fields = clean_json(_value(yaml.compose(found[1].removesuffix("\n"), _FrontMatterLoader)))
     except (yaml.YAMLError, RecursionError):
         return {}, text
-    if not isinstance(fields, dict):
-        return {}, text
-    size = len(first) + 1 + sum(len(line) + 1 for line in lines[: end + 1])
-    return fields, text[size:].lstrip("\n")
+    return (fields, text[found.end() :].lstrip("\n")) if isinstance(fields, dict) else ({}, text)
 
 
 class _FrontMatterLoader(yaml.SafeLoader):

@@ -713,7 +713,7 @@ class TestHtml:
             ("café", "iso-8859-1 iso-8859-14 iso-8859-15 windows-1252 windows-1258 macintosh"),
             ("ไทย", "iso-8859-11 tis-620 windows-874=cp874"),
             ("東京", "gbk big5 big5-hkscs shift_jis windows-31j=cp932 euc-jp iso-2022-jp"),
-            ("서울", "euc-kr ks_c_5601-1987 windows-949=cp949"),
+            ("서울", "euc-kr ks_c_5601-1987 ksc_5601=cp949 windows-949=cp949"),
         ],
     )
     def test_encodings_of_the_html_standard(self, tmp_path, text, names):
@@ -731,7 +731,17 @@ class TestHtml:
             (b"<meta charset=zlib><p>x", "unknown encoding, 'zlib'"),
             *(
                 (f"<meta charset={name}><p>x".encode(), f"declares an unknown encoding, '{name}'")
-                for name in ("punycode", "idna", "unicode_escape", "raw_unicode_escape", "utf-7", "cp037", "undefined")
+                for name in (
+                    "punycode",
+                    "idna",
+                    "unicode_escape",
+                    "raw_unicode_escape",
+                    "utf-7",
+                    "cp037",
+                    "undefined",
+                    "hz-gb-2312",
+                    "x-user-defined",
+                )
             ),
         ],
     )

@@ -14,7 +14,7 @@ from lxml import etree
 
 from arag.ingest.formats import Content, FormatError, decode, folded, has_utf16_mark
 
-# Browsers show nothing of these. Without scripts they would show <noscript>, whose images and notes a page has twice.
+# A browser shows none of these. (It shows <noscript> where scripts are off: mostly images that the page has anyway.)
 _DROPPED_TAGS = frozenset("script style noscript template title iframe noembed noframes".split())
 _HEADING_TAGS = frozenset({"h1", "h2", "h3", "h4", "h5", "h6"})
 _BLOCK_TAGS = frozenset(
@@ -40,7 +40,7 @@ def read_html(data: bytes) -> Content:
         FormatError: The file is not in the encoding that it declares (UTF-8 where it declares none), or declares
             one that the HTML standard does not have.
     """
-    # A browser reads <noscript> as raw text, in which a tag that is not closed does no harm. libxml2 does so with this.
+    # Browsers take <noscript> for raw text, so a tag left open in it does no harm. libxml2 does that with <noembed>.
     page = re.sub("(</?)noscript", r"\1noembed", _decode(data), flags=re.IGNORECASE).encode()
     outline, text = _Outline(), _PageText()
     _parse(page, outline)
@@ -61,19 +61,18 @@ def _decode(data: bytes) -> str:
 
 
 def _parse(page: bytes, target: _Outline | _PageText) -> None:
-    """Tell the target of each start and end of a tag, and of the text between; every start has its end."""
+    """Call the target for the start and the end of each tag, and for the text between. Every start has its end."""
     parser = etree.HTMLParser(target=target, encoding="utf-8", huge_tree=True)
     parser.feed(page)
     parser.close()
 
 
 class _Outline:
-    """The first pass: finds what must be known before the text is put together.
+    """The first pass, which finds what the second must know beforehand.
 
     Attributes:
-        title: The pieces of the first `<title>` that is not a picture's.
-        layout_tables: The numbers, from 1, of the tables around headings or other tables: they have no rows to be
-            kept together.
+        title: The text of the first `<title>` that does not belong to a picture, in pieces.
+        layout_tables: Tables, by number from 1, that hold headings or other tables: their rows are not kept together.
     """
 
     def __init__(self) -> None:

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from contextlib import AbstractContextManager, suppress
+from dataclasses import asdict
 from itertools import accumulate
 from pathlib import Path
 from types import TracebackType
@@ -74,12 +75,7 @@ class PdfReader(AbstractContextManager["PdfReader"]):
         if self._process is None or self._process.poll() is not None:
             self.close()
             self._process = _start()
-        request = {
-            "path": os.path.abspath(file),  # noqa: PTH100 - links stay what they are
-            "max_characters": self._limits.max_characters,
-            "max_pages": self._limits.max_pages,
-            "max_seconds": self._limits.max_seconds,
-        }
+        request = {"path": os.path.abspath(file), **asdict(self._limits)}  # noqa: PTH100 - links stay what they are
         process, began = self._process, time.monotonic()
         stdin, stdout = cast("BinaryIO", process.stdin), cast("BinaryIO", process.stdout)
         with suppress(BrokenPipeError):  # the process has ended: there is no reply either

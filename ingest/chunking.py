@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
 
 from arag.ingest.documents import Document
 from arag.ingest.sentences import AUTO, split_sentences
@@ -12,8 +13,9 @@ from arag.retrieval.types import Chunk, Section, Sentence
 
 # Embedding models read a few hundred tokens and ignore the rest: a longer "sentence" (a table, a list without full
 # stops) is cut at word borders into pieces that are embedded in full.
-MOST_SENTENCE_TOKENS = 256
+MAX_SENTENCE_TOKENS = 256
 _WORD = re.compile(r"\S+\s*")
+_DOCUMENT_GAP = "\n\n"
 
 CountBatch = Callable[[Sequence[str]], list[int]]
 
@@ -39,23 +41,15 @@ def chunk_document(document: Document, *, chunk_tokens: int, count: CountBatch, 
     text = document.text
     sentences = _sentences(text, document.title, chunk_tokens, count, language)
     borders = [*_chunk_starts(text, sentences, chunk_tokens, count), len(text)]
-    sentences = _cut_long(text, sentences, MOST_SENTENCE_TOKENS, count)
+    sentences = _cut_long(text, sentences, MAX_SENTENCE_TOKENS, count)
     starts = [sentence.start for sentence in sentences]
     chunks = []
-    for ordinal in range(len(borders) - 1):
-        start, end = borders[ordinal], borders[ordinal + 1]
-        inside = sentences[bisect_right(starts, start - 1) : bisect_right(starts, end - 1)]
-        chunks.append(
-            _chunk(
-                chunk_id=f"{document.id}:{ordinal}",
-                ordinal=ordinal,
-                text=text[start:end],
-                sections=(Section(document.id, document.title, 0, end - start, whole=len(borders) == 2),),
-                sentences=[Sentence(s.start - start, s.end - start, s.embedded) for s in inside],
-                pages=_pages(document, start, end),
-                count=count,
-            )
-        )
+    for ordinal, (start, end) in enumerate(pairwise(borders)):
+        inside = sentences[bisect_left(starts, start) : bisect_left(starts, end)]
+        section = Section(document.id, document.title, 0, end - start, whole=len(borders) == 2)
+        moved = [Sentence(s.start - start, s.end - start, s.embedded) for s in inside]
+        pages = _pages(document, start, end)
+        chunks.append(_chunk(f"{document.id}:{ordinal}", ordinal, text[start:end], [section], moved, count, pages))
     return chunks
 
 
@@ -70,10 +64,10 @@ def pack_documents(documents: Sequence[Document], *, count: CountBatch, language
     Returns:
         The chunk, with a section for each document.
     """
-    parts = [
-        (d.id, d.title, d.text, _sentences(d.text, d.title, MOST_SENTENCE_TOKENS, count, language)) for d in documents
-    ]
-    return _packed(parts, count)
+    return _pack(
+        [(d.id, d.title, d.text, _sentences(d.text, d.title, MAX_SENTENCE_TOKENS, count, language)) for d in documents],
+        count,
+    )
 
 
 def without_documents(chunk: Chunk, document_ids: set[str], *, count: CountBatch) -> Chunk | None:
@@ -97,7 +91,7 @@ def without_documents(chunk: Chunk, document_ids: set[str], *, count: CountBatch
             if section.start <= s.start < section.end
         ]
         parts.append((section.document_id, section.title, chunk.text[section.start : section.end], sentences))
-    return _packed(parts, count) if parts else None
+    return _pack(parts, count) if parts else None
 
 
 def can_be_packed(document: Document) -> bool:
@@ -135,69 +129,41 @@ def groups(
         yield group
 
 
-def _packed(parts: Sequence[tuple[str, str, str, list[Sentence]]], count: CountBatch) -> Chunk:
-    texts: list[str] = []
+def _pack(parts: Sequence[tuple[str, str, str, list[Sentence]]], count: CountBatch) -> Chunk:
+    """Put documents (id, title, text, sentences) into one chunk."""
     sections: list[Section] = []
     sentences: list[Sentence] = []
     at = 0
     for document_id, title, text, inside in parts:
-        if texts:
-            texts.append("\n\n")
-            at += 2
-        texts.append(text)
         sections.append(Section(document_id, title, at, at + len(text), whole=True))
         # Each document is judged by itself: one of headings only would otherwise never be found by meaning.
         sentences += [Sentence(at + s.start, at + s.end, s.embedded) for s in _findable(inside)]
-        at += len(text)
-    return _chunk(
-        chunk_id=f"{parts[0][0]}:0",
-        ordinal=0,
-        text="".join(texts),
-        sections=tuple(sections),
-        sentences=sentences,
-        pages=None,
-        count=count,
-    )
+        at += len(text) + len(_DOCUMENT_GAP)
+    text = _DOCUMENT_GAP.join(part[2] for part in parts)
+    return _chunk(f"{parts[0][0]}:0", 0, text, sections, sentences, count)
 
 
 def _ready_chunks(document: Document, count: CountBatch, language: str) -> list[Chunk]:
+    chunks = []
     ready = document.ready_chunks or ()
-    return [
-        _chunk(
-            chunk_id=chunk_id,
-            ordinal=ordinal,
-            text=text,
-            sections=(Section(document.id, document.title, 0, len(text), whole=len(ready) == 1),),
-            sentences=_sentences(text, "", MOST_SENTENCE_TOKENS, count, language),
-            pages=None,
-            count=count,
-            document_id=document.id,
-        )
-        for ordinal, (chunk_id, text) in enumerate(ready)
-    ]
+    for ordinal, (chunk_id, text) in enumerate(ready):
+        section = Section(document.id, document.title, 0, len(text), whole=len(ready) == 1)
+        sentences = _sentences(text, "", MAX_SENTENCE_TOKENS, count, language)
+        chunks.append(_chunk(chunk_id, ordinal, text, [section], sentences, count))
+    return chunks
 
 
 def _chunk(
-    *,
     chunk_id: str,
     ordinal: int,
     text: str,
-    sections: tuple[Section, ...],
+    sections: list[Section],
     sentences: list[Sentence],
-    pages: tuple[int, int] | None,
     count: CountBatch,
-    document_id: str | None = None,
+    pages: tuple[int, int] | None = None,
 ) -> Chunk:
-    return Chunk(
-        id=chunk_id,
-        document_id=document_id if document_id is not None else sections[0].document_id,
-        ordinal=ordinal,
-        text=text,
-        sections=sections,
-        sentences=tuple(_findable(sentences)),
-        tokens=count([text])[0],
-        pages=pages,
-    )
+    found, tokens = tuple(_findable(sentences)), count([text])[0]
+    return Chunk(chunk_id, sections[0].document_id, ordinal, text, tuple(sections), found, tokens, pages)
 
 
 def _findable(sentences: list[Sentence]) -> list[Sentence]:
@@ -207,37 +173,37 @@ def _findable(sentences: list[Sentence]) -> list[Sentence]:
     return [Sentence(s.start, s.end, embedded=True) for s in sentences]
 
 
-def _sentences(text: str, title: str, most_tokens: int, count: CountBatch, language: str) -> list[Sentence]:
+def _sentences(text: str, title: str, max_tokens: int, count: CountBatch, language: str) -> list[Sentence]:
     """Find a text's sentences, those that are too long cut at word borders."""
-    return _cut_long(text, split_sentences(text, title=title, language=language), most_tokens, count)
+    return _cut_long(text, split_sentences(text, title=title, language=language), max_tokens, count)
 
 
-def _cut_long(text: str, found: list[Sentence], most_tokens: int, count: CountBatch) -> list[Sentence]:
+def _cut_long(text: str, found: list[Sentence], max_tokens: int, count: CountBatch) -> list[Sentence]:
     sentences: list[Sentence] = []
     for sentence in found:
-        if _fits(text[sentence.start : sentence.end], most_tokens, count):
+        if _fits(text[sentence.start : sentence.end], max_tokens, count):
             sentences.append(sentence)
         else:
-            sentences += _cut(text, sentence, most_tokens, count)
+            sentences += _cut(text, sentence, max_tokens, count)
     return sentences
 
 
-def _fits(text: str, most_tokens: int, count: CountBatch) -> bool:
+def _fits(text: str, max_tokens: int, count: CountBatch) -> bool:
     # A token is a byte at least: most texts need not be counted.
-    return len(text.encode()) <= most_tokens or count([text])[0] <= most_tokens
+    return len(text.encode()) <= max_tokens or count([text])[0] <= max_tokens
 
 
-def _cut(text: str, sentence: Sentence, most_tokens: int, count: CountBatch) -> Iterator[Sentence]:
+def _cut(text: str, sentence: Sentence, max_tokens: int, count: CountBatch) -> Iterator[Sentence]:
     """Cut a sentence into pieces of at most so many tokens, at word borders, or inside a word that is too long."""
     words = [(m.start(), m.end()) for m in _WORD.finditer(text, sentence.start, sentence.end)]
     sizes = count([text[start:end] for start, end in words])
     pieces: list[tuple[int, int]] = []
-    filled = most_tokens + 1
+    filled = max_tokens + 1
     for (start, end), size in zip(words, sizes, strict=True):
-        if size > most_tokens:
-            pieces += _halves(text, start, end, most_tokens, count)
-            filled = most_tokens + 1
-        elif filled + size > most_tokens:
+        if size > max_tokens:
+            pieces += _halves(text, start, end, max_tokens, count)
+            filled = max_tokens + 1
+        elif filled + size > max_tokens:
             pieces.append((start, end))
             filled = size
         else:
@@ -247,13 +213,13 @@ def _cut(text: str, sentence: Sentence, most_tokens: int, count: CountBatch) -> 
         yield Sentence(start, start + len(text[start:end].rstrip()), sentence.embedded)
 
 
-def _halves(text: str, start: int, end: int, most_tokens: int, count: CountBatch) -> Iterator[tuple[int, int]]:
-    if end - start < 2 or count([text[start:end]])[0] <= most_tokens:
+def _halves(text: str, start: int, end: int, max_tokens: int, count: CountBatch) -> Iterator[tuple[int, int]]:
+    if end - start < 2 or count([text[start:end]])[0] <= max_tokens:
         yield start, end
         return
     middle = (start + end) // 2
-    yield from _halves(text, start, middle, most_tokens, count)
-    yield from _halves(text, middle, end, most_tokens, count)
+    yield from _halves(text, start, middle, max_tokens, count)
+    yield from _halves(text, middle, end, max_tokens, count)
 
 
 def _chunk_starts(text: str, sentences: Sequence[Sentence], chunk_tokens: int, count: CountBatch) -> list[int]:
@@ -261,8 +227,7 @@ def _chunk_starts(text: str, sentences: Sequence[Sentence], chunk_tokens: int, c
     if _fits(text, chunk_tokens, count):
         return [0]
     starts = [sentence.start for sentence in sentences]
-    spans = zip([0, *starts[1:]], [*starts[1:], len(text)], strict=True) if starts else []
-    sizes = count([text[start:end] for start, end in spans])
+    sizes = count([text[start:end] for start, end in pairwise([0, *starts[1:], len(text)])])
     borders = [0]
     first = 0  # the chunk's first sentence
     filled = 0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+import re
 from functools import cache
 from itertools import pairwise
 
@@ -11,30 +11,29 @@ import yaml
 from markdown_it import MarkdownIt
 
 from arag.ingest.documents import JSON
-from arag.ingest.formats import Content, clean_json, decode_file
+from arag.ingest.formats import Content, clean_json, decode
 
 MAX_FRONT_MATTER = 50_000  # characters
 MAX_TITLE_OFFSET = 50_000  # characters that are looked through for a title: parsing takes 1 s for 1 MB
+
+_FRONT_MATTER = re.compile(r"---[^\S\n]*\n(?=[^\n]*\S)(.*?)^(?:---|\.\.\.)[^\S\n]*$", re.DOTALL | re.MULTILINE)
 
 
 def read_markdown(data: bytes) -> Content:
     """Read Markdown; its title is that of the front matter, else the first heading of level 1.
 
-    Args:
-        data: The bytes of the file.
-
-    Returns:
-        The content: the text without the front matter, whose other fields are the metadata.
+    The text is without the front matter, whose other fields are the metadata.
 
     Raises:
         FormatError: The file is in another encoding.
     """
-    fields, text = _split_front_matter(decode_file(data))
+    fields, text = _split_front_matter(decode(data))
     title = fields.get("title")
     if isinstance(title, str | int | float) and str(title).strip():
         del fields["title"]
-        return Content(str(title), text, metadata=fields)
-    return Content(_first_heading(text), text, metadata=fields)
+    else:
+        title = _first_heading(text[:MAX_TITLE_OFFSET])
+    return Content(str(title), text, metadata=fields)
 
 
 def _split_front_matter(text: str) -> tuple[dict[str, JSON], str]:
@@ -43,20 +42,14 @@ def _split_front_matter(text: str) -> tuple[dict[str, JSON], str]:
     Only a YAML mapping between the first line and the next marker is front matter: where a text begins with a
     thematic break, all of it is text.
     """
-    first, *lines = text[:MAX_FRONT_MATTER].split("\n")
-    if first.rstrip() != "---" or not lines or not lines[0].strip():
-        return {}, text
-    end = next((number for number, line in enumerate(lines) if line.rstrip() in {"---", "..."}), None)
-    if end is None:
+    found = _FRONT_MATTER.match(text, 0, MAX_FRONT_MATTER)
+    if found is None:
         return {}, text
     try:
-        fields = clean_json(_value(yaml.compose("\n".join(lines[:end]), _FrontMatterLoader)))
+        fields = clean_json(_value(yaml.compose(found[1].removesuffix("\n"), _FrontMatterLoader)))
     except (yaml.YAMLError, RecursionError):
         return {}, text
-    if not isinstance(fields, dict):
-        return {}, text
-    size = len(first) + 1 + sum(len(line) + 1 for line in lines[: end + 1])
-    return fields, text[size:].lstrip("\n")
+    return (fields, text[found.end() :].lstrip("\n")) if isinstance(fields, dict) else ({}, text)
 
 
 class _FrontMatterLoader(yaml.SafeLoader):
@@ -104,12 +97,8 @@ def _block_parser() -> MarkdownIt:
 
 
 def _first_heading(text: str) -> str:
-    return next(_headings(text[:MAX_TITLE_OFFSET]), "")
-
-
-def _headings(text: str) -> Iterator[str]:
-    """Yield the headings of level 1 that have text and stand in no list or quotation."""
-    tokens = _block_parser().parse(text)
-    for token, content in pairwise(tokens):
+    """Return the first heading of level 1 that has text and stands in no list or quotation."""
+    for token, content in pairwise(_block_parser().parse(text)):
         if token.type == "heading_open" and token.tag == "h1" and token.level == 0 and content.content.strip():
-            yield content.content
+            return content.content
+    return ""

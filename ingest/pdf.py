@@ -7,10 +7,12 @@ import os
 import subprocess
 import sys
 import time
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
+from dataclasses import asdict
+from itertools import accumulate
 from pathlib import Path
 from types import TracebackType
-from typing import Any, BinaryIO, Self, cast
+from typing import Any, BinaryIO, cast
 
 from arag.ingest.documents import Limits
 from arag.ingest.formats import Content, FormatError, clean_text
@@ -18,7 +20,7 @@ from arag.ingest.formats import Content, FormatError, clean_text
 _PAGE_GAP = "\n\n"
 
 
-class PdfReader:
+class PdfReader(AbstractContextManager["PdfReader"]):
     """Reads PDFs in one process, which is started at the first of them and again after one that ended it.
 
     Args:
@@ -28,9 +30,6 @@ class PdfReader:
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
         self._process: subprocess.Popen[bytes] | None = None
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self.close()
@@ -68,9 +67,7 @@ class PdfReader:
             raise FormatError(
                 "no text could be found in the PDF; its pages are probably scanned images: run OCR on it first"
             )
-        starts = [0]
-        for page in pages[:-1]:
-            starts.append(starts[-1] + len(page) + len(_PAGE_GAP))
+        starts = accumulate((len(page) + len(_PAGE_GAP) for page in pages[:-1]), initial=0)
         return Content(reply["title"], _PAGE_GAP.join(pages), page_starts=tuple(starts), bad_pages=bad_pages)
 
     def _ask(self, file: Path) -> dict[str, Any]:
@@ -78,12 +75,7 @@ class PdfReader:
         if self._process is None or self._process.poll() is not None:
             self.close()
             self._process = _start()
-        request = {
-            "path": os.path.abspath(file),  # noqa: PTH100 - links stay what they are
-            "max_characters": self._limits.max_characters,
-            "max_pages": self._limits.max_pages,
-            "max_seconds": self._limits.max_seconds,
-        }
+        request = {"path": os.path.abspath(file), **asdict(self._limits)}  # noqa: PTH100 - links stay what they are
         process, began = self._process, time.monotonic()
         stdin, stdout = cast("BinaryIO", process.stdin), cast("BinaryIO", process.stdout)
         with suppress(BrokenPipeError):  # the process has ended: there is no reply either

@@ -17,9 +17,9 @@ from arag.ingest.formats import (
     folded,
     has_control_characters,
     problem_at,
-    read_html,
     read_text,
 )
+from arag.ingest.html import read_html
 from arag.ingest.markdown import read_markdown
 from arag.ingest.pdf import PdfReader
 from arag.ingest.records import read_json, read_jsonl
@@ -80,7 +80,7 @@ def _check_path(path: Path, index: str) -> None:
             raise InputError(f"{shown} is an index: give the documents that it was made from")
         found_other = False
         for _, reason in _walk(path, index):
-            if reason is None or isinstance(reason, OSError):
+            if not isinstance(reason, str):
                 return
             found_other = True
         found = "only files of other endings, or links to folders," if found_other else "no file"
@@ -130,16 +130,18 @@ def _is_index(folder: Path) -> bool:
         return False
 
 
-def _walk(folder: Path, index: str) -> Iterator[tuple[Path, OSError | str | None]]:
+def _walk(folder: Path, index: str, root: Path | None = None) -> Iterator[tuple[Path, Exception | str | None]]:
     """Find what is in a folder, in sorted order.
 
     Args:
         folder: The folder.
         index: The real path of a folder that is not walked, besides those that are an index.
+        root: The folder that links may not lead out of; the folder itself by default.
 
     Yields:
-        Paths. With each, the error if it cannot be looked into, or why it is passed over; None for a readable file.
+        Paths. With each, what is wrong with it, or why it is passed over; None for a readable file.
     """
+    root = root or folder
     try:
         with os.scandir(folder) as entries:
             visible = sorted((e for e in entries if not e.name.startswith(".")), key=lambda e: e.name)
@@ -149,24 +151,26 @@ def _walk(folder: Path, index: str) -> Iterator[tuple[Path, OSError | str | None
     for entry in visible:
         path = folder / entry.name
         try:
-            is_folder = entry.is_dir(follow_symlinks=False)
-            is_link_to_folder = not is_folder and path.is_dir()
-            # A broken link counts as a file, so that it is reported and not passed over.
-            is_file = path.is_file() or (entry.is_symlink() and not path.exists())
+            if entry.is_dir(follow_symlinks=False):
+                if not _is_index(path) and os.path.realpath(path) != index:
+                    yield from _walk(path, index, root)
+            else:
+                yield path, _why_unread(path, root)
         except OSError as error:
             yield path, error
-            continue
-        if is_folder:
-            if not _is_index(path) and os.path.realpath(path) != index:
-                yield from _walk(path, index)
-        elif is_link_to_folder:
-            yield path, "a link to a folder"
-        elif not is_file:
-            yield path, "neither a file nor a folder"
-        elif _is_readable(path):
-            yield path, None
-        else:
-            yield path, f"no reader for {path.suffix.lower()}" if path.suffix else "no reader for a name without ending"
+
+
+def _why_unread(path: Path, root: Path) -> FormatError | str | None:
+    if path.is_dir():
+        return "a link to a folder"
+    # A broken link counts as a file, so that it is reported and not passed over.
+    if not path.is_file() and path.exists():
+        return "neither a file nor a folder"
+    if not _is_readable(path):
+        return f"no reader for {path.suffix.lower()}" if path.suffix else "no reader for a name without ending"
+    if path.is_symlink() and not PurePath(os.path.realpath(path)).is_relative_to(os.path.realpath(root)):
+        return FormatError("a link that leads outside the folder; not followed")
+    return None
 
 
 def _read_paths(paths: list[Path], index: str, limits: Limits) -> Iterator[Document | Problem]:
@@ -175,11 +179,12 @@ def _read_paths(paths: list[Path], index: str, limits: Limits) -> Iterator[Docum
     with PdfReader(limits) as pdfs:
         for given in paths:
             for file, reason in _walk(given, index) if given.is_dir() else [(given, None)]:
-                if isinstance(reason, OSError):
+                if isinstance(reason, Exception):
                     yield problem_at(file, reason)
                 elif reason is None and (place := _place(file)) not in places:
                     places.add(place)
-                    for item in _read_given(file, given, limits, pdfs):
+                    file_id = file.name if file == given else file.relative_to(given).as_posix()
+                    for item in _read_file(file, file_id, limits, pdfs):
                         yield _admit(item, sources, limits) if isinstance(item, Document) else item
 
 
@@ -188,30 +193,22 @@ def _place(file: Path) -> str:
     return str(PurePath(os.path.realpath(file.parent), file.name))
 
 
-def _read_given(file: Path, given: Path, limits: Limits, pdfs: PdfReader) -> Iterator[Document | Problem]:
-    """Read a file that was given itself, or in a folder."""
-    if file == given:
-        yield from _read_file(file, file.name, limits, pdfs)
-    elif file.is_symlink() and not PurePath(os.path.realpath(file)).is_relative_to(os.path.realpath(given)):
-        yield problem_at(file, "a link that leads outside the folder; not followed")
-    else:
-        yield from _read_file(file, file.relative_to(given).as_posix(), limits, pdfs)
-
-
 def _admit(document: Document, sources: dict[str, str], limits: Limits) -> Document | Problem:
     """Return the document if its id is usable and new and its text is not too long, and take note of the id."""
     document_id = clean_characters(document.id).strip()
+    reason = ""
     if not document_id:
-        return Problem(document.source, "empty id")
-    if has_control_characters(document_id):
-        return Problem(document.source, f"id {document_id!r} has control characters in it")
-    if document_id in sources:
+        reason = "empty id"
+    elif has_control_characters(document_id):
+        reason = f"id {document_id!r} has control characters in it"
+    elif document_id in sources:
         reason = f"duplicate id {document_id!r}, already used by {sources[document_id]}"
+    elif not document.text.strip():
+        reason = "empty document"
+    elif document.ready_chunks is None and len(document.text) > limits.max_characters:
+        reason = limits.exceeded("max_characters")
+    if reason:
         return Problem(document.source, reason)
-    if not document.text.strip():
-        return Problem(document.source, "empty document")
-    if document.ready_chunks is None and len(document.text) > limits.max_characters:
-        return Problem(document.source, limits.exceeded("max_characters"))
     sources[document_id] = document.source
     return dataclasses.replace(document, id=document_id, title=folded(clean_characters(document.title)))
 

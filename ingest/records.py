@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from io import TextIOWrapper
 from pathlib import Path
 
@@ -14,7 +14,6 @@ from arag.ingest.formats import (
     clean_json,
     clean_text,
     decode,
-    decode_file,
     folded,
     has_control_characters,
     has_utf16_mark,
@@ -55,7 +54,7 @@ def read_jsonl(path: Path, file_id: str) -> Iterator[Document | Problem]:
         record_number += 1
         source = f"{path}, line {line_number}"
         try:
-            value = _load_json(decode(line.rstrip(b"\r\n")), one_line=True)
+            value = _load_json(decode(line.rstrip(b"\r\n"), "utf-8"), one_line=True)
             yield _record(value, f"{file_id}#{record_number}", source)
         except FormatError as error:
             yield problem_at(source, error)
@@ -91,7 +90,7 @@ def read_json(path: Path, file_id: str) -> Iterator[Document | Problem]:
     Raises:
         FormatError: The file is in another encoding, or holds no records.
     """
-    text = decode_file(path.read_bytes())
+    text = decode(path.read_bytes())
     if not text.strip():
         raise FormatError("empty document")
     value = _load_json(text, one_line=False)
@@ -127,16 +126,16 @@ def _record_list(value: JSON) -> list[JSON] | None:
     """Return the records in the top level of a JSON file, or None if it is a record itself."""
     if isinstance(value, list):
         return value
-    if isinstance(value, dict):
-        if "text" in value or value.keys() >= _BENCHMARK_KEYS.keys():
-            return None
-        for key in _RECORD_LIST_KEYS:
-            records = value.get(key)
-            if isinstance(records, list):
-                return records
-        keys = ", ".join(f'"{key}"' for key in _RECORD_LIST_KEYS)
-        raise FormatError(f'the object has neither a "text" nor a list of records under one of {keys}')
-    raise FormatError(f"the top level is {_json_type(value)}; it must be a list of records, or an object")
+    if not isinstance(value, dict):
+        raise FormatError(f"the top level is {_json_type(value)}; it must be a list of records, or an object")
+    if "text" in value or value.keys() >= _BENCHMARK_KEYS.keys():
+        return None
+    for key in _RECORD_LIST_KEYS:
+        records = value.get(key)
+        if isinstance(records, list):
+            return records
+    keys = ", ".join(f'"{key}"' for key in _RECORD_LIST_KEYS)
+    raise FormatError(f'the object has neither a "text" nor a list of records under one of {keys}')
 
 
 def _record(value: JSON, default_id: str, source: str) -> Document:
@@ -146,24 +145,21 @@ def _record(value: JSON, default_id: str, source: str) -> Document:
         value = {_BENCHMARK_KEYS.get(key, key): field for key, field in value.items()}
     if value.get("text") is None:
         raise FormatError('the record has no "text"')
-    text = clean_text(_string_of(value["text"], "text", (str,)))
+    text = clean_text(_string_of(value["text"], "text", str))
     if not text.strip():
         raise FormatError("empty document")
     record_id, title = value.get("id"), value.get("title")
-    title = "" if title is None else folded(_string_of(title, "title", (str, int, float)))
+    title = "" if title is None else folded(_string_of(title, "title", str, int, float))
+    # The title stands in the text, too, unless the text begins with it, as whole words.
+    start = text.lstrip()
+    begins = start.startswith(title) and not start[len(title) : len(title) + 1].isalnum()
     return Document(
-        id=default_id if record_id is None else _string_of(record_id, "id", (str, int)),
+        id=default_id if record_id is None else _string_of(record_id, "id", str, int),
         title=title,
-        text=f"{title}\n\n{text}" if title and not _starts_with(text, title) else text,
+        text=f"{title}\n\n{text}" if title and not begins else text,
         source=clean_characters(source),
         metadata={key: field for key, field in value.items() if key not in {"id", "title", "text"}},
     )
-
-
-def _starts_with(text: str, title: str) -> bool:
-    """Say whether the text starts with the title, as whole words."""
-    text = text.lstrip()
-    return text.startswith(title) and not text[len(title) : len(title) + 1].isalnum()
 
 
 def _are_chunks(items: list[JSON], file_name: str) -> bool:
@@ -177,14 +173,10 @@ def _are_chunks(items: list[JSON], file_name: str) -> bool:
 def _read_chunks(items: list[JSON], path: Path, file_id: str) -> Iterator[Document | Problem]:
     chunks: dict[str, str] = {}
     for number, item in enumerate(items, 1):
-        source = f"{path}, item {number}"
         try:
-            chunk_id, text = _chunk(item)
+            chunk_id, text = _chunk(item, chunks)
         except FormatError as error:
-            yield problem_at(source, error)
-            continue
-        if chunk_id in chunks:
-            yield problem_at(source, f"duplicate chunk id {chunk_id!r}")
+            yield problem_at(f"{path}, item {number}", error)
         else:
             chunks[chunk_id] = text
     if chunks:
@@ -197,10 +189,10 @@ def _read_chunks(items: list[JSON], path: Path, file_id: str) -> Iterator[Docume
         )
 
 
-def _chunk(item: JSON) -> tuple[str, str]:
+def _chunk(item: JSON, taken: Collection[str]) -> tuple[str, str]:
     if isinstance(item, dict):
-        chunk_id = _string_of(item.get("id"), "id", (str, int))
-        text = _string_of(item.get("text"), "text", (str,))
+        chunk_id = _string_of(item.get("id"), "id", str, int)
+        text = _string_of(item.get("text"), "text", str)
     elif isinstance(item, str):
         chunk_id, colon, text = item.partition(":")
         if not colon:
@@ -213,10 +205,12 @@ def _chunk(item: JSON) -> tuple[str, str]:
         raise FormatError(f"chunk id {chunk_id!r} has control characters in it")
     if not text.strip():
         raise FormatError("empty chunk")
+    if chunk_id in taken:
+        raise FormatError(f"duplicate chunk id {chunk_id!r}")
     return chunk_id, text
 
 
-def _string_of(value: JSON, name: str, types: tuple[type, ...]) -> str:
+def _string_of(value: JSON, name: str, *types: type) -> str:
     if isinstance(value, types) and not isinstance(value, bool):
         return str(value)
     valid = " or ".join(_TYPE_NAMES[valid] for valid in types)

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
-from itertools import pairwise
+from itertools import islice, pairwise, zip_longest
 from typing import TYPE_CHECKING
 
 from arag.errors import InputError
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 AUTO = "auto"
 RULES_VERSION = 2  # part of every document's fingerprint: documents are cut again when the rules change
 
-_LONGEST_BLOCK = 100_000  # characters given to spaCy at once
-_LONGEST_HEADING = 100  # characters
-_MOST_HEADING_WORDS = 12
+_MAX_BLOCK = 100_000  # characters given to spaCy at once
+_MAX_HEADING = 100  # characters
+_MAX_HEADING_WORDS = 12
 
 _EAST_ASIAN = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]")
 _MARKDOWN_HEADING = re.compile(r"\s{0,3}#{1,6}\s")
@@ -42,28 +42,22 @@ _EAST_ASIAN_ENDS = "。！？｡"
 
 # Never the last word of a sentence.
 _NEVER_LAST = frozenset(
-    (
-        "a.k.a. aka. approx. ca. cf. e.g. feat. ft. i.e. lit. messrs. nr. translit. trans. viz. vs. v. dr. "
-        "mr. mrs. ms. prof. st. gen. sgt. col. lt. cmdr. capt. rev. hon. gov. sen. rep. mt. ft."
-    ).split()
+    "a.k.a. aka. approx. ca. cf. e.g. feat. ft. i.e. lit. messrs. nr. translit. trans. viz. vs. v. dr. "
+    "mr. mrs. ms. prof. st. gen. sgt. col. lt. cmdr. capt. rev. hon. gov. sen. rep. mt. ft.".split()
 )
 # The last word of a sentence only when no number follows.
 _BEFORE_NUMBER = frozenset(
-    (
-        "app. art. arts. b. bk. c. ch. chap. d. eq. fig. figs. fl. jan. feb. mar. apr. jun. jul. aug. sep. "
-        "sept. oct. nov. dec. no. nos. op. p. par. pg. pl. pp. pt. r. sec. sect. ser. tab. vol. vols."
-    ).split()
+    "app. art. arts. b. bk. c. ch. chap. d. eq. fig. figs. fl. jan. feb. mar. apr. jun. jul. aug. sep. "
+    "sept. oct. nov. dec. no. nos. op. p. par. pg. pl. pp. pt. r. sec. sect. ser. tab. vol. vols.".split()
 )
 # spaCy takes marks and endings off a word one by one, and looks at the whole word each time.
 _SLOW_WORD = re.compile(r"\S{1000,}(?=\S{20})|[^\w\s]{50,}")
 _NUMBER = re.compile(r"[(\[]?(?:\d|[IVXLC]+\b)")
 # After a word that keeps its full stop ("U.S.", "100 kW.", "World War I."), these begin a new sentence.
 _STARTERS = frozenset(
-    (
-        "A After All Also Although An And Another As At Because Before Both But By During Each For From He "
-        "Her His However If In It Its Many Most No Of On One Other Our She Since So Some Such That The Their "
-        "Then There These They This Those Three Through To Two Under Until We What When Where While With"
-    ).split()
+    "A After All Also Although An And Another As At Because Before Both But By During Each For From He "
+    "Her His However If In It Its Many Most No Of On One Other Our She Since So Some Such That The Their "
+    "Then There These They This Those Three Through To Two Under Until We What When Where While With".split()
 )
 
 
@@ -100,14 +94,12 @@ def split_sentences(text: str, *, title: str = "", language: str = AUTO) -> list
             continue
         for start, end in _pieces(text, block.start, block.end):
             borders = _borders(text[start:end], language)
-            edges = [start, *(start + border for border in borders), end]
-            for left, right in pairwise(edges):
-                piece = text[left:right]
-                first = left + len(piece) - len(piece.lstrip())
-                last = right - (len(piece) - len(piece.rstrip()))
-                if first < last:
-                    readable = any(map(str.isalnum, text[first:last]))
-                    sentences.append(Sentence(first, last, embedded=readable))
+            for left, right in pairwise([start, *(start + border for border in borders), end]):
+                piece = text[left:right].lstrip()
+                if piece:
+                    first = right - len(piece)
+                    readable = any(map(str.isalnum, piece))
+                    sentences.append(Sentence(first, first + len(piece.rstrip()), embedded=readable))
     return sentences
 
 
@@ -133,7 +125,7 @@ def _pipeline(language: str) -> Language:
             f"or {AUTO}"
         ) from error
     pipeline.add_pipe("sentencizer")
-    pipeline.max_length = 10 * _LONGEST_BLOCK
+    pipeline.max_length = 10 * _MAX_BLOCK
     return pipeline
 
 
@@ -145,17 +137,12 @@ def _language_of(text: str, language: str) -> str:
 
 def _blocks(text: str, title: str) -> Iterator[_Block]:
     """Yield the blocks of a text; a short line is a heading where a paragraph follows it."""
-    pending: _Block | None = None
-    for block in _raw_blocks(text, title):
-        if pending is not None:
-            yield _Block(pending.start, pending.end, heading=not _heading_like(text, block))
-            pending = None
-        if not block.heading and _heading_like(text, block):
-            pending = block
+    blocks = list(_raw_blocks(text, title))
+    for block, following in zip_longest(blocks, blocks[1:]):
+        if following is not None and not block.heading and _heading_like(text, block):
+            yield _Block(block.start, block.end, heading=not _heading_like(text, following))
         else:
             yield block
-    if pending is not None:
-        yield pending
 
 
 def _raw_blocks(text: str, title: str) -> Iterator[_Block]:
@@ -167,14 +154,9 @@ def _raw_blocks(text: str, title: str) -> Iterator[_Block]:
         here, at = at, at + len(line)
         stripped = line.strip()
         fence = bool(_FENCE.match(line))
-        alone = (
-            fence
-            or bool(_MARKDOWN_HEADING.match(line))
-            or bool(_RULE.match(line))
-            or " | " in line
-            or stripped.startswith("|")
-            or (not seen_text and stripped == title)
-        )
+        is_row = " | " in line or stripped.startswith("|")
+        is_title = not seen_text and stripped == title
+        alone = bool(fence or is_row or is_title or _MARKDOWN_HEADING.match(line) or _RULE.match(line))
         if start >= 0 and (not stripped or alone or fenced or _LIST_ITEM.match(line)):
             yield _Block(start, end, heading=False)
             start = -1
@@ -183,10 +165,8 @@ def _raw_blocks(text: str, title: str) -> Iterator[_Block]:
             continue
         first = here + len(line) - len(line.lstrip())
         last = here + len(line.rstrip())
-        if alone and not (" | " in line or stripped.startswith("|")):
-            yield _Block(first, last, heading=True)
-        elif alone:
-            yield _Block(first, last, heading=False)
+        if alone:
+            yield _Block(first, last, heading=not is_row)
         else:
             start, end = (first if start < 0 else start), last
         seen_text = True
@@ -199,9 +179,9 @@ def _heading_like(text: str, block: _Block) -> bool:
         return True
     line = text[block.start : block.end]
     return (
-        len(line) <= _LONGEST_HEADING
+        len(line) <= _MAX_HEADING
         and "\n" not in line
-        and len(line.split()) <= _MOST_HEADING_WORDS
+        and len(line.split()) <= _MAX_HEADING_WORDS
         and line[-1] not in _ENDS + ":;,，；：" + _CLOSERS.replace(")", "")
         and not _LIST_ITEM.match(line)
         and " | " not in line
@@ -210,13 +190,11 @@ def _heading_like(text: str, block: _Block) -> bool:
 
 def _pieces(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
     """Cut a very long block after a full stop, so that spaCy's memory stays small."""
-    while end - start > _LONGEST_BLOCK:
-        limit = start + _LONGEST_BLOCK
+    while end - start > _MAX_BLOCK:
+        limit = start + _MAX_BLOCK
         cut = max(text.rfind(". ", start, limit) + 2, text.rfind("。", start, limit) + 1)
         if cut <= start + 1:
             cut = text.rfind(" ", start, limit) + 1 or limit
-        if cut <= start:
-            cut = limit
         yield start, cut
         start = cut
     yield start, end
@@ -230,12 +208,13 @@ def _borders(text: str, language: str) -> list[int]:
     doc = _pipeline(chosen)(masked)
     borders = {sentence.start_char for sentence in doc.sents if sentence.start_char > 0}
     borders |= set(_after_kept_stops(doc))
-    quotes = _QuoteParity(text)
+    # Of straight quotes the first opens, the second closes, and so on.
+    opening_quotes = {quote.start() for quote in islice(re.finditer('"', text), 0, None, 2)}
     kept = set()
     for border in sorted(borders):
         # spaCy counts a line break as the first token of the sentence that follows it.
         start = _WHITE.match(text, border).end()  # type: ignore[union-attr]
-        moved = _before_openers(text, start, quotes)
+        moved = _before_openers(text, start, opening_quotes)
         if 0 < moved < len(text) and _is_border(text, moved) and not _LIST_ITEM.fullmatch(text, 0, moved):
             kept.add(moved)
     return sorted(kept)
@@ -256,24 +235,13 @@ def _after_kept_stops(doc: Doc) -> Iterator[int]:
             yield following.idx
 
 
-class _QuoteParity:
-    """Tells whether a straight quote opens or closes: the first opens, the second closes, and so on."""
-
-    def __init__(self, text: str) -> None:
-        self._places = {match.start(): i for i, match in enumerate(re.finditer('"', text))}
-
-    def opens(self, offset: int) -> bool:
-        return self._places.get(offset, 1) % 2 == 0
-
-
-def _before_openers(text: str, border: int, quotes: _QuoteParity) -> int:
+def _before_openers(text: str, border: int, opening_quotes: set[int]) -> int:
     """Move a border in front of opening quotes and brackets that were left on the sentence before."""
     while True:
-        before = len(text[:border].rstrip()) if border < 64 else border - 64 + len(text[border - 64 : border].rstrip())
-        last = before - 1
-        if last <= 0 or not (text[last] in _OPENERS or (text[last] == '"' and quotes.opens(last))):
-            return border
-        if not text[last - 1].isspace():
+        near = max(0, border - 64)
+        last = near + len(text[near:border].rstrip()) - 1
+        opens = text[last] in _OPENERS or last in opening_quotes
+        if last <= 0 or not opens or not text[last - 1].isspace():
             return border
         border = last
 

@@ -6,7 +6,7 @@ from itertools import pairwise
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from arag.ingest.chunking import MOST_SENTENCE_TOKENS, chunk_document, groups, pack_documents, without_documents
+from arag.ingest.chunking import MAX_SENTENCE_TOKENS, chunk_document, groups, pack_documents, without_documents
 from arag.ingest.documents import Document
 from arag.ingest.sentences import split_sentences
 from arag.retrieval.tokens import load_token_counter
@@ -68,7 +68,7 @@ def test_chunks_are_the_text_cut_at_sentence_borders(text, chunk_tokens, title):
     assert [chunk.ordinal for chunk in chunks] == list(range(len(chunks)))
     sentences = split_sentences(text, title=title)
     starts = {sentence.start for sentence in sentences}
-    most = min(chunk_tokens, MOST_SENTENCE_TOKENS)
+    most = min(chunk_tokens, MAX_SENTENCE_TOKENS)
     at = 0
     for chunk in chunks:
         assert_sound(chunk)

@@ -33,7 +33,8 @@ from arag.graph.graph import create_arag_agent
 from arag.ingest import pdf
 from arag.ingest.chunking import chunk_document
 from arag.ingest.documents import Document, Limits
-from arag.ingest.formats import FormatError, read_html, read_text
+from arag.ingest.formats import FormatError, read_text
+from arag.ingest.html import read_html
 from arag.ingest.markdown import read_markdown
 from arag.ingest.pdf import PdfReader
 from arag.ingest.pipeline import ingest, run_ingest

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
+
+from langchain_core.messages import AnyMessage, ToolMessage
 
 from arag.graph.state import Citation
 from arag.retrieval.index import Index
@@ -13,6 +15,28 @@ _SEPARATORS = re.compile(r"[,;]")
 _LIKE_A_CHUNK_ID = re.compile(r"(.+):\d+$")
 _SUFFIX = re.compile(r"\.[A-Za-z]\w{0,7}$")
 _DOCUMENT_SUFFIXES = frozenset({".md", ".txt", ".html", ".pdf"})  # shown or not: the usual names of documents
+
+
+def find_shown_chunks(messages: Iterable[AnyMessage], index: Index) -> list[str]:
+    """Return the ids of the chunks that the results in a conversation show.
+
+    That is what a result's artifact has as `chunk_ids`. A result without them, of a caller's own tool, shows the
+    chunks whose ids stand in square brackets in its text.
+
+    Args:
+        messages: The conversation.
+        index: The index.
+    """
+    shown: list[str] = []
+    for message in messages:
+        if not isinstance(message, ToolMessage) or message.status == "error":
+            continue
+        chunk_ids = message.artifact.get("chunk_ids") if isinstance(message.artifact, dict) else None
+        if isinstance(chunk_ids, list):
+            shown += [chunk_id for chunk_id in chunk_ids if isinstance(chunk_id, str)]
+        else:
+            shown += [name for name in dict.fromkeys(_BRACKETED.findall(message.text)) if index.get(name)]
+    return list(dict.fromkeys(shown))
 
 
 def parse_citations(answer: str, index: Index, seen: Collection[str], read: Collection[str]) -> list[Citation]:

@@ -23,7 +23,7 @@ from arag.graph.prompts import DROPPED, NOT_RUN
 from arag.models.asking import check_whole
 from arag.models.messages import feedback, marked_feedback
 from arag.retrieval.tokens import count_tokens
-from arag.retrieval.tools import artifacts
+from arag.retrieval.tools import find_artifacts
 from arag.testing import assert_paired, call, calls, invalid_call
 
 
@@ -34,7 +34,7 @@ def result(call_id, text="text", new=(), **kwargs):
 
 def held(messages):
     """Return the chunks whose texts are in a conversation."""
-    return [chunk_id for artifact in artifacts(messages) for chunk_id in artifact["new_chunks"]]
+    return [chunk_id for artifact in find_artifacts(messages) for chunk_id in artifact["new_chunks"]]
 
 
 def test_the_question_is_the_last_human_message_that_is_the_users_own():

@@ -10,8 +10,8 @@ from langgraph.prebuilt.tool_node import ToolCallWithContext
 from langgraph.types import Command
 
 from arag.graph.citations import find_shown_chunks
-from arag.models.messages import marked_feedback
 from arag.graph.state import State, ToolRecord
+from arag.models.messages import marked_feedback
 from arag.retrieval.index import Index
 from arag.retrieval.tokens import count_tokens
 from arag.retrieval.tools import find_artifacts

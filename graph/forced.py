@@ -7,10 +7,10 @@ from uuid import uuid4
 
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemMessage
 
-from arag.graph.messages import beginning, context_tokens, earlier_turns, gathered_evidence, question_at
+from arag.graph.messages import count_context_tokens, find_earlier_turns, find_question, gather_evidence, truncate
 from arag.graph.prompts import NO_ANSWER, forced_prompt, forced_question
 from arag.graph.settings import Settings
-from arag.retrieval.tools import whole_characters
+from arag.models.replies import mend_characters
 
 _MAX_REPLY_ROOM = 8_000  # tokens of the budget that the prompt leaves to the reply, at most a fifth of it
 
@@ -18,16 +18,16 @@ _MAX_REPLY_ROOM = 8_000  # tokens of the budget that the prompt leaves to the re
 def write_forced_prompt(settings: Settings, messages: Sequence[AnyMessage]) -> list[AnyMessage]:
     """Write a prompt without tool calls, which every provider takes, that fits the budget."""
     budget = settings.max_context_tokens
-    turns = earlier_turns(messages)
+    turns = find_earlier_turns(messages)
     told = "\n\n".join(message.text for message in messages if isinstance(message, SystemMessage))
-    instructions = [settings.system_prompt, beginning(told, budget // 4)]
+    instructions = [settings.system_prompt, truncate(told, budget // 4)]
     head = SystemMessage(forced_prompt("\n\n".join(filter(None, instructions))))
-    room = budget - min(_MAX_REPLY_ROOM, budget // 5) - context_tokens([head])
-    question = beginning(whole_characters(messages[question_at(messages)].text), room)
-    room -= context_tokens([HumanMessage(forced_question(question, ""))])
-    while turns and (context_tokens(turns) > room // 2 or isinstance(turns[0], AIMessage)):
+    room = budget - min(_MAX_REPLY_ROOM, budget // 5) - count_context_tokens([head])
+    question = truncate(mend_characters(messages[find_question(messages)].text), room)
+    room -= count_context_tokens([HumanMessage(forced_question(question, ""))])
+    while turns and (count_context_tokens(turns) > room // 2 or isinstance(turns[0], AIMessage)):
         turns = turns[1:]
-    evidence = gathered_evidence(messages, room - context_tokens(turns))
+    evidence = gather_evidence(messages, room - count_context_tokens(turns))
     return [head, *turns, HumanMessage(forced_question(question, evidence))]
 
 

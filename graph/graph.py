@@ -18,7 +18,7 @@ from langgraph.types import All, Checkpointer, RetryPolicy
 from arag.graph.calls import CallResults
 from arag.graph.context import MAX_STEPS, Context
 from arag.graph.forced import take_text, write_forced_prompt
-from arag.graph.messages import normalised, unanswered, without_old_results
+from arag.graph.messages import drop_old_results, write_missing_results
 from arag.graph.nodes import Body, ModelNode, Node
 from arag.graph.questions import (
     Update,
@@ -40,10 +40,10 @@ from arag.graph.settings import (
     Settings,
 )
 from arag.graph.state import InputState, OutputState, State
+from arag.models.asking import is_transient
+from arag.models.replies import mend_reply
 from arag.retrieval.index import Index
 from arag.retrieval.tools import DEFAULT_TOP_K, TOOL_NAMES
-
-_HTTP_CLIENTS = {"httpx", "httpx2"}  # which of them a provider's client is built on differs
 
 ARAGAgent: TypeAlias = CompiledStateGraph[State, Context, InputState, OutputState]
 
@@ -132,7 +132,7 @@ def build_graph(
     """Compile the graph; nothing is loaded before a run needs it. `create_arag_agent` says what the options mean."""
     loop = _Loop(load)
     builder = StateGraph(State, context_schema=Context, input_schema=InputState, output_schema=OutputState)
-    retry = RetryPolicy(retry_on=_is_transient)
+    retry = RetryPolicy(retry_on=is_transient)
     builder.add_node("agent", ModelNode(loop.agent), retry_policy=retry)
     builder.add_node("tools", Node(loop.tools))
     builder.add_node("force_answer", ModelNode(loop.force_answer), retry_policy=retry)
@@ -181,7 +181,7 @@ class _Loop:
         resources, state, begun = self._begin(state)
         prompt = [SystemMessage(resources.system_prompt), *select_messages(state, resources.room)]
         reply, seconds = yield resources.searcher, prompt
-        reply = normalised(reply, state["messages"])
+        reply = mend_reply(reply, state["messages"])
         update = {**begun, "steps": state["steps"] + 1, **count_call(state, reply, seconds)}
         if reply.tool_calls or reply.invalid_tool_calls:
             is_valid = any(call["name"] in resources.tools.tools_by_name for call in reply.tool_calls)
@@ -206,7 +206,7 @@ class _Loop:
         """Make the calls of one message in order, each seeing the chunks that the one before it read."""
         resources, state, begun = self._begin(state)
         message = cast("AIMessage", state["messages"][-1])
-        results = CallResults(resources.index, state, without_old_results(state["messages"], resources.room))
+        results = CallResults(resources.index, state, drop_old_results(state["messages"], resources.room))
         for call in message.tool_calls:
             if call["name"] in resources.tools.tools_by_name:
                 outcome, seconds = yield resources.tools, results.write_input(call)
@@ -229,27 +229,14 @@ class _Loop:
         """Ask the model, without tools, to answer from what was gathered."""
         resources, state, begun = self._begin(state)
         reply, seconds = yield resources.model, write_forced_prompt(resources.settings, state["messages"])
-        reply = take_text(normalised(reply, state["messages"]))
+        reply = take_text(mend_reply(reply, state["messages"]))
         reason = find_spent_budget(resources, state) or "max_steps"
         update = {**begun, **count_call(state, reply, seconds, forced=True)}
         update |= end_question(resources.index, state, reply, reason)
-        skipped = unanswered(state["messages"], len(state["messages"]) - 1)
+        skipped = write_missing_results(state["messages"], len(state["messages"]) - 1)
         return update | {"messages": [*skipped, reply]}
 
 
 def recursion_limit(max_steps: int) -> int:
     """Return the recursion limit that so many steps need: an agent and a tools node each, and a forced answer."""
     return 2 * max_steps + 3
-
-
-def _is_transient(error: Exception) -> bool:
-    """Tell whether a model call may succeed when tried again.
-
-    The clients of OpenAI, Anthropic and others try again by themselves, by the server's own advice: their errors
-    have been retried already. This is for those that do not, and for connections that break off in mid-stream.
-    """
-    status: int = getattr(getattr(error, "response", None), "status_code", 0)
-    kinds = {kind.__name__ for kind in type(error).__mro__ if kind.__module__.partition(".")[0] in _HTTP_CLIENTS}
-    if "HTTPStatusError" in kinds:
-        return status in {408, 409, 429} or status >= 500
-    return "TransportError" in kinds or isinstance(error, ConnectionError | TimeoutError)

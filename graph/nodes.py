@@ -8,11 +8,9 @@ from typing import Any, TypeAlias
 
 from langchain_core.runnables import Runnable, RunnableConfig
 from langchain_core.runnables.config import ensure_config, run_in_executor
-from pydantic import ValidationError
 
-from arag.models.asking import aask, ask
-from arag.graph.messages import unreadable
 from arag.graph.state import State
+from arag.models.asking import aask, ask
 
 # A node's body yields what is to be called with what, is sent what came of it and the seconds that it took, and
 # returns the node's update.
@@ -71,7 +69,7 @@ class ModelNode(Node):
     """
 
     def __init__(self, body: Callable[[State], Body]) -> None:
-        super().__init__(body, _ask, _aask)
+        super().__init__(body, ask, aask)
 
 
 def _resume(body: Body, came: Any) -> tuple[tuple[Runnable[Any, Any], Any] | None, Any]:
@@ -80,17 +78,3 @@ def _resume(body: Body, came: Any) -> tuple[tuple[Runnable[Any, Any], Any] | Non
         return body.send(came), None
     except StopIteration as end:
         return None, end.value
-
-
-def _ask(model: Any, prompt: Any, config: RunnableConfig) -> Any:
-    try:
-        return ask(model, prompt, config)
-    except ValidationError as error:
-        return unreadable(error)
-
-
-async def _aask(model: Any, prompt: Any, config: RunnableConfig) -> Any:
-    try:
-        return await aask(model, prompt, config)
-    except ValidationError as error:
-        return unreadable(error)

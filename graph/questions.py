@@ -8,7 +8,7 @@ from langchain_core.messages import AIMessage, AnyMessage
 from langgraph.graph.message import add_messages
 
 from arag.graph.citations import find_shown_chunks, parse_citations
-from arag.graph.messages import acceptable, context_tokens, question_at, without_old_results
+from arag.graph.messages import count_context_tokens, drop_old_results, find_question, mend_conversation
 from arag.graph.prompts import EMPTY_REPLY
 from arag.graph.settings import Resources
 from arag.graph.state import State, StopReason, union
@@ -30,7 +30,7 @@ def begin_question(index: Index, state: State) -> Update:
     Raises:
         InputError: There is no question.
     """
-    question = state["messages"][question_at(state["messages"])]
+    question = state["messages"][find_question(state["messages"])]
     question_id = question.id or question.text
     if state.get("question_id") == question_id and not state.get("stop_reason"):
         return {}
@@ -58,10 +58,10 @@ def select_messages(state: State, room: int) -> list[AnyMessage]:
         state: The state; its counts belong to the question.
         room: Tokens that the conversation may have.
     """
-    messages = acceptable(state["messages"])
+    messages = mend_conversation(state["messages"])
     if any(call["empty"] for call in state["model_calls"][-1:]):
         messages.append(feedback(EMPTY_REPLY))
-    return without_old_results(messages, room)
+    return drop_old_results(messages, room)
 
 
 def find_spent_budget(resources: Resources, state: State) -> StopReason | None:
@@ -70,7 +70,7 @@ def find_spent_budget(resources: Resources, state: State) -> StopReason | None:
         return "invalid_replies"
     if state["steps"] >= resources.settings.max_steps:
         return "max_steps"
-    if context_tokens(select_messages(state, resources.room)) > resources.room:
+    if count_context_tokens(select_messages(state, resources.room)) > resources.room:
         return "token_budget"
     return None
 

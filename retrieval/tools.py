@@ -17,6 +17,7 @@ from langgraph.config import get_stream_writer
 from pydantic import AliasChoices, BaseModel, BeforeValidator, Field, ValidationError, create_model, model_validator
 
 from arag.errors import InputError
+from arag.models.replies import mend_characters
 from arag.retrieval.index import MAX_ADJACENT, Index
 from arag.retrieval.render import render_chunks, render_keywords, render_semantic, snippet_text
 from arag.retrieval.tokens import count_tokens
@@ -35,11 +36,6 @@ _ARTIFACT = {"chunk_ids": list, "new_chunks": list, "digests": dict, "retrieved_
 # --- arguments ---
 
 
-def whole_characters(text: str) -> str:
-    """Replace lone surrogates, the halves of characters that models write as escapes and that nothing can encode."""
-    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
-
-
 def _as_list(value: Any) -> Any:
     """Accept what models send for a list: the list as a JSON string, a single item, numbers."""
     if isinstance(value, str) and value.strip().startswith("["):
@@ -52,7 +48,7 @@ def _as_list(value: Any) -> Any:
 
 def _as_text(item: Any) -> Any:
     if isinstance(item, str):
-        return whole_characters(item)
+        return mend_characters(item)
     return str(item) if isinstance(item, int | float) and not isinstance(item, bool) else item
 
 

@@ -17,7 +17,7 @@ from langgraph.graph import START, MessagesState, StateGraph
 
 from arag.errors import EmbedderError
 from arag.graph.graph import create_arag_agent
-from arag.graph.messages import context_tokens
+from arag.graph.messages import count_context_tokens
 from arag.graph.prompts import DROPPED, NOT_RUN, system_prompt
 from arag.ingest.pipeline import ingest
 from arag.retrieval.tokens import count_tokens
@@ -175,7 +175,7 @@ def test_old_results_are_dropped_to_fit_and_their_chunks_can_be_read_again(small
     assert state["stop_reason"] == "answered"
     for sent in model.calls:
         assert_paired(sent.messages)
-        assert context_tokens(sent.messages) + count_tokens(json.dumps(sent.options["tools"])) <= budget
+        assert count_context_tokens(sent.messages) + count_tokens(json.dumps(sent.options["tools"])) <= budget
     shown = [m.text for m in model.calls[3].messages if m.type == "tool"]
     assert shown[0] == DROPPED
     assert shown[1].startswith("[annals:1]")

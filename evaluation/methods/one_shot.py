@@ -12,11 +12,11 @@ from langgraph.graph import END, START, StateGraph
 
 from arag.evaluation.methods.interface import Method, MethodGraph, Options
 from arag.graph.citations import parse_citations
-from arag.graph.messages import normalised, question_at
+from arag.graph.messages import find_question
 from arag.graph.nodes import Body, ModelNode
 from arag.graph.prompts import forced_prompt, forced_question
 from arag.graph.state import InputState, OutputState, State, ToolRecord
-from arag.models.asking import aask, ask
+from arag.models.replies import mend_reply
 from arag.models.usage import model_call, total
 from arag.retrieval.index import Index
 from arag.retrieval.types import Chunk
@@ -59,7 +59,7 @@ class OneShot:
     def answer(self, state: State) -> Body:
         """Ask the model."""
         reply, seconds = yield self._model, self._prompt(state)
-        return self._finish(state, normalised(reply, state["messages"]), seconds)
+        return self._finish(state, mend_reply(reply, state["messages"]), seconds)
 
     def _prompt(self, state: State) -> list[AnyMessage]:
         question = _question(state)
@@ -90,7 +90,7 @@ class OneShot:
 
 
 def _question(state: State) -> str:
-    return state["messages"][question_at(state["messages"])].text
+    return state["messages"][find_question(state["messages"])].text
 
 
 def _make(retrieves: bool, index: Index, model: BaseChatModel, options: Options) -> MethodGraph:

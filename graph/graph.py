@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal, TypeAlias, cast
+from typing import Any, Literal, TypeAlias, cast
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, SystemMessage
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
-from langgraph.prebuilt import ToolCallTransformer
+from langgraph.prebuilt import ToolCallTransformer, ToolNode
 from langgraph.runtime import get_runtime
 from langgraph.store.base import BaseStore
 from langgraph.stream import CustomTransformer, UpdatesTransformer
@@ -19,7 +19,7 @@ from arag.graph.calls import CallResults
 from arag.graph.context import MAX_STEPS, Context
 from arag.graph.forced import take_text, write_forced_prompt
 from arag.graph.messages import drop_old_results, write_missing_results
-from arag.graph.nodes import Body, ModelNode, Node
+from arag.graph.nodes import Body, Node
 from arag.graph.questions import (
     Update,
     begin_question,
@@ -40,7 +40,7 @@ from arag.graph.settings import (
     Settings,
 )
 from arag.graph.state import InputState, OutputState, State
-from arag.models.asking import is_transient
+from arag.models.asking import aask, ask, is_transient
 from arag.models.replies import mend_reply
 from arag.retrieval.index import Index
 from arag.retrieval.tools import DEFAULT_TOP_K, TOOL_NAMES
@@ -120,35 +120,27 @@ def create_arag_agent(
     )
 
 
-def build_graph(
-    load: ResourceLoader,
-    *,
-    checkpointer: Checkpointer = None,
-    store: BaseStore | None = None,
-    interrupt_before: All | list[str] | None = None,
-    interrupt_after: All | list[str] | None = None,
-    name: str = "arag",
-) -> ARAGAgent:
-    """Compile the graph; nothing is loaded before a run needs it. `create_arag_agent` says what the options mean."""
+def build_graph(load: ResourceLoader, *, name: str = "arag", **options: Any) -> ARAGAgent:
+    """Compile the graph; nothing is loaded before a run needs it.
+
+    Args:
+        load: Loads what a run works with.
+        name: The graph's name.
+        options: The rest of what `StateGraph.compile` takes, as `create_arag_agent` describes it.
+    """
     loop = _Loop(load)
     builder = StateGraph(State, context_schema=Context, input_schema=InputState, output_schema=OutputState)
     retry = RetryPolicy(retry_on=is_transient)
-    builder.add_node("agent", ModelNode(loop.agent), retry_policy=retry)
-    builder.add_node("tools", Node(loop.tools))
-    builder.add_node("force_answer", ModelNode(loop.force_answer), retry_policy=retry)
+    builder.add_node("agent", Node(loop.agent, ask, aask), retry_policy=retry)
+    builder.add_node("tools", Node(loop.tools, ToolNode.invoke, ToolNode.ainvoke))
+    builder.add_node("force_answer", Node(loop.force_answer, ask, aask), retry_policy=retry)
     builder.add_conditional_edges(START, loop.route_question, ["agent", "force_answer"])
     builder.add_conditional_edges("agent", loop.route_reply, ["tools", "agent", "force_answer", END])
     builder.add_conditional_edges("tools", loop.route_results, ["agent", "force_answer"])
     builder.add_edge("force_answer", END)
-    graph = builder.compile(
-        checkpointer=checkpointer,
-        store=store,
-        interrupt_before=interrupt_before,
-        interrupt_after=interrupt_after,
-        name=name,
-        # What `stream_events(version="v3")` tells beside messages and states.
-        transformers=[ToolCallTransformer, CustomTransformer, UpdatesTransformer],
-    )
+    # What `stream_events(version="v3")` tells beside messages and states.
+    transformers = [ToolCallTransformer, CustomTransformer, UpdatesTransformer]
+    graph = builder.compile(name=name, transformers=transformers, **options)
     # The graph counts its steps itself; the limit leaves room for as many as a run's context may ask for.
     return graph.with_config(recursion_limit=recursion_limit(max(load.settings.max_steps, MAX_STEPS)))
 

@@ -10,7 +10,6 @@ from langchain_core.runnables import Runnable, RunnableConfig
 from langchain_core.runnables.config import ensure_config, run_in_executor
 
 from arag.graph.state import State
-from arag.models.asking import aask, ask
 
 # A node's body yields what is to be called with what, is sent what came of it and the seconds that it took, and
 # returns the node's update.
@@ -31,10 +30,7 @@ class Node(Runnable[State, Any]):
     """
 
     def __init__(
-        self,
-        body: Callable[[State], Body],
-        call: Callable[..., Any] = lambda runnable, given, config: runnable.invoke(given, config),
-        acall: Callable[..., Awaitable[Any]] = lambda runnable, given, config: runnable.ainvoke(given, config),
+        self, body: Callable[[State], Body], call: Callable[..., Any], acall: Callable[..., Awaitable[Any]]
     ) -> None:
         self._body = body
         self._call = call
@@ -59,17 +55,6 @@ class Node(Runnable[State, Any]):
             came = await self._acall(*wanted, config)
             wanted, update = await run_in_executor(config, _resume, body, (came, time.perf_counter() - began))
         return update
-
-
-class ModelNode(Node):
-    """A node that calls models: again where a response cannot be read.
-
-    Args:
-        body: Makes the body for a state.
-    """
-
-    def __init__(self, body: Callable[[State], Body]) -> None:
-        super().__init__(body, ask, aask)
 
 
 def _resume(body: Body, came: Any) -> tuple[tuple[Runnable[Any, Any], Any] | None, Any]:

@@ -161,33 +161,33 @@ def _collect_tools(settings: Settings, index: Index) -> list[BaseTool]:
     Raises:
         InputError: A tool is none, is unknown, or has another's name.
     """
-    names = [tool for tool in settings.tools if isinstance(tool, str)]
-    if not names:
+    ours: list[str | type[RetrievalTool]] = []
+    own: list[BaseTool] = []
+    for tool in settings.tools:
+        if isinstance(tool, str) or (isinstance(tool, type) and issubclass(tool, RetrievalTool)):
+            ours.append(tool)
+        else:
+            own.append(_make_own_tool(tool))
+    if not ours:
         raise InputError(f"no retrieval tool is given: name one or more of {', '.join(TOOL_NAMES)} among the tools")
-    tools = make_tools(index, names=names, top_k=settings.top_k)
-    for given in settings.tools:
-        if isinstance(given, str):
-            continue
-        made = _make_tool(given, settings, index)
-        if made.return_direct:
-            raise InputError(f"the tool {made.name} has return_direct: here the model has the last word")
-        if made.name in {tool.name for tool in tools}:
-            raise InputError(f"two tools have one name: {made.name}")
-        tools.append(made)
+    tools = [*make_tools(index, names=ours, top_k=settings.top_k), *own]
+    names = [tool.name for tool in tools]
+    for name in names:
+        if names.count(name) > 1:
+            raise InputError(f"two tools have one name: {name}")
     return tools
 
 
-def _make_tool(given: AnyTool, settings: Settings, index: Index) -> BaseTool:
-    if isinstance(given, BaseTool):
-        return given
-    if isinstance(given, type) and issubclass(given, RetrievalTool):
-        return given.make(index, top_k=settings.top_k, full_texts="chunk_read" not in settings.tools)
-    if not callable(given):
+def _make_own_tool(given: BaseTool | Callable[..., Any]) -> BaseTool:
+    if not isinstance(given, BaseTool) and not callable(given):
         raise InputError(f"{given!r} is no tool: give names of retrieval tools, LangChain tools or functions")
     try:
-        return create_tool(given)
+        made = given if isinstance(given, BaseTool) else create_tool(given)
     except ValueError as error:  # a function without a docstring, for one
         raise InputError(f"{given!r} cannot be made a tool: {error}") from error
+    if made.return_direct:
+        raise InputError(f"the tool {made.name} has return_direct: here the model has the last word")
+    return made
 
 
 def _bind(model: BaseChatModel, tools: Sequence[BaseTool]) -> ChatModel:

@@ -87,9 +87,7 @@ class RetrievalArguments(BaseModel):
         return {n: v for n, v in values.items() if v is not None} if isinstance(values, dict) else values
 
 
-class KeywordArguments(RetrievalArguments):
-    """Arguments of keyword_search."""
-
+class _KeywordArguments(RetrievalArguments):
     keywords: Texts = Field(
         description="Keywords of one to three words each.",
         max_length=MAX_KEYWORDS,
@@ -98,16 +96,12 @@ class KeywordArguments(RetrievalArguments):
     top_k: TopK = DEFAULT_TOP_K
 
 
-class SemanticArguments(RetrievalArguments):
-    """Arguments of semantic_search."""
-
+class _SemanticArguments(RetrievalArguments):
     query: str = Field(description="What to look for, in natural language.")
     top_k: TopK = DEFAULT_TOP_K
 
 
-class ReadArguments(RetrievalArguments):
-    """Arguments of chunk_read."""
-
+class _ReadArguments(RetrievalArguments):
     chunk_ids: Texts = Field(
         description="Ids of the chunks to read.", validation_alias=AliasChoices("chunk_ids", "chunk_id")
     )
@@ -219,7 +213,7 @@ Returns for each keyword how many chunks contain it, then the best chunks with t
         "keyword_search finds exact terms: names, titles, rare words, numbers. It says how often each occurs, and "
         "offers the closest terms where one does not."
     )
-    args_schema: ArgsSchema | None = KeywordArguments
+    args_schema: ArgsSchema | None = _KeywordArguments
 
     def retrieve(self, keywords: list[str], top_k: int, read_chunks: Sequence[str]) -> Retrieved:
         """Search; a keyword that occurs in another spelling of the same letters only is searched as that.
@@ -249,7 +243,7 @@ Use it when the exact wording is unknown, with one short question or statement o
 Returns the best chunks with their ids, similarity and closest sentences. There are always some, related or not: let
 the sentences decide."""
     prompt_line: str = "semantic_search finds sentences by meaning, for facts whose wording you do not know."
-    args_schema: ArgsSchema | None = SemanticArguments
+    args_schema: ArgsSchema | None = _SemanticArguments
 
     def retrieve(self, query: str, top_k: int, read_chunks: Sequence[str]) -> Retrieved:
         """Search."""
@@ -265,7 +259,7 @@ class ChunkRead(RetrievalTool):
 
 Use it when a snippet is promising but does not hold all of the evidence. A chunk read before is not repeated."""
     prompt_line: str = "chunk_read shows whole chunks, for when a snippet is promising and does not say enough."
-    args_schema: ArgsSchema | None = ReadArguments
+    args_schema: ArgsSchema | None = _ReadArguments
 
     def retrieve(self, chunk_ids: list[str], adjacent: int, read_chunks: Sequence[str]) -> Retrieved:
         """Read."""
@@ -281,7 +275,9 @@ _TOOLS: dict[str, type[RetrievalTool]] = {
 }
 
 
-def make_tools(index: Index, *, names: Sequence[str] = TOOL_NAMES, top_k: int = DEFAULT_TOP_K) -> list[BaseTool]:
+def make_tools(
+    index: Index, *, names: Sequence[str | type[RetrievalTool]] = TOOL_NAMES, top_k: int = DEFAULT_TOP_K
+) -> list[BaseTool]:
     """Make the retrieval tools.
 
     Each returns a text for the model, and an artifact for programs: `results` (the typed results as plain values),
@@ -299,8 +295,8 @@ def make_tools(index: Index, *, names: Sequence[str] = TOOL_NAMES, top_k: int = 
 
     Args:
         index: The index that the tools search.
-        names: Which tools to make. Without `chunk_read` both searches return full chunk texts (the paper's
-            ablation, Table 2).
+        names: Which tools to make, and further ones, as classes. Without `chunk_read` both searches return full chunk
+            texts (the paper's ablation, Table 2).
         top_k: How many chunks a search returns unless the model asks for another number, 1 to 20.
 
     Returns:
@@ -310,13 +306,12 @@ def make_tools(index: Index, *, names: Sequence[str] = TOOL_NAMES, top_k: int = 
     Raises:
         InputError: A name is unknown or given twice, there is none, or `top_k` is out of bounds.
     """
-    unknown = [name for name in names if name not in _TOOLS]
-    if unknown or not names or len(set(names)) != len(names):
+    kinds = [_TOOLS.get(name) if isinstance(name, str) else name for name in names]
+    if None in kinds or not kinds or len(set(kinds)) != len(kinds):
         raise InputError(f"tools {list(names)!r} are not valid: give one or more of {', '.join(TOOL_NAMES)}, each once")
     if not 1 <= top_k <= MAX_RESULTS:
         raise InputError(f"top_k is {top_k}: valid are 1 to {MAX_RESULTS}")
-    full_texts = "chunk_read" not in names
-    return [_TOOLS[name].make(index, top_k=top_k, full_texts=full_texts) for name in names]
+    return [kind.make(index, top_k=top_k, full_texts=ChunkRead not in kinds) for kind in kinds if kind]
 
 
 # --- what a conversation holds ---

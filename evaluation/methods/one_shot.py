@@ -13,9 +13,10 @@ from langgraph.graph import END, START, StateGraph
 from arag.evaluation.methods.interface import Method, MethodGraph, Options
 from arag.graph.citations import parse_citations
 from arag.graph.messages import find_question
-from arag.graph.nodes import Body, ModelNode
+from arag.graph.nodes import Body, Node
 from arag.graph.prompts import forced_prompt, forced_question
 from arag.graph.state import InputState, OutputState, State, ToolRecord
+from arag.models.asking import aask, ask
 from arag.models.replies import mend_reply
 from arag.models.usage import model_call, total
 from arag.retrieval.index import Index
@@ -96,7 +97,7 @@ def _question(state: State) -> str:
 def _make(retrieves: bool, index: Index, model: BaseChatModel, options: Options) -> MethodGraph:
     nodes = OneShot(index, model, options.top_k if retrieves else 0)
     builder = StateGraph(State, input_schema=InputState, output_schema=OutputState)
-    builder.add_node("answer", ModelNode(nodes.answer))
+    builder.add_node("answer", Node(nodes.answer, ask, aask))
     if retrieves:
         builder.add_node("retrieve", nodes.retrieve)
         builder.add_edge(START, "retrieve")

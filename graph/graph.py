@@ -76,9 +76,11 @@ def create_arag_agent(
     Args:
         model: A chat model that calls tools, or a string for `load_model`.
         index: The index to search.
-        tools: Which retrieval tools the model gets, by name, and tools of your own beside them: LangChain tools, or
-            functions with a docstring. The system prompt names these only. The calls of one message are made one
-            after another in one step: where one interrupts or fails, a resumed run makes all of them again.
+        tools: Which retrieval tools the model gets, by name; further ones, as subclasses of `RetrievalTool`; and tools
+            of your own: LangChain tools, or functions with a docstring. The system prompt names these only. Chunks that
+            your own tools show count as seen where a result's artifact has their ids as `chunk_ids`, or its text has
+            them in square brackets. The calls of one message are made one after another in one step: where one
+            interrupts or fails, a resumed run makes all of them again.
         top_k: How many chunks a search returns unless the model asks for another number, 1 to 20.
         system_prompt: Replaces the default one.
         max_steps: Most model calls of a question's search, at least 1; the forced answer comes on top.
@@ -148,8 +150,9 @@ def build_graph(load: ResourceLoader, *, name: str = "arag", **options: Any) -> 
 class _Loop:
     """The nodes' bodies and the routes between them.
 
-    Budgets are decided in the nodes and kept in the state: where a person changes the state between two steps, the
-    route is taken outside any run. A node of its own would cost a superstep for every step.
+    A question begins, and budgets are decided, inside these nodes: nodes of their own would cost a superstep for each
+    question and each step. What the routes go by is kept in the state, as a person who changes the state between two
+    steps lets the route be taken outside any run.
     """
 
     def __init__(self, load: ResourceLoader) -> None:

@@ -81,10 +81,7 @@ def is_out_of_steps(state: State) -> bool:
 
 
 def check_budgets(resources: Resources, state: State, update: Update) -> Update:
-    """Add to a node's update what it leaves of the budgets, for the route behind the node.
-
-    It is kept in the state: where a person changes the state between two steps, the route is taken outside any run.
-    """
+    """Add to a node's update what it leaves of the budgets, for the route behind the node."""
     messages = add_messages(cast("Any", state["messages"]), update["messages"])
     after = cast("State", {**state, **update, "messages": messages})
     return update | {"spent_budget": find_spent_budget(resources, after), "out_of_steps": is_out_of_steps(state)}

@@ -24,7 +24,7 @@ from arag.graph.prompts import system_prompt
 from arag.models.chat import load_model
 from arag.retrieval.index import Index, open_index
 from arag.retrieval.tokens import count_tokens
-from arag.retrieval.tools import TOOL_NAMES, RetrievalTool, make_tools
+from arag.retrieval.tools import DEFAULT_TOP_K, TOOL_NAMES, RetrievalTool, make_tools
 
 DEFAULT_MAX_STEPS = 15
 DEFAULT_MAX_CONTEXT_TOKENS = 128_000
@@ -50,7 +50,7 @@ class Settings:
     model: str | BaseChatModel | None = None
     index: Index | str | None = None
     tools: Sequence[AnyTool] = TOOL_NAMES
-    top_k: int = 5
+    top_k: int = DEFAULT_TOP_K
     system_prompt: str | None = None
     max_steps: int = DEFAULT_MAX_STEPS
     max_context_tokens: int = DEFAULT_MAX_CONTEXT_TOKENS

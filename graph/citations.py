@@ -39,7 +39,9 @@ def find_shown_chunks(messages: Iterable[AnyMessage], index: Index) -> list[str]
     return list(dict.fromkeys(shown))
 
 
-def parse_citations(answer: str, index: Index, seen: Collection[str], read: Collection[str]) -> list[Citation]:
+def parse_citations(
+    answer: str, index: Index, seen_chunks: Collection[str], read_chunks: Collection[str]
+) -> list[Citation]:
     """Find the chunk ids that an answer names in square brackets.
 
     An id that the index holds is a citation. Of other texts of the form `<document>:<number>` most are none: Bible
@@ -50,16 +52,16 @@ def parse_citations(answer: str, index: Index, seen: Collection[str], read: Coll
     Args:
         answer: The answer.
         index: The index.
-        seen: Ids of chunks that were shown to the model.
-        read: Ids of chunks that were shown in full.
+        seen_chunks: Ids of chunks that were shown to the model.
+        read_chunks: Ids of chunks that were shown in full.
 
     Returns:
         The citations in the order of the answer, each once.
     """
     citations: dict[str, Citation] = {}
-    documents = {chunk_id.rpartition(":")[0] for chunk_id in seen}
+    documents = {chunk_id.rpartition(":")[0] for chunk_id in seen_chunks}
     kinds = {_kind(document) for document in documents} | _DOCUMENT_SUFFIXES
-    for name in _names(answer, index, seen):
+    for name in _names(answer, index, seen_chunks):
         chunk = index.get(name)
         if name in citations or (chunk is None and not _is_made_up(name, index, documents, kinds)):
             continue
@@ -68,8 +70,8 @@ def parse_citations(answer: str, index: Index, seen: Collection[str], read: Coll
             chunk_id=name,
             document_ids=[section.document_id for section in sections],
             titles=[section.title for section in sections if section.title],
-            seen=name in seen,
-            read=name in read,
+            seen=name in seen_chunks,
+            read=name in read_chunks,
         )
     return list(citations.values())
 

@@ -113,8 +113,8 @@ class Resources:
 class ResourceLoader:
     """Loads what runs work with, and keeps it for later runs with the same context.
 
-    Threads may share it. Nobody waits for anybody: runs that need the same thing first at the same time each load it,
-    and the last one is kept.
+    Threads may share it, and no run waits for another's model to load: runs that begin at once with a context that is
+    new each load what it names, and one of them is kept.
 
     Args:
         settings: The agent's settings.

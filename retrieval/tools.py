@@ -188,15 +188,17 @@ class RetrievalTool(BaseTool):
             found = self.retrieve(read_chunks=find_read_chunks(messages, self.index), **arguments)
         except InputError as error:
             raise ToolException(str(error)) from error
-        event = {
+        artifact = {
             "query": found.query,
+            "results": found.results,
             "chunk_ids": list(found.chunk_ids),
             "new_chunks": [chunk.id for chunk in found.new_chunks],
+            "digests": {chunk.id: _digest(chunk) for chunk in found.new_chunks},
             "retrieved_tokens": found.tokens,
         }
-        _announce({"tool": self.name} | event)
-        digests = {chunk.id: _digest(chunk) for chunk in found.new_chunks}
-        return found.text, event | {"results": found.results, "digests": digests}
+        told = {key: value for key, value in artifact.items() if key not in {"results", "digests"}}
+        _announce({"tool": self.name} | told)
+        return found.text, artifact
 
 
 class KeywordSearch(RetrievalTool):

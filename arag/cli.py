@@ -170,12 +170,12 @@ def ask(
     from arag.models.asking import is_provider_error
     from arag.models.chat import EXTRACTIVE, MODEL_VARIABLE, load_model
     from arag.models.names import drop_credentials
+    from arag.models.replies import mend_characters
     from arag.retrieval.index import open_index
-    from arag.retrieval.tools import whole_characters
 
     if not question.strip():
         raise InputError("the question is blank")
-    question = whole_characters(question)
+    question = mend_characters(question)
     if html is not None and not html.absolute().parent.is_dir():
         raise InputError(f"there is no folder {html.absolute().parent} to write {html.name} to")
     confirm_embedder(index)

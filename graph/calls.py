@@ -1,133 +1,99 @@
-"""The calls of one message: made one after another, and what came of them."""
+"""The calls of one message: what a tool is given, and what came of each."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, cast
+from typing import Any
 
-from langchain_core.messages import (
-    AIMessage,
-    HumanMessage,
-    InvalidToolCall,
-    ToolCall,
-    ToolMessage,
-    convert_to_messages,
-)
+from langchain_core.messages import AnyMessage, BaseMessage, HumanMessage, ToolCall, ToolMessage, convert_to_messages
+from langgraph.prebuilt.tool_node import ToolCallWithContext
 from langgraph.types import Command
 
-from arag.graph.budgets import budgets
-from arag.graph.messages import without_old_results
-from arag.graph.settings import Settings
+from arag.graph.citations import find_shown_chunks
 from arag.graph.state import State, ToolRecord
 from arag.models.messages import marked_feedback
-from arag.retrieval.tools import artifacts
+from arag.retrieval.index import Index
+from arag.retrieval.tokens import count_tokens
+from arag.retrieval.tools import find_artifacts
 
 
 class CallResults:
     """The results of one message's calls, as they come.
 
     Args:
-        settings: The run's settings.
-        state: The state; its last message has the calls.
+        index: The index.
+        state: The state.
+        conversation: The conversation as the first call sees it.
 
     Attributes:
-        calls: The calls that can be made.
-        messages: The conversation as the next call sees it.
+        messages: What the calls add to the conversation.
+        records: A record of each call.
+        commands: What they change beside it.
     """
 
-    def __init__(self, settings: Settings, state: State) -> None:
-        self._settings = settings
+    def __init__(self, index: Index, state: State, conversation: list[AnyMessage]) -> None:
+        self._index = index
         self._state = state
-        self._last = cast("AIMessage", state["messages"][-1])
-        self.calls = self._last.tool_calls
-        self.messages = without_old_results(state["messages"], settings.room)
-        self._results: list[ToolMessage] = []
-        self._records: list[ToolRecord] = []
-        self._commands: list[Command[Any]] = []
+        self._conversation = conversation
+        self.messages: list[BaseMessage] = []
+        self.records: list[ToolRecord] = []
+        self.commands: list[Command[Any]] = []
 
-    def knows(self, call: ToolCall) -> bool:
-        """Tell whether there is a tool for a call."""
-        return call["name"] in self._settings.tools.tools_by_name
-
-    def given(self, call: ToolCall) -> Any:
+    def write_input(self, call: ToolCall) -> ToolCallWithContext:
         """Return what `ToolNode` takes for one call, with the state that the tool may ask for."""
-        state = {**self._state, "messages": self.messages}
-        return {"__type": "tool_call_with_context", "tool_call": call, "state": state}
+        return _with_context(call, {**self._state, "messages": [*self._conversation, *self.messages]})
 
     def add(self, call: ToolCall, outcome: Any, seconds: float) -> None:
-        """Add what came of a call: its result, a command with it, or None where there is no such tool."""
-        if outcome is None:
-            self._add_message(call, _no_such_tool(call, list(self._settings.tools.tools_by_name)), seconds)
-            return
+        """Add what `ToolNode` made of a call: its result, or commands with it."""
         for part in outcome if isinstance(outcome, list) else [outcome]:
-            if isinstance(part, Command):
-                self._add_command(call, part, seconds)
-            else:
-                for message in part["messages"]:
-                    self._add_message(call, message, seconds)
+            if not isinstance(part, Command):
+                self._add_messages(call["name"], call["args"], part["messages"], seconds)
+            elif part.graph is None and isinstance(part.update, dict):
+                changes = dict(part.update)
+                self._add_messages(call["name"], call["args"], changes.pop("messages", []), seconds)
+                self.commands.append(replace(part, update=changes))
+            else:  # a parent's is passed on as it is
+                self.commands.append(part)
 
-    def _add_command(self, call: ToolCall, command: Command[Any], seconds: float) -> None:
-        """Take the call's result out of a command, to stand among the others; a parent's is passed on as it is."""
-        if command.graph is None and isinstance(command.update, dict):
-            update = dict(command.update)
-            for message in convert_to_messages(update.pop("messages", [])):
-                self._add_message(call, message, seconds)
-            command = replace(command, update=update)
-        self._commands.append(command)
+    def add_error(self, call_id: str | None, name: str | None, arguments: dict[str, Any], error: str) -> None:
+        """Add the result of a call that cannot be made."""
+        result = ToolMessage(error, tool_call_id=call_id, name=name or "unknown", status="error")
+        self._add_messages(result.name or "", arguments, [result], 0.0)
 
-    def _add_message(self, call: ToolCall, message: Any, seconds: float) -> None:
-        if isinstance(message, HumanMessage):  # a tool's, say with a picture: not the user's next question
-            message = marked_feedback(message)
-        self.messages = [*self.messages, message]
-        self._results.append(message)
-        if isinstance(message, ToolMessage):
-            self._records.append(_record(self._state, call["name"], call["args"], message, seconds))
-
-    def updates(self) -> dict[str, Any] | list[dict[str, Any] | Command[Any]]:
-        """Return what the node changes."""
-        for invalid in self._last.invalid_tool_calls:
-            result = _not_json(invalid)
-            self._results.append(result)
-            self._records.append(_record(self._state, result.name or "", {}, result, 0.0))
-        update = {
-            "messages": self._results,
-            "read_chunks": [chunk_id for record in self._records for chunk_id in record["new_chunks"]],
-            "seen_chunks": [chunk_id for record in self._records for chunk_id in record["chunk_ids"]],
-            "trace": [*self._state.get("trace", []), *self._records],
+    def collect(self, begun: dict[str, Any]) -> dict[str, Any]:
+        """Return what the calls change of the state, on top of what a question's beginning has changed."""
+        read = [chunk_id for record in self.records for chunk_id in record["new_chunks"]]
+        seen = [chunk_id for record in self.records for chunk_id in record["chunk_ids"]]
+        return begun | {
+            "messages": self.messages,
+            "read_chunks": [*begun.get("read_chunks", []), *read],
+            "seen_chunks": [*begun.get("seen_chunks", []), *seen],
+            "trace": [*self._state.get("trace", []), *self.records],
         }
-        update |= budgets(self._settings, self._state, update)
-        return [update, *self._commands] if self._commands else update
+
+    def _add_messages(self, name: str, arguments: dict[str, Any], messages: Any, seconds: float) -> None:
+        for message in convert_to_messages(messages):
+            # A tool's own human message, say with a picture, is not the user's next question.
+            self.messages.append(marked_feedback(message) if isinstance(message, HumanMessage) else message)
+            if isinstance(message, ToolMessage):
+                self.records.append(self._record(name, arguments, message, seconds))
+
+    def _record(self, name: str, arguments: dict[str, Any], result: ToolMessage, seconds: float) -> ToolRecord:
+        artifact = next(find_artifacts([result]), None)
+        shown = find_shown_chunks([result], self._index)
+        tokens = count_tokens(result.text) if shown else 0
+        return ToolRecord(
+            step=self._state.get("steps", 0),
+            tool=name,
+            arguments=arguments,
+            chunk_ids=shown,
+            new_chunks=list(artifact["new_chunks"]) if artifact else [],
+            retrieved_tokens=artifact["retrieved_tokens"] if artifact else tokens,
+            seconds=seconds,
+            error=result.text if result.status == "error" else None,
+        )
 
 
-def _no_such_tool(call: ToolCall, valid: Sequence[str]) -> ToolMessage:
-    return ToolMessage(
-        f"There is no tool {call['name']!r}. The tools are: {', '.join(valid)}.",
-        tool_call_id=call["id"],
-        name=call["name"],
-        status="error",
-    )
-
-
-def _not_json(call: InvalidToolCall) -> ToolMessage:
-    return ToolMessage(
-        f"The arguments of this call are not valid JSON: {(call['args'] or '')[:200]!r}. Call the tool again with a "
-        "JSON object.",
-        tool_call_id=call["id"],
-        name=call["name"] or "unknown",
-        status="error",
-    )
-
-
-def _record(state: State, name: str, arguments: dict[str, Any], result: ToolMessage, seconds: float) -> ToolRecord:
-    artifact = next(artifacts([result]), {})
-    return ToolRecord(
-        step=state.get("steps", 0),
-        tool=name,
-        arguments=arguments,
-        chunk_ids=list(artifact.get("chunk_ids", ())),
-        new_chunks=list(artifact.get("new_chunks", ())),
-        retrieved_tokens=int(artifact.get("retrieved_tokens", 0)),
-        seconds=seconds,
-        error=result.text if result.status == "error" else None,
-    )
+# Outside the class, where Python would change the key's name.
+def _with_context(call: ToolCall, state: dict[str, Any]) -> ToolCallWithContext:
+    return ToolCallWithContext(__type="tool_call_with_context", tool_call=call, state=state)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
+
+from langchain_core.messages import AnyMessage, ToolMessage
 
 from arag.graph.state import Citation
 from arag.retrieval.index import Index
@@ -15,7 +17,31 @@ _SUFFIX = re.compile(r"\.[A-Za-z]\w{0,7}$")
 _DOCUMENT_SUFFIXES = frozenset({".md", ".txt", ".html", ".pdf"})  # shown or not: the usual names of documents
 
 
-def parse_citations(answer: str, index: Index, seen: Collection[str], read: Collection[str]) -> list[Citation]:
+def find_shown_chunks(messages: Iterable[AnyMessage], index: Index) -> list[str]:
+    """Return the ids of the chunks that the results in a conversation show.
+
+    That is what a result's artifact has as `chunk_ids`. A result without them, of a caller's own tool, shows the
+    chunks whose ids stand in square brackets in its text.
+
+    Args:
+        messages: The conversation.
+        index: The index.
+    """
+    shown: list[str] = []
+    for message in messages:
+        if not isinstance(message, ToolMessage) or message.status == "error":
+            continue
+        chunk_ids = message.artifact.get("chunk_ids") if isinstance(message.artifact, dict) else None
+        if isinstance(chunk_ids, list):
+            shown += [chunk_id for chunk_id in chunk_ids if isinstance(chunk_id, str)]
+        else:
+            shown += [name for name in dict.fromkeys(_BRACKETED.findall(message.text)) if index.get(name)]
+    return list(dict.fromkeys(shown))
+
+
+def parse_citations(
+    answer: str, index: Index, seen_chunks: Collection[str], read_chunks: Collection[str]
+) -> list[Citation]:
     """Find the chunk ids that an answer names in square brackets.
 
     An id that the index holds is a citation. Of other texts of the form `<document>:<number>` most are none: Bible
@@ -26,16 +52,16 @@ def parse_citations(answer: str, index: Index, seen: Collection[str], read: Coll
     Args:
         answer: The answer.
         index: The index.
-        seen: Ids of chunks that were shown to the model.
-        read: Ids of chunks that were shown in full.
+        seen_chunks: Ids of chunks that were shown to the model.
+        read_chunks: Ids of chunks that were shown in full.
 
     Returns:
         The citations in the order of the answer, each once.
     """
     citations: dict[str, Citation] = {}
-    documents = {chunk_id.rpartition(":")[0] for chunk_id in seen}
+    documents = {chunk_id.rpartition(":")[0] for chunk_id in seen_chunks}
     kinds = {_kind(document) for document in documents} | _DOCUMENT_SUFFIXES
-    for name in _names(answer, index, seen):
+    for name in _names(answer, index, seen_chunks):
         chunk = index.get(name)
         if name in citations or (chunk is None and not _is_made_up(name, index, documents, kinds)):
             continue
@@ -44,8 +70,8 @@ def parse_citations(answer: str, index: Index, seen: Collection[str], read: Coll
             chunk_id=name,
             document_ids=[section.document_id for section in sections],
             titles=[section.title for section in sections if section.title],
-            seen=name in seen,
-            read=name in read,
+            seen=name in seen_chunks,
+            read=name in read_chunks,
         )
     return list(citations.values())
 

@@ -8,9 +8,9 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from arag.errors import InputError
-from arag.retrieval.tools import MOST_RESULTS, ToolName
+from arag.retrieval.tools import MAX_RESULTS, ToolName
 
-MOST_STEPS = 100
+MAX_STEPS = 100
 
 
 class Context(BaseModel):
@@ -40,14 +40,14 @@ class Context(BaseModel):
     max_steps: int | None = Field(
         default=None,
         ge=1,
-        le=MOST_STEPS,
+        le=MAX_STEPS,
         description="Most model calls before an answer is forced.",
         json_schema_extra={"langgraph_nodes": ["agent"]},
     )
     top_k: int | None = Field(
         default=None,
         ge=1,
-        le=MOST_RESULTS,
+        le=MAX_RESULTS,
         description="Chunks that a search returns unless the model asks for another number.",
         json_schema_extra={"langgraph_nodes": ["agent", "tools"]},
     )
@@ -77,14 +77,9 @@ class Context(BaseModel):
                 f"the run's context is not valid: {'; '.join(faults)}. Its settings are {known}"
             ) from error
 
-    @field_validator("index", mode="before")
-    @classmethod
-    def _path_is_text(cls, value: object) -> object:
-        """Take a path, as everything else that opens an index does; a context that is sent somewhere is JSON."""
-        return str(value) if isinstance(value, Path) else value
-
     @field_validator("index", "model", "system_prompt", mode="before")
     @classmethod
-    def _blank_is_left_out(cls, value: object) -> object:
-        """Take a form's emptied text field for one that was never filled in."""
-        return None if isinstance(value, str) and not value.strip() else value
+    def _read_text(cls, value: object) -> object:
+        """Take a path for the index, and an emptied text field of a form for one that was never filled in."""
+        text = str(value) if isinstance(value, Path) else value
+        return None if isinstance(text, str) and not text.strip() else text

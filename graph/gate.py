@@ -41,14 +41,14 @@ class Gate:
 
     def __init__(self, app: ASGIApp, environment: Mapping[str, str] = os.environ) -> None:
         self._app = app
-        self._origins = _listed(environment, ORIGINS_VARIABLE)
-        self._hosts = {"localhost", socket.gethostname().lower(), *_listed(environment, HOSTS_VARIABLE)}
+        self._origins = _split_list(environment, ORIGINS_VARIABLE)
+        self._hosts = {"localhost", socket.gethostname().lower(), *_split_list(environment, HOSTS_VARIABLE)}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a refused request, and pass on any other."""
         refusal = None
         if scope["type"] in {"http", "websocket"} and not f"{scope.get('root_path', '')}/".startswith(_INSIDE):
-            refusal = self._refusal(Headers(scope=scope))
+            refusal = self._find_refusal(Headers(scope=scope))
         if refusal is None:
             await self._app(scope, receive, send)
         elif scope["type"] == "websocket":
@@ -56,7 +56,7 @@ class Gate:
         else:
             await PlainTextResponse(refusal, 403)(scope, receive, send)
 
-    def _refusal(self, headers: Headers) -> str | None:
+    def _find_refusal(self, headers: Headers) -> str | None:
         hosts, origins = headers.getlist("host"), headers.getlist("origin")
         if len(hosts) > 1 or len(origins) > 1:
             return "A request has one Host and one Origin."
@@ -92,7 +92,7 @@ class Gate:
         return True
 
 
-def _listed(environment: Mapping[str, str], variable: str) -> set[str]:
+def _split_list(environment: Mapping[str, str], variable: str) -> set[str]:
     parts = (part.strip().rstrip("/").lower() for part in environment.get(variable, "").split(","))
     return {part for part in parts if part}
 

@@ -3,31 +3,47 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TypeAlias
+from typing import Any, Literal, TypeAlias, cast
 
 from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import AIMessage, SystemMessage
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
-from langgraph.prebuilt import ToolCallTransformer
+from langgraph.prebuilt import ToolCallTransformer, ToolNode
+from langgraph.runtime import get_runtime
 from langgraph.store.base import BaseStore
 from langgraph.stream import CustomTransformer, UpdatesTransformer
 from langgraph.types import All, Checkpointer, RetryPolicy
 
-from arag.graph.context import MOST_STEPS, Context
-from arag.graph.nodes import Node, Nodes
+from arag.graph.calls import CallResults
+from arag.graph.context import MAX_STEPS, Context
+from arag.graph.forced import take_text, write_forced_prompt
+from arag.graph.messages import drop_old_results, write_missing_results
+from arag.graph.nodes import Body, Node
+from arag.graph.questions import (
+    Update,
+    begin_question,
+    check_budgets,
+    count_call,
+    end_question,
+    find_spent_budget,
+    is_out_of_steps,
+    select_messages,
+)
 from arag.graph.settings import (
-    MAX_CONTEXT_TOKENS,
-    MAX_INVALID_REPLIES,
-    MAX_STEPS,
+    DEFAULT_MAX_CONTEXT_TOKENS,
+    DEFAULT_MAX_INVALID_REPLIES,
+    DEFAULT_MAX_STEPS,
     AnyTool,
-    Defaults,
-    SettingsOfRuns,
+    ResourceLoader,
+    Resources,
+    Settings,
 )
 from arag.graph.state import InputState, OutputState, State
+from arag.models.asking import aask, ask, is_transient
+from arag.models.replies import mend_reply
 from arag.retrieval.index import Index
-from arag.retrieval.tools import TOOL_NAMES
-
-_HTTP_CLIENTS = {"httpx", "httpx2"}  # which of them a provider's client is built on differs
+from arag.retrieval.tools import DEFAULT_TOP_K, TOOL_NAMES
 
 ARAGAgent: TypeAlias = CompiledStateGraph[State, Context, InputState, OutputState]
 
@@ -37,11 +53,11 @@ def create_arag_agent(
     index: Index,
     *,
     tools: Sequence[AnyTool] = TOOL_NAMES,
-    top_k: int = 5,
+    top_k: int = DEFAULT_TOP_K,
     system_prompt: str | None = None,
-    max_steps: int = MAX_STEPS,
-    max_context_tokens: int = MAX_CONTEXT_TOKENS,
-    max_invalid_replies: int = MAX_INVALID_REPLIES,
+    max_steps: int = DEFAULT_MAX_STEPS,
+    max_context_tokens: int = DEFAULT_MAX_CONTEXT_TOKENS,
+    max_invalid_replies: int = DEFAULT_MAX_INVALID_REPLIES,
     checkpointer: Checkpointer = None,
     store: BaseStore | None = None,
     interrupt_before: All | list[str] | None = None,
@@ -60,9 +76,11 @@ def create_arag_agent(
     Args:
         model: A chat model that calls tools, or a string for `load_model`.
         index: The index to search.
-        tools: Which retrieval tools the model gets, by name, and tools of your own beside them: LangChain tools, or
-            functions with a docstring. The system prompt names these only. The calls of one message are made one
-            after another in one step: where one interrupts or fails, a resumed run makes all of them again.
+        tools: Which retrieval tools the model gets, by name; further ones, as subclasses of `RetrievalTool`; and tools
+            of your own: LangChain tools, or functions with a docstring. The system prompt names these only. Chunks that
+            your own tools show count as seen where a result's artifact has their ids as `chunk_ids`, or its text has
+            them in square brackets. The calls of one message are made one after another in one step: where one
+            interrupts or fails, a resumed run makes all of them again.
         top_k: How many chunks a search returns unless the model asks for another number, 1 to 20.
         system_prompt: Replaces the default one.
         max_steps: Most model calls of a question's search, at least 1; the forced answer comes on top.
@@ -82,7 +100,7 @@ def create_arag_agent(
         InputError: A setting is out of bounds.
         ModelError: The model string is not valid, or the model cannot be made.
     """
-    defaults = Defaults(
+    settings = Settings(
         model=model,
         index=index,
         tools=tools,
@@ -92,10 +110,10 @@ def create_arag_agent(
         max_context_tokens=max_context_tokens,
         max_invalid_replies=max_invalid_replies,
     )
-    settings = SettingsOfRuns(defaults)
-    settings(None)  # says what is wrong now, not in the first run
+    load = ResourceLoader(settings)
+    load(None)  # says what is wrong now, not in the first run
     return build_graph(
-        settings,
+        load,
         checkpointer=checkpointer,
         store=store,
         interrupt_before=interrupt_before,
@@ -104,61 +122,116 @@ def create_arag_agent(
     )
 
 
-def build_graph(
-    settings: SettingsOfRuns,
-    *,
-    checkpointer: Checkpointer = None,
-    store: BaseStore | None = None,
-    interrupt_before: All | list[str] | None = None,
-    interrupt_after: All | list[str] | None = None,
-    name: str = "arag",
-) -> ARAGAgent:
+def build_graph(load: ResourceLoader, *, name: str = "arag", **options: Any) -> ARAGAgent:
     """Compile the graph; nothing is loaded before a run needs it.
 
     Args:
-        settings: What makes the settings of a run.
-        checkpointer: As `create_arag_agent` has it, and so are the others.
-        store: See there.
-        interrupt_before: See there.
-        interrupt_after: See there.
-        name: See there.
+        load: Loads what a run works with.
+        name: The graph's name.
+        options: The rest of what `StateGraph.compile` takes, as `create_arag_agent` describes it.
     """
-    nodes = Nodes(settings)
+    loop = _Loop(load)
     builder = StateGraph(State, context_schema=Context, input_schema=InputState, output_schema=OutputState)
-    retry = RetryPolicy(retry_on=_is_transient)
-    builder.add_node("agent", Node(nodes.agent, nodes.aagent), retry_policy=retry)
-    builder.add_node("tools", Node(nodes.tools, nodes.atools))
-    builder.add_node("force_answer", Node(nodes.force_answer, nodes.aforce_answer), retry_policy=retry)
-    builder.add_conditional_edges(START, nodes.first_step, ["agent", "force_answer"])
-    builder.add_conditional_edges("agent", nodes.after_agent, ["tools", "agent", "force_answer", END])
-    builder.add_conditional_edges("tools", nodes.next_step, ["agent", "force_answer"])
+    retry = RetryPolicy(retry_on=is_transient)
+    builder.add_node("agent", Node(loop.agent, ask, aask), retry_policy=retry)
+    builder.add_node("tools", Node(loop.tools, ToolNode.invoke, ToolNode.ainvoke))
+    builder.add_node("force_answer", Node(loop.force_answer, ask, aask), retry_policy=retry)
+    builder.add_conditional_edges(START, loop.route_question, ["agent", "force_answer"])
+    builder.add_conditional_edges("agent", loop.route_reply, ["tools", "agent", "force_answer", END])
+    builder.add_conditional_edges("tools", loop.route_results, ["agent", "force_answer"])
     builder.add_edge("force_answer", END)
-    graph = builder.compile(
-        checkpointer=checkpointer,
-        store=store,
-        interrupt_before=interrupt_before,
-        interrupt_after=interrupt_after,
-        name=name,
-        # What `stream_events(version="v3")` tells beside messages and states.
-        transformers=[ToolCallTransformer, CustomTransformer, UpdatesTransformer],
-    )
+    # What `stream_events(version="v3")` tells beside messages and states.
+    transformers = [ToolCallTransformer, CustomTransformer, UpdatesTransformer]
+    graph = builder.compile(name=name, transformers=transformers, **options)
     # The graph counts its steps itself; the limit leaves room for as many as a run's context may ask for.
-    return graph.with_config(recursion_limit=recursion_limit(max(settings.defaults.max_steps, MOST_STEPS)))
+    return graph.with_config(recursion_limit=recursion_limit(max(load.settings.max_steps, MAX_STEPS)))
+
+
+class _Loop:
+    """The nodes' bodies and the routes between them.
+
+    A question begins, and budgets are decided, inside these nodes: nodes of their own would cost a superstep for each
+    question and each step. What the routes go by is kept in the state, as a person who changes the state between two
+    steps lets the route be taken outside any run.
+    """
+
+    def __init__(self, load: ResourceLoader) -> None:
+        self._load = load
+
+    def _begin(self, state: State) -> tuple[Resources, State, Update]:
+        """Return what the run works with, the state with the question's counts, and what of it is new."""
+        resources = self._load(get_runtime().context)
+        begun = begin_question(resources.index, state)
+        return resources, cast("State", {**state, **begun}), begun
+
+    def route_question(self, state: State) -> Literal["agent", "force_answer"]:
+        """Let the agent begin if the budgets allow it a reply at all."""
+        if get_runtime() is None:  # a person writes the question into the thread: the run to come has its own budgets
+            return "agent"
+        resources, state, _ = self._begin(state)
+        return "force_answer" if is_out_of_steps(state) or find_spent_budget(resources, state) else "agent"
+
+    def agent(self, state: State) -> Body:
+        """Ask the model for its next tool call, or its answer."""
+        resources, state, begun = self._begin(state)
+        prompt = [SystemMessage(resources.system_prompt), *select_messages(state, resources.room)]
+        reply, seconds = yield resources.searcher, prompt
+        reply = mend_reply(reply, state["messages"])
+        update = {**begun, "steps": state["steps"] + 1, **count_call(state, reply, seconds)}
+        if reply.tool_calls or reply.invalid_tool_calls:
+            is_valid = any(call["name"] in resources.tools.tools_by_name for call in reply.tool_calls)
+            update["messages"] = [reply]
+        elif is_valid := bool(reply.text.strip()):
+            update |= end_question(resources.index, state, reply, "answered")
+        else:
+            update["messages"] = []
+        update["invalid_replies"] = 0 if is_valid else state["invalid_replies"] + 1
+        return check_budgets(resources, state, update)
+
+    def route_reply(self, state: State) -> Literal["tools", "agent", "force_answer", "__end__"]:
+        """Route a reply: to the tools that it calls, back for a valid one, or to the end."""
+        if state.get("stop_reason"):
+            return "__end__"
+        last = state["messages"][-1]
+        if isinstance(last, AIMessage) and (last.tool_calls or last.invalid_tool_calls):
+            return "force_answer" if state.get("out_of_steps") else "tools"
+        return self.route_results(state)  # the reply was empty
+
+    def tools(self, state: State) -> Body:
+        """Make the calls of one message in order, each seeing the chunks that the one before it read."""
+        resources, state, begun = self._begin(state)
+        message = cast("AIMessage", state["messages"][-1])
+        results = CallResults(resources.index, state, drop_old_results(state["messages"], resources.room))
+        for call in message.tool_calls:
+            if call["name"] in resources.tools.tools_by_name:
+                outcome, seconds = yield resources.tools, results.write_input(call)
+                results.add(call, outcome, seconds)
+            else:
+                names = ", ".join(resources.tools.tools_by_name)
+                error = f"There is no tool {call['name']!r}. The tools are: {names}."
+                results.add_error(call["id"], call["name"], call["args"], error)
+        for invalid in message.invalid_tool_calls:
+            error = f"The arguments of this call are not valid JSON: {(invalid['args'] or '')[:200]!r}. "
+            results.add_error(invalid["id"], invalid["name"], {}, error + "Call the tool again with a JSON object.")
+        update = check_budgets(resources, state, results.collect(begun))
+        return [update, *results.commands] if results.commands else update
+
+    def route_results(self, state: State) -> Literal["agent", "force_answer"]:
+        """Let the agent go on while every budget allows it."""
+        return "force_answer" if state.get("out_of_steps") or state.get("spent_budget") else "agent"
+
+    def force_answer(self, state: State) -> Body:
+        """Ask the model, without tools, to answer from what was gathered."""
+        resources, state, begun = self._begin(state)
+        reply, seconds = yield resources.model, write_forced_prompt(resources.settings, state["messages"])
+        reply = take_text(mend_reply(reply, state["messages"]))
+        reason = find_spent_budget(resources, state) or "max_steps"
+        update = {**begun, **count_call(state, reply, seconds, forced=True)}
+        update |= end_question(resources.index, state, reply, reason)
+        skipped = write_missing_results(state["messages"], len(state["messages"]) - 1)
+        return update | {"messages": [*skipped, reply]}
 
 
 def recursion_limit(max_steps: int) -> int:
     """Return the recursion limit that so many steps need: an agent and a tools node each, and a forced answer."""
     return 2 * max_steps + 3
-
-
-def _is_transient(error: Exception) -> bool:
-    """Tell whether a model call may succeed when tried again.
-
-    The clients of OpenAI, Anthropic and others try again by themselves, by the server's own advice: their errors
-    have been retried already. This is for those that do not, and for connections that break off in mid-stream.
-    """
-    status: int = getattr(getattr(error, "response", None), "status_code", 0)
-    kinds = {kind.__name__ for kind in type(error).__mro__ if kind.__module__.partition(".")[0] in _HTTP_CLIENTS}
-    if "HTTPStatusError" in kinds:
-        return status in {408, 409, 429} or status >= 500
-    return "TransportError" in kinds or isinstance(error, ConnectionError | TimeoutError)

@@ -7,14 +7,7 @@ from itertools import count
 
 from langchain_core.tools import BaseTool
 
-_TOOL_LINES = {
-    "keyword_search": (
-        "keyword_search finds exact terms: names, titles, rare words, numbers. It says how often each occurs, and "
-        "offers the closest terms where one does not."
-    ),
-    "semantic_search": "semantic_search finds sentences by meaning, for facts whose wording you do not know.",
-    "chunk_read": "chunk_read shows whole chunks, for when a snippet is promising and does not say enough.",
-}
+from arag.retrieval.tools import RetrievalTool
 
 _HEAD = """You answer questions from a corpus of documents that you see only through your tools.
 
@@ -62,13 +55,15 @@ DROPPED = "[This result was dropped to save room. Search or read again if you ne
 
 def system_prompt(tools: Sequence[BaseTool]) -> str:
     """Return the system prompt of the search, which names the given tools and no others."""
-    names = [tool.name for tool in tools]
-    lines = "\n".join(f"- {_TOOL_LINES.get(tool.name) or _tool_line(tool)}" for tool in tools)
-    read = " Read the chunk where the snippet is cut off or ambiguous." if "chunk_read" in names else ""
+    lines = "\n".join(f"- {_describe(tool)}" for tool in tools)
+    reads = "chunk_read" in {tool.name for tool in tools}
+    read = " Read the chunk where the snippet is cut off or ambiguous." if reads else ""
     return _HEAD.format(tools=lines, read=read, example=EXAMPLE_ID)
 
 
-def _tool_line(tool: BaseTool) -> str:
+def _describe(tool: BaseTool) -> str:
+    if isinstance(tool, RetrievalTool):
+        return tool.prompt_line
     first, *_ = tool.description.strip().splitlines() or [""]
     return f"{tool.name}: {first}"
 

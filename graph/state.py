@@ -105,7 +105,7 @@ class State(OutputState, total=False):
     """Id of the message that the counts below belong to; another question starts them anew."""
     invalid_replies: int
     """Replies in a row that were neither an answer nor a tool call that could be made."""
-    spent: StopReason | None
+    spent_budget: StopReason | None
     """The budget that is used up since the last node ran, if one is."""
     out_of_steps: bool
     """Whether the recursion limit left room for a forced answer only, when the last node ran."""

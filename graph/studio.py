@@ -13,23 +13,26 @@ from pathlib import Path
 from arag.errors import InputError, ModelError
 from arag.graph.context import Context
 from arag.graph.graph import build_graph
-from arag.graph.settings import Defaults, Settings, SettingsOfRuns
+from arag.graph.settings import ResourceLoader, Settings
 from arag.models.chat import EXTRACTIVE, MODEL_VARIABLE
-from arag.models.names import BaseURL, parse_base_url, parse_name
+from arag.models.names import parse_base_url, parse_name
 
 INDEX_VARIABLE = "ARAG_INDEX"
 ROOT_VARIABLE = "ARAG_INDEX_ROOT"
 ADDRESSES_VARIABLE = "ARAG_MODEL_ADDRESSES"
 
 
-class ServerSettings(SettingsOfRuns):
-    """Makes settings from contexts that come over the network, from whoever reaches the server.
+class ServerRules:
+    """What contexts may name that come over the network, from whoever reaches the server.
 
     A development server asks nobody who they are. Keys go to addresses that its operator has named, and indexes are
     opened where the operator has put them.
 
     Args:
         environment: The operator's variables.
+
+    Attributes:
+        settings: The agent's settings.
     """
 
     def __init__(self, environment: Mapping[str, str]) -> None:
@@ -40,21 +43,19 @@ class ServerSettings(SettingsOfRuns):
         listed = environment.get(ADDRESSES_VARIABLE, "").split(",")
         addresses = [parse_name(self._model).base_url, *(parse_base_url(url) for url in listed if url.strip())]
         self._addresses = {address.key: address for address in addresses if address is not None}
-        super().__init__(Defaults(model=self._model, index=self._index))
+        self.settings = Settings(model=self._model, index=self._index)
 
-    def __call__(self, context: object) -> Settings:
-        """Return the settings of a run.
+    def restrict(self, context: Context) -> Context:
+        """Return a context with the model and the index that it names as the operator allows them.
 
         Raises:
             ModelError: The context's model is at an address that the operator has not named, or runs in this process.
             InputError: The context's index is none that the operator has put here.
         """
-        if isinstance(context, Context):
-            allowed = {"model": self._allowed_model(context.model), "index": self._allowed_index(context.index)}
-            context = context.model_copy(update=allowed)
-        return super().__call__(context)
+        allowed = {"model": self.allow_model(context.model), "index": self.allow_index(context.index)}
+        return context.model_copy(update=allowed)
 
-    def _allowed_model(self, model: str | None) -> str | None:
+    def allow_model(self, model: str | None) -> str | None:
         """Return a context's model, at the address as the operator has written it."""
         if model is None or model == self._model:
             return model
@@ -73,9 +74,9 @@ class ServerSettings(SettingsOfRuns):
                 f"{ADDRESSES_VARIABLE}={name.base_url.url} (several with commas between), or with {MODEL_VARIABLE} set "
                 "to this model"
             )
-        return _at(address, name.provider, name.model)
+        return f"{name.provider}:{name.model}@{address.full}"
 
-    def _allowed_index(self, index: str | None) -> str | None:
+    def allow_index(self, index: str | None) -> str | None:
         """Return the path of a context's index; of what is elsewhere, nothing is told."""
         if index is None or index == self._index:
             return index
@@ -95,9 +96,6 @@ class ServerSettings(SettingsOfRuns):
         )
 
 
-def _at(address: BaseURL, provider: str, model: str) -> str:
-    return f"{provider}:{model}@{address.full}"
-
-
 # The server brings its own checkpointer, and nothing is opened before the first run asks for it.
-graph = build_graph(ServerSettings(os.environ))
+_rules = ServerRules(os.environ)
+graph = build_graph(ResourceLoader(_rules.settings, _rules.restrict))

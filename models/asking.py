@@ -16,6 +16,7 @@ from typing import Any
 from langchain_core.language_models import LanguageModelInput
 from langchain_core.messages import AIMessage, AnyMessage
 from langchain_core.runnables import Runnable, RunnableConfig
+from pydantic import ValidationError
 from tenacity import AsyncRetrying, Retrying, retry_if_exception_type, stop_after_attempt, wait_exponential
 
 from arag.errors import ModelError
@@ -23,6 +24,7 @@ from arag.errors import ModelError
 DEFAULT_RETRIES = 2  # of models that do not say; OpenAI's and Anthropic's clients have the same
 FIRST_PAUSE, MAX_PAUSE = 0.5, 8.0  # seconds before a model is asked again, as those clients have them
 
+_HTTP_CLIENTS = {"httpx", "httpx2"}  # which of them a provider's client is built on differs
 _CLIENTS = frozenset({"openai", "anthropic", "google", "ollama", "groq", "mistralai", "cohere", "httpx", "httpx2"})
 
 # Of Python's own: what LangChain and the clients raise where they have no class of their own.
@@ -49,7 +51,10 @@ def ask(
 
     def attempt() -> AIMessage:
         with _call_errors():
-            return check_whole(model.invoke(prompt, config))
+            try:
+                return check_whole(model.invoke(prompt, config))
+            except ValidationError as error:
+                return replace_unreadable(error)
 
     return Retrying(**retry_rules(ModelError, _retries(model)))(attempt)
 
@@ -61,7 +66,10 @@ async def aask(
 
     async def attempt() -> AIMessage:
         with _call_errors():
-            return check_whole(await model.ainvoke(prompt, config))
+            try:
+                return check_whole(await model.ainvoke(prompt, config))
+            except ValidationError as error:
+                return replace_unreadable(error)
 
     return await AsyncRetrying(**retry_rules(ModelError, _retries(model)))(attempt)
 
@@ -91,6 +99,17 @@ def _call_errors() -> Iterator[None]:
         raise failed from error
 
 
+def replace_unreadable(error: ValidationError) -> AIMessage:
+    """Return what stands for a reply that LangChain cannot read: a call whose arguments are JSON, but no object.
+
+    Args:
+        error: What came out of calling the model, which is raised if it is about something else.
+    """
+    if error.title == AIMessage.__name__:
+        return AIMessage("")
+    raise error
+
+
 def check_whole(reply: AIMessage) -> AIMessage:
     """Return a reply that has come to its end.
 
@@ -101,6 +120,19 @@ def check_whole(reply: AIMessage) -> AIMessage:
     if metadata.get("model_provider") in _ENDING and not reply.usage_metadata and not _ENDS & set(metadata):
         raise ModelError("the model call failed: the stream of its reply broke off")
     return reply
+
+
+def is_transient(error: Exception) -> bool:
+    """Tell whether a model call may succeed when tried again.
+
+    The clients of OpenAI, Anthropic and others try again by themselves, by the server's own advice: their errors
+    have been retried already. This is for those that do not, and for connections that break off in mid-stream.
+    """
+    status: int = getattr(getattr(error, "response", None), "status_code", 0)
+    kinds = {kind.__name__ for kind in type(error).__mro__ if kind.__module__.partition(".")[0] in _HTTP_CLIENTS}
+    if "HTTPStatusError" in kinds:
+        return status in {408, 409, 429} or status >= 500
+    return "TransportError" in kinds or isinstance(error, ConnectionError | TimeoutError)
 
 
 def is_provider_error(error: BaseException) -> bool:

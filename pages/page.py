@@ -12,8 +12,8 @@ from langgraph.types import GraphOutput
 
 from arag.errors import InputError
 from arag.models.prices import cite_prices
+from arag.models.replies import mend_characters
 from arag.pages.view import bold, view_of_run
-from arag.retrieval.tools import whole_characters
 
 _OF_A_RUN = ("messages", "trace", "stop_reason")
 # Nothing in the page runs, but texts of documents and models stand in it: the frame has no rights at all.
@@ -64,7 +64,7 @@ def trace_page(state: Mapping[str, Any] | GraphOutput[Any], *, error: str = "", 
         anchors=anchors,
         price_source=cite_prices(),
     )
-    return TracePage(whole_characters(page.lstrip()))
+    return TracePage(mend_characters(page.lstrip()))
 
 
 def load_ipython_extension(ipython: Any) -> None:

@@ -14,7 +14,7 @@ from typing import Any, cast
 from langchain_core.messages import AIMessage, AnyMessage, convert_to_messages, messages_from_dict
 
 from arag.errors import InputError
-from arag.graph.messages import earlier_turns, question_at
+from arag.graph.messages import find_earlier_turns, find_question
 from arag.models.prices import cost
 from arag.models.usage import model_call
 from arag.pages.chunks import ChunkView, SourceView, chunks_of
@@ -112,7 +112,7 @@ def view_of_run(state: Mapping[str, Any]) -> RunView:
         InputError: It holds no conversation.
     """
     messages = _messages(state)
-    place = question_at(messages)
+    place = find_question(messages)
     state = state if _belongs(state, messages, place) else {"read_chunks": state.get("read_chunks")}
     later = messages[place + 1 :]
     last = later[-1] if later else None
@@ -125,7 +125,9 @@ def view_of_run(state: Mapping[str, Any]) -> RunView:
     steps = _steps(later, state, stop_reason, _read_in(messages[:place]))
     return RunView(
         question=messages[place].text,
-        earlier=[("Question" if turn.type == "human" else "Answer", turn.text) for turn in earlier_turns(messages)],
+        earlier=[
+            ("Question" if turn.type == "human" else "Answer", turn.text) for turn in find_earlier_turns(messages)
+        ],
         answer=_linked(answer, sources) if answer else None,
         status="failed" if not answer else "answered" if stop_reason == "answered" else "forced",
         reason=_FORCED.get(stop_reason, stop_reason),

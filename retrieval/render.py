@@ -19,12 +19,12 @@ _GAP = "…"
 READ_BEFORE = "This chunk has been read before."
 
 
-def render_keywords(results: KeywordResults, read: Collection[str]) -> str:
+def render_keywords(results: KeywordResults, read_chunks: Collection[str]) -> str:
     """Write a keyword search's results: what each keyword hits, then the chunks.
 
     Args:
         results: The results.
-        read: Ids of chunks that were read already.
+        read_chunks: Ids of chunks that were read already.
     """
     shown = {keyword.lower() for hit in results.hits for keyword in hit.keyword_counts}
     reports = "; ".join(_report(report, shown) for report in results.keywords)
@@ -32,33 +32,33 @@ def render_keywords(results: KeywordResults, read: Collection[str]) -> str:
         return f"{reports}.\nNo chunk holds any of these keywords."
     number = f"the best {len(results.hits)}" if len(results.hits) < results.total else "all shown"
     blocks = [f"{reports}.\n{_chunks(results.total)} in all, {number}, best first:"]
-    blocks += [_hit(hit, f"score {hit.score:.0f}", read) for hit in results.hits]
+    blocks += [_hit(hit, f"score {hit.score:.0f}", read_chunks) for hit in results.hits]
     return "\n\n".join(blocks)
 
 
-def render_semantic(results: SemanticResults, read: Collection[str]) -> str:
+def render_semantic(results: SemanticResults, read_chunks: Collection[str]) -> str:
     """Write a semantic search's results, with the similarity of each chunk.
 
     Args:
         results: The results.
-        read: Ids of chunks that were read already.
+        read_chunks: Ids of chunks that were read already.
     """
     if not results.hits:
         return "The index holds no sentences to search in."
     blocks = [f"The nearest {_chunks(len(results.hits))}, best first:"]
-    blocks += [_hit(hit, f"similarity {hit.score:.2f}", read) for hit in results.hits]
+    blocks += [_hit(hit, f"similarity {hit.score:.2f}", read_chunks) for hit in results.hits]
     return "\n\n".join(blocks)
 
 
-def render_chunks(results: ReadResults, read: Collection[str]) -> str:
+def render_chunks(results: ReadResults, read_chunks: Collection[str]) -> str:
     """Write full chunks, a notice in place of those read already, and what is wrong with unknown ids.
 
     Args:
         results: The chunks.
-        read: Ids of chunks that were read already.
+        read_chunks: Ids of chunks that were read already.
     """
     blocks = [
-        f"[{chunk.id}] {READ_BEFORE}" if chunk.id in read else _full(chunk, results.chunks_in_document)
+        f"[{chunk.id}] {READ_BEFORE}" if chunk.id in read_chunks else _full(chunk, results.chunks_in_document)
         for chunk in results.chunks
     ]
     for number, unknown in enumerate(results.unknown):
@@ -97,17 +97,17 @@ def _chunks(count: int) -> str:
     return f"{count:,} chunk{'' if count == 1 else 's'}"
 
 
-def _hit(hit: Hit, score: str, read: Collection[str]) -> str:
+def _hit(hit: Hit, score: str, read_chunks: Collection[str]) -> str:
     notes = [score]
     if hit.keyword_counts:
         notes.append(", ".join(f"{keyword} ×{count}" for keyword, count in hit.keyword_counts.items()))
-    if hit.chunk_id in read:
+    if hit.chunk_id in read_chunks:
         notes.append("already read")
     elif hit.whole:
         notes.append("whole chunk shown")
     lines = [f"[{hit.chunk_id}] {'; '.join(notes)}"]
     lines += [_snippet(snippet) for snippet in hit.snippets]
-    if hit.more and hit.chunk_id not in read:
+    if hit.more and hit.chunk_id not in read_chunks:
         lines.append(f"({hit.more} more matching sentence{'' if hit.more == 1 else 's'} in this chunk)")
     return "\n".join(lines)
 

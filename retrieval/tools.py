@@ -5,48 +5,35 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import asdict, replace
-from typing import Annotated, Any, Literal, TypeAlias, TypeVar, get_args
+from dataclasses import asdict, dataclass, replace
+from typing import Annotated, Any, Literal, Self, TypeAlias, get_args
 
 from langchain.tools import InjectedState
 from langchain_core.callbacks import dispatch_custom_event
 from langchain_core.messages import ToolMessage
-from langchain_core.tools import BaseTool, StructuredTool, ToolException
+from langchain_core.tools import BaseTool, ToolException
+from langchain_core.tools.base import ArgsSchema
 from langgraph.config import get_stream_writer
-from pydantic import BaseModel, BeforeValidator, Field, ValidationError, model_validator
+from pydantic import AliasChoices, BaseModel, BeforeValidator, Field, ValidationError, create_model, model_validator
 
 from arag.errors import InputError
+from arag.models.replies import mend_characters
 from arag.retrieval.index import MAX_ADJACENT, Index
 from arag.retrieval.render import render_chunks, render_keywords, render_semantic, snippet_text
 from arag.retrieval.tokens import count_tokens
-from arag.retrieval.types import Chunk, Hit, KeywordResults, ReadResults
+from arag.retrieval.types import Chunk, KeywordResults, ReadResults, SemanticResults
 
 ToolName: TypeAlias = Literal["keyword_search", "semantic_search", "chunk_read"]
 TOOL_NAMES: tuple[ToolName, ...] = get_args(ToolName)
 
-MOST_RESULTS = 20
-MOST_KEYWORDS = 50  # of one call: each is looked for in the whole corpus
-
-_T = TypeVar("_T")
+DEFAULT_TOP_K = 5
+MAX_RESULTS = 20
+MAX_KEYWORDS = 50  # of one call: each is looked for in the whole corpus
 
 _ARTIFACT = {"chunk_ids": list, "new_chunks": list, "digests": dict, "retrieved_tokens": int}  # what tells ours apart
 
-_KEYWORD_SEARCH = """Find the chunks that contain keywords, matched exactly and case-insensitively.
 
-Use short, specific terms of one to three words: names, titles, technical terms, numbers. Each keyword is matched by
-itself, also inside longer words; longer and more frequent matches rank higher, so search a rare term alone rather than
-beside a common one. Not for questions, descriptions or long phrases.
-Returns for each keyword how many chunks contain it, then the best chunks with their ids and matching sentences."""
-
-_SEMANTIC_SEARCH = """Find the chunks with the sentences closest in meaning to a query.
-
-Use it when the exact wording is unknown, with one short question or statement on a single fact.
-Returns the best chunks with their ids, similarity and closest sentences. There are always some, related or not: let
-the sentences decide."""
-
-_CHUNK_READ = """Read the full text of chunks by their ids, as search results give them.
-
-Use it when a snippet is promising but does not hold all of the evidence. A chunk read before is not repeated."""
+# --- arguments ---
 
 
 def _as_list(value: Any) -> Any:
@@ -61,21 +48,14 @@ def _as_list(value: Any) -> Any:
 
 def _as_text(item: Any) -> Any:
     if isinstance(item, str):
-        return whole_characters(item)
+        return mend_characters(item)
     return str(item) if isinstance(item, int | float) and not isinstance(item, bool) else item
 
 
-def whole_characters(text: str) -> str:
-    """Replace lone surrogates, the halves of characters that models write as escapes and that nothing can encode."""
-    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
-
-
-def _within(low: int, high: int, default: int) -> Callable[[Any], Any]:
-    """Clamp numbers, also those sent as strings, to a range; leave anything else for validation to refuse."""
+def _clamp_to(low: int, high: int) -> Callable[[Any], Any]:
+    """Return what clamps numbers, also those sent as strings, and leaves anything else for validation to refuse."""
 
     def clamp(value: Any) -> Any:
-        if value is None:
-            return default
         if isinstance(value, bool):
             return value
         try:
@@ -86,8 +66,16 @@ def _within(low: int, high: int, default: int) -> Callable[[Any], Any]:
     return clamp
 
 
-class _Arguments(BaseModel):
-    """Arguments of a tool call; a model's singular for a list's plural name is understood."""
+Texts: TypeAlias = Annotated[list[str], BeforeValidator(_as_list)]
+TopK: TypeAlias = Annotated[
+    int,
+    BeforeValidator(_clamp_to(1, MAX_RESULTS)),
+    Field(description=f"How many chunks to return, 1 to {MAX_RESULTS}."),
+]
+
+
+class RetrievalArguments(BaseModel):
+    """Arguments of a tool call; a null is an argument that was left out."""
 
     messages: Annotated[list[Any], InjectedState("messages")] = Field(
         default_factory=list, description="The conversation so far; filled in by the graph, never by the model."
@@ -95,17 +83,203 @@ class _Arguments(BaseModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _plural(cls, values: Any) -> Any:
-        if not isinstance(values, dict):
-            return values
-        for plural in ("keywords", "chunk_ids"):
-            singular = plural[:-1]
-            if plural in cls.model_fields and plural not in values and singular in values:
-                values = {**values, plural: values[singular]}
-        return values
+    def _drop_nulls(cls, values: Any) -> Any:
+        return {n: v for n, v in values.items() if v is not None} if isinstance(values, dict) else values
 
 
-def make_tools(index: Index, *, names: Sequence[str] = TOOL_NAMES, top_k: int = 5) -> list[BaseTool]:
+class _KeywordArguments(RetrievalArguments):
+    keywords: Texts = Field(
+        description="Keywords of one to three words each.",
+        max_length=MAX_KEYWORDS,
+        validation_alias=AliasChoices("keywords", "keyword"),
+    )
+    top_k: TopK = DEFAULT_TOP_K
+
+
+class _SemanticArguments(RetrievalArguments):
+    query: str = Field(description="What to look for, in natural language.")
+    top_k: TopK = DEFAULT_TOP_K
+
+
+class _ReadArguments(RetrievalArguments):
+    chunk_ids: Texts = Field(
+        description="Ids of the chunks to read.", validation_alias=AliasChoices("chunk_ids", "chunk_id")
+    )
+    adjacent: Annotated[int, BeforeValidator(_clamp_to(0, MAX_ADJACENT))] = Field(
+        default=0, description=f"How many chunks before and after each to read too, 0 to {MAX_ADJACENT}."
+    )
+
+
+def _explain(error: ValidationError | Any) -> str:
+    """Say to the model which arguments of its call are wrong."""
+    faults = "; ".join(
+        f"{'.'.join(str(part) for part in fault['loc']) or 'arguments'}: {fault['msg']}" for fault in error.errors()
+    )
+    return f"The call's arguments are not valid. {faults}. Call the tool again with valid arguments."
+
+
+# --- tools ---
+
+
+@dataclass(frozen=True)
+class Retrieved:
+    """What a tool found, and what it shows the model of it.
+
+    Attributes:
+        text: What the model is shown.
+        query: What was asked for.
+        results: The typed results as plain values.
+        chunk_ids: Chunks shown.
+        new_chunks: Those of them whose full text is shown for the first time.
+        tokens: Tokens of the retrieved text that is shown.
+    """
+
+    text: str
+    query: Any
+    results: dict[str, Any]
+    chunk_ids: Sequence[str]
+    new_chunks: Sequence[Chunk] = ()
+    tokens: int = 0
+
+
+class RetrievalTool(BaseTool):
+    """A tool that shows chunks of an index.
+
+    Each is a subclass with `name`, `description`, `args_schema` (a subclass of `RetrievalArguments`), `prompt_line` and
+    `retrieve`. An agent takes further ones, as classes, among its `tools`.
+
+    Attributes:
+        index: The index.
+        prompt_line: What the agent's system prompt says of the tool.
+        full_texts: Whether searches show full chunks, where the model has no tool to read them.
+    """
+
+    index: Index
+    prompt_line: str
+    full_texts: bool = False
+    args_schema: ArgsSchema | None = RetrievalArguments
+    response_format: Literal["content", "content_and_artifact"] = "content_and_artifact"
+    handle_tool_error: bool | str | Callable[[ToolException], str] | None = True
+    handle_validation_error: bool | str | Callable[[Any], str] | None = _explain
+
+    @classmethod
+    def make(cls, index: Index, *, top_k: int = DEFAULT_TOP_K, full_texts: bool = False) -> Self:
+        """Make the tool; `make_tools` says what the arguments mean."""
+        schema = cls.model_fields["args_schema"].default
+        if "top_k" in schema.model_fields:
+            schema = create_model(schema.__name__, __base__=schema, top_k=(TopK, top_k))
+        return cls.model_validate({"index": index, "full_texts": full_texts, "args_schema": schema})
+
+    def retrieve(self, *args: Any, **arguments: Any) -> Retrieved:
+        """Search, and write what the model is shown.
+
+        Args:
+            args: None; type checkers let a subclass name the arguments then.
+            arguments: The call's arguments, as `args_schema` has them, and `read_chunks`, the ids of the chunks whose
+                full text is in the conversation.
+
+        Raises:
+            InputError: An argument is wrong in a way that the model can mend.
+        """
+        raise NotImplementedError
+
+    def _run(self, messages: Sequence[Any] = (), **arguments: Any) -> tuple[str, dict[str, Any]]:
+        try:
+            found = self.retrieve(read_chunks=find_read_chunks(messages, self.index), **arguments)
+        except InputError as error:
+            raise ToolException(str(error)) from error
+        artifact = {
+            "query": found.query,
+            "results": found.results,
+            "chunk_ids": list(found.chunk_ids),
+            "new_chunks": [chunk.id for chunk in found.new_chunks],
+            "digests": {chunk.id: _digest(chunk) for chunk in found.new_chunks},
+            "retrieved_tokens": found.tokens,
+        }
+        told = {key: value for key, value in artifact.items() if key not in {"results", "digests"}}
+        _announce({"tool": self.name} | told)
+        return found.text, artifact
+
+
+class KeywordSearch(RetrievalTool):
+    """keyword_search (paper, section 3.2)."""
+
+    name: str = "keyword_search"
+    description: str = """Find the chunks that contain keywords, matched exactly and case-insensitively.
+
+Use short, specific terms of one to three words: names, titles, technical terms, numbers. Each keyword is matched by
+itself, also inside longer words; longer and more frequent matches rank higher, so search a rare term alone rather than
+beside a common one. Not for questions, descriptions or long phrases.
+Returns for each keyword how many chunks contain it, then the best chunks with their ids and matching sentences."""
+    prompt_line: str = (
+        "keyword_search finds exact terms: names, titles, rare words, numbers. It says how often each occurs, and "
+        "offers the closest terms where one does not."
+    )
+    args_schema: ArgsSchema | None = _KeywordArguments
+
+    def retrieve(self, keywords: list[str], top_k: int, read_chunks: Sequence[str]) -> Retrieved:
+        """Search; a keyword that occurs in another spelling of the same letters only is searched as that.
+
+        A model would have to ask again for what can only be meant.
+        """
+        results = self.index.keyword_search(keywords, top_k, read=read_chunks)
+        respelled = {
+            report.keyword: report.closest[0].text
+            for report in results.keywords
+            if not report.chunks and report.closest and report.closest[0].respelled
+        }
+        if respelled:
+            spelled = [respelled.get(report.keyword, report.keyword) for report in results.keywords]
+            reports = [replace(report, searched_as=respelled.get(report.keyword)) for report in results.keywords]
+            results = replace(self.index.keyword_search(spelled, top_k, read=read_chunks), keywords=tuple(reports))
+        return _show_hits(self, keywords, results, render_keywords(results, read_chunks), read_chunks)
+
+
+class SemanticSearch(RetrievalTool):
+    """semantic_search (paper, section 3.2)."""
+
+    name: str = "semantic_search"
+    description: str = """Find the chunks with the sentences closest in meaning to a query.
+
+Use it when the exact wording is unknown, with one short question or statement on a single fact.
+Returns the best chunks with their ids, similarity and closest sentences. There are always some, related or not: let
+the sentences decide."""
+    prompt_line: str = "semantic_search finds sentences by meaning, for facts whose wording you do not know."
+    args_schema: ArgsSchema | None = _SemanticArguments
+
+    def retrieve(self, query: str, top_k: int, read_chunks: Sequence[str]) -> Retrieved:
+        """Search."""
+        results = self.index.semantic_search(query, top_k, read=read_chunks)
+        return _show_hits(self, query, results, render_semantic(results, read_chunks), read_chunks)
+
+
+class ChunkRead(RetrievalTool):
+    """chunk_read (paper, section 3.2)."""
+
+    name: str = "chunk_read"
+    description: str = """Read the full text of chunks by their ids, as search results give them.
+
+Use it when a snippet is promising but does not hold all of the evidence. A chunk read before is not repeated."""
+    prompt_line: str = "chunk_read shows whole chunks, for when a snippet is promising and does not say enough."
+    args_schema: ArgsSchema | None = _ReadArguments
+
+    def retrieve(self, chunk_ids: list[str], adjacent: int, read_chunks: Sequence[str]) -> Retrieved:
+        """Read."""
+        if not chunk_ids:
+            raise InputError("no chunk id given: chunk_read needs at least one, as search results give them")
+        return _show_chunks(self.index.read(chunk_ids, adjacent), chunk_ids, read_chunks)
+
+
+_TOOLS: dict[str, type[RetrievalTool]] = {
+    "keyword_search": KeywordSearch,
+    "semantic_search": SemanticSearch,
+    "chunk_read": ChunkRead,
+}
+
+
+def make_tools(
+    index: Index, *, names: Sequence[str | type[RetrievalTool]] = TOOL_NAMES, top_k: int = DEFAULT_TOP_K
+) -> list[BaseTool]:
     """Make the retrieval tools.
 
     Each returns a text for the model, and an artifact for programs: `results` (the typed results as plain values),
@@ -123,8 +297,8 @@ def make_tools(index: Index, *, names: Sequence[str] = TOOL_NAMES, top_k: int = 
 
     Args:
         index: The index that the tools search.
-        names: Which tools to make. Without `chunk_read` both searches return full chunk texts (the paper's
-            ablation, Table 2).
+        names: Which tools to make, and further ones, as classes. Without `chunk_read` both searches return full chunk
+            texts (the paper's ablation, Table 2).
         top_k: How many chunks a search returns unless the model asks for another number, 1 to 20.
 
     Returns:
@@ -134,185 +308,86 @@ def make_tools(index: Index, *, names: Sequence[str] = TOOL_NAMES, top_k: int = 
     Raises:
         InputError: A name is unknown or given twice, there is none, or `top_k` is out of bounds.
     """
-    unknown = [name for name in names if name not in TOOL_NAMES]
-    if unknown or not names or len(set(names)) != len(names):
+    kinds = [_TOOLS.get(name) if isinstance(name, str) else name for name in names]
+    if None in kinds or not kinds or len(set(kinds)) != len(kinds):
         raise InputError(f"tools {list(names)!r} are not valid: give one or more of {', '.join(TOOL_NAMES)}, each once")
-    if not 1 <= top_k <= MOST_RESULTS:
-        raise InputError(f"top_k is {top_k}: valid are 1 to {MOST_RESULTS}")
-    full_texts = "chunk_read" not in names
-    Results = Annotated[int, BeforeValidator(_within(1, MOST_RESULTS, top_k))]  # noqa: N806
-    results_field = Field(default=top_k, description=f"How many chunks to return, 1 to {MOST_RESULTS}.")
-
-    class KeywordSearch(_Arguments):
-        keywords: Annotated[list[str], BeforeValidator(_as_list)] = Field(
-            description="Keywords of one to three words each.", max_length=MOST_KEYWORDS
-        )
-        top_k: Results = results_field
-
-    class SemanticSearch(_Arguments):
-        query: str = Field(description="What to look for, in natural language.")
-        top_k: Results = results_field
-
-    class ChunkRead(_Arguments):
-        chunk_ids: Annotated[list[str], BeforeValidator(_as_list)] = Field(description="Ids of the chunks to read.")
-        adjacent: Annotated[int, BeforeValidator(_within(0, MAX_ADJACENT, 0))] = Field(
-            default=0, description=f"How many chunks before and after each to read too, 0 to {MAX_ADJACENT}."
-        )
-
-    def keyword_search(keywords: list[str], top_k: int, messages: list[Any]) -> tuple[str, dict[str, Any]]:
-        read = chunks_read(messages, index)
-        results = _mendable(lambda: _keyword_results(index, keywords, top_k, read))
-        return _searched(render_keywords(results, read), results.hits, asdict(results), keywords, read)
-
-    def semantic_search(query: str, top_k: int, messages: list[Any]) -> tuple[str, dict[str, Any]]:
-        read = chunks_read(messages, index)
-        results = _mendable(lambda: index.semantic_search(query, top_k, read=read))
-        return _searched(render_semantic(results, read), results.hits, asdict(results), query, read)
-
-    def _searched(
-        text: str, hits: Sequence[Hit], results: dict[str, Any], query: Any, read: Sequence[str]
-    ) -> tuple[str, dict[str, Any]]:
-        ids = [hit.chunk_id for hit in hits]
-        if not full_texts:
-            tokens = count_tokens(snippet_text(hits))
-            whole = [hit.chunk_id for hit in hits if hit.whole and hit.chunk_id not in read]
-            return text, _artifact(results, query, ids, index.read(whole).chunks if whole else (), tokens)
-        chunks = index.read(ids)
-        content, artifact = _read(chunks, query, read)
-        tokens = artifact["retrieved_tokens"] + count_tokens(snippet_text(hits))
-        return f"{text}\n\nFull texts:\n\n{content}", artifact | {"results": results, "retrieved_tokens": tokens}
-
-    def chunk_read(chunk_ids: list[str], adjacent: int, messages: list[Any]) -> tuple[str, dict[str, Any]]:
-        if not chunk_ids:
-            raise ToolException("no chunk id given: chunk_read needs at least one, as search results give them")
-        return _read(index.read(chunk_ids, adjacent), chunk_ids, chunks_read(messages, index))
-
-    functions: dict[str, tuple[Callable[..., Any], str, type[BaseModel]]] = {
-        "keyword_search": (keyword_search, _KEYWORD_SEARCH, KeywordSearch),
-        "semantic_search": (semantic_search, _SEMANTIC_SEARCH, SemanticSearch),
-        "chunk_read": (chunk_read, _CHUNK_READ, ChunkRead),
-    }
-    return [
-        StructuredTool.from_function(
-            _announced(functions[name][0], name),
-            name=name,
-            description=functions[name][1],
-            args_schema=functions[name][2],
-            response_format="content_and_artifact",
-            handle_tool_error=True,
-            handle_validation_error=_explain,
-        )
-        for name in names
-    ]
+    if not 1 <= top_k <= MAX_RESULTS:
+        raise InputError(f"top_k is {top_k}: valid are 1 to {MAX_RESULTS}")
+    return [kind.make(index, top_k=top_k, full_texts=ChunkRead not in kinds) for kind in kinds if kind]
 
 
-def chunks_read(messages: Iterable[Any], index: Index) -> list[str]:
+# --- what a conversation holds ---
+
+
+def find_read_chunks(messages: Iterable[Any], index: Index) -> list[str]:
     """Return the ids of the chunks whose full text is in a conversation, in order.
 
     A chunk of another index, or one that has changed since, may have the same id: it has not been read.
 
     Args:
-        messages: The conversation; the results of this module's tools in it say what they hold.
+        messages: The conversation; the results of retrieval tools in it say what they hold.
         index: The index.
     """
     found: dict[str, str | None] = {}
-    for artifact in artifacts(messages):
+    for artifact in find_artifacts(messages):
         for chunk_id in artifact["new_chunks"]:
             found[chunk_id] = artifact["digests"].get(chunk_id)
     return [chunk_id for chunk_id, digest in found.items() if digest in {None, _digest(index.get(chunk_id))}]
 
 
-def artifacts(messages: Iterable[Any]) -> Iterator[dict[str, Any]]:
-    """Yield the artifacts of this module's tools in a conversation; another agent's tools may have the same names."""
+def find_artifacts(messages: Iterable[Any]) -> Iterator[dict[str, Any]]:
+    """Yield the artifacts of retrieval tools in a conversation; another agent's tools may have the same names."""
     for message in messages:
-        if isinstance(message, ToolMessage) and message.name in TOOL_NAMES and isinstance(message.artifact, dict):
-            artifact = message.artifact
-            if all(isinstance(artifact.get(key), kind) for key, kind in _ARTIFACT.items()):
-                yield artifact
+        artifact = message.artifact if isinstance(message, ToolMessage) else None
+        if isinstance(artifact, dict) and all(isinstance(artifact.get(key), kind) for key, kind in _ARTIFACT.items()):
+            yield artifact
 
 
 def _digest(chunk: Chunk | None) -> str:
     return hashlib.blake2b(chunk.text.encode(), digest_size=8).hexdigest() if chunk is not None else ""
 
 
-def _announced(
-    function: Callable[..., tuple[str, dict[str, Any]]], name: str
-) -> Callable[..., tuple[str, dict[str, Any]]]:
-    """Make a tool's function tell what it found to whoever follows the run."""
-
-    def announced(**arguments: Any) -> tuple[str, dict[str, Any]]:
-        text, artifact = function(**arguments)
-        event = {"tool": name} | {key: value for key, value in artifact.items() if key not in {"results", "digests"}}
-        dispatch_custom_event("retrieval", event)
-        try:
-            write = get_stream_writer()
-        except (RuntimeError, KeyError):  # not in a graph
-            return text, artifact
-        write(event)
-        return text, artifact
-
-    return announced
+# --- what a tool shows and tells ---
 
 
-def _keyword_results(index: Index, keywords: list[str], top_k: int, read: Sequence[str]) -> KeywordResults:
-    """Search; a keyword that no chunk holds, but only in another spelling of the same letters, is searched as that.
-
-    A model would have to ask again for what can only be meant.
-    """
-    results = index.keyword_search(keywords, top_k, read=read)
-    respelled = {
-        report.keyword: report.closest[0].text
-        for report in results.keywords
-        if not report.chunks and report.closest and report.closest[0].respelled
-    }
-    if not respelled:
-        return results
-    again = index.keyword_search([respelled.get(r.keyword, r.keyword) for r in results.keywords], top_k, read=read)
-    reports = (replace(report, searched_as=respelled.get(report.keyword)) for report in results.keywords)
-    return replace(again, keywords=tuple(reports))
+def _show_hits(
+    tool: RetrievalTool, query: Any, results: KeywordResults | SemanticResults, text: str, read_chunks: Sequence[str]
+) -> Retrieved:
+    """Show a search's hits, and their full texts where the model cannot read them."""
+    ids = [hit.chunk_id for hit in results.hits]
+    tokens = count_tokens(snippet_text(results.hits))
+    if tool.full_texts:
+        full = _show_chunks(tool.index.read(ids), query, read_chunks)
+        text = f"{text}\n\nFull texts:\n\n{full.text}"
+        return replace(full, text=text, results=asdict(results), tokens=tokens + full.tokens)
+    whole = [hit.chunk_id for hit in results.hits if hit.whole and hit.chunk_id not in read_chunks]
+    new = tool.index.read(whole).chunks if whole else ()
+    return Retrieved(text, query, asdict(results), ids, new, tokens)
 
 
-def _read(results: ReadResults, query: Any, read: Sequence[str]) -> tuple[str, dict[str, Any]]:
-    new = [chunk for chunk in results.chunks if chunk.id not in read]
+def _show_chunks(results: ReadResults, query: Any, read_chunks: Sequence[str]) -> Retrieved:
+    """Show full chunks, but for those that were read before."""
+    new = [chunk for chunk in results.chunks if chunk.id not in read_chunks]
     # The texts are in the message already: the artifact only says what they are.
-    found = [
+    chunks = [
         {"chunk_id": c.id, "document_ids": [s.document_id for s in c.sections], "tokens": c.tokens}
         for c in results.chunks
     ]
-    artifact = _artifact(
-        {"chunks": found, "unknown": [asdict(unknown) for unknown in results.unknown]},
+    return Retrieved(
+        render_chunks(results, read_chunks),
         query,
+        {"chunks": chunks, "unknown": [asdict(unknown) for unknown in results.unknown]},
         [chunk.id for chunk in results.chunks],
         new,
         sum(chunk.tokens for chunk in new),
     )
-    return render_chunks(results, read), artifact
 
 
-def _artifact(
-    results: dict[str, Any], query: Any, chunk_ids: list[str], new: Sequence[Chunk], tokens: int
-) -> dict[str, Any]:
-    return {
-        "query": query,
-        "results": results,
-        "chunk_ids": chunk_ids,
-        "new_chunks": [chunk.id for chunk in new],
-        "digests": {chunk.id: _digest(chunk) for chunk in new},
-        "retrieved_tokens": tokens,
-    }
-
-
-def _mendable(search: Callable[[], _T]) -> _T:
-    """Give an error that the model can mend back to it."""
+def _announce(event: dict[str, Any]) -> None:
+    """Tell whoever follows the run what a tool found."""
+    dispatch_custom_event("retrieval", event)
     try:
-        return search()
-    except InputError as error:
-        raise ToolException(str(error)) from error
-
-
-def _explain(error: ValidationError | Any) -> str:
-    """Say to the model which arguments of its call are wrong."""
-    faults = "; ".join(
-        f"{'.'.join(str(part) for part in fault['loc']) or 'arguments'}: {fault['msg']}" for fault in error.errors()
-    )
-    return f"The call's arguments are not valid. {faults}. Call the tool again with valid arguments."
+        write = get_stream_writer()
+    except (RuntimeError, KeyError):  # not in a graph
+        return
+    write(event)

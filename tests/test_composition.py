@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from operator import add
 from typing import Annotated, Any
 
@@ -11,17 +12,23 @@ from langchain.agents import create_agent
 from langchain.tools import ToolRuntime
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langchain_core.tools import tool
+from langchain_core.tools.base import ArgsSchema
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import END, START, MessagesState, StateGraph
 from langgraph.prebuilt import ToolNode, tools_condition
 from langgraph.store.memory import InMemoryStore
 from langgraph.types import Command, Send, interrupt
+from pydantic import Field
 from typing_extensions import TypedDict
 
 from arag.errors import InputError
 from arag.graph.graph import create_arag_agent
-from arag.retrieval.tools import TOOL_NAMES, make_tools
+from arag.ingest.pipeline import ingest
+from arag.retrieval.render import READ_BEFORE
+from arag.retrieval.tools import TOOL_NAMES, RetrievalArguments, RetrievalTool, Retrieved, TopK, make_tools
 from arag.testing import ScriptedModel, assert_paired, call, calls
+from conftest import write_corpus
+from fakes import HashEmbeddings
 from scripted_model import ANSWER, NOTICE, QUESTION, EndlessModel, asked, in_thread, results
 
 pytest_plugins = ["graph_fixtures"]
@@ -415,3 +422,92 @@ def test_a_graph_made_of_all_of_it(small_index):
     graph.add_edge("write", END)
     state = graph.compile(checkpointer=InMemorySaver()).invoke(asked(QUESTION), in_thread())
     assert state["messages"][-1].text == "Teutberga [lothair:0]. Boso the Elder [teutberga:0]."
+
+
+# --- a fourth retrieval tool ---
+
+
+class _FindArguments(RetrievalArguments):
+    document_id: str = Field(description="The document.")
+    word: str = Field(description="A word in it.")
+    top_k: TopK = 1
+
+
+class FindInDocument(RetrievalTool):
+    name: str = "find_in_document"
+    description: str = "Find the chunks of one document that hold a word."
+    prompt_line: str = "find_in_document looks into one document for a word."
+    args_schema: ArgsSchema | None = _FindArguments
+
+    def retrieve(self, document_id: str, word: str, top_k: int, read_chunks: Sequence[str]) -> Retrieved:
+        if self.index.document(document_id) is None:
+            raise InputError(f"there is no document {document_id!r}")
+        ids = [chunk_id for chunk_id in self.index.chunk_ids() if chunk_id.startswith(f"{document_id}:")]
+        chunks = [chunk for chunk in self.index.read(ids).chunks if word in chunk.text][:top_k]
+        lines = [f"[{c.id}] {READ_BEFORE if c.id in read_chunks else c.text}" for c in chunks]
+        new = [chunk for chunk in chunks if chunk.id not in read_chunks]
+        tokens = sum(chunk.tokens for chunk in new)
+        return Retrieved("\n".join(lines), word, {"found": len(chunks)}, [c.id for c in chunks], new, tokens)
+
+
+def test_a_fourth_retrieval_tool_is_one_class(small_index):
+    script = [
+        call("find_in_document", document_id="boso", word="Arles"),
+        calls(
+            ("find_in_document", {"document_id": "boso", "word": "count"}),
+            ("chunk_read", {"chunk_ids": ["boso:0"]}),
+            ("find_in_document", {"document_id": "nobody", "word": "count"}),
+            ("find_in_document", {"document_id": "boso"}),
+        ),
+        AIMessage("A count of Arles [boso:0]."),
+    ]
+    model = ScriptedModel(*script, *script)
+    agent = create_arag_agent(model, small_index, tools=[*TOOL_NAMES, FindInDocument], top_k=2)
+    for state in both_ways(agent, asked()):
+        first, again, read, unknown, invalid = results(state)
+        assert first.text.startswith("[boso:0] Boso the Elder")
+        assert again.text == read.text == "[boso:0] This chunk has been read before."
+        assert (unknown.text, unknown.status) == ("there is no document 'nobody'", "error")
+        assert "word: Field required" in invalid.text
+        assert state["read_chunks"] == ["boso:0"]
+        assert [record["retrieved_tokens"] for record in state["trace"]][:2] == [small_index.get("boso:0").tokens, 0]
+        assert [(c["seen"], c["read"]) for c in state["citations"]] == [(True, True)]
+    model.assert_used_up()
+    assert "- find_in_document looks into one document for a word.\n" in model.calls[0].messages[0].text
+    offered = model.calls[0].options["tools"][-1]["function"]
+    assert offered["name"] == "find_in_document"
+    assert offered["parameters"]["properties"]["top_k"]["default"] == 2
+    assert "messages" not in offered["parameters"]["properties"]
+
+
+def test_a_fourth_retrieval_tool_searches_the_index_of_the_run_and_tells_what_it_found(small_index, tmp_path):
+    source = write_corpus(tmp_path / "corpus", [{"id": "x", "text": "Zwentibold was a king."}])
+    ingest(source, tmp_path / "index", embedder=HashEmbeddings()).close()
+    model = ScriptedModel(call("find_in_document", document_id="x", word="king"), ANSWER)
+    agent = create_arag_agent(model, small_index, tools=["keyword_search", FindInDocument])
+    (event,) = agent.stream(asked(), context={"index": str(tmp_path / "index")}, stream_mode="custom")
+    assert (event["tool"], event["chunk_ids"], event["new_chunks"]) == ("find_in_document", ["x:0"], ["x:0"])
+
+
+@pytest.mark.parametrize("names_ids", ["in its artifact", "in its text"])
+def test_what_another_tool_showed_was_seen_where_it_names_chunk_ids(small_index, names_ids):
+    @tool(response_format="content_and_artifact")
+    def family(name: str) -> tuple[str, Any]:
+        """Look a family up."""
+        if names_ids == "in its text":
+            return f"[boso:0] {name} was a count. See [1] and [nobody:0].", None
+        return f"{name} was a count.", {"chunk_ids": ["boso:0"]}
+
+    answer = "A count [boso:0], whose daughter was a queen [teutberga:0]."
+    model = ScriptedModel(call("family", name="Boso"), AIMessage(answer), AIMessage(answer))
+    agent = create_arag_agent(model, small_index, tools=["chunk_read", family])
+    first = agent.invoke(asked())
+    (record,) = first["trace"]
+    assert (record["chunk_ids"], record["new_chunks"], record["retrieved_tokens"] > 0) == (["boso:0"], [], True)
+    second = agent.invoke({"messages": [*first["messages"], HumanMessage("Are you sure?")]})
+    for state in (first, second):
+        assert [(c["chunk_id"], c["seen"], c["read"]) for c in state["citations"]] == [
+            ("boso:0", True, False),
+            ("teutberga:0", False, False),
+        ]
+        assert state["read_chunks"] == []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -14,7 +15,7 @@ from pydantic import BaseModel
 from arag.errors import IndexNotFoundError, InputError, ModelError
 from arag.graph.context import Context
 from arag.graph.graph import build_graph, create_arag_agent
-from arag.graph.settings import Defaults, SettingsOfRuns
+from arag.graph.settings import ResourceLoader, Settings
 from arag.ingest.pipeline import ingest
 from arag.models.extractive import ExtractiveModel
 from arag.retrieval.tools import TOOL_NAMES
@@ -83,7 +84,7 @@ def test_an_index_may_be_given_as_a_path(tmp_path):
 
 
 def test_a_graph_that_is_made_without_an_index(small_index):
-    graph = build_graph(SettingsOfRuns(Defaults(model="extractive")))
+    graph = build_graph(ResourceLoader(Settings(model="extractive")))
     with pytest.raises(InputError, match="no index is given: set `index` in the run's context, or ARAG_INDEX"):
         graph.invoke(asked())
     state = graph.invoke(asked(), context={"index": str(small_index.path), "tools": ["keyword_search", "chunk_read"]})
@@ -157,14 +158,14 @@ def test_what_cannot_be_loaded_is_named(small_index, tmp_path):
 def test_settings_are_made_once_for_runs_that_share_them(small_index, monkeypatch):
     made = []
     monkeypatch.setattr("arag.graph.settings.load_model", lambda name: made.append(name) or EndlessModel(mode="empty"))
-    settings = SettingsOfRuns(Defaults(model="some:model", index=small_index))
-    graph = build_graph(settings)
+    load = ResourceLoader(Settings(model="some:model", index=small_index))
+    graph = build_graph(load)
     for context in ({"max_steps": 1}, {"max_steps": 1}, Context(max_steps=1), {"top_k": 3}, None, {}):
         graph.invoke(asked(), context=context)
     assert made == ["some:model"] * 3
     for steps in range(1, 101):
-        settings(Context(max_steps=steps))
-    assert len(settings._made) == 16
+        load(Context(max_steps=steps))
+    assert load._load.cache_info().currsize == 16
 
 
 def test_a_model_that_loads_slowly_holds_nobody_else_up(small_index, monkeypatch):
@@ -177,7 +178,7 @@ def test_a_model_that_loads_slowly_holds_nobody_else_up(small_index, monkeypatch
         return ExtractiveModel()
 
     monkeypatch.setattr("arag.graph.settings.load_model", load)
-    graph = build_graph(SettingsOfRuns(Defaults(model="quick", index=small_index)))
+    graph = build_graph(ResourceLoader(Settings(model="quick", index=small_index)))
     with ThreadPoolExecutor(1) as pool:
         slow = pool.submit(graph.invoke, asked(), context={"model": "slow"})
         assert loading.wait(30)
@@ -186,15 +187,18 @@ def test_a_model_that_loads_slowly_holds_nobody_else_up(small_index, monkeypatch
         assert slow.result()["stop_reason"] == "answered"
 
 
-def test_indexes_of_forgotten_contexts_are_let_go_of(small_index):
-    settings = SettingsOfRuns(Defaults(model="extractive"))
+def test_contexts_share_an_index_which_is_let_go_of_with_the_last_of_them(small_index):
+    load = ResourceLoader(Settings(model="extractive"))
     there = str(small_index.path)
-    settings(Context(index=there))
-    assert list(settings._indexes) == [there]
-    settings.defaults = Defaults(model="extractive", index=small_index)
+    shared = [load(Context(index=there, max_steps=steps)).index for steps in (1, 2)]
+    assert shared[0] is shared[1]
+    del shared
+    assert list(load._opened) == [there]
+    load.settings = Settings(model="extractive", index=small_index)
     for steps in range(1, 17):
-        settings(Context(max_steps=steps))
-    assert settings._indexes == {}
+        load(Context(max_steps=steps))
+    gc.collect()
+    assert list(load._opened) == []
 
 
 def test_every_setting_says_what_it_means(small_index):
@@ -205,8 +209,8 @@ def test_every_setting_says_what_it_means(small_index):
 
 
 def test_contexts_that_fail_leave_nothing_behind(small_index, tmp_path):
-    settings = SettingsOfRuns(Defaults(model=ExtractiveModel(), index=small_index))
+    load = ResourceLoader(Settings(model=ExtractiveModel(), index=small_index))
     for number in range(3):
         with pytest.raises(IndexNotFoundError):
-            settings(Context(index=str(tmp_path / f"nothing-{number}")))
-    assert settings._making == {}
+            load(Context(index=str(tmp_path / f"nothing-{number}")))
+    assert load._load.cache_info().currsize == 0

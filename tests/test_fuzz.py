@@ -42,7 +42,7 @@ from arag.ingest.readers import READABLE_SUFFIXES, read_documents
 from arag.models import embedders
 from arag.retrieval.index import open_index
 from arag.retrieval.tokens import load_token_counter
-from arag.retrieval.tools import MOST_KEYWORDS, TOOL_NAMES, make_tools
+from arag.retrieval.tools import MAX_KEYWORDS, TOOL_NAMES, make_tools
 from arag.testing import ScriptedModel, assert_paired, calls
 from fakes import HashEmbeddings, write_corpus
 from scripted_model import DOCUMENTS, asked
@@ -699,7 +699,7 @@ def test_a_thousand_keywords(large_index, name):
     with bounded():
         results = index.keyword_search(wanted)
         told = tool.invoke({"keywords": wanted})
-        found = tool.invoke({"keywords": wanted[:MOST_KEYWORDS]})
+        found = tool.invoke({"keywords": wanted[:MAX_KEYWORDS]})
     assert len(results.keywords) == len(wanted) == 1_000
     assert "keywords: List should have at most 50 items after validation, not 1000." in told
     assert "Call the tool again" not in found

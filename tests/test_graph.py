@@ -29,7 +29,7 @@ from pydantic import BaseModel, ValidationError
 
 from arag.errors import InputError, ModelError
 from arag.graph.graph import create_arag_agent, recursion_limit
-from arag.graph.messages import context_tokens
+from arag.graph.messages import count_context_tokens
 from arag.graph.prompts import DATA_RULE, EMPTY_REPLY, NO_ANSWER, NOT_RUN, system_prompt
 from arag.graph.state import union
 from arag.models.extractive import asked_and_found
@@ -452,7 +452,7 @@ def test_the_token_budget_ends_in_a_forced_answer_that_fits_it(small_index):
     assert (state["stop_reason"], state["steps"]) == ("token_budget", 2)
     for sent in model.calls:
         schemas = count_tokens(json.dumps(sent.options.get("tools", [])))
-        assert context_tokens(sent.messages) + schemas <= 2_500
+        assert count_context_tokens(sent.messages) + schemas <= 2_500
     assert "[annals:1]" in model.calls[-1].messages[-1].text
 
 
@@ -466,7 +466,7 @@ def test_a_forced_answer_fits_the_budget_when_one_result_alone_is_larger(make_in
     )
     state = create_arag_agent(model, index, max_context_tokens=2_000).invoke(asked())
     assert state["stop_reason"] == "token_budget"
-    assert context_tokens(model.calls[-1].messages) <= 2_000
+    assert count_context_tokens(model.calls[-1].messages) <= 2_000
     evidence = model.calls[-1].messages[-1].text
     assert "[log:0]" in evidence
     assert "Line 0 of a very long log." in evidence
@@ -476,7 +476,7 @@ def test_a_question_larger_than_the_budget_is_answered_all_the_same(small_index)
     model = ScriptedModel(AIMessage("Too long."))
     state = create_arag_agent(model, small_index, max_context_tokens=2_000).invoke(asked("Why " * 5_000))
     assert (state["stop_reason"], state["steps"], state["answer"]) == ("token_budget", 0, "Too long.")
-    assert context_tokens(model.calls[0].messages) <= 2_000
+    assert count_context_tokens(model.calls[0].messages) <= 2_000
 
 
 def test_a_forced_answer_heeds_a_system_prompt_of_ones_own(small_index):

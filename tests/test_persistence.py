@@ -17,7 +17,7 @@ from langgraph.graph import START, MessagesState, StateGraph
 
 from arag.errors import EmbedderError
 from arag.graph.graph import create_arag_agent
-from arag.graph.messages import context_tokens
+from arag.graph.messages import count_context_tokens
 from arag.graph.prompts import DROPPED, NOT_RUN, system_prompt
 from arag.ingest.pipeline import ingest
 from arag.retrieval.tokens import count_tokens
@@ -175,7 +175,7 @@ def test_old_results_are_dropped_to_fit_and_their_chunks_can_be_read_again(small
     assert state["stop_reason"] == "answered"
     for sent in model.calls:
         assert_paired(sent.messages)
-        assert context_tokens(sent.messages) + count_tokens(json.dumps(sent.options["tools"])) <= budget
+        assert count_context_tokens(sent.messages) + count_tokens(json.dumps(sent.options["tools"])) <= budget
     shown = [m.text for m in model.calls[3].messages if m.type == "tool"]
     assert shown[0] == DROPPED
     assert shown[1].startswith("[annals:1]")
@@ -341,3 +341,17 @@ def test_a_chunk_that_changed_or_is_anothers_can_be_read_again(small_index, tmp_
     assert last[0] == "[leave:0]\nEverybody has 25 days."
     assert last[1] == "[leave:0]\nEverybody has 30 days."
     assert last[2] == "[leave:0] This chunk has been read before."
+
+
+def test_a_person_writes_a_conversation_that_ends_with_calls_into_a_thread(small_index, checkpointer):
+    model = ScriptedModel(call("chunk_read", chunk_ids=["lothair:0"]), AIMessage("First."), AIMessage("[lothair:0]."))
+    agent = create_arag_agent(model, small_index, checkpointer=checkpointer)
+    first = agent.invoke(asked(), in_thread("one"))
+    wanted = [HumanMessage("And Boso?"), call("chunk_read", chunk_ids=["lothair:0", "boso:0"])]
+    agent.update_state(in_thread("another"), {"messages": [*first["messages"], *wanted]}, as_node="agent")
+    state = agent.invoke(None, in_thread("another"))
+    model.assert_used_up()
+    assert results(state)[-1].text.startswith(NOTICE + "\n\n[boso:0]")
+    assert (state["stop_reason"], state["steps"], len(state["trace"])) == ("answered", 1, 1)
+    assert state["read_chunks"] == ["lothair:0", "boso:0"]
+    assert [(c["seen"], c["read"]) for c in state["citations"]] == [(True, True)]

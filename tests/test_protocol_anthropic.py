@@ -11,7 +11,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from anthropic_server import Cut, Failure, message, redacted, serve, text, thinking, tool_use
 from arag.errors import ModelError
 from arag.graph.graph import create_arag_agent
-from arag.graph.messages import context_tokens
+from arag.graph.messages import count_context_tokens
 from arag.graph.prompts import EMPTY_REPLY, forced_prompt, system_prompt
 from arag.models.asking import is_provider_error
 from arag.models.chat import load_model
@@ -242,7 +242,7 @@ def test_thinking_counts_for_the_context_and_is_no_answer(small_index):
         state = agent_at(server, small_index).invoke(asked())
     assert state["answer"] == ANSWER
     reply = state["messages"][-1]
-    extra = context_tokens([reply]) - context_tokens([reply.model_copy(update={"content": ANSWER})])
+    extra = count_context_tokens([reply]) - count_context_tokens([reply.model_copy(update={"content": ANSWER})])
     assert 4 <= extra < 12
 
 

@@ -11,7 +11,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 
 from arag.errors import ModelError
 from arag.graph.graph import create_arag_agent
-from arag.graph.messages import context_tokens
+from arag.graph.messages import count_context_tokens
 from arag.graph.prompts import EMPTY_REPLY, forced_prompt, system_prompt
 from arag.models.chat import load_model
 from arag.retrieval.tools import TOOL_NAMES, make_tools
@@ -230,7 +230,7 @@ def test_reasoning_counts_for_the_context_and_is_no_answer(small_index):
     assert state["answer"] == ANSWER
     message = state["messages"][-1]
     bare = message.model_copy(update={"content": ANSWER})
-    extra = context_tokens([message]) - context_tokens([bare])
+    extra = count_context_tokens([message]) - count_context_tokens([bare])
     assert 4 <= extra < 12
 
 

@@ -26,11 +26,11 @@ from langgraph_sdk import get_client, get_sync_client
 from typing_extensions import TypedDict
 
 from arag.errors import InputError, ModelError
-from arag.graph.context import MOST_STEPS, Context
+from arag.graph.context import MAX_STEPS, Context
 from arag.graph.state import OutputState, State
-from arag.graph.studio import ServerSettings
+from arag.graph.studio import ServerRules
 from arag.ingest.pipeline import ingest
-from arag.retrieval.tools import MOST_RESULTS, TOOL_NAMES
+from arag.retrieval.tools import MAX_RESULTS, TOOL_NAMES
 from fakes import write_corpus
 from openai_server import Failure, chat, serve
 from scripted_model import DOCUMENTS
@@ -280,8 +280,8 @@ def test_schemas(client):
         assert len(field["description"]) > 20
         assert field["default"] is None
         assert set(field["langgraph_nodes"]) <= nodes
-    assert _limits(fields["max_steps"]) == {"type": "integer", "minimum": 1, "maximum": MOST_STEPS}
-    assert _limits(fields["top_k"]) == {"type": "integer", "minimum": 1, "maximum": MOST_RESULTS}
+    assert _limits(fields["max_steps"]) == {"type": "integer", "minimum": 1, "maximum": MAX_STEPS}
+    assert _limits(fields["top_k"]) == {"type": "integer", "minimum": 1, "maximum": MAX_RESULTS}
     assert _limits(fields["tools"])["items"]["enum"] == list(TOOL_NAMES)
     assert fields["system_prompt"]["langgraph_type"] == "prompt"
 
@@ -420,7 +420,7 @@ def test_an_assistant_has_settings_of_its_own_and_a_run_changes_them(client, oth
 BAD = {
     "max_steps is too small": ({"max_steps": 0}, "InputError", "max_steps"),
     "max_steps is no number": ({"max_steps": "many"}, "InputError", "valid integer"),
-    "top_k is too large": ({"top_k": MOST_RESULTS + 1}, "InputError", "top_k"),
+    "top_k is too large": ({"top_k": MAX_RESULTS + 1}, "InputError", "top_k"),
     "no such tool": ({"tools": ["web"]}, "InputError", "'keyword_search', 'semantic_search' or 'chunk_read'"),
     "no tools": ({"tools": []}, "InputError", "tools"),
     "no index": ({"index": "no/such/folder"}, "IndexNotFoundError", "no/such/folder"),
@@ -484,17 +484,17 @@ def test_a_bad_context_is_named_to_the_client(refused, case):
     ],
 )
 def test_keys_do_not_go_where_a_run_says(model, used):
-    settings = ServerSettings(
+    settings = ServerRules(
         {
             "ARAG_MODEL": "openai:qwen3@https://me:secret@models.example.com/v1",
             "ARAG_MODEL_ADDRESSES": "http://localhost:8000/v1,,http://[::1]:9/v1",
         }
     )
     if used is not None:
-        assert settings._allowed_model(model) == used
+        assert settings.allow_model(model) == used
         return
     with pytest.raises((ModelError, InputError)) as caught:
-        settings._allowed_model(model)
+        settings.allow_model(model)
     assert "secret" not in str(caught.value)
 
 
@@ -504,12 +504,12 @@ def test_only_indexes_that_the_operator_has_put_there_are_opened(tmp_path, monke
         (tmp_path / folder).mkdir(parents=True)
     (tmp_path / "root" / "link").symlink_to(tmp_path / "outside")
     (tmp_path / "root" / "loop").symlink_to(tmp_path / "root" / "loop")
-    with_root = ServerSettings({"ARAG_INDEX": "own", "ARAG_INDEX_ROOT": "root"})
-    assert with_root._allowed_index(None) is None
+    with_root = ServerRules({"ARAG_INDEX": "own", "ARAG_INDEX_ROOT": "root"})
+    assert with_root.allow_index(None) is None
     for index in ("own", str(tmp_path / "own"), "./root/../own"):
-        assert with_root._allowed_index(index) == "own"
+        assert with_root.allow_index(index) == "own"
     for index in ("one", "one/deep", str(tmp_path / "root" / "one"), "not/there"):
-        assert Path(with_root._allowed_index(index)).is_relative_to(tmp_path / "root")
+        assert Path(with_root.allow_index(index)).is_relative_to(tmp_path / "root")
     refused = (
         "outside",
         "nowhere",
@@ -526,12 +526,12 @@ def test_only_indexes_that_the_operator_has_put_there_are_opened(tmp_path, monke
     )
     for index in (str(tmp_path / refused[0]), str(tmp_path / refused[1]), *refused[2:]):
         with pytest.raises(InputError) as caught:
-            with_root._allowed_index(index)
+            with_root.allow_index(index)
         assert str(caught.value).removeprefix(f"the index {index!r} ").startswith("is none that this server may open")
-    without_root = ServerSettings({"ARAG_INDEX": "own"})
-    assert without_root._allowed_index("./own") == "own"
+    without_root = ServerRules({"ARAG_INDEX": "own"})
+    assert without_root.allow_index("./own") == "own"
     with pytest.raises(InputError):
-        without_root._allowed_index("root/one")
+        without_root.allow_index("root/one")
 
 
 def test_a_bad_context_is_named_in_a_stream_and_the_thread_stays_usable(client, thread):

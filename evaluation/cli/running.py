@@ -14,8 +14,8 @@ import typer
 from arag.errors import InputError
 from arag.evaluation.cli.asking import confirm_embedder
 from arag.evaluation.cli.options import (
+    DEFAULT_MAX_STEPS,
     FAILED,
-    MOST_STEPS,
     ConcurrencyOption,
     EffortOption,
     IndexOption,
@@ -49,7 +49,7 @@ def run(
     limit: LimitOption = None,
     concurrency: ConcurrencyOption = 8,
     top_k: TopKOption = 5,
-    max_steps: MaxStepsOption = MOST_STEPS,
+    max_steps: MaxStepsOption = DEFAULT_MAX_STEPS,
     max_cost: MaxCostOption = None,
     folder: Annotated[Path | None, typer.Option("--out", metavar="DIR", help="Where the records go.")] = None,
     as_json: JsonOption = False,
@@ -94,7 +94,7 @@ def ablate(
     limit: LimitOption = None,
     concurrency: ConcurrencyOption = 8,
     top_k: TopKOption = 5,
-    max_steps: MaxStepsOption = MOST_STEPS,
+    max_steps: MaxStepsOption = DEFAULT_MAX_STEPS,
     max_cost: MaxCostOption = None,
 ) -> None:
     """Run A-RAG with all of its tools and without each of them (paper, Table 2); `arag eval report` compares them."""
@@ -141,7 +141,7 @@ def scale(
 
     settings: list[tuple[Path, int, str | None]] = [
         *((setting_folder(folder, STEPS, str(most)), most, None) for most in steps or [5, 10, 15, 20]),
-        *((setting_folder(folder, EFFORT, name), MOST_STEPS, name) for name in effort or ()),
+        *((setting_folder(folder, EFFORT, name), DEFAULT_MAX_STEPS, name) for name in effort or ()),
     ]
     budget = _budget(max_cost, [target for target, _, _ in settings])
     complete = True

@@ -17,7 +17,7 @@ from typing import Any, TypeAlias
 from langchain_core.language_models import BaseChatModel
 from langgraph.graph.state import CompiledStateGraph
 
-from arag.graph.settings import MAX_CONTEXT_TOKENS, MAX_STEPS
+from arag.graph.settings import DEFAULT_MAX_CONTEXT_TOKENS, DEFAULT_MAX_STEPS
 from arag.models.usage import ModelCall
 from arag.retrieval.index import Index
 
@@ -35,8 +35,8 @@ class Options:
     """
 
     top_k: int = 5
-    max_steps: int = MAX_STEPS
-    max_context_tokens: int = MAX_CONTEXT_TOKENS
+    max_steps: int = DEFAULT_MAX_STEPS
+    max_context_tokens: int = DEFAULT_MAX_CONTEXT_TOKENS
 
 
 @dataclass(frozen=True, slots=True)

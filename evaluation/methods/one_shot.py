@@ -8,17 +8,16 @@ from functools import partial
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemMessage
-from langchain_core.runnables import RunnableConfig
-from langchain_core.runnables.config import run_in_executor
 from langgraph.graph import END, START, StateGraph
 
 from arag.evaluation.methods.interface import Method, MethodGraph, Options
 from arag.graph.citations import parse_citations
-from arag.graph.messages import normalised, question_at
-from arag.graph.nodes import Node
+from arag.graph.messages import find_question
+from arag.graph.nodes import Body, Node
 from arag.graph.prompts import forced_prompt, forced_question
 from arag.graph.state import InputState, OutputState, State, ToolRecord
 from arag.models.asking import aask, ask
+from arag.models.replies import mend_reply
 from arag.models.usage import model_call, total
 from arag.retrieval.index import Index
 from arag.retrieval.types import Chunk
@@ -58,18 +57,10 @@ class OneShot:
         )
         return {"trace": [record], "read_chunks": ids}
 
-    def answer(self, state: State, config: RunnableConfig) -> dict[str, object]:
+    def answer(self, state: State) -> Body:
         """Ask the model."""
-        began = time.perf_counter()
-        reply = ask(self._model, self._prompt(state), config)
-        return self._answered(state, reply, time.perf_counter() - began)
-
-    async def aanswer(self, state: State, config: RunnableConfig) -> dict[str, object]:
-        """Ask the model."""
-        prompt = await run_in_executor(config, self._prompt, state)
-        began = time.perf_counter()
-        reply = await aask(self._model, prompt, config)
-        return await run_in_executor(config, self._answered, state, reply, time.perf_counter() - began)
+        reply, seconds = yield self._model, self._prompt(state)
+        return self._finish(state, mend_reply(reply, state["messages"]), seconds)
 
     def _prompt(self, state: State) -> list[AnyMessage]:
         question = _question(state)
@@ -79,8 +70,7 @@ class OneShot:
         evidence = "\n\n".join(f"[{chunk.id}]\n{chunk.text}" for chunk in chunks)
         return [SystemMessage(forced_prompt()), HumanMessage(forced_question(question, evidence))]
 
-    def _answered(self, state: State, raw: AIMessage, seconds: float) -> dict[str, object]:
-        reply = normalised(raw, state["messages"])
+    def _finish(self, state: State, reply: AIMessage, seconds: float) -> dict[str, object]:
         answer = reply.text.strip()
         calls = [model_call(reply, seconds, step=1)]
         read = state.get("read_chunks", [])
@@ -101,13 +91,13 @@ class OneShot:
 
 
 def _question(state: State) -> str:
-    return state["messages"][question_at(state["messages"])].text
+    return state["messages"][find_question(state["messages"])].text
 
 
 def _make(retrieves: bool, index: Index, model: BaseChatModel, options: Options) -> MethodGraph:
     nodes = OneShot(index, model, options.top_k if retrieves else 0)
     builder = StateGraph(State, input_schema=InputState, output_schema=OutputState)
-    builder.add_node("answer", Node(nodes.answer, nodes.aanswer))
+    builder.add_node("answer", Node(nodes.answer, ask, aask))
     if retrieves:
         builder.add_node("retrieve", nodes.retrieve)
         builder.add_edge(START, "retrieve")

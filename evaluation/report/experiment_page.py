@@ -11,7 +11,7 @@ from arag.evaluation.failures import AGENTIC, CHAIN_ERROR, ONE_SHOT, DecidedBy, 
 from arag.evaluation.report import plots
 from arag.evaluation.report.templates import Row, templates
 from arag.files import written_whole
-from arag.retrieval.tools import whole_characters
+from arag.models.replies import mend_characters
 
 _UNDECIDED = "not decided"
 _DECIDERS: dict[DecidedBy, str] = {"record": "records", "judge": "a judge", "label": "a person"}
@@ -40,7 +40,7 @@ class Figure:
 def write_page(text: str, file: Path) -> Path:
     """Write a page; returns the file."""
     with written_whole(file) as out:
-        out.write(whole_characters(text).encode())
+        out.write(mend_characters(text).encode())
     return file
 
 

@@ -25,7 +25,7 @@ from arag.evaluation.report.tables import (
 from arag.evaluation.report.templates import templates
 from arag.evaluation.scores import Interval
 from arag.files import written_whole
-from arag.retrieval.tools import whole_characters
+from arag.models.replies import mend_characters
 
 _TITLE = "Methods by dataset and model"
 
@@ -115,7 +115,7 @@ def write_overview(overview: Overview, folder: Path) -> list[Path]:
         folder.mkdir(parents=True, exist_ok=True)
         for file, text in files.items():
             with written_whole(file) as out:
-                out.write(whole_characters(text).encode())
+                out.write(mend_characters(text).encode())
     except OSError as error:
         raise StorageError(f"the overview cannot be written to {folder}: {error.strerror}") from error
     return list(files)

@@ -32,8 +32,8 @@ from arag.evaluation.report.tables import (
 from arag.evaluation.report.templates import Row, templates
 from arag.evaluation.runs import record_file
 from arag.files import written_whole
+from arag.models.replies import mend_characters
 from arag.pages.page import trace_page
-from arag.retrieval.tools import whole_characters
 
 _FOLDER = "questions"
 _COLOURS = 6  # tools beyond them are drawn as others
@@ -157,12 +157,12 @@ def _state(record: Record) -> dict[str, Any]:
 
 def _write(file: Path, text: str) -> None:
     with written_whole(file) as out:
-        out.write(whole_characters(text).encode())
+        out.write(mend_characters(text).encode())
 
 
 def _write_page(file: Path, text: str) -> None:
     file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_bytes(whole_characters(text).encode())  # one of thousands: waiting for the disk each time takes minutes
+    file.write_bytes(mend_characters(text).encode())  # one of thousands: waiting for the disk each time takes minutes
 
 
 def _runs(report: Report, place: int) -> list[Run]:

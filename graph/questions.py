@@ -1,0 +1,106 @@
+"""A question's search: where it begins, what it has used of its budgets, and how it ends."""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias, cast
+
+from langchain_core.messages import AIMessage, AnyMessage
+from langgraph.graph.message import add_messages
+
+from arag.graph.citations import find_shown_chunks, parse_citations
+from arag.graph.messages import count_context_tokens, drop_old_results, find_question, mend_conversation
+from arag.graph.prompts import EMPTY_REPLY
+from arag.graph.settings import Resources
+from arag.graph.state import State, StopReason, union
+from arag.models.messages import feedback
+from arag.models.usage import model_call, total
+from arag.retrieval.index import Index
+from arag.retrieval.tools import find_read_chunks
+
+_MIN_REMAINING_STEPS = 3  # of the recursion limit: the present one, the node behind it, and a forced answer
+
+Update: TypeAlias = dict[str, Any]
+
+
+def begin_question(index: Index, state: State) -> Update:
+    """Return what a new question resets, and nothing in the middle of one.
+
+    What was read in the conversation stays; a caller may hand in a conversation without its state.
+
+    Raises:
+        InputError: There is no question.
+    """
+    question = state["messages"][find_question(state["messages"])]
+    question_id = question.id or question.text
+    if state.get("question_id") == question_id and not state.get("stop_reason"):
+        return {}
+    return {
+        "question_id": question_id,
+        "steps": 0,
+        "invalid_replies": 0,
+        "trace": [],
+        "model_calls": [],
+        "read_chunks": union(state.get("read_chunks"), find_read_chunks(state["messages"], index)),
+        "seen_chunks": union(state.get("seen_chunks"), find_shown_chunks(state["messages"], index)),
+        "answer": "",
+        "citations": [],
+        "stop_reason": None,
+    }
+
+
+def select_messages(state: State, room: int) -> list[AnyMessage]:
+    """Return the conversation as the search's next prompt has it.
+
+    An empty reply is left out, as some providers refuse a conversation with one in it; the model is told of it here
+    only, so that nobody takes that for a word of the user's.
+
+    Args:
+        state: The state; its counts belong to the question.
+        room: Tokens that the conversation may have.
+    """
+    messages = mend_conversation(state["messages"])
+    if any(call["empty"] for call in state["model_calls"][-1:]):
+        messages.append(feedback(EMPTY_REPLY))
+    return drop_old_results(messages, room)
+
+
+def find_spent_budget(resources: Resources, state: State) -> StopReason | None:
+    """Return the budget that a question's search has used up, if one is."""
+    if state["invalid_replies"] >= resources.settings.max_invalid_replies:
+        return "invalid_replies"
+    if state["steps"] >= resources.settings.max_steps:
+        return "max_steps"
+    if count_context_tokens(select_messages(state, resources.room)) > resources.room:
+        return "token_budget"
+    return None
+
+
+def is_out_of_steps(state: State) -> bool:
+    """Tell whether the recursion limit, whoever set it, leaves room for a forced answer only."""
+    return state["remaining_steps"] < _MIN_REMAINING_STEPS
+
+
+def check_budgets(resources: Resources, state: State, update: Update) -> Update:
+    """Add to a node's update what it leaves of the budgets, for the route behind the node."""
+    messages = add_messages(cast("Any", state["messages"]), update["messages"])
+    after = cast("State", {**state, **update, "messages": messages})
+    return update | {"spent_budget": find_spent_budget(resources, after), "out_of_steps": is_out_of_steps(state)}
+
+
+def count_call(state: State, reply: AIMessage, seconds: float, *, forced: bool = False) -> Update:
+    """Return the records of the question's model calls, with one more."""
+    calls = [*state["model_calls"], model_call(reply, seconds, step=state["steps"] + 1, forced=forced)]
+    return {"model_calls": calls, "usage": total(calls)}
+
+
+def end_question(index: Index, state: State, reply: AIMessage, reason: StopReason) -> Update:
+    """Return the end of a question: the answer with its citations, checked against what was shown."""
+    answer = reply.text.strip()
+    seen = union(state.get("seen_chunks"), find_shown_chunks(state["messages"], index))
+    read = find_read_chunks(state["messages"], index)
+    return {
+        "messages": [reply],
+        "answer": answer,
+        "citations": parse_citations(answer, index, union(seen, state.get("read_chunks")), read),
+        "stop_reason": reason,
+    }

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from arag.errors import InputError
-from arag.files import written_whole
+from arag.evaluation.files import write_file
 from arag.ingest.formats import clean_characters, clean_text
 
 _IDS = ("id", "qid", "_id", "question_id")
@@ -276,7 +276,4 @@ def _paragraph(title: Any, text: str, place: str, supporting: bool) -> Iterator[
 def write_corpus(found: Iterable[Paragraph], file: Path) -> Path:
     """Write paragraphs as records that `arag ingest` takes; returns the file."""
     lines = (json.dumps({"id": p.id, "title": p.title, "text": p.text}, ensure_ascii=False) for p in found)
-    file.parent.mkdir(parents=True, exist_ok=True)
-    with written_whole(file) as out:
-        out.writelines(f"{line}\n".encode() for line in lines)
-    return file
+    return write_file(file, "".join(f"{line}\n" for line in lines))

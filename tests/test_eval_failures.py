@@ -25,7 +25,7 @@ from arag.evaluation.failures import AGENTIC, ONE_SHOT, Failure, decided, failur
 from arag.evaluation.methods import Options, method
 from arag.evaluation.preparation import load_preparations, prepare
 from arag.evaluation.records import answered
-from arag.evaluation.report.experiment_page import failures_page
+from arag.evaluation.report.failures_page import failures_page
 from arag.evaluation.report.figures import make_report
 from arag.evaluation.report.tables import tables
 from arag.evaluation.runs import Plan, Runner, open_run, record_file
@@ -182,7 +182,7 @@ def test_cells_are_no_longer_than_a_spreadsheet_holds(small_index, record, tmp_p
 
 
 def test_what_is_no_csv_of_failures(small_index, record, tmp_path):
-    with pytest.raises(InputError, match="does not exist"):
+    with pytest.raises(InputError, match=r"no\.csv cannot be read: No such file"):
         read_labels(tmp_path / "no.csv")
     file = tmp_path / "failures.csv"
     file.write_text("method,question_id\narag,q\n")
@@ -219,7 +219,12 @@ def test_what_is_no_csv_of_failures(small_index, record, tmp_path):
             "",
             "none of the causes for naive-rag: they are model understanding, multi",
         ),
-        ("naive-rag", "", "wrong strategy", "naive-rag has no reasoning chain, so no chain cause 'wrong strategy'"),
+        (
+            "naive-rag",
+            "",
+            "wrong strategy",
+            "'wrong strategy' is none of the chain causes for naive-rag: they are none",
+        ),
     ],
 )
 def test_causes_of_another_taxonomy_are_refused(small_index, record, tmp_path, name, cause, chain_cause, told):
@@ -270,10 +275,10 @@ def test_what_a_person_has_not_touched_stays_the_judges_or_the_records(small_ind
 
 
 class _Diagnosing(ScriptedModel):
-    titles: list[str] = Field(default_factory=list)
+    causes: list[tuple[str, ...]] = Field(default_factory=list)
 
     def with_structured_output(self, schema, *, include_raw=False):
-        self.titles.append(schema["title"])
+        self.causes.append(tuple(schema["properties"]["cause"]["enum"]))
         assert include_raw
         return self | (lambda reply: {"raw": reply, "parsed": reply.additional_kwargs.get("parsed")})
 
@@ -354,7 +359,7 @@ def test_methods_that_retrieve_once_have_a_form_of_their_own(small_index, record
     (found,) = Diagnoser(model, small_index).run([failure])
     assert (found.cause, found.decided_by) == ("top-k insufficient", "judge")
     instruction, told = model.calls[0].messages
-    assert set(model.titles) == {"Diagnosis", "Explanation"}
+    assert set(model.causes) == {tuple(AGENTIC.causes), tuple(ONE_SHOT.causes)}
     assert '"top-k insufficient"' in instruction.text
     assert "reasoning chain error" not in instruction.text
     assert re.search(r"Of the \d chunks nearest to the question, number \d is the first that holds", told.text)

@@ -26,7 +26,7 @@ from arag.evaluation.report.figures import make_report
 from arag.evaluation.report.overview import make_overview
 from arag.evaluation.report.page import count_pages, report_page, write_report
 from arag.evaluation.report.paper import paper_results
-from arag.evaluation.report.tables import csv_text, markdown, tables
+from arag.evaluation.report.tables import csv_text, document, tables
 from arag.evaluation.runs import Plan, open_run, record_file
 from arag.evaluation.scores import Interval, interval, proportion
 from arag.testing import ScriptedModel, call
@@ -203,7 +203,7 @@ def test_none_of_many_may_still_be_some(write_run):
     report = make_report(write_run({"arag": [record(n, "lead", verdict=False) for n in range(52)]}))
     for name in ("llm_acc", "llm_acc_answered", "contain_acc"):
         assert figures(report, "arag")[name].high == pytest.approx(0.0688, abs=5e-5)
-    assert "| A-RAG (Full) | 52 | 52 | 0 | 0.0 [0.0, 6.9] |" in markdown(report)
+    assert "| A-RAG (Full) | 52 | 52 | 0 | 0.0 [0.0, 6.9] |" in document(report).markdown()
 
 
 def test_what_accuracies_are_over_and_which_names_count_is_said(write_run):
@@ -219,7 +219,7 @@ def test_what_accuracies_are_over_and_which_names_count_is_said(write_run):
         assert f"{measure} with aliases" in found.columns
     assert any("the gold answer alone" in note for note in found.notes)
     report = make_report(write_run({"arag": [record(1, verdict=True)]}, name="all judged"))
-    assert "no verdict" not in markdown(report) + report_page(report)
+    assert "no verdict" not in document(report).markdown() + report_page(report)
 
 
 def test_effort_is_of_answered_questions(write_run):
@@ -390,7 +390,7 @@ def test_the_baseline_can_be_chosen(write_run):
 def test_one_method_alone_is_a_report_too(write_run, tmp_path):
     report = make_report(write_run({"arag": [record(1)]}))
     assert report.comparisons == []
-    assert "1 method, 1 question" in write_report(report, tmp_path / "out").read_text("utf-8")
+    assert "1 method, 1 question" in write_report(report, tmp_path / "out")[2].read_text("utf-8")
 
 
 @pytest.mark.parametrize("records", [{}, {"arag": []}])
@@ -529,7 +529,7 @@ def test_every_row_of_a_markdown_table_has_all_its_cells(write_run):
         {"arag": [record(1, verdict=True), record(2, verdict=None), failure(3)], "direct": [record(1, verdict=False)]},
         questions="musique/q.json",
     )
-    text = markdown(make_report(run))
+    text = document(make_report(run)).markdown()
     found = re.findall(r"(?:^\|.*\|$\n?)+", text, flags=re.MULTILINE)
     assert len(found) == len(tables(make_report(run)))
     for rows in found:
@@ -539,7 +539,7 @@ def test_every_row_of_a_markdown_table_has_all_its_cells(write_run):
 
 def test_names_mean_nothing_to_markdown(write_run):
     run = write_run({"a|b <b>*c*": [record(1, model_calls=[model_call(1, model="[m](http://x) `y`")])]})
-    text = markdown(make_report(run))
+    text = document(make_report(run)).markdown()
     assert r"a\|b \<b\>\*c\*" in text
     assert r"\[m\](http://x) \`y\`" in text
 
@@ -778,7 +778,7 @@ def test_a_record_of_another_version_and_a_place_that_cannot_be_written_to_are_t
     (tmp_path / "file").touch()
     code, _, err = arag("eval", "report", run, "--out", tmp_path / "file" / "below")
     assert code == FAILED
-    assert "the report cannot be written to" in err
+    assert "report.md cannot be written: Not a directory" in err
     record_file(run, "direct").file.write_text('{"question_id": "q1"}\n')
     code, _, err = arag("eval", "report", run)
     assert code == FAILED
@@ -855,4 +855,4 @@ def test_what_does_not_go_with_several_runs_is_told(arag, several, tmp_path):
     (tmp_path / "file").touch()
     code, _, err = arag("eval", "report", *several, "--out", tmp_path / "file" / "below")
     assert code == FAILED
-    assert "the overview cannot be written to" in err
+    assert "overview.md cannot be written: Not a directory" in err

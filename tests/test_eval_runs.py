@@ -62,7 +62,7 @@ def file(tmp_path):
 def quick(monkeypatch):
     """Pauses of no length to speak of."""
     monkeypatch.setattr(patience, "_FIRST_PAUSE", 0.01)
-    monkeypatch.setattr(patience, "_LONGEST_PAUSE", 0.05)
+    monkeypatch.setattr(patience, "_MAX_PAUSE", 0.05)
 
 
 def whole_lines(file):
@@ -611,14 +611,14 @@ def test_patience_ends_and_the_next_run_tries_again(small_index, file, quick):
     with serve(lambda *_: LIMITED) as server:
         (record,) = answer(small_index, server, questions(1), file).values()
     assert re.match(r"\w*RateLimitError: ", record["error"])
-    assert len(server.requests) == patience._MOST_PAUSES + 1
+    assert len(server.requests) == patience._MAX_PAUSES + 1
     with serve(Replies()) as server:
         (record,) = answer(small_index, server, questions(1), file).values()
     assert record["error"] is None
 
 
 def test_patience_is_lost_over_pauses_without_progress_only(small_index, file, quick):
-    between = patience._MOST_PAUSES // 2 + 1
+    between = patience._MAX_PAUSES // 2 + 1
     limited = {step * (between + 1) + n: LIMITED for step in range(STEPS) for n in range(between)}
     with serve(Replies(instead=limited)) as server:
         (record,) = answer(small_index, server, questions(1), file).values()

@@ -191,12 +191,6 @@ def stop_reason(record: Record) -> str:
     return record["stop_reason"] or "unknown"
 
 
-def is_right(record: Record, headline: Measure) -> bool | None:
-    """Tell whether an answer is right; None where the judge gave no verdict."""
-    value = headline.value(record)
-    return None if value is None else bool(value)
-
-
 @dataclass(frozen=True, slots=True)
 class LightRecords:
     """A method's records without messages, and the ids of the questions whose records have some."""

@@ -7,27 +7,21 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from arag.errors import StorageError
-from arag.evaluation.report.figures import Report, make_report, place_of
-from arag.evaluation.report.measures import CONTAIN_ACC, LLM_ACC, Measure
-from arag.evaluation.report.tables import (
+from arag.evaluation.files import write_file
+from arag.evaluation.report.document import (
     INTERVALS,
     NONE,
     UNKNOWN,
     Cell,
+    Document,
     Table,
     cell,
-    csv_of,
-    ends,
-    escaped,
-    markdown_table,
+    csv_figure,
+    to_csv,
 )
-from arag.evaluation.report.templates import templates
+from arag.evaluation.report.figures import Report, make_report, place_of
+from arag.evaluation.report.measures import CONTAIN_ACC, LLM_ACC, Measure
 from arag.evaluation.scores import Interval
-from arag.files import written_whole
-from arag.retrieval.tools import whole_characters
-
-_TITLE = "Methods by dataset and model"
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,41 +97,24 @@ def write_overview(overview: Overview, folder: Path) -> list[Path]:
     Raises:
         StorageError: They cannot be written.
     """
-    page = templates().get_template("summary.html")
-    files = {
-        folder / "overview.md": overview_markdown(overview),
-        folder / "overview.csv": csv_of([_row(overview, method) for method in overview.methods]),
-        folder / "overview.html": page.render(
-            title=_TITLE, notes=overview.notes, drawings=[], tables=overview_tables(overview)
-        ),
-    }
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        for file, text in files.items():
-            with written_whole(file) as out:
-                out.write(whole_characters(text).encode())
-    except OSError as error:
-        raise StorageError(f"the overview cannot be written to {folder}: {error.strerror}") from error
-    return list(files)
+    shown = document(overview)
+    return [
+        write_file(folder / "overview.md", shown.markdown()),
+        write_file(folder / "overview.csv", to_csv([_row(overview, method) for method in overview.methods])),
+        write_file(folder / "overview.html", shown.page()),
+    ]
 
 
-def overview_markdown(overview: Overview) -> str:
-    """Return an overview as Markdown."""
-    parts = [f"# {_TITLE}", *(f"**{escaped(note)}**" for note in overview.notes)]
-    for table in overview_tables(overview):
-        parts += [f"## {escaped(table.title)}", markdown_table(table), *map(escaped, table.notes)]
-    return "\n\n".join(parts) + "\n"
-
-
-def overview_tables(overview: Overview) -> list[Table]:
-    """Return an overview's tables."""
+def document(overview: Overview) -> Document:
+    """Return an overview as tables: the accuracy of all methods, and the runs."""
     columns = [f"{run.name}: {measure.title}" for run in overview.runs for measure in run.measures]
     rows = [[Cell(title), *_cells(overview, method)] for method, title in overview.methods.items()]
     notes = [
         "Over all questions that were asked, failed ones as wrong, LLM-Acc without the answers that have no verdict.",
         INTERVALS,
     ]
-    return [Table("Accuracy", ["Method", *columns], rows, notes), _runs(overview)]
+    accuracy = Table("Accuracy", ["Method", *columns], rows, notes)
+    return Document("Methods by dataset and model", notes=overview.notes, tables=[accuracy, _runs(overview)])
 
 
 def _run(folder: Path, report: Report) -> Run:
@@ -177,5 +154,5 @@ def _row(overview: Overview, method: str) -> dict[str, object]:
     row: dict[str, object] = {"method": method, "title": overview.methods[method]}
     for run in overview.runs:
         for measure in run.measures:
-            row |= ends(f"{run.name} {measure.name}", run.figures.get(method, {}).get(measure.name))
+            row |= csv_figure(f"{run.name} {measure.name}", run.figures.get(method, {}).get(measure.name))
     return row

@@ -118,7 +118,7 @@ class Diagnoser:
 
     async def _diagnosed(self, failure: Failure) -> Failure:
         messages = await asyncio.to_thread(self._messages, failure)
-        reply = await self._models[failure.taxonomy.title].ask(messages, patiently=self._patience.ask)
+        reply = await self._models[failure.taxonomy.title].ask(messages, self._patience)
         self.asked += 1
         self.cost = None if self.cost is None or reply.cost is None else self.cost + reply.cost
         if reply.value is None:

@@ -9,9 +9,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from arag.errors import InputError
-from arag.evaluation.cells import as_cell, from_cell
 from arag.evaluation.failures import CHAIN_ERROR, WHY, Failure, decided, name_cause
-from arag.evaluation.files import write_file
+from arag.evaluation.files import from_cell, to_csv, write_file
 from arag.graph.state import ToolRecord
 
 LABELS_FILE = "failures.csv"
@@ -62,11 +61,8 @@ def write_labels(found: Iterable[Failure], file: Path) -> None:
     Raises:
         StorageError: It cannot be written; then the file is as it was.
     """
-    text = io.StringIO(newline="")
-    writer = csv.writer(text)
-    writer.writerow(_COLUMNS)
-    writer.writerows([_cell(column(failure)) for column in _COLUMNS.values()] for failure in found)
-    write_file(file, f"\ufeff{text.getvalue()}")  # spreadsheets take it for UTF-8 by its first character
+    rows = [{name: _cut(column(failure)) for name, column in _COLUMNS.items()} for failure in found]
+    write_file(file, f"\ufeff{to_csv(rows, tuple(_COLUMNS))}")  # spreadsheets take it for UTF-8 by its first character
 
 
 def search(entry: ToolRecord) -> str:
@@ -96,8 +92,8 @@ _COLUMNS: dict[str, Callable[[Failure], str]] = {
 }
 
 
-def _cell(text: str) -> object:
-    return as_cell(text if len(text) <= _MAX_CELL else f"{text[:_MAX_CELL]}...")
+def _cut(text: str) -> str:
+    return text if len(text) <= _MAX_CELL else f"{text[:_MAX_CELL]}..."
 
 
 def read_labels(file: Path) -> list[Label]:

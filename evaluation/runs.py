@@ -157,7 +157,7 @@ def count_spent(folder: Path, budget: Budget) -> None:
         for record in records.values():
             budget.count(priced(record))
     for preparation in load_preparations(folder).values():
-        budget.pay(preparation["cost"], [load_plan(folder).model] if preparation["cost"] is None else [])
+        budget.pay(preparation["cost"], load_plan(folder).model)
 
 
 @dataclass
@@ -269,7 +269,7 @@ class Runner:
             record = again(record, known) if known is not None else record
         if self.judge is not None and record["error"] is None:
             judgement, bug = await self._judged(self.judge, record)
-            self.budget.pay(judgement["cost"], [judgement["model"]] if judgement["cost"] is None else [])
+            self.budget.pay(judgement["cost"], judgement["model"])
             record = judged(record, judgement)
         traceback = None if bug is None else without_credentials("".join(format_exception(bug)))
         return {**record, "traceback": traceback}, bug
@@ -305,9 +305,7 @@ class Runner:
     async def _judged(self, judge: Judge, record: Record) -> tuple[Judgement, Exception | None]:
         """Return a verdict, and what went wrong where nobody expected it."""
         try:
-            return await judge.judge(
-                record["question"], record["answer"], record["prediction"], patiently=self._patience.ask
-            ), None
+            return await judge.judge(record["question"], record["answer"], record["prediction"], self._patience), None
         except Exception as error:  # noqa: BLE001 - an answer that was paid for is kept without a verdict
             why = f"the judge failed: {_told(error)}"
             return Judgement(correct=None, reason=why, model=judge.name, cost=0.0), _bug(error)

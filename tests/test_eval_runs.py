@@ -26,7 +26,8 @@ from langgraph.graph import END, START, StateGraph
 
 import http_server
 from arag.errors import InputError, StorageError
-from arag.evaluation import budget, patience, runs
+from arag.evaluation import patience, runs
+from arag.evaluation.budget import Budget
 from arag.evaluation.datasets import Question
 from arag.evaluation.judge import Judge
 from arag.evaluation.methods import Method, Options, method
@@ -68,6 +69,13 @@ def quick(monkeypatch):
 def whole_lines(file):
     data = file.read_bytes() if file.exists() else b""
     return [json.loads(line) for line in data[: data.rfind(b"\n") + 1].splitlines()]
+
+
+def spent(records):
+    budget = Budget()
+    for record in records:
+        budget.count(record)
+    return budget.spent
 
 
 def ids(file):
@@ -739,7 +747,7 @@ def test_the_judges_cost_counts(small_index, file):
         judge = judge_of(server)
         (record,) = answer(small_index, model, questions(1), file, judge=judge).values()
         both = record["cost"] + record["judgement"]["cost"]
-        assert budget.spent([record]) == pytest.approx(both)
+        assert spent([record]) == pytest.approx(both)
         assert len(answer(small_index, model, questions(9), file, judge=judge, max_cost=1.5 * both, concurrency=1)) == 2
 
 
@@ -753,7 +761,7 @@ def test_what_earlier_attempts_have_cost_is_not_forgotten(small_index, file):
     assert [len(record["model_calls"]) for record in (first, second, third)] == [2, 2, 3]
     assert third["cost"] == pytest.approx(cost(third["model_calls"]))
     assert [record["paid"] / first["cost"] for record in (first, second, third)] == pytest.approx([1, 2, 3.5])
-    assert (third["judge_paid"], budget.spent([third])) == (0.0, third["paid"])
+    assert (third["judge_paid"], spent([third])) == (0.0, third["paid"])
 
 
 def test_what_earlier_verdicts_have_cost_is_not_forgotten(small_index, file, monkeypatch):
@@ -774,7 +782,7 @@ def test_repeated_runs_do_not_overrun_what_may_be_spent(small_index, file):
         one = next(iter(answer(small_index, server, questions(1), file).values()))["cost"]
         for _ in range(4):
             answer(small_index, server, questions(9), file, max_cost=3.5 * one, concurrency=1)
-        assert budget.spent(RecordFile(file).read().values()) == pytest.approx(4 * one)
+        assert spent(RecordFile(file).read().values()) == pytest.approx(4 * one)
         number = len(server.requests)
         answer(small_index, server, questions(9), file, max_cost=3.5 * one, concurrency=1)
         assert len(server.requests) == number

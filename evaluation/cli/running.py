@@ -59,10 +59,9 @@ def run(
 
     Exit code 1 means that questions failed or were left out; the next run tries them again.
     """
-    # A name that says nothing is preceded by one that may: musique/questions.json.
-    target = folder or Path("runs") / (
-        questions.resolve().parent.name if questions.stem == "questions" else questions.stem
-    )
+    from arag.evaluation.datasets import name_dataset
+
+    target = folder or Path("runs") / name_dataset(questions)
     options = _model_options(model_option, reasoning_effort)
     experiment = _Experiment(questions, index, method, model, judge, options, limit, concurrency, top_k, max_steps)
     summaries = experiment.run(target, _budget(max_cost, [target]), quiet=as_json)
@@ -191,7 +190,7 @@ class _Experiment:
                 if not budget.is_used_up():
                     prepared = prepare(method, index, model, options, folder)
                     if prepared is not None:
-                        budget.pay(prepared["cost"], [plan.model] if prepared["cost"] is None else [])
+                        budget.pay(prepared["cost"], plan.model)
                     with method_progress(method.name, asked, records, judged=judged) as add:
                         Runner(method, index, model, options, judge, self.concurrency, budget, add).run(asked, file)
                 summaries.append(summarise(method.name, asked, records, judged=judged))

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from markupsafe import Markup
 
-from arag.evaluation.cells import as_cell
 from arag.evaluation.report.measures import COSTS, Measure, Unit
 from arag.evaluation.scores import RESAMPLES, Interval
 from arag.pages.templates import render
@@ -170,16 +167,6 @@ def _escape(text: str, *, brackets: bool = True) -> str:
 
 
 # --- CSV ---
-
-
-def to_csv(rows: Sequence[Mapping[str, object]]) -> str:
-    """Return rows as CSV; nothing stands where one lacks a column that another has, or it is None."""
-    columns = list(dict.fromkeys(column for row in rows for column in row))
-    lines = io.StringIO()
-    writer = csv.writer(lines, lineterminator="\n")
-    writer.writerow(map(as_cell, columns))
-    writer.writerows([as_cell(row.get(column)) for column in columns] for row in rows)
-    return lines.getvalue()
 
 
 def rounded(value: float | None) -> float | None:

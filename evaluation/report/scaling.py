@@ -9,7 +9,7 @@ from textwrap import shorten
 from typing import TypeAlias
 
 from arag.errors import InputError
-from arag.evaluation.files import write_file
+from arag.evaluation.files import to_csv, write_file
 from arag.evaluation.records import Record
 from arag.evaluation.report import measures, plots
 from arag.evaluation.report.document import (
@@ -22,7 +22,6 @@ from arag.evaluation.report.document import (
     cell,
     csv_figure,
     in_words,
-    to_csv,
 )
 from arag.evaluation.report.figures import light_records
 from arag.evaluation.report.measures import CONTAIN_ACC, LLM_ACC, Measure, figure

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from arag.evaluation.files import to_csv
 from arag.evaluation.records import Record
 from arag.evaluation.report.document import (
     INTERVALS,
@@ -16,7 +17,6 @@ from arag.evaluation.report.document import (
     csv_figure,
     number,
     rounded,
-    to_csv,
 )
 from arag.evaluation.report.figures import Comparison, MethodFigures, Report
 from arag.evaluation.report.measures import ACCURACY, CONTAIN_ACC, COST, COSTS, EFFORT, LLM_ACC, Measure

@@ -12,7 +12,7 @@ from pydantic import BaseModel, Field, create_model
 
 from arag.evaluation.event_loop import run, work_through
 from arag.evaluation.failure_labels import percent, search
-from arag.evaluation.failures import AGENTIC, CHAIN_ERROR, DEEPER, ONE_SHOT, Failure, Taxonomy, decided
+from arag.evaluation.failures import AGENTIC, CHAIN_ERROR, DEEPER, ONE_SHOT, Failure, Taxonomy, decide
 from arag.evaluation.patience import Patience
 from arag.evaluation.records import Record
 from arag.evaluation.scores import contains
@@ -126,7 +126,7 @@ class Diagnoser:
             return failure
         said = reply.value
         chain_cause = (getattr(said, "chain_cause", "") or "") if said.cause == CHAIN_ERROR else ""
-        return decided(failure, "judge", said.cause, chain_cause, said.reason)
+        return decide(failure, "judge", said.cause, chain_cause, said.reason)
 
     def _messages(self, failure: Failure) -> list[BaseMessage]:
         record = failure.record

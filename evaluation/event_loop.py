@@ -33,9 +33,11 @@ def run(coroutine: Coroutine[Any, Any, Result]) -> Result:
     try:
         asyncio.get_running_loop()
     except RuntimeError:
-        return _runner().run(coroutine)
-    coroutine.close()
-    raise RuntimeError("an event loop is running here, as in a notebook: await `arun` instead of calling `run`")
+        pass
+    else:
+        coroutine.close()
+        raise RuntimeError("an event loop is running here, as in a notebook: await `arun` instead of calling `run`")
+    return _runner().run(coroutine)  # outside the `except`: its error would else be a part of what goes wrong there
 
 
 async def work_through(items: Iterable[Item], work: Callable[[Item], Coroutine[Any, Any, None]], at_once: int) -> None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from arag.errors import InputError
-from arag.evaluation.failures import CHAIN_ERROR, WHY, Failure, decided, name_cause
+from arag.evaluation.failures import CHAIN_ERROR, WHY, Failure, decide, name_cause
 from arag.evaluation.files import from_cell, to_csv, write_file
 from arag.graph.state import ToolRecord
 
@@ -162,7 +162,7 @@ def _take_over(failure: Failure, label: Label) -> Failure:
             without_label=failure.without_label or label.without_label or "",
         )
     if label.decided_by == "judge" and not failure.decided_by:
-        return decided(failure, "judge", label.cause, label.chain_cause, label.why)
+        return decide(failure, "judge", label.cause, label.chain_cause, label.why)
     return failure
 
 

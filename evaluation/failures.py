@@ -113,7 +113,7 @@ def name_cause(cause: str, chain_cause: str) -> str:
     return f"{cause}: {chain_cause}" if chain_cause else cause
 
 
-def decided(failure: Failure, by: DecidedBy, cause: str, chain_cause: str, why: str) -> Failure:
+def decide(failure: Failure, by: DecidedBy, cause: str, chain_cause: str, why: str) -> Failure:
     """Return a failure with the cause that its record or a judge says."""
     words = f"{name_cause(cause, chain_cause)}{WHY}{why}"
     return replace(failure, cause=cause, chain_cause=chain_cause, decided_by=by, why=why, without_label=words)
@@ -126,7 +126,7 @@ def is_wrong(record: Record) -> bool:
     return not (record["contain"] if verdict is None else verdict) and record["error"] is None
 
 
-def taxonomy_of(method: str, records: Iterable[Record]) -> Taxonomy | None:
+def find_taxonomy(method: str, records: Iterable[Record]) -> Taxonomy | None:
     """Return the taxonomy of a method's wrong answers; None where it does not search: the taxonomies are about that.
 
     Args:
@@ -140,7 +140,7 @@ def taxonomy_of(method: str, records: Iterable[Record]) -> Taxonomy | None:
     return ONE_SHOT if tools else None
 
 
-def failures(records: Mapping[str, Iterable[Record]], index: Index) -> list[Failure]:
+def find_failures(records: Mapping[str, Iterable[Record]], index: Index) -> list[Failure]:
     """Return the wrong answers of methods that search, each with its cause where the record decides it.
 
     Args:
@@ -150,14 +150,14 @@ def failures(records: Mapping[str, Iterable[Record]], index: Index) -> list[Fail
     found = []
     for method, some in records.items():
         kept = list(some)
-        if (taxonomy := taxonomy_of(method, kept)) is not None:
+        if (taxonomy := find_taxonomy(method, kept)) is not None:
             found += [_by_record(Failure(method, taxonomy, record), index) for record in kept if is_wrong(record)]
     return found
 
 
 def _by_record(failure: Failure, index: Index) -> Failure:
     cause, chain_cause, why = _decide(failure.taxonomy, failure.record, index)
-    return decided(failure, "record", cause, chain_cause, why) if cause else failure
+    return decide(failure, "record", cause, chain_cause, why) if cause else failure
 
 
 def _decide(taxonomy: Taxonomy, record: Record, index: Index) -> tuple[str, str, str]:

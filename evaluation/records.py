@@ -83,7 +83,7 @@ class Record(TypedDict):
     messages: list[dict[str, Any]]
 
 
-def answered(question: Question, state: Mapping[str, Any], seconds: float, index: Index) -> Record:
+def record_answer(question: Question, state: Mapping[str, Any], seconds: float, index: Index) -> Record:
     """Return the record of a question that a method has answered."""
     record = _record(question, state, seconds)
     prediction, answers = state["answer"], [question.answer, *question.aliases]
@@ -101,7 +101,7 @@ def answered(question: Question, state: Mapping[str, Any], seconds: float, index
     return record
 
 
-def failed(question: Question, state: Mapping[str, Any], error: str, seconds: float) -> Record:
+def record_failure(question: Question, state: Mapping[str, Any], error: str, seconds: float) -> Record:
     """Return the record of a question that a method has failed at.
 
     Args:
@@ -113,20 +113,20 @@ def failed(question: Question, state: Mapping[str, Any], error: str, seconds: fl
     return {**_record(question, state, seconds), "error": error}
 
 
-def again(record: Record, previous: Record) -> Record:
+def add_attempts(record: Record, previous: Record) -> Record:
     """Return the record of another attempt at a question, with what the attempts before it have cost."""
     earlier = [*previous["earlier_calls"], *previous["model_calls"]]
     paid = cost([*earlier, *record["model_calls"]])
     return {**record, "earlier_calls": earlier, "paid": paid, "judge_paid": previous["judge_paid"]}
 
 
-def judged(record: Record, judgement: Judgement) -> Record:
+def add_judgement(record: Record, judgement: Judgement) -> Record:
     """Return a record with a verdict on its answer, which may replace one that was of no use."""
     before, price = record["judge_paid"], judgement["cost"]
     return {**record, "judgement": judgement, "judge_paid": None if before is None or price is None else before + price}
 
 
-def priced(record: Record) -> Record:
+def update_price(record: Record) -> Record:
     """Return a record with what its calls cost, where prices have become known since it was written."""
     if record["paid"] is not None:
         return record

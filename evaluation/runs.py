@@ -28,7 +28,16 @@ from arag.evaluation.judge import Judge
 from arag.evaluation.methods import Method, Options
 from arag.evaluation.patience import Patience
 from arag.evaluation.preparation import load_preparations
-from arag.evaluation.records import Judgement, Record, RecordFile, again, answered, failed, judged, priced
+from arag.evaluation.records import (
+    Judgement,
+    Record,
+    RecordFile,
+    add_attempts,
+    add_judgement,
+    record_answer,
+    record_failure,
+    update_price,
+)
 from arag.evaluation.secrets import without_secrets
 from arag.evaluation.structured import is_failed_call
 from arag.models.names import drop_credentials
@@ -155,7 +164,7 @@ def count_spent(folder: Path, budget: Budget) -> None:
     """Count in a budget what a run has cost until now; there need not be one."""
     for records in load_records(folder).values():
         for record in records.values():
-            budget.count(priced(record))
+            budget.count(update_price(record))
     for preparation in load_preparations(folder).values():
         budget.pay(preparation["cost"], load_plan(folder).model)
 
@@ -213,7 +222,7 @@ class Runner:
             self._graph = self.method.make(self.index, self.model, self.options)
             self._saver = InMemorySaver()
             self._graph.checkpointer = self._saver
-            for record in [record for known in records.values() if (record := priced(known)) != known]:
+            for record in [record for known in records.values() if (record := update_price(known)) != known]:
                 records[record["question_id"]] = record
                 await self._keep(record, file)
             waiting = [question for question in questions if self._is_open(records.get(question.id))]
@@ -266,11 +275,11 @@ class Runner:
         if record is None or record["error"] is not None:
             record, bug = await self._answer(question)
             self.budget.count(record)
-            record = again(record, known) if known is not None else record
+            record = add_attempts(record, known) if known is not None else record
         if self.judge is not None and record["error"] is None:
             judgement, bug = await self._judged(self.judge, record)
             self.budget.pay(judgement["cost"], judgement["model"])
-            record = judged(record, judgement)
+            record = add_judgement(record, judgement)
         traceback = None if bug is None else without_credentials("".join(format_exception(bug)))
         return {**record, "traceback": traceback}, bug
 
@@ -283,11 +292,11 @@ class Runner:
                 lambda: self._go_on(question, config), progress=lambda: self._steps_done(config)
             )
             seconds = time.perf_counter() - began
-            return await asyncio.to_thread(answered, question, state, seconds, self.index), None
+            return await asyncio.to_thread(record_answer, question, state, seconds, self.index), None
         except Exception as error:  # noqa: BLE001 - one question's error is no other's
             reached = await self._graph.aget_state(config)
             seconds = time.perf_counter() - began
-            return failed(question, reached.values, _told(error), seconds), _bug(error)
+            return record_failure(question, reached.values, _told(error), seconds), _bug(error)
         finally:
             self._saver.delete_thread(question.id)
 

@@ -20,7 +20,7 @@ from arag.cli import FAILED
 from arag.errors import InputError
 from arag.evaluation.datasets import Question
 from arag.evaluation.methods import all_methods
-from arag.evaluation.records import again, answered, failed, judged
+from arag.evaluation.records import add_attempts, add_judgement, record_answer, record_failure
 from arag.evaluation.report import plots
 from arag.evaluation.report.figures import make_report
 from arag.evaluation.report.overview import make_overview
@@ -75,10 +75,10 @@ def record(number, prediction="gold", *, verdict="none", question=None, steps=1,
         "model_calls": [model_call(step) for step in range(1, steps + 1)],
         "usage": None,
     }
-    made = answered(asked_for, state, 2.0, NoIndex())
+    made = record_answer(asked_for, state, 2.0, NoIndex())
     if verdict != "none":
         judgement = {"correct": verdict, "reason": "It says so.", "model": "openai:gpt-5-mini", "cost": 0.01}
-        made = judged(made, judgement)
+        made = add_judgement(made, judgement)
     return {**made, **changes}
 
 
@@ -90,7 +90,7 @@ def costing(made, dollars):
 
 def failure(number, error="APITimeoutError: timed out", **changes):
     question = Question(id=f"q{number}", text=f"Question {number}?", answer="gold")
-    return {**failed(question, {"model_calls": [model_call(1)]}, error, 9.0), **changes}
+    return {**record_failure(question, {"model_calls": [model_call(1)]}, error, 9.0), **changes}
 
 
 @pytest.fixture
@@ -260,8 +260,8 @@ def test_a_cost_that_is_not_known_is_unknown_and_never_nothing(write_run):
 
 def test_the_cost_in_all_is_that_of_all_attempts(write_run):
     first, second = failure(1), record(1)
-    third = judged(again(second, first), {"correct": None, "reason": "?", "model": "j", "cost": 0.5})
-    last = judged(third, {"correct": True, "reason": "!", "model": "j", "cost": 0.25})
+    third = add_judgement(add_attempts(second, first), {"correct": None, "reason": "?", "model": "j", "cost": 0.5})
+    last = add_judgement(third, {"correct": True, "reason": "!", "model": "j", "cost": 0.25})
     row = csv_rows(make_report(write_run({"arag": [first, last]})))["arag"]
     assert float(row["cost_in_all"]) == pytest.approx(first["cost"] + second["cost"])
     assert float(row["cost"]) == pytest.approx(second["cost"])
@@ -281,7 +281,7 @@ def test_prices_that_have_become_known_since_count(write_run, tmp_path, monkeypa
 
 def test_a_judge_of_unknown_price_is_unknown_and_one_that_was_not_asked_none(write_run):
     free = {"correct": True, "reason": "", "model": "j", "cost": None}
-    run = write_run({"arag": [record(1, verdict=True), judged(record(2), free)], "direct": [record(1)]})
+    run = write_run({"arag": [record(1, verdict=True), add_judgement(record(2), free)], "direct": [record(1)]})
     shown = {row["Method"]: row for row in table(make_report(run), "Tokens and cost")[0]}
     assert shown["A-RAG (Full)"]["Judge in all"] == "unknown"
     assert shown["Direct Answer"]["Judge in all"] == "–"
@@ -624,7 +624,7 @@ def test_a_run_s_page_is_the_trace_of_its_record(small_index, write_run, tmp_pat
     )
     state = create_arag_agent(model, small_index).invoke(asked())
     question = Question(id="a-question", text=state["messages"][0].text, answer="Boso the Elder")
-    made = json.loads(json.dumps(answered(question, state, 1.0, small_index)))
+    made = json.loads(json.dumps(record_answer(question, state, 1.0, small_index)))
     report = make_report(write_run({"arag": [made]}))
     assert not report.questions[0]["messages"]  # they are read again for the page: all of them may be too much
     write_report(report, tmp_path / "out")
@@ -642,7 +642,7 @@ def test_a_failed_run_has_a_page_where_it_came_to_anything(small_index, write_ru
     model = ScriptedModel(call("keyword_search", keywords=["Lothair II"]), ANSWER)
     state = create_arag_agent(model, small_index).invoke(asked())
     question = Question(id="q1", text=state["messages"][0].text, answer="Boso the Elder")
-    made = failed(question, {**state, "messages": state["messages"][:3]}, "APITimeoutError: timed out", 1.0)
+    made = record_failure(question, {**state, "messages": state["messages"][:3]}, "APITimeoutError: timed out", 1.0)
     out = tmp_path / "out"
     write_report(make_report(write_run({"arag": [made], "direct": [failure(1)]})), out)
     none, mark = soup(out / "report.html").find("table", class_="asked").find_all(class_="failed")

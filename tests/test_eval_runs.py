@@ -31,7 +31,7 @@ from arag.evaluation.budget import Budget
 from arag.evaluation.datasets import Question
 from arag.evaluation.judge import Judge
 from arag.evaluation.methods import Method, Options, method
-from arag.evaluation.records import RecordFile, answered, failed
+from arag.evaluation.records import RecordFile, record_answer, record_failure
 from arag.evaluation.runs import Plan, Runner, load_plan, load_records, open_run, record_file
 from arag.graph.state import InputState, OutputState, State
 from arag.models.embedders import Embedder
@@ -111,7 +111,7 @@ def test_aliases_and_gold_documents_count(small_index, file):
         "trace": [{"chunk_ids": ["boso:0", "none:0"], "new_chunks": [], "retrieved_tokens": 7},
                   {"chunk_ids": ["lothair:0"], "new_chunks": ["lothair:0"], "retrieved_tokens": 5}],
     }  # fmt: skip
-    record = answered(question, state, 1.0, small_index)
+    record = record_answer(question, state, 1.0, small_index)
     assert (record["contain"], record["contain_with_aliases"], record["exact_match"], record["f1"]) == (
         False,
         True,
@@ -122,7 +122,7 @@ def test_aliases_and_gold_documents_count(small_index, file):
 
 
 def test_what_no_json_holds_is_recorded_all_the_same(file):
-    record = failed(Question("1", "Half a character: \ud83d", "B", fields={"x": b"bytes"}), {}, "E", 0)
+    record = record_failure(Question("1", "Half a character: \ud83d", "B", fields={"x": b"bytes"}), {}, "E", 0)
     RecordFile(file).append(record)
     (known,) = RecordFile(file).read().values()
     assert (known["question"], known["fields"]) == ("Half a character: ?", {"x": "b'bytes'"})
@@ -244,7 +244,7 @@ def test_threads_append_whole_lines(file):
 
     def append(n):
         for k in range(10):
-            records.append(failed(Question(f"{n}-{k}", long, "B"), {}, "E", 0))
+            records.append(record_failure(Question(f"{n}-{k}", long, "B"), {}, "E", 0))
 
     threads = [threading.Thread(target=append, args=(n,)) for n in range(6)]
     for thread in threads:
@@ -359,7 +359,7 @@ def test_what_a_run_tells_of_itself(tmp_path):
 def test_only_records_are_taken_for_records(tmp_path):
     open_run(tmp_path, PLAN)
     (tmp_path / "index.corpus.jsonl").write_text('{"id": "a", "text": "A paragraph."}\n')
-    record_file(tmp_path, "arag").append(failed(questions(1)[0], {}, "E", 0))
+    record_file(tmp_path, "arag").append(record_failure(questions(1)[0], {}, "E", 0))
     assert list(load_records(tmp_path)) == ["arag"]
 
 

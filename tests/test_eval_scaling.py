@@ -11,7 +11,7 @@ from bs4 import BeautifulSoup
 from arag.errors import InputError
 from arag.evaluation.datasets import Question
 from arag.evaluation.methods import Options, method
-from arag.evaluation.records import failed, judged
+from arag.evaluation.records import add_judgement, record_failure
 from arag.evaluation.report.scaling import document, measure, setting_folder, write_scaling
 from arag.evaluation.runs import Runner, record_file
 from arag.models.extractive import ExtractiveModel
@@ -41,7 +41,7 @@ def run(small_index, tmp_path):
         runner.run(questions, file)
         if verdict is not None:
             for record in file.read().values():
-                file.append(judged(record, {"correct": verdict, "reason": "", "model": "j", "cost": 0.0}))
+                file.append(add_judgement(record, {"correct": verdict, "reason": "", "model": "j", "cost": 0.0}))
         return tmp_path
 
     return run
@@ -55,7 +55,7 @@ def fail(tmp_path):
         file = record_file(setting_folder(tmp_path, setting, value), "arag")
         file.file.parent.mkdir(parents=True, exist_ok=True)
         for question in QUESTIONS:
-            file.append(failed(question, {}, "BadRequestError: there is no such effort", 1.0))
+            file.append(record_failure(question, {}, "BadRequestError: there is no such effort", 1.0))
 
     return fail
 

@@ -35,7 +35,7 @@ def failures(
     """
     from arag.evaluation.diagnosis import Diagnoser
     from arag.evaluation.failure_labels import LABELS_FILE, write_labels
-    from arag.evaluation.failures import failures as find_failures
+    from arag.evaluation.failures import find_failures
     from arag.evaluation.files import write_file
     from arag.evaluation.report.failures_page import failures_page
     from arag.evaluation.runs import load_plan, load_records
@@ -119,9 +119,9 @@ def _show_causes(found: Sequence[Failure]) -> None:
 
 
 def _tell_of_methods_without_search(records: Mapping[str, Mapping[str, Record]]) -> None:
-    from arag.evaluation.failures import is_wrong, taxonomy_of
+    from arag.evaluation.failures import find_taxonomy, is_wrong
 
     for name, some in records.items():
         wrong = sum(map(is_wrong, some.values()))
-        if wrong and taxonomy_of(name, some.values()) is None:
+        if wrong and find_taxonomy(name, some.values()) is None:
             warn(f"Note: {name} does not search, so there is nothing to diagnose in its wrong answers ({wrong:,})")

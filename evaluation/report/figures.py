@@ -12,7 +12,7 @@ from arag.evaluation.datasets import load_questions
 from arag.evaluation.methods import all_methods
 from arag.evaluation.methods.interface import Method
 from arag.evaluation.preparation import Preparation, load_preparations
-from arag.evaluation.records import Record, RecordFile, priced
+from arag.evaluation.records import Record, RecordFile, update_price
 from arag.evaluation.report.measures import ACCURACY, CONTAIN_ACC, COSTS, EFFORT, LLM_ACC, Measure, figure, verdict
 from arag.evaluation.report.paper import PaperResults, differences, paper_order, paper_results
 from arag.evaluation.runs import RECORDS, Plan, load_plan
@@ -215,7 +215,7 @@ def light_records(file: Path) -> LightRecords:
                 f"the record of question {key!r} in {file.name} has no {min(missing)!r}: "
                 "it was written by another version; give another folder to `arag eval run`"
             )
-        records[key] = priced({**record, "messages": []})
+        records[key] = update_price({**record, "messages": []})
         (traced.add if record["messages"] else traced.discard)(key)
     return LightRecords(records, frozenset(traced))
 

@@ -20,17 +20,16 @@ from rich.progress import TaskProgressColumn
 from rich.table import Table
 
 from arag.evaluation.cli import eval_app
+from arag.evaluation.cli.options import JsonOption
 from arag.ingest.documents import DEFAULT_LIMITS, Limits
 from arag.interruption import Commands, Interrupted, end_interrupted, soon_interrupted
 from arag.showing import run_record, show_answer, show_summary, show_update, write_page
-from arag.terminal import confirm_embedder, err, out, print_json, progress, styled
+from arag.terminal import FAILED, confirm_embedder, err, out, print_json, progress, styled
 
 if TYPE_CHECKING:
     from arag.graph.state import State
 
-FAILED = 1  # exit code; 2 is for a wrong command line, 3 for an ingestion that left something out
-LEFT_OUT = 3
-
+LEFT_OUT = 3  # exit code of an ingestion that left something out; 2 is for a wrong command line
 
 app = typer.Typer(
     cls=Commands,
@@ -60,7 +59,6 @@ def options(
 
 
 IndexOption = Annotated[Path, typer.Option("--index", "-i", metavar="DIR", help="The index's folder.")]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object, for programs.")]
 TopK = Annotated[int, typer.Option("--top-k", "-k", min=1, help="How many chunks.")]
 
 

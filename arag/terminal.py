@@ -21,6 +21,8 @@ from rich.progress import BarColumn, Progress, ProgressColumn, TextColumn, TimeE
 from rich.segment import Segment
 from rich.text import Text
 
+FAILED = 1  # exit code of a command that could not do its work, or not all of it
+
 # All controls but newline and tab, half characters, line separators, and what reorders text or is no part of any
 # writing: embeddings, overrides and isolates, invisible operators, annotations, tags. Joiners, zero-width spaces and
 # soft hyphens stay: Persian, Khmer and emoji need them, and they move nothing.

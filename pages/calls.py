@@ -71,13 +71,9 @@ def calls_of(
         records: The trace's records of its step.
         read: Ids of the chunks that were read before; those that are read are added.
     """
-    by_id: dict[str, list[ToolMessage]] = {}
-    for result in results:
-        if isinstance(result, ToolMessage):
-            by_id.setdefault(result.tool_call_id, []).append(result)
+    by_id = {result.tool_call_id: result for result in results if isinstance(result, ToolMessage)}
     for call in [*reply.tool_calls, *reply.invalid_tool_calls]:
-        found = by_id.get(call["id"] or "")
-        message = found.pop(0) if found else None
+        message = by_id.get(call["id"] or "")
         name, arguments = call["name"] or "unknown", call["args"] or ({} if call["type"] == "tool_call" else "")
         shown = _call(name, arguments, message, _take_record(records, name, arguments), frozenset(read))
         read.update(shown.new_chunks)

@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, HumanMessage
 
 from arag import create_arag_agent
-from arag.cli import FAILED
 from arag.errors import InputError
 from arag.evaluation.datasets import Question
 from arag.evaluation.methods import all_methods
@@ -29,6 +28,7 @@ from arag.evaluation.report.paper import paper_results
 from arag.evaluation.report.tables import csv_text, document, tables
 from arag.evaluation.runs import Plan, open_run, record_file
 from arag.evaluation.scores import Interval, interval, proportion
+from arag.terminal import FAILED
 from arag.testing import ScriptedModel, call
 from scripted_model import ANSWER, asked
 

@@ -12,9 +12,9 @@ from rich.progress import MofNCompleteColumn
 from rich.table import Table
 
 from arag.errors import InputError
-from arag.evaluation.cli.options import FAILED, ConcurrencyOption, RunArgument
+from arag.evaluation.cli.options import ConcurrencyOption, RunArgument
 from arag.evaluation.cli.progress import warn_of
-from arag.terminal import out, progress, warn
+from arag.terminal import FAILED, out, progress, warn
 
 if TYPE_CHECKING:
     from arag.evaluation.failures import Failure
@@ -86,16 +86,17 @@ def _with_labels(
 ) -> list[Failure]:
     """Take over the labels of a CSV, and tell of those that are for no wrong answer."""
     from arag.evaluation.failure_labels import read_labels, take_over
+    from arag.evaluation.failures import is_wrong
     from arag.evaluation.files import write_file
 
     labels = read_labels(file)
     labelled = take_over(found, labels)
     wrong = {failure.key for failure in found}
     lost = [label for label in labels if label.key not in wrong]
-    # Of methods that search, the answers that are not wrong.
-    unknown = [label for label in lost if label.question_id not in records.get(label.method, {})]
-    if right := len(lost) - len(unknown):
-        warn(f"Note: rows of {file} dropped, as their answers are not wrong any more: {right:,}")
+    lost_records = [records.get(label.method, {}).get(label.question_id) for label in lost]
+    unknown = [label for label, of in zip(lost, lost_records, strict=True) if of is None or is_wrong(of)]
+    if len(lost) > len(unknown):
+        warn(f"Note: rows of {file} dropped, as their answers are not wrong any more: {len(lost) - len(unknown):,}")
     if unknown:
         warn(
             f"Warning: rows of {file} left out, as they match no wrong answer of this run: {len(unknown):,}; the first "

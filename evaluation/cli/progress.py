@@ -42,7 +42,7 @@ def method_progress(
                 bar.update(task, completed=summary["answered"], state=", ".join(_figures(summary)))
 
         def add(record: Record) -> None:
-            records[record["question_id"]] = record
+            records[record["question_id"]] = {**record, "messages": []}  # these take more than all else
             show()
 
         show()

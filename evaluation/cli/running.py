@@ -14,7 +14,6 @@ import typer
 from arag.errors import InputError
 from arag.evaluation.cli.options import (
     DEFAULT_MAX_STEPS,
-    FAILED,
     ConcurrencyOption,
     EffortOption,
     IndexOption,
@@ -31,7 +30,7 @@ from arag.evaluation.cli.options import (
     show_written,
 )
 from arag.evaluation.cli.progress import method_progress, show_failures, show_summary, summarise
-from arag.terminal import confirm_embedder, err, out, print_json, warn
+from arag.terminal import FAILED, confirm_embedder, err, out, print_json, warn
 
 if TYPE_CHECKING:
     from arag.evaluation.budget import Budget
@@ -153,6 +152,7 @@ class _Experiment:
         from arag.evaluation.methods import Options
         from arag.evaluation.methods import method as find_method
         from arag.evaluation.preparation import prepare
+        from arag.evaluation.report.figures import light_records
         from arag.evaluation.runs import Plan, Runner, open_run, record_file
         from arag.models.chat import EXTRACTIVE, MODEL_VARIABLE, load_model
         from arag.models.prices import cite_prices
@@ -186,7 +186,7 @@ class _Experiment:
                 warn(f"Warning: {warning}")
             for method in methods:
                 file = record_file(folder, method.name)
-                records = file.read()
+                records = dict(light_records(file.file).records)
                 if not budget.is_used_up():
                     prepared = prepare(method, index, model, options, folder)
                     if prepared is not None:
@@ -244,10 +244,8 @@ def _model_options(given: Sequence[str] | None, reasoning_effort: str | None) ->
 def _value(text: str) -> Any:
     """Return what a text says in JSON, or else the text; `NaN`, which equals nothing, is a text."""
     try:
-        return json.loads(text, parse_constant=_refuse)
+        value = json.loads(text)
+        json.dumps(value, allow_nan=False)
     except (ValueError, RecursionError):
         return text
-
-
-def _refuse(constant: str) -> None:
-    raise ValueError(constant)
+    return value

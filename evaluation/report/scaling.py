@@ -102,29 +102,22 @@ def measure(folder: Path, method: str, questions: Collection[str]) -> Scaling:
     """
     asked = {}
     for setting in _settings(folder):
-        found = light_records(record_file(setting_folder(folder, *setting), method).file).records
-        if found:
-            asked[setting] = {key: record for key, record in found.items() if key in questions}
+        records = light_records(record_file(setting_folder(folder, *setting), method).file).records
+        if records:
+            asked[setting] = {key: record for key, record in records.items() if key in questions}
     if not asked:
         raise InputError(f"{folder} has no records of {method!r}: nothing can be said of any setting")
-    answering = {setting: records for setting, records in asked.items() if _answered(records)}
-    shared = set(questions).intersection(*answering.values()) if answering else set()
-    if shared:
-        measured = {
-            setting: {key: record for key, record in records.items() if key in shared}
-            for setting, records in asked.items()
-        }
-    else:
-        measured = asked
-    judged = {
-        setting
-        for setting, records in answering.items()
-        if any(record["judgement"] is not None for record in records.values())
-    }
-    headline = LLM_ACC if judged and judged == answering.keys() else CONTAIN_ACC
-    points = [_point(setting, list(records.values()), headline) for setting, records in measured.items()]
-    notes = _notes(points, {setting: len(records) for setting, records in asked.items()}, len(questions), bool(shared))
-    if judged and headline is CONTAIN_ACC:
+    answering = [records for records in asked.values() if any(record["error"] is None for record in records.values())]
+    shared = set(questions).intersection(*answering) if answering else set()
+    judged = [any(record["judgement"] is not None for record in records.values()) for records in answering]
+    headline = LLM_ACC if judged and all(judged) else CONTAIN_ACC
+    points = [
+        _point(setting, [record for key, record in records.items() if key in (shared or questions)], headline)
+        for setting, records in asked.items()
+    ]
+    counts = ", ".join(f"{point.name} {len(records):,}" for point, records in zip(points, asked.values(), strict=True))
+    notes = _notes(points, counts, len(questions), bool(shared))
+    if any(judged) and headline is CONTAIN_ACC:
         notes.append("Not all settings were judged: accuracy is Contain-Acc.")
     return Scaling(headline, points, notes)
 
@@ -145,27 +138,23 @@ def _order(setting: Setting) -> tuple[bool, int, str]:
     return True, EFFORTS.index(value) if value in EFFORTS else len(EFFORTS), value
 
 
-def _answered(records: Mapping[str, Record]) -> bool:
-    return any(record["error"] is None for record in records.values())
-
-
 def _point(setting: Setting, records: Sequence[Record], headline: Measure) -> Point:
     errors = [record["error"] for record in records if record["error"] is not None]
     accuracy = figure(headline, records) if len(errors) < len(records) else None
-    failure = ""
-    if not records:
+    if accuracy is not None:
+        failure = ""
+    elif not records:
         failure = "it was not asked these questions"
-    elif errors and len(errors) == len(records):
+    elif len(errors) == len(records):
         told = shorten(errors[0], 200, placeholder=" …")
         failure = f"all of {count(len(records), 'question')} failed, the first with: {told}"
-    elif accuracy is None:
+    else:
         failure = "no answer has a verdict"
     averages = {each.name: figure(each, records) for each in AVERAGES}
     return Point(*setting, len(records), accuracy, averages, failure)
 
 
-def _notes(points: Sequence[Point], asked: Mapping[Setting, int], wanted: int, shared: bool) -> list[str]:
-    counts = ", ".join(f"{point.name} {asked[point.setting, point.value]:,}" for point in points)
+def _notes(points: Sequence[Point], counts: str, wanted: int, shared: bool) -> list[str]:
     if not shared and len(points) > 1:
         return [f"The settings have no question in common, so that their figures do not compare ({counts})."]
     notes = []

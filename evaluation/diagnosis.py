@@ -42,15 +42,15 @@ def _form(taxonomy: Taxonomy) -> type[Diagnosis]:
 
 
 def _instruction(taxonomy: Taxonomy) -> str:
-    parts = [taxonomy.task, "", "The causes:", *_listed(taxonomy.causes)]
+    parts = [taxonomy.task, "", "The causes:", *_list_causes(taxonomy.causes)]
     reply = f'{{"reason": "in one sentence", "cause": {_one_of(taxonomy.causes)}'
     if taxonomy.chain_causes:
-        parts += [f"Of a {CHAIN_ERROR}, one of:", *_listed(taxonomy.chain_causes)]
+        parts += [f"Of a {CHAIN_ERROR}, one of:", *_list_causes(taxonomy.chain_causes)]
         reply += f', "chain_cause": {_one_of(taxonomy.chain_causes)} or null'
     return "\n".join([*parts, "", "Reply with one JSON object and nothing else:", f"{reply}}}", "", DATA_RULE])
 
 
-def _listed(causes: Mapping[str, str]) -> list[str]:
+def _list_causes(causes: Mapping[str, str]) -> list[str]:
     return [f"- {name}: {meaning}" for name, meaning in causes.items()]
 
 
@@ -106,7 +106,7 @@ class Diagnoser:
         now = list(found)
 
         async def diagnose(place: int) -> None:
-            now[place] = await self._diagnosed(now[place])
+            now[place] = await self._diagnose(now[place])
             self._on_answer()
             async with self._keeping:
                 await asyncio.to_thread(self._keep, list(now))
@@ -116,7 +116,7 @@ class Diagnoser:
         )
         return now
 
-    async def _diagnosed(self, failure: Failure) -> Failure:
+    async def _diagnose(self, failure: Failure) -> Failure:
         messages = await asyncio.to_thread(self._messages, failure)
         reply = await self._models[failure.taxonomy.title].ask(messages, self._patience)
         self.asked += 1
@@ -134,12 +134,12 @@ class Diagnoser:
             f"Question: {record['question']}",
             f"Gold answer: {record['answer']}",
             f"Predicted answer:\n{as_data('answer', _cut(record['prediction'], _MAX_ANSWER) or '(empty)')}",
-            *(self._retrieved(record) if failure.taxonomy is ONE_SHOT else _searched(record)),
+            *(self._describe_retrieval(record) if failure.taxonomy is ONE_SHOT else _describe_search(record)),
             *self._passages(record),
         ]
         return [SystemMessage(_instruction(failure.taxonomy)), HumanMessage("\n\n".join(parts))]
 
-    def _retrieved(self, record: Record) -> list[str]:
+    def _describe_retrieval(self, record: Record) -> list[str]:
         """Say whether more chunks would have held the answer."""
         hits = self._index.semantic_search(record["question"], DEEPER).hits
         answers = [record["answer"], *record["aliases"]]
@@ -162,7 +162,7 @@ class Diagnoser:
         return passages
 
 
-def _searched(record: Record) -> list[str]:
+def _describe_search(record: Record) -> list[str]:
     calls = "\n".join(f"{entry['step']}. {search(entry)}" for entry in record["trace"])
     seen, read = percent(record["gold_seen"]) or "unknown", percent(record["gold_read"]) or "unknown"
     return [

@@ -105,11 +105,11 @@ def open_run(folder: Path, plan: Plan) -> None:
         date=dt.datetime.now(dt.UTC).date().isoformat(),
     )
     if (folder / RUN_FILE).exists():
-        plan = _resumed(folder, load_plan(folder), plan)
+        plan = _resume(folder, load_plan(folder), plan)
     write_file(folder / RUN_FILE, json.dumps(asdict(plan), indent=2, ensure_ascii=False) + "\n")
 
 
-def _resumed(folder: Path, known: Plan, wanted: Plan) -> Plan:
+def _resume(folder: Path, known: Plan, wanted: Plan) -> Plan:
     if not any((folder / RECORDS).glob("*.jsonl")) and not load_preparations(folder):
         return wanted  # nothing has come of the other plan
     before, now = _comparable(known), _comparable(wanted)
@@ -277,7 +277,7 @@ class Runner:
             self.budget.count(record)
             record = add_attempts(record, known) if known is not None else record
         if self.judge is not None and record["error"] is None:
-            judgement, bug = await self._judged(self.judge, record)
+            judgement, bug = await self._judge(self.judge, record)
             self.budget.pay(judgement["cost"], judgement["model"])
             record = add_judgement(record, judgement)
         traceback = None if bug is None else without_credentials("".join(format_exception(bug)))
@@ -296,7 +296,7 @@ class Runner:
         except Exception as error:  # noqa: BLE001 - one question's error is no other's
             reached = await self._graph.aget_state(config)
             seconds = time.perf_counter() - began
-            return record_failure(question, reached.values, _told(error), seconds), _bug(error)
+            return record_failure(question, reached.values, _describe(error), seconds), _unexpected(error)
         finally:
             self._saver.delete_thread(question.id)
 
@@ -311,19 +311,19 @@ class Runner:
         saved = self._saver.get_tuple(config)
         return saved and saved.metadata.get("step")
 
-    async def _judged(self, judge: Judge, record: Record) -> tuple[Judgement, Exception | None]:
+    async def _judge(self, judge: Judge, record: Record) -> tuple[Judgement, Exception | None]:
         """Return a verdict, and what went wrong where nobody expected it."""
         try:
             return await judge.judge(record["question"], record["answer"], record["prediction"], self._patience), None
         except Exception as error:  # noqa: BLE001 - an answer that was paid for is kept without a verdict
-            why = f"the judge failed: {_told(error)}"
-            return Judgement(correct=None, reason=why, model=judge.name, cost=0.0), _bug(error)
+            why = f"the judge failed: {_describe(error)}"
+            return Judgement(correct=None, reason=why, model=judge.name, cost=0.0), _unexpected(error)
 
 
-def _told(error: Exception) -> str:
+def _describe(error: Exception) -> str:
     return without_credentials(f"{type(error).__name__}: {error}")
 
 
-def _bug(error: Exception) -> Exception | None:
+def _unexpected(error: Exception) -> Exception | None:
     """Return an error that is neither one of this library's nor a failed call of a provider."""
     return None if isinstance(error, ARAGError) or is_failed_call(error) else error

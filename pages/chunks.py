@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from langchain_core.messages import AnyMessage, ToolMessage
@@ -58,10 +58,10 @@ class Chunk:
         shown: dict[str, list[Snippet]] = {}
         for snippet in (snippet for hit in self.hits for snippet in hit.snippets):
             shown.setdefault(snippet.document_id, []).append(snippet)
-        return [_joined(some) for some in shown.values()]
+        return [_join(some) for some in shown.values()]
 
 
-def _joined(snippets: Sequence[Snippet]) -> Snippet:
+def _join(snippets: Sequence[Snippet]) -> Snippet:
     sentences = {sentence.position: sentence for snippet in snippets for sentence in snippet.sentences}
     return Snippet(
         document_id=snippets[-1].document_id,
@@ -77,7 +77,7 @@ def chunks_of(
     messages: Iterable[AnyMessage],
     read_chunks: Iterable[str],
     sources: Sequence[Source],
-    steps: Mapping[str, Sequence[int]],
+    reads: Mapping[int, Collection[str]],
 ) -> list[Chunk]:
     """Return the chunks that are cited or were read.
 
@@ -85,7 +85,7 @@ def chunks_of(
         messages: The conversation, whose results hold the texts.
         read_chunks: Chunks that were read, as the state has them; a conversation may hold their texts no more.
         sources: The citations.
-        steps: For chunks read for the last question, the steps that did so.
+        reads: The chunks that each step for the last question has read.
 
     Returns:
         The chunks: first those that the answer cites, in its order.
@@ -94,7 +94,7 @@ def chunks_of(
     read = list(read_chunks)
     for message in messages:
         if isinstance(message, ToolMessage):
-            _look(message, seen)
+            _note_chunks(message, seen)
             read += read_ids(message, "new_chunks")
     by_id = {source.chunk_id: source for source in sources}
     return [
@@ -102,13 +102,13 @@ def chunks_of(
             seen.get(chunk_id) or Chunk(chunk_id),
             source=by_id.get(chunk_id),
             read=chunk_id in read,
-            steps=steps.get(chunk_id, ()),
+            steps=[step for step, ids in reads.items() if chunk_id in ids],
         )
         for chunk_id in dict.fromkeys([*by_id, *read])
     ]
 
 
-def _look(message: ToolMessage, seen: dict[str, Chunk]) -> None:
+def _note_chunks(message: ToolMessage, seen: dict[str, Chunk]) -> None:
     """Add what a result shows of chunks."""
     results = read_results(message)
     texts: str = message.text
@@ -124,7 +124,7 @@ def _look(message: ToolMessage, seen: dict[str, Chunk]) -> None:
     new = read_ids(message, "new_chunks")
     if not texts or not new:
         return
-    blocks = _blocks(texts, [*read_ids(message, "chunk_ids"), *unknown])
+    blocks = _cut_blocks(texts, [*read_ids(message, "chunk_ids"), *unknown])
     for chunk_id in new:
         chunk = seen.setdefault(chunk_id, Chunk(chunk_id))
         title, _, text = blocks.get(chunk_id, "").partition("\n")
@@ -134,7 +134,7 @@ def _look(message: ToolMessage, seen: dict[str, Chunk]) -> None:
             chunk.text, chunk.joint = texts, True
 
 
-def _blocks(text: str, chunk_ids: Sequence[str]) -> dict[str, str]:
+def _cut_blocks(text: str, chunk_ids: Sequence[str]) -> dict[str, str]:
     """Cut the text of several chunks, each of which begins with its id in brackets.
 
     A document may hold such a beginning itself: then nobody can tell which is the real one, and nothing is returned.

@@ -82,7 +82,7 @@ def show_run(state: Mapping[str, Any]) -> dict[str, Any]:
     Raises:
         InputError: It holds no conversation.
     """
-    messages = _messages(state)
+    messages = _read_messages(state)
     place = question_at(messages)
     state = state if _belongs(state, messages, place) else {"read_chunks": state.get("read_chunks")}
     later = messages[place + 1 :]
@@ -92,36 +92,38 @@ def show_run(state: Mapping[str, Any]) -> dict[str, Any]:
     stop_reason = str(state.get("stop_reason") or ("answered" if reply is not None else ""))
     cited = {str(citation.get("chunk_id") or ""): citation for citation in state.get("citations") or ()}
     cited.pop("", None)
-    sources = [_source(number, chunk_id, citation) for number, (chunk_id, citation) in enumerate(cited.items(), 1)]
-    steps = _steps(later, state, stop_reason, _read_in(messages[:place]))
+    sources = [_name_source(number, chunk_id, citation) for number, (chunk_id, citation) in enumerate(cited.items(), 1)]
+    read_before = {chunk_id for message in messages[:place] for chunk_id in read_ids(message, "new_chunks")}
+    steps = _list_steps(later, state, stop_reason, read_before)
+    reads = {step.number: {chunk_id for call in step.calls for chunk_id in call.new_chunks} for step in steps}
     return {
         "question": messages[place].text,
         "earlier": earlier_turns(messages),
-        "answer": _linked(answer, sources) if answer else None,
+        "answer": _link_citations(answer, sources) if answer else None,
         "status": "failed" if not answer else "answered" if stop_reason == "answered" else "forced",
         "reason": _FORCED.get(stop_reason, stop_reason),
         "errors": [step.number for step in steps if any(call.error for call in step.calls)],
         "sources": sources,
         "steps": steps,
-        "chunks": chunks_of(messages, state.get("read_chunks") or (), sources, _reading_steps(steps)),
-        "totals": _totals(state, steps),
+        "chunks": chunks_of(messages, state.get("read_chunks") or (), sources, reads),
+        "totals": _sum_up(state, steps),
     }
 
 
 # --- messages ---
 
 
-def _messages(state: Any) -> list[AnyMessage]:
+def _read_messages(state: Any) -> list[AnyMessage]:
     messages = state.get("messages") if isinstance(state, Mapping) else None
     if not isinstance(messages, list | tuple) or not messages:
         raise InputError(_NEEDED)
     try:
-        return [_message(message) for message in messages]
+        return [_read_message(message) for message in messages]
     except (ValueError, TypeError, KeyError, NotImplementedError) as error:
         raise InputError(f"{_NEEDED}; one of its messages is none: {str(error).splitlines()[0]}") from error
 
 
-def _message(message: Any) -> AnyMessage:
+def _read_message(message: Any) -> AnyMessage:
     """Return a message, also from the dicts that LangGraph's server and LangChain's `dumps` write."""
     if isinstance(message, dict) and message.get("type") == "constructor" and "kwargs" in message:
         message = message["kwargs"]
@@ -143,14 +145,10 @@ def _asks(message: AIMessage) -> bool:
     return bool(message.tool_calls or message.invalid_tool_calls)
 
 
-def _read_in(messages: Iterable[AnyMessage]) -> set[str]:
-    return {chunk_id for message in messages for chunk_id in read_ids(message, "new_chunks")}
-
-
 # --- the answer ---
 
 
-def _source(number: int, chunk_id: str, citation: Mapping[str, Any]) -> Source:
+def _name_source(number: int, chunk_id: str, citation: Mapping[str, Any]) -> Source:
     if citation.get("read"):
         status = "read"
     elif citation.get("seen"):
@@ -160,7 +158,7 @@ def _source(number: int, chunk_id: str, citation: Mapping[str, Any]) -> Source:
     return Source(number, chunk_id, [str(title) for title in citation.get("titles") or ()], status)
 
 
-def _linked(answer: str, sources: Sequence[Source]) -> list[str | Source]:
+def _link_citations(answer: str, sources: Sequence[Source]) -> list[str | Source]:
     """Cut an answer into texts and citations; brackets that hold nothing but citations are dropped."""
     by_id = {source.chunk_id: source for source in sources}
     longest_first = sorted(by_id, key=len, reverse=True)
@@ -182,14 +180,16 @@ def _linked(answer: str, sources: Sequence[Source]) -> list[str | Source]:
 # --- steps ---
 
 
-def _steps(messages: Sequence[AnyMessage], state: Mapping[str, Any], stop_reason: str, read: set[str]) -> list[Step]:
+def _list_steps(
+    messages: Sequence[AnyMessage], state: Mapping[str, Any], stop_reason: str, read: set[str]
+) -> list[Step]:
     """Walk through the messages behind the question: each reply of the model is a step. Empty ones left no message."""
     model_calls = {call.get("step"): call for call in state.get("model_calls") or ()}
     places = [n for n, message in enumerate(messages) if isinstance(message, AIMessage)]
     steps: list[Step] = []
     for place, end in [*pairwise([*places, len(messages)]), (None, 0)]:
         while (call := model_calls.get(len(steps) + 1)) and call.get("empty"):
-            steps.append(Step(len(steps) + 1, _figures(call)))
+            steps.append(Step(len(steps) + 1, _read_figures(call)))
         if place is None:
             break
         number = len(steps) + 1
@@ -198,7 +198,7 @@ def _steps(messages: Sequence[AnyMessage], state: Mapping[str, Any], stop_reason
         steps.append(
             Step(
                 number,
-                _figures(call) if call else _reported(reply),
+                _read_figures(call) if call else _read_usage(reply),
                 reply,
                 forced=bool((call or {}).get("forced", not _asks(reply) and stop_reason != "answered")),
                 cut_off=bool(call and call.get("cut_off")),
@@ -208,27 +208,18 @@ def _steps(messages: Sequence[AnyMessage], state: Mapping[str, Any], stop_reason
     return steps
 
 
-def _figures(call: Mapping[str, Any]) -> dict[str, Any]:
+def _read_figures(call: Mapping[str, Any]) -> dict[str, Any]:
     """Return a model call's figures, also of a state that lacks some of them."""
     tokens = {key: call.get(key) or 0 for key in _TOKENS}
     return {**tokens, "model": str(call.get("model") or ""), "seconds": call.get("seconds"), "cost": cost([call])}
 
 
-def _reported(reply: AIMessage) -> dict[str, Any] | None:
+def _read_usage(reply: AIMessage) -> dict[str, Any] | None:
     """Return what the message itself says, for states without `model_calls`."""
-    return _figures({**model_call(reply, 0.0, step=0), "seconds": None}) if reply.usage_metadata else None
+    return _read_figures({**model_call(reply, 0.0, step=0), "seconds": None}) if reply.usage_metadata else None
 
 
-def _reading_steps(steps: Iterable[Step]) -> dict[str, list[int]]:
-    """Return for each chunk the steps that read it."""
-    reading: dict[str, list[int]] = {}
-    for step in steps:
-        for chunk_id in dict.fromkeys(chunk_id for call in step.calls for chunk_id in call.new_chunks):
-            reading.setdefault(chunk_id, []).append(step.number)
-    return reading
-
-
-def _totals(state: Mapping[str, Any], steps: Sequence[Step]) -> dict[str, Any]:
+def _sum_up(state: Mapping[str, Any], steps: Sequence[Step]) -> dict[str, Any]:
     """Return a question's figures; None where they are not known, no tokens where none were reported."""
     calls = [call for step in steps for call in step.calls]
     known = [step.model for step in steps if step.model is not None]

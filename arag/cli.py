@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import os
 import sqlite3
 import sys
 import traceback
 import warnings
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import asdict
 from importlib.metadata import version
 from io import TextIOWrapper
@@ -18,24 +16,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
-from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import TaskProgressColumn
 from rich.table import Table
 
 from arag.evaluation.cli import eval_app
-from arag.evaluation.cli.asking import confirm_embedder
+from arag.evaluation.cli.options import JsonOption
 from arag.ingest.documents import DEFAULT_LIMITS, Limits
 from arag.interruption import Commands, Interrupted, end_interrupted, soon_interrupted
-from arag.terminal import err, out, print_json, styled
+from arag.showing import run_record, show_answer, show_summary, show_update, write_page
+from arag.terminal import FAILED, confirm_embedder, err, out, print_json, progress, styled
 
 if TYPE_CHECKING:
     from arag.graph.state import State
-    from arag.ingest.pipeline import IngestSummary
-    from arag.retrieval.index import Index
-    from arag.retrieval.types import KeywordResults, SemanticResults
 
-FAILED = 1  # exit code; 2 is for a wrong command line, 3 for an ingestion that left something out
-LEFT_OUT = 3
-
+LEFT_OUT = 3  # exit code of an ingestion that left something out; 2 is for a wrong command line
 
 app = typer.Typer(
     cls=Commands,
@@ -65,7 +59,6 @@ def options(
 
 
 IndexOption = Annotated[Path, typer.Option("--index", "-i", metavar="DIR", help="The index's folder.")]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object, for programs.")]
 TopK = Annotated[int, typer.Option("--top-k", "-k", min=1, help="How many chunks.")]
 
 
@@ -113,7 +106,15 @@ def ingest(
 
     if embedder is None:
         confirm_embedder(index)
-    with _progress("Embedding", _bytes(paths), hidden=as_json) as (embedded, indexed):
+    with progress(TaskProgressColumn(), hidden=as_json) as bar:
+        total = max(_count_bytes(paths), 1)
+        embedding = bar.add_task("Embedding", total=total)
+        writing = bar.add_task("Writing vectors", total=None, visible=False)
+
+        def show_written(sentences: int) -> None:
+            bar.update(writing, advance=sentences, visible=True)
+            bar.update(writing, description=f"Writing vectors: {bar.tasks[writing].completed:,.0f}")
+
         summary = run_ingest(
             paths,
             index,
@@ -123,13 +124,13 @@ def ingest(
             prune=prune,
             language=language,
             limits=Limits(max_characters, max_pages, max_seconds),
-            on_progress=embedded,
-            on_indexed=indexed,
+            on_progress=lambda done: bar.update(embedding, completed=min(done, total)),
+            on_indexed=show_written,
         )
     if as_json:
         print_json(asdict(summary))
     else:
-        _show_summary(summary, index)
+        show_summary(summary, index)
     if summary.problems:
         raise typer.Exit(LEFT_OUT)
 
@@ -189,7 +190,7 @@ def ask(
                 if mode == "values":
                     state = cast("dict[str, Any]", event)
                 elif not as_json:
-                    _show_update(cast("dict[str, Any]", event))
+                    show_update(cast("dict[str, Any]", event))
         except BaseException as error:
             failure = str(error) or type(error).__name__
             if not is_provider_error(error):
@@ -197,11 +198,11 @@ def ask(
             raise ModelError(f"the model {drop_credentials(model or 'in ARAG_MODEL')} failed: {error}") from error
         finally:
             if html is not None and state:
-                _write_page(html, state, failure, model or os.environ.get(MODEL_VARIABLE) or EXTRACTIVE)
+                write_page(html, state, failure, model or os.environ.get(MODEL_VARIABLE) or EXTRACTIVE)
         if as_json:
-            print_json(_run_record(question, cast("State", state)))
+            print_json(run_record(question, cast("State", state)))
         else:
-            _show_answer(cast("State", state))
+            show_answer(cast("State", state))
 
 
 @search_app.command("keyword")
@@ -212,11 +213,11 @@ def search_keyword(
     as_json: JsonOption = False,
 ) -> None:
     """Find chunks that hold keywords."""
+    from arag.retrieval.index import open_index
     from arag.retrieval.render import render_keywords
 
-    _search(
-        index, lambda opened: opened.keyword_search(terms, top_k), lambda r: render_keywords(r, ()), as_json=as_json
-    )
+    with open_index(index) as opened:
+        _show_results(opened.keyword_search(terms, top_k), render_keywords, as_json)
 
 
 @search_app.command("semantic")
@@ -227,12 +228,12 @@ def search_semantic(
     as_json: JsonOption = False,
 ) -> None:
     """Find chunks with sentences close in meaning to a query."""
+    from arag.retrieval.index import open_index
     from arag.retrieval.render import render_semantic
 
     confirm_embedder(index)
-    _search(
-        index, lambda opened: opened.semantic_search(query, top_k), lambda r: render_semantic(r, ()), as_json=as_json
-    )
+    with open_index(index) as opened:
+        _show_results(opened.semantic_search(query, top_k), render_semantic, as_json)
 
 
 @app.command()
@@ -248,12 +249,9 @@ def read(
 
     with open_index(index) as opened:
         results = opened.read(ids, adjacent)
-        if as_json:
-            print_json(asdict(results))
-        else:
-            out.print(render_chunks(results, ()))
-        if results.unknown:
-            raise typer.Exit(FAILED)
+    _show_results(results, render_chunks, as_json)
+    if results.unknown:
+        raise typer.Exit(FAILED)
 
 
 @app.command()
@@ -307,12 +305,9 @@ def verify(
     if as_json:
         print_json({"found": [asdict(damage) for damage in found], "left": [asdict(damage) for damage in left]})
     else:
-        for damage in found:
+        for damage in dict.fromkeys([*found, *left]):
             mark = ("Damaged", "red") if damage in left else ("Mended", "green")
             out.print(styled(mark, f" {damage}"))
-        for damage in left:
-            if damage not in found:
-                out.print(styled(("Damaged", "red"), f" {damage}"))
         if not found:
             out.print(f"{index} is sound.")
         elif not repair and any(damage.mendable for damage in left):
@@ -330,11 +325,9 @@ def main() -> None:
         sys.stdout.reconfigure(errors="backslashreplace")
     try:
         app()
-    except ARAGError as error:
-        err.print(styled(("Error:", "bold red"), f" {error}"))
-        sys.exit(FAILED)
-    except sqlite3.Error as error:
-        err.print(styled(("Error:", "bold red"), f" the index's database failed: {error}"))
+    except (ARAGError, sqlite3.Error) as error:
+        what = "the index's database failed: " if isinstance(error, sqlite3.Error) else ""
+        err.print(styled(("Error:", "bold red"), f" {what}{error}"))
         sys.exit(FAILED)
     except Interrupted as interrupted:
         end_interrupted(interrupted.command)
@@ -357,135 +350,18 @@ def _quiet() -> None:
     warnings.showwarning = show
 
 
-def _search(
-    index: Path,
-    search: Callable[[Index], Any],
-    render: Callable[[Any], str],
-    *,
-    as_json: bool,
-) -> None:
-    from arag.retrieval.index import open_index
-
-    with open_index(index) as opened:
-        results: KeywordResults | SemanticResults = search(opened)
+def _show_results(results: Any, render: Callable[[Any, Collection[str]], str], as_json: bool) -> None:
+    """Print what an index has returned, as the agent sees it or as JSON."""
     if as_json:
         print_json(asdict(results))
     else:
-        out.print(render(results))
+        out.print(render(results, ()))
 
 
-@contextmanager
-def _progress(title: str, total: int, *, hidden: bool) -> Iterator[tuple[Callable[[int], None], Callable[[int], None]]]:
-    """Draw a bar for the characters that are done, and a count of the sentences that are written after that."""
-    columns = (
-        TextColumn("{task.description}", markup=False),
-        BarColumn(),
-        TaskProgressColumn(),
-        TimeElapsedColumn(),
-        TextColumn("left:"),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=err, transient=True, disable=hidden or not err.is_terminal) as progress:
-        task = progress.add_task(title, total=max(total, 1))
-        writing = progress.add_task("Writing vectors", total=None, visible=False)
-
-        def wrote(sentences: int) -> None:
-            progress.update(writing, advance=sentences, visible=True)
-            progress.update(writing, description=f"Writing vectors: {progress.tasks[writing].completed:,.0f}")
-
-        yield lambda done: progress.update(task, completed=min(done, total)), wrote
-
-
-def _bytes(paths: Sequence[Path]) -> int:
+def _count_bytes(paths: Sequence[Path]) -> int:
     """Estimate the characters to come by the files' sizes."""
     files = (file for path in paths for file in (path.rglob("*") if path.is_dir() else [path]))
     try:
         return sum(file.stat().st_size for file in files if file.is_file())
     except (OSError, ValueError):  # what is wrong with a path is said when it is read
         return 0
-
-
-def _show_summary(summary: IngestSummary, index: Path) -> None:
-    from arag.ingest.pipeline import count_reasons
-
-    out.print(
-        f"Read {summary.read:,} documents: {summary.written:,} new or changed, {summary.embedded:,} sentences "
-        f"embedded, {summary.removed:,} documents removed, {summary.seconds:.1f} s."
-    )
-    out.print(
-        styled(
-            (str(index), "bold"),
-            f" holds {summary.documents:,} documents, {summary.chunks:,} chunks, {summary.sentences:,} sentences.",
-        )
-    )
-    if summary.absent:
-        out.print(f"{summary.absent:,} of them were not read now; --prune removes what is gone.")
-    if summary.skipped:
-        told = f" {len(summary.skipped):,}: {count_reasons(summary.skipped)}"
-        err.print(styled(("Skipped:", "yellow"), told))
-    for problem in summary.problems:
-        err.print(styled(("Left out:", "yellow"), f" {problem}"))
-
-
-def _show_update(update: dict[str, Any]) -> None:
-    """Print what one node has done: its tool calls, and what came back in a line each."""
-    for node, changes in update.items():
-        if node == "tools":
-            for record, message in zip(changes["trace"][-len(changes["messages"]) :], changes["messages"], strict=True):
-                arguments = ", ".join(
-                    f"{k}={json.dumps(v, ensure_ascii=False)}" for k, v in record["arguments"].items()
-                )
-                step = (f"{record['step']:>2}", "dim")
-                out.print(styled(step, " ", (record["tool"], "bold cyan"), f" {arguments}"))
-                first = message.text.splitlines()[0] if message.text else ""
-                shown = ", ".join(record["chunk_ids"]) or first
-                style = "red" if record["error"] else "dim"
-                out.print(f"   {shown} ({record['retrieved_tokens']:,} tokens)", style=style)
-        elif node == "force_answer":
-            out.print(f"   The answer is forced: {changes['stop_reason']}.", style="yellow")
-
-
-def _show_answer(state: State) -> None:
-    out.print()
-    out.print(state["answer"])
-    out.print()
-    if state["citations"]:
-        out.print("Sources", style="bold")
-        for citation in state["citations"]:
-            title = "; ".join(citation["titles"])
-            note = "" if citation["seen"] else " (not seen in this run)"
-            out.print(styled(f"  {citation['chunk_id']}  ", (title, "dim"), (note, "red")))
-    record = state["trace"]
-    tokens = sum(entry["retrieved_tokens"] for entry in record)
-    out.print(
-        f"{state['steps']} steps, {len(record)} tool calls, {tokens:,} retrieved tokens, "
-        f"{len(state.get('read_chunks', []))} chunks read, {state['stop_reason']}",
-        style="dim",
-    )
-
-
-def _write_page(path: Path, state: dict[str, Any], failure: str, model: str) -> None:
-    from arag.errors import InputError, without_credentials
-    from arag.models.names import drop_credentials
-    from arag.pages.page import trace_page
-
-    try:
-        page = trace_page(state, error=without_credentials(failure), model=drop_credentials(model))
-        path.write_text(page, encoding="utf-8")
-    except OSError as error:
-        raise InputError(f"the page cannot be written to {path}: {error.strerror}") from error
-
-
-def _run_record(question: str, state: State) -> dict[str, Any]:
-    return {
-        "question": question,
-        "answer": state["answer"],
-        "citations": state["citations"],
-        "stop_reason": state["stop_reason"],
-        "steps": state["steps"],
-        "retrieved_tokens": sum(record["retrieved_tokens"] for record in state["trace"]),
-        "read_chunks": state.get("read_chunks", []),
-        "trace": state["trace"],
-        "model_calls": state["model_calls"],
-        "usage": state["usage"],
-    }

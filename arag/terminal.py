@@ -1,4 +1,4 @@
-r"""How every command prints: texts from outside are shown, and do nothing.
+r"""How every command prints, draws progress and asks: texts from outside are shown, and do nothing.
 
 Titles, ids, file names, chunks, model answers and errors may hold characters that a terminal obeys: escape sequences
 that set the clipboard or clear the screen, and controls that reorder or hide text. They are printed as Python writes
@@ -11,12 +11,17 @@ import json
 import re
 import sys
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 import rich.console
+import typer
 from rich.console import ConsoleRenderable, RenderableType
+from rich.progress import BarColumn, Progress, ProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.segment import Segment
 from rich.text import Text
+
+FAILED = 1  # exit code of a command that could not do its work, or not all of it
 
 # All controls but newline and tab, half characters, line separators, and what reorders text or is no part of any
 # writing: embeddings, overrides and isolates, invisible operators, annotations, tags. Joiners, zero-width spaces and
@@ -73,3 +78,46 @@ def print_json(value: Any) -> None:
 
 def _escaped(match: re.Match[str]) -> str:
     return json.dumps(match[0])[1:-1]
+
+
+def progress(*columns: ProgressColumn, transient: bool = True, hidden: bool = False) -> Progress:
+    """Return what draws bars on stderr, where that is a terminal: what is done, how long it took, and what is left.
+
+    Args:
+        *columns: What stands behind the bar.
+        transient: Whether the bars go when they are complete.
+        hidden: Whether nothing is drawn.
+    """
+    return Progress(
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        *columns,
+        TimeElapsedColumn(),
+        TextColumn("left:"),
+        TimeRemainingColumn(),
+        console=err,
+        transient=transient,
+        disable=hidden or not err.is_terminal,
+    )
+
+
+def confirm_embedder(index: Path) -> None:
+    """Ask once, on a terminal, whether an embedder that only the index names may be used; a yes is remembered.
+
+    Args:
+        index: The index's folder; there need not be an index.
+
+    Raises:
+        UnnamedEmbedderError: There is no terminal, or the answer is no.
+    """
+    from arag.retrieval.trust import UnnamedEmbedderError, check_embedder, remember
+
+    try:
+        check_embedder(index)
+    except UnnamedEmbedderError as error:
+        if not (sys.stdin.isatty() and sys.stderr.isatty()):
+            raise
+        err.print(f"The index in {index} names the embedder {error.name}: {error.consequence}.")
+        if not typer.confirm("Use it, and remember that?", err=True):
+            raise
+        remember(error.name)

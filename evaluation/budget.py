@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from arag.errors import InputError
@@ -24,19 +23,22 @@ class Budget:
     spent: float = 0.0
     unpriced: list[str] = field(default_factory=list)
 
-    def pay(self, dollars: float | None, models: Iterable[str] = ()) -> None:
+    def pay(self, dollars: float | None, *models: str) -> None:
         """Count what has been paid.
 
         Args:
             dollars: How much; None where it is not known.
-            models: The models of whose calls it is not known.
+            *models: The models of whose calls it is then not known.
         """
         self.spent += dollars or 0.0
-        self.unpriced = list(dict.fromkeys([*self.unpriced, *models]))
+        if dollars is None:
+            self.unpriced = list(dict.fromkeys([*self.unpriced, *models]))
 
     def count(self, record: Record) -> None:
-        """Count what a question has cost until now."""
-        self.pay(spent([record]), unpriced(record))
+        """Count what a question has cost until now, over all attempts and verdicts."""
+        calls = [*record["earlier_calls"], *record["model_calls"]]
+        self.pay(record["paid"], *(call["model"] or "a model without a name" for call in calls if cost([call]) is None))
+        self.pay(record["judge_paid"], record["judgement"]["model"] if record["judgement"] else "the judge")
 
     def is_used_up(self) -> bool:
         """Tell whether no more may be spent; where a price is unknown, nobody knows."""
@@ -56,19 +58,3 @@ class Budget:
                 "Verdicts and work at index time that are recorded already stay without a price, and so do calls whose "
                 "tokens the provider does not report: go on without --max-cost, or in another folder with --out."
             )
-
-
-def spent(records: Iterable[Record]) -> float:
-    """Return the US dollars that records tell of, over all attempts and verdicts, as far as prices are known."""
-    return sum((record["paid"] or 0.0) + (record["judge_paid"] or 0.0) for record in records)
-
-
-def unpriced(record: Record) -> list[str]:
-    """Return the models whose part in what a question has cost is not known."""
-    models = []
-    if record["paid"] is None:
-        calls = [*record["earlier_calls"], *record["model_calls"]]
-        models += [call["model"] or "a model without a name" for call in calls if cost([call]) is None]
-    if record["judge_paid"] is None:
-        models.append(record["judgement"]["model"] if record["judgement"] else "the judge")
-    return models

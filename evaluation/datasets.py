@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from arag.errors import InputError
-from arag.files import written_whole
+from arag.evaluation.files import write_file
 from arag.ingest.formats import clean_characters, clean_text
 
 _IDS = ("id", "qid", "_id", "question_id")
@@ -25,7 +25,7 @@ _ALIASES = ("answer_aliases", "aliases")
 # An experiment's corpus is no field of every record.
 _USED = {*_IDS, *_ANSWERS, *_ALIASES, "question", "supporting", "paragraphs"}
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
-_SHOWN = 60  # characters of a wrong value in messages
+_MAX_SHOWN = 60  # characters of a wrong value in messages
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,7 +215,7 @@ def _texts(value: Any, name: str) -> list[str]:
 
 def _shown(value: Any) -> str:
     shown = repr(value)
-    return shown if len(shown) <= _SHOWN else f"{shown[:_SHOWN]}..."
+    return shown if len(shown) <= _MAX_SHOWN else f"{shown[:_MAX_SHOWN]}..."
 
 
 def _paragraphs(record: Mapping[str, Any], place: str) -> Iterator[tuple[Paragraph, bool]]:
@@ -276,7 +276,10 @@ def _paragraph(title: Any, text: str, place: str, supporting: bool) -> Iterator[
 def write_corpus(found: Iterable[Paragraph], file: Path) -> Path:
     """Write paragraphs as records that `arag ingest` takes; returns the file."""
     lines = (json.dumps({"id": p.id, "title": p.title, "text": p.text}, ensure_ascii=False) for p in found)
-    file.parent.mkdir(parents=True, exist_ok=True)
-    with written_whole(file) as out:
-        out.writelines(f"{line}\n".encode() for line in lines)
-    return file
+    return write_file(file, "".join(f"{line}\n" for line in lines))
+
+
+def name_dataset(questions: Path) -> str:
+    """Return what a file of questions is called; its folder's name for `questions.json`, which says nothing."""
+    folder = questions.resolve().parent.name
+    return folder if questions.stem == "questions" and folder else questions.stem

@@ -3,25 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator, Sequence
-from typing import ClassVar
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Literal
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, create_model
 
-from arag.evaluation.event_loop import run
+from arag.evaluation.event_loop import run, work_through
 from arag.evaluation.failure_labels import percent, search
-from arag.evaluation.failures import (
-    CHAIN_ERROR,
-    DEEPER,
-    ONE_SHOT,
-    AgenticCause,
-    ChainCause,
-    Failure,
-    OneShotCause,
-    decided,
-)
+from arag.evaluation.failures import AGENTIC, CHAIN_ERROR, DEEPER, ONE_SHOT, Failure, Taxonomy, decide
 from arag.evaluation.patience import Patience
 from arag.evaluation.records import Record
 from arag.evaluation.scores import contains
@@ -29,59 +20,42 @@ from arag.evaluation.structured import StructuredModel
 from arag.graph.prompts import DATA_RULE, as_data
 from arag.retrieval.index import Index
 
-CONCURRENCY = 8
-_PASSAGES = 12_000  # characters of the chunks that are shown, all in all
-_SEARCHES, _ANSWER = 4_000, 2_000  # characters of the tool calls, of an answer
+DEFAULT_CONCURRENCY = 8
+_MAX_PASSAGES = 12_000  # characters of the chunks that are shown, all in all
+_MAX_SEARCHES, _MAX_ANSWER = 4_000, 2_000  # characters of the tool calls, of an answer
 
 
 class Diagnosis(BaseModel):
-    """What went wrong in a search that ended in a wrong answer."""
+    """What led to a wrong answer."""
 
-    reason: str = Field(description="In one sentence: what in the search led to the wrong answer.")
-    cause: AgenticCause = Field(description="The cause.")
-    chain_cause: ChainCause | None = Field(description="What went wrong in a reasoning chain; null for other causes.")
-
-
-class Explanation(BaseModel):
-    """Why an answer from chunks that were retrieved once is wrong."""
-
-    chain_cause: ClassVar[None] = None
-
-    reason: str = Field(description="In one sentence: what in the chunks, or in their use, led to the wrong answer.")
-    cause: OneShotCause = Field(description="The cause.")
+    reason: str = Field(description="In one sentence: what in the search, or in its use, led to the wrong answer.")
+    cause: str = Field(description="The cause.")
 
 
-_AGENTIC = """An agent searched a corpus to answer a question, and its answer was found wrong. Say why, from the
-question, the gold answer, the agent's answer, its tool calls in order and the chunks that it read.
+def _form(taxonomy: Taxonomy) -> type[Diagnosis]:
+    """Return the form that knows a taxonomy's causes only."""
+    fields: dict[str, Any] = {"cause": (Literal[tuple(taxonomy.causes)], Diagnosis.model_fields["cause"])}
+    if taxonomy.chain_causes:
+        told = Field(description="What went wrong in a reasoning chain; null for other causes.")
+        fields["chain_cause"] = (Literal[tuple(taxonomy.chain_causes)] | None, told)
+    return create_model("Diagnosis", __base__=Diagnosis, __doc__=Diagnosis.__doc__, **fields)
 
-The causes:
-- reasoning chain error: the search or the reasoning went wrong
-- judge error: the answer is right after all
-- model gave up: it says that it found nothing, or gives no answer
-- corpus missing: the corpus does not hold the answer
-Of a reasoning chain error, one of:
-- entity confusion: it read a chunk that holds the answer, and was distracted
-- wrong strategy: poor queries, so that it did not find what holds the answer
-- question misunderstanding: it looked for something that was not asked
-- exceeded budget: it was on the way, and had no steps or room left
 
-Reply with one JSON object and nothing else:
-{"reason": "in one sentence", "cause": "reasoning chain error" or "judge error" or "model gave up" or "corpus missing",
-"chain_cause": "entity confusion" or "wrong strategy" or "question misunderstanding" or "exceeded budget" or null}"""
+def _instruction(taxonomy: Taxonomy) -> str:
+    parts = [taxonomy.task, "", "The causes:", *_list_causes(taxonomy.causes)]
+    reply = f'{{"reason": "in one sentence", "cause": {_one_of(taxonomy.causes)}'
+    if taxonomy.chain_causes:
+        parts += [f"Of a {CHAIN_ERROR}, one of:", *_list_causes(taxonomy.chain_causes)]
+        reply += f', "chain_cause": {_one_of(taxonomy.chain_causes)} or null'
+    return "\n".join([*parts, "", "Reply with one JSON object and nothing else:", f"{reply}}}", "", DATA_RULE])
 
-_ONE_SHOT = """A model was given a question and the chunks of a corpus that are nearest to it, and its answer was found
-wrong. Say why, from the question, the gold answer, the model's answer and the chunks.
 
-The causes:
-- model understanding: the chunks hold the answer, and the model missed it or took it for something else
-- multi-hop retrieval: the chunks lack something that the question does not name: what is found first leads to it
-- top-k insufficient: the chunks lack the answer, and more of the chunks that are near to the question would hold it
-- judge error: the answer is right after all
-- corpus missing: the corpus does not hold the answer
+def _list_causes(causes: Mapping[str, str]) -> list[str]:
+    return [f"- {name}: {meaning}" for name, meaning in causes.items()]
 
-Reply with one JSON object and nothing else:
-{"reason": "in one sentence", "cause": "model understanding" or "multi-hop retrieval" or "top-k insufficient" or
-"judge error" or "corpus missing"}"""
+
+def _one_of(causes: Iterable[str]) -> str:
+    return " or ".join(f'"{cause}"' for cause in causes)
 
 
 class Diagnoser:
@@ -108,19 +82,17 @@ class Diagnoser:
         model: BaseChatModel,
         index: Index,
         *,
-        concurrency: int = CONCURRENCY,
+        concurrency: int = DEFAULT_CONCURRENCY,
         keep: Callable[[Sequence[Failure]], None] = lambda _: None,
         on_answer: Callable[[], None] = lambda: None,
     ) -> None:
-        self._agentic = StructuredModel(model, Diagnosis, "judge")
-        self._one_shot = StructuredModel(model, Explanation, "judge")
+        self._models = {each.title: StructuredModel(model, _form(each), "judge") for each in (AGENTIC, ONE_SHOT)}
         self._index = index
         self._concurrency = concurrency
         self._keep = keep
         self._on_answer = on_answer
         self._patience = Patience()
         self._keeping = asyncio.Lock()
-        self._is_kept = True
         self.asked = 0
         self.unusable: list[tuple[Failure, str]] = []
         self.cost: float | None = 0.0
@@ -132,51 +104,42 @@ class Diagnoser:
     async def arun(self, found: Sequence[Failure]) -> list[Failure]:
         """Do the same in an event loop that is running."""
         now = list(found)
-        work = iter([place for place, failure in enumerate(now) if not failure.decided_by])
-        try:
-            async with asyncio.TaskGroup() as group:
-                for _ in range(min(self._concurrency, len(now))):
-                    group.create_task(self._work(work, now))
-        except BaseExceptionGroup as several:
-            raise several.exceptions[0] from several.exceptions[0].__cause__
+
+        async def diagnose(place: int) -> None:
+            now[place] = await self._diagnose(now[place])
+            self._on_answer()
+            async with self._keeping:
+                await asyncio.to_thread(self._keep, list(now))
+
+        await work_through(
+            [place for place, failure in enumerate(now) if not failure.decided_by], diagnose, self._concurrency
+        )
         return now
 
-    async def _work(self, places: Iterator[int], now: list[Failure]) -> None:
-        for place in places:
-            now[place] = await self._diagnosed(now[place])
-            self._on_answer()
-            self._is_kept = False
-            async with self._keeping:
-                if not self._is_kept:  # by another worker, while this one waited
-                    self._is_kept = True
-                    await asyncio.to_thread(self._keep, list(now))
-
-    async def _diagnosed(self, failure: Failure) -> Failure:
-        model = self._one_shot if failure.taxonomy is ONE_SHOT else self._agentic
+    async def _diagnose(self, failure: Failure) -> Failure:
         messages = await asyncio.to_thread(self._messages, failure)
-        reply = await model.ask(messages, patiently=self._patience.ask)
+        reply = await self._models[failure.taxonomy.title].ask(messages, self._patience)
         self.asked += 1
         self.cost = None if self.cost is None or reply.cost is None else self.cost + reply.cost
         if reply.value is None:
             self.unusable.append((failure, reply.why))
             return failure
         said = reply.value
-        chain_cause = (said.chain_cause or "") if said.cause == CHAIN_ERROR else ""
-        return decided(failure, "judge", said.cause, chain_cause, said.reason)
+        chain_cause = (getattr(said, "chain_cause", "") or "") if said.cause == CHAIN_ERROR else ""
+        return decide(failure, "judge", said.cause, chain_cause, said.reason)
 
     def _messages(self, failure: Failure) -> list[BaseMessage]:
         record = failure.record
         parts = [
             f"Question: {record['question']}",
             f"Gold answer: {record['answer']}",
-            f"Predicted answer:\n{as_data('answer', _cut(record['prediction'], _ANSWER) or '(empty)')}",
-            *(self._retrieved(record) if failure.taxonomy is ONE_SHOT else _searched(record)),
+            f"Predicted answer:\n{as_data('answer', _cut(record['prediction'], _MAX_ANSWER) or '(empty)')}",
+            *(self._describe_retrieval(record) if failure.taxonomy is ONE_SHOT else _describe_search(record)),
             *self._passages(record),
         ]
-        instruction = _ONE_SHOT if failure.taxonomy is ONE_SHOT else _AGENTIC
-        return [SystemMessage(f"{instruction}\n\n{DATA_RULE}"), HumanMessage("\n\n".join(parts))]
+        return [SystemMessage(_instruction(failure.taxonomy)), HumanMessage("\n\n".join(parts))]
 
-    def _retrieved(self, record: Record) -> list[str]:
+    def _describe_retrieval(self, record: Record) -> list[str]:
         """Say whether more chunks would have held the answer."""
         hits = self._index.semantic_search(record["question"], DEEPER).hits
         answers = [record["answer"], *record["aliases"]]
@@ -190,7 +153,7 @@ class Diagnoser:
         """Return the chunks that the model has read, each cut to its share of the room."""
         ids = dict.fromkeys(chunk_id for entry in record["trace"] for chunk_id in entry["new_chunks"])
         chunks = [chunk for chunk in map(self._index.get, ids) if chunk is not None]
-        room = _PASSAGES // max(len(chunks), 1)
+        room = _MAX_PASSAGES // max(len(chunks), 1)
         passages = [f"Chunks read: {len(chunks)}"]
         for chunk in chunks:
             is_gold = any(section.document_id in record["gold_documents"] for section in chunk.sections)
@@ -199,13 +162,13 @@ class Diagnoser:
         return passages
 
 
-def _searched(record: Record) -> list[str]:
+def _describe_search(record: Record) -> list[str]:
     calls = "\n".join(f"{entry['step']}. {search(entry)}" for entry in record["trace"])
     seen, read = percent(record["gold_seen"]) or "unknown", percent(record["gold_read"]) or "unknown"
     return [
         f"It ended after {record['steps']} steps: {record['stop_reason']}",
         f"Gold documents of which a snippet was seen: {seen}; read in full: {read}",
-        f"Tool calls:\n{as_data('calls', _cut(calls, _SEARCHES) or '(none)')}",
+        f"Tool calls:\n{as_data('calls', _cut(calls, _MAX_SEARCHES) or '(none)')}",
     ]
 
 

@@ -6,9 +6,9 @@ met. The rest is for a judge model, or for a person: a CSV to fill in.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Literal, TypeAlias, get_args
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Literal, TypeAlias
 
 from arag.evaluation.methods import all_methods
 from arag.evaluation.records import Record
@@ -16,11 +16,6 @@ from arag.evaluation.scores import share
 from arag.graph.prompts import NO_ANSWER
 from arag.retrieval.index import Index
 
-OneShotCause: TypeAlias = Literal[
-    "model understanding", "multi-hop retrieval", "judge error", "top-k insufficient", "corpus missing"
-]
-AgenticCause: TypeAlias = Literal["reasoning chain error", "judge error", "model gave up", "corpus missing"]
-ChainCause: TypeAlias = Literal["entity confusion", "wrong strategy", "question misunderstanding", "exceeded budget"]
 DecidedBy: TypeAlias = Literal["record", "label", "judge", ""]
 
 CHAIN_ERROR = "reasoning chain error"
@@ -36,18 +31,51 @@ class Taxonomy:
 
     Attributes:
         title: The kind.
-        causes: The causes, first level.
+        task: What such a method did, and what a judge is shown of it.
+        causes: The causes, first level, and what they mean.
         chain_causes: What may go wrong in a reasoning chain, the second level; none where there is no such chain.
     """
 
     title: str
-    causes: Sequence[str]
-    chain_causes: Sequence[str] = ()
+    task: str
+    causes: Mapping[str, str]
+    chain_causes: Mapping[str, str] = field(default_factory=dict)
 
 
-# The paper's indexes lack nothing: of Naive RAG it has no "corpus missing".
-ONE_SHOT = Taxonomy("Methods that retrieve once", get_args(OneShotCause))
-AGENTIC = Taxonomy("Methods that search step by step", get_args(AgenticCause), get_args(ChainCause))
+_JUDGE_ERROR = {"judge error": "the answer is right after all"}
+_MISSING = {"corpus missing": "the corpus does not hold the answer"}
+
+ONE_SHOT = Taxonomy(
+    "Methods that retrieve once",
+    "A model was given a question and the chunks of a corpus that are nearest to it, and its answer was found wrong. "
+    "Say why, from the question, the gold answer, the model's answer and the chunks.",
+    {
+        "model understanding": "the chunks hold the answer, and the model missed it or took it for something else",
+        "multi-hop retrieval": "the chunks lack something that the question does not name: what is found first leads "
+        "to it",
+        **_JUDGE_ERROR,
+        "top-k insufficient": "the chunks lack the answer, and more of the chunks that are near to the question would "
+        "hold it",
+        **_MISSING,  # the paper's indexes lack nothing: of Naive RAG it has no such cause
+    },
+)
+AGENTIC = Taxonomy(
+    "Methods that search step by step",
+    "An agent searched a corpus to answer a question, and its answer was found wrong. Say why, from the question, the "
+    "gold answer, the agent's answer, its tool calls in order and the chunks that it read.",
+    {
+        CHAIN_ERROR: "the search or the reasoning went wrong",
+        **_JUDGE_ERROR,
+        "model gave up": "it says that it found nothing, or gives no answer",
+        **_MISSING,
+    },
+    {
+        "entity confusion": "it read a chunk that holds the answer, and was distracted",
+        "wrong strategy": "poor queries, so that it did not find what holds the answer",
+        "question misunderstanding": "it looked for something that was not asked",
+        "exceeded budget": "it was on the way, and had no steps or room left",
+    },
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,14 +108,14 @@ class Failure:
         return self.method, self.record["question_id"]
 
 
-def told(cause: str, chain_cause: str) -> str:
+def name_cause(cause: str, chain_cause: str) -> str:
     """Return a cause of both levels in words."""
     return f"{cause}: {chain_cause}" if chain_cause else cause
 
 
-def decided(failure: Failure, by: DecidedBy, cause: str, chain_cause: str, why: str) -> Failure:
+def decide(failure: Failure, by: DecidedBy, cause: str, chain_cause: str, why: str) -> Failure:
     """Return a failure with the cause that its record or a judge says."""
-    words = f"{told(cause, chain_cause)}{WHY}{why}"
+    words = f"{name_cause(cause, chain_cause)}{WHY}{why}"
     return replace(failure, cause=cause, chain_cause=chain_cause, decided_by=by, why=why, without_label=words)
 
 
@@ -98,7 +126,7 @@ def is_wrong(record: Record) -> bool:
     return not (record["contain"] if verdict is None else verdict) and record["error"] is None
 
 
-def taxonomy_of(method: str, records: Iterable[Record]) -> Taxonomy | None:
+def find_taxonomy(method: str, records: Iterable[Record]) -> Taxonomy | None:
     """Return the taxonomy of a method's wrong answers; None where it does not search: the taxonomies are about that.
 
     Args:
@@ -112,7 +140,7 @@ def taxonomy_of(method: str, records: Iterable[Record]) -> Taxonomy | None:
     return ONE_SHOT if tools else None
 
 
-def failures(records: Mapping[str, Iterable[Record]], index: Index) -> list[Failure]:
+def find_failures(records: Mapping[str, Iterable[Record]], index: Index) -> list[Failure]:
     """Return the wrong answers of methods that search, each with its cause where the record decides it.
 
     Args:
@@ -122,35 +150,29 @@ def failures(records: Mapping[str, Iterable[Record]], index: Index) -> list[Fail
     found = []
     for method, some in records.items():
         kept = list(some)
-        taxonomy = taxonomy_of(method, kept)
-        if taxonomy is not None:
-            found += [_by_record(method, taxonomy, record, index) for record in kept if is_wrong(record)]
+        if (taxonomy := find_taxonomy(method, kept)) is not None:
+            found += [_by_record(Failure(method, taxonomy, record), index) for record in kept if is_wrong(record)]
     return found
 
 
-def _by_record(method: str, taxonomy: Taxonomy, record: Record, index: Index) -> Failure:
-    cause, chain_cause, why = (_one_shot if taxonomy is ONE_SHOT else _agentic)(record, index)
-    failure = Failure(method, taxonomy, record)
-    return decided(failure, "record", cause, chain_cause, why) if cause else failure
+def _by_record(failure: Failure, index: Index) -> Failure:
+    cause, chain_cause, why = _decide(failure.taxonomy, failure.record, index)
+    return decide(failure, "record", cause, chain_cause, why) if cause else failure
 
 
-def _shared(record: Record, index: Index) -> tuple[str, str]:
-    """Return a cause that any method may meet, and what shows it."""
-    missing = [document for document in record["gold_documents"] if index.document(document) is None]
-    if missing:
-        return "corpus missing", f"the index does not hold {', '.join(missing)}"
+def _decide(taxonomy: Taxonomy, record: Record, index: Index) -> tuple[str, str, str]:
+    """Return the cause that a record shows, of both levels, and what shows it; nothing where it does not tell."""
     judgement = record["judgement"]
+    if missing := [document for document in record["gold_documents"] if index.document(document) is None]:
+        return "corpus missing", "", f"the index does not hold {', '.join(missing)}"
     if judgement is not None and judgement["correct"] is False and record["exact_match"]:
-        return "judge error", "the prediction is the gold answer"
+        return "judge error", "", "the prediction is the gold answer"
     if judgement is None and record["contain_with_aliases"]:
-        return "judge error", "the prediction holds another form of the gold answer"
-    return "", ""
+        return "judge error", "", "the prediction holds another form of the gold answer"
+    return _decide_one_shot(record, index) if taxonomy is ONE_SHOT else _decide_agentic(record)
 
 
-def _agentic(record: Record, index: Index) -> tuple[str, str, str]:
-    cause, why = _shared(record, index)
-    if cause:
-        return cause, "", why
+def _decide_agentic(record: Record) -> tuple[str, str, str]:
     if record["prediction"] == NO_ANSWER:
         return "model gave up", "", "it gave no answer when it was asked for one"
     if record["stop_reason"] != "answered":
@@ -161,12 +183,10 @@ def _agentic(record: Record, index: Index) -> tuple[str, str, str]:
     return "", "", ""
 
 
-def _one_shot(record: Record, index: Index) -> tuple[str, str, str]:
-    cause, why = _shared(record, index)
-    if cause or not record["gold_documents"]:
-        return cause, "", why
-    seen = record["gold_seen"] or 0.0
-    if seen == 1:
+def _decide_one_shot(record: Record, index: Index) -> tuple[str, str, str]:
+    if not record["gold_documents"]:
+        return "", "", ""
+    if record["gold_seen"] == 1:
         return "model understanding", "", "every gold document stood in the prompt"
     hits = index.semantic_search(record["question"], DEEPER).hits
     if share(record["gold_documents"], {document for hit in hits for document in hit.document_ids}) == 1:

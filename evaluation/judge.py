@@ -6,8 +6,9 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import HumanMessage, SystemMessage
 from pydantic import BaseModel, Field, StrictBool
 
+from arag.evaluation.patience import Patience
 from arag.evaluation.records import Judgement
-from arag.evaluation.structured import Patiently, StructuredModel, at_once
+from arag.evaluation.structured import StructuredModel
 from arag.graph.prompts import DATA_RULE, as_data
 from arag.models.names import drop_credentials
 
@@ -44,20 +45,20 @@ class Judge:
         self.name = drop_credentials(name)
         self._model = StructuredModel(model, Verdict, "judge")
 
-    async def judge(self, question: str, gold: str, prediction: str, *, patiently: Patiently = at_once) -> Judgement:
+    async def judge(self, question: str, gold: str, prediction: str, patience: Patience | None = None) -> Judgement:
         """Judge an answer; without a usable verdict it is unjudged, not wrong.
 
         Args:
             question: The question.
             gold: The gold answer.
             prediction: The predicted answer.
-            patiently: Makes a call of the model; it may wait before it, and make it again.
+            patience: What waits where a rate limit is met. Default: one of its own.
         """
         predicted = as_data("answer", prediction or "(empty)")
         messages = [
             SystemMessage(f"{_INSTRUCTION}\n\n{DATA_RULE}"),
             HumanMessage(f"Question: {question}\n\nGold answer: {gold}\n\nPredicted answer:\n{predicted}"),
         ]
-        reply = await self._model.ask(messages, patiently=patiently)
+        reply = await self._model.ask(messages, patience or Patience())
         correct, reason = (None, reply.why) if reply.value is None else (reply.value.correct, reply.value.reason)
         return Judgement(correct=correct, reason=reason, model=self.name, cost=reply.cost)

@@ -9,8 +9,8 @@ from typing import Any
 
 _TOO_MUCH = frozenset({429, 529})  # 529 is Anthropic's, when it is overloaded
 _NO_MONEY = "insufficient_quota"  # OpenAI's code of a 429 that no waiting helps
-_FIRST_PAUSE, _LONGEST_PAUSE = 2.0, 60.0  # seconds
-_MOST_PAUSES = 8  # in a row
+_FIRST_PAUSE, _MAX_PAUSE = 2.0, 60.0  # seconds
+_MAX_PAUSES = 8  # in a row
 
 
 class Patience:
@@ -39,9 +39,9 @@ class Patience:
                     raise
                 attempt = attempt + 1 if progress() == reached else 1
                 reached = progress()
-                if attempt > _MOST_PAUSES:
+                if attempt > _MAX_PAUSES:
                     raise
-                pause = _asked_for(error) or min(_FIRST_PAUSE * 2 ** (attempt - 1), _LONGEST_PAUSE)
+                pause = _asked_for(error) or min(_FIRST_PAUSE * 2 ** (attempt - 1), _MAX_PAUSE)
                 self._until = max(self._until, time.monotonic() + pause)
 
 
@@ -60,4 +60,4 @@ def _asked_for(error: Exception) -> float | None:
         seconds = float(headers["retry-after"])
     except (KeyError, ValueError):
         return None
-    return min(seconds, _LONGEST_PAUSE) if seconds > 0 else None
+    return min(seconds, _MAX_PAUSE) if seconds > 0 else None

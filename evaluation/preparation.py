@@ -10,8 +10,8 @@ from typing import TypedDict
 from langchain_core.language_models import BaseChatModel
 
 from arag.errors import InputError
+from arag.evaluation.files import write_file
 from arag.evaluation.methods import Method, Options
-from arag.files import written_whole
 from arag.models.prices import cost
 from arag.models.usage import Usage, total
 from arag.retrieval.index import Index
@@ -47,8 +47,7 @@ def prepare(method: Method, index: Index, model: BaseChatModel, options: Options
     began = time.perf_counter()
     calls = method.prepare(index, model, options)
     done[method.name] = Preparation(seconds=time.perf_counter() - began, usage=total(calls), cost=cost(calls))
-    with written_whole(folder / FILE_NAME) as out:
-        out.write((json.dumps(done, indent=2) + "\n").encode())
+    write_file(folder / FILE_NAME, json.dumps(done, indent=2) + "\n")
     return done[method.name]
 
 

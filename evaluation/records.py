@@ -83,34 +83,25 @@ class Record(TypedDict):
     messages: list[dict[str, Any]]
 
 
-def answered(question: Question, state: Mapping[str, Any], seconds: float, index: Index) -> Record:
+def record_answer(question: Question, state: Mapping[str, Any], seconds: float, index: Index) -> Record:
     """Return the record of a question that a method has answered."""
-    prediction = state["answer"]
-    seen = [chunk_id for entry in state["trace"] for chunk_id in entry["chunk_ids"]]
-    read = [chunk_id for entry in state["trace"] for chunk_id in entry["new_chunks"]]
-    record = _record(question, seconds)
-    answers = [question.answer, *question.aliases]
+    record = _record(question, state, seconds)
+    prediction, answers = state["answer"], [question.answer, *question.aliases]
     record["prediction"] = prediction
     record["stop_reason"] = state["stop_reason"]
-    record["steps"] = state["steps"]
-    record["retrieved_tokens"] = sum(entry["retrieved_tokens"] for entry in state["trace"])
-    record["usage"] = state["usage"]
-    record["cost"] = record["paid"] = cost(state["model_calls"])
+    record["citations"] = state.get("citations", [])
     record["contain"] = contains(prediction, [question.answer])
     record["contain_with_aliases"] = contains(prediction, answers)
     record["exact_match"] = exact_match(prediction, answers)
     record["f1"] = f1(prediction, answers)
+    seen = [chunk_id for entry in record["trace"] for chunk_id in entry["chunk_ids"]]
+    read = [chunk_id for entry in record["trace"] for chunk_id in entry["new_chunks"]]
     record["gold_seen"] = share(question.gold_documents, _documents(index, seen))
     record["gold_read"] = share(question.gold_documents, _documents(index, read))
-    record["citations"] = state.get("citations", [])
-    record["trace"] = state["trace"]
-    record["model_calls"] = state["model_calls"]
-    record["read_chunks"] = state.get("read_chunks", [])
-    record["messages"] = messages_to_dict(state["messages"])
     return record
 
 
-def failed(question: Question, state: Mapping[str, Any], error: str, seconds: float) -> Record:
+def record_failure(question: Question, state: Mapping[str, Any], error: str, seconds: float) -> Record:
     """Return the record of a question that a method has failed at.
 
     Args:
@@ -119,35 +110,23 @@ def failed(question: Question, state: Mapping[str, Any], error: str, seconds: fl
         error: What went wrong.
         seconds: How long it took.
     """
-    record = _record(question, seconds)
-    record["error"] = error
-    calls = state.get("model_calls") or []
-    record["steps"] = state.get("steps") or 0
-    record["trace"] = state.get("trace") or []
-    record["retrieved_tokens"] = sum(entry["retrieved_tokens"] for entry in record["trace"])
-    record["model_calls"] = calls
-    record["usage"] = total(calls)
-    record["cost"] = record["paid"] = cost(calls)
-    record["read_chunks"] = state.get("read_chunks") or []
-    messages = [message for message in state.get("messages") or [] if isinstance(message, BaseMessage)]
-    record["messages"] = messages_to_dict(messages)
-    return record
+    return {**_record(question, state, seconds), "error": error}
 
 
-def again(record: Record, previous: Record) -> Record:
+def add_attempts(record: Record, previous: Record) -> Record:
     """Return the record of another attempt at a question, with what the attempts before it have cost."""
     earlier = [*previous["earlier_calls"], *previous["model_calls"]]
     paid = cost([*earlier, *record["model_calls"]])
     return {**record, "earlier_calls": earlier, "paid": paid, "judge_paid": previous["judge_paid"]}
 
 
-def judged(record: Record, judgement: Judgement) -> Record:
+def add_judgement(record: Record, judgement: Judgement) -> Record:
     """Return a record with a verdict on its answer, which may replace one that was of no use."""
     before, price = record["judge_paid"], judgement["cost"]
     return {**record, "judgement": judgement, "judge_paid": None if before is None or price is None else before + price}
 
 
-def priced(record: Record) -> Record:
+def update_price(record: Record) -> Record:
     """Return a record with what its calls cost, where prices have become known since it was written."""
     if record["paid"] is not None:
         return record
@@ -155,7 +134,10 @@ def priced(record: Record) -> Record:
     return {**record, "cost": cost(calls), "paid": cost([*record["earlier_calls"], *calls])}
 
 
-def _record(question: Question, seconds: float) -> Record:
+def _record(question: Question, state: Mapping[str, Any], seconds: float) -> Record:
+    """Return a record of what a state tells whether there is an answer or not."""
+    calls, trace = state.get("model_calls") or [], state.get("trace") or []
+    messages = [message for message in state.get("messages") or [] if isinstance(message, BaseMessage)]
     return Record(
         question_id=question.id,
         question=question.text,
@@ -168,11 +150,11 @@ def _record(question: Question, seconds: float) -> Record:
         error=None,
         traceback=None,
         seconds=seconds,
-        steps=0,
-        retrieved_tokens=0,
-        usage=None,
-        cost=None,
-        paid=None,
+        steps=state.get("steps") or 0,
+        retrieved_tokens=sum(entry["retrieved_tokens"] for entry in trace),
+        usage=total(calls),
+        cost=cost(calls),
+        paid=cost(calls),
         judge_paid=0.0,
         contain=False,
         contain_with_aliases=False,
@@ -182,11 +164,11 @@ def _record(question: Question, seconds: float) -> Record:
         gold_read=None,
         judgement=None,
         citations=[],
-        trace=[],
-        model_calls=[],
+        trace=trace,
+        model_calls=calls,
         earlier_calls=[],
-        read_chunks=[],
-        messages=[],
+        read_chunks=state.get("read_chunks") or [],
+        messages=messages_to_dict(messages),
     )
 
 

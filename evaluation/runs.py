@@ -6,9 +6,9 @@ import asyncio
 import datetime as dt
 import json
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, replace
 from importlib.metadata import version
 from pathlib import Path
 from traceback import format_exception
@@ -22,22 +22,31 @@ from langgraph.checkpoint.memory import InMemorySaver
 from arag.errors import ARAGError, InputError, without_credentials
 from arag.evaluation.budget import Budget
 from arag.evaluation.datasets import Question
-from arag.evaluation.event_loop import run
+from arag.evaluation.event_loop import run, work_through
+from arag.evaluation.files import write_file
 from arag.evaluation.judge import Judge
 from arag.evaluation.methods import Method, Options
 from arag.evaluation.patience import Patience
 from arag.evaluation.preparation import load_preparations
-from arag.evaluation.records import Judgement, Record, RecordFile, again, answered, failed, judged, priced
+from arag.evaluation.records import (
+    Judgement,
+    Record,
+    RecordFile,
+    add_attempts,
+    add_judgement,
+    record_answer,
+    record_failure,
+    update_price,
+)
 from arag.evaluation.secrets import without_secrets
 from arag.evaluation.structured import is_failed_call
-from arag.files import written_whole
 from arag.models.names import drop_credentials
 from arag.retrieval.index import Index
 
 RUN_FILE = "run.json"
 RECORDS = "records"
-CONCURRENCY = 8
-_MOST_BUGS = 5  # questions in a row that fail for a reason nobody expected
+DEFAULT_CONCURRENCY = 8
+_MAX_BUGS = 5  # questions in a row that fail for a reason nobody expected
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,17 +105,18 @@ def open_run(folder: Path, plan: Plan) -> None:
         date=dt.datetime.now(dt.UTC).date().isoformat(),
     )
     if (folder / RUN_FILE).exists():
-        plan = _resumed(folder, load_plan(folder), plan)
-    with written_whole(folder / RUN_FILE) as out:
-        out.write((json.dumps(asdict(plan), indent=2, ensure_ascii=False) + "\n").encode())
+        plan = _resume(folder, load_plan(folder), plan)
+    write_file(folder / RUN_FILE, json.dumps(asdict(plan), indent=2, ensure_ascii=False) + "\n")
 
 
-def _resumed(folder: Path, known: Plan, wanted: Plan) -> Plan:
-    differing = list(_differences(known, wanted))
+def _resume(folder: Path, known: Plan, wanted: Plan) -> Plan:
     if not any((folder / RECORDS).glob("*.jsonl")) and not load_preparations(folder):
         return wanted  # nothing has come of the other plan
+    before, now = _comparable(known), _comparable(wanted)
+    differing = [name for name in before if name in now and before[name] != now[name]]
     if differing:
-        raise InputError(f"{folder} holds another run ({'; '.join(differing)}): give another folder with --out")
+        told = "; ".join(f"{name} was {before[name]!r}, now {now[name]!r}" for name in differing)
+        raise InputError(f"{folder} holds another run ({told}): give another folder with --out")
     return replace(
         known,
         judge=known.judge or wanted.judge,
@@ -115,22 +125,13 @@ def _resumed(folder: Path, known: Plan, wanted: Plan) -> Plan:
     )
 
 
-def _differences(known: Plan, wanted: Plan) -> Iterator[str]:
-    """Yield what differs between two plans, in words."""
-    for name in (each.name for each in fields(Plan) if each.compare):
-        before, now = getattr(known, name), getattr(wanted, name)
-        if name == "contents":
-            for key in before if before and now else ():
-                if before[key] != now.get(key):
-                    yield f"the {key} of the index in {wanted.index} was {before[key]!r}, now {now.get(key)!r}"
-        elif name in {"questions", "index"}:
-            if Path(before).resolve() != Path(now).resolve():
-                yield f"{name} was {before!r}, now {now!r}"
-        elif name == "options":
-            if before != now:
-                yield f"options was {asdict(before)}, now {asdict(now)}"
-        elif before != now and not (name == "judge" and None in (before, now)):
-            yield f"{name} was {before!r}, now {now!r}"
+def _comparable(plan: Plan) -> dict[str, Any]:
+    """Return what two plans must share, as far as it is known, by its names for messages."""
+    files = {"questions": str(Path(plan.questions).resolve()), "index": str(Path(plan.index).resolve())}
+    contents = {f"the {key} of the index in {files['index']}": value for key, value in (plan.contents or {}).items()}
+    judge = {"judge": plan.judge} if plan.judge is not None else {}
+    options = {"model_options": plan.model_options, "options": asdict(plan.options)}
+    return {**files, "model": plan.model, **judge, **options, **contents}
 
 
 def load_plan(folder: Path) -> Plan:
@@ -163,9 +164,9 @@ def count_spent(folder: Path, budget: Budget) -> None:
     """Count in a budget what a run has cost until now; there need not be one."""
     for records in load_records(folder).values():
         for record in records.values():
-            budget.count(priced(record))
+            budget.count(update_price(record))
     for preparation in load_preparations(folder).values():
-        budget.pay(preparation["cost"], [load_plan(folder).model] if preparation["cost"] is None else [])
+        budget.pay(preparation["cost"], load_plan(folder).model)
 
 
 @dataclass
@@ -188,7 +189,7 @@ class Runner:
     model: BaseChatModel
     options: Options = field(default_factory=Options)
     judge: Judge | None = None
-    concurrency: int = CONCURRENCY
+    concurrency: int = DEFAULT_CONCURRENCY
     budget: Budget = field(default_factory=Budget)
     on_record: Callable[[Record], None] = lambda _: None
 
@@ -216,24 +217,18 @@ class Runner:
             file.mend()
             records = file.read()
             self._check(questions, records)
-            self._error: Exception | None = None
             self._bugs = 0
             self._patience = Patience()
             self._graph = self.method.make(self.index, self.model, self.options)
             self._saver = InMemorySaver()
             self._graph.checkpointer = self._saver
-            for record in [record for known in records.values() if (record := priced(known)) != known]:
+            for record in [record for known in records.values() if (record := update_price(known)) != known]:
                 records[record["question_id"]] = record
                 await self._keep(record, file)
             waiting = [question for question in questions if self._is_open(records.get(question.id))]
             if waiting and not self.budget.is_used_up():
                 await asyncio.to_thread(self._load)
-            work = iter(waiting)
-            async with asyncio.TaskGroup() as group:
-                for _ in range(min(self.concurrency, len(waiting))):
-                    group.create_task(self._work(work, records, file))
-            if self._error is not None:
-                raise self._error
+            await work_through(waiting, lambda question: self._work(question, records, file), self.concurrency)
             self.budget.check()
 
     def _load(self) -> None:
@@ -243,14 +238,14 @@ class Runner:
         with suppress(Exception):  # the question that needs the embedder fails by the same error, and says so
             self.index.semantic_search("anything", 1)
 
-    async def _work(self, questions: Iterator[Question], records: Mapping[str, Record], file: RecordFile) -> None:
-        for question in questions:
-            if self._error is not None or self.budget.is_used_up():
-                return
-            try:
-                await self._keep(await self._record(question, records.get(question.id)), file)
-            except Exception as error:  # noqa: BLE001 - it is raised when what the others have under way is kept
-                self._error = self._error or error
+    async def _work(self, question: Question, records: Mapping[str, Record], file: RecordFile) -> None:
+        if self.budget.is_used_up():
+            return
+        record, bug = await self._record(question, records.get(question.id))
+        await self._keep(record, file)
+        self._bugs = self._bugs + 1 if bug is not None else 0
+        if bug is not None and self._bugs >= _MAX_BUGS:
+            raise bug
 
     async def _keep(self, record: Record, file: RecordFile) -> None:
         await asyncio.to_thread(file.append, record)
@@ -271,22 +266,22 @@ class Runner:
         judgement = record["judgement"]
         return self.judge is not None and (judgement is None or judgement["correct"] is None)
 
-    async def _record(self, question: Question, known: Record | None) -> Record:
-        """Return a question's new record: answered where it is not, and judged where there is a judge."""
+    async def _record(self, question: Question, known: Record | None) -> tuple[Record, Exception | None]:
+        """Return a question's new record, and what went wrong where nobody expected it.
+
+        It is answered where it has no answer, and judged where there is a judge.
+        """
         record, bug = known, None
         if record is None or record["error"] is not None:
             record, bug = await self._answer(question)
             self.budget.count(record)
-            record = again(record, known) if known is not None else record
+            record = add_attempts(record, known) if known is not None else record
         if self.judge is not None and record["error"] is None:
-            judgement, bug = await self._judged(self.judge, record)
-            self.budget.pay(judgement["cost"], [judgement["model"]] if judgement["cost"] is None else [])
-            record = judged(record, judgement)
-        self._bugs = self._bugs + 1 if bug is not None else 0
-        if self._bugs >= _MOST_BUGS:
-            self._error = self._error or bug
+            judgement, bug = await self._judge(self.judge, record)
+            self.budget.pay(judgement["cost"], judgement["model"])
+            record = add_judgement(record, judgement)
         traceback = None if bug is None else without_credentials("".join(format_exception(bug)))
-        return {**record, "traceback": traceback}
+        return {**record, "traceback": traceback}, bug
 
     async def _answer(self, question: Question) -> tuple[Record, Exception | None]:
         """Return the record of an answer or a failure, and what went wrong where nobody expected it."""
@@ -297,11 +292,11 @@ class Runner:
                 lambda: self._go_on(question, config), progress=lambda: self._steps_done(config)
             )
             seconds = time.perf_counter() - began
-            return await asyncio.to_thread(answered, question, state, seconds, self.index), None
+            return await asyncio.to_thread(record_answer, question, state, seconds, self.index), None
         except Exception as error:  # noqa: BLE001 - one question's error is no other's
             reached = await self._graph.aget_state(config)
             seconds = time.perf_counter() - began
-            return failed(question, reached.values, _told(error), seconds), _bug(error)
+            return record_failure(question, reached.values, _describe(error), seconds), _unexpected(error)
         finally:
             self._saver.delete_thread(question.id)
 
@@ -316,21 +311,19 @@ class Runner:
         saved = self._saver.get_tuple(config)
         return saved and saved.metadata.get("step")
 
-    async def _judged(self, judge: Judge, record: Record) -> tuple[Judgement, Exception | None]:
+    async def _judge(self, judge: Judge, record: Record) -> tuple[Judgement, Exception | None]:
         """Return a verdict, and what went wrong where nobody expected it."""
         try:
-            return await judge.judge(
-                record["question"], record["answer"], record["prediction"], patiently=self._patience.ask
-            ), None
+            return await judge.judge(record["question"], record["answer"], record["prediction"], self._patience), None
         except Exception as error:  # noqa: BLE001 - an answer that was paid for is kept without a verdict
-            why = f"the judge failed: {_told(error)}"
-            return Judgement(correct=None, reason=why, model=judge.name, cost=0.0), _bug(error)
+            why = f"the judge failed: {_describe(error)}"
+            return Judgement(correct=None, reason=why, model=judge.name, cost=0.0), _unexpected(error)
 
 
-def _told(error: Exception) -> str:
+def _describe(error: Exception) -> str:
     return without_credentials(f"{type(error).__name__}: {error}")
 
 
-def _bug(error: Exception) -> Exception | None:
+def _unexpected(error: Exception) -> Exception | None:
     """Return an error that is neither one of this library's nor a failed call of a provider."""
     return None if isinstance(error, ARAGError) or is_failed_call(error) else error

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Coroutine
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, Generic, TypeAlias, TypeVar
+from typing import Any, Generic, TypeVar
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage
@@ -14,24 +14,18 @@ from langchain_core.runnables import Runnable
 from pydantic import BaseModel, ValidationError
 
 from arag.errors import InputError, without_credentials
+from arag.evaluation.patience import Patience
 from arag.models.asking import call_error, is_provider_error
 from arag.models.extractive import ExtractiveModel
 from arag.models.prices import cost
 from arag.models.usage import model_call
 
-_ATTEMPTS = 3
+_MAX_ATTEMPTS = 3
 _PAUSE = 0.5  # seconds, before the first further attempt
-_SHOWN = 200  # characters of a reply or an error in messages
+_MAX_SHOWN = 200  # characters of a reply or an error in messages
 _REFUSED = frozenset({400, 404, 405, 415, 422, 501})  # statuses of servers that know no structured output
 
 Form = TypeVar("Form", bound=BaseModel)
-Ask: TypeAlias = Callable[[], Coroutine[Any, Any, Any]]
-Patiently: TypeAlias = Callable[[Ask], Coroutine[Any, Any, Any]]
-
-
-async def at_once(ask: Ask) -> Any:
-    """Ask, without waiting for anything."""
-    return await ask()
 
 
 def is_failed_call(error: Exception) -> bool:
@@ -79,63 +73,57 @@ class StructuredModel(Generic[Form]):
         self._task = task
         self._structured = _structured(model, form)
 
-    async def ask(self, messages: list[BaseMessage], *, patiently: Patiently = at_once) -> Reply[Form]:
+    async def ask(self, messages: list[BaseMessage], patience: Patience) -> Reply[Form]:
         """Ask for a reply.
 
         Args:
             messages: The messages.
-            patiently: Makes a call of the model; it may wait before it, and make it again.
+            patience: What waits where a rate limit is met.
         """
         why = ""
         spent: float | None = 0.0
-        for attempt in range(_ATTEMPTS):
+        for attempt in range(_MAX_ATTEMPTS):
             if attempt:
                 await asyncio.sleep(_PAUSE * 2**attempt)
             began = time.perf_counter()
             try:
-                raw, given = await self._call(messages, patiently)
+                raw, given = await self._call(messages, patience)
             except Exception as error:
                 if not is_failed_call(error):
                     raise
-                why = f"the {self._task} failed: {without_credentials(str(error))[:_SHOWN]}"
+                why = f"the {self._task} failed: {without_credentials(str(error))[:_MAX_SHOWN]}"
                 continue
             price = cost([model_call(raw, time.perf_counter() - began, step=attempt + 1)])
             spent = None if spent is None or price is None else spent + price
-            value = self._of(given) or self._in(raw.text)
+            value = self._read(given, raw.text)
             if value is not None:
                 return Reply(value, "", spent)
             told = raw.additional_kwargs.get("refusal") or raw.text or "an empty reply"
-            why = f"the {self._task} gave no usable {self._form.__name__.lower()}: {str(told)[:_SHOWN]}"
+            why = f"the {self._task} gave no usable {self._form.__name__.lower()}: {str(told)[:_MAX_SHOWN]}"
         return Reply(None, why, spent)
 
-    async def _call(self, messages: list[BaseMessage], patiently: Patiently) -> tuple[AIMessage, Any]:
+    async def _call(self, messages: list[BaseMessage], patience: Patience) -> tuple[AIMessage, Any]:
         """Return the model's reply, and what its class has made of it."""
         structured = self._structured
         if structured is not None:
             try:
-                reply = await patiently(lambda: structured.ainvoke(messages))
+                reply = await patience.ask(lambda: structured.ainvoke(messages))
             except Exception as error:
                 if getattr(error, "status_code", None) not in _REFUSED:
                     raise
             else:
                 return reply["raw"], reply["parsed"]
-        raw: AIMessage = await patiently(lambda: self._model.ainvoke(messages))
+        raw: AIMessage = await patience.ask(lambda: self._model.ainvoke(messages))
         self._structured = None  # it answers where it is asked in words only
         return raw, None
 
-    def _of(self, given: Any) -> Form | None:
-        try:
+    def _read(self, given: Any, text: str) -> Form | None:
+        """Return what a reply says: as its class has read it, or as a JSON object in a code block or behind words."""
+        with suppress(ValidationError):
             return self._form.model_validate(given)
-        except ValidationError:
-            return None
-
-    def _in(self, text: str) -> Form | None:
-        """Return the value in a text: the JSON object may stand in a code block, or behind some words."""
-        start, end = text.find("{"), text.rfind("}")
-        try:
-            return self._form.model_validate_json(text[start : end + 1]) if 0 <= start < end else None
-        except ValidationError:
-            return None
+        with suppress(ValidationError):
+            return self._form.model_validate_json(text[text.find("{") : text.rfind("}") + 1])
+        return None
 
 
 def _structured(model: BaseChatModel, form: type[BaseModel]) -> Runnable[Any, Any] | None:

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
-from functools import cache
 from html import escape
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 from langgraph.types import GraphOutput
 
 from arag.errors import InputError
 from arag.models.prices import cite_prices
-from arag.models.replies import mend_characters
-from arag.pages.view import bold, view_of_run
+from arag.pages.calls import keyword_pattern, sentences_of, wrap_matches
+from arag.pages.run import show_run
+from arag.pages.templates import render
 
+_BOLD = re.compile(r"\*\*(?=\S)([^*\n]+)(?<=\S)\*\*")  # as models write it
 _OF_A_RUN = ("messages", "trace", "stop_reason")
 # Nothing in the page runs, but texts of documents and models stand in it: the frame has no rights at all.
 _FRAME = (
@@ -55,16 +56,21 @@ def trace_page(state: Mapping[str, Any] | GraphOutput[Any], *, error: str = "", 
     Raises:
         InputError: The state holds no conversation.
     """
-    run = view_of_run(state.value if isinstance(state, GraphOutput) else state)
-    anchors = {chunk.chunk_id: place for place, chunk in enumerate(run.chunks, 1)}
-    page = _template().render(
-        run=run,
-        error=error,
-        models=run.totals.models or [model] * bool(model),
-        anchors=anchors,
-        price_source=cite_prices(),
+    run = show_run(state.value if isinstance(state, GraphOutput) else state)
+    return TracePage(
+        render(
+            "run.html",
+            **run,
+            error=error,
+            models=run["totals"]["models"] or [model] * bool(model),
+            anchors={chunk.chunk_id: place for place, chunk in enumerate(run["chunks"], 1)},
+            price_source=cite_prices(),
+            keyword_pattern=keyword_pattern,
+            sentences_of=sentences_of,
+            wrap_matches=wrap_matches,
+            bold=_BOLD,
+        )
     )
-    return TracePage(mend_characters(page.lstrip()))
 
 
 def load_ipython_extension(ipython: Any) -> None:
@@ -104,42 +110,3 @@ def _shown(before: Callable[[Any], str | None] | None) -> Callable[[Any], str | 
 
     show.before = before  # type: ignore[attr-defined]
     return show
-
-
-@cache
-def _template() -> Template:
-    environment = Environment(
-        loader=PackageLoader("arag.pages", ""),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters |= {"duration": _duration, "dollars": _dollars, "count": _count, "short": _short, "bold": bold}
-    return environment.get_template("page.html")
-
-
-def _duration(seconds: float) -> str:
-    if seconds < 0.01:
-        return "<\u202f0.01 s"
-    if seconds < 60:
-        return f"{seconds:.2f} s" if seconds < 1 else f"{seconds:.1f} s"
-    minutes, rest = divmod(round(seconds), 60)
-    return f"{minutes:,} min {rest} s"
-
-
-def _dollars(amount: float) -> str:
-    if amount == 0:
-        return "$0"
-    if amount < 0.0001:
-        return "< $0.0001"
-    return f"${amount:.4f}" if amount < 1 else f"${amount:,.2f}"
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
-
-
-def _short(text: str, length: int) -> str:
-    text = " ".join(text.split())
-    return text if len(text) <= length else f"{text[: length - 1].rstrip()}…"

@@ -14,7 +14,7 @@ from typing import Any
 from arag.evaluation.budget import Budget
 from arag.evaluation.datasets import Question
 from arag.evaluation.methods import method
-from arag.evaluation.records import RecordFile, priced
+from arag.evaluation.records import RecordFile, update_price
 from arag.evaluation.runs import Runner
 from arag.models.chat import load_model
 from openai_server import chat
@@ -110,5 +110,5 @@ def budget(limit: float, file) -> Budget:
     """Return a budget that counts what the records in a file have cost."""
     made = Budget(limit)
     for record in RecordFile(file).read().values():
-        made.count(priced(record))
+        made.count(update_price(record))
     return made

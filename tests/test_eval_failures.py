@@ -21,11 +21,11 @@ from arag.errors import InputError
 from arag.evaluation.datasets import Question
 from arag.evaluation.diagnosis import Diagnoser
 from arag.evaluation.failure_labels import read_labels, take_over, write_labels
-from arag.evaluation.failures import AGENTIC, ONE_SHOT, Failure, decided, failures, is_wrong
+from arag.evaluation.failures import AGENTIC, ONE_SHOT, Failure, decide, find_failures, is_wrong
 from arag.evaluation.methods import Options, method
 from arag.evaluation.preparation import load_preparations, prepare
-from arag.evaluation.records import answered
-from arag.evaluation.report.experiment_page import failures_page
+from arag.evaluation.records import record_answer
+from arag.evaluation.report.failures_page import failures_page
 from arag.evaluation.report.figures import make_report
 from arag.evaluation.report.tables import tables
 from arag.evaluation.runs import Plan, Runner, open_run, record_file
@@ -57,13 +57,13 @@ def record(small_index):
         graph = method(name).make(small_index, model, Options(max_steps=2, top_k=1))
         state = graph.invoke(asked(question.text))
         model.assert_used_up()
-        return {**answered(question, state, 1.0, small_index), **changes}
+        return {**record_answer(question, state, 1.0, small_index), **changes}
 
     return record
 
 
 def one(index, record, name="arag"):
-    (failure,) = failures({name: [record]}, index)
+    (failure,) = find_failures({name: [record]}, index)
     return failure
 
 
@@ -72,7 +72,7 @@ def test_right_answers_and_errors_are_no_failures(small_index, record):
     assert not is_wrong(right)
     assert not is_wrong(right | {"prediction": "", "error": "refused"})
     assert is_wrong(right | {"judgement": WRONG})
-    assert failures({"arag": [right]}, small_index) == []
+    assert find_failures({"arag": [right]}, small_index) == []
 
 
 def test_causes_that_the_record_decides(small_index, record):
@@ -106,14 +106,14 @@ def test_causes_of_one_shot_methods(small_index, record):
     assert cause(replace(first, gold_documents=("lothair", "boso"))) == "top-k insufficient"
     assert cause(replace(first, gold_documents=("absent",))) == "corpus missing"
     assert cause(replace(first, gold_documents=())) == ""
-    assert failures({"direct": [record(AIMessage("x"), name="direct")]}, small_index) == []
+    assert find_failures({"direct": [record(AIMessage("x"), name="direct")]}, small_index) == []
 
 
 def test_the_split_is_drawn(small_index, record):
     read_all = calls(("chunk_read", {"chunk_ids": ["lothair:0", "boso:0"]}))
     search = call("keyword_search", keywords=["storm"])
     made = [record(read_all, AIMessage("Hucbert.")), record(search, AIMessage("x")), record(search, AIMessage("y"))]
-    page = BeautifulSoup(failures_page(failures({"<b>": made}, small_index)), "html.parser")
+    page = BeautifulSoup(failures_page(find_failures({"<b>": made}, small_index)), "html.parser")
     assert [h.text for h in page.find_all("h2")] == [
         "Methods that search step by step",
         "Within reasoning chain errors",
@@ -126,7 +126,7 @@ def test_the_split_is_drawn(small_index, record):
 def test_every_cause_of_every_taxonomy_is_drawn(small_index, record):
     made = record(call("keyword_search", keywords=["storm"]), AIMessage("x"))
     found = [
-        decided(Failure(name, taxonomy, made), "judge", cause, "", "")
+        decide(Failure(name, taxonomy, made), "judge", cause, "", "")
         for name, taxonomy in (("arag", AGENTIC), ("naive-rag", ONE_SHOT))
         for cause in taxonomy.causes
     ]
@@ -182,7 +182,7 @@ def test_cells_are_no_longer_than_a_spreadsheet_holds(small_index, record, tmp_p
 
 
 def test_what_is_no_csv_of_failures(small_index, record, tmp_path):
-    with pytest.raises(InputError, match="does not exist"):
+    with pytest.raises(InputError, match=r"no\.csv cannot be read: No such file"):
         read_labels(tmp_path / "no.csv")
     file = tmp_path / "failures.csv"
     file.write_text("method,question_id\narag,q\n")
@@ -219,7 +219,12 @@ def test_what_is_no_csv_of_failures(small_index, record, tmp_path):
             "",
             "none of the causes for naive-rag: they are model understanding, multi",
         ),
-        ("naive-rag", "", "wrong strategy", "naive-rag has no reasoning chain, so no chain cause 'wrong strategy'"),
+        (
+            "naive-rag",
+            "",
+            "wrong strategy",
+            "'wrong strategy' is none of the chain causes for naive-rag: they are none",
+        ),
     ],
 )
 def test_causes_of_another_taxonomy_are_refused(small_index, record, tmp_path, name, cause, chain_cause, told):
@@ -244,7 +249,7 @@ def test_a_chain_cause_implies_its_cause(small_index, record, tmp_path):
 def test_what_a_person_has_not_touched_stays_the_judges_or_the_records(small_index, record, tmp_path):
     search = call("keyword_search", keywords=["storm"])
     open_now = one(small_index, record(search, AIMessage("x")))
-    by_judge = decided(open_now, "judge", "reasoning chain error", "wrong strategy", "It looked for storms.")
+    by_judge = decide(open_now, "judge", "reasoning chain error", "wrong strategy", "It looked for storms.")
     file = tmp_path / "failures.csv"
     write_labels([by_judge], file)
     (row,) = rows_of(file)
@@ -262,7 +267,7 @@ def test_what_a_person_has_not_touched_stays_the_judges_or_the_records(small_ind
     save([row | {"cause": "", "chain_cause": ""}], file)
     assert take_over([open_now], read_labels(file)) == [open_now]
     # What another record decides is no label, though it differs from what stands in the file.
-    write_labels([decided(open_now, "record", "judge error", "", "It holds another form.")], file)
+    write_labels([decide(open_now, "record", "judge error", "", "It holds another form.")], file)
     assert take_over([open_now], read_labels(file)) == [open_now]
 
 
@@ -270,10 +275,10 @@ def test_what_a_person_has_not_touched_stays_the_judges_or_the_records(small_ind
 
 
 class _Diagnosing(ScriptedModel):
-    titles: list[str] = Field(default_factory=list)
+    causes: list[tuple[str, ...]] = Field(default_factory=list)
 
     def with_structured_output(self, schema, *, include_raw=False):
-        self.titles.append(schema["title"])
+        self.causes.append(tuple(schema["properties"]["cause"]["enum"]))
         assert include_raw
         return self | (lambda reply: {"raw": reply, "parsed": reply.additional_kwargs.get("parsed")})
 
@@ -354,7 +359,7 @@ def test_methods_that_retrieve_once_have_a_form_of_their_own(small_index, record
     (found,) = Diagnoser(model, small_index).run([failure])
     assert (found.cause, found.decided_by) == ("top-k insufficient", "judge")
     instruction, told = model.calls[0].messages
-    assert set(model.titles) == {"Diagnosis", "Explanation"}
+    assert set(model.causes) == {tuple(AGENTIC.causes), tuple(ONE_SHOT.causes)}
     assert '"top-k insufficient"' in instruction.text
     assert "reasoning chain error" not in instruction.text
     assert re.search(r"Of the \d chunks nearest to the question, number \d is the first that holds", told.text)

@@ -16,19 +16,19 @@ from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, HumanMessage
 
 from arag import create_arag_agent
-from arag.cli import FAILED
 from arag.errors import InputError
 from arag.evaluation.datasets import Question
 from arag.evaluation.methods import all_methods
-from arag.evaluation.records import again, answered, failed, judged
+from arag.evaluation.records import add_attempts, add_judgement, record_answer, record_failure
 from arag.evaluation.report import plots
 from arag.evaluation.report.figures import make_report
 from arag.evaluation.report.overview import make_overview
 from arag.evaluation.report.page import count_pages, report_page, write_report
 from arag.evaluation.report.paper import paper_results
-from arag.evaluation.report.tables import csv_text, markdown, tables
+from arag.evaluation.report.tables import csv_text, document, tables
 from arag.evaluation.runs import Plan, open_run, record_file
 from arag.evaluation.scores import Interval, interval, proportion
+from arag.terminal import FAILED
 from arag.testing import ScriptedModel, call
 from scripted_model import ANSWER, asked
 
@@ -75,10 +75,10 @@ def record(number, prediction="gold", *, verdict="none", question=None, steps=1,
         "model_calls": [model_call(step) for step in range(1, steps + 1)],
         "usage": None,
     }
-    made = answered(asked_for, state, 2.0, NoIndex())
+    made = record_answer(asked_for, state, 2.0, NoIndex())
     if verdict != "none":
         judgement = {"correct": verdict, "reason": "It says so.", "model": "openai:gpt-5-mini", "cost": 0.01}
-        made = judged(made, judgement)
+        made = add_judgement(made, judgement)
     return {**made, **changes}
 
 
@@ -90,7 +90,7 @@ def costing(made, dollars):
 
 def failure(number, error="APITimeoutError: timed out", **changes):
     question = Question(id=f"q{number}", text=f"Question {number}?", answer="gold")
-    return {**failed(question, {"model_calls": [model_call(1)]}, error, 9.0), **changes}
+    return {**record_failure(question, {"model_calls": [model_call(1)]}, error, 9.0), **changes}
 
 
 @pytest.fixture
@@ -203,7 +203,7 @@ def test_none_of_many_may_still_be_some(write_run):
     report = make_report(write_run({"arag": [record(n, "lead", verdict=False) for n in range(52)]}))
     for name in ("llm_acc", "llm_acc_answered", "contain_acc"):
         assert figures(report, "arag")[name].high == pytest.approx(0.0688, abs=5e-5)
-    assert "| A-RAG (Full) | 52 | 52 | 0 | 0.0 [0.0, 6.9] |" in markdown(report)
+    assert "| A-RAG (Full) | 52 | 52 | 0 | 0.0 [0.0, 6.9] |" in document(report).markdown()
 
 
 def test_what_accuracies_are_over_and_which_names_count_is_said(write_run):
@@ -219,7 +219,7 @@ def test_what_accuracies_are_over_and_which_names_count_is_said(write_run):
         assert f"{measure} with aliases" in found.columns
     assert any("the gold answer alone" in note for note in found.notes)
     report = make_report(write_run({"arag": [record(1, verdict=True)]}, name="all judged"))
-    assert "no verdict" not in markdown(report) + report_page(report)
+    assert "no verdict" not in document(report).markdown() + report_page(report)
 
 
 def test_effort_is_of_answered_questions(write_run):
@@ -260,8 +260,8 @@ def test_a_cost_that_is_not_known_is_unknown_and_never_nothing(write_run):
 
 def test_the_cost_in_all_is_that_of_all_attempts(write_run):
     first, second = failure(1), record(1)
-    third = judged(again(second, first), {"correct": None, "reason": "?", "model": "j", "cost": 0.5})
-    last = judged(third, {"correct": True, "reason": "!", "model": "j", "cost": 0.25})
+    third = add_judgement(add_attempts(second, first), {"correct": None, "reason": "?", "model": "j", "cost": 0.5})
+    last = add_judgement(third, {"correct": True, "reason": "!", "model": "j", "cost": 0.25})
     row = csv_rows(make_report(write_run({"arag": [first, last]})))["arag"]
     assert float(row["cost_in_all"]) == pytest.approx(first["cost"] + second["cost"])
     assert float(row["cost"]) == pytest.approx(second["cost"])
@@ -281,7 +281,7 @@ def test_prices_that_have_become_known_since_count(write_run, tmp_path, monkeypa
 
 def test_a_judge_of_unknown_price_is_unknown_and_one_that_was_not_asked_none(write_run):
     free = {"correct": True, "reason": "", "model": "j", "cost": None}
-    run = write_run({"arag": [record(1, verdict=True), judged(record(2), free)], "direct": [record(1)]})
+    run = write_run({"arag": [record(1, verdict=True), add_judgement(record(2), free)], "direct": [record(1)]})
     shown = {row["Method"]: row for row in table(make_report(run), "Tokens and cost")[0]}
     assert shown["A-RAG (Full)"]["Judge in all"] == "unknown"
     assert shown["Direct Answer"]["Judge in all"] == "–"
@@ -390,7 +390,7 @@ def test_the_baseline_can_be_chosen(write_run):
 def test_one_method_alone_is_a_report_too(write_run, tmp_path):
     report = make_report(write_run({"arag": [record(1)]}))
     assert report.comparisons == []
-    assert "1 method, 1 question" in write_report(report, tmp_path / "out").read_text("utf-8")
+    assert "1 method, 1 question" in write_report(report, tmp_path / "out")[2].read_text("utf-8")
 
 
 @pytest.mark.parametrize("records", [{}, {"arag": []}])
@@ -529,7 +529,7 @@ def test_every_row_of_a_markdown_table_has_all_its_cells(write_run):
         {"arag": [record(1, verdict=True), record(2, verdict=None), failure(3)], "direct": [record(1, verdict=False)]},
         questions="musique/q.json",
     )
-    text = markdown(make_report(run))
+    text = document(make_report(run)).markdown()
     found = re.findall(r"(?:^\|.*\|$\n?)+", text, flags=re.MULTILINE)
     assert len(found) == len(tables(make_report(run)))
     for rows in found:
@@ -539,7 +539,7 @@ def test_every_row_of_a_markdown_table_has_all_its_cells(write_run):
 
 def test_names_mean_nothing_to_markdown(write_run):
     run = write_run({"a|b <b>*c*": [record(1, model_calls=[model_call(1, model="[m](http://x) `y`")])]})
-    text = markdown(make_report(run))
+    text = document(make_report(run)).markdown()
     assert r"a\|b \<b\>\*c\*" in text
     assert r"\[m\](http://x) \`y\`" in text
 
@@ -624,7 +624,7 @@ def test_a_run_s_page_is_the_trace_of_its_record(small_index, write_run, tmp_pat
     )
     state = create_arag_agent(model, small_index).invoke(asked())
     question = Question(id="a-question", text=state["messages"][0].text, answer="Boso the Elder")
-    made = json.loads(json.dumps(answered(question, state, 1.0, small_index)))
+    made = json.loads(json.dumps(record_answer(question, state, 1.0, small_index)))
     report = make_report(write_run({"arag": [made]}))
     assert not report.questions[0]["messages"]  # they are read again for the page: all of them may be too much
     write_report(report, tmp_path / "out")
@@ -642,7 +642,7 @@ def test_a_failed_run_has_a_page_where_it_came_to_anything(small_index, write_ru
     model = ScriptedModel(call("keyword_search", keywords=["Lothair II"]), ANSWER)
     state = create_arag_agent(model, small_index).invoke(asked())
     question = Question(id="q1", text=state["messages"][0].text, answer="Boso the Elder")
-    made = failed(question, {**state, "messages": state["messages"][:3]}, "APITimeoutError: timed out", 1.0)
+    made = record_failure(question, {**state, "messages": state["messages"][:3]}, "APITimeoutError: timed out", 1.0)
     out = tmp_path / "out"
     write_report(make_report(write_run({"arag": [made], "direct": [failure(1)]})), out)
     none, mark = soup(out / "report.html").find("table", class_="asked").find_all(class_="failed")
@@ -778,7 +778,7 @@ def test_a_record_of_another_version_and_a_place_that_cannot_be_written_to_are_t
     (tmp_path / "file").touch()
     code, _, err = arag("eval", "report", run, "--out", tmp_path / "file" / "below")
     assert code == FAILED
-    assert "the report cannot be written to" in err
+    assert "report.md cannot be written: Not a directory" in err
     record_file(run, "direct").file.write_text('{"question_id": "q1"}\n')
     code, _, err = arag("eval", "report", run)
     assert code == FAILED
@@ -855,4 +855,4 @@ def test_what_does_not_go_with_several_runs_is_told(arag, several, tmp_path):
     (tmp_path / "file").touch()
     code, _, err = arag("eval", "report", *several, "--out", tmp_path / "file" / "below")
     assert code == FAILED
-    assert "the overview cannot be written to" in err
+    assert "overview.md cannot be written: Not a directory" in err

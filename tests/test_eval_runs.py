@@ -26,11 +26,12 @@ from langgraph.graph import END, START, StateGraph
 
 import http_server
 from arag.errors import InputError, StorageError
-from arag.evaluation import budget, patience, runs
+from arag.evaluation import patience, runs
+from arag.evaluation.budget import Budget
 from arag.evaluation.datasets import Question
 from arag.evaluation.judge import Judge
 from arag.evaluation.methods import Method, Options, method
-from arag.evaluation.records import RecordFile, answered, failed
+from arag.evaluation.records import RecordFile, record_answer, record_failure
 from arag.evaluation.runs import Plan, Runner, load_plan, load_records, open_run, record_file
 from arag.graph.state import InputState, OutputState, State
 from arag.models.embedders import Embedder
@@ -62,12 +63,19 @@ def file(tmp_path):
 def quick(monkeypatch):
     """Pauses of no length to speak of."""
     monkeypatch.setattr(patience, "_FIRST_PAUSE", 0.01)
-    monkeypatch.setattr(patience, "_LONGEST_PAUSE", 0.05)
+    monkeypatch.setattr(patience, "_MAX_PAUSE", 0.05)
 
 
 def whole_lines(file):
     data = file.read_bytes() if file.exists() else b""
     return [json.loads(line) for line in data[: data.rfind(b"\n") + 1].splitlines()]
+
+
+def spent(records):
+    budget = Budget()
+    for record in records:
+        budget.count(record)
+    return budget.spent
 
 
 def ids(file):
@@ -103,7 +111,7 @@ def test_aliases_and_gold_documents_count(small_index, file):
         "trace": [{"chunk_ids": ["boso:0", "none:0"], "new_chunks": [], "retrieved_tokens": 7},
                   {"chunk_ids": ["lothair:0"], "new_chunks": ["lothair:0"], "retrieved_tokens": 5}],
     }  # fmt: skip
-    record = answered(question, state, 1.0, small_index)
+    record = record_answer(question, state, 1.0, small_index)
     assert (record["contain"], record["contain_with_aliases"], record["exact_match"], record["f1"]) == (
         False,
         True,
@@ -114,7 +122,7 @@ def test_aliases_and_gold_documents_count(small_index, file):
 
 
 def test_what_no_json_holds_is_recorded_all_the_same(file):
-    record = failed(Question("1", "Half a character: \ud83d", "B", fields={"x": b"bytes"}), {}, "E", 0)
+    record = record_failure(Question("1", "Half a character: \ud83d", "B", fields={"x": b"bytes"}), {}, "E", 0)
     RecordFile(file).append(record)
     (known,) = RecordFile(file).read().values()
     assert (known["question"], known["fields"]) == ("Half a character: ?", {"x": "b'bytes'"})
@@ -236,7 +244,7 @@ def test_threads_append_whole_lines(file):
 
     def append(n):
         for k in range(10):
-            records.append(failed(Question(f"{n}-{k}", long, "B"), {}, "E", 0))
+            records.append(record_failure(Question(f"{n}-{k}", long, "B"), {}, "E", 0))
 
     threads = [threading.Thread(target=append, args=(n,)) for n in range(6)]
     for thread in threads:
@@ -351,7 +359,7 @@ def test_what_a_run_tells_of_itself(tmp_path):
 def test_only_records_are_taken_for_records(tmp_path):
     open_run(tmp_path, PLAN)
     (tmp_path / "index.corpus.jsonl").write_text('{"id": "a", "text": "A paragraph."}\n')
-    record_file(tmp_path, "arag").append(failed(questions(1)[0], {}, "E", 0))
+    record_file(tmp_path, "arag").append(record_failure(questions(1)[0], {}, "E", 0))
     assert list(load_records(tmp_path)) == ["arag"]
 
 
@@ -611,14 +619,14 @@ def test_patience_ends_and_the_next_run_tries_again(small_index, file, quick):
     with serve(lambda *_: LIMITED) as server:
         (record,) = answer(small_index, server, questions(1), file).values()
     assert re.match(r"\w*RateLimitError: ", record["error"])
-    assert len(server.requests) == patience._MOST_PAUSES + 1
+    assert len(server.requests) == patience._MAX_PAUSES + 1
     with serve(Replies()) as server:
         (record,) = answer(small_index, server, questions(1), file).values()
     assert record["error"] is None
 
 
 def test_patience_is_lost_over_pauses_without_progress_only(small_index, file, quick):
-    between = patience._MOST_PAUSES // 2 + 1
+    between = patience._MAX_PAUSES // 2 + 1
     limited = {step * (between + 1) + n: LIMITED for step in range(STEPS) for n in range(between)}
     with serve(Replies(instead=limited)) as server:
         (record,) = answer(small_index, server, questions(1), file).values()
@@ -739,7 +747,7 @@ def test_the_judges_cost_counts(small_index, file):
         judge = judge_of(server)
         (record,) = answer(small_index, model, questions(1), file, judge=judge).values()
         both = record["cost"] + record["judgement"]["cost"]
-        assert budget.spent([record]) == pytest.approx(both)
+        assert spent([record]) == pytest.approx(both)
         assert len(answer(small_index, model, questions(9), file, judge=judge, max_cost=1.5 * both, concurrency=1)) == 2
 
 
@@ -753,7 +761,7 @@ def test_what_earlier_attempts_have_cost_is_not_forgotten(small_index, file):
     assert [len(record["model_calls"]) for record in (first, second, third)] == [2, 2, 3]
     assert third["cost"] == pytest.approx(cost(third["model_calls"]))
     assert [record["paid"] / first["cost"] for record in (first, second, third)] == pytest.approx([1, 2, 3.5])
-    assert (third["judge_paid"], budget.spent([third])) == (0.0, third["paid"])
+    assert (third["judge_paid"], spent([third])) == (0.0, third["paid"])
 
 
 def test_what_earlier_verdicts_have_cost_is_not_forgotten(small_index, file, monkeypatch):
@@ -774,7 +782,7 @@ def test_repeated_runs_do_not_overrun_what_may_be_spent(small_index, file):
         one = next(iter(answer(small_index, server, questions(1), file).values()))["cost"]
         for _ in range(4):
             answer(small_index, server, questions(9), file, max_cost=3.5 * one, concurrency=1)
-        assert budget.spent(RecordFile(file).read().values()) == pytest.approx(4 * one)
+        assert spent(RecordFile(file).read().values()) == pytest.approx(4 * one)
         number = len(server.requests)
         answer(small_index, server, questions(9), file, max_cost=3.5 * one, concurrency=1)
         assert len(server.requests) == number

@@ -11,10 +11,9 @@ from bs4 import BeautifulSoup
 from arag.errors import InputError
 from arag.evaluation.datasets import Question
 from arag.evaluation.methods import Options, method
-from arag.evaluation.records import failed, judged
-from arag.evaluation.report.scaling_page import scaling_page
+from arag.evaluation.records import add_judgement, record_failure
+from arag.evaluation.report.scaling import document, measure, setting_folder, write_scaling
 from arag.evaluation.runs import Runner, record_file
-from arag.evaluation.scaling import measure, setting_folder, write_scaling
 from arag.models.extractive import ExtractiveModel
 from eval_runs import Replies
 from openai_server import Failure, serve
@@ -42,7 +41,7 @@ def run(small_index, tmp_path):
         runner.run(questions, file)
         if verdict is not None:
             for record in file.read().values():
-                file.append(judged(record, {"correct": verdict, "reason": "", "model": "j", "cost": 0.0}))
+                file.append(add_judgement(record, {"correct": verdict, "reason": "", "model": "j", "cost": 0.0}))
         return tmp_path
 
     return run
@@ -56,7 +55,7 @@ def fail(tmp_path):
         file = record_file(setting_folder(tmp_path, setting, value), "arag")
         file.file.parent.mkdir(parents=True, exist_ok=True)
         for question in QUESTIONS:
-            file.append(failed(question, {}, "BadRequestError: there is no such effort", 1.0))
+            file.append(record_failure(question, {}, "BadRequestError: there is no such effort", 1.0))
 
     return fail
 
@@ -66,7 +65,7 @@ def names(scaling):
 
 
 def page_of(scaling):
-    return BeautifulSoup(scaling_page(scaling), "html.parser")
+    return BeautifulSoup(document(scaling).page(), "html.parser")
 
 
 def test_every_setting_in_the_folder_is_measured_in_order(run, tmp_path):
@@ -102,7 +101,7 @@ def test_files_hold_every_setting(run, tmp_path):
     for value in ("1", "5"):
         run("steps", value)
     scaling = measure(tmp_path, "arag", IDS)
-    table, text = write_scaling(scaling, tmp_path)
+    table, text, _ = write_scaling(scaling, tmp_path)
     with table.open(encoding="utf-8", newline="") as opened:
         rows = list(csv.DictReader(opened))
     assert [(row["setting"], row["value"], row["questions"], row["failure"]) for row in rows] == [
@@ -123,7 +122,7 @@ def test_a_setting_without_answers_is_a_row_that_says_so(run, fail, tmp_path):
     page = page_of(scaling)
     assert page.find(class_="warn").text == told
     assert len(page.find_all("svg", class_="plane")) == 1
-    table, text = write_scaling(scaling, tmp_path)
+    table, text, _ = write_scaling(scaling, tmp_path)
     assert "| failed |" in text.read_text("utf-8")
     assert "there is no such effort" in table.read_text("utf-8").splitlines()[2]
 

@@ -11,7 +11,7 @@ import pytest
 from rich.color import ColorSystem
 
 from arag import terminal as printing
-from arag.evaluation.cells import as_cell, from_cell
+from arag.evaluation.files import as_cell, from_cell
 from arag.terminal import visible
 from fakes import HashEmbeddings
 from openai_server import Failure, chat, embeddings, serve

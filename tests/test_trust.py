@@ -255,7 +255,7 @@ def terminal(monkeypatch):
     def answer(text):
         typed = io.StringIO(text)
         monkeypatch.setattr(typed, "isatty", lambda: True, raising=False)
-        monkeypatch.setattr("arag.evaluation.cli.asking.sys", SimpleNamespace(stdin=typed, stderr=typed))
+        monkeypatch.setattr("arag.terminal.sys", SimpleNamespace(stdin=typed, stdout=sys.stdout, stderr=typed))
         monkeypatch.setattr(sys, "stdin", typed)
 
     return answer

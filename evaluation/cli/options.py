@@ -10,8 +10,7 @@ import typer
 
 from arag.terminal import out, print_json, warn
 
-FAILED = 1
-DEFAULT_MAX_STEPS = 15  # the most, where they are not varied
+DEFAULT_MAX_STEPS = 15
 
 QuestionsOption = Annotated[Path, typer.Option("--questions", metavar="FILE", help="Questions with gold answers.")]
 IndexOption = Annotated[

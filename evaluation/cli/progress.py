@@ -2,99 +2,51 @@
 
 from __future__ import annotations
 
-import sys
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import MofNCompleteColumn, TextColumn
 
-from arag.terminal import err, out, styled, warn
+from arag.terminal import err, out, progress, styled, warn
 
 if TYPE_CHECKING:
     from arag.evaluation.datasets import Question
-    from arag.evaluation.records import Record, RecordFile
+    from arag.evaluation.records import Record
 
-_SHOWN = 3  # failures that are told of
-
-
-@dataclass
-class _Tally:
-    """Sums over the questions of a method so far; a record takes the place of the one before it.
-
-    Attributes:
-        judged: Whether there is a judge.
-    """
-
-    judged: bool
-    _parts: dict[str, Counter[str]] = field(default_factory=dict)
-    _sums: Counter[str] = field(default_factory=Counter)
-
-    def add(self, record: Record) -> None:
-        """Count a record."""
-        verdict = record["judgement"] and record["judgement"]["correct"]
-        failed = record["error"] is not None
-        part: Counter[str] = Counter(
-            begun=1,
-            answered=not failed,
-            contain=record["contain"],
-            decided=failed or verdict is not None,
-            correct=verdict is True,
-            unpriced=None in (record["paid"], record["judge_paid"]),
-        )
-        part["microdollars"] = round(((record["paid"] or 0.0) + (record["judge_paid"] or 0.0)) * 1_000_000)
-        self._sums.subtract(self._parts.get(record["question_id"], {}))
-        self._sums.update(part)
-        self._parts[record["question_id"]] = part
-
-    @property
-    def answered(self) -> int:
-        """How many questions have an answer."""
-        return self._sums["answered"]
-
-    def __str__(self) -> str:
-        sums = self._sums
-        if not sums["begun"]:
-            return ""
-        parts = [f"Contain-Acc {sums['contain'] / sums['begun']:.1%}"]
-        if self.judged and sums["decided"]:
-            parts.insert(0, f"LLM-Acc {sums['correct'] / sums['decided']:.1%}")
-        parts.append("cost unknown" if sums["unpriced"] else f"${sums['microdollars'] / 1_000_000:.2f}")
-        return ", ".join(parts)
+_MAX_TOLD = 3  # failures of a kind
 
 
 @contextmanager
-def progress_bar(
-    name: str, questions: Sequence[Question], file: RecordFile, *, judged: bool
+def method_progress(
+    name: str, questions: Sequence[Question], records: dict[str, Record], *, judged: bool
 ) -> Iterator[Callable[[Record], None]]:
-    """Draw a bar with the accuracy so far, the cost and the time left, where there is a terminal."""
-    if not sys.stderr.isatty():
-        yield lambda _: None
-        return
-    tally = _Tally(judged)
-    known = file.read()
-    for question in questions:
-        if question.id in known:
-            tally.add(known[question.id])
-    columns: tuple[Any, ...] = (
-        TextColumn("{task.description}", markup=False),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("{task.fields[state]}", markup=False),
-        TimeElapsedColumn(),
-        TextColumn("left:"),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=err) as progress:
-        task = progress.add_task(name, total=len(questions), completed=tally.answered, state=str(tally))
+    """Draw a bar with the accuracy so far, the cost and the time left.
 
-        def shown(record: Record) -> None:
-            tally.add(record)
-            progress.update(task, completed=tally.answered, state=str(tally))
+    Args:
+        name: The method's name.
+        questions: The questions.
+        records: The records until now; new ones are added.
+        judged: Whether there is a judge.
 
-        yield shown
+    Yields:
+        What a new record is given to.
+    """
+    columns = MofNCompleteColumn(), TextColumn("{task.fields[state]}", markup=False)
+    with progress(*columns, transient=False) as bar:
+        task = bar.add_task(name, total=len(questions), state="")
+
+        def show() -> None:
+            if not bar.disable:
+                summary = summarise(name, questions, records, judged=judged)
+                bar.update(task, completed=summary["answered"], state=", ".join(_figures(summary)))
+
+        def add(record: Record) -> None:
+            records[record["question_id"]] = {**record, "messages": []}  # these take more than all else
+            show()
+
+        show()
+        yield add
 
 
 def summarise(
@@ -127,27 +79,25 @@ def summarise(
 
 def show_summary(summary: Mapping[str, Any]) -> None:
     """Print what a method has reached, in a line."""
-    parts = [f" {summary['answered']:,} of {summary['questions']:,} answered"]
+    answered = f" {summary['answered']:,} of {summary['questions']:,} answered"
+    out.print(styled((summary["method"], "bold"), ", ".join([answered, *_figures(summary)])))
+
+
+def _figures(summary: Mapping[str, Any]) -> Iterator[str]:
     if summary["correct"] is not None:
         only = f" ({summary['judged']:,} judged)" if summary["judged"] < summary["answered"] else ""
-        parts.append(f"LLM-Acc {summary['correct']:.1%}{only}")
+        yield f"LLM-Acc {summary['correct']:.1%}{only}"
     if summary["contain"] is not None:
-        parts.append(f"Contain-Acc {summary['contain']:.1%}")
-    parts.append("cost unknown" if summary["cost"] is None else f"${summary['cost']:.2f}")
-    out.print(styled((summary["method"], "bold"), ", ".join(parts)))
+        yield f"Contain-Acc {summary['contain']:.1%}"
+    yield "cost unknown" if summary["cost"] is None else f"${summary['cost']:.2f}"
 
 
 def show_failures(questions: Sequence[Question], records: Mapping[str, Record], *, judged: bool) -> None:
     """Say which questions have no answer or no verdict, and why."""
     mine = [records[question.id] for question in questions if question.id in records]
-    failed = [f"{record['question_id']}: {record['error']}" for record in mine if record["error"] is not None]
     verdicts = [(record["question_id"], record["judgement"]) for record in mine if record["error"] is None]
-    unjudged = [f"{name}: {of['reason']}" for name, of in verdicts if of is not None and of["correct"] is None]
-    for title, some in (("Failed", failed), ("Unjudged", unjudged)):
-        for line in some[:_SHOWN]:
-            warn(f"{title}: {line}")
-        if len(some) > _SHOWN:
-            warn(f"{title}: {len(some) - _SHOWN:,} more")
+    warn_of("Failed", [f"{record['question_id']}: {record['error']}" for record in mine if record["error"] is not None])
+    warn_of("Unjudged", [f"{name}: {of['reason']}" for name, of in verdicts if of and of["correct"] is None])
     traces: dict[str, str] = {}  # of each kind of error one
     for record in mine:
         if record["traceback"] is not None:
@@ -159,3 +109,11 @@ def show_failures(questions: Sequence[Question], records: Mapping[str, Record], 
     for title, count in (("Not begun", len(questions) - len(mine)), ("Not judged", not_judged)):
         if count:
             warn(f"{title}: {count:,}, as --max-cost was reached")
+
+
+def warn_of(title: str, lines: Sequence[str]) -> None:
+    """Tell of the first of many things, and how many more there are."""
+    for line in lines[:_MAX_TOLD]:
+        warn(f"{title}: {line}")
+    if len(lines) > _MAX_TOLD:
+        warn(f"{title}: {len(lines) - _MAX_TOLD:,} more")

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import MofNCompleteColumn
 
 from arag.errors import InputError
 from arag.evaluation.cli.options import JsonOption, show_written
-from arag.terminal import err, out
+from arag.terminal import out, progress
 
 
 def report(
@@ -44,18 +43,14 @@ def report(
         return
     (folder,) = folders
     found = make_report(folder, baseline=baseline, dataset=dataset)
-    columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=err, disable=not (pages and sys.stderr.isatty()), transient=True) as progress:
-        task = progress.add_task("Pages", total=count_pages(found))
-        page = write_report(
-            found, target or folder, pages=pages, told=lambda done: progress.update(task, completed=done)
-        )
-    files = [page.with_suffix(".md"), page.with_suffix(".csv"), page, page.with_name("questions.csv")]
+    with progress(MofNCompleteColumn(), hidden=not pages) as bar:
+        task = bar.add_task("Pages", total=count_pages(found))
+        files = write_report(found, target or folder, pages=pages, told=lambda done: bar.update(task, completed=done))
     show_written(files, found.notes, as_json)
 
 
 def _report_several(folders: Sequence[Path], target: Path | None, as_json: bool) -> None:
-    from arag.evaluation.report.overview import make_overview, overview_markdown, write_overview
+    from arag.evaluation.report.overview import document, make_overview, write_overview
 
     found = make_overview(folders)
     if target is not None:
@@ -63,4 +58,4 @@ def _report_several(folders: Sequence[Path], target: Path | None, as_json: bool)
     elif as_json:
         raise InputError("--json tells of files: give a folder for them with --out")
     else:
-        out.print(overview_markdown(found), end="")
+        out.print(document(found).markdown(), end="")

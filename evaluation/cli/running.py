@@ -5,17 +5,15 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from arag.errors import InputError
-from arag.evaluation.cli.asking import confirm_embedder
 from arag.evaluation.cli.options import (
     DEFAULT_MAX_STEPS,
-    FAILED,
     ConcurrencyOption,
     EffortOption,
     IndexOption,
@@ -31,11 +29,13 @@ from arag.evaluation.cli.options import (
     TopKOption,
     show_written,
 )
-from arag.evaluation.cli.progress import progress_bar, show_failures, show_summary, summarise
-from arag.terminal import err, out, print_json, warn
+from arag.evaluation.cli.progress import method_progress, show_failures, show_summary, summarise
+from arag.terminal import FAILED, confirm_embedder, err, out, print_json, warn
 
 if TYPE_CHECKING:
     from arag.evaluation.budget import Budget
+
+_ABLATION = ("arag", "arag-without-keyword", "arag-without-semantic", "arag-without-read")
 
 
 def run(
@@ -58,25 +58,12 @@ def run(
 
     Exit code 1 means that questions failed or were left out; the next run tries them again.
     """
-    # A name that says nothing is preceded by one that may: musique/questions.json.
-    target = folder or Path("runs") / (
-        questions.resolve().parent.name if questions.stem == "questions" else questions.stem
-    )
-    summaries = _run(
-        questions,
-        index,
-        method,
-        target,
-        model=model,
-        judge=judge,
-        model_options=_model_options(model_option, reasoning_effort),
-        top_k=top_k,
-        max_steps=max_steps,
-        limit=limit,
-        concurrency=concurrency,
-        budget=_budget(max_cost, [target]),
-        quiet=as_json,
-    )
+    from arag.evaluation.datasets import name_dataset
+
+    target = folder or Path("runs") / name_dataset(questions)
+    options = _model_options(model_option, reasoning_effort)
+    experiment = _Experiment(questions, index, method, model, judge, options, limit, concurrency, top_k, max_steps)
+    summaries = experiment.run(target, _budget(max_cost, [target]), quiet=as_json)
     if as_json:
         print_json({"folder": str(target), "methods": summaries})
     if not _is_complete(summaries):
@@ -98,21 +85,9 @@ def ablate(
     max_cost: MaxCostOption = None,
 ) -> None:
     """Run A-RAG with all of its tools and without each of them (paper, Table 2); `arag eval report` compares them."""
-    summaries = _run(
-        questions,
-        index,
-        ["arag", "arag-without-keyword", "arag-without-semantic", "arag-without-read"],
-        folder,
-        model=model,
-        judge=judge,
-        model_options=_model_options(model_option, reasoning_effort),
-        top_k=top_k,
-        max_steps=max_steps,
-        limit=limit,
-        concurrency=concurrency,
-        budget=_budget(max_cost, [folder]),
-    )
-    if not _is_complete(summaries):
+    options = _model_options(model_option, reasoning_effort)
+    experiment = _Experiment(questions, index, _ABLATION, model, judge, options, limit, concurrency, top_k, max_steps)
+    if not _is_complete(experiment.run(folder, _budget(max_cost, [folder]))):
         raise typer.Exit(FAILED)
 
 
@@ -135,117 +110,96 @@ def scale(
 ) -> None:
     """Run one method with more and more steps, and with more and more reasoning (paper, Figure 4)."""
     from arag.evaluation.datasets import load_questions
-    from arag.evaluation.report.experiment_page import write_page
-    from arag.evaluation.report.scaling_page import scaling_page
-    from arag.evaluation.scaling import EFFORT, STEPS, measure, setting_folder, write_scaling
+    from arag.evaluation.report.scaling import EFFORT, STEPS, measure, setting_folder, write_scaling
 
-    settings: list[tuple[Path, int, str | None]] = [
-        *((setting_folder(folder, STEPS, str(most)), most, None) for most in steps or [5, 10, 15, 20]),
-        *((setting_folder(folder, EFFORT, name), DEFAULT_MAX_STEPS, name) for name in effort or ()),
-    ]
-    budget = _budget(max_cost, [target for target, _, _ in settings])
-    complete = True
-    for target, max_steps, reasoning_effort in settings:
-        summaries = _run(
-            questions,
-            index,
-            [method],
-            target,
-            model=model,
-            judge=judge,
-            model_options=_model_options(model_option, reasoning_effort),
-            top_k=top_k,
-            max_steps=max_steps,
-            limit=limit,
-            concurrency=concurrency,
-            budget=budget,
-        )
-        complete = complete and _is_complete(summaries)
+    common = _Experiment(
+        questions, index, [method], model, judge, _model_options(model_option, None), limit, concurrency, top_k
+    )
+    settings = {
+        setting_folder(folder, STEPS, str(most)): replace(common, max_steps=most) for most in steps or [5, 10, 15, 20]
+    } | {
+        setting_folder(folder, EFFORT, name): replace(common, model_options=_model_options(model_option, name))
+        for name in effort or ()
+    }
+    budget = _budget(max_cost, list(settings))
+    summaries = [each for target, experiment in settings.items() for each in experiment.run(target, budget)]
     found = measure(folder, method, [question.id for question in load_questions(questions)[:limit]])
-    files = [*write_scaling(found, folder), write_page(scaling_page(found), folder / "scale.html")]
-    show_written(files, found.notes, as_json=False)
-    if not complete:
+    show_written(write_scaling(found, folder), found.notes, as_json=False)
+    if not _is_complete(summaries):
         raise typer.Exit(FAILED)
 
 
-def _run(
-    questions: Path,
-    index: Path,
-    methods: Sequence[str],
-    folder: Path,
-    *,
-    model: str | None,
-    judge: str | None,
-    model_options: Mapping[str, Any],
-    top_k: int,
-    max_steps: int,
-    limit: int | None,
-    concurrency: int,
-    budget: Budget,
-    quiet: bool = False,
-) -> list[dict[str, Any]]:
-    """Answer questions with methods; return what each has reached."""
-    from arag.evaluation.corpora import contents, make_index, missing_gold
-    from arag.evaluation.datasets import load_questions
-    from arag.evaluation.judge import Judge
-    from arag.evaluation.methods import Options
-    from arag.evaluation.methods import method as find_method
-    from arag.evaluation.preparation import prepare
-    from arag.evaluation.runs import Plan, Runner, open_run, record_file
-    from arag.models.chat import EXTRACTIVE, MODEL_VARIABLE, load_model
-    from arag.models.prices import cite_prices
-    from arag.retrieval.index import open_index
+@dataclass(frozen=True, slots=True)
+class _Experiment:
+    """Methods to be run over questions, as the command line names them."""
 
-    wanted = [find_method(name) for name in dict.fromkeys(methods)]
-    asked = load_questions(questions)[:limit]
-    cite_prices()  # a list of one's own that cannot be read is told of before anything is paid for
-    chat_model = load_model(model, **model_options)
-    of_judge = Judge(load_model(judge), judge) if judge else None
-    plan = Plan(
-        questions=str(questions),
-        index=str(index),
-        model=model or os.environ.get(MODEL_VARIABLE) or EXTRACTIVE,
-        judge=judge,
-        model_options=model_options,
-        options=Options(top_k=top_k, max_steps=max_steps),
-        asked=len(asked),
-    )
-    if any(each.uses_vectors for each in wanted):
-        confirm_embedder(index)
-    open_run(folder, plan)  # another plan is refused before anything is ingested, and another index after it
-    for note in make_index(questions, index):
-        err.print(note)
-    open_run(folder, replace(plan, contents=contents(index)))
-    summaries = []
-    with open_index(index) as opened:
-        if (warning := missing_gold(asked, opened)) is not None:
-            warn(f"Warning: {warning}")
-        for each in wanted:
-            file = record_file(folder, each.name)
-            if not budget.is_used_up():
-                prepared = prepare(each, opened, chat_model, plan.options, folder)
-                if prepared is not None:
-                    budget.pay(prepared["cost"], [plan.model] if prepared["cost"] is None else [])
-                with progress_bar(each.name, asked, file, judged=judge is not None) as shown:
-                    runner = Runner(
-                        each,
-                        opened,
-                        chat_model,
-                        plan.options,
-                        judge=of_judge,
-                        concurrency=concurrency,
-                        budget=budget,
-                        on_record=shown,
-                    )
-                    runner.run(asked, file)
-            records = file.read()
-            summaries.append(summarise(each.name, asked, records, judged=judge is not None))
-            if not quiet:
-                show_summary(summaries[-1])
-            show_failures(asked, records, judged=judge is not None)
-    if not quiet:
-        out.print(f"Records: {folder}")
-    return summaries
+    questions: Path
+    index: Path
+    methods: Sequence[str]
+    model: str | None
+    judge: str | None
+    model_options: Mapping[str, Any]
+    limit: int | None
+    concurrency: int
+    top_k: int
+    max_steps: int = DEFAULT_MAX_STEPS
+
+    def run(self, folder: Path, budget: Budget, *, quiet: bool = False) -> list[dict[str, Any]]:
+        """Answer the questions; return what each method has reached."""
+        from arag.evaluation.corpora import contents, make_index, missing_gold
+        from arag.evaluation.datasets import load_questions
+        from arag.evaluation.judge import Judge
+        from arag.evaluation.methods import Options
+        from arag.evaluation.methods import method as find_method
+        from arag.evaluation.preparation import prepare
+        from arag.evaluation.report.figures import light_records
+        from arag.evaluation.runs import Plan, Runner, open_run, record_file
+        from arag.models.chat import EXTRACTIVE, MODEL_VARIABLE, load_model
+        from arag.models.prices import cite_prices
+        from arag.retrieval.index import open_index
+
+        methods = [find_method(name) for name in dict.fromkeys(self.methods)]
+        asked = load_questions(self.questions)[: self.limit]
+        cite_prices()  # a list of one's own that cannot be read is told of before anything is paid for
+        model = load_model(self.model, **self.model_options)
+        judge = Judge(load_model(self.judge), self.judge) if self.judge else None
+        judged = judge is not None
+        options = Options(top_k=self.top_k, max_steps=self.max_steps)
+        plan = Plan(
+            questions=str(self.questions),
+            index=str(self.index),
+            model=self.model or os.environ.get(MODEL_VARIABLE) or EXTRACTIVE,
+            judge=self.judge,
+            model_options=self.model_options,
+            options=options,
+            asked=len(asked),
+        )
+        if any(method.uses_vectors for method in methods):
+            confirm_embedder(self.index)
+        open_run(folder, plan)  # another plan is refused before anything is ingested, and another index after it
+        for note in make_index(self.questions, self.index):
+            err.print(note)
+        open_run(folder, replace(plan, contents=contents(self.index)))
+        summaries = []
+        with open_index(self.index) as index:
+            if (warning := missing_gold(asked, index)) is not None:
+                warn(f"Warning: {warning}")
+            for method in methods:
+                file = record_file(folder, method.name)
+                records = dict(light_records(file.file).records)
+                if not budget.is_used_up():
+                    prepared = prepare(method, index, model, options, folder)
+                    if prepared is not None:
+                        budget.pay(prepared["cost"], plan.model)
+                    with method_progress(method.name, asked, records, judged=judged) as add:
+                        Runner(method, index, model, options, judge, self.concurrency, budget, add).run(asked, file)
+                summaries.append(summarise(method.name, asked, records, judged=judged))
+                if not quiet:
+                    show_summary(summaries[-1])
+                show_failures(asked, records, judged=judged)
+        if not quiet:
+            out.print(f"Records: {folder}")
+        return summaries
 
 
 def _is_complete(summaries: Sequence[Mapping[str, Any]]) -> bool:
@@ -290,10 +244,8 @@ def _model_options(given: Sequence[str] | None, reasoning_effort: str | None) ->
 def _value(text: str) -> Any:
     """Return what a text says in JSON, or else the text; `NaN`, which equals nothing, is a text."""
     try:
-        return json.loads(text, parse_constant=_refuse)
+        value = json.loads(text)
+        json.dumps(value, allow_nan=False)
     except (ValueError, RecursionError):
         return text
-
-
-def _refuse(constant: str) -> None:
-    raise ValueError(constant)
+    return value

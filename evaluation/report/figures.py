@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,7 +12,7 @@ from arag.evaluation.datasets import load_questions
 from arag.evaluation.methods import all_methods
 from arag.evaluation.methods.interface import Method
 from arag.evaluation.preparation import Preparation, load_preparations
-from arag.evaluation.records import Record, RecordFile, priced
+from arag.evaluation.records import Record, RecordFile, update_price
 from arag.evaluation.report.measures import ACCURACY, CONTAIN_ACC, COSTS, EFFORT, LLM_ACC, Measure, figure, verdict
 from arag.evaluation.report.paper import PaperResults, differences, paper_order, paper_results
 from arag.evaluation.runs import RECORDS, Plan, load_plan
@@ -159,7 +159,7 @@ def make_report(folder: Path, *, baseline: str | None = None, dataset: str | Non
     judged = any(_is_judged(stored.records.values()) for stored in found.values())
     prepared = load_preparations(folder)
     methods = sorted(
-        (_method(name, stored, judged, prepared.get(name)) for name, stored in found.items()), key=place_of
+        (_measure_method(name, stored, judged, prepared.get(name)) for name, stored in found.items()), key=place_of
     )
     baseline = baseline or methods[0].name
     first = next((method for method in methods if method.name == baseline), None)
@@ -167,9 +167,9 @@ def make_report(folder: Path, *, baseline: str | None = None, dataset: str | Non
         raise InputError(f"the run in {folder} has no records of {baseline!r}; it has: {', '.join(sorted(found))}")
     measures = (LLM_ACC, CONTAIN_ACC) if judged else (CONTAIN_ACC,)
     others = [method for method in methods if method is not first]
-    compared = [_compared(measure, first, other) for measure in measures for other in others]
-    questions = _in_order({key: record for method in methods for key, record in method.records.items()}, plan)
-    paper, manifest, models = paper_results(plan.questions, dataset), _manifest(plan), _models(methods)
+    compared = [_compare(measure, first, other) for measure in measures for other in others]
+    questions = _sort_questions({key: record for method in methods for key, record in method.records.items()}, plan)
+    paper, manifest, models = paper_results(plan.questions, dataset), _read_manifest(plan), _list_models(methods)
     return Report(
         folder=folder,
         plan=plan,
@@ -182,19 +182,13 @@ def make_report(folder: Path, *, baseline: str | None = None, dataset: str | Non
         judged=judged,
         paper=paper,
         differences=differences(paper, models, plan.judge, manifest, len(questions)) if paper else [],
-        notes=_notes(methods, len(questions), plan.asked, judged),
+        notes=_make_notes(methods, len(questions), plan.asked, judged),
     )
 
 
 def stop_reason(record: Record) -> str:
     """Return why a search ended."""
     return record["stop_reason"] or "unknown"
-
-
-def is_right(record: Record, headline: Measure) -> bool | None:
-    """Tell whether an answer is right; None where the judge gave no verdict."""
-    value = headline.value(record)
-    return None if value is None else bool(value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,7 +215,7 @@ def light_records(file: Path) -> LightRecords:
                 f"the record of question {key!r} in {file.name} has no {min(missing)!r}: "
                 "it was written by another version; give another folder to `arag eval run`"
             )
-        records[key] = priced({**record, "messages": []})
+        records[key] = update_price({**record, "messages": []})
         (traced.add if record["messages"] else traced.discard)(key)
     return LightRecords(records, frozenset(traced))
 
@@ -230,7 +224,7 @@ def _is_judged(records: Iterable[Record]) -> bool:
     return any(record["judgement"] is not None for record in records)
 
 
-def _method(name: str, stored: LightRecords, judged: bool, preparation: Preparation | None) -> MethodFigures:
+def _measure_method(name: str, stored: LightRecords, judged: bool, preparation: Preparation | None) -> MethodFigures:
     records = list(stored.records.values())
     answered = [record for record in records if record["error"] is None]
     known = all_methods().get(name)
@@ -247,7 +241,7 @@ def _method(name: str, stored: LightRecords, judged: bool, preparation: Preparat
         unjudged=sum(verdict(record) is None for record in answered) if judged else 0,
         cost=_sum([record["paid"] for record in records]),
         judge_cost=_sum([record["judge_paid"] for record in records]),
-        tools=_tools(answered),
+        tools=_count_tools(answered),
         preparation=preparation,
         stop_reasons=dict(Counter(map(stop_reason, answered)).most_common()),
     )
@@ -268,14 +262,14 @@ def _sum(costs: Sequence[float | None]) -> float | None:
     return sum(known) if costs and len(known) == len(costs) else None
 
 
-def _tools(records: Sequence[Record]) -> dict[str, int]:
+def _count_tools(records: Sequence[Record]) -> dict[str, int]:
     """Count calls by tool. A model may call what there is not, by any name: such calls are counted together."""
     calls = [entry for record in records for entry in record["trace"]]
     real = {entry["tool"] for entry in calls if entry["error"] is None}
     return dict(Counter(entry["tool"] if entry["tool"] in real else OTHER_TOOLS for entry in calls).most_common())
 
 
-def _compared(measure: Measure, first: MethodFigures, second: MethodFigures) -> Comparison | None:
+def _compare(measure: Measure, first: MethodFigures, second: MethodFigures) -> Comparison | None:
     if first.figures[measure.name] is None or second.figures[measure.name] is None:
         return None
     pairs = [
@@ -290,7 +284,7 @@ def _compared(measure: Measure, first: MethodFigures, second: MethodFigures) -> 
     return Comparison(measure, first.title, second.name, second.title, difference, p)
 
 
-def _in_order(questions: Mapping[str, Record], plan: Plan) -> list[Record]:
+def _sort_questions(questions: Mapping[str, Record], plan: Plan) -> list[Record]:
     """Put questions into their file's order, where it is still there: records come as they are done."""
     try:
         order = {question.id: place for place, question in enumerate(load_questions(Path(plan.questions)))}
@@ -299,57 +293,54 @@ def _in_order(questions: Mapping[str, Record], plan: Plan) -> list[Record]:
     return sorted(questions.values(), key=lambda record: order.get(record["question_id"], len(order)))
 
 
-def _manifest(plan: Plan) -> Manifest | None:
+def _read_manifest(plan: Plan) -> Manifest | None:
     try:
         return backend_at(plan.index).manifest()
     except ARAGError:  # it has gone since, or been made anew by another version: the records are all that counts
         return None
 
 
-def _models(methods: Sequence[MethodFigures]) -> list[str]:
+def _list_models(methods: Sequence[MethodFigures]) -> list[str]:
     calls = (call for method in methods for record in method.records.values() for call in record["model_calls"])
     return sorted({call["model"] for call in calls if call["model"]})
 
 
-def _progress(methods: Sequence[MethodFigures], asked: int) -> str:
-    counts = [len(method.records) for method in methods]
-    if len(set(counts)) == 1:
-        return f"{counts[0]:,} of {asked:,} questions have been asked"
-    told = ", ".join(f"{method.title} {n:,}" for n, method in zip(counts, methods, strict=True))
-    return f"not all of {asked:,} questions have been asked ({told})"
-
-
-def _cut_off(method: MethodFigures) -> int:
-    """Count the answers whose last model call was not let finish."""
-    return sum(record["model_calls"][-1]["cut_off"] for record in method.answers if record["model_calls"])
-
-
-def _notes(methods: Sequence[MethodFigures], questions: int, asked: int, judged: bool) -> list[str]:
+def _make_notes(methods: Sequence[MethodFigures], questions: int, asked: int, judged: bool) -> list[str]:
     notes = []
+    counts = _count_by_method(methods, lambda method: len(method.records))
     if any(len(method.records) < asked for method in methods):
+        told = f"not all of {asked:,} questions have been asked ({counts})"
+        if len({len(method.records) for method in methods}) == 1:
+            told = f"{len(methods[0].records):,} of {asked:,} questions have been asked"
         notes.append(
-            f"The run is not complete: {_progress(methods, asked)}: run it again to go on. Questions that take little "
-            "time are recorded first, so that the figures may not be those of all."
+            f"The run is not complete: {told}: run it again to go on. Questions that take little time are recorded "
+            "first, so that the figures may not be those of all."
         )
     shared = set.intersection(*(set(method.records) for method in methods))
     if len(shared) < questions:
-        counts = ", ".join(f"{method.title} {len(method.records):,}" for method in methods)
         notes.append(
             f"The methods have not been asked the same questions ({counts}; all of them {len(shared):,}): their "
             "figures are of different questions. The paired comparisons are of those that both methods have."
         )
-    failed = ", ".join(f"{method.title} {method.failed:,}" for method in methods if method.failed)
-    if failed:
+    if failed := _count_by_method(methods, lambda method: method.failed):
         notes.append(
             f"Questions failed ({failed}). They count as wrong, but for the columns of answered questions; what they "
             "took is in the cost in all and in no other figure."
         )
-    cut_off = ", ".join(f"{method.title} {count:,}" for method in methods if (count := _cut_off(method)))
-    if cut_off:
+    if cut_off := _count_by_method(methods, _count_cut_off):
         notes.append(f"Answers were cut off where the model may write no more tokens at a time ({cut_off}).")
-    unjudged = ", ".join(f"{method.title} {method.unjudged:,}" for method in methods if method.unjudged)
-    if unjudged:
+    if unjudged := _count_by_method(methods, lambda method: method.unjudged):
         notes.append(f"Answers without a verdict ({unjudged}) are left out of LLM-Acc, not counted as wrong.")
     if not judged:
         notes.append("No judge was asked: there is no LLM-Acc.")
     return notes
+
+
+def _count_by_method(methods: Sequence[MethodFigures], count: Callable[[MethodFigures], int]) -> str:
+    """Return in words how many each method has, of those that have any."""
+    return ", ".join(f"{method.title} {number:,}" for method in methods if (number := count(method)))
+
+
+def _count_cut_off(method: MethodFigures) -> int:
+    """Count the answers whose last model call was not let finish."""
+    return sum(record["model_calls"][-1]["cut_off"] for record in method.answers if record["model_calls"])

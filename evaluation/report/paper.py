@@ -12,6 +12,7 @@ from pathlib import PurePath
 from typing import Any
 
 from arag.errors import InputError
+from arag.pages.templates import count
 from arag.retrieval.backend import Manifest
 
 _WORDS = re.compile(r"[^a-z0-9]+")
@@ -104,11 +105,6 @@ def differences(
     asked = count(questions, "question")
     told.append(f"The questions and the corpus are not known to be the paper's: {asked} on {corpus} here.")
     return told
-
-
-def count(number: int, noun: str) -> str:
-    """Return a number of things in words."""
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
 def _of_file(file: PurePath) -> str | None:

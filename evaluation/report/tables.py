@@ -1,60 +1,37 @@
-"""A report's tables, and the same as Markdown and as CSV."""
+"""What a report of a run shows: its title and facts, its tables, and the rows of its CSV files."""
 
 from __future__ import annotations
 
-import csv
-import io
-import re
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
 
-from arag.evaluation.cells import as_cell
+from arag.evaluation.files import to_csv
 from arag.evaluation.records import Record
-from arag.evaluation.report.figures import Comparison, MethodFigures, Report
-from arag.evaluation.report.measures import ACCURACY, CONTAIN_ACC, COST, COSTS, EFFORT, LLM_ACC, Measure, Unit
-from arag.evaluation.report.paper import count
-from arag.evaluation.scores import RESAMPLES, Interval
-
-UNKNOWN = "unknown"
-NONE = "–"
-_DIGITS = 6  # of figures in CSV files
-
-INTERVALS = (
-    "Means over questions; in brackets their 95% confidence interval: Wilson's for shares of questions, such as "
-    f"LLM-Acc, Contain-Acc and exact match; percentiles of {RESAMPLES:,} bootstrap resamples of the questions for all "
-    "else, which tell nothing where all questions have the same value. Shares in percent."
+from arag.evaluation.report.document import (
+    INTERVALS,
+    NONE,
+    UNKNOWN,
+    Cell,
+    Document,
+    Table,
+    cell,
+    csv_figure,
+    number,
+    rounded,
 )
+from arag.evaluation.report.figures import Comparison, MethodFigures, Report
+from arag.evaluation.report.measures import ACCURACY, CONTAIN_ACC, COST, COSTS, EFFORT, LLM_ACC, Measure
+from arag.evaluation.scores import Interval
+from arag.pages.templates import count
+
 _ALIASES = (
     "Contain-Acc takes the gold answer alone, as in the paper; “with aliases”: the gold answer or another name of it "
     "that the data gives."
 )
-_MARKDOWN = re.compile(r"([\\`*_<>|#~&$])")
-_BRACKETS = re.compile(r"([\[\]])")
 
 
-@dataclass(frozen=True, slots=True)
-class Cell:
-    """A cell: its text, and a detail that stands smaller."""
-
-    text: str
-    detail: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Table:
-    """A table.
-
-    Attributes:
-        title: Its title.
-        columns: The names of its columns; the first column names the rows.
-        rows: Its rows.
-        notes: What a reader must know to read it.
-    """
-
-    title: str
-    columns: Sequence[str]
-    rows: Sequence[Sequence[Cell]]
-    notes: Sequence[str] = ()
+def document(report: Report) -> Document:
+    """Return a report's title, facts, notes and tables."""
+    return Document(_title(report), _facts(report), report.notes, tables=tables(report))
 
 
 def tables(report: Report) -> list[Table]:
@@ -190,49 +167,11 @@ def _cells(measures: Iterable[Measure], method: MethodFigures) -> list[Cell]:
     return [cell(measure, method.figures[measure.name]) for measure in measures]
 
 
-def cell(measure: Measure, found: Interval | None) -> Cell:
-    """Return a figure with its interval."""
-    if found is None:
-        return Cell(UNKNOWN if measure.name in {each.name for each in COSTS} else NONE)
-    low, high = number(measure.unit, found.low), number(measure.unit, found.high)
-    return Cell(number(measure.unit, found.mean), f"[{low}, {high}]")
-
-
-def number(unit: Unit, value: float | None) -> str:
-    """Return a figure as readers see it."""
-    if value is None:
-        return UNKNOWN
-    if unit == "share":
-        return f"{100 * value:.1f}"
-    if unit == "dollars":
-        return f"${value:,.{4 if value >= 0.001 else 6}f}" if value else "$0"
-    if unit == "tokens":
-        return f"{value:,.0f}"
-    return f"{value:,.2f}" if unit == "seconds" and value < 10 else f"{value:,.1f}"
-
-
-def in_words(what: str, found: Interval) -> str:
-    """Return a share with its interval in words."""
-    return f"{what} {100 * found.mean:.1f}, 95% interval {100 * found.low:.1f} to {100 * found.high:.1f}"
-
-
 def _signed(found: Interval) -> str:
     return f"[{100 * found.low:+.1f}, {100 * found.high:+.1f}]"
 
 
-# --- Markdown ---
-
-
-def markdown(report: Report) -> str:
-    """Return a report as Markdown."""
-    parts = [f"# {title(report)}", "\n".join(f"- {name}: {escaped(value)}" for name, value in facts(report))]
-    parts += [f"**{escaped(note)}**" for note in report.notes]
-    for table in tables(report):
-        parts += [f"## {escaped(table.title)}", markdown_table(table), *map(escaped, table.notes)]
-    return "\n\n".join(parts) + "\n"
-
-
-def title(report: Report) -> str:
+def _title(report: Report) -> str:
     """Return a report's title."""
     asked = report.paper.dataset if report.paper else "Results"
     wanted = max(report.plan.asked, len(report.questions))
@@ -240,7 +179,7 @@ def title(report: Report) -> str:
     return f"{asked}: {count(len(report.methods), 'method')}, {done}{count(wanted, 'question')}"
 
 
-def facts(report: Report) -> list[tuple[str, str]]:
+def _facts(report: Report) -> list[tuple[str, str]]:
     """Return what a run is made of."""
     plan, manifest = report.plan, report.manifest
     index = f"{count(manifest.documents, 'document')}, {count(manifest.chunks, 'chunk')}" if manifest else "gone since"
@@ -257,44 +196,17 @@ def facts(report: Report) -> list[tuple[str, str]]:
     ]
 
 
-def markdown_table(table: Table) -> str:
-    """Return a table as Markdown."""
-    lines = [table.columns, ["---", *("---:" for _ in table.columns[1:])]]
-    lines += [[_markdown_cell(each) for each in row] for row in table.rows]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
-
-
-def _markdown_cell(of: Cell) -> str:
-    return f"{escaped(of.text)} {escaped(of.detail, brackets=False)}".rstrip()
-
-
-def escaped(text: str, *, brackets: bool = True) -> str:
-    """Return a text that Markdown shows as it is."""
-    plain = _MARKDOWN.sub(r"\\\1", " ".join(text.split()))
-    return _BRACKETS.sub(r"\\\1", plain) if brackets else plain
-
-
 # --- CSV ---
 
 
 def csv_text(report: Report) -> str:
     """Return a row a method as CSV: shares from 0 to 1, nothing where a figure is not known."""
-    return csv_of([_row(report, method) for method in report.methods])
+    return to_csv([_row(report, method) for method in report.methods])
 
 
 def questions_csv(report: Report) -> str:
     """Return a row a question as CSV, with columns of each method; right answers are 1, wrong and failed ones 0."""
-    return csv_of([_question_row(report, question["question_id"]) for question in report.questions])
-
-
-def csv_of(rows: Sequence[Mapping[str, object]]) -> str:
-    """Return rows as CSV; nothing stands where one lacks a column that another has, or it is None."""
-    columns = list(dict.fromkeys(column for row in rows for column in row))
-    lines = io.StringIO()
-    writer = csv.writer(lines, lineterminator="\n")
-    writer.writerow(map(as_cell, columns))
-    writer.writerows([as_cell(row.get(column)) for column in columns] for row in rows)
-    return lines.getvalue()
+    return to_csv([_question_row(report, question["question_id"]) for question in report.questions])
 
 
 def _question_row(report: Report, question: str) -> dict[str, object]:
@@ -336,7 +248,7 @@ def _row(report: Report, method: MethodFigures) -> dict[str, object]:
     if report.judged:
         row["unjudged"] = method.unjudged
     for measure in report.measures((*ACCURACY, *EFFORT, *COSTS)):
-        row |= ends(measure.name, method.figures[measure.name])
+        row |= csv_figure(measure.name, method.figures[measure.name])
     row["cost_in_all"] = method.cost
     if report.judged:
         row["judge_cost_in_all"] = method.judge_cost if method.judged else None
@@ -347,8 +259,8 @@ def _row(report: Report, method: MethodFigures) -> dict[str, object]:
             row |= _difference(comparison)
     for model, results in (report.paper.backbones if report.paper else {}).items():
         llm, contain = results.get(method.title, (None, None))
-        row[f"paper_{model}_llm_acc"] = None if llm is None else round(llm / 100, _DIGITS)
-        row[f"paper_{model}_contain_acc"] = None if contain is None else round(contain / 100, _DIGITS)
+        row[f"paper_{model}_llm_acc"] = rounded(llm and llm / 100)
+        row[f"paper_{model}_contain_acc"] = rounded(contain and contain / 100)
     # What methods differ in comes last.
     row |= {f"calls_{tool}": count for tool, count in method.tools.items()}
     return row | {f"stop_{reason}": count for reason, count in method.stop_reasons.items()}
@@ -357,11 +269,4 @@ def _row(report: Report, method: MethodFigures) -> dict[str, object]:
 def _difference(comparison: Comparison) -> dict[str, object]:
     name = f"{comparison.measure.name}_difference"
     found = comparison.difference
-    return {**ends(name, found), f"{name}_p": round(comparison.p, _DIGITS), f"{name}_questions": found.count}
-
-
-def ends(name: str, found: Interval | None) -> dict[str, object]:
-    """Return a figure and its interval's ends for CSV, by the names of their columns."""
-    values = (None, None, None) if found is None else (found.mean, found.low, found.high)
-    rounded = (None if value is None else round(value, _DIGITS) for value in values)
-    return dict(zip((name, f"{name}_low", f"{name}_high"), rounded, strict=True))
+    return {**csv_figure(name, found), f"{name}_p": rounded(comparison.p), f"{name}_questions": found.count}

@@ -9,19 +9,34 @@ from textwrap import shorten
 from typing import TypeAlias
 
 from arag.errors import InputError
+from arag.evaluation.files import to_csv, write_file
 from arag.evaluation.records import Record
-from arag.evaluation.report import measures
+from arag.evaluation.report import measures, plots
+from arag.evaluation.report.document import (
+    INTERVALS,
+    NONE,
+    Cell,
+    Document,
+    Drawing,
+    Table,
+    cell,
+    csv_figure,
+    in_words,
+)
 from arag.evaluation.report.figures import light_records
 from arag.evaluation.report.measures import CONTAIN_ACC, LLM_ACC, Measure, figure
-from arag.evaluation.report.paper import count
-from arag.evaluation.report.tables import INTERVALS, NONE, Cell, Table, cell, csv_of, ends, escaped, markdown_table
 from arag.evaluation.runs import record_file
 from arag.evaluation.scores import Interval
-from arag.files import written_whole
+from arag.pages.templates import count
 
 STEPS = "steps"
 EFFORT = "effort"
 EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
+_DRAWN = {
+    STEPS: ("Accuracy by most steps", "most steps before an answer is forced"),
+    EFFORT: ("Accuracy by reasoning effort", "reasoning effort"),
+}
+_END = 0.97  # of the width: the last value's letters need some room
 AVERAGES = (measures.STEPS, measures.RETRIEVED, measures.SECONDS)
 
 Setting: TypeAlias = tuple[str, str]
@@ -87,29 +102,22 @@ def measure(folder: Path, method: str, questions: Collection[str]) -> Scaling:
     """
     asked = {}
     for setting in _settings(folder):
-        found = light_records(record_file(setting_folder(folder, *setting), method).file).records
-        if found:
-            asked[setting] = {key: record for key, record in found.items() if key in questions}
+        records = light_records(record_file(setting_folder(folder, *setting), method).file).records
+        if records:
+            asked[setting] = {key: record for key, record in records.items() if key in questions}
     if not asked:
         raise InputError(f"{folder} has no records of {method!r}: nothing can be said of any setting")
-    answering = {setting: records for setting, records in asked.items() if _answered(records)}
-    shared = set(questions).intersection(*answering.values()) if answering else set()
-    if shared:
-        measured = {
-            setting: {key: record for key, record in records.items() if key in shared}
-            for setting, records in asked.items()
-        }
-    else:
-        measured = asked
-    judged = {
-        setting
-        for setting, records in answering.items()
-        if any(record["judgement"] is not None for record in records.values())
-    }
-    headline = LLM_ACC if judged and judged == answering.keys() else CONTAIN_ACC
-    points = [_point(setting, list(records.values()), headline) for setting, records in measured.items()]
-    notes = _notes(points, {setting: len(records) for setting, records in asked.items()}, len(questions), bool(shared))
-    if judged and headline is CONTAIN_ACC:
+    answering = [records for records in asked.values() if any(record["error"] is None for record in records.values())]
+    shared = set(questions).intersection(*answering) if answering else set()
+    judged = [any(record["judgement"] is not None for record in records.values()) for records in answering]
+    headline = LLM_ACC if judged and all(judged) else CONTAIN_ACC
+    points = [
+        _point(setting, [record for key, record in records.items() if key in (shared or questions)], headline)
+        for setting, records in asked.items()
+    ]
+    counts = ", ".join(f"{point.name} {len(records):,}" for point, records in zip(points, asked.values(), strict=True))
+    notes = _notes(points, counts, len(questions), bool(shared))
+    if any(judged) and headline is CONTAIN_ACC:
         notes.append("Not all settings were judged: accuracy is Contain-Acc.")
     return Scaling(headline, points, notes)
 
@@ -130,27 +138,23 @@ def _order(setting: Setting) -> tuple[bool, int, str]:
     return True, EFFORTS.index(value) if value in EFFORTS else len(EFFORTS), value
 
 
-def _answered(records: Mapping[str, Record]) -> bool:
-    return any(record["error"] is None for record in records.values())
-
-
 def _point(setting: Setting, records: Sequence[Record], headline: Measure) -> Point:
     errors = [record["error"] for record in records if record["error"] is not None]
     accuracy = figure(headline, records) if len(errors) < len(records) else None
-    failure = ""
-    if not records:
+    if accuracy is not None:
+        failure = ""
+    elif not records:
         failure = "it was not asked these questions"
-    elif errors and len(errors) == len(records):
+    elif len(errors) == len(records):
         told = shorten(errors[0], 200, placeholder=" …")
         failure = f"all of {count(len(records), 'question')} failed, the first with: {told}"
-    elif accuracy is None:
+    else:
         failure = "no answer has a verdict"
     averages = {each.name: figure(each, records) for each in AVERAGES}
     return Point(*setting, len(records), accuracy, averages, failure)
 
 
-def _notes(points: Sequence[Point], asked: Mapping[Setting, int], wanted: int, shared: bool) -> list[str]:
-    counts = ", ".join(f"{point.name} {asked[point.setting, point.value]:,}" for point in points)
+def _notes(points: Sequence[Point], counts: str, wanted: int, shared: bool) -> list[str]:
     if not shared and len(points) > 1:
         return [f"The settings have no question in common, so that their figures do not compare ({counts})."]
     notes = []
@@ -165,8 +169,44 @@ def _notes(points: Sequence[Point], asked: Mapping[Setting, int], wanted: int, s
     return notes
 
 
-def table(scaling: Scaling) -> Table:
-    """Return the settings as a table."""
+def write_scaling(scaling: Scaling, folder: Path) -> list[Path]:
+    """Write `scale.csv`, `scale.md` and `scale.html`; returns the files.
+
+    Raises:
+        StorageError: They cannot be written.
+    """
+    shown = document(scaling)
+    return [
+        write_file(folder / "scale.csv", to_csv([_row(scaling.measure, point) for point in scaling.points])),
+        write_file(folder / "scale.md", shown.markdown()),
+        write_file(folder / "scale.html", shown.page()),
+    ]
+
+
+def document(scaling: Scaling) -> Document:
+    """Return what all settings have reached as a table, and drawn over steps and over effort."""
+    found = [_drawing(scaling, *of) for of in _DRAWN.items()]
+    drawings = [drawing for drawing in found if drawing is not None]
+    return Document("Test-time scaling", notes=scaling.notes, drawings=drawings, tables=[_table(scaling)])
+
+
+def _drawing(scaling: Scaling, setting: str, told: tuple[str, str]) -> Drawing | None:
+    points = [point for point in scaling.points if point.setting == setting]
+    reached = [(point, point.accuracy) for point in points if point.accuracy is not None]
+    if not reached:
+        return None
+    stops = []
+    for place, (point, accuracy) in enumerate(reached):
+        most = reached[-1][0].value
+        across = int(point.value) / int(most) * _END if setting == STEPS else (place + 0.5) / len(reached)
+        words = f"{point.name}: {in_words(scaling.measure.title, accuracy)}"
+        stops.append(plots.Stop(across, point.value, accuracy, words))
+    caption = f"{scaling.measure.title} in percent; upright lines are 95% confidence intervals."
+    title, below = told
+    return Drawing(title, caption, plot=plots.course(stops, from_zero=setting == STEPS), across=below)
+
+
+def _table(scaling: Scaling) -> Table:
     columns = ["Setting", scaling.measure.title, "Questions", *(each.title for each in AVERAGES)]
     rows = [
         [
@@ -183,28 +223,8 @@ def table(scaling: Scaling) -> Table:
     return Table("All settings", columns, rows, [note, INTERVALS])
 
 
-def write_scaling(scaling: Scaling, folder: Path) -> list[Path]:
-    """Write `scale.csv` and `scale.md`; returns the files."""
-    of_settings = table(scaling)
-    told = "\n\n".join(
-        [
-            markdown_table(of_settings),
-            *(f"**{escaped(note)}**" for note in scaling.notes),
-            *map(escaped, of_settings.notes),
-        ]
-    )
-    files = {
-        folder / "scale.csv": csv_of([_row(scaling.measure, point) for point in scaling.points]),
-        folder / "scale.md": f"{told}\n",
-    }
-    for file, content in files.items():
-        with written_whole(file) as out:
-            out.write(content.encode())
-    return list(files)
-
-
 def _row(headline: Measure, point: Point) -> dict[str, object]:
     row: dict[str, object] = {"setting": point.setting, "value": point.value, "questions": point.questions}
     for each, found in [(headline, point.accuracy), *((each, point.averages[each.name]) for each in AVERAGES)]:
-        row |= ends(each.name, found)
+        row |= csv_figure(each.name, found)
     return {**row, "failure": point.failure or None}

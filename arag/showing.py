@@ -1,0 +1,107 @@
+"""What `arag ingest` and `arag ask` print and write."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from arag.terminal import err, out, styled
+
+if TYPE_CHECKING:
+    from arag.graph.state import State
+    from arag.ingest.pipeline import IngestSummary
+
+
+def show_summary(summary: IngestSummary, index: Path) -> None:
+    """Print what an ingestion has done."""
+    from arag.ingest.pipeline import count_reasons
+
+    out.print(
+        f"Read {summary.read:,} documents: {summary.written:,} new or changed, {summary.embedded:,} sentences "
+        f"embedded, {summary.removed:,} documents removed, {summary.seconds:.1f} s."
+    )
+    out.print(
+        styled(
+            (str(index), "bold"),
+            f" holds {summary.documents:,} documents, {summary.chunks:,} chunks, {summary.sentences:,} sentences.",
+        )
+    )
+    if summary.absent:
+        out.print(f"{summary.absent:,} of them were not read now; --prune removes what is gone.")
+    if summary.skipped:
+        told = f" {len(summary.skipped):,}: {count_reasons(summary.skipped)}"
+        err.print(styled(("Skipped:", "yellow"), told))
+    for problem in summary.problems:
+        err.print(styled(("Left out:", "yellow"), f" {problem}"))
+
+
+def show_update(update: dict[str, Any]) -> None:
+    """Print what one node has done: its tool calls, and what came back in a line each."""
+    for node, changes in update.items():
+        if node == "tools":
+            for record, message in zip(changes["trace"][-len(changes["messages"]) :], changes["messages"], strict=True):
+                arguments = ", ".join(
+                    f"{k}={json.dumps(v, ensure_ascii=False)}" for k, v in record["arguments"].items()
+                )
+                step = (f"{record['step']:>2}", "dim")
+                out.print(styled(step, " ", (record["tool"], "bold cyan"), f" {arguments}"))
+                first = message.text.splitlines()[0] if message.text else ""
+                shown = ", ".join(record["chunk_ids"]) or first
+                style = "red" if record["error"] else "dim"
+                out.print(f"   {shown} ({record['retrieved_tokens']:,} tokens)", style=style)
+        elif node == "force_answer":
+            out.print(f"   The answer is forced: {changes['stop_reason']}.", style="yellow")
+
+
+def show_answer(state: State) -> None:
+    """Print an answer, its sources, and what it took."""
+    out.print()
+    out.print(state["answer"])
+    out.print()
+    if state["citations"]:
+        out.print("Sources", style="bold")
+        for citation in state["citations"]:
+            title = "; ".join(citation["titles"])
+            note = "" if citation["seen"] else " (not seen in this run)"
+            out.print(styled(f"  {citation['chunk_id']}  ", (title, "dim"), (note, "red")))
+    record = state["trace"]
+    tokens = sum(entry["retrieved_tokens"] for entry in record)
+    out.print(
+        f"{state['steps']} steps, {len(record)} tool calls, {tokens:,} retrieved tokens, "
+        f"{len(state.get('read_chunks', []))} chunks read, {state['stop_reason']}",
+        style="dim",
+    )
+
+
+def write_page(path: Path, state: dict[str, Any], failure: str, model: str) -> None:
+    """Write a run's page.
+
+    Raises:
+        InputError: It cannot be written.
+    """
+    from arag.errors import InputError, without_credentials
+    from arag.models.names import drop_credentials
+    from arag.pages.page import trace_page
+
+    try:
+        page = trace_page(state, error=without_credentials(failure), model=drop_credentials(model))
+        path.write_text(page, encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"the page cannot be written to {path}: {error.strerror}") from error
+
+
+def run_record(question: str, state: State) -> dict[str, Any]:
+    """Return a run for programs."""
+    return {
+        "question": question,
+        "answer": state["answer"],
+        "citations": state["citations"],
+        "stop_reason": state["stop_reason"],
+        "steps": state["steps"],
+        "retrieved_tokens": sum(record["retrieved_tokens"] for record in state["trace"]),
+        "read_chunks": state.get("read_chunks", []),
+        "trace": state["trace"],
+        "model_calls": state["model_calls"],
+        "usage": state["usage"],
+    }

@@ -1,0 +1,61 @@
+"""The templates of pages: one environment, with the formats that all pages share."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
+
+from arag.models.replies import mend_characters
+
+
+def render(template: str, *, package: str = "arag.pages", **values: Any) -> str:
+    """Return a page; the texts that stand in it are escaped, and half characters replaced.
+
+    Args:
+        template: The template's file.
+        package: The package that holds it; it may extend and include the templates of `arag.pages`, too.
+        **values: What the template shows.
+    """
+    return mend_characters(_environment(package).get_template(template).render(values).lstrip())
+
+
+@cache
+def _environment(package: str) -> Environment:
+    environment = Environment(
+        loader=ChoiceLoader([PackageLoader(name, "") for name in (package, "arag.pages")]),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {"duration": _duration, "dollars": _dollars, "count": count, "short": _short}
+    return environment
+
+
+def count(number: int, noun: str) -> str:
+    """Return a number of things in words."""
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 0.01:
+        return "<\u202f0.01 s"
+    if seconds < 60:
+        return f"{seconds:.2f} s" if seconds < 1 else f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes:,} min {rest} s"
+
+
+def _dollars(amount: float) -> str:
+    if amount == 0:
+        return "$0"
+    if amount < 0.0001:
+        return "< $0.0001"
+    return f"${amount:.4f}" if amount < 1 else f"${amount:,.2f}"
+
+
+def _short(text: str, length: int) -> str:
+    text = " ".join(text.split())
+    return text if len(text) <= length else f"{text[: length - 1].rstrip()}…"

@@ -18,10 +18,7 @@ from arag.ingest.readers import read_documents
 from arag.ingest.sentences import split_sentences
 from arag.models.embedders import load_embedder
 from arag.models.names import DEFAULT_EMBEDDER
-from arag.retrieval.local.chunk_rows import DocumentRecord
-from arag.retrieval.local.chunk_store import ChunkStore
-from arag.retrieval.local.manifest import Manifest
-from arag.retrieval.local.publishing import publish
+from arag.retrieval.backend import DocumentRecord, Manifest, backend_at
 from arag.retrieval.types import Chunk, Section, Sentence
 
 CHUNK_CHARACTERS = 4_200  # about 1,000 tokens
@@ -176,28 +173,28 @@ def make_index(folder: Path, chunks: Iterable[Chunk], vectors: Vectors | None = 
 
     It is what ingestion makes, without the time that finding and embedding sentences takes.
     """
-    folder.mkdir(parents=True)
-    store = ChunkStore(folder, create=True)
-    store.writes = 0
-    numbers = count(1)  # the store's own
-    used = 0
-    left = iter(chunks)
-    while some := list(islice(left, _CHUNKS_AT_ONCE)):
-        with store.transaction():
-            store.add_documents(DocumentRecord(c.document_id, c.sections[0].title, "", "{}", "", 1) for c in some)
-            store.mset([(chunk.id, chunk) for chunk in some])
-            parts = []
-            for chunk in some:
-                size = sum(sentence.embedded for sentence in chunk.sentences)
-                part = np.empty((0, 0), dtype=np.float32) if vectors is None else vectors[used : used + size]
-                parts.append((next(numbers), part))
-                used += size
-            store.set_vectors(parts)
     dimension = 384 if vectors is None else vectors.shape[1]
-    publish(
-        folder, store, Manifest(DEFAULT_EMBEDDER, dimension, 1_000, "estimate", "auto", packed=False, generation=-1)
-    )
-    store.close()
+    settings = Manifest(DEFAULT_EMBEDDER, dimension, 1_000, "estimate", "auto", packed=False)
+    backend = backend_at(folder)
+    backend.make()
+    with backend.lock(), backend.draft(lambda: settings) as draft:
+        numbers = count(1)  # the store's own
+        used = 0
+        left = iter(chunks)
+        while some := list(islice(left, _CHUNKS_AT_ONCE)):
+            with draft.chunks.transaction():
+                draft.chunks.add_documents(
+                    DocumentRecord(c.document_id, c.sections[0].title, "", "{}", "", 1) for c in some
+                )
+                draft.chunks.mset([(chunk.id, chunk) for chunk in some])
+                parts = []
+                for chunk in some:
+                    size = sum(sentence.embedded for sentence in chunk.sentences)
+                    part = np.empty((0, 0), dtype=np.float32) if vectors is None else vectors[used : used + size]
+                    parts.append((next(numbers), part))
+                    used += size
+                draft.chunks.set_vectors(parts)
+        draft.publish(settings)
 
 
 def write_chunks_file(file: Path, chunks: Iterable[tuple[str, str]]) -> None:

@@ -230,7 +230,11 @@ def _recall_rows(
     size = len(vectors)
     manifest = read_manifest(folder)
     exactly = vectors.nbytes <= MAX_BYTES
-    store = ExactVectors(ChunkStore(folder), manifest) if exactly else SentenceStore(vectors_folder(folder, 0))
+    store = (
+        ExactVectors(ChunkStore(folder).placed_vectors(), manifest, folder)
+        if exactly
+        else SentenceStore(vectors_folder(folder, manifest.generation))
+    )
     recall = recall_at(store, vectors, queries, starts)
     some = queries[:: max(1, len(queries) // 100)]
     best = report.best_of(
@@ -344,10 +348,11 @@ def sweep(report: Report, data: Data, work: Path) -> None:
         folder = work / "sweep"
         shutil.rmtree(folder, ignore_errors=True)
         built = timed(make_index, folder, (make_chunk(i, g, embedded=True) for i, g in enumerate(groups)), vectors)
+        vectors_at = vectors_folder(folder, read_manifest(folder).generation)
         for width in _SWEPT_SEARCHES:
-            with sentence_store._open_collection(vectors_folder(folder, 0)) as collection:  # noqa: SLF001
+            with sentence_store._open_collection(vectors_at) as collection:  # noqa: SLF001
                 collection.modify(configuration={"hnsw": {"ef_search": width}})
-            store = SentenceStore(vectors_folder(folder, 0))
+            store = SentenceStore(vectors_at)
             recall = recall_at(store, vectors, queries, _starts(groups))
             some = queries[:: max(1, len(queries) // 100)]
             seconds = min(fmean(timed(store.nearest, query, _ASKED) for query in some) for _ in range(3))

@@ -432,11 +432,12 @@ def test_responses_without_a_reply_are_failures_and_no_bugs(small_index, file, n
 
 
 @pytest.mark.parametrize("name", ["naive-rag", "direct"])
-def test_a_tool_call_that_nobody_asked_for_is_no_bug(small_index, file, name):
-    with serve(lambda *_: chat(None, ("c1", "search", "[1]"))) as server:
+@pytest.mark.parametrize("arguments", ["[1]", '{"a": 1}', "{"])
+def test_a_tool_call_that_nobody_asked_for_is_an_empty_answer_and_no_bug(small_index, file, name, arguments):
+    with serve(lambda *_: chat(None, ("c1", "search", arguments))) as server:
         Runner(method(name), small_index, load(server)).run(questions(1), RecordFile(file))
     (record,) = whole_lines(file)
-    assert record["error"]
+    assert (record["prediction"], record["error"], record["traceback"]) == ("", None, None)
 
 
 def bug(_):

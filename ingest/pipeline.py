@@ -136,26 +136,11 @@ def run_ingest(
 ) -> IngestSummary:
     """Write files and folders into an index and say what was done.
 
-    Args:
-        paths: As for `ingest`, and so are the other arguments.
-        index: The index's folder, or its backend.
-        embedder: See `load_embedder`.
-        chunk_tokens: Most tokens in a chunk.
-        pack: Put consecutive short documents together.
-        prune: Remove documents that are not in `paths`.
-        language: Language of the sentence rules.
-        limits: How much of a document is read.
-        on_progress: Told how many characters of text are embedded, each time some are.
-        on_indexed: Told how many sentences more are written to Chroma, each time some are.
+    It takes the arguments of `ingest` and raises the same errors. Besides, `on_progress` is told how many characters
+    of text are embedded, and `on_indexed` how many sentences more are written to Chroma, each time some are.
 
     Returns:
         The summary, with everything that was left out and why.
-
-    Raises:
-        InputError: A path does not exist or holds nothing readable, or a setting is out of bounds.
-        IndexLockedError: Another process is writing to the index.
-        EmbedderError: The embedder cannot be loaded or fails, the index was made with another one, or only the
-            index's files name it.
     """
     began = time.perf_counter()
     if chunk_tokens is not None and chunk_tokens < MIN_CHUNK_TOKENS:

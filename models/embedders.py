@@ -50,11 +50,6 @@ class Embedder:
         batch: How many sentences to embed in one call.
         concurrency: How many calls to make at once.
         retries: How often to ask again where a response cannot be read; other failures are the model's to retry.
-
-    Attributes:
-        name: The name.
-        batch: How many sentences to embed in one call.
-        concurrency: How many calls to make at once.
     """
 
     def __init__(

@@ -164,7 +164,7 @@ def _next_call(messages: Sequence[BaseMessage], tools: set[str]) -> AIMessage | 
     covered = {word for sentence in chain for word in sentence.words}
     open_words = [word for word in _ordered_words(question) if _stem(word) not in covered]
     for sentence in chain:
-        fresh = [name for name in sentence.names if name.lower() not in found.searched and not _within(name, question)]
+        fresh = [name for name in _new_names(sentence, question) if name.lower() not in found.searched]
         if fresh:
             return _search(" ".join([*fresh[:1], *open_words]), [*fresh[:3], *open_words[:3]], tools, found)
     return None
@@ -218,7 +218,7 @@ def _chain(question: str, found: _Found) -> list[_Sentence]:
         best = pool.pop(gains.index(max(gains)))
         chain.append(best)
         covered |= best.words & wanted
-        bridges |= {name.lower() for name in best.names if not _within(name, question)}
+        bridges |= {name.lower() for name in _new_names(best, question)}
     return chain
 
 
@@ -390,5 +390,5 @@ def _stem(word: str) -> str:
     return word
 
 
-def _within(name: str, text: str) -> bool:
-    return name.lower() in text.lower()
+def _new_names(sentence: _Sentence, question: str) -> list[str]:
+    return [name for name in sentence.names if name.lower() not in question.lower()]

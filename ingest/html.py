@@ -149,7 +149,9 @@ class _PageText:
         elif tag == "pre":
             self._pre_depth -= 1
             if not self._pre_depth:
-                self._end_preformatted()
+                text = "".join(self._line).strip("\n")
+                self._line = []
+                self._add(text if text.strip() else "", "\n\n")
         elif not self._pre_depth:
             self._change(tag, leaving=True)
 
@@ -199,11 +201,6 @@ class _PageText:
                 block = re.sub("\n{3,}", "\n\n", "\n".join(lines)).strip("\n")
         self._line = []
         self._add(block, gap)
-
-    def _end_preformatted(self) -> None:
-        text = "".join(self._line).strip("\n")
-        self._line = []
-        self._add(text if text.strip() else "", "\n\n")
 
     def _add(self, block: str, gap: str) -> None:
         if block:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from functools import cache
 from itertools import pairwise
 
 import yaml
@@ -17,6 +16,7 @@ MAX_FRONT_MATTER = 50_000  # characters
 MAX_TITLE_OFFSET = 50_000  # characters that are looked through for a title: parsing takes 1 s for 1 MB
 
 _FRONT_MATTER = re.compile(r"---[^\S\n]*\n(?=[^\n]*\S)(.*?)^(?:---|\.\.\.)[^\S\n]*$", re.DOTALL | re.MULTILINE)
+_BLOCK_PARSER = MarkdownIt("commonmark").disable(["inline", "text_join"])
 
 
 def read_markdown(data: bytes) -> Content:
@@ -91,14 +91,9 @@ def _scalar(node: yaml.ScalarNode) -> JSON:
     return value
 
 
-@cache
-def _block_parser() -> MarkdownIt:
-    return MarkdownIt("commonmark").disable(["inline", "text_join"])
-
-
 def _first_heading(text: str) -> str:
     """Return the first heading of level 1 that has text and stands in no list or quotation."""
-    for token, content in pairwise(_block_parser().parse(text)):
+    for token, content in pairwise(_BLOCK_PARSER.parse(text)):
         if token.type == "heading_open" and token.tag == "h1" and token.level == 0 and content.content.strip():
             return content.content
     return ""

@@ -7,11 +7,10 @@ import os
 import subprocess
 import sys
 import time
-from contextlib import AbstractContextManager, suppress
+from contextlib import suppress
 from dataclasses import asdict
 from itertools import accumulate
 from pathlib import Path
-from types import TracebackType
 from typing import Any, BinaryIO, cast
 
 from arag.ingest.documents import Limits
@@ -20,7 +19,7 @@ from arag.ingest.formats import Content, FormatError, clean_text
 _PAGE_GAP = "\n\n"
 
 
-class PdfReader(AbstractContextManager["PdfReader"]):
+class PdfReader:
     """Reads PDFs in one process, which is started at the first of them and again after one that ended it.
 
     Args:
@@ -30,9 +29,6 @@ class PdfReader(AbstractContextManager["PdfReader"]):
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
         self._process: subprocess.Popen[bytes] | None = None
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self.close()
 
     def close(self) -> None:
         """End the process."""

@@ -32,7 +32,10 @@ _CELL_BORDER = " | "  # as in tables of HTML
 def main() -> None:
     """Answer requests until standard input ends."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C ends the process inside PDFium, too
-    _limit_memory()
+    with suppress(ImportError, OSError, ValueError):  # no such limit on this system
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_AS, (MAX_MEMORY, MAX_MEMORY))
     for line in sys.stdin.buffer:
         request = json.loads(line)
         # Python itself may be stuck in PDFium: this ends the process all the same.
@@ -41,13 +44,6 @@ def main() -> None:
         faulthandler.cancel_dump_traceback_later()
         sys.stdout.write(json.dumps(reply) + "\n")
         sys.stdout.flush()
-
-
-def _limit_memory() -> None:
-    with suppress(ImportError, OSError, ValueError):
-        import resource
-
-        resource.setrlimit(resource.RLIMIT_AS, (MAX_MEMORY, MAX_MEMORY))
 
 
 def _read(path: str, max_pages: int, max_characters: int) -> dict[str, Any]:
@@ -91,11 +87,8 @@ def _page_text(page: pypdfium2.PdfTextPage) -> str:
     for start, end in _cell_borders(list(_gaps(page, text))):
         parts += [text[at:start], _CELL_BORDER]
         at = end
-    return _joined_words("".join([*parts, text[at:]]))
-
-
-def _joined_words(text: str) -> str:
-    """Join words that a hyphen divides at the end of a line, which PDFium marks with U+FFFE."""
+    text = "".join([*parts, text[at:]])
+    # PDFium marks a hyphen at the end of a line with U+FFFE: between lower-case letters, it divides a word.
     return re.sub("(?<=[^\\W\\d_A-Z])\ufffe(?=[^\\W\\d_A-Z])", "", text).replace("\ufffe", "-")
 
 

@@ -18,9 +18,9 @@ from arag.ingest.readers import find_skipped, read_documents
 from arag.ingest.sentences import check_language
 from arag.ingest.writer import IndexWriter, open_writer
 from arag.models.embedders import Embedder, load_embedder
-from arag.retrieval.backend import Backend, Manifest, backend_at
+from arag.retrieval.backend import Backend, backend_at
 from arag.retrieval.index import Index
-from arag.retrieval.tokens import TokenCounter, load_token_counter
+from arag.retrieval.tokens import load_token_counter
 from arag.retrieval.trust import check_embedder, remember_embedder
 
 if TYPE_CHECKING:
@@ -136,26 +136,11 @@ def run_ingest(
 ) -> IngestSummary:
     """Write files and folders into an index and say what was done.
 
-    Args:
-        paths: As for `ingest`, and so are the other arguments.
-        index: The index's folder, or its backend.
-        embedder: See `load_embedder`.
-        chunk_tokens: Most tokens in a chunk.
-        pack: Put consecutive short documents together.
-        prune: Remove documents that are not in `paths`.
-        language: Language of the sentence rules.
-        limits: How much of a document is read.
-        on_progress: Told how many characters of text are embedded, each time some are.
-        on_indexed: Told how many sentences more are written to Chroma, each time some are.
+    It takes the arguments of `ingest` and raises the same errors. Besides, `on_progress` is told how many characters
+    of text are embedded, and `on_indexed` how many sentences more are written to Chroma, each time some are.
 
     Returns:
         The summary, with everything that was left out and why.
-
-    Raises:
-        InputError: A path does not exist or holds nothing readable, or a setting is out of bounds.
-        IndexLockedError: Another process is writing to the index.
-        EmbedderError: The embedder cannot be loaded or fails, the index was made with another one, or only the
-            index's files name it.
     """
     began = time.perf_counter()
     if chunk_tokens is not None and chunk_tokens < MIN_CHUNK_TOKENS:
@@ -184,23 +169,31 @@ def run_ingest(
     ) as writer:
         settings = writer.manifest
         remember_embedder(settings.embedder, given=embedder is not None)
-        written = 0
+        written = characters = 0
         seen: set[str] = set()
         refused: dict[str, str] = {}  # sources by id
-        done = _Progress(on_progress)
+
+        def advance(more: int) -> None:
+            nonlocal characters
+            characters += more
+            if on_progress is not None:
+                on_progress(characters)
+
         writer.on_indexed = on_indexed
-        for batch in _batch(_group(chain([first], stream), settings, counter)):
-            seen.update(document.id for group in batch for document in group)
-            new, failed = writer.put(batch)
+        documents = chain([first], stream)
+        while batch := list(_take(documents)):
+            seen.update(document.id for document in batch)
+            grouped = groups(batch, pack=settings.packed, chunk_tokens=settings.chunk_tokens, count=counter.count_batch)
+            new, failed = writer.put(list(grouped))
             problems += failed
             failed_sources = {problem.source for problem in failed}
-            refused |= {d.id: d.source for group in batch for d in group if d.source in failed_sources}
+            refused |= {document.id: document.source for document in batch if document.source in failed_sources}
             written += len(new)
-            done.more(sum(len(document.text) for group in batch for document in group if document.id not in new))
-            writer.flush(done.more, wait=False)
+            advance(sum(len(document.text) for document in batch if document.id not in new))
+            writer.flush(advance, wait=False)
             writer.commit_if_due()
         removed = _prune(writer, seen, problems) if prune else 0
-        writer.flush(done.more)
+        writer.flush(advance)
         writer.commit()
         if written and writer.manifest.tokenizer != counter.name:
             warnings.warn(
@@ -231,25 +224,6 @@ def count_reasons(skipped: Sequence[Problem]) -> str:
     return ", ".join([*shown, *(["others"] if len(counts) > _MAX_REASONS else [])])
 
 
-def _group(documents: Iterator[Document], settings: Manifest, counter: TokenCounter) -> Iterator[list[Document]]:
-    """Group documents that share a chunk, a few thousand documents at a time."""
-    while some := list(_take(documents)):
-        yield from groups(some, pack=settings.packed, chunk_tokens=settings.chunk_tokens, count=counter.count_batch)
-
-
-class _Progress:
-    """Counts the characters that are done: of documents as they were, and of chunks whose vectors are written."""
-
-    def __init__(self, tell: Callable[[int], None] | None) -> None:
-        self._tell = tell
-        self._done = 0
-
-    def more(self, characters: int) -> None:
-        self._done += characters
-        if self._tell is not None:
-            self._tell(self._done)
-
-
 def _read(paths: Sequence[str | Path], index: str, limits: Limits, problems: list[Problem]) -> Iterator[Document]:
     for item in read_documents(paths, index=index, limits=limits):
         if isinstance(item, Problem):
@@ -259,25 +233,13 @@ def _read(paths: Sequence[str | Path], index: str, limits: Limits, problems: lis
 
 
 def _take(documents: Iterator[Document]) -> Iterator[Document]:
+    """Yield the next few thousand documents."""
     characters = 0
     for number, document in enumerate(documents, start=1):
         yield document
         characters += len(document.text)
         if characters >= _BATCH_CHARACTERS or number >= _BATCH_DOCUMENTS:
             return
-
-
-def _batch(grouped: Iterator[list[Document]]) -> Iterator[list[list[Document]]]:
-    batch: list[list[Document]] = []
-    characters = 0
-    for group in grouped:
-        batch.append(group)
-        characters += sum(len(document.text) for document in group)
-        if characters >= _BATCH_CHARACTERS or len(batch) >= _BATCH_DOCUMENTS:
-            yield batch
-            batch, characters = [], 0
-    if batch:
-        yield batch
 
 
 def _prune(writer: IndexWriter, seen: set[str], problems: Sequence[Problem]) -> int:

@@ -6,6 +6,7 @@ import dataclasses
 import os
 import stat
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from pathlib import Path, PurePath
 
 from arag.errors import InputError
@@ -176,7 +177,7 @@ def _why_unread(path: Path, root: Path) -> FormatError | str | None:
 def _read_paths(paths: list[Path], index: str, limits: Limits) -> Iterator[Document | Problem]:
     sources: dict[str, str] = {}
     places: set[str] = set()
-    with PdfReader(limits) as pdfs:
+    with closing(PdfReader(limits)) as pdfs:
         for given in paths:
             for file, reason in _walk(given, index) if given.is_dir() else [(given, None)]:
                 if isinstance(reason, Exception):

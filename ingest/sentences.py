@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cache
-from itertools import islice, pairwise, zip_longest
+from itertools import islice, pairwise
 from typing import TYPE_CHECKING
 
 from arag.errors import InputError
@@ -61,15 +60,6 @@ _STARTERS = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class _Block:
-    """Lines that belong together: a paragraph, a list item, a table row, a heading."""
-
-    start: int
-    end: int
-    heading: bool
-
-
 def split_sentences(text: str, *, title: str = "", language: str = AUTO) -> list[Sentence]:
     """Find the sentences of a text.
 
@@ -89,8 +79,8 @@ def split_sentences(text: str, *, title: str = "", language: str = AUTO) -> list
     """
     sentences: list[Sentence] = []
     for block in _blocks(text, title):
-        if block.heading:
-            sentences.append(Sentence(block.start, block.end, embedded=False))
+        if not block.embedded:
+            sentences.append(block)
             continue
         for start, end in _pieces(text, block.start, block.end):
             borders = _borders(text[start:end], language)
@@ -129,23 +119,19 @@ def _pipeline(language: str) -> Language:
     return pipeline
 
 
-def _language_of(text: str, language: str) -> str:
-    if 3 * len(_EAST_ASIAN.findall(text)) > len(text):
-        return "zh"
-    return "en" if language == AUTO else language
+def _blocks(text: str, title: str) -> Iterator[Sentence]:
+    """Yield what belongs together: a paragraph, a list item, a table row, a heading, which is not to be embedded.
 
-
-def _blocks(text: str, title: str) -> Iterator[_Block]:
-    """Yield the blocks of a text; a short line is a heading where a paragraph follows it."""
+    A short line is a heading where a paragraph follows it.
+    """
     blocks = list(_raw_blocks(text, title))
-    for block, following in zip_longest(blocks, blocks[1:]):
-        if following is not None and not block.heading and _heading_like(text, block):
-            yield _Block(block.start, block.end, heading=not _heading_like(text, following))
-        else:
-            yield block
+    for block, following in pairwise(blocks):
+        heading = _heading_like(text, block) and not _heading_like(text, following)
+        yield Sentence(block.start, block.end, embedded=block.embedded and not heading)
+    yield from blocks[-1:]
 
 
-def _raw_blocks(text: str, title: str) -> Iterator[_Block]:
+def _raw_blocks(text: str, title: str) -> Iterator[Sentence]:
     start = end = -1
     at = 0
     fenced = False
@@ -158,7 +144,7 @@ def _raw_blocks(text: str, title: str) -> Iterator[_Block]:
         is_title = not seen_text and stripped == title
         alone = bool(fence or is_row or is_title or _MARKDOWN_HEADING.match(line) or _RULE.match(line))
         if start >= 0 and (not stripped or alone or fenced or _LIST_ITEM.match(line)):
-            yield _Block(start, end, heading=False)
+            yield Sentence(start, end, embedded=True)
             start = -1
         fenced = fenced != fence
         if not stripped:
@@ -166,16 +152,16 @@ def _raw_blocks(text: str, title: str) -> Iterator[_Block]:
         first = here + len(line) - len(line.lstrip())
         last = here + len(line.rstrip())
         if alone:
-            yield _Block(first, last, heading=not is_row)
+            yield Sentence(first, last, embedded=is_row)
         else:
             start, end = (first if start < 0 else start), last
         seen_text = True
     if start >= 0:
-        yield _Block(start, end, heading=False)
+        yield Sentence(start, end, embedded=True)
 
 
-def _heading_like(text: str, block: _Block) -> bool:
-    if block.heading:
+def _heading_like(text: str, block: Sentence) -> bool:
+    if not block.embedded:
         return True
     line = text[block.start : block.end]
     return (
@@ -202,10 +188,12 @@ def _pieces(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
 
 def _borders(text: str, language: str) -> list[int]:
     """Return the offsets at which a new sentence begins, the first one not included."""
-    chosen = _language_of(text, language)
-    # Chinese is read character by character, and its paragraphs are one word to the pattern.
-    masked = text if chosen == "zh" else _SLOW_WORD.sub(lambda word: "x" * len(word[0]), text)
-    doc = _pipeline(chosen)(masked)
+    if 3 * len(_EAST_ASIAN.findall(text)) > len(text):
+        # Chinese is read character by character, and its paragraphs are one word to the pattern below.
+        doc = _pipeline("zh")(text)
+    else:
+        masked = _SLOW_WORD.sub(lambda word: "x" * len(word[0]), text)
+        doc = _pipeline("en" if language == AUTO else language)(masked)
     borders = {sentence.start_char for sentence in doc.sents if sentence.start_char > 0}
     borders |= set(_after_kept_stops(doc))
     # Of straight quotes the first opens, the second closes, and so on.

@@ -99,10 +99,6 @@ class ExtractiveModel(BaseChatModel):
     def _llm_type(self) -> str:
         return "arag-extractive"
 
-    @property
-    def _identifying_params(self) -> Mapping[str, Any]:
-        return {"model": "extractive"}
-
     def bind_tools(
         self,
         tools: Sequence[dict[str, Any] | type | Callable[..., Any] | BaseTool],
@@ -165,9 +161,10 @@ def _next_call(messages: Sequence[BaseMessage], tools: set[str]) -> AIMessage | 
                 return _call("chunk_read", chunk_ids=[sentence.chunk_id])
     if found.searches > _MAX_HOPS + 1:
         return None
-    open_words = _open_words(question, chain)
+    covered = {word for sentence in chain for word in sentence.words}
+    open_words = [word for word in _ordered_words(question) if _stem(word) not in covered]
     for sentence in chain:
-        fresh = [name for name in sentence.names if name.lower() not in found.searched and not _within(name, question)]
+        fresh = [name for name in _new_names(sentence, question) if name.lower() not in found.searched]
         if fresh:
             return _search(" ".join([*fresh[:1], *open_words]), [*fresh[:3], *open_words[:3]], tools, found)
     return None
@@ -197,12 +194,11 @@ def _answer(messages: Sequence[BaseMessage]) -> str:
         return sum(1 / (1 + place) for place, word in enumerate(asked_for) if word in sentence.words)
 
     first = max(chain, key=aim)
-    quotes = [f"{_about(s)}{s.text} [{s.chunk_id}]" for s in [first, *(s for s in chain if s is not first)]]
+    quotes = []
+    for s in [first, *(s for s in chain if s is not first)]:
+        about = "" if s.title in s.text else f"{s.title}: "
+        quotes.append(f"{about}{s.text} [{s.chunk_id}]")
     return "\n".join([*quotes, _NOTICE])
-
-
-def _about(sentence: _Sentence) -> str:
-    return "" if not sentence.title or sentence.title in sentence.text else f"{sentence.title}: "
 
 
 # --- which sentences matter ---
@@ -216,34 +212,28 @@ def _chain(question: str, found: _Found) -> list[_Sentence]:
     bridges: set[str] = set()
     pool = list({(s.chunk_id, s.text): s for s in found.sentences}.values())
     while pool and len(chain) < _MAX_QUOTES:
-        scored = [(_gain(s, wanted - covered, bridges, found), -i) for i, s in enumerate(pool)]
-        gain, place = max(scored)
-        if gain <= 0:
+        gains = [_gain(sentence, wanted - covered, bridges, found) for sentence in pool]
+        if max(gains) <= 0:
             break
-        best = pool.pop(-place)
+        best = pool.pop(gains.index(max(gains)))
         chain.append(best)
         covered |= best.words & wanted
-        bridges |= {name.lower() for name in best.names if not _within(name, question)}
-        if not wanted - covered and not bridges:
-            break
+        bridges |= {name.lower() for name in _new_names(best, question)}
     return chain
 
 
 def _gain(sentence: _Sentence, open_words: set[str], bridges: set[str], found: _Found) -> float:
-    title = _content_words(sentence.title)
-    gain = 0.0
-    for word in open_words:
-        weight = _weight(word, found)
-        if word in sentence.words:
-            gain += weight
-        elif word in title:
-            gain += _TITLE_SHARE * weight
+    said = open_words & sentence.words
+    titled = open_words & _content_words(sentence.title) - said
+    gain = sum(_weight(word, found) for word in said) + _TITLE_SHARE * sum(_weight(word, found) for word in titled)
+    if not gain:
+        return 0.0
     text = f"{sentence.title} {sentence.text}".lower()
     linked = sum(bridge in text for bridge in bridges)
-    if linked and gain > 0:
+    if linked:
         gain += _NEW_NAME_BONUS * (1 + linked)
     # Of two sentences that cover the same words the shorter one says it more directly.
-    return gain - len(sentence.text) / 5_000 if gain > 0 else 0.0
+    return gain - len(sentence.text) / 5_000
 
 
 def _weight(word: str, found: _Found) -> float:
@@ -252,11 +242,6 @@ def _weight(word: str, found: _Found) -> float:
     if count is None:
         return 0.7
     return 1.0 / (1.0 + 0.15 * count) + 0.3 if count else 0.3
-
-
-def _open_words(question: str, chain: Sequence[_Sentence]) -> list[str]:
-    covered = {word for sentence in chain for word in sentence.words}
-    return [word for word in _ordered_words(question) if _stem(word) not in covered]
 
 
 # --- reading the conversation ---
@@ -382,7 +367,7 @@ def _names(text: str) -> list[str]:
         while words and words[0].lower().strip(".,") in _STOP_WORDS:
             words = words[1:]
         name = " ".join(words).removesuffix("'s").removesuffix("’s").strip(" .,")
-        if len(name) > 2 and not (match.start() == 0 and len(words) == 1 and text[:1].isupper() and " " in text):
+        if len(name) > 2 and not (match.start() == 0 and len(words) == 1):
             found[name] = None
     found |= {match.group(0): None for match in _NUMBER.finditer(text)}
     return list(found)
@@ -405,5 +390,5 @@ def _stem(word: str) -> str:
     return word
 
 
-def _within(name: str, text: str) -> bool:
-    return name.lower() in text.lower()
+def _new_names(sentence: _Sentence, question: str) -> list[str]:
+    return [name for name in sentence.names if name.lower() not in question.lower()]

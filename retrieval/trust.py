@@ -88,12 +88,10 @@ def check_embedder(index: str | Path | Backend) -> None:
         IndexFormatError: The manifest is damaged.
         InputError: The folder cannot be looked into, or the manifest names no embedder.
     """
-    try:
-        name = parse_manifest_name(backend_at(index).manifest().embedder)
-    except IndexNotFoundError:
-        return
-    if name is not None:
-        check_named(name, backend_at(index).location)
+    backend = backend_at(index)
+    with suppress(IndexNotFoundError):
+        if name := parse_manifest_name(backend.manifest().embedder):
+            check_named(name, backend.location)
 
 
 def remember_embedder(manifest_name: str, *, given: bool) -> None:
@@ -131,10 +129,8 @@ def needs_naming(name: ModelName) -> bool:
 def find_named(name: ModelName) -> ModelName | None:
     """Return an embedder as the user has named it, with what the connection needs, or None where nobody has."""
     variable = os.environ.get(EMBEDDER_VARIABLE)
-    if variable:
-        chosen = parse_embedder(variable)
-        if str(chosen) == str(name):
-            return chosen
+    if variable and str(chosen := parse_embedder(variable)) == str(name):
+        return chosen
     return name if str(name) in _said or str(name) in _read_remembered() else None
 
 

@@ -15,7 +15,7 @@ import signal
 import string
 import sys
 import time
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from itertools import product
 from pathlib import Path
 
@@ -402,7 +402,7 @@ def test_no_bytes_break_a_reader(examples, reader, contents):
 @fuzzed(quick=60, slow=4_000)
 def test_no_bytes_break_the_reader_of_pdfs(examples, tmp_path):
     limits = Limits(max_characters=100_000, max_pages=100, max_seconds=5)
-    with PdfReader(limits) as reader:
+    with closing(PdfReader(limits)) as reader:
 
         def body(data):
             file = tmp_path / "a.pdf"

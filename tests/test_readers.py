@@ -7,6 +7,7 @@ import subprocess
 import sys
 import tracemalloc
 import warnings
+from contextlib import closing
 from pathlib import Path
 
 import matplotlib as mpl
@@ -859,7 +860,7 @@ class TestPdf:
 
     def test_a_process_that_was_killed_is_started_again(self, tmp_path):
         write(tmp_path / "a.pdf", pdf("Text."))
-        with PdfProcess(Limits()) as reader:
+        with closing(PdfProcess(Limits())) as reader:
             for _ in range(2):
                 assert reader.read(tmp_path / "a.pdf").text.strip() == "Text."
                 reader._process.kill()

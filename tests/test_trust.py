@@ -242,7 +242,7 @@ def test_a_damaged_memory_allows_nothing_and_is_written_anew(theirs, server, str
 def test_an_object_of_any_name_can_be_ingested_with(tmp_path):
     corpus = write_corpus(tmp_path / "corpus", DOCUMENTS)
     run_ingest(corpus, tmp_path / "index", embedder=Embedder("odd:\n", HashEmbeddings))
-    assert not trust._remembered()
+    assert not trust._read_remembered()
 
 
 # --- the question on a terminal ---

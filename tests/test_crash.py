@@ -137,7 +137,7 @@ def assert_every_vector_is_found(folder, expected):
         nearest = store._collection.query(query_embeddings=stored["embeddings"], n_results=2, include=["distances"])
         for i, found, distances in zip(stored["ids"], nearest["ids"], nearest["distances"], strict=True):
             assert dict(zip(found, distances, strict=True))[i] == pytest.approx(0, abs=1e-6)
-        vectors = {i: vector for i, (vector, _, _) in store._rows(stored["ids"]).items()}
+        vectors = {i: vector for i, (vector, _, _) in store._read_rows(stored["ids"]).items()}
     for i, sentence in expected.items():
         assert np.allclose(vectors[i], text_vector(sentence), atol=1e-4)
 

@@ -90,7 +90,7 @@ def vectors_of(folder):
         }
     store = SentenceStore(vectors_folder(folder, read_manifest(folder).generation))
     found = store._collection.get(include=["documents", "metadatas"])
-    vectors = {i: vector for i, (vector, _, _) in store._rows(found["ids"]).items()}
+    vectors = {i: vector for i, (vector, _, _) in store._read_rows(found["ids"]).items()}
     store.close()
     return {
         (m["chunk_id"], m["position"], text): vectors[i]

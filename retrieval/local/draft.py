@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager, suppress
 from dataclasses import fields, replace
+from functools import partial
 from pathlib import Path
-
-import numpy as np
 
 from arag.errors import IndexFormatError, StorageError
 from arag.files import digest
-from arag.retrieval.backend import Manifest, Vectors
+from arag.retrieval.backend import Manifest
 from arag.retrieval.local.chunk_store import FILE_NAME as CHUNKS_FILE
 from arag.retrieval.local.chunk_store import ChunkStore
 from arag.retrieval.local.database import discard_database
@@ -21,7 +20,7 @@ from arag.retrieval.local.manifest import (
     FILE_NAME,
     LocalManifest,
     check_files,
-    is_whole,
+    find_file_faults,
     keyword_file,
     manifest_json,
     parse_manifest,
@@ -34,10 +33,8 @@ from arag.retrieval.local.seal import is_sealed, make_seal
 from arag.retrieval.local.sentence_store import SentenceRecord, vector_id, write_sentences
 from arag.retrieval.local.store_check import renew_store
 from arag.retrieval.local.vocabulary import write_vocabulary
-from arag.retrieval.types import Chunk
 
 _MAX_REMOVED = 0.3  # of Chroma's vectors: with more, its folder is made anew
-_SENTENCES_AT_ONCE = 2_000
 
 
 class LocalDraft:
@@ -56,7 +53,7 @@ class LocalDraft:
     def __init__(self, folder: Path, manifest: LocalManifest) -> None:
         self.manifest = manifest
         self._folder = folder
-        self._is_whole = is_whole(folder, manifest)
+        self._is_whole = not any(find_file_faults(folder, manifest))
         self._open()
         self.chunks.delete_gone(manifest.generation)  # in case a run was killed before it did
 
@@ -142,13 +139,8 @@ def _publish(
     write_vocabulary(files[1], chunks.words())
     removed_vectors = 0
     if manifest.sentences:
+        removed_vectors = _write_vectors(folder, chunks, manifest, anew=anew, on_written=on_written)
         target = vectors_folder(folder, manifest.generation)
-        removed = [vector_id(number, i) for number, places in chunks.removed_positions(before) for i in places]
-        removed_vectors = manifest.removed_vectors + len(removed)
-        previous = None if anew else _find_previous(folder, manifest, before, removed_vectors)
-        if previous is None or not _write_after(folder, chunks, manifest, previous, removed, on_written):
-            removed_vectors = 0
-            write_sentences(target, None, [], lambda: read_sentences(chunks, -1), manifest.sentences, on_written)
         # Chroma's own database is written to by whoever opens it.
         files += [file for file in target.rglob("*") if file.is_file() and file.parent != target]
     manifest = replace(
@@ -164,66 +156,43 @@ def _publish(
     return manifest
 
 
-def _find_previous(folder: Path, manifest: LocalManifest, generation: int, removed_vectors: int) -> Path | None:
-    """Return Chroma's folder of the generation before, where the new one is best made from it."""
-    previous = vectors_folder(folder, generation)
-    if not is_sealed(manifest) or not previous.is_dir() or removed_vectors > _MAX_REMOVED * manifest.sentences:
-        return None
-    try:
-        check_files(folder, manifest, previous, contents=True)
-    except (IndexFormatError, StorageError):
-        return None
-    return previous
-
-
-def _write_after(
+def _write_vectors(
     folder: Path,
     chunks: ChunkStore,
     manifest: LocalManifest,
-    previous: Path,
-    removed: Sequence[str],
+    *,
+    anew: bool,
     on_written: Callable[[int], None] | None,
-) -> bool:
-    """Make Chroma's folder from the one before, and tell whether that went well: it may have been damaged."""
-    generation = manifest.generation - 1
-    target = vectors_folder(folder, manifest.generation)
-    try:
-        write_sentences(
-            target, previous, removed, lambda: read_sentences(chunks, generation), manifest.sentences, on_written
-        )
-    except StorageError:
-        return False
-    return True
+) -> int:
+    """Make a generation's Chroma folder: from the one before where that is sound, otherwise from nothing.
+
+    Returns:
+        How many vectors the new folder has kept that were removed from the index.
+    """
+    before = manifest.generation - 1
+    target, previous = vectors_folder(folder, manifest.generation), vectors_folder(folder, before)
+    removed = [vector_id(number, i) for number, places in chunks.removed_positions(before) for i in places]
+    removed_vectors = manifest.removed_vectors + len(removed)
+    if not anew and removed_vectors <= _MAX_REMOVED * manifest.sentences and is_sealed(manifest):
+        with suppress(IndexFormatError, StorageError):
+            check_files(folder, manifest, previous, contents=True)
+            new = partial(read_sentences, chunks, before)
+            write_sentences(target, previous, removed, new, manifest.sentences, on_written)
+            return removed_vectors
+    write_sentences(target, None, [], partial(read_sentences, chunks, -1), manifest.sentences, on_written)
+    return 0
 
 
-def read_sentences(chunks: ChunkStore, since: int) -> Iterator[tuple[list[SentenceRecord], Vectors]]:
-    """Yield the sentences of chunks that were added after a generation, and their vectors."""
-    records: list[SentenceRecord] = []
-    arrays: list[Vectors] = []
+def read_sentences(chunks: ChunkStore, since: int) -> Iterator[SentenceRecord]:
+    """Yield the sentences of chunks that were added after a generation."""
     for number, chunk, vectors in chunks.embedded_chunks(since):
-        if len(vectors):
-            records += _make_records(number, chunk)
-            arrays.append(vectors)
-        if len(records) >= _SENTENCES_AT_ONCE:
-            yield records, np.concatenate(arrays)
-            records, arrays = [], []
-    if records:
-        yield records, np.concatenate(arrays)
-
-
-def _make_records(number: int, chunk: Chunk) -> list[SentenceRecord]:
-    found = []
-    for position, sentence in enumerate(chunk.sentences):
-        if sentence.embedded:
-            section = chunk.section_at(sentence.start)
-            found.append(
-                SentenceRecord(
-                    id=vector_id(number, position),
-                    chunk_id=chunk.id,
-                    document_id=section.document_id,
-                    position=position,
-                    title=section.title,
-                    text=chunk.sentence_text(position),
-                )
-            )
-    return found
+        positions = [position for position, sentence in enumerate(chunk.sentences) if sentence.embedded]
+        for position, vector in zip(positions, vectors, strict=True):
+            section = chunk.section_at(chunk.sentences[position].start)
+            metadata: dict[str, str | int] = {
+                "chunk_id": chunk.id,
+                "document_id": section.document_id,
+                "position": position,
+                "title": section.title,
+            }
+            yield SentenceRecord(vector_id(number, position), chunk.sentence_text(position), metadata, vector)

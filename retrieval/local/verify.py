@@ -12,7 +12,6 @@ from contextlib import closing
 from pathlib import Path
 
 from arag.errors import ARAGError, DamagedFileError, IndexFormatError, IndexNotFoundError, StorageError
-from arag.files import digest
 from arag.retrieval.backend import Damage
 from arag.retrieval.local.chroma_check import check_database
 from arag.retrieval.local.chunk_store import FILE_NAME as CHUNKS_FILE
@@ -21,8 +20,7 @@ from arag.retrieval.local.draft import read_sentences
 from arag.retrieval.local.manifest import (
     FILE_NAME,
     LocalManifest,
-    file_size,
-    is_whole,
+    find_file_faults,
     read_manifest,
     vectors_folder,
     write_manifest,
@@ -116,7 +114,7 @@ def _mend_manifest(folder: Path, kept: LocalManifest | None) -> LocalManifest:
         if kept is None:
             raise
     else:
-        next_is_unfinished = kept and kept.generation == manifest.generation + 1 and not is_whole(folder, kept)
+        next_is_unfinished = kept and kept.generation == manifest.generation + 1 and any(find_file_faults(folder, kept))
         if kept is None or kept == manifest or next_is_unfinished:
             return manifest
     write_manifest(folder, kept)
@@ -142,14 +140,8 @@ def _check_store(rows: StoreRows, manifest: LocalManifest, *, locked: bool) -> I
 
 
 def _check_derived_files(folder: Path, manifest: LocalManifest) -> Iterator[Damage]:
-    for name, (size, expected) in manifest.files.items():
-        found = file_size(folder, name)
-        if found < 0:
-            yield Damage(name, "it is missing")
-        elif found != size:
-            yield Damage(name, f"it has {found:,} bytes in place of {size:,}")
-        elif digest(folder / name) != expected:
-            yield Damage(name, "its checksum is wrong")
+    for name, fault in find_file_faults(folder, manifest, contents=True):
+        yield Damage(name, fault)
     if not is_sealed(manifest):
         yield Damage(
             FILE_NAME,

@@ -155,9 +155,7 @@ class SentenceStore:
         matches: list[SentenceMatch] = []
         for offset in range(0, self.count(), _READ_AT_ONCE):
             with self._name_failures():
-                found = self._collection.get(
-                    limit=_READ_AT_ONCE, offset=offset, include=["documents", "embeddings"]
-                )
+                found = self._collection.get(limit=_READ_AT_ONCE, offset=offset, include=["documents", "embeddings"])
             documents, embeddings = found["documents"], found["embeddings"]
             if documents and embeddings is not None:
                 matches += _make_matches(found["ids"], documents, embeddings, vector)

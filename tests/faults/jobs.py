@@ -16,7 +16,7 @@ from arag.errors import IndexFormatError
 from arag.ingest.maintenance import remove
 from arag.retrieval.index import open_index
 from arag.retrieval.local import backend
-from arag.retrieval.local.locking import write_lock
+from arag.retrieval.local.folder import write_lock
 from arag.retrieval.local.manifest import read_manifest
 
 DOCUMENTS = 10

@@ -246,29 +246,20 @@ class IndexWriter:
         problems: list[Problem] = []
         while True:
             going = {document.id for group, _ in cut for document in group}
-            claimed: dict[str, str] = {}  # chunk ids of this batch, and whose they are
+            stored = self._draft.chunks.mget([chunk.id for _, chunks in cut for chunk in chunks])
+            owners = {found.id: found.document_id for found in stored if found and found.document_id not in going}
             kept = []
             for group, chunks in cut:
-                owner = self._find_owner(chunks, going, claimed)
-                if owner is None:
+                taken = next((chunk.id for chunk in chunks if chunk.id in owners), None)
+                if taken is None:
                     kept.append((group, chunks))
-                    claimed.update((chunk.id, group[0].id) for chunk in chunks)
+                    owners.update((chunk.id, group[0].id) for chunk in chunks)
                 else:
-                    reason = f"its chunk id {owner[0]!r} is already used by the document {owner[1]!r}"
+                    reason = f"its chunk id {taken!r} is already used by the document {owners[taken]!r}"
                     problems += [Problem(document.source, reason) for document in group]
             if len(kept) == len(cut):  # a group that is refused keeps its old chunks, whose ids are then not free
                 return kept, problems
             cut = kept
-
-    def _find_owner(
-        self, chunks: Sequence[Chunk], going: set[str], claimed: Mapping[str, str]
-    ) -> tuple[str, str] | None:
-        """Return a chunk id that is another document's already, and that document."""
-        ids = [chunk.id for chunk in chunks]
-        for found in self._draft.chunks.mget(ids):
-            if found is not None and found.document_id not in going:
-                return found.id, found.document_id
-        return next(((chunk_id, claimed[chunk_id]) for chunk_id in ids if chunk_id in claimed), None)
 
     def _insert(self, group: Sequence[Document], chunks: Sequence[Chunk], fingerprints: dict[str, str]) -> None:
         parts = Counter(i for chunk in chunks for i in {section.document_id for section in chunk.sections})

@@ -33,11 +33,7 @@ _GENERATION_FILE = re.compile(
 
 
 def prepare_folder(folder: Path) -> None:
-    """Make the folder of a new index, or check that it is one.
-
-    Raises:
-        InputError: The folder is a file, holds something that is not an index, or cannot be made.
-    """
+    """Make the folder of a new index, or check that it is one; see `Backend.make`."""
     try:
         str(folder).encode()  # Chroma takes no other names
         _check_folder(folder)
@@ -88,14 +84,7 @@ def name_storage_failures(folder: Path) -> Iterator[None]:
 
 @contextmanager
 def write_lock(folder: Path) -> Iterator[None]:
-    """Hold the lock of an index.
-
-    Args:
-        folder: The index's folder.
-
-    Raises:
-        IndexLockedError: Another process holds it; the message says which, and since when.
-    """
+    """Hold the lock of an index; see `Backend.lock`."""
     lock = FileLock(folder / LOCK_FILE, timeout=0)
     try:
         with name_storage_failures(folder):

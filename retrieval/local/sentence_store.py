@@ -135,12 +135,7 @@ class SentenceStore:
         return dict(zip(found["ids"], rows, strict=True))
 
     def nearest(self, vector: NDArray[np.float32], count: int) -> list[SentenceMatch]:
-        """Return the sentences nearest to a vector, nearest first; all of them where the graph leads to too few.
-
-        Args:
-            vector: The query's vector, of length one, shape (dimension,).
-            count: How many, at most as many as there are.
-        """
+        """Return the sentences nearest to a vector; all of them where the graph leads to too few."""
         with self._name_failures():
             found = self._collection.query(
                 query_embeddings=vector.reshape(1, -1), n_results=count, include=["documents", "embeddings"]
@@ -346,36 +341,35 @@ def _unshift(ids: Sequence[str], stored: Any) -> Vectors:
     return np.asarray(np.where(lengths < _SHIFT / 10, 0, vectors / np.maximum(lengths, 1e-12)), dtype=np.float32)
 
 
-def _open(folder: Path, *, create: bool = False) -> tuple[Client, Collection]:
+@contextmanager
+def _open_collection(folder: Path, *, create: bool = False) -> Iterator[Collection]:
     # Chroma takes most of a second to import: only those who search by meaning, or write, pay.
     import chromadb
     from chromadb.config import Settings
     from chromadb.errors import NotFoundError
 
-    client = None
     path = os.path.realpath(folder)  # Chroma tells clients of the same files by the spelling of the path
-    try:
-        with _CLIENTS:
-            settings = Settings(anonymized_telemetry=False)
-            client = cast("Client", chromadb.PersistentClient(path=path, settings=settings))
-        if create:
-            return client, client.get_or_create_collection(
-                COLLECTION, configuration={"hnsw": _HNSW}, embedding_function=None
-            )
-        return client, client.get_collection(COLLECTION, embedding_function=None)
-    except NotFoundError:
-        reason = "it holds no sentence vectors"
-    except BaseException as error:
-        if not _is_chroma_error(error):
-            raise
-        reason = str(error)
-    if client is not None:
-        _close(client)
-    else:
-        _forget(path)
-    if "disk is full" in reason:  # Chroma writes when it opens, and has no error of its own for this
-        raise StorageError(f"{folder} cannot be opened: {reason}")
-    raise IndexFormatError(f"{folder} cannot be opened: {reason}")
+    with ExitStack() as stack:
+        try:
+            with _CLIENTS:
+                settings = Settings(anonymized_telemetry=False)
+                client = cast("Client", chromadb.PersistentClient(path=path, settings=settings))
+            stack.callback(_close, client)
+            if create:
+                collection = client.get_or_create_collection(
+                    COLLECTION, configuration={"hnsw": _HNSW}, embedding_function=None
+                )
+            else:
+                collection = client.get_collection(COLLECTION, embedding_function=None)
+        except BaseException as error:
+            if not _is_chroma_error(error):
+                raise
+            _forget(path)
+            reason = "it holds no sentence vectors" if isinstance(error, NotFoundError) else str(error)
+            # Chroma writes when it opens, and has no error of its own for a full disk.
+            kind = StorageError if "disk is full" in reason else IndexFormatError
+            raise kind(f"{folder} cannot be opened: {reason}") from None
+        yield collection
 
 
 def _forget(path: str) -> None:
@@ -385,15 +379,6 @@ def _forget(path: str) -> None:
     with _CLIENTS:
         if not Shared._identifier_to_refcount.get(path):  # noqa: SLF001 - there is no other way
             Shared._identifier_to_system.pop(path, None)  # noqa: SLF001
-
-
-@contextmanager
-def _open_collection(folder: Path, *, create: bool = False) -> Iterator[Collection]:
-    client, collection = _open(folder, create=create)
-    try:
-        yield collection
-    finally:
-        _close(client)
 
 
 def _close(client: Client) -> None:

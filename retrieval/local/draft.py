@@ -151,6 +151,12 @@ def _begin_index(folder: Path, begin: Callable[[], Manifest]) -> LocalManifest:
     """Return the manifest that the chunk store has kept, or that of an index which is not there yet."""
     with closing(ChunkStore(folder, create=True)) as chunks:
         kept = chunks.state(FILE_NAME)
+        is_new = not chunks.differs_from(-1)
+    if kept is None and not is_new:  # which of its rows readers saw is not known any more
+        raise IndexFormatError(
+            f"the manifest of the index in {folder} is lost, and so is the copy of it: "
+            "ingest the documents again into another folder"
+        )
     if kept is None:
         return replace(LocalManifest(**_settings(begin())), generation=-1)
     manifest = parse_manifest(kept, chunks.file)  # manifest.json was lost, or a run killed just before it was written

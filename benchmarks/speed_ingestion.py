@@ -28,7 +28,7 @@ from arag.ingest.readers import read_documents
 from arag.ingest.sentences import split_sentences
 from arag.models.embedders import load_embedder
 from arag.retrieval.index import open_index
-from arag.retrieval.local import draft
+from arag.retrieval.local.draft import LocalDraft
 from arag.retrieval.tokens import load_token_counter
 
 _SERVICE_SECONDS = 0.2
@@ -206,7 +206,7 @@ def _best_run(files: Sequence[Path], folder: Path, embedder: Any, *, new: bool =
 
 @contextmanager
 def _publishing_timed() -> Iterator[list[float]]:
-    publish: Callable[..., Any] = draft._publish  # noqa: SLF001
+    publish: Callable[..., Any] = LocalDraft._write_next  # noqa: SLF001
     seconds: list[float] = []
 
     def timed(*values: Any, **options: Any) -> Any:
@@ -216,11 +216,11 @@ def _publishing_timed() -> Iterator[list[float]]:
         finally:
             seconds.append(time.perf_counter() - began)
 
-    draft._publish = timed  # noqa: SLF001
+    LocalDraft._write_next = timed  # noqa: SLF001
     try:
         yield seconds
     finally:
-        draft._publish = publish  # noqa: SLF001
+        LocalDraft._write_next = publish  # noqa: SLF001
 
 
 def _again_rows(

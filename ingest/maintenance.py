@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from rapidfuzz import process
 
 from arag.errors import DamagedFileError, InputError, StorageError
-from arag.ingest.writer import locked_writer, open_writer
-from arag.models.embedders import Embedder, load_embedder
+from arag.ingest.writer import open_writer
+from arag.models.embedders import Embedder
 from arag.retrieval.backend import Backend, Damage, backend_at
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ def compact(index: str | Path | Backend, *, embedder: str | Embeddings | Embedde
     backend = backend_at(index)
     backend.manifest()
     before = backend.size()
-    with open_writer(backend, embedder=None if embedder is None else load_embedder(embedder)) as writer:
+    with open_writer(backend, embedder=embedder) as writer:
         writer.compact()
     return before, backend.size()
 
@@ -128,7 +128,7 @@ def verify(
             return found, found
         try:
             unnamed = backend.repair(found)
-            with locked_writer(backend, embedder=None if embedder is None else load_embedder(embedder)) as writer:
+            with open_writer(backend, embedder=embedder, locked=True) as writer:
                 writer.commit(anew=True)
         except DamagedFileError as error:
             what = f"it cannot be mended ({error.reason}): {_INGEST_ANEW}"

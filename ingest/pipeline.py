@@ -161,7 +161,7 @@ def run_ingest(
     counter = load_token_counter()
     with open_writer(
         backend,
-        embedder=None if embedder is None else load_embedder(embedder),
+        embedder=embedder,
         chunk_tokens=chunk_tokens,
         language=language,
         packed=pack,

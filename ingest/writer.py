@@ -14,9 +14,10 @@ import time
 from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +31,9 @@ from arag.retrieval.backend import Backend, DocumentRecord, Draft, Manifest, Vec
 from arag.retrieval.tokens import TokenCounter, load_token_counter
 from arag.retrieval.trust import choose_embedder
 from arag.retrieval.types import Chunk
+
+if TYPE_CHECKING:
+    from langchain_core.embeddings import Embeddings
 
 DEFAULT_CHUNK_TOKENS = 1_000
 
@@ -242,29 +246,20 @@ class IndexWriter:
         problems: list[Problem] = []
         while True:
             going = {document.id for group, _ in cut for document in group}
-            claimed: dict[str, str] = {}  # chunk ids of this batch, and whose they are
+            stored = self._draft.chunks.mget([chunk.id for _, chunks in cut for chunk in chunks])
+            owners = {found.id: found.document_id for found in stored if found and found.document_id not in going}
             kept = []
             for group, chunks in cut:
-                owner = self._find_owner(chunks, going, claimed)
-                if owner is None:
+                taken = next((chunk.id for chunk in chunks if chunk.id in owners), None)
+                if taken is None:
                     kept.append((group, chunks))
-                    claimed.update((chunk.id, group[0].id) for chunk in chunks)
+                    owners.update((chunk.id, group[0].id) for chunk in chunks)
                 else:
-                    reason = f"its chunk id {owner[0]!r} is already used by the document {owner[1]!r}"
+                    reason = f"its chunk id {taken!r} is already used by the document {owners[taken]!r}"
                     problems += [Problem(document.source, reason) for document in group]
             if len(kept) == len(cut):  # a group that is refused keeps its old chunks, whose ids are then not free
                 return kept, problems
             cut = kept
-
-    def _find_owner(
-        self, chunks: Sequence[Chunk], going: set[str], claimed: Mapping[str, str]
-    ) -> tuple[str, str] | None:
-        """Return a chunk id that is another document's already, and that document."""
-        ids = [chunk.id for chunk in chunks]
-        for found in self._draft.chunks.mget(ids):
-            if found is not None and found.document_id not in going:
-                return found.id, found.document_id
-        return next(((chunk_id, claimed[chunk_id]) for chunk_id in ids if chunk_id in claimed), None)
 
     def _insert(self, group: Sequence[Document], chunks: Sequence[Chunk], fingerprints: dict[str, str]) -> None:
         parts = Counter(i for chunk in chunks for i in {section.document_id for section in chunk.sections})
@@ -342,11 +337,12 @@ class IndexWriter:
 def open_writer(
     backend: Backend,
     *,
-    embedder: Embedder | None = None,
+    embedder: str | Embeddings | Embedder | None = None,
     chunk_tokens: int | None = None,
     language: str | None = None,
     packed: bool | None = None,
     counter: TokenCounter | None = None,
+    locked: bool = False,
 ) -> Iterator[IndexWriter]:
     """Open an index for writing, creating it where there is none; only one writer at a time.
 
@@ -357,58 +353,32 @@ def open_writer(
         language: Language of the sentence rules, likewise.
         packed: Whether short documents are packed, likewise.
         counter: Counts tokens, for documents written from now on.
+        locked: Whether the caller holds the index's lock; otherwise it is taken here.
 
     Raises:
         IndexLockedError: Another process is writing to the index.
         EmbedderError: The index was made with another embedder, or the embedder cannot be loaded.
         InputError: Something else than an index is there.
-    """
-    backend.make()
-    with (
-        backend.lock(),
-        locked_writer(
-            backend, embedder=embedder, chunk_tokens=chunk_tokens, language=language, packed=packed, counter=counter
-        ) as writer,
-    ):
-        yield writer
-
-
-@contextmanager
-def locked_writer(
-    backend: Backend,
-    *,
-    embedder: Embedder | None = None,
-    chunk_tokens: int | None = None,
-    language: str | None = None,
-    packed: bool | None = None,
-    counter: TokenCounter | None = None,
-) -> Iterator[IndexWriter]:
-    """Open an index for writing whose lock the caller holds; the arguments are those of `open_writer`.
-
-    Raises:
-        EmbedderError: The index was made with another embedder, or the embedder cannot be loaded.
         StorageError: It cannot be written.
     """
+    given = None if embedder is None else load_embedder(embedder)
 
     def begin() -> Manifest:
-        nonlocal embedder
-        embedder = embedder or load_embedder()
-        dimension = int(embedder.embed_documents(["dimension"]).shape[1])
-        return Manifest(embedder.name, dimension, DEFAULT_CHUNK_TOKENS, "", AUTO, packed=False)
+        nonlocal given
+        given = given or load_embedder()
+        dimension = int(given.embed_documents(["dimension"]).shape[1])
+        return Manifest(given.name, dimension, DEFAULT_CHUNK_TOKENS, "", AUTO, packed=False)
 
-    with backend.draft(begin) as draft:
-        stored = draft.manifest
-        manifest = replace(
-            stored,
-            chunk_tokens=stored.chunk_tokens if chunk_tokens is None else chunk_tokens,
-            language=stored.language if language is None else language,
-            packed=stored.packed if packed is None else packed,
-        )
-        embedder = choose_embedder(embedder, manifest.embedder, backend.location)
-        with closing(
-            IndexWriter(draft, manifest, embedder, counter or load_token_counter(), backend.location)
-        ) as writer:
-            yield writer
+    with ExitStack() as stack:
+        if not locked:
+            backend.make()
+            stack.enter_context(backend.lock())
+        draft = stack.enter_context(backend.draft(begin))
+        settings: dict[str, Any] = {"chunk_tokens": chunk_tokens, "language": language, "packed": packed}
+        manifest = replace(draft.manifest, **{name: value for name, value in settings.items() if value is not None})
+        chosen = choose_embedder(given, manifest.embedder, backend.location)
+        writer = IndexWriter(draft, manifest, chosen, counter or load_token_counter(), backend.location)
+        yield stack.enter_context(closing(writer))
 
 
 def _is_short(document: Document, chunk_tokens: int, count: CountBatch) -> bool:

@@ -54,12 +54,7 @@ class ExactVectors:
             )
 
     def nearest(self, vector: NDArray[np.float32], count: int) -> list[SentenceMatch]:
-        """Return the sentences nearest to a vector, nearest first.
-
-        Args:
-            vector: The query's vector, of length one, shape (dimension,).
-            count: How many; fewer are returned where there are fewer.
-        """
+        """Return the sentences nearest to a vector; see `Sentences.nearest`."""
         similarities = self._vectors @ vector
         count = min(count, len(similarities))
         best = np.argpartition(similarities, -count)[-count:] if count < len(similarities) else np.arange(count)

@@ -26,7 +26,7 @@ from arag.ingest.maintenance import remove, verify
 from arag.ingest.pipeline import run_ingest
 from arag.models.embedders import Embedder
 from arag.retrieval.index import open_index
-from arag.retrieval.local import draft, sentence_store
+from arag.retrieval.local import sentence_store
 from arag.retrieval.local.manifest import read_manifest, vectors_folder
 from arag.retrieval.local.sentence_store import SentenceStore, vector_id
 from fakes import DIMENSION, HashEmbeddings, write_corpus
@@ -177,8 +177,7 @@ def ingest_in_pieces(source, index, *, often, **options):
     pieces = [
         (pipeline, "_BATCH_DOCUMENTS", 12),
         (writer, "_CHUNKS_PER_READ", 16),
-        (draft, "_SENTENCES_AT_ONCE", 100),
-        (sentence_store, "_SENTENCES_PER_WRITE", 50),
+        (sentence_store, "_SENTENCES_PER_CALL", 50),
         (sentence_store, "_SYNC", 60),
         *([(writer, "_BETWEEN_COMMITS", 0.0), (writer, "_COMMIT_SHARE", 0.2)] if often else []),
     ]

@@ -353,7 +353,7 @@ def test_a_graph_with_another_checksum_is_never_opened(index, through_chroma, ho
     expected = ranking(index)
     spoil_graph(index, how)
     if command == "search":
-        with pytest.raises(IndexFormatError, match="wrong checksum"):
+        with pytest.raises(IndexFormatError, match="its checksum is wrong"):
             search(index)
         verify(index, repair=True)
         assert ranking(index) == expected

@@ -819,7 +819,7 @@ def test_progress_grows_to_all_characters(corpus):
 def test_lost_vectors_are_made_again(corpus, through_chroma):
     corpus.ingest(TEXTS)
     shutil.rmtree(corpus.index / "chroma.1")
-    with corpus.open() as index, pytest.raises(IndexFormatError, match="is missing: run `arag verify"):
+    with corpus.open() as index, pytest.raises(IndexFormatError, match=r"it is missing\): run `arag verify"):
         index.semantic_search("gull")
     assert corpus.ingest(TEXTS)[1] == []
     assert_consistent(corpus.index, corpus.embedder)

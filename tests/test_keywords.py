@@ -12,11 +12,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from arag.errors import DamagedFileError, IndexFormatError, InputError
+from arag.files import digest
 from arag.ingest.pipeline import ingest
 from arag.retrieval.local import keywords as keywords_module
 from arag.retrieval.local.keywords import KeywordMatcher, write_keyword_file
-from arag.retrieval.local.manifest import keyword_file, read_manifest
-from arag.retrieval.local.vocabulary import Vocabulary, write_vocabulary
+from arag.retrieval.local.manifest import LocalManifest, keyword_file, read_manifest, vocabulary_file
+from arag.retrieval.local.vocabulary import LocalWords, write_vocabulary
 from arag.retrieval.render import render_keywords
 from arag.retrieval.text import fold
 from fakes import HashEmbeddings, write_corpus
@@ -252,10 +253,19 @@ def test_an_index_says_that_its_keyword_file_was_cut_off(make_index):
 WORDS = ["gull", "tern", "a", "lantern", "北京", "straße", "i", "petrel"]
 
 
+def written_words(folder, words):
+    """The words of an index that consists of a vocabulary file."""
+    file = vocabulary_file(folder, 0)
+    write_vocabulary(file, words)
+    files = {file.name: (file.stat().st_size, digest(file))}
+    manifest = LocalManifest("none", 1, 1_000, "none", "en", packed=False, files=files)
+    return file, lambda: LocalWords(folder, manifest, None)
+
+
 def test_the_vocabulary_gives_words_by_length(tmp_path):
     for words in (WORDS, []):
-        write_vocabulary(tmp_path / "words", words)
-        vocabulary = Vocabulary(tmp_path / "words")
+        _, opened = written_words(tmp_path, words)
+        vocabulary = opened()
         for shortest in range(-2, 10):
             for longest in range(-2, 10):
                 expected = sorted((w for w in words if shortest <= len(w) <= longest), key=lambda w: (len(w), w))
@@ -263,14 +273,14 @@ def test_the_vocabulary_gives_words_by_length(tmp_path):
 
 
 def test_damage_to_a_vocabulary_is_an_error(tmp_path):
-    write_vocabulary(tmp_path / "words", WORDS)
-    data = (tmp_path / "words").read_bytes()
+    file, opened = written_words(tmp_path, WORDS)
+    data = file.read_bytes()
     unsorted = data.replace(b"gull", b"petrel", 1)
-    for n, (_, changed) in enumerate([(0, unsorted), (0, b""), (0, b"\n"), *damaged(data, random.Random(5))]):
-        file = tmp_path / str(n)
+    swapped = data.replace(b"gull\ntern", b"tern\ngull", 1)
+    for changed in [unsorted, swapped, b"", b"\n", *(changed for _, changed in damaged(data, random.Random(5)))]:
         file.write_bytes(changed)
-        with pytest.raises(DamagedFileError, match="arag verify"):
-            Vocabulary(file)
+        with pytest.raises(IndexFormatError, match="arag verify"):
+            opened().of_length(1, 9)
 
 
 CORPUS = {

@@ -282,9 +282,11 @@ def test_a_damaged_page_costs_no_more_than_what_stands_on_it(index, sound, tmp_p
         shutil.rmtree(folder)
 
 
-def test_a_manifest_that_is_lost_twice_is_told(index):
+def test_a_manifest_that_is_lost_twice_is_told(index, tmp_path):
     run_sql(index, "DELETE FROM state")
     (index / "manifest.json").unlink()
+    with pytest.raises(IndexFormatError, match="ingest the documents again into another folder"):
+        run_ingest(write_corpus(tmp_path / "corpus", DOCUMENTS), index, embedder=HashEmbeddings())
     (damage,), left = verify(index, repair=True)
     assert "ingest the documents again into another folder" in damage.what
     assert left == [damage]

@@ -6,7 +6,7 @@ import shutil
 import pytest
 
 from arag.errors import IndexLockedError, StorageError
-from arag.retrieval.local.locking import HOLDER_FILE, LOCK_FILE, write_lock
+from arag.retrieval.local.folder import HOLDER_FILE, LOCK_FILE, write_lock
 from faults.jobs import OPERATIONS
 
 OPERATION = OPERATIONS["ingest, second"]

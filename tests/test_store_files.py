@@ -181,7 +181,7 @@ def test_a_document_whose_source_moved_stays_sound(index, tmp_path):
 def test_a_first_ingestion_that_was_interrupted_is_told_and_finished_by_the_next(tmp_path, sound, monkeypatch):
     index, corpus = tmp_path / "index", sound.parent / "corpus"
     with monkeypatch.context() as patched:
-        patched.setattr("arag.retrieval.local.draft._publish", lambda *_, **__: 1 / 0)
+        patched.setattr("arag.retrieval.local.draft.LocalDraft._write_next", lambda *_, **__: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             run_ingest(corpus, index, embedder=HashEmbeddings())
     (damage,), left = verify(index)

@@ -10,14 +10,13 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 
 from arag.errors import IndexFormatError
-from arag.retrieval.backend import Damage, Draft, Manifest, Phrase, Sentences
+from arag.retrieval.backend import Damage, Draft, Manifest, Sentences
 from arag.retrieval.exact import MAX_BYTES, ExactVectors
 from arag.retrieval.local.chunk_store import FILE_NAME as CHUNKS_FILE
 from arag.retrieval.local.chunk_store import ChunkStore
 from arag.retrieval.local.draft import open_draft
-from arag.retrieval.local.folder import name_storage_failures, prepare_folder
+from arag.retrieval.local.folder import name_storage_failures, prepare_folder, write_lock
 from arag.retrieval.local.keywords import KeywordMatcher
-from arag.retrieval.local.locking import write_lock
 from arag.retrieval.local.manifest import (
     FILE_NAME,
     LocalManifest,
@@ -25,12 +24,11 @@ from arag.retrieval.local.manifest import (
     keyword_file,
     read_manifest,
     vectors_folder,
-    vocabulary_file,
 )
 from arag.retrieval.local.seal import KEY_VARIABLE, is_sealed
 from arag.retrieval.local.sentence_store import SentenceStore
 from arag.retrieval.local.verify import find_damage, repair_store
-from arag.retrieval.local.vocabulary import Vocabulary
+from arag.retrieval.local.vocabulary import LocalWords
 
 
 class LocalBackend:
@@ -136,7 +134,7 @@ class LocalGeneration:
         self._location = location
         self._lock = threading.Lock()
         self._keywords: KeywordMatcher | None = None
-        self._words: LocalWords | None = None
+        self._words = LocalWords(folder, manifest, chunks)
         self._sentences: Sentences | None = None
 
     def keywords(self) -> KeywordMatcher:
@@ -150,10 +148,7 @@ class LocalGeneration:
 
     def words(self) -> LocalWords:
         """Return the words of the chunk store, and of the vocabulary file."""
-        with self._lock:
-            if self._words is None:
-                self._words = LocalWords(self._folder, self.manifest, self.chunks)
-            return self._words
+        return self._words
 
     def sentences(self) -> Sentences:
         """Open the vectors: all of them in one matrix where they are few, or Chroma's graph cannot be trusted."""
@@ -189,38 +184,6 @@ class LocalGeneration:
             stacklevel=2,
         )
         return False
-
-
-class LocalWords:
-    """The words of the chunk store's full-text table.
-
-    Args:
-        folder: The index's folder.
-        manifest: The generation's manifest.
-        chunks: The chunk store, at that generation.
-    """
-
-    def __init__(self, folder: Path, manifest: LocalManifest, chunks: ChunkStore) -> None:
-        self._folder = folder
-        self._manifest = manifest
-        self._chunks = chunks
-        self._vocabulary: Vocabulary | None = None
-
-    def holds(self, word: str) -> bool:
-        """Tell whether the corpus holds a word."""
-        return self._chunks.holds_word(word)
-
-    def of_length(self, shortest: int, longest: int) -> list[str]:
-        """Return the words whose lengths lie between two bounds, both included."""
-        if self._vocabulary is None:
-            file = vocabulary_file(self._folder, self._manifest.generation)
-            check_files(self._folder, self._manifest, file)
-            self._vocabulary = Vocabulary(file)
-        return self._vocabulary.of_length(shortest, longest)
-
-    def spellings(self, phrase: Phrase, limit: int) -> list[str]:
-        """Return what a phrase matches in the corpus, as it is spelled there."""
-        return self._chunks.spellings(phrase, limit)
 
 
 def _size(path: Path) -> int:

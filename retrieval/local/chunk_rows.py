@@ -99,6 +99,17 @@ def checksum(values: Sequence[str | int | None]) -> int:
         raise ValueError(str(error)) from error
 
 
+def check_row(row: Sequence[Any]) -> Sequence[Any]:
+    """Return the values of a row, whose checksum stands behind them.
+
+    Raises:
+        ValueError: The checksum is wrong.
+    """
+    if checksum(row[:-1]) != row[-1]:
+        raise ValueError("its checksum is wrong")
+    return row[:-1]
+
+
 def document_row(record: DocumentRecord) -> tuple[str | int, ...]:
     """Return the values of DOCUMENT_COLUMNS."""
     return record.id, record.title, record.source, record.metadata, record.fingerprint, record.chunks

@@ -31,6 +31,7 @@ from arag.retrieval.local.chunk_rows import (
     ENTRY_COLUMNS,
     FOR_EVER,
     SCHEMA,
+    check_row,
     checksum,
     chunk_rows,
     document_row,
@@ -47,6 +48,7 @@ LATEST = 2**62  # the generation that a writer sees: all that was added, nothing
 
 _COLUMNS = f"chunks.number, {ENTRY_COLUMNS}, {CONTENT_COLUMNS}, contents.checksum"
 _FULL = "chunks JOIN contents ON contents.number = chunks.number"
+_EMBEDDED = f"{_FULL} JOIN vectors ON vectors.number = chunks.number"
 # Bytes that are never part of UTF-8, and so of no text.
 _MARKED = re.compile(b"\xfe(.*?)\xff", re.DOTALL)
 _HALF_PAIR = re.compile("[\ud800-\udfff]")
@@ -174,10 +176,10 @@ class ChunkStore(BaseStore[str, Chunk]):
         """Return the numbers of all chunks, in the order of their ids."""
         return [row[0] for row in self._query(f"SELECT number FROM chunks WHERE {self._seen} ORDER BY id")]
 
-    def texts(self, after: int = -1) -> Iterator[tuple[int, str]]:
-        """Yield number and text of every chunk whose number is above another, by number."""
-        rows = self._pages(f"SELECT {_COLUMNS} FROM {_FULL} WHERE {self._seen}", after)
-        yield from ((row[0], self._chunk(row).text) for row in rows)
+    def texts(self) -> Iterator[tuple[int, str]]:
+        """Yield number and text of every chunk, by number."""
+        for row in self._pages(f"SELECT {_COLUMNS} FROM {_FULL} WHERE {self._seen}", size=2_000):
+            yield row[0], self._chunk(row).text
 
     def neighbours(self, chunk: Chunk, reach: int) -> list[Chunk]:
         """Return a chunk and those up to `reach` before and after it in its document, in order."""
@@ -192,9 +194,8 @@ class ChunkStore(BaseStore[str, Chunk]):
 
     def chunks_in_document(self, document_id: str) -> int:
         """Return how many chunks start in a document."""
-        return int(
-            self._query(f"SELECT count(*) FROM chunks WHERE document_id = ? AND {self._seen}", (document_id,))[0][0]
-        )
+        counted = self._query(f"SELECT count(*) FROM chunks WHERE document_id = ? AND {self._seen}", (document_id,))
+        return int(counted[0][0])
 
     def documents(self) -> Iterator[DocumentRecord]:
         """Yield all documents, by id."""
@@ -211,11 +212,8 @@ class ChunkStore(BaseStore[str, Chunk]):
 
     def chunks_of(self, document_ids: Sequence[str]) -> list[Chunk]:
         """Return every chunk that holds a part of one of these documents, each once, in order."""
-        found = dict(
-            self._chunks_where(
-                "chunks.number IN (SELECT number FROM members WHERE document_id IN ({marks}))", document_ids
-            )
-        )
+        parts = "chunks.number IN (SELECT number FROM members WHERE document_id IN ({marks}))"
+        found = dict(self._chunks_where(parts, document_ids))
         return [found[number] for number in sorted(found)]
 
     def in_shared_chunks(self, document_ids: Sequence[str]) -> set[str]:
@@ -258,9 +256,9 @@ class ChunkStore(BaseStore[str, Chunk]):
             (title, limit),
         )
 
-    def words(self) -> Iterator[str]:
-        """Yield the corpus' words: lower case, without diacritics."""
-        yield from (row[0] for row in self._query("SELECT term FROM vocabulary"))
+    def words(self) -> list[str]:
+        """Return the corpus' words: lower case, without diacritics."""
+        return [word for (word,) in self._query("SELECT term FROM vocabulary")]
 
     def holds_word(self, word: str) -> bool:
         """Tell whether a word (lower case, without diacritics) is in the corpus."""
@@ -323,11 +321,7 @@ class ChunkStore(BaseStore[str, Chunk]):
         return [(row[0], self._chunk(row)) for row in rows]
 
     def set_vectors(self, vectors: Iterable[tuple[int, Vectors]]) -> None:
-        """Write the vectors of chunks, which then wait for them no longer.
-
-        Args:
-            vectors: Numbers of chunks, and the vectors of their embedded sentences, shape (sentences, dimension).
-        """
+        """Write the vectors of chunks; see `WritableChunks.set_vectors`."""
         with self.transaction():
             for number, array in vectors:
                 blob = np.ascontiguousarray(array, dtype=np.float32).tobytes()
@@ -340,8 +334,7 @@ class ChunkStore(BaseStore[str, Chunk]):
     def embedded_chunks(self, since: int = -1) -> Iterator[tuple[int, Chunk, Vectors]]:
         """Yield the chunks whose vectors are written, with number and vectors, of those added after a generation."""
         rows = self._pages(
-            f"SELECT {_COLUMNS}, vectors FROM {_FULL} JOIN vectors ON vectors.number = chunks.number "
-            f"WHERE {self._seen} AND NOT pending AND added > {since}",
+            f"SELECT {_COLUMNS}, vectors FROM {_EMBEDDED} WHERE {self._seen} AND NOT pending AND added > {since}",
             size=200,
         )
         for row in rows:
@@ -351,17 +344,15 @@ class ChunkStore(BaseStore[str, Chunk]):
     def placed_vectors(self) -> Iterator[tuple[int, list[int], bytes]]:
         """Yield, for every chunk, its number, the positions of its embedded sentences, and their vectors' bytes."""
         rows = self._pages(
-            f"SELECT chunks.number, sentences, vectors FROM {_FULL} JOIN vectors ON vectors.number = chunks.number "
-            f"WHERE {self._seen} AND NOT pending",
-            size=500,
+            f"SELECT chunks.number, sentences, vectors FROM {_EMBEDDED} WHERE {self._seen} AND NOT pending", size=500
         )
-        yield from ((number, self._positions(number, sentences), blob) for number, sentences, blob in rows)
+        for number, sentences, blob in rows:
+            yield number, self._positions(number, sentences), blob
 
     def former_vectors(self, document_ids: Sequence[str]) -> dict[str, NDArray[np.float32]]:
         """Return the vectors of former versions of these documents' chunks, by the sentences' texts."""
         rows = self._each(
-            f"SELECT {_COLUMNS}, vectors FROM {_FULL} JOIN vectors ON vectors.number = chunks.number "
-            f"WHERE removed < {FOR_EVER} "
+            f"SELECT {_COLUMNS}, vectors FROM {_EMBEDDED} WHERE removed < {FOR_EVER} "
             "AND chunks.number IN (SELECT number FROM members WHERE document_id IN ({marks}))",
             document_ids,
             seen=False,
@@ -378,7 +369,8 @@ class ChunkStore(BaseStore[str, Chunk]):
             f"SELECT chunks.number, sentences FROM {_FULL} "
             f"WHERE added <= {since} AND removed > {since} AND removed < {FOR_EVER}"
         )
-        yield from ((number, self._positions(number, sentences)) for number, sentences in rows)
+        for number, sentences in rows:
+            yield number, self._positions(number, sentences)
 
     def delete_gone(self, generation: int) -> None:
         """Delete the rows that a generation does not have any more."""
@@ -388,11 +380,10 @@ class ChunkStore(BaseStore[str, Chunk]):
                 "INSERT INTO terms (terms, rowid, text) "
                 f"SELECT 'delete', number, text FROM contents WHERE number IN {numbers}"
             )
-            self._connection.execute(f"DELETE FROM contents WHERE number IN {numbers}")
-            self._connection.execute(f"DELETE FROM vectors WHERE number IN {numbers}")
-            self._connection.execute(f"DELETE FROM members WHERE number IN {numbers}")
-            self._connection.execute(f"DELETE FROM chunks WHERE removed <= {generation}")
-            self._connection.execute(f"DELETE FROM documents WHERE removed <= {generation}")
+            for table in ("contents", "vectors", "members"):
+                self._connection.execute(f"DELETE FROM {table} WHERE number IN {numbers}")
+            for table in ("chunks", "documents"):
+                self._connection.execute(f"DELETE FROM {table} WHERE removed <= {generation}")
 
     def differs_from(self, generation: int) -> bool:
         """Tell whether anything was added or removed after a generation."""
@@ -447,36 +438,29 @@ class ChunkStore(BaseStore[str, Chunk]):
         yield from map(self._record, self._each(sql, document_ids))
 
     def _record(self, row: Sequence[Any]) -> DocumentRecord:
-        try:
-            if checksum(row[:-1]) == row[-1]:
-                return parse_document(row[:-1])
-            reason = "its checksum is wrong"
-        except ValueError as error:
-            reason = str(error)
-        raise DamagedFileError(self.file, f"the entry of the document {row[0]!r}: {reason}")
+        with self._name_damage(f"the entry of the document {row[0]!r}"):
+            return parse_document(check_row(row))
 
     def _chunk(self, row: Sequence[Any]) -> Chunk:
-        try:
-            if checksum(row[1:11]) == row[11]:
-                return parse_chunk(row[1:11])
-            reason = "its checksum is wrong"
-        except ValueError as error:
-            reason = str(error)
-        raise DamagedFileError(self.file, f"the chunk {row[1]!r}: {reason}")
+        with self._name_damage(f"the chunk {row[1]!r}"):
+            return parse_chunk(check_row(row[1:12]))
 
     def _positions(self, number: int, sentences: str) -> list[int]:
         """Return the positions of a chunk's embedded sentences."""
-        try:
+        with self._name_damage(f"the chunk {number}"):
             return embedded_positions(sentences)
-        except ValueError as error:
-            raise DamagedFileError(self.file, f"the chunk {number} cannot be read: {error}") from error
 
     def _vectors(self, blob: bytes, chunk: Chunk) -> Vectors:
         count = len(chunk.embedded_texts())
-        try:
+        with self._name_damage(f"the vectors of the chunk {chunk.id!r}"):
             return np.frombuffer(blob, dtype=np.float32).reshape(count, -1 if count else 0)
+
+    @contextmanager
+    def _name_damage(self, what: str) -> Iterator[None]:
+        try:
+            yield
         except (ValueError, TypeError) as error:
-            raise DamagedFileError(self.file, f"the vectors of the chunk {chunk.id!r}: {error}") from error
+            raise DamagedFileError(self.file, f"{what}: {error}") from error
 
     def _each(self, sql: str, values: Sequence[Any], *, seen: bool = True) -> Iterator[tuple[Any, ...]]:
         """Run a query with `{marks}` for some of the values at a time, on the rows of this generation unless told."""
@@ -491,8 +475,9 @@ class ChunkStore(BaseStore[str, Chunk]):
         for row in self._each(f"SELECT {_COLUMNS} FROM {_FULL} WHERE {condition}", values):
             yield row[0], self._chunk(row)
 
-    def _pages(self, select: str, after: int = -1, size: int = 2_000) -> Iterator[tuple[Any, ...]]:
-        """Yield rows page by page, so that no cursor stays open while the caller works."""
+    def _pages(self, select: str, *, size: int) -> Iterator[tuple[Any, ...]]:
+        """Yield rows by number, page by page, so that no cursor stays open while the caller works."""
+        after = -1
         while rows := self._query(f"{select} AND chunks.number > ? ORDER BY chunks.number LIMIT ?", (after, size)):
             yield from rows
             after = rows[-1][0]

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager, suppress
 from dataclasses import fields, replace
+from functools import partial
 from pathlib import Path
-
-import numpy as np
+from typing import Any
 
 from arag.errors import IndexFormatError, StorageError
 from arag.files import digest
-from arag.retrieval.backend import Manifest, Vectors
+from arag.retrieval.backend import Manifest
 from arag.retrieval.local.chunk_store import FILE_NAME as CHUNKS_FILE
 from arag.retrieval.local.chunk_store import ChunkStore
 from arag.retrieval.local.database import discard_database
@@ -21,7 +21,7 @@ from arag.retrieval.local.manifest import (
     FILE_NAME,
     LocalManifest,
     check_files,
-    is_whole,
+    find_file_faults,
     keyword_file,
     manifest_json,
     parse_manifest,
@@ -34,10 +34,8 @@ from arag.retrieval.local.seal import is_sealed, make_seal
 from arag.retrieval.local.sentence_store import SentenceRecord, vector_id, write_sentences
 from arag.retrieval.local.store_check import renew_store
 from arag.retrieval.local.vocabulary import write_vocabulary
-from arag.retrieval.types import Chunk
 
 _MAX_REMOVED = 0.3  # of Chroma's vectors: with more, its folder is made anew
-_SENTENCES_AT_ONCE = 2_000
 
 
 class LocalDraft:
@@ -54,10 +52,10 @@ class LocalDraft:
     """
 
     def __init__(self, folder: Path, manifest: LocalManifest) -> None:
-        self.manifest = manifest
         self._folder = folder
-        self._is_whole = is_whole(folder, manifest)
-        self._open()
+        self._is_whole = not any(find_file_faults(folder, manifest))
+        self.chunks = ChunkStore(folder)
+        self._follow(manifest)
         self.chunks.delete_gone(manifest.generation)  # in case a run was killed before it did
 
     def close(self) -> None:
@@ -69,161 +67,117 @@ class LocalDraft:
     ) -> None:
         """Let readers see what was written; see `Draft.publish`."""
         counts = self.chunks.counts()
-        settings = {field.name: getattr(manifest, field.name) for field in fields(Manifest)}
         totals = {"documents": counts.documents, "chunks": counts.chunks, "sentences": counts.sentences}
-        wanted = replace(self.manifest, **settings | totals)
+        wanted = replace(self.manifest, **_settings(manifest) | totals)
         is_changed = wanted != self.manifest or self.chunks.differs_from(self.manifest.generation)
-        if not (anew or is_changed or not self._is_whole):
-            return
-        self.manifest = _publish(self._folder, self.chunks, wanted, anew=anew, on_written=on_written)
-        self._open(self.chunks)
-        self._is_whole = True
+        if anew or is_changed or not self._is_whole:
+            self._write_next(replace(wanted, generation=wanted.generation + 1), anew=anew, on_written=on_written)
 
     def renew(self) -> None:
         """Copy the chunk store into a new file, without what was removed."""
         self.chunks.close()
         renew_store(self._folder, self.manifest)
-        self._open()
+        self.chunks = ChunkStore(self._folder)
+        self._follow(self.manifest)
 
-    def _open(self, chunks: ChunkStore | None = None) -> None:
-        self.chunks = chunks or ChunkStore(self._folder)
-        self.chunks.writes = self.manifest.generation + 1
-        self.published = self.chunks.at(self.manifest.generation)
+    def _follow(self, manifest: LocalManifest) -> None:
+        self.manifest = manifest
+        self.chunks.writes = manifest.generation + 1
+        self.published = self.chunks.at(manifest.generation)
+
+    def _write_next(self, manifest: LocalManifest, *, anew: bool, on_written: Callable[[int], None] | None) -> None:
+        """Make the files of the next generation, and let readers see it.
+
+        Readers see it from the moment that the manifest is replaced. What the one before had is deleted then: who is
+        searching in it notices, and searches again.
+        """
+        folder, chunks, generation = self._folder, self.chunks, manifest.generation
+        files = [keyword_file(folder, generation), vocabulary_file(folder, generation)]
+        write_keyword_file(files[0], chunks.texts(), chunks.numbers_by_id())
+        write_vocabulary(files[1], chunks.words())
+        removed_vectors = 0
+        if manifest.sentences:
+            removed_vectors = self._write_vectors(manifest, anew=anew, on_written=on_written)
+            target = vectors_folder(folder, generation)
+            # Chroma's own database is written to by whoever opens it.
+            files += [file for file in target.rglob("*") if file.is_file() and file.parent != target]
+        manifest = replace(
+            manifest,
+            removed_vectors=removed_vectors,
+            files={file.relative_to(folder).as_posix(): (file.stat().st_size, digest(file)) for file in sorted(files)},
+        )
+        manifest = replace(manifest, seal=make_seal(manifest))
+        chunks.set_state(FILE_NAME, manifest_json(manifest))  # from which it can be restored
+        write_manifest(folder, manifest)
+        chunks.delete_gone(generation)
+        delete_other_generations(folder, generation)
+        self._follow(manifest)
+        self._is_whole = True
+
+    def _write_vectors(self, manifest: LocalManifest, *, anew: bool, on_written: Callable[[int], None] | None) -> int:
+        """Make a generation's Chroma folder: from the one before where that is sound, otherwise from nothing.
+
+        Returns:
+            How many vectors the new folder has kept that were removed from the index.
+        """
+        folder, chunks, before = self._folder, self.chunks, manifest.generation - 1
+        target, previous = vectors_folder(folder, manifest.generation), vectors_folder(folder, before)
+        removed = [vector_id(number, i) for number, places in chunks.removed_positions(before) for i in places]
+        removed_vectors = manifest.removed_vectors + len(removed)
+        if not anew and removed_vectors <= _MAX_REMOVED * manifest.sentences and is_sealed(manifest):
+            with suppress(IndexFormatError, StorageError):
+                check_files(folder, manifest, previous, contents=True)
+                new = partial(read_sentences, chunks, before)
+                write_sentences(target, previous, removed, new, manifest.sentences, on_written)
+                return removed_vectors
+        write_sentences(target, None, [], partial(read_sentences, chunks, -1), manifest.sentences, on_written)
+        return 0
 
 
 @contextmanager
 def open_draft(folder: Path, begin: Callable[[], Manifest]) -> Iterator[LocalDraft]:
     """Open the next generation of an index whose lock the caller holds; see `Backend.draft`."""
     with name_storage_failures(folder):
-        if not (folder / FILE_NAME).exists():
-            with closing(ChunkStore(folder, create=True)) as chunks:
-                kept = chunks.state(FILE_NAME)
-                if kept is not None:  # the manifest was lost, or a run killed just before it was written
-                    write_manifest(folder, parse_manifest(kept, chunks.file))
-                else:
-                    settings = begin()
-                    first = LocalManifest(**{field.name: getattr(settings, field.name) for field in fields(Manifest)})
-                    _publish(folder, chunks, replace(first, generation=-1))
-        manifest = read_manifest(folder)
+        manifest = read_manifest(folder) if (folder / FILE_NAME).exists() else _begin_index(folder, begin)
         delete_other_generations(folder, manifest.generation)
         discard_database(folder / f"{CHUNKS_FILE}.new")
         with closing(LocalDraft(folder, manifest)) as draft:
+            if manifest.generation < 0:
+                draft.publish(manifest, anew=True)
             yield draft
 
 
-def _publish(
-    folder: Path,
-    chunks: ChunkStore,
-    manifest: LocalManifest,
-    *,
-    anew: bool = False,
-    on_written: Callable[[int], None] | None = None,
-) -> LocalManifest:
-    """Make all that the chunk store holds the index's next generation, and let readers see it.
-
-    The keyword file is written, and Chroma's folder: a copy of the one before, with what has changed. Readers see
-    the new generation from the moment that the manifest is replaced. What the one before had is deleted then: who
-    is searching in it notices, and searches again.
-
-    Args:
-        folder: The index's folder.
-        chunks: Its chunk store, opened for writing; every chunk has its vectors.
-        manifest: What the manifest is to say.
-        anew: Make Chroma's folder from nothing.
-        on_written: Told how many sentences are written to Chroma, each time some are.
-
-    Returns:
-        The manifest of the new generation.
-    """
-    before = manifest.generation
-    manifest = replace(manifest, generation=before + 1)
-    files = [keyword_file(folder, manifest.generation), vocabulary_file(folder, manifest.generation)]
-    write_keyword_file(files[0], chunks.texts(), chunks.numbers_by_id())
-    write_vocabulary(files[1], chunks.words())
-    removed_vectors = 0
-    if manifest.sentences:
-        target = vectors_folder(folder, manifest.generation)
-        removed = [vector_id(number, i) for number, places in chunks.removed_positions(before) for i in places]
-        removed_vectors = manifest.removed_vectors + len(removed)
-        previous = None if anew else _find_previous(folder, manifest, before, removed_vectors)
-        if previous is None or not _write_after(folder, chunks, manifest, previous, removed, on_written):
-            removed_vectors = 0
-            write_sentences(target, None, [], lambda: read_sentences(chunks, -1), manifest.sentences, on_written)
-        # Chroma's own database is written to by whoever opens it.
-        files += [file for file in target.rglob("*") if file.is_file() and file.parent != target]
-    manifest = replace(
-        manifest,
-        removed_vectors=removed_vectors,
-        files={file.relative_to(folder).as_posix(): (file.stat().st_size, digest(file)) for file in sorted(files)},
-    )
-    manifest = replace(manifest, seal=make_seal(manifest))
-    chunks.set_state(FILE_NAME, manifest_json(manifest))  # from which it can be restored
+def _begin_index(folder: Path, begin: Callable[[], Manifest]) -> LocalManifest:
+    """Return the manifest that the chunk store has kept, or that of an index which is not there yet."""
+    with closing(ChunkStore(folder, create=True)) as chunks:
+        kept = chunks.state(FILE_NAME)
+        is_new = not chunks.differs_from(-1)
+    if kept is None and not is_new:  # which of its rows readers saw is not known any more
+        raise IndexFormatError(
+            f"the manifest of the index in {folder} is lost, and so is the copy of it: "
+            "ingest the documents again into another folder"
+        )
+    if kept is None:
+        return replace(LocalManifest(**_settings(begin())), generation=-1)
+    manifest = parse_manifest(kept, chunks.file)  # manifest.json was lost, or a run killed just before it was written
     write_manifest(folder, manifest)
-    chunks.delete_gone(manifest.generation)
-    delete_other_generations(folder, manifest.generation)
     return manifest
 
 
-def _find_previous(folder: Path, manifest: LocalManifest, generation: int, removed_vectors: int) -> Path | None:
-    """Return Chroma's folder of the generation before, where the new one is best made from it."""
-    previous = vectors_folder(folder, generation)
-    if not is_sealed(manifest) or not previous.is_dir() or removed_vectors > _MAX_REMOVED * manifest.sentences:
-        return None
-    try:
-        check_files(folder, manifest, previous, contents=True)
-    except (IndexFormatError, StorageError):
-        return None
-    return previous
+def _settings(manifest: Manifest) -> dict[str, Any]:
+    return {field.name: getattr(manifest, field.name) for field in fields(Manifest)}
 
 
-def _write_after(
-    folder: Path,
-    chunks: ChunkStore,
-    manifest: LocalManifest,
-    previous: Path,
-    removed: Sequence[str],
-    on_written: Callable[[int], None] | None,
-) -> bool:
-    """Make Chroma's folder from the one before, and tell whether that went well: it may have been damaged."""
-    generation = manifest.generation - 1
-    target = vectors_folder(folder, manifest.generation)
-    try:
-        write_sentences(
-            target, previous, removed, lambda: read_sentences(chunks, generation), manifest.sentences, on_written
-        )
-    except StorageError:
-        return False
-    return True
-
-
-def read_sentences(chunks: ChunkStore, since: int) -> Iterator[tuple[list[SentenceRecord], Vectors]]:
-    """Yield the sentences of chunks that were added after a generation, and their vectors."""
-    records: list[SentenceRecord] = []
-    arrays: list[Vectors] = []
+def read_sentences(chunks: ChunkStore, since: int) -> Iterator[SentenceRecord]:
+    """Yield the sentences of chunks that were added after a generation."""
     for number, chunk, vectors in chunks.embedded_chunks(since):
-        if len(vectors):
-            records += _make_records(number, chunk)
-            arrays.append(vectors)
-        if len(records) >= _SENTENCES_AT_ONCE:
-            yield records, np.concatenate(arrays)
-            records, arrays = [], []
-    if records:
-        yield records, np.concatenate(arrays)
-
-
-def _make_records(number: int, chunk: Chunk) -> list[SentenceRecord]:
-    found = []
-    for position, sentence in enumerate(chunk.sentences):
-        if sentence.embedded:
-            section = chunk.section_at(sentence.start)
-            found.append(
-                SentenceRecord(
-                    id=vector_id(number, position),
-                    chunk_id=chunk.id,
-                    document_id=section.document_id,
-                    position=position,
-                    title=section.title,
-                    text=chunk.sentence_text(position),
-                )
-            )
-    return found
+        positions = [position for position, sentence in enumerate(chunk.sentences) if sentence.embedded]
+        for position, vector in zip(positions, vectors, strict=True):
+            section = chunk.section_at(chunk.sentences[position].start)
+            metadata: dict[str, str | int] = {
+                "chunk_id": chunk.id,
+                "document_id": section.document_id,
+                "position": position,
+                "title": section.title,
+            }
+            yield SentenceRecord(vector_id(number, position), chunk.sentence_text(position), metadata, vector)

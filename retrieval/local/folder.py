@@ -1,18 +1,25 @@
-"""The folder of an index: what may stand in it, and what goes wrong while its files are written."""
+"""The folder of an index: what may stand in it, who writes to it, and what goes wrong then.
+
+One process writes at a time. The operating system takes its lock back when it dies.
+"""
 
 from __future__ import annotations
 
+import json
+import os
+import platform
 import re
 import shutil
 import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from datetime import datetime
 from pathlib import Path
 
-from filelock import Timeout
+from filelock import FileLock, Timeout
 
-from arag.errors import ARAGError, DamagedFileError, InputError, StorageError
-from arag.files import delete, make_folder
+from arag.errors import ARAGError, DamagedFileError, IndexLockedError, InputError, StorageError
+from arag.files import delete, make_folder, written_whole
 from arag.retrieval.local.chunk_store import FILE_NAME as CHUNKS_FILE
 from arag.retrieval.local.database import is_damage
 from arag.retrieval.local.manifest import FILE_NAME, keyword_file, vectors_folder, vocabulary_file
@@ -26,11 +33,7 @@ _GENERATION_FILE = re.compile(
 
 
 def prepare_folder(folder: Path) -> None:
-    """Make the folder of a new index, or check that it is one.
-
-    Raises:
-        InputError: The folder is a file, holds something that is not an index, or cannot be made.
-    """
+    """Make the folder of a new index, or check that it is one; see `Backend.make`."""
     try:
         str(folder).encode()  # Chroma takes no other names
         _check_folder(folder)
@@ -79,6 +82,34 @@ def name_storage_failures(folder: Path) -> Iterator[None]:
         ) from error
 
 
+@contextmanager
+def write_lock(folder: Path) -> Iterator[None]:
+    """Hold the lock of an index; see `Backend.lock`."""
+    lock = FileLock(folder / LOCK_FILE, timeout=0)
+    try:
+        with name_storage_failures(folder):
+            lock.acquire()
+    except Timeout:
+        raise IndexLockedError(
+            f"the index in {folder} is being written to by {_name_holder(folder)}; try again when it is done"
+        ) from None
+    try:
+        holder = {
+            "pid": os.getpid(),
+            "host": platform.node(),
+            "since": datetime.now().astimezone().isoformat(timespec="seconds"),
+        }
+        with name_storage_failures(folder), written_whole(folder / HOLDER_FILE) as out:
+            out.write(json.dumps(holder).encode())
+        yield
+    finally:
+        try:
+            with suppress(OSError):  # of a disk that takes no more: who holds the lock next replaces the file
+                (folder / HOLDER_FILE).unlink(missing_ok=True)
+        finally:
+            lock.release()
+
+
 def _check_folder(folder: Path) -> None:
     if folder.exists() and not folder.is_dir():
         raise InputError(f"{folder} is a file: give a folder for the index")
@@ -93,6 +124,17 @@ def _check_folder(folder: Path) -> None:
         raise InputError(
             f"{folder} is not empty and holds no index ({min(others)!r} is there): give an empty or new folder"
         )
+
+
+def _name_holder(folder: Path) -> str:
+    file = folder / HOLDER_FILE
+    if not file.is_file():  # a pipe would be waited for
+        return "another process"
+    try:
+        holder = json.loads(file.read_text(encoding="utf-8"))
+        return f"process {holder['pid']} on {holder['host']} since {holder['since']}"
+    except (OSError, ValueError, KeyError, TypeError):  # it has only just begun, or is about to end
+        return "another process"
 
 
 def _count_free_bytes(folder: Path) -> int:

@@ -166,15 +166,7 @@ class KeywordMatcher:
         return int(np.count_nonzero(self.counts(keyword)))
 
     def rank(self, keywords: Sequence[str], top_k: int) -> tuple[list[RankedChunk], dict[str, int], int]:
-        """Rank the chunks by Score(c, K), ties by chunk id.
-
-        Args:
-            keywords: Keywords, none blank and none twice.
-            top_k: How many chunks to return at most.
-
-        Returns:
-            The best chunks, best first; for each keyword how many chunks hold it; how many chunks hold any.
-        """
+        """Rank the chunks by Score(c, K), ties by chunk id; see `Keywords.rank`."""
         scores = np.zeros(len(self), dtype=np.int64)
         found: dict[str, tuple[Integers, Integers]] = {}  # the chunks that hold a keyword, and how often
         for keyword in keywords:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import stat
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path, PurePosixPath
 from typing import Annotated
@@ -61,55 +62,53 @@ def vocabulary_file(folder: Path, generation: int) -> Path:
     return folder / f"words.{generation}"
 
 
-def check_files(folder: Path, manifest: LocalManifest, derived: Path | None = None, *, contents: bool = False) -> None:
-    """Check that the files of a generation are there and as long as they were: cheap, and done before each use.
+def find_file_faults(
+    folder: Path, manifest: LocalManifest, derived: Path | None = None, *, contents: bool = False
+) -> Iterator[tuple[str, str]]:
+    """Yield those derived files of a generation that are not as they were written, and what is wrong with them.
 
     Args:
         folder: The index's folder.
         manifest: The generation's manifest.
         derived: The file, or the folder of the files, to check; all of them where left out.
-        contents: Compare their checksums, too: as slow as reading them.
-
-    Raises:
-        IndexFormatError: One is missing, has another size or, if looked at, other contents.
-        StorageError: One cannot be read.
+        contents: Compare their checksums, too, which takes as long as reading them.
     """
     for name, (size, expected) in manifest.files.items():
         file = folder / name
         if derived is not None and derived not in (file, *file.parents):
             continue
-        found = file_size(folder, name)
-        try:
-            if found == size and not (contents and digest(file) != expected):
-                continue
-        except OSError as error:
-            raise StorageError(f"{file} cannot be read: {error.strerror}") from error
-        if found < 0:
-            problem = "is missing"
-        else:
-            problem = "has a wrong checksum" if found == size else f"has {found:,} bytes in place of {size:,}"
-        raise IndexFormatError(f"{file} {problem}: run `arag verify --index {folder} --repair`")
+        found = _file_size(folder, name)
+        if found is None:
+            yield name, "it is missing"
+        elif found != size:
+            yield name, f"it has {found:,} bytes in place of {size:,}"
+        elif contents and digest(file) != expected:
+            yield name, "its checksum is wrong"
 
 
-def file_size(folder: Path, name: str) -> int:
-    """Return the size of a file of an index; -1 where there is none, but a link, a pipe or the like."""
-    for parent in PurePosixPath(name).parents:
-        if parent.name and (folder / parent).is_symlink():
-            return -1
+def check_files(folder: Path, manifest: LocalManifest, derived: Path, *, contents: bool = False) -> None:
+    """Check derived files before they are used; the arguments are those of `find_file_faults`.
+
+    Raises:
+        IndexFormatError: One is missing, has another size or, if looked at, other contents.
+        StorageError: One cannot be read.
+    """
+    try:
+        for name, fault in find_file_faults(folder, manifest, derived, contents=contents):
+            raise IndexFormatError(f"{folder / name} is damaged ({fault}): run `arag verify --index {folder} --repair`")
+    except OSError as error:
+        raise StorageError(f"{derived} cannot be read: {error.strerror}") from error
+
+
+def _file_size(folder: Path, name: str) -> int | None:
+    """Return the size of a file of an index; None where there is none, but a link, a pipe or the like."""
+    if any(parent.name and (folder / parent).is_symlink() for parent in PurePosixPath(name).parents):
+        return None
     try:
         status = (folder / name).lstat()
     except OSError:
-        return -1
-    return status.st_size if stat.S_ISREG(status.st_mode) else -1
-
-
-def is_whole(folder: Path, manifest: LocalManifest) -> bool:
-    """Tell whether all files of a generation are there, as long as they were."""
-    try:
-        check_files(folder, manifest)
-    except IndexFormatError:
-        return False
-    return True
+        return None
+    return status.st_size if stat.S_ISREG(status.st_mode) else None
 
 
 def read_manifest(folder: Path) -> LocalManifest:

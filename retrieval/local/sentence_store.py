@@ -20,9 +20,10 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,8 +48,12 @@ _CLIENTS = threading.RLock()  # Chroma shares what it opens between clients, and
 _SHIFT = 1e-3  # less is lost in float32's rounding of a cosine distance
 _ROUNDING = 1e-5  # of similarities of one vector, stored with different shifts
 _SAME = 1e-4  # of vectors, shifted and shifted back
-_SENTENCES_PER_WRITE = 500  # a write holds the interpreter's lock: half a second for so many
-_IDS_PER_READ = 10_000  # Chroma turns ids into SQL variables, whose number is bounded
+# A write holds the interpreter's lock: half a second for so many. A read turns ids into SQL variables, whose number is
+# bounded.
+_SENTENCES_PER_CALL = 500
+_READ_AT_ONCE = 10_000  # sentences
+
+_Item = TypeVar("_Item")
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,28 +62,15 @@ class SentenceRecord:
 
     Attributes:
         id: The id of its vector.
-        chunk_id: Its chunk.
-        document_id: Its document.
-        position: Its place among the chunk's sentences, from 0.
-        title: Its document's title.
         text: The sentence.
+        metadata: What Chroma keeps beside the text.
+        vector: Its vector, of length one, shape (dimension,).
     """
 
     id: str
-    chunk_id: str
-    document_id: str
-    position: int
-    title: str
     text: str
-
-    def metadata(self) -> dict[str, str | int]:
-        """Return what Chroma keeps beside the text."""
-        return {
-            "chunk_id": self.chunk_id,
-            "document_id": self.document_id,
-            "position": self.position,
-            "title": self.title,
-        }
+    metadata: dict[str, str | int]
+    vector: NDArray[np.float32]
 
 
 def vector_id(chunk: int, position: int) -> str:
@@ -105,8 +97,7 @@ class SentenceStore:
         with ExitStack() as stack:
             check_database(folder)
             opened = folder if os.access(folder, os.W_OK) else _copy_aside(folder, stack)
-            client, self._collection = _open(opened)
-            stack.callback(_close, client)
+            self._collection = stack.enter_context(_open_collection(opened))
             self._finalizer = weakref.finalize(self, stack.pop_all().close)
 
     def close(self) -> None:
@@ -118,45 +109,33 @@ class SentenceStore:
         with self._name_failures():
             return int(self._collection.count())
 
-    def fault(self, expected: Iterable[tuple[Sequence[SentenceRecord], Vectors]], total: int) -> str:
+    def fault(self, expected: Iterable[SentenceRecord], total: int) -> str:
         """Compare what is there with what should be, and tell the difference; an empty string where there is none.
 
         Args:
-            expected: All sentences or some of them, and their vectors of length one, shape (sentences, dimension).
+            expected: All sentences, or some of them.
             total: How many sentences there should be.
         """
         if self.count() != total:
             return f"it has {self.count():,} vectors in place of {total:,}"
         wrong = 0
-        for sentences, vectors in expected:
+        for sentences in _batches(expected):
             found = self._read_rows([s.id for s in sentences])
-            wrong += sum(
-                s.id not in found or not _is_as_written(found[s.id], s, vector)
-                for s, vector in zip(sentences, vectors, strict=True)
-            )
+            wrong += sum(s.id not in found or not _is_as_written(found[s.id], s) for s in sentences)
         return f"{wrong:,} sentences have no vector, or another vector or text" if wrong else ""
 
     def _read_rows(self, ids: Sequence[str]) -> dict[str, tuple[NDArray[np.float32], str | None, Any]]:
-        """Return vector, text and metadata of the sentences with these ids, of those that are there."""
-        found: dict[str, tuple[NDArray[np.float32], str | None, Any]] = {}
-        for start in range(0, len(ids), _IDS_PER_READ):
-            with self._name_failures():
-                some = self._collection.get(
-                    ids=list(ids[start : start + _IDS_PER_READ]), include=["embeddings", "documents", "metadatas"]
-                )
-            if some["embeddings"] is not None and len(some["ids"]):
-                vectors = _unshift(some["ids"], some["embeddings"])
-                rows = zip(vectors, some["documents"] or (), some["metadatas"] or (), strict=True)
-                found.update(zip(some["ids"], rows, strict=True))
-        return found
+        """Return vector, text and metadata of those sentences with these ids that are there."""
+        with self._name_failures():
+            found = self._collection.get(ids=list(ids), include=["embeddings", "documents", "metadatas"])
+        if found["embeddings"] is None or not found["ids"]:
+            return {}
+        vectors = _unshift(found["ids"], found["embeddings"])
+        rows = zip(vectors, found["documents"] or (), found["metadatas"] or (), strict=True)
+        return dict(zip(found["ids"], rows, strict=True))
 
     def nearest(self, vector: NDArray[np.float32], count: int) -> list[SentenceMatch]:
-        """Return the sentences nearest to a vector, nearest first; all of them where the graph leads to too few.
-
-        Args:
-            vector: The query's vector, of length one, shape (dimension,).
-            count: How many, at most as many as there are.
-        """
+        """Return the sentences nearest to a vector; all of them where the graph leads to too few."""
         with self._name_failures():
             found = self._collection.query(
                 query_embeddings=vector.reshape(1, -1), n_results=count, include=["documents", "embeddings"]
@@ -169,9 +148,9 @@ class SentenceStore:
     def _compare(self, vector: NDArray[np.float32]) -> list[SentenceMatch]:
         """Compare a vector with every sentence, nearest first: exact, and much slower than the graph."""
         matches: list[SentenceMatch] = []
-        for offset in range(0, self.count(), _IDS_PER_READ):
+        for offset in range(0, self.count(), _READ_AT_ONCE):
             with self._name_failures():
-                found = self._collection.get(limit=_IDS_PER_READ, offset=offset, include=["documents", "embeddings"])
+                found = self._collection.get(limit=_READ_AT_ONCE, offset=offset, include=["documents", "embeddings"])
             documents, embeddings = found["documents"], found["embeddings"]
             if documents and embeddings is not None:
                 matches += _make_matches(found["ids"], documents, embeddings, vector)
@@ -212,18 +191,23 @@ def _make_matches(
     return sorted(matches, key=lambda match: -match.similarity)
 
 
-def _is_as_written(
-    row: tuple[NDArray[np.float32], str | None, Any], sentence: SentenceRecord, vector: NDArray[np.float32]
-) -> bool:
-    stored, text, metadata = row
-    return text == sentence.text and metadata == sentence.metadata() and np.allclose(stored, vector, atol=_SAME)
+def _is_as_written(row: tuple[NDArray[np.float32], str | None, Any], sentence: SentenceRecord) -> bool:
+    vector, text, metadata = row
+    is_same = text == sentence.text and metadata == sentence.metadata
+    return is_same and np.allclose(vector, sentence.vector, atol=_SAME)
+
+
+def _batches(items: Iterable[_Item]) -> Iterator[list[_Item]]:
+    rest = iter(items)
+    while batch := list(islice(rest, _SENTENCES_PER_CALL)):
+        yield batch
 
 
 def write_sentences(
     folder: Path,
     previous: Path | None,
     removed: Sequence[str],
-    added: Callable[[], Iterable[tuple[Sequence[SentenceRecord], Vectors]]],
+    added: Callable[[], Iterable[SentenceRecord]],
     total: int,
     on_written: Callable[[int], None] | None = None,
 ) -> None:
@@ -233,8 +217,7 @@ def write_sentences(
         folder: The new folder; it appears when it is complete.
         previous: The folder that it differs from, or None to begin with an empty one.
         removed: Ids of vectors in that folder that the new one does not have.
-        added: Gives, each time it is called, the sentences that only the new one has, and their vectors of length
-            one, shape (sentences, dimension).
+        added: Gives, each time it is called, the sentences that only the new one has.
         total: How many sentences the new one has.
         on_written: Told how many sentences are written, each time some are.
 
@@ -249,8 +232,7 @@ def write_sentences(
         else:
             check_database(previous, pages=True)
             _copy(previous, working)
-        _write(working, removed, added, on_written)
-        _check_written(working, added, total)
+        _write(working, removed, added, total, on_written)
         sync_tree(working)
     except BaseException as error:
         delete(working)
@@ -282,33 +264,34 @@ def _copy(previous: Path, working: Path) -> None:
 def _write(
     folder: Path,
     removed: Sequence[str],
-    added: Callable[[], Iterable[tuple[Sequence[SentenceRecord], Vectors]]],
+    added: Callable[[], Iterable[SentenceRecord]],
+    total: int,
     on_written: Callable[[int], None] | None,
 ) -> None:
     with _open_collection(folder, create=True) as collection:
         _write_graph_after(_SYNC, collection)
-        for start in range(0, len(removed), _SENTENCES_PER_WRITE):
-            _retry_while_locked(collection.delete, ids=list(removed[start : start + _SENTENCES_PER_WRITE]))
-        for sentences, vectors in added():
-            for start in range(0, len(sentences), _SENTENCES_PER_WRITE):
-                _add(collection, sentences[start : start + _SENTENCES_PER_WRITE], vectors[start:])
-                if on_written is not None:
-                    on_written(len(sentences[start : start + _SENTENCES_PER_WRITE]))
+        for ids in _batches(removed):
+            _retry_while_locked(collection.delete, ids=ids)
+        for sentences in _batches(added()):
+            ids = [s.id for s in sentences]
+            vectors = np.stack([s.vector for s in sentences])
+            _retry_while_locked(
+                collection.upsert,
+                ids=ids,
+                embeddings=vectors + _shifts_of(ids, vectors.shape[1]),
+                documents=[s.text for s in sentences],
+                metadatas=[s.metadata for s in sentences],
+            )
+            if on_written is not None:
+                on_written(len(sentences))
         # So that the next to open the folder writes the graph, and readers find nothing left to be written.
         _write_graph_after(2, collection)
     with _open_collection(folder) as collection:
         collection.count()
-
-
-def _add(collection: Collection, sentences: Sequence[SentenceRecord], vectors: Vectors) -> None:
-    ids = [s.id for s in sentences]
-    _retry_while_locked(
-        collection.upsert,
-        ids=ids,
-        embeddings=vectors[: len(ids)] + _shifts_of(ids, vectors.shape[1]),
-        documents=[s.text for s in sentences],
-        metadatas=[s.metadata() for s in sentences],
-    )
+    with closing(SentenceStore(folder)) as store:
+        fault = store.fault(added(), total)
+    if fault:  # a full disk makes Chroma write half of its graph, and say nothing
+        raise IndexFormatError(f"{fault}; is the disk full?")
 
 
 def _write_graph_after(changes: int, collection: Collection) -> None:
@@ -331,16 +314,6 @@ def _retry_while_locked(write: Callable[..., Any], **arguments: Any) -> None:
         else:
             return
     write(**arguments)
-
-
-def _check_written(
-    folder: Path, added: Callable[[], Iterable[tuple[Sequence[SentenceRecord], Vectors]]], total: int
-) -> None:
-    """Read back what was added: a disk that is full makes Chroma write half of its graph, and say nothing."""
-    with closing(SentenceStore(folder)) as store:
-        fault = store.fault(added(), total)
-    if fault:
-        raise IndexFormatError(f"{fault}; is the disk full?")
 
 
 def _shifts_of(ids: Sequence[str], dimension: int) -> Vectors:
@@ -368,36 +341,35 @@ def _unshift(ids: Sequence[str], stored: Any) -> Vectors:
     return np.asarray(np.where(lengths < _SHIFT / 10, 0, vectors / np.maximum(lengths, 1e-12)), dtype=np.float32)
 
 
-def _open(folder: Path, *, create: bool = False) -> tuple[Client, Collection]:
+@contextmanager
+def _open_collection(folder: Path, *, create: bool = False) -> Iterator[Collection]:
     # Chroma takes most of a second to import: only those who search by meaning, or write, pay.
     import chromadb
     from chromadb.config import Settings
     from chromadb.errors import NotFoundError
 
-    client = None
     path = os.path.realpath(folder)  # Chroma tells clients of the same files by the spelling of the path
-    try:
-        with _CLIENTS:
-            settings = Settings(anonymized_telemetry=False)
-            client = cast("Client", chromadb.PersistentClient(path=path, settings=settings))
-        if create:
-            return client, client.get_or_create_collection(
-                COLLECTION, configuration={"hnsw": _HNSW}, embedding_function=None
-            )
-        return client, client.get_collection(COLLECTION, embedding_function=None)
-    except NotFoundError:
-        reason = "it holds no sentence vectors"
-    except BaseException as error:
-        if not _is_chroma_error(error):
-            raise
-        reason = str(error)
-    if client is not None:
-        _close(client)
-    else:
-        _forget(path)
-    if "disk is full" in reason:  # Chroma writes when it opens, and has no error of its own for this
-        raise StorageError(f"{folder} cannot be opened: {reason}")
-    raise IndexFormatError(f"{folder} cannot be opened: {reason}")
+    with ExitStack() as stack:
+        try:
+            with _CLIENTS:
+                settings = Settings(anonymized_telemetry=False)
+                client = cast("Client", chromadb.PersistentClient(path=path, settings=settings))
+            stack.callback(_close, client)
+            if create:
+                collection = client.get_or_create_collection(
+                    COLLECTION, configuration={"hnsw": _HNSW}, embedding_function=None
+                )
+            else:
+                collection = client.get_collection(COLLECTION, embedding_function=None)
+        except BaseException as error:
+            if not _is_chroma_error(error):
+                raise
+            _forget(path)
+            reason = "it holds no sentence vectors" if isinstance(error, NotFoundError) else str(error)
+            # Chroma writes when it opens, and has no error of its own for a full disk.
+            kind = StorageError if "disk is full" in reason else IndexFormatError
+            raise kind(f"{folder} cannot be opened: {reason}") from None
+        yield collection
 
 
 def _forget(path: str) -> None:
@@ -407,15 +379,6 @@ def _forget(path: str) -> None:
     with _CLIENTS:
         if not Shared._identifier_to_refcount.get(path):  # noqa: SLF001 - there is no other way
             Shared._identifier_to_system.pop(path, None)  # noqa: SLF001
-
-
-@contextmanager
-def _open_collection(folder: Path, *, create: bool = False) -> Iterator[Collection]:
-    client, collection = _open(folder, create=create)
-    try:
-        yield collection
-    finally:
-        _close(client)
 
 
 def _close(client: Client) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sqlite3
 import zlib
+from bisect import bisect
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
@@ -110,21 +111,12 @@ class StoreRows:
                     yield row
                 else:
                     return
-            after = self._next_readable(query, after)
-
-    def _next_readable(self, query: str, after: int) -> int:
-        """Return the lowest number, as far as can be told, after which the next row can be read."""
-        step = 1
-        while after + step < _LAST and not self._is_readable(query, after + step):
-            step *= 2
-        low, high = after + step // 2, min(after + step, _LAST)
-        while high - low > 1:
-            middle = (low + high) // 2
-            if self._is_readable(query, middle):
-                high = middle
-            else:
-                low = middle
-        return high
+            step = 1
+            while after + step < _LAST and not self._is_readable(query, after + step):
+                step *= 2
+            # What stands within half a step cannot be read, as far as can be told; what stands after a whole one can.
+            between = range(after + step // 2 + 1, min(after + step, _LAST))
+            after = between.start + bisect(between, False, key=lambda number: self._is_readable(query, number))
 
     def _is_readable(self, query: str, after: int) -> bool:
         with _skip_damage():
@@ -203,43 +195,42 @@ class StoreCheck:
                     self.to_ingest_again.append(record.id)
 
     def _read_chunks(self) -> None:
-        rows = self._rows.rows("chunks", f"{ENTRY_COLUMNS}, pending, added, removed", self._not_gone)
-        # First the sound ones: one that was changed may have the id of another.
-        changed = [row for row in rows if not self._take(row)]
-        for row in changed:
-            self._take(row, changed=True)
-
-    def _take(self, row: tuple[Any, ...], *, changed: bool = False) -> bool:
-        """Take a chunk as it is, or tell that it was changed; then take it, too, if it can be used at all."""
-        number, *entry, pending, added, removed = row
-        *contents, told = self._rows.row("contents", f"{CONTENT_COLUMNS}, checksum", number) or (None,) * 4
-        chunk, is_sound = _parse(parse_chunk, [*entry, *contents], told)
-        if chunk is None or not self._is_of_now(added, removed):
-            self._found["chunks cannot be read"] += 1
-            return True
-        documents = {section.document_id for section in chunk.sections}
-        if not is_sound:
-            if not changed:
-                return False
+        changed = []
+        for row in self._rows.rows("chunks", f"{ENTRY_COLUMNS}, pending, added, removed", self._not_gone):
+            number, *entry, _, added, removed = row
+            *contents, told = self._rows.row("contents", f"{CONTENT_COLUMNS}, checksum", number) or (None,) * 4
+            chunk, is_sound = _parse(parse_chunk, [*entry, *contents], told)
+            if chunk is None or not self._is_of_now(added, removed):
+                self._found["chunks cannot be read"] += 1
+            elif is_sound:
+                self._take(row, contents, chunk)
+            else:
+                changed.append((row, contents, chunk))
+        for row, contents, chunk in changed:  # last: one may have the id of a sound one
             self._found["chunks are not as they were written"] += 1
-            if not documents <= self._entries.keys():
-                return True
-            self._lost |= documents
+            documents = {section.document_id for section in chunk.sections}
+            if documents <= self._entries.keys():
+                self._lost |= documents
+                self._take(row, contents, chunk)
+
+    def _take(self, row: tuple[Any, ...], contents: Sequence[Any], chunk: Chunk) -> None:
+        """Count a chunk, and write it to the new store, if there is one."""
+        number, *entry, pending, added, removed = row
         vectors = self._vectors(number, entry[-1])
         if added <= self._generation:
             self.counts.update(chunks=1, sentences=entry[-1])
             if pending or vectors is None:
                 self._found["chunks wait for vectors" if pending else "chunks have no vectors, or damaged ones"] += 1
         if not self._write("chunks", number, *entry, int(vectors is None), added, removed):  # another has its id
-            return True
+            return
         self._write("contents", number, *contents, checksum([*entry, *contents]))
         if vectors is not None:
             self._write("vectors", number, vectors, zlib.crc32(vectors))
+        documents = {section.document_id for section in chunk.sections}
         for document_id in documents:
             self._write("members", document_id, number)
         if removed == FOR_EVER:
             self.parts.update(documents)
-        return True
 
     def _vectors(self, number: int, sentences: int) -> bytes | None:
         """Return the bytes of a chunk's vectors; None where they are not there or not those that were written."""

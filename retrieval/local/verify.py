@@ -12,7 +12,6 @@ from contextlib import closing
 from pathlib import Path
 
 from arag.errors import ARAGError, DamagedFileError, IndexFormatError, IndexNotFoundError, StorageError
-from arag.files import digest
 from arag.retrieval.backend import Damage
 from arag.retrieval.local.chroma_check import check_database
 from arag.retrieval.local.chunk_store import FILE_NAME as CHUNKS_FILE
@@ -21,8 +20,7 @@ from arag.retrieval.local.draft import read_sentences
 from arag.retrieval.local.manifest import (
     FILE_NAME,
     LocalManifest,
-    file_size,
-    is_whole,
+    find_file_faults,
     read_manifest,
     vectors_folder,
     write_manifest,
@@ -36,15 +34,9 @@ _UNFINISHED = "the first ingestion was interrupted: run the same `arag ingest` a
 
 
 def find_damage(folder: Path, *, locked: bool = True) -> list[Damage]:
-    """Look for damage in every part of an index.
+    """Look for damage in every part of an index; see `Backend.find_damage`.
 
-    Args:
-        folder: The index's folder.
-        locked: Whether the caller holds the index's lock. Without it nothing is written, and not all can be checked.
-
-    Raises:
-        IndexFormatError: The chunk store is lost.
-        StorageError: The files cannot be opened or read.
+    Without the lock nothing is written, and not all can be checked.
     """
     try:
         with closing(StoreRows(folder)) as rows:
@@ -56,18 +48,7 @@ def find_damage(folder: Path, *, locked: bool = True) -> list[Damage]:
 
 
 def repair_store(folder: Path, found: Sequence[Damage]) -> int:
-    """Repair what all files are made from, the manifest and the chunk store. The derived files are the caller's.
-
-    Args:
-        folder: The index's folder, whose lock the caller holds.
-        found: What was found in it.
-
-    Returns:
-        How many documents are lost whose ids are lost, too.
-
-    Raises:
-        IndexFormatError: The chunk store or the manifest is lost.
-    """
+    """Repair the manifest and the chunk store of an index whose lock the caller holds; see `Backend.repair`."""
     with closing(StoreRows(folder)) as rows:
         manifest = _mend_manifest(folder, rows.kept_manifest())
     sound = not any(damage.part == CHUNKS_FILE and damage.mendable for damage in found)
@@ -79,7 +60,11 @@ def _find_all(folder: Path, rows: StoreRows, *, locked: bool) -> Iterator[Damage
     try:
         manifest = read_manifest(folder)
     except (IndexFormatError, IndexNotFoundError) as error:
-        yield _describe_lost_manifest(error, rows, kept)
+        what = "it is missing" if isinstance(error, IndexNotFoundError) else getattr(error, "reason", str(error))
+        if kept is None and isinstance(error, DamagedFileError | IndexNotFoundError):  # not of another version
+            copy_lost = f"{what}; there is no copy of it that can be read: {_INGEST_ANEW}"
+            what = _UNFINISHED if rows.is_empty() else copy_lost
+        yield Damage(FILE_NAME, what, mendable=kept is not None)
         if kept is not None:
             yield from _check_store(rows, kept, locked=locked)
         return
@@ -97,17 +82,6 @@ def _find_all(folder: Path, rows: StoreRows, *, locked: bool) -> Iterator[Damage
         yield from _check_chroma(folder, manifest, locked=locked)
 
 
-def _describe_lost_manifest(error: Exception, rows: StoreRows, kept: LocalManifest | None) -> Damage:
-    if not isinstance(error, DamagedFileError | IndexNotFoundError):  # an index of another version
-        return Damage(FILE_NAME, str(error), mendable=kept is not None)
-    reason = error.reason if isinstance(error, DamagedFileError) else "it is missing"
-    if kept is not None:
-        return Damage(FILE_NAME, reason)
-    if rows.is_empty():
-        return Damage(FILE_NAME, _UNFINISHED, mendable=False)
-    return Damage(FILE_NAME, f"{reason}; there is no copy of it that can be read: {_INGEST_ANEW}", mendable=False)
-
-
 def _mend_manifest(folder: Path, kept: LocalManifest | None) -> LocalManifest:
     """Return the manifest, and put the one that was kept in its place where it is not the one that was written."""
     try:
@@ -116,7 +90,7 @@ def _mend_manifest(folder: Path, kept: LocalManifest | None) -> LocalManifest:
         if kept is None:
             raise
     else:
-        next_is_unfinished = kept and kept.generation == manifest.generation + 1 and not is_whole(folder, kept)
+        next_is_unfinished = kept and kept.generation == manifest.generation + 1 and any(find_file_faults(folder, kept))
         if kept is None or kept == manifest or next_is_unfinished:
             return manifest
     write_manifest(folder, kept)
@@ -142,14 +116,8 @@ def _check_store(rows: StoreRows, manifest: LocalManifest, *, locked: bool) -> I
 
 
 def _check_derived_files(folder: Path, manifest: LocalManifest) -> Iterator[Damage]:
-    for name, (size, expected) in manifest.files.items():
-        found = file_size(folder, name)
-        if found < 0:
-            yield Damage(name, "it is missing")
-        elif found != size:
-            yield Damage(name, f"it has {found:,} bytes in place of {size:,}")
-        elif digest(folder / name) != expected:
-            yield Damage(name, "its checksum is wrong")
+    for name, fault in find_file_faults(folder, manifest, contents=True):
+        yield Damage(name, fault)
     if not is_sealed(manifest):
         yield Damage(
             FILE_NAME,

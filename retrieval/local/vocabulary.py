@@ -1,54 +1,61 @@
-"""The words of the corpus, by length, from which the nearest to a misspelt one are found.
+"""The words of the corpus, for suggestions.
 
-The file is derived from the chunk store's table of words, which takes seconds to look through in a large corpus.
+They stand in the chunk store's full-text table, which takes seconds to look through in a large corpus. So a file that
+is derived from it holds them by length: from that the words nearest to a misspelt one are found.
 """
 
 from __future__ import annotations
 
-import zlib
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
+from functools import cached_property
 from pathlib import Path
 
 from arag.errors import DamagedFileError
 from arag.files import written_whole
+from arag.retrieval.backend import Phrase
+from arag.retrieval.local.chunk_store import ChunkStore
+from arag.retrieval.local.manifest import LocalManifest, check_files, vocabulary_file
 
 
 def write_vocabulary(file: Path, words: Iterable[str]) -> None:
-    """Write words (lower case, without diacritics) to a file, which appears when it is complete.
-
-    Each stands on a line; the last line is the CRC-32 of those before it.
-    """
-    lines = "".join(f"{word}\n" for word in sorted(words, key=lambda word: (len(word), word))).encode()
+    """Write words (lower case, without diacritics), each on a line, to a file, which appears when it is complete."""
     with written_whole(file) as out:
-        out.write(lines)
-        out.write(_checksum(lines))
+        out.writelines(f"{word}\n".encode() for word in sorted(words, key=lambda word: (len(word), word)))
 
 
-class Vocabulary:
-    """The words of a vocabulary file.
+class LocalWords:
+    """The words of one generation of an index.
 
     Args:
-        file: The file.
-
-    Raises:
-        DamagedFileError: The file is missing or damaged.
+        folder: The index's folder.
+        manifest: The generation's manifest.
+        chunks: The chunk store, at that generation.
     """
 
-    def __init__(self, file: Path) -> None:
-        try:
-            data = file.read_bytes()
-            end = data.rfind(b"\n") + 1
-            if data[end:] != _checksum(data[:end]):
-                raise DamagedFileError(file, "its checksum differs")
-            self._words = data[:end].decode().split("\n")[:-1]
-        except (OSError, UnicodeDecodeError) as error:
-            raise DamagedFileError(file, str(error)) from error
+    def __init__(self, folder: Path, manifest: LocalManifest, chunks: ChunkStore) -> None:
+        self._folder = folder
+        self._manifest = manifest
+        self._chunks = chunks
+
+    def holds(self, word: str) -> bool:
+        """Tell whether the corpus holds a word."""
+        return self._chunks.holds_word(word)
 
     def of_length(self, shortest: int, longest: int) -> list[str]:
         """Return the words whose lengths lie between two bounds, both included."""
-        return self._words[bisect_left(self._words, shortest, key=len) : bisect_right(self._words, longest, key=len)]
+        words = self._by_length
+        return words[bisect_left(words, shortest, key=len) : bisect_right(words, longest, key=len)]
 
+    def spellings(self, phrase: Phrase, limit: int) -> list[str]:
+        """Return what a phrase matches in the corpus, as it is spelled there."""
+        return self._chunks.spellings(phrase, limit)
 
-def _checksum(lines: bytes) -> bytes:
-    return b"%08x" % zlib.crc32(lines)
+    @cached_property
+    def _by_length(self) -> list[str]:
+        file = vocabulary_file(self._folder, self._manifest.generation)
+        check_files(self._folder, self._manifest, file, contents=True)
+        try:
+            return file.read_bytes().decode().split("\n")[:-1]
+        except (OSError, UnicodeDecodeError) as error:
+            raise DamagedFileError(file, str(error)) from error

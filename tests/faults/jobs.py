@@ -16,7 +16,7 @@ from arag.errors import IndexFormatError
 from arag.ingest.maintenance import remove
 from arag.retrieval.index import open_index
 from arag.retrieval.local import backend
-from arag.retrieval.local.locking import write_lock
+from arag.retrieval.local.folder import write_lock
 from arag.retrieval.local.manifest import read_manifest
 
 DOCUMENTS = 10
@@ -106,11 +106,11 @@ def prepare():
 
     from arag import cli  # noqa: F401
     from arag.models import chat, embedders, extractive  # noqa: F401
-    from arag.retrieval import render
+    from arag.retrieval import render, trust
     from arag.retrieval.tokens import load_token_counter
 
     embedders._load_service = lambda *_: test_crash.TextEmbeddings()
-    embedders._refuse = lambda *_: test_crash.TextEmbeddings()  # of an index that is opened without its embedder
+    trust._refuse = lambda *_: test_crash.TextEmbeddings()  # of an index that is opened without its embedder
     load_token_counter().count_batch(["loaded once"])
     assert render
 

@@ -838,7 +838,7 @@ def test_several_runs_are_printed(arag, several):
 
 def test_runs_of_the_same_model_and_questions_are_told_apart(write_run):
     folders = [write_run({"arag": [record(1)]}, questions="mine.json", name=name) for name in ("one", "two")]
-    assert [run.name for run in make_overview(folders).runs] == [
+    assert [row[0].text for row in make_overview(folders).tables[1].rows] == [
         f"mine, gpt-5-mini-2025-08-07 ({folder})" for folder in folders
     ]
 

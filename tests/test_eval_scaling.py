@@ -12,7 +12,7 @@ from arag.errors import InputError
 from arag.evaluation.datasets import Question
 from arag.evaluation.methods import Options, method
 from arag.evaluation.records import add_judgement, record_failure
-from arag.evaluation.report.scaling import document, measure, setting_folder, write_scaling
+from arag.evaluation.report.scaling import document, measure, setting_folder
 from arag.evaluation.runs import Runner, record_file
 from arag.models.extractive import ExtractiveModel
 from eval_runs import Replies
@@ -101,7 +101,7 @@ def test_files_hold_every_setting(run, tmp_path):
     for value in ("1", "5"):
         run("steps", value)
     scaling = measure(tmp_path, "arag", IDS)
-    table, text, _ = write_scaling(scaling, tmp_path)
+    text, table, _ = document(scaling).write(tmp_path, "scale")
     with table.open(encoding="utf-8", newline="") as opened:
         rows = list(csv.DictReader(opened))
     assert [(row["setting"], row["value"], row["questions"], row["failure"]) for row in rows] == [
@@ -122,7 +122,7 @@ def test_a_setting_without_answers_is_a_row_that_says_so(run, fail, tmp_path):
     page = page_of(scaling)
     assert page.find(class_="warn").text == told
     assert len(page.find_all("svg", class_="plane")) == 1
-    table, text, _ = write_scaling(scaling, tmp_path)
+    text, table, _ = document(scaling).write(tmp_path, "scale")
     assert "| failed |" in text.read_text("utf-8")
     assert "there is no such effort" in table.read_text("utf-8").splitlines()[2]
 
@@ -132,7 +132,7 @@ def test_where_no_setting_has_an_answer_that_is_said_too(fail, tmp_path):
     scaling = measure(tmp_path, "arag", IDS)
     assert "all of 3 questions failed" in scaling.notes[0]
     assert page_of(scaling).find("svg") is None
-    assert all(file.exists() for file in write_scaling(scaling, tmp_path))
+    assert all(file.exists() for file in document(scaling).write(tmp_path, "scale"))
 
 
 def test_settings_are_measured_on_the_same_questions(run, tmp_path):

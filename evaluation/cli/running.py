@@ -110,7 +110,7 @@ def scale(
 ) -> None:
     """Run one method with more and more steps, and with more and more reasoning (paper, Figure 4)."""
     from arag.evaluation.datasets import load_questions
-    from arag.evaluation.report.scaling import EFFORT, STEPS, measure, setting_folder, write_scaling
+    from arag.evaluation.report.scaling import EFFORT, STEPS, document, measure, setting_folder
 
     common = _Experiment(
         questions, index, [method], model, judge, _model_options(model_option, None), limit, concurrency, top_k
@@ -124,7 +124,7 @@ def scale(
     budget = _budget(max_cost, list(settings))
     summaries = [each for target, experiment in settings.items() for each in experiment.run(target, budget)]
     found = measure(folder, method, [question.id for question in load_questions(questions)[:limit]])
-    show_written(write_scaling(found, folder), found.notes, as_json=False)
+    show_written(document(found).write(folder, "scale"), found.notes, as_json=False)
     if not _is_complete(summaries):
         raise typer.Exit(FAILED)
 
@@ -186,7 +186,7 @@ class _Experiment:
                 warn(f"Warning: {warning}")
             for method in methods:
                 file = record_file(folder, method.name)
-                records = dict(light_records(file.file).records)
+                records, _ = light_records(file.file)
                 if not budget.is_used_up():
                     prepared = prepare(method, index, model, options, folder)
                     if prepared is not None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
-from markupsafe import Markup
-
+from arag.evaluation.files import to_csv, write_file
 from arag.evaluation.report.measures import COSTS, Measure, Unit
+from arag.evaluation.report.plots import Plane, Share, Stack
 from arag.evaluation.scores import RESAMPLES, Interval
 from arag.pages.templates import render
 
@@ -56,7 +57,7 @@ class Row:
     """A row of a drawing: what it is of, the plot, and what stands behind it; rows without a name go on with one."""
 
     name: str
-    plot: Markup
+    plot: Share | Stack
     value: str
     detail: str = ""
 
@@ -69,7 +70,7 @@ class Drawing:
         title: The title.
         caption: What is drawn.
         rows: The rows.
-        kind: A CSS class of the rows: `shares` where they are drawn from 0 to 100%.
+        kind: A CSS class of the rows: `shares` or `stacks`.
         plot: The plot.
         across: What goes across in the plot.
         legend: Names of what is drawn, each with the CSS class of its sign.
@@ -78,8 +79,8 @@ class Drawing:
     title: str
     caption: str
     rows: Sequence[Row] = ()
-    kind: str = ""
-    plot: Markup | None = None
+    kind: str = "stacks"
+    plot: Plane | None = None
     across: str = ""
     legend: Sequence[tuple[str, str]] = ()
 
@@ -94,6 +95,7 @@ class Document:
         notes: What a reader must know about its figures.
         drawings: Its drawings.
         tables: Its tables.
+        figures: The same for programs: the rows of its CSV file.
     """
 
     title: str
@@ -101,6 +103,16 @@ class Document:
     notes: Sequence[str] = ()
     drawings: Sequence[Drawing] = ()
     tables: Sequence[Table] = ()
+    figures: Sequence[Mapping[str, object]] = ()
+
+    def write(self, folder: Path, name: str) -> list[Path]:
+        """Write it as Markdown, CSV and a page under a name; returns the files.
+
+        Raises:
+            StorageError: They cannot be written.
+        """
+        texts = {"md": self.markdown(), "csv": to_csv(self.figures), "html": self.page()}
+        return [write_file(folder / f"{name}.{kind}", text) for kind, text in texts.items()]
 
     def page(self, template: str = "document.html", **values: Any) -> str:
         """Return it as a page, by a template that may show more."""
@@ -146,8 +158,10 @@ def number(unit: Unit, value: float | None) -> str:
     return f"{value:,.2f}" if unit == "seconds" and value < 10 else f"{value:,.1f}"
 
 
-def in_words(what: str, found: Interval) -> str:
-    """Return a share with its interval in words."""
+def in_words(what: str, found: Interval | None) -> str:
+    """Return a share with its interval in words; nothing where it is not known."""
+    if found is None:
+        return ""
     return f"{what} {100 * found.mean:.1f}, 95% interval {100 * found.low:.1f} to {100 * found.high:.1f}"
 
 

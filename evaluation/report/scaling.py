@@ -9,22 +9,12 @@ from textwrap import shorten
 from typing import TypeAlias
 
 from arag.errors import InputError
-from arag.evaluation.files import to_csv, write_file
 from arag.evaluation.records import Record
-from arag.evaluation.report import measures, plots
-from arag.evaluation.report.document import (
-    INTERVALS,
-    NONE,
-    Cell,
-    Document,
-    Drawing,
-    Table,
-    cell,
-    csv_figure,
-    in_words,
-)
+from arag.evaluation.report import measures
+from arag.evaluation.report.document import INTERVALS, NONE, Cell, Document, Drawing, Table, cell, csv_figure, in_words
 from arag.evaluation.report.figures import light_records
 from arag.evaluation.report.measures import CONTAIN_ACC, LLM_ACC, Measure, figure
+from arag.evaluation.report.plots import Plane, Point
 from arag.evaluation.runs import record_file
 from arag.evaluation.scores import Interval
 from arag.pages.templates import count
@@ -32,10 +22,6 @@ from arag.pages.templates import count
 STEPS = "steps"
 EFFORT = "effort"
 EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
-_DRAWN = {
-    STEPS: ("Accuracy by most steps", "most steps before an answer is forced"),
-    EFFORT: ("Accuracy by reasoning effort", "reasoning effort"),
-}
 _END = 0.97  # of the width: the last value's letters need some room
 AVERAGES = (measures.STEPS, measures.RETRIEVED, measures.SECONDS)
 
@@ -44,7 +30,7 @@ Setting: TypeAlias = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Point:
+class Reached:
     """What one setting has reached.
 
     Attributes:
@@ -80,7 +66,7 @@ class Scaling:
     """
 
     measure: Measure
-    points: Sequence[Point]
+    points: Sequence[Reached]
     notes: Sequence[str]
 
 
@@ -102,7 +88,7 @@ def measure(folder: Path, method: str, questions: Collection[str]) -> Scaling:
     """
     asked = {}
     for setting in _settings(folder):
-        records = light_records(record_file(setting_folder(folder, *setting), method).file).records
+        records = light_records(record_file(setting_folder(folder, *setting), method).file)[0]
         if records:
             asked[setting] = {key: record for key, record in records.items() if key in questions}
     if not asked:
@@ -138,23 +124,21 @@ def _order(setting: Setting) -> tuple[bool, int, str]:
     return True, EFFORTS.index(value) if value in EFFORTS else len(EFFORTS), value
 
 
-def _point(setting: Setting, records: Sequence[Record], headline: Measure) -> Point:
+def _point(setting: Setting, records: Sequence[Record], headline: Measure) -> Reached:
     errors = [record["error"] for record in records if record["error"] is not None]
-    accuracy = figure(headline, records) if len(errors) < len(records) else None
-    if accuracy is not None:
-        failure = ""
-    elif not records:
+    accuracy, failure = None, ""
+    if not records:
         failure = "it was not asked these questions"
     elif len(errors) == len(records):
         told = shorten(errors[0], 200, placeholder=" …")
         failure = f"all of {count(len(records), 'question')} failed, the first with: {told}"
-    else:
+    elif (accuracy := figure(headline, records)) is None:
         failure = "no answer has a verdict"
     averages = {each.name: figure(each, records) for each in AVERAGES}
-    return Point(*setting, len(records), accuracy, averages, failure)
+    return Reached(*setting, len(records), accuracy, averages, failure)
 
 
-def _notes(points: Sequence[Point], counts: str, wanted: int, shared: bool) -> list[str]:
+def _notes(points: Sequence[Reached], counts: str, wanted: int, shared: bool) -> list[str]:
     if not shared and len(points) > 1:
         return [f"The settings have no question in common, so that their figures do not compare ({counts})."]
     notes = []
@@ -169,62 +153,39 @@ def _notes(points: Sequence[Point], counts: str, wanted: int, shared: bool) -> l
     return notes
 
 
-def write_scaling(scaling: Scaling, folder: Path) -> list[Path]:
-    """Write `scale.csv`, `scale.md` and `scale.html`; returns the files.
-
-    Raises:
-        StorageError: They cannot be written.
-    """
-    shown = document(scaling)
-    return [
-        write_file(folder / "scale.csv", to_csv([_row(scaling.measure, point) for point in scaling.points])),
-        write_file(folder / "scale.md", shown.markdown()),
-        write_file(folder / "scale.html", shown.page()),
-    ]
-
-
 def document(scaling: Scaling) -> Document:
     """Return what all settings have reached as a table, and drawn over steps and over effort."""
-    found = [_drawing(scaling, *of) for of in _DRAWN.items()]
-    drawings = [drawing for drawing in found if drawing is not None]
-    return Document("Test-time scaling", notes=scaling.notes, drawings=drawings, tables=[_table(scaling)])
-
-
-def _drawing(scaling: Scaling, setting: str, told: tuple[str, str]) -> Drawing | None:
-    points = [point for point in scaling.points if point.setting == setting]
-    reached = [(point, point.accuracy) for point in points if point.accuracy is not None]
-    if not reached:
-        return None
-    stops = []
-    for place, (point, accuracy) in enumerate(reached):
-        most = reached[-1][0].value
-        across = int(point.value) / int(most) * _END if setting == STEPS else (place + 0.5) / len(reached)
-        words = f"{point.name}: {in_words(scaling.measure.title, accuracy)}"
-        stops.append(plots.Stop(across, point.value, accuracy, words))
-    caption = f"{scaling.measure.title} in percent; upright lines are 95% confidence intervals."
-    title, below = told
-    return Drawing(title, caption, plot=plots.course(stops, from_zero=setting == STEPS), across=below)
-
-
-def _table(scaling: Scaling) -> Table:
-    columns = ["Setting", scaling.measure.title, "Questions", *(each.title for each in AVERAGES)]
-    rows = [
-        [
-            Cell(point.name),
-            Cell("failed") if point.failure else cell(scaling.measure, point.accuracy),
-            Cell(f"{point.questions:,}" if not point.failure else NONE),
-            *(cell(each, point.averages[each.name]) for each in AVERAGES),
-        ]
-        for point in scaling.points
-    ]
-    note = (
-        f"{scaling.measure.title} over all questions, failed ones as wrong; steps, tokens and seconds of answered ones."
+    headline = scaling.measure
+    by_steps = _drawing(scaling, STEPS, "Accuracy by most steps", "most steps before an answer is forced")
+    by_effort = _drawing(scaling, EFFORT, "Accuracy by reasoning effort", "reasoning effort")
+    rows, figures = [], []
+    for point in scaling.points:
+        averages = [(average, point.averages[average.name]) for average in AVERAGES]
+        accuracy = Cell("failed") if point.failure else cell(headline, point.accuracy)
+        questions = NONE if point.failure else f"{point.questions:,}"
+        rows.append([Cell(point.name), accuracy, Cell(questions), *(cell(*average) for average in averages)])
+        row: dict[str, object] = {"setting": point.setting, "value": point.value, "questions": point.questions}
+        for average, found in [(headline, point.accuracy), *averages]:
+            row |= csv_figure(average.name, found)
+        figures.append({**row, "failure": point.failure or None})
+    note = f"{headline.title} over all questions, failed ones as wrong; steps, tokens and seconds of answered ones."
+    columns = ["Setting", headline.title, "Questions", *(average.title for average in AVERAGES)]
+    return Document(
+        "Test-time scaling",
+        notes=scaling.notes,
+        drawings=[drawing for drawing in (by_steps, by_effort) if drawing.plot],
+        tables=[Table("All settings", columns, rows, [note, INTERVALS])],
+        figures=figures,
     )
-    return Table("All settings", columns, rows, [note, INTERVALS])
 
 
-def _row(headline: Measure, point: Point) -> dict[str, object]:
-    row: dict[str, object] = {"setting": point.setting, "value": point.value, "questions": point.questions}
-    for each, found in [(headline, point.accuracy), *((each, point.averages[each.name]) for each in AVERAGES)]:
-        row |= csv_figure(each.name, found)
-    return {**row, "failure": point.failure or None}
+def _drawing(scaling: Scaling, setting: str, title: str, across: str) -> Drawing:
+    reached = [(point, point.accuracy) for point in scaling.points if point.setting == setting and point.accuracy]
+    points, ticks = [], [(0.0, "0")] if setting == STEPS else []
+    for place, (point, accuracy) in enumerate(reached):
+        x = int(point.value) / int(reached[-1][0].value) * _END if setting == STEPS else (place + 0.5) / len(reached)
+        told = f"{point.name}: {in_words(scaling.measure.title, accuracy)}"
+        points.append(Point("", told, Interval(x, x, x, accuracy.count), accuracy))
+        ticks.append((x, point.value))
+    caption = f"{scaling.measure.title} in percent; upright lines are 95% confidence intervals."
+    return Drawing(title, caption, plot=Plane(points, ticks, joined=True) if points else None, across=across)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -50,6 +50,19 @@ class Table:
     columns: Sequence[str]
     rows: Sequence[Sequence[Cell]]
     notes: Sequence[str] = ()
+
+
+def make_table(
+    title: str, columns: Sequence[str], rows: Iterable[Iterable[object]], notes: Sequence[str] = ()
+) -> Table:
+    """Return a table; texts and counts become cells."""
+    return Table(title, columns, [[_make_cell(value) for value in row] for row in rows], notes)
+
+
+def _make_cell(value: object) -> Cell:
+    if isinstance(value, Cell):
+        return value
+    return Cell(f"{value:,}" if isinstance(value, int) else str(value))
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +162,7 @@ def number(unit: Unit, value: float | None) -> str:
     """Return a figure as readers see it."""
     if value is None:
         return UNKNOWN
-    if unit == "share":
+    if unit in ("yes or no", "share"):
         return f"{100 * value:.1f}"
     if unit == "dollars":
         return f"${value:,.{4 if value >= 0.001 else 6}f}" if value else "$0"

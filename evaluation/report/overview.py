@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from arag.evaluation.datasets import name_dataset
-from arag.evaluation.report.document import INTERVALS, UNKNOWN, Cell, Document, Table, cell, csv_figure
+from arag.evaluation.report.document import INTERVALS, UNKNOWN, Document, cell, csv_figure, make_table
 from arag.evaluation.report.figures import Report, make_report, place_of
 from arag.evaluation.report.measures import CONTAIN_ACC, LLM_ACC
 
@@ -39,7 +39,7 @@ def make_overview(folders: Sequence[Path]) -> Document:
     rows, figures = [], []
     for method, title in titles.items():
         found = [(name, measure, report.figure(method, measure)) for name, report, measure in measures]
-        rows.append([Cell(title), *(cell(measure, mean) for _, measure, mean in found)])
+        rows.append([title, *(cell(measure, mean) for _, measure, mean in found)])
         row: dict[str, object] = {"method": method, "title": title}
         for name, measure, mean in found:
             row |= csv_figure(f"{name} {measure.name}", mean)
@@ -49,8 +49,10 @@ def make_overview(folders: Sequence[Path]) -> Document:
         INTERVALS,
     ]
     columns = ["Method", *(f"{name}: {measure.title}" for name, _, measure in measures)]
-    accuracy = Table("Accuracy", columns, rows, told)
-    about = Table("Runs", ["Run", "Questions", "Judge", "Embedder", "Folder"], [_about(*run) for run in runs.items()])
+    accuracy = make_table("Accuracy", columns, rows, told)
+    about = make_table(
+        "Runs", ["Run", "Questions", "Judge", "Embedder", "Folder"], [_about(*run) for run in runs.items()]
+    )
     return Document("Methods by dataset and model", notes=_notes(runs), tables=[accuracy, about], figures=figures)
 
 
@@ -60,10 +62,9 @@ def _name(report: Report) -> str:
     return f"{dataset}, {', '.join(report.models) or report.plan.model}"
 
 
-def _about(name: str, report: Report) -> list[Cell]:
+def _about(name: str, report: Report) -> list[str | int]:
     embedder = report.manifest.embedder if report.manifest else UNKNOWN
-    judge = report.plan.judge or "none"
-    return [Cell(text) for text in (name, f"{len(report.questions):,}", judge, embedder, str(report.folder))]
+    return [name, len(report.questions), report.plan.judge or "none", embedder, str(report.folder)]
 
 
 def _notes(runs: Mapping[str, Report]) -> list[str]:

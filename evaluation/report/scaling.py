@@ -11,7 +11,17 @@ from typing import TypeAlias
 from arag.errors import InputError
 from arag.evaluation.records import Record
 from arag.evaluation.report import measures
-from arag.evaluation.report.document import INTERVALS, NONE, Cell, Document, Drawing, Table, cell, csv_figure, in_words
+from arag.evaluation.report.document import (
+    INTERVALS,
+    NONE,
+    Cell,
+    Document,
+    Drawing,
+    cell,
+    csv_figure,
+    in_words,
+    make_table,
+)
 from arag.evaluation.report.figures import light_records
 from arag.evaluation.report.measures import CONTAIN_ACC, LLM_ACC, Measure, figure
 from arag.evaluation.report.plots import Plane, Point
@@ -162,8 +172,8 @@ def document(scaling: Scaling) -> Document:
     for point in scaling.points:
         averages = [(average, point.averages[average.name]) for average in AVERAGES]
         accuracy = Cell("failed") if point.failure else cell(headline, point.accuracy)
-        questions = NONE if point.failure else f"{point.questions:,}"
-        rows.append([Cell(point.name), accuracy, Cell(questions), *(cell(*average) for average in averages)])
+        questions = NONE if point.failure else point.questions
+        rows.append([point.name, accuracy, questions, *(cell(*average) for average in averages)])
         row: dict[str, object] = {"setting": point.setting, "value": point.value, "questions": point.questions}
         for average, found in [(headline, point.accuracy), *averages]:
             row |= csv_figure(average.name, found)
@@ -174,7 +184,7 @@ def document(scaling: Scaling) -> Document:
         "Test-time scaling",
         notes=scaling.notes,
         drawings=[drawing for drawing in (by_steps, by_effort) if drawing.plot],
-        tables=[Table("All settings", columns, rows, [note, INTERVALS])],
+        tables=[make_table("All settings", columns, rows, [note, INTERVALS])],
         figures=figures,
     )
 

@@ -7,6 +7,7 @@ import os
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, suppress
+from io import FileIO
 from pathlib import Path
 from typing import Any, TypedDict
 
@@ -234,17 +235,20 @@ class RecordFile:
         line = (json.dumps(record, ensure_ascii=False, default=str) + "\n").encode("utf-8", "replace")
         try:
             with self._lock, self.file.open("ab", buffering=0) as out:
-                before = out.seek(0, os.SEEK_END)
-                try:
-                    while line:
-                        line = line[out.write(line) :]
-                    os.fsync(out.fileno())
-                except OSError:
-                    with suppress(OSError):  # what comes later must not stand behind half a line
-                        out.truncate(before)
-                    raise
+                self._write(out, line)
         except OSError as error:
             raise StorageError(f"a record cannot be written to {self.file}: {error.strerror}") from error
+
+    def _write(self, out: FileIO, line: bytes) -> None:
+        before = out.seek(0, os.SEEK_END)
+        try:
+            while line:
+                line = line[out.write(line) :]
+            os.fsync(out.fileno())
+        except OSError:
+            with suppress(OSError):  # what comes later must not stand behind half a line
+                out.truncate(before)
+            raise
 
     def locked(self) -> AbstractContextManager[object]:
         """Keep other processes from writing to the file.

@@ -153,7 +153,7 @@ def render_page(template: str, **values: Any) -> str:
 def cell(measure: Measure, found: Interval | None) -> Cell:
     """Return a figure with its interval."""
     if found is None:
-        return Cell(UNKNOWN if measure.name in {each.name for each in COSTS} else NONE)
+        return Cell(UNKNOWN if measure in COSTS else NONE)
     low, high = number(measure.unit, found.low), number(measure.unit, found.high)
     return Cell(number(measure.unit, found.mean), f"[{low}, {high}]")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 from arag.evaluation.scores import Interval
 
@@ -153,8 +153,7 @@ def _label(begins: float, ends: float, y: float) -> _Box:
     return _Box(begins, ends, y - _LINE / 2, y + _LINE / 2)
 
 
-@dataclass(frozen=True, slots=True)
-class _Box:
+class _Box(NamedTuple):
     """What a label, a dot or a line covers: percent across, pixels down."""
 
     begins: float

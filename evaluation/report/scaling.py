@@ -31,7 +31,7 @@ from arag.pages.templates import count
 
 STEPS = "steps"
 EFFORT = "effort"
-EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
+_RANKS = {name: rank for rank, name in enumerate(("none", "minimal", "low", "medium", "high", "xhigh", "max"))}
 _END = 0.97  # of the width: the last value's letters need some room
 AVERAGES = (measures.STEPS, measures.RETRIEVED, measures.SECONDS)
 
@@ -120,18 +120,11 @@ def measure(folder: Path, method: str, questions: Collection[str]) -> Scaling:
 
 def _settings(folder: Path) -> list[Setting]:
     """Return the settings that a folder has folders of, fewer steps and less effort first."""
-    named = (sub.name.partition("-") for sub in folder.iterdir() if sub.is_dir())
-    return sorted(
-        ((what, value) for what, _, value in named if what == EFFORT or (what == STEPS and value.isdecimal())),
-        key=_order,
-    )
-
-
-def _order(setting: Setting) -> tuple[bool, int, str]:
-    what, value = setting
-    if what == STEPS:
-        return False, int(value), value
-    return True, EFFORTS.index(value) if value in EFFORTS else len(EFFORTS), value
+    steps, efforts = ([sub.name.partition("-")[2] for sub in folder.glob(f"{what}-*")] for what in (STEPS, EFFORT))
+    return [
+        *((STEPS, most) for most in sorted(filter(str.isdecimal, steps), key=int)),
+        *((EFFORT, name) for name in sorted(efforts, key=lambda name: (_RANKS.get(name, len(_RANKS)), name))),
+    ]
 
 
 def _point(setting: Setting, records: Sequence[Record], headline: Measure) -> Reached:

@@ -107,7 +107,7 @@ def scale(
 ) -> None:
     """Run one method with more and more steps, and with more and more reasoning (paper, Figure 4)."""
     from arag.evaluation.datasets import load_questions
-    from arag.evaluation.report.scaling import EFFORT, STEPS, document, measure, setting_folder
+    from arag.evaluation.report.scaling import EFFORT, STEPS, make_scaling, setting_folder
 
     common = _Experiment(
         questions, index, [method], model, judge, _model_options(model_option, None), limit, concurrency, top_k
@@ -120,8 +120,8 @@ def scale(
     }
     budget = _budget(max_cost, list(settings))
     summaries = [each for target, experiment in settings.items() for each in experiment.run(target, budget)]
-    found = measure(folder, method, [question.id for question in load_questions(questions)[:limit]])
-    show_written(document(found).write(folder, "scale"), found.notes, as_json=False)
+    found = make_scaling(folder, method, [question.id for question in load_questions(questions)[:limit]])
+    show_written(found.write(folder, "scale"), found.notes, as_json=False)
     _check_complete(summaries)
 
 

@@ -14,7 +14,6 @@ from arag.evaluation.report import measures
 from arag.evaluation.report.document import (
     INTERVALS,
     NONE,
-    Cell,
     Document,
     Drawing,
     cell,
@@ -33,14 +32,14 @@ STEPS = "steps"
 EFFORT = "effort"
 _RANKS = {name: rank for rank, name in enumerate(("none", "minimal", "low", "medium", "high", "xhigh", "max"))}
 _END = 0.97  # of the width: the last value's letters need some room
-AVERAGES = (measures.STEPS, measures.RETRIEVED, measures.SECONDS)
+_AVERAGES = (measures.STEPS, measures.RETRIEVED, measures.SECONDS)
 
 Setting: TypeAlias = tuple[str, str]
 """What was varied, `steps` or `effort`, and how much of it."""
 
 
 @dataclass(frozen=True, slots=True)
-class Reached:
+class _Reached:
     """What one setting has reached.
 
     Attributes:
@@ -48,7 +47,7 @@ class Reached:
         value: How much of it.
         questions: How many questions it was measured on.
         accuracy: The mean over them, failed ones as wrong; None where it has failed.
-        averages: The means of `AVERAGES` over the answered ones, by name.
+        averages: The means of `_AVERAGES` over the answered ones, by name.
         failure: Why there is no accuracy; empty where there is one.
     """
 
@@ -65,28 +64,16 @@ class Reached:
         return count(int(self.value), "step") if self.setting == STEPS else f"{self.value} effort"
 
 
-@dataclass(frozen=True, slots=True)
-class Scaling:
-    """What all settings have reached.
-
-    Attributes:
-        measure: What accuracy is: LLM-Acc where all settings were judged, else Contain-Acc.
-        points: The settings, fewer steps and less effort first.
-        notes: What a reader must know about them.
-    """
-
-    measure: Measure
-    points: Sequence[Reached]
-    notes: Sequence[str]
-
-
 def setting_folder(folder: Path, setting: str, value: str) -> Path:
     """Return where a setting's run goes."""
     return folder / f"{setting}-{value}"
 
 
-def measure(folder: Path, method: str, questions: Collection[str]) -> Scaling:
+def make_scaling(folder: Path, method: str, questions: Collection[str]) -> Document:
     """Return what all settings that a folder has runs of have reached, on the same questions where there are such.
+
+    It is a table of the settings, fewer steps and less effort first, and drawn over steps and over effort. Accuracy is
+    LLM-Acc where all settings were judged, else Contain-Acc.
 
     Args:
         folder: The folder of the settings' folders.
@@ -115,7 +102,13 @@ def measure(folder: Path, method: str, questions: Collection[str]) -> Scaling:
     notes = _notes(points, counts, len(questions), bool(shared))
     if any(judged) and headline is CONTAIN_ACC:
         notes.append("Not all settings were judged: accuracy is Contain-Acc.")
-    return Scaling(headline, points, notes)
+    return Document(
+        "Test-time scaling",
+        notes=notes,
+        drawings=_drawings(headline, points),
+        tables=[_table(headline, points)],
+        figures=[_row(headline, point) for point in points],
+    )
 
 
 def _settings(folder: Path) -> list[Setting]:
@@ -127,7 +120,7 @@ def _settings(folder: Path) -> list[Setting]:
     ]
 
 
-def _point(setting: Setting, records: Sequence[Record], headline: Measure) -> Reached:
+def _point(setting: Setting, records: Sequence[Record], headline: Measure) -> _Reached:
     errors = [record["error"] for record in records if record["error"] is not None]
     accuracy, failure = None, ""
     if not records:
@@ -137,11 +130,11 @@ def _point(setting: Setting, records: Sequence[Record], headline: Measure) -> Re
         failure = f"all of {count(len(records), 'question')} failed, the first with: {told}"
     elif (accuracy := figure(headline, records)) is None:
         failure = "no answer has a verdict"
-    averages = {each.name: figure(each, records) for each in AVERAGES}
-    return Reached(*setting, len(records), accuracy, averages, failure)
+    averages = {each.name: figure(each, records) for each in _AVERAGES}
+    return _Reached(*setting, len(records), accuracy, averages, failure)
 
 
-def _notes(points: Sequence[Reached], counts: str, wanted: int, shared: bool) -> list[str]:
+def _notes(points: Sequence[_Reached], counts: str, wanted: int, shared: bool) -> list[str]:
     if not shared and len(points) > 1:
         return [f"The settings have no question in common, so that their figures do not compare ({counts})."]
     notes = []
@@ -156,39 +149,43 @@ def _notes(points: Sequence[Reached], counts: str, wanted: int, shared: bool) ->
     return notes
 
 
-def document(scaling: Scaling) -> Document:
-    """Return what all settings have reached as a table, and drawn over steps and over effort."""
-    headline = scaling.measure
-    by_steps = _drawing(scaling, STEPS, "Accuracy by most steps", "most steps before an answer is forced")
-    by_effort = _drawing(scaling, EFFORT, "Accuracy by reasoning effort", "reasoning effort")
-    rows, figures = [], []
-    for point in scaling.points:
-        averages = [(average, point.averages[average.name]) for average in AVERAGES]
-        accuracy = Cell("failed") if point.failure else cell(headline, point.accuracy)
-        questions = NONE if point.failure else point.questions
-        rows.append([point.name, accuracy, questions, *(cell(*average) for average in averages)])
-        row: dict[str, object] = {"setting": point.setting, "value": point.value, "questions": point.questions}
-        for average, found in [(headline, point.accuracy), *averages]:
-            row |= csv_figure(average.name, found)
-        figures.append({**row, "failure": point.failure or None})
-    note = f"{headline.title} over all questions, failed ones as wrong; steps, tokens and seconds of answered ones."
-    columns = ["Setting", headline.title, "Questions", *(average.title for average in AVERAGES)]
-    return Document(
-        "Test-time scaling",
-        notes=scaling.notes,
-        drawings=[drawing for drawing in (by_steps, by_effort) if drawing.plot],
-        tables=[make_table("All settings", columns, rows, [note, INTERVALS])],
-        figures=figures,
-    )
+def _drawings(headline: Measure, points: Sequence[_Reached]) -> list[Drawing]:
+    drawings = [
+        _drawing(headline, points, STEPS, "Accuracy by most steps", "most steps before an answer is forced"),
+        _drawing(headline, points, EFFORT, "Accuracy by reasoning effort", "reasoning effort"),
+    ]
+    return [drawing for drawing in drawings if drawing.plot]
 
 
-def _drawing(scaling: Scaling, setting: str, title: str, across: str) -> Drawing:
-    reached = [(point, point.accuracy) for point in scaling.points if point.setting == setting and point.accuracy]
-    points, ticks = [], [(0.0, "0")] if setting == STEPS else []
+def _drawing(headline: Measure, points: Sequence[_Reached], setting: str, title: str, across: str) -> Drawing:
+    reached = [(point, point.accuracy) for point in points if point.setting == setting and point.accuracy]
+    drawn, ticks = [], [(0.0, "0")] if setting == STEPS else []
     for place, (point, accuracy) in enumerate(reached):
         x = int(point.value) / int(reached[-1][0].value) * _END if setting == STEPS else (place + 0.5) / len(reached)
-        told = f"{point.name}: {in_words(scaling.measure.title, accuracy)}"
-        points.append(Point("", told, Interval(x, x, x, accuracy.count), accuracy))
+        told = f"{point.name}: {in_words(headline.title, accuracy)}"
+        drawn.append(Point("", told, Interval(x, x, x, accuracy.count), accuracy))
         ticks.append((x, point.value))
-    caption = f"{scaling.measure.title} in percent; upright lines are 95% confidence intervals."
-    return Drawing(title, caption, plot=Plane(points, ticks, joined=True) if points else None, across=across)
+    caption = f"{headline.title} in percent; upright lines are 95% confidence intervals."
+    return Drawing(title, caption, plot=Plane(drawn, ticks, joined=True) if drawn else None, across=across)
+
+
+def _table(headline: Measure, points: Sequence[_Reached]) -> Table:
+    rows = [
+        [
+            point.name,
+            "failed" if point.failure else cell(headline, point.accuracy),
+            NONE if point.failure else point.questions,
+            *(cell(average, point.averages[average.name]) for average in _AVERAGES),
+        ]
+        for point in points
+    ]
+    columns = ["Setting", headline.title, "Questions", *(average.title for average in _AVERAGES)]
+    note = f"{headline.title} over all questions, failed ones as wrong; steps, tokens and seconds of answered ones."
+    return make_table("All settings", columns, rows, [note, INTERVALS])
+
+
+def _row(headline: Measure, point: _Reached) -> dict[str, object]:
+    row: dict[str, object] = {"setting": point.setting, "value": point.value, "questions": point.questions}
+    for name, found in {headline.name: point.accuracy, **point.averages}.items():
+        row |= csv_figure(name, found)
+    return {**row, "failure": point.failure or None}

@@ -16,6 +16,7 @@ from arag.evaluation.report.document import (
     NONE,
     Document,
     Drawing,
+    Table,
     cell,
     csv_figure,
     in_words,

@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 
 from arag.evaluation.failures import AGENTIC, CHAIN_ERROR, ONE_SHOT, DecidedBy, Failure
+from arag.evaluation.report import plots
 from arag.evaluation.report.document import Document, Drawing, Row
-from arag.evaluation.report.plots import Stack
 
 _UNDECIDED = "not decided"
 _DECIDERS: dict[DecidedBy, str] = {"record": "records", "judge": "a judge", "label": "a person"}
@@ -46,7 +46,7 @@ def _split(
         counts = Counter(map(cause, mine))
         some = {name: counts[name] for name in kinds if counts[name]}
         told = ", ".join(f"{name or _UNDECIDED}: {count}" for name, count in some.items())
-        plot = Stack({kinds[name]: count for name, count in some.items()}, len(mine), told)
+        plot = plots.Stack({kinds[name]: count for name, count in some.items()}, len(mine), told)
         rows.append(Row(method, plot, f"{len(mine):,}", f"{told}{_deciders(mine)}"))
     legend = [(name or _UNDECIDED, kind) for name, kind in kinds.items() if any(cause(f) == name for f in found)]
     return Drawing(title, caption, rows, legend=legend)

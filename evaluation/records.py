@@ -6,7 +6,7 @@ import json
 import os
 import threading
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, suppress
 from io import FileIO
 from pathlib import Path
 from typing import Any, TypedDict
@@ -222,11 +222,8 @@ class RecordFile:
         """Cut off what a kill has left of a line."""
         if not self.file.exists():
             return
-        data = self.file.read_bytes()
-        whole = data.rfind(b"\n") + 1
-        if whole < len(data):
-            with self.file.open("r+b") as opened:
-                opened.truncate(whole)
+        with self.file.open("r+b") as opened:
+            opened.truncate(opened.read().rfind(b"\n") + 1)
 
     def append(self, record: Record) -> None:
         """Write a record, so that it is there whatever happens afterwards.
@@ -236,12 +233,11 @@ class RecordFile:
         """
         # What is no JSON (a provider's own objects in a message) is written as a text, half characters as "?".
         line = (json.dumps(record, ensure_ascii=False, default=str) + "\n").encode("utf-8", "replace")
-        with self._lock:
-            try:
-                with self.file.open("ab", buffering=0) as out:
-                    self._write(out, line)
-            except OSError as error:
-                raise StorageError(f"a record cannot be written to {self.file}: {error.strerror}") from error
+        try:
+            with self._lock, self.file.open("ab", buffering=0) as out:
+                self._write(out, line)
+        except OSError as error:
+            raise StorageError(f"a record cannot be written to {self.file}: {error.strerror}") from error
 
     def _write(self, out: FileIO, line: bytes) -> None:
         before = out.seek(0, os.SEEK_END)
@@ -254,21 +250,15 @@ class RecordFile:
                 out.truncate(before)
             raise
 
-    @contextmanager
-    def locked(self) -> Iterator[None]:
+    def locked(self) -> AbstractContextManager[object]:
         """Keep other processes from writing to the file.
 
         Raises:
             InputError: Another process is writing to it.
         """
-        lock = FileLock(self.file.with_suffix(".lock"), timeout=0)
         try:
-            lock.acquire()
+            return FileLock(self.file.with_suffix(".lock")).acquire(timeout=0)
         except Timeout:
             raise InputError(
                 f"another process is writing to {self.file}: wait for it, or give another folder with --out"
             ) from None
-        try:
-            yield
-        finally:
-            lock.release()

@@ -6,6 +6,7 @@ import asyncio
 import time
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Generic, TypeVar
 
 from langchain_core.language_models import BaseChatModel
@@ -104,16 +105,14 @@ class StructuredModel(Generic[Form]):
 
     async def _call(self, messages: list[BaseMessage], patience: Patience) -> tuple[AIMessage, Any]:
         """Return the model's reply, and what its class has made of it."""
-        structured = self._structured
-        if structured is not None:
+        if self._structured is not None:
             try:
-                reply = await patience.ask(lambda: structured.ainvoke(messages))
+                reply = await patience.ask(partial(self._structured.ainvoke, messages))
+                return reply["raw"], reply["parsed"]
             except Exception as error:
                 if getattr(error, "status_code", None) not in _REFUSED:
                     raise
-            else:
-                return reply["raw"], reply["parsed"]
-        raw: AIMessage = await patience.ask(lambda: self._model.ainvoke(messages))
+        raw: AIMessage = await patience.ask(partial(self._model.ainvoke, messages))
         self._structured = None  # it answers where it is asked in words only
         return raw, None
 

@@ -12,7 +12,7 @@ from arag.errors import InputError
 from arag.evaluation.datasets import Question
 from arag.evaluation.methods import Options, method
 from arag.evaluation.records import add_judgement, record_failure
-from arag.evaluation.report.scaling import document, measure, setting_folder, write_scaling
+from arag.evaluation.report.scaling import make_scaling, setting_folder
 from arag.evaluation.runs import Runner, record_file
 from arag.models.extractive import ExtractiveModel
 from eval_runs import Replies
@@ -61,11 +61,15 @@ def fail(tmp_path):
 
 
 def names(scaling):
-    return [point.name for point in scaling.points]
+    return [row[0].text for row in scaling.tables[0].rows]
+
+
+def values(scaling, column):
+    return [row[column] for row in scaling.figures]
 
 
 def page_of(scaling):
-    return BeautifulSoup(document(scaling).page(), "html.parser")
+    return BeautifulSoup(scaling.page(), "html.parser")
 
 
 def test_every_setting_in_the_folder_is_measured_in_order(run, tmp_path):
@@ -74,17 +78,18 @@ def test_every_setting_in_the_folder_is_measured_in_order(run, tmp_path):
     (tmp_path / "steps-").mkdir()
     (tmp_path / "steps-9").mkdir()  # begun, without any record
     (tmp_path / "others-1").mkdir()
-    scaling = measure(tmp_path, "arag", IDS)
+    scaling = make_scaling(tmp_path, "arag", IDS)
     assert names(scaling) == ["1 step", "5 steps", "10 steps", "low effort", "high effort"]
-    assert [point.questions for point in scaling.points] == [3] * 5
-    assert scaling.points[0].averages["steps"].mean == 1 < scaling.points[1].averages["steps"].mean
+    assert values(scaling, "questions") == [3] * 5
+    first, second = values(scaling, "steps")[:2]
+    assert first == 1 < second
     assert scaling.notes == []
 
 
 def test_settings_are_drawn_as_a_course(run, tmp_path):
     for setting, value in [("steps", "5"), ("steps", "10"), ("steps", "20"), ("effort", "low"), ("effort", "high")]:
         run(setting, value)
-    scaling = measure(tmp_path, "arag", IDS)
+    scaling = make_scaling(tmp_path, "arag", IDS)
     steps, efforts = page_of(scaling).find_all("svg", class_="plane")
     across = [float(dot["cx"].rstrip("%")) for dot in steps.find_all("circle")]
     assert across[1:] == pytest.approx([2 * across[0], 4 * across[0]], abs=0.02)  # as far apart as they are
@@ -92,7 +97,7 @@ def test_settings_are_drawn_as_a_course(run, tmp_path):
     for plot, count in ((steps, 3), (efforts, 2)):
         assert len(plot.find_all("line", class_="course")) == count - 1
         assert len(plot.find_all("line", class_="whisker")) == count
-    mean = scaling.points[0].accuracy.mean
+    mean = values(scaling, "contain_acc")[0]
     assert f"5 steps: Contain-Acc {100 * mean:.1f}, 95% interval" in steps["aria-label"]
     assert [th.text for th in page_of(scaling).tbody.find_all("th")] == names(scaling)
 
@@ -100,8 +105,8 @@ def test_settings_are_drawn_as_a_course(run, tmp_path):
 def test_files_hold_every_setting(run, tmp_path):
     for value in ("1", "5"):
         run("steps", value)
-    scaling = measure(tmp_path, "arag", IDS)
-    table, text, _ = write_scaling(scaling, tmp_path)
+    scaling = make_scaling(tmp_path, "arag", IDS)
+    text, table, _ = scaling.write(tmp_path, "scale")
     with table.open(encoding="utf-8", newline="") as opened:
         rows = list(csv.DictReader(opened))
     assert [(row["setting"], row["value"], row["questions"], row["failure"]) for row in rows] == [
@@ -115,31 +120,31 @@ def test_files_hold_every_setting(run, tmp_path):
 def test_a_setting_without_answers_is_a_row_that_says_so(run, fail, tmp_path):
     run("steps", "5")
     fail("effort", "<b>")
-    scaling = measure(tmp_path, "arag", IDS)
+    scaling = make_scaling(tmp_path, "arag", IDS)
     told = "<b> effort: all of 3 questions failed, the first with: BadRequestError: there is no such effort."
     assert scaling.notes == [told]
-    assert [point.accuracy is None for point in scaling.points] == [False, True]
+    assert [mean is None for mean in values(scaling, "contain_acc")] == [False, True]
     page = page_of(scaling)
     assert page.find(class_="warn").text == told
     assert len(page.find_all("svg", class_="plane")) == 1
-    table, text, _ = write_scaling(scaling, tmp_path)
+    text, table, _ = scaling.write(tmp_path, "scale")
     assert "| failed |" in text.read_text("utf-8")
     assert "there is no such effort" in table.read_text("utf-8").splitlines()[2]
 
 
 def test_where_no_setting_has_an_answer_that_is_said_too(fail, tmp_path):
     fail("steps", "5")
-    scaling = measure(tmp_path, "arag", IDS)
+    scaling = make_scaling(tmp_path, "arag", IDS)
     assert "all of 3 questions failed" in scaling.notes[0]
     assert page_of(scaling).find("svg") is None
-    assert all(file.exists() for file in write_scaling(scaling, tmp_path))
+    assert all(file.exists() for file in scaling.write(tmp_path, "scale"))
 
 
 def test_settings_are_measured_on_the_same_questions(run, tmp_path):
     run("steps", "5")
     run("steps", "6", QUESTIONS[:2])
-    scaling = measure(tmp_path, "arag", IDS)
-    assert [point.questions for point in scaling.points] == [2, 2]
+    scaling = make_scaling(tmp_path, "arag", IDS)
+    assert values(scaling, "questions") == [2, 2]
     (note,) = scaling.notes
     assert note.startswith(
         "The figures are of 2 of 3 questions, as some settings were not asked all (5 steps 3, 6 steps 2): run it "
@@ -149,16 +154,16 @@ def test_settings_are_measured_on_the_same_questions(run, tmp_path):
 def test_only_the_questions_that_are_asked_count(run, tmp_path):
     run("steps", "5")
     run("steps", "6")
-    scaling = measure(tmp_path, "arag", IDS[:1])
-    assert [point.questions for point in scaling.points] == [1, 1]
+    scaling = make_scaling(tmp_path, "arag", IDS[:1])
+    assert values(scaling, "questions") == [1, 1]
     assert scaling.notes == []
 
 
 def test_settings_without_a_common_question_say_so(run, tmp_path):
     run("steps", "5", QUESTIONS[:1])
     run("steps", "6", QUESTIONS[1:])
-    scaling = measure(tmp_path, "arag", IDS)
-    assert [point.questions for point in scaling.points] == [1, 2]
+    scaling = make_scaling(tmp_path, "arag", IDS)
+    assert values(scaling, "questions") == [1, 2]
     assert scaling.notes == [
         "The settings have no question in common, so that their figures do not compare (5 steps 1, 6 steps 2)."
     ]
@@ -166,16 +171,16 @@ def test_settings_without_a_common_question_say_so(run, tmp_path):
 
 def test_all_settings_are_measured_by_the_same(run, tmp_path):
     run("steps", "5", verdict=True)
-    assert measure(tmp_path, "arag", IDS).measure.title == "LLM-Acc"
+    assert make_scaling(tmp_path, "arag", IDS).tables[0].columns[1] == "LLM-Acc"
     run("steps", "6")
-    scaling = measure(tmp_path, "arag", IDS)
-    assert scaling.measure.title == "Contain-Acc"
+    scaling = make_scaling(tmp_path, "arag", IDS)
+    assert scaling.tables[0].columns[1] == "Contain-Acc"
     assert scaling.notes == ["Not all settings were judged: accuracy is Contain-Acc."]
 
 
 def test_a_folder_without_settings_is_told(tmp_path):
     with pytest.raises(InputError, match="has no records of 'arag'"):
-        measure(tmp_path, "arag", IDS)
+        make_scaling(tmp_path, "arag", IDS)
 
 
 @pytest.mark.usefixtures("no_settings")

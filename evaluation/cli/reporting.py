@@ -50,12 +50,12 @@ def report(
 
 
 def _report_several(folders: Sequence[Path], target: Path | None, as_json: bool) -> None:
-    from arag.evaluation.report.overview import document, make_overview, write_overview
+    from arag.evaluation.report.overview import make_overview
 
     found = make_overview(folders)
     if target is not None:
-        show_written(write_overview(found, target), found.notes, as_json)
+        show_written(found.write(target, "overview"), found.notes, as_json)
     elif as_json:
         raise InputError("--json tells of files: give a folder for them with --out")
     else:
-        out.print(document(found).markdown(), end="")
+        out.print(found.markdown(), end="")

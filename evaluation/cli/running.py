@@ -35,7 +35,7 @@ from arag.terminal import FAILED, confirm_embedder, err, out, print_json, warn
 if TYPE_CHECKING:
     from arag.evaluation.budget import Budget
 
-_ABLATION = ("arag", "arag-without-keyword", "arag-without-semantic", "arag-without-read")
+_ABLATION = ["arag", "arag-without-keyword", "arag-without-semantic", "arag-without-read"]
 
 
 def run(
@@ -66,8 +66,7 @@ def run(
     summaries = experiment.run(target, _budget(max_cost, [target]), quiet=as_json)
     if as_json:
         print_json({"folder": str(target), "methods": summaries})
-    if not _is_complete(summaries):
-        raise typer.Exit(FAILED)
+    _check_complete(summaries)
 
 
 def ablate(
@@ -85,10 +84,8 @@ def ablate(
     max_cost: MaxCostOption = None,
 ) -> None:
     """Run A-RAG with all of its tools and without each of them (paper, Table 2); `arag eval report` compares them."""
-    options = _model_options(model_option, reasoning_effort)
-    experiment = _Experiment(questions, index, _ABLATION, model, judge, options, limit, concurrency, top_k, max_steps)
-    if not _is_complete(experiment.run(folder, _budget(max_cost, [folder]))):
-        raise typer.Exit(FAILED)
+    common = (model, judge, reasoning_effort, model_option, limit, concurrency, top_k, max_steps, max_cost)
+    run(questions, index, _ABLATION, *common, folder)
 
 
 def scale(
@@ -110,7 +107,7 @@ def scale(
 ) -> None:
     """Run one method with more and more steps, and with more and more reasoning (paper, Figure 4)."""
     from arag.evaluation.datasets import load_questions
-    from arag.evaluation.report.scaling import EFFORT, STEPS, measure, setting_folder, write_scaling
+    from arag.evaluation.report.scaling import EFFORT, STEPS, make_scaling, setting_folder
 
     common = _Experiment(
         questions, index, [method], model, judge, _model_options(model_option, None), limit, concurrency, top_k
@@ -123,10 +120,9 @@ def scale(
     }
     budget = _budget(max_cost, list(settings))
     summaries = [each for target, experiment in settings.items() for each in experiment.run(target, budget)]
-    found = measure(folder, method, [question.id for question in load_questions(questions)[:limit]])
-    show_written(write_scaling(found, folder), found.notes, as_json=False)
-    if not _is_complete(summaries):
-        raise typer.Exit(FAILED)
+    found = make_scaling(folder, method, [question.id for question in load_questions(questions)[:limit]])
+    show_written(found.write(folder, "scale"), found.notes, as_json=False)
+    _check_complete(summaries)
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,7 +182,7 @@ class _Experiment:
                 warn(f"Warning: {warning}")
             for method in methods:
                 file = record_file(folder, method.name)
-                records = dict(light_records(file.file).records)
+                records, _ = light_records(file.file)
                 if not budget.is_used_up():
                     prepared = prepare(method, index, model, options, folder)
                     if prepared is not None:
@@ -202,8 +198,10 @@ class _Experiment:
         return summaries
 
 
-def _is_complete(summaries: Sequence[Mapping[str, Any]]) -> bool:
-    return all(summary["answered"] == summary["questions"] and not summary["unjudged"] for summary in summaries)
+def _check_complete(summaries: Sequence[Mapping[str, Any]]) -> None:
+    """Exit with code 1 where answers or verdicts are missing."""
+    if any(summary["answered"] < summary["questions"] or summary["unjudged"] for summary in summaries):
+        raise typer.Exit(FAILED)
 
 
 def _budget(limit: float | None, folders: Sequence[Path]) -> Budget:

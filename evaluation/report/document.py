@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
-from markupsafe import Markup
-
+from arag.evaluation.files import to_csv, write_file
 from arag.evaluation.report.measures import COSTS, Measure, Unit
+from arag.evaluation.report.plots import Plane, Share, Stack
 from arag.evaluation.scores import RESAMPLES, Interval
 from arag.pages.templates import render
 
@@ -51,12 +52,25 @@ class Table:
     notes: Sequence[str] = ()
 
 
+def make_table(
+    title: str, columns: Sequence[str], rows: Iterable[Iterable[object]], notes: Sequence[str] = ()
+) -> Table:
+    """Return a table; texts and counts become cells."""
+    return Table(title, columns, [[_make_cell(value) for value in row] for row in rows], notes)
+
+
+def _make_cell(value: object) -> Cell:
+    if isinstance(value, Cell):
+        return value
+    return Cell(f"{value:,}" if isinstance(value, int) else str(value))
+
+
 @dataclass(frozen=True, slots=True)
 class Row:
     """A row of a drawing: what it is of, the plot, and what stands behind it; rows without a name go on with one."""
 
     name: str
-    plot: Markup
+    plot: Share | Stack
     value: str
     detail: str = ""
 
@@ -69,7 +83,7 @@ class Drawing:
         title: The title.
         caption: What is drawn.
         rows: The rows.
-        kind: A CSS class of the rows: `shares` where they are drawn from 0 to 100%.
+        kind: A CSS class of the rows: `shares` or `stacks`.
         plot: The plot.
         across: What goes across in the plot.
         legend: Names of what is drawn, each with the CSS class of its sign.
@@ -78,8 +92,8 @@ class Drawing:
     title: str
     caption: str
     rows: Sequence[Row] = ()
-    kind: str = ""
-    plot: Markup | None = None
+    kind: str = "stacks"
+    plot: Plane | None = None
     across: str = ""
     legend: Sequence[tuple[str, str]] = ()
 
@@ -94,6 +108,7 @@ class Document:
         notes: What a reader must know about its figures.
         drawings: Its drawings.
         tables: Its tables.
+        figures: The same for programs: the rows of its CSV file.
     """
 
     title: str
@@ -101,6 +116,16 @@ class Document:
     notes: Sequence[str] = ()
     drawings: Sequence[Drawing] = ()
     tables: Sequence[Table] = ()
+    figures: Sequence[Mapping[str, object]] = ()
+
+    def write(self, folder: Path, name: str) -> list[Path]:
+        """Write it as Markdown, CSV and a page under a name; returns the files.
+
+        Raises:
+            StorageError: They cannot be written.
+        """
+        texts = {"md": self.markdown(), "csv": to_csv(self.figures), "html": self.page()}
+        return [write_file(folder / f"{name}.{kind}", text) for kind, text in texts.items()]
 
     def page(self, template: str = "document.html", **values: Any) -> str:
         """Return it as a page, by a template that may show more."""
@@ -128,7 +153,7 @@ def render_page(template: str, **values: Any) -> str:
 def cell(measure: Measure, found: Interval | None) -> Cell:
     """Return a figure with its interval."""
     if found is None:
-        return Cell(UNKNOWN if measure.name in {each.name for each in COSTS} else NONE)
+        return Cell(UNKNOWN if measure in COSTS else NONE)
     low, high = number(measure.unit, found.low), number(measure.unit, found.high)
     return Cell(number(measure.unit, found.mean), f"[{low}, {high}]")
 
@@ -137,7 +162,7 @@ def number(unit: Unit, value: float | None) -> str:
     """Return a figure as readers see it."""
     if value is None:
         return UNKNOWN
-    if unit == "share":
+    if unit in ("yes or no", "share"):
         return f"{100 * value:.1f}"
     if unit == "dollars":
         return f"${value:,.{4 if value >= 0.001 else 6}f}" if value else "$0"
@@ -146,8 +171,10 @@ def number(unit: Unit, value: float | None) -> str:
     return f"{value:,.2f}" if unit == "seconds" and value < 10 else f"{value:,.1f}"
 
 
-def in_words(what: str, found: Interval) -> str:
-    """Return a share with its interval in words."""
+def in_words(what: str, found: Interval | None) -> str:
+    """Return a share with its interval in words; nothing where it is not known."""
+    if found is None:
+        return ""
     return f"{what} {100 * found.mean:.1f}, 95% interval {100 * found.low:.1f} to {100 * found.high:.1f}"
 
 

@@ -46,7 +46,7 @@ def _split(
         counts = Counter(map(cause, mine))
         some = {name: counts[name] for name in kinds if counts[name]}
         told = ", ".join(f"{name or _UNDECIDED}: {count}" for name, count in some.items())
-        plot = plots.stack(list(some.values()), [kinds[name] for name in some], len(mine), told)
+        plot = plots.Stack({kinds[name]: count for name, count in some.items()}, len(mine), told)
         rows.append(Row(method, plot, f"{len(mine):,}", f"{told}{_deciders(mine)}"))
     legend = [(name or _UNDECIDED, kind) for name, kind in kinds.items() if any(cause(f) == name for f in found)]
     return Drawing(title, caption, rows, legend=legend)

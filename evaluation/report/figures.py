@@ -138,6 +138,10 @@ class Report:
         """Return those of the measures that can be there: without a judge there is no LLM-Acc."""
         return [measure for measure in wanted if self.judged or not measure.judged]
 
+    def figure(self, method: str, measure: Measure) -> Interval | None:
+        """Return a method's figure by its name; None where it has none."""
+        return next((each.figures[measure.name] for each in self.methods if each.name == method), None)
+
 
 def make_report(folder: Path, *, baseline: str | None = None, dataset: str | None = None) -> Report:
     """Return the figures of a run.
@@ -153,13 +157,13 @@ def make_report(folder: Path, *, baseline: str | None = None, dataset: str | Non
     """
     plan = load_plan(folder)
     files = sorted((folder / RECORDS).glob("*.jsonl"))
-    found = {file.stem: stored for file in files if (stored := light_records(file)).records}
+    found = {file.stem: stored for file in files if (stored := light_records(file))[0]}
     if not found:
         raise InputError(f"the run in {folder} has no records yet: `arag eval run` makes them")
-    judged = any(_is_judged(stored.records.values()) for stored in found.values())
+    judged = any(_is_judged(records.values()) for records, _ in found.values())
     prepared = load_preparations(folder)
     methods = sorted(
-        (_measure_method(name, stored, judged, prepared.get(name)) for name, stored in found.items()), key=place_of
+        (_measure_method(name, *stored, judged, prepared.get(name)) for name, stored in found.items()), key=place_of
     )
     baseline = baseline or methods[0].name
     first = next((method for method in methods if method.name == baseline), None)
@@ -191,16 +195,11 @@ def stop_reason(record: Record) -> str:
     return record["stop_reason"] or "unknown"
 
 
-@dataclass(frozen=True, slots=True)
-class LightRecords:
-    """A method's records without messages, and the ids of the questions whose records have some."""
+def light_records(file: Path) -> tuple[dict[str, Record], frozenset[str]]:
+    """Read a method's records without their messages, and priced anew where no price was known then.
 
-    records: Mapping[str, Record]
-    traced: frozenset[str]
-
-
-def light_records(file: Path) -> LightRecords:
-    """Read a method's records, with all but their messages, and priced anew where no price was known then.
+    Returns:
+        The records by question id, and the ids of those that have messages: these take more than all else.
 
     Raises:
         InputError: A record is none, or lacks something.
@@ -217,15 +216,17 @@ def light_records(file: Path) -> LightRecords:
             )
         records[key] = update_price({**record, "messages": []})
         (traced.add if record["messages"] else traced.discard)(key)
-    return LightRecords(records, frozenset(traced))
+    return records, frozenset(traced)
 
 
 def _is_judged(records: Iterable[Record]) -> bool:
     return any(record["judgement"] is not None for record in records)
 
 
-def _measure_method(name: str, stored: LightRecords, judged: bool, preparation: Preparation | None) -> MethodFigures:
-    records = list(stored.records.values())
+def _measure_method(
+    name: str, by_id: Mapping[str, Record], traced: frozenset[str], judged: bool, preparation: Preparation | None
+) -> MethodFigures:
+    records = list(by_id.values())
     answered = [record for record in records if record["error"] is None]
     known = all_methods().get(name)
     measures = [measure for measure in (*ACCURACY, *EFFORT, *COSTS) if judged or not measure.judged]
@@ -233,8 +234,8 @@ def _measure_method(name: str, stored: LightRecords, judged: bool, preparation: 
         name=name,
         title=known.title if known else name,
         method=known,
-        records=stored.records,
-        traced=stored.traced,
+        records=by_id,
+        traced=traced,
         figures={measure.name: figure(measure, records) for measure in measures},
         failed=len(records) - len(answered),
         judged=_is_judged(records),

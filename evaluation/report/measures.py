@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, get_args
 
 from arag.evaluation.records import Record
 from arag.evaluation.scores import Interval, interval, proportion
 
-Unit: TypeAlias = Literal["share", "number", "tokens", "seconds", "dollars"]
+Unit: TypeAlias = Literal["yes or no", "share", "number", "tokens", "seconds", "dollars"]
+TokenCount: TypeAlias = Literal["input_tokens", "cached_tokens", "output_tokens", "reasoning_tokens"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,9 +20,9 @@ class Measure:
     Attributes:
         name: Its name in CSV files.
         title: Its name for readers.
-        unit: What it is counted in.
+        unit: What it is counted in. "yes or no" is 1 or 0, and the share of 1 has Wilson's interval; all others have
+            bootstrap intervals.
         value: Its value for a question; None where it is not known.
-        yes_or_no: Whether that is 1 or 0: its interval is then Wilson's, otherwise a bootstrap interval.
         of_failed: Whether failed questions count, as wrong; otherwise it is of answered ones.
         with_gaps: Whether questions of which it is not known are left out. Otherwise one such question makes the
             method's figure unknown: what some questions cost says little about what all of them did.
@@ -32,7 +33,6 @@ class Measure:
     title: str
     unit: Unit
     value: Callable[[Record], float | None]
-    yes_or_no: bool = False
     of_failed: bool = False
     with_gaps: bool = False
     judged: bool = False
@@ -46,7 +46,7 @@ def verdict(record: Record) -> float | None:
     return None if judgement is None or judgement["correct"] is None else float(judgement["correct"])
 
 
-def _tokens(name: Literal["input_tokens", "cached_tokens", "output_tokens", "reasoning_tokens"]) -> Measure:
+def _tokens(name: TokenCount) -> Measure:
     def value(record: Record) -> float | None:
         calls = record["model_calls"]
         # A call takes some tokens: one without any is one whose provider reported none.
@@ -56,38 +56,29 @@ def _tokens(name: Literal["input_tokens", "cached_tokens", "output_tokens", "rea
     return Measure(name, name.replace("_", " ").capitalize(), "tokens", value)
 
 
-LLM_ACC = Measure("llm_acc", "LLM-Acc", "share", verdict, yes_or_no=True, of_failed=True, with_gaps=True, judged=True)
-CONTAIN_ACC = Measure(
-    "contain_acc",
-    "Contain-Acc",
-    "share",
-    lambda record: float(record["contain"]),
-    yes_or_no=True,
-    of_failed=True,
-)
+LLM_ACC = Measure("llm_acc", "LLM-Acc", "yes or no", verdict, of_failed=True, with_gaps=True, judged=True)
+CONTAIN_ACC = Measure("contain_acc", "Contain-Acc", "yes or no", lambda record: record["contain"], of_failed=True)
 F1 = Measure("f1_aliases", "F1 with aliases", "share", lambda record: record["f1"], of_failed=True)
-RETRIEVED = Measure("retrieved_tokens", "Retrieved tokens", "tokens", lambda record: float(record["retrieved_tokens"]))
-STEPS = Measure("steps", "Steps", "number", lambda record: float(record["steps"]))
+RETRIEVED = Measure("retrieved_tokens", "Retrieved tokens", "tokens", lambda record: record["retrieved_tokens"])
+STEPS = Measure("steps", "Steps", "number", lambda record: record["steps"])
 
 ACCURACY = (
     LLM_ACC,
-    Measure("llm_acc_answered", "LLM-Acc, answered", "share", verdict, yes_or_no=True, with_gaps=True, judged=True),
+    Measure("llm_acc_answered", "LLM-Acc, answered", "yes or no", verdict, with_gaps=True, judged=True),
     CONTAIN_ACC,
-    Measure("contain_acc_answered", "Contain-Acc, answered", "share", CONTAIN_ACC.value, yes_or_no=True),
+    Measure("contain_acc_answered", "Contain-Acc, answered", "yes or no", CONTAIN_ACC.value),
     Measure(
         "contain_acc_aliases",
         "Contain-Acc with aliases",
-        "share",
-        lambda record: float(record["contain_with_aliases"]),
-        yes_or_no=True,
+        "yes or no",
+        lambda record: record["contain_with_aliases"],
         of_failed=True,
     ),
     Measure(
         "exact_match_aliases",
         "Exact match with aliases",
-        "share",
-        lambda record: float(record["exact_match"]),
-        yes_or_no=True,
+        "yes or no",
+        lambda record: record["exact_match"],
         of_failed=True,
     ),
     F1,
@@ -98,17 +89,11 @@ EFFORT = (
     Measure("gold_read", "Gold read", "share", lambda record: record["gold_read"], with_gaps=True),
     RETRIEVED,
     STEPS,
-    Measure("model_calls", "Model calls", "number", lambda record: float(len(record["model_calls"]))),
+    Measure("model_calls", "Model calls", "number", lambda record: len(record["model_calls"])),
     SECONDS,
 )
 COST = Measure("cost", "Cost", "dollars", lambda record: record["cost"])
-COSTS = (
-    _tokens("input_tokens"),
-    _tokens("cached_tokens"),
-    _tokens("output_tokens"),
-    _tokens("reasoning_tokens"),
-    COST,
-)
+COSTS = (*map(_tokens, get_args(TokenCount)), COST)
 
 
 def figure(measure: Measure, records: Sequence[Record]) -> Interval | None:
@@ -121,4 +106,4 @@ def figure(measure: Measure, records: Sequence[Record]) -> Interval | None:
     known = [value for value in values if value is not None]
     if len(known) < len(values) and not measure.with_gaps:
         return None
-    return proportion(known) if measure.yes_or_no else interval(known)
+    return proportion(known) if measure.unit == "yes or no" else interval(known)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from arag.errors import StorageError
@@ -22,21 +22,13 @@ from arag.pages.page import trace_page
 _MARKS = {1.0: ("right", "✓"), 0.0: ("wrong", "✗"), None: ("unjudged", "?")}
 
 
-@dataclass(frozen=True, slots=True)
-class _Asked:
-    """A method that was asked a question, on the question's page and as a mark in the report.
-
-    Attributes:
-        method: The method.
-        record: Its record; None where it was not asked.
-        mark: What came of it: a CSS class and a sign.
-        page: The run's page, from the question's page; empty where there is none.
-    """
+class _Asked(NamedTuple):
+    """A method that was asked a question, on the question's page and as a mark in the report."""
 
     method: MethodFigures
-    record: Record | None
-    mark: tuple[str, str]
-    page: str
+    record: Record | None  # None where it was not asked
+    mark: tuple[str, str]  # what came of it: a CSS class and a sign
+    page: str  # the run's, from the question's page; empty where there is none
 
 
 def write_report(

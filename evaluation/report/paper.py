@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -17,7 +17,6 @@ from arag.retrieval.backend import Manifest
 
 _WORDS = re.compile(r"[^a-z0-9]+")
 _VERSION = re.compile(r"-\d{4}-\d{2}-\d{2}$")
-_NO_BACKBONE = {"names"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +31,7 @@ class PaperResults:
 
     dataset: str
     citation: str
-    backbones: Mapping[str, Mapping[str, tuple[float, float | None]]]
+    backbones: Mapping[str, Mapping[str, Sequence[float | None]]]
 
     def methods(self) -> list[str]:
         """Return the methods, in the paper's order."""
@@ -52,23 +51,19 @@ def paper_results(questions: str, dataset: str | None = None) -> PaperResults | 
     Raises:
         InputError: The paper has no such dataset.
     """
-    found = _named(_WORDS.split(dataset.lower())) if dataset is not None else _of_file(PurePath(questions))
-    if found is None:
-        if dataset is None:
-            return None
+    file = PurePath(questions)
+    found = _named(dataset) if dataset is not None else _named(file.stem) or _named(file.parent.name)
+    if found is None and dataset is not None:
         raise InputError(f"the paper has no dataset {dataset!r}; known are: {', '.join(sorted(_by_name()))}")
-    backbones = {
-        model: {method: (row[0], row[1]) for method, row in results.items()}
-        for model, results in _paper()["datasets"][found].items()
-        if model not in _NO_BACKBONE
-    }
-    return PaperResults(found, _paper()["citation"], backbones)
+    if found is None:
+        return None
+    return PaperResults(found, _paper()["citation"], _paper()["datasets"][found]["backbones"])
 
 
 def paper_order() -> list[str]:
     """Return the paper's methods in its order."""
     first = next(iter(_paper()["datasets"].values()))
-    return list(dict.fromkeys(m for model, results in first.items() if model not in _NO_BACKBONE for m in results))
+    return list(dict.fromkeys(method for results in first["backbones"].values() for method in results))
 
 
 def same_model(name: str, backbone: str) -> bool:
@@ -107,12 +102,9 @@ def differences(
     return told
 
 
-def _of_file(file: PurePath) -> str | None:
-    return _named(_WORDS.split(file.stem.lower())) or _named(_WORDS.split(file.parent.name.lower()))
-
-
-def _named(words: Iterable[str]) -> str | None:
-    return next((_by_name()[word] for word in words if word in _by_name()), None)
+def _named(text: str) -> str | None:
+    """Return the dataset that one of a text's words names."""
+    return next((_by_name()[word] for word in _WORDS.split(text.lower()) if word in _by_name()), None)
 
 
 def _listed(names: Iterable[str]) -> str:

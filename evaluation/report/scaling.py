@@ -9,42 +9,38 @@ from textwrap import shorten
 from typing import TypeAlias
 
 from arag.errors import InputError
-from arag.evaluation.files import to_csv, write_file
 from arag.evaluation.records import Record
-from arag.evaluation.report import measures, plots
+from arag.evaluation.report import measures
 from arag.evaluation.report.document import (
     INTERVALS,
     NONE,
-    Cell,
     Document,
     Drawing,
     Table,
     cell,
     csv_figure,
     in_words,
+    make_table,
 )
 from arag.evaluation.report.figures import light_records
 from arag.evaluation.report.measures import CONTAIN_ACC, LLM_ACC, Measure, figure
+from arag.evaluation.report.plots import Plane, Point
 from arag.evaluation.runs import record_file
 from arag.evaluation.scores import Interval
 from arag.pages.templates import count
 
 STEPS = "steps"
 EFFORT = "effort"
-EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
-_DRAWN = {
-    STEPS: ("Accuracy by most steps", "most steps before an answer is forced"),
-    EFFORT: ("Accuracy by reasoning effort", "reasoning effort"),
-}
+_RANKS = {name: rank for rank, name in enumerate(("none", "minimal", "low", "medium", "high", "xhigh", "max"))}
 _END = 0.97  # of the width: the last value's letters need some room
-AVERAGES = (measures.STEPS, measures.RETRIEVED, measures.SECONDS)
+_AVERAGES = (measures.STEPS, measures.RETRIEVED, measures.SECONDS)
 
 Setting: TypeAlias = tuple[str, str]
 """What was varied, `steps` or `effort`, and how much of it."""
 
 
 @dataclass(frozen=True, slots=True)
-class Point:
+class _Reached:
     """What one setting has reached.
 
     Attributes:
@@ -52,7 +48,7 @@ class Point:
         value: How much of it.
         questions: How many questions it was measured on.
         accuracy: The mean over them, failed ones as wrong; None where it has failed.
-        averages: The means of `AVERAGES` over the answered ones, by name.
+        averages: The means of `_AVERAGES` over the answered ones, by name.
         failure: Why there is no accuracy; empty where there is one.
     """
 
@@ -69,28 +65,16 @@ class Point:
         return count(int(self.value), "step") if self.setting == STEPS else f"{self.value} effort"
 
 
-@dataclass(frozen=True, slots=True)
-class Scaling:
-    """What all settings have reached.
-
-    Attributes:
-        measure: What accuracy is: LLM-Acc where all settings were judged, else Contain-Acc.
-        points: The settings, fewer steps and less effort first.
-        notes: What a reader must know about them.
-    """
-
-    measure: Measure
-    points: Sequence[Point]
-    notes: Sequence[str]
-
-
 def setting_folder(folder: Path, setting: str, value: str) -> Path:
     """Return where a setting's run goes."""
     return folder / f"{setting}-{value}"
 
 
-def measure(folder: Path, method: str, questions: Collection[str]) -> Scaling:
+def make_scaling(folder: Path, method: str, questions: Collection[str]) -> Document:
     """Return what all settings that a folder has runs of have reached, on the same questions where there are such.
+
+    It is a table of the settings, fewer steps and less effort first, and drawn over steps and over effort. Accuracy is
+    LLM-Acc where all settings were judged, else Contain-Acc.
 
     Args:
         folder: The folder of the settings' folders.
@@ -102,7 +86,7 @@ def measure(folder: Path, method: str, questions: Collection[str]) -> Scaling:
     """
     asked = {}
     for setting in _settings(folder):
-        records = light_records(record_file(setting_folder(folder, *setting), method).file).records
+        records = light_records(record_file(setting_folder(folder, *setting), method).file)[0]
         if records:
             asked[setting] = {key: record for key, record in records.items() if key in questions}
     if not asked:
@@ -119,42 +103,39 @@ def measure(folder: Path, method: str, questions: Collection[str]) -> Scaling:
     notes = _notes(points, counts, len(questions), bool(shared))
     if any(judged) and headline is CONTAIN_ACC:
         notes.append("Not all settings were judged: accuracy is Contain-Acc.")
-    return Scaling(headline, points, notes)
+    return Document(
+        "Test-time scaling",
+        notes=notes,
+        drawings=_drawings(headline, points),
+        tables=[_table(headline, points)],
+        figures=[_row(headline, point) for point in points],
+    )
 
 
 def _settings(folder: Path) -> list[Setting]:
     """Return the settings that a folder has folders of, fewer steps and less effort first."""
-    named = (sub.name.partition("-") for sub in folder.iterdir() if sub.is_dir())
-    return sorted(
-        ((what, value) for what, _, value in named if what == EFFORT or (what == STEPS and value.isdecimal())),
-        key=_order,
-    )
+    steps, efforts = ([sub.name.partition("-")[2] for sub in folder.glob(f"{what}-*")] for what in (STEPS, EFFORT))
+    return [
+        *((STEPS, most) for most in sorted(filter(str.isdecimal, steps), key=int)),
+        *((EFFORT, name) for name in sorted(efforts, key=lambda name: (_RANKS.get(name, len(_RANKS)), name))),
+    ]
 
 
-def _order(setting: Setting) -> tuple[bool, int, str]:
-    what, value = setting
-    if what == STEPS:
-        return False, int(value), value
-    return True, EFFORTS.index(value) if value in EFFORTS else len(EFFORTS), value
-
-
-def _point(setting: Setting, records: Sequence[Record], headline: Measure) -> Point:
+def _point(setting: Setting, records: Sequence[Record], headline: Measure) -> _Reached:
     errors = [record["error"] for record in records if record["error"] is not None]
-    accuracy = figure(headline, records) if len(errors) < len(records) else None
-    if accuracy is not None:
-        failure = ""
-    elif not records:
+    accuracy, failure = None, ""
+    if not records:
         failure = "it was not asked these questions"
     elif len(errors) == len(records):
         told = shorten(errors[0], 200, placeholder=" …")
         failure = f"all of {count(len(records), 'question')} failed, the first with: {told}"
-    else:
+    elif (accuracy := figure(headline, records)) is None:
         failure = "no answer has a verdict"
-    averages = {each.name: figure(each, records) for each in AVERAGES}
-    return Point(*setting, len(records), accuracy, averages, failure)
+    averages = {each.name: figure(each, records) for each in _AVERAGES}
+    return _Reached(*setting, len(records), accuracy, averages, failure)
 
 
-def _notes(points: Sequence[Point], counts: str, wanted: int, shared: bool) -> list[str]:
+def _notes(points: Sequence[_Reached], counts: str, wanted: int, shared: bool) -> list[str]:
     if not shared and len(points) > 1:
         return [f"The settings have no question in common, so that their figures do not compare ({counts})."]
     notes = []
@@ -169,62 +150,43 @@ def _notes(points: Sequence[Point], counts: str, wanted: int, shared: bool) -> l
     return notes
 
 
-def write_scaling(scaling: Scaling, folder: Path) -> list[Path]:
-    """Write `scale.csv`, `scale.md` and `scale.html`; returns the files.
-
-    Raises:
-        StorageError: They cannot be written.
-    """
-    shown = document(scaling)
-    return [
-        write_file(folder / "scale.csv", to_csv([_row(scaling.measure, point) for point in scaling.points])),
-        write_file(folder / "scale.md", shown.markdown()),
-        write_file(folder / "scale.html", shown.page()),
+def _drawings(headline: Measure, points: Sequence[_Reached]) -> list[Drawing]:
+    drawings = [
+        _drawing(headline, points, STEPS, "Accuracy by most steps", "most steps before an answer is forced"),
+        _drawing(headline, points, EFFORT, "Accuracy by reasoning effort", "reasoning effort"),
     ]
+    return [drawing for drawing in drawings if drawing.plot]
 
 
-def document(scaling: Scaling) -> Document:
-    """Return what all settings have reached as a table, and drawn over steps and over effort."""
-    found = [_drawing(scaling, *of) for of in _DRAWN.items()]
-    drawings = [drawing for drawing in found if drawing is not None]
-    return Document("Test-time scaling", notes=scaling.notes, drawings=drawings, tables=[_table(scaling)])
-
-
-def _drawing(scaling: Scaling, setting: str, told: tuple[str, str]) -> Drawing | None:
-    points = [point for point in scaling.points if point.setting == setting]
-    reached = [(point, point.accuracy) for point in points if point.accuracy is not None]
-    if not reached:
-        return None
-    stops = []
+def _drawing(headline: Measure, points: Sequence[_Reached], setting: str, title: str, across: str) -> Drawing:
+    reached = [(point, point.accuracy) for point in points if point.setting == setting and point.accuracy]
+    drawn, ticks = [], [(0.0, "0")] if setting == STEPS else []
     for place, (point, accuracy) in enumerate(reached):
-        most = reached[-1][0].value
-        across = int(point.value) / int(most) * _END if setting == STEPS else (place + 0.5) / len(reached)
-        words = f"{point.name}: {in_words(scaling.measure.title, accuracy)}"
-        stops.append(plots.Stop(across, point.value, accuracy, words))
-    caption = f"{scaling.measure.title} in percent; upright lines are 95% confidence intervals."
-    title, below = told
-    return Drawing(title, caption, plot=plots.course(stops, from_zero=setting == STEPS), across=below)
+        x = int(point.value) / int(reached[-1][0].value) * _END if setting == STEPS else (place + 0.5) / len(reached)
+        told = f"{point.name}: {in_words(headline.title, accuracy)}"
+        drawn.append(Point("", told, Interval(x, x, x, accuracy.count), accuracy))
+        ticks.append((x, point.value))
+    caption = f"{headline.title} in percent; upright lines are 95% confidence intervals."
+    return Drawing(title, caption, plot=Plane(drawn, ticks, joined=True) if drawn else None, across=across)
 
 
-def _table(scaling: Scaling) -> Table:
-    columns = ["Setting", scaling.measure.title, "Questions", *(each.title for each in AVERAGES)]
+def _table(headline: Measure, points: Sequence[_Reached]) -> Table:
     rows = [
         [
-            Cell(point.name),
-            Cell("failed") if point.failure else cell(scaling.measure, point.accuracy),
-            Cell(f"{point.questions:,}" if not point.failure else NONE),
-            *(cell(each, point.averages[each.name]) for each in AVERAGES),
+            point.name,
+            "failed" if point.failure else cell(headline, point.accuracy),
+            NONE if point.failure else point.questions,
+            *(cell(average, point.averages[average.name]) for average in _AVERAGES),
         ]
-        for point in scaling.points
+        for point in points
     ]
-    note = (
-        f"{scaling.measure.title} over all questions, failed ones as wrong; steps, tokens and seconds of answered ones."
-    )
-    return Table("All settings", columns, rows, [note, INTERVALS])
+    columns = ["Setting", headline.title, "Questions", *(average.title for average in _AVERAGES)]
+    note = f"{headline.title} over all questions, failed ones as wrong; steps, tokens and seconds of answered ones."
+    return make_table("All settings", columns, rows, [note, INTERVALS])
 
 
-def _row(headline: Measure, point: Point) -> dict[str, object]:
+def _row(headline: Measure, point: _Reached) -> dict[str, object]:
     row: dict[str, object] = {"setting": point.setting, "value": point.value, "questions": point.questions}
-    for each, found in [(headline, point.accuracy), *((each, point.averages[each.name]) for each in AVERAGES)]:
-        row |= csv_figure(each.name, found)
+    for name, found in {headline.name: point.accuracy, **point.averages}.items():
+        row |= csv_figure(name, found)
     return {**row, "failure": point.failure or None}

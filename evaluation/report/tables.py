@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 from arag.evaluation.files import to_csv
 from arag.evaluation.records import Record
@@ -15,18 +15,20 @@ from arag.evaluation.report.document import (
     Table,
     cell,
     csv_figure,
+    make_table,
     number,
     rounded,
 )
 from arag.evaluation.report.figures import Comparison, MethodFigures, Report
-from arag.evaluation.report.measures import ACCURACY, CONTAIN_ACC, COST, COSTS, EFFORT, LLM_ACC, Measure
-from arag.evaluation.scores import Interval
+from arag.evaluation.report.measures import ACCURACY, CONTAIN_ACC, COSTS, EFFORT, LLM_ACC, Measure
+from arag.evaluation.report.paper import PaperResults
 from arag.pages.templates import count
 
 _ALIASES = (
     "Contain-Acc takes the gold answer alone, as in the paper; “with aliases”: the gold answer or another name of it "
     "that the data gives."
 )
+_QUESTION_COLUMNS = ("prediction", "contain", "correct", "steps", "retrieved_tokens", "cost", "stop_reason", "error")
 
 
 def document(report: Report) -> Document:
@@ -36,143 +38,134 @@ def document(report: Report) -> Document:
 
 def tables(report: Report) -> list[Table]:
     """Return a report's tables."""
-    found = [_accuracy(report), _figures("Retrieval and effort, a question", EFFORT, report), _costs(report)]
+    found = [_accuracy(report), _effort(report), _costs(report)]
     if any(method.preparation for method in report.methods):
         found.append(_index_time(report))
     found.append(_stop_reasons(report))
     if report.comparisons:
         found.append(_comparisons(report))
     if report.paper is not None:
-        found.append(_beside_the_paper(report))
+        found.append(_beside_the_paper(report, report.paper))
     return [*found, _methods(report)]
 
 
 def _accuracy(report: Report) -> Table:
     unjudged = any(method.unjudged for method in report.methods)
-    columns = ["Method", "Questions", "Answered", "Failed", *(["Unjudged"] if unjudged else [])]
     measures = report.measures(ACCURACY)
     rows = []
     for method in report.methods:
         counts = [len(method.records), method.answered, method.failed, *([method.unjudged] if unjudged else [])]
-        rows.append([Cell(method.title), *(Cell(f"{each:,}") for each in counts), *_cells(measures, method)])
+        rows.append([method.title, *counts, *_cells(measures, method)])
+    counted = ["Questions", "Answered", "Failed", *(["Unjudged"] if unjudged else [])]
     notes = [INTERVALS, f"{report.over}, unless the column says “answered”.", _ALIASES]
-    return Table("Accuracy", [*columns, *(measure.title for measure in measures)], rows, notes)
+    return make_table("Accuracy", ["Method", *counted, *(measure.title for measure in measures)], rows, notes)
 
 
-def _figures(title: str, measures: Sequence[Measure], report: Report) -> Table:
-    rows = [[Cell(method.title), *_cells(measures, method)] for method in report.methods]
+def _effort(report: Report) -> Table:
     note = (
         "Of answered questions. Gold seen and read: the share of the documents with the answer that the model was "
         "shown anything of, and that it was shown in full, where the data names them."
     )
-    return Table(title, ["Method", *(measure.title for measure in measures)], rows, [note])
+    rows = [[method.title, *_cells(EFFORT, method)] for method in report.methods]
+    return make_table(
+        "Retrieval and effort, a question", ["Method", *(measure.title for measure in EFFORT)], rows, [note]
+    )
 
 
 def _costs(report: Report) -> Table:
-    columns = ["Method", *(measure.title for measure in COSTS), "Cost in all", *(["Judge in all"] * report.judged)]
     rows = []
     for method in report.methods:
-        judge = Cell(number("dollars", method.judge_cost) if method.judged else NONE)
-        in_all = [Cell(number("dollars", method.cost)), *([judge] * report.judged)]
-        rows.append([Cell(method.title), *_cells(COSTS, method), *in_all])
+        judge = number("dollars", method.judge_cost) if method.judged else NONE
+        in_all = [number("dollars", method.cost), *([judge] * report.judged)]
+        rows.append([method.title, *_cells(COSTS, method), *in_all])
+    columns = ["Method", *(measure.title for measure in COSTS), "Cost in all", *(["Judge in all"] * report.judged)]
     note = (
         "Tokens as the providers report them; input includes cached, output includes reasoning. Cost in US dollars by "
         "the providers' public prices or your own; in all: of all attempts at all questions, failed ones included. "
         "Unknown: a provider reported no tokens, or a model has no price."
     )
-    return Table("Tokens and cost, an answered question", columns, rows, [note])
+    return make_table("Tokens and cost, an answered question", columns, rows, [note])
 
 
 def _index_time(report: Report) -> Table:
     rows = [
         [
-            Cell(method.title),
-            Cell(number("seconds", done["seconds"])),
-            *(Cell(f"{done['usage'][name]:,}") for name in ("model_calls", "input_tokens", "output_tokens")),
-            Cell(number("dollars", done["cost"])),
+            method.title,
+            number("seconds", done["seconds"]),
+            *(done["usage"][name] for name in ("model_calls", "input_tokens", "output_tokens")),
+            number("dollars", done["cost"]),
         ]
         for method in report.methods
         if (done := method.preparation)
     ]
     columns = ["Method", "Seconds", "Model calls", "Input tokens", "Output tokens", "Cost"]
-    return Table("Work at index time", columns, rows, ["Methods that are not here need nothing but the index."])
+    return make_table("Work at index time", columns, rows, ["Methods that are not here need nothing but the index."])
 
 
 def _stop_reasons(report: Report) -> Table:
     reasons = list(dict.fromkeys(reason for method in report.methods for reason in method.stop_reasons))
-    rows = [
-        [Cell(method.title), *(Cell(f"{method.stop_reasons.get(reason, 0):,}") for reason in reasons)]
-        for method in report.methods
-    ]
+    rows = [[method.title, *(method.stop_reasons.get(reason, 0) for reason in reasons)] for method in report.methods]
     notes = ["Answered questions by why the search ended; all but “answered” are forced answers."]
-    return Table("Stop reasons", ["Method", *(reason.replace("_", " ") for reason in reasons)], rows, notes)
+    return make_table("Stop reasons", ["Method", *(reason.replace("_", " ") for reason in reasons)], rows, notes)
 
 
 def _comparisons(report: Report) -> Table:
     rows = [
         [
-            Cell(comparison.title),
-            Cell(comparison.measure.title),
-            Cell(f"{comparison.difference.count:,}"),
-            Cell(f"{100 * comparison.difference.mean:+.1f}", _signed(comparison.difference)),
-            Cell("< 0.001" if comparison.p < 0.001 else f"{comparison.p:.3f}"),
+            comparison.title,
+            comparison.measure.title,
+            found.count,
+            Cell(f"{100 * found.mean:+.1f}", f"[{100 * found.low:+.1f}, {100 * found.high:+.1f}]"),
+            "< 0.001" if comparison.p < 0.001 else f"{comparison.p:.3f}",
         ]
         for comparison in report.comparisons
+        for found in [comparison.difference]
     ]
     note = (
         "In percentage points, on the questions that both methods have, with a 95% bootstrap interval; p of a "
         f"two-sided paired permutation test, not adjusted for there being {len(rows)} of them."
     )
     columns = ["Method", "Measure", "Questions", "Difference", "p"]
-    return Table(f"Pair by pair with {report.comparisons[0].baseline}", columns, rows, [note])
+    return make_table(f"Pair by pair with {report.comparisons[0].baseline}", columns, rows, [note])
 
 
-def _beside_the_paper(report: Report) -> Table:
-    paper = report.paper
-    assert paper is not None  # noqa: S101 - where it is called
+def _beside_the_paper(report: Report, paper: PaperResults) -> Table:
     ours = {method.title: method for method in report.methods}
     measures = report.measures((LLM_ACC, CONTAIN_ACC))
     with_contain = any(row[1] is not None for results in paper.backbones.values() for row in results.values())
-    columns = ["Method", *(f"{measure.title}, here" for measure in measures)]
     names = ["LLM-Acc", "Contain-Acc"] if with_contain else ["LLM-Acc"]
-    columns += [f"{name}, {model}" for model in paper.backbones for name in names]
     rows = []
     for title in dict.fromkeys([*paper.methods(), *ours]):
-        here = _cells(measures, ours[title]) if title in ours else [Cell(NONE)] * len(measures)
+        here = _cells(measures, ours[title]) if title in ours else [NONE] * len(measures)
         there = [
-            Cell(NONE if value is None else f"{value:.1f}")
+            NONE if value is None else f"{value:.1f}"
             for results in paper.backbones.values()
             for value in results.get(title, (None, None))[: len(names)]
         ]
-        rows.append([Cell(title), *here, *there])
-    return Table(f"Beside the paper: {paper.dataset}", columns, rows, [f"{paper.citation}.", *report.differences])
+        rows.append([title, *here, *there])
+    columns = ["Method", *(f"{measure.title}, here" for measure in measures)]
+    columns += [f"{name}, {model}" for model in paper.backbones for name in names]
+    return make_table(f"Beside the paper: {paper.dataset}", columns, rows, [f"{paper.citation}.", *report.differences])
 
 
 def _methods(report: Report) -> Table:
     rows = []
     for figures in report.methods:
         method = figures.method
-        marks = (method.autonomous, method.iterative, method.interleaved) if method else (None, None, None)
-        told = method.description if method else "not known to this installation"
-        rows.append([Cell(figures.title), Cell(figures.name), Cell(told), *map(_mark, marks)])
+        if method is None:
+            rows.append([figures.title, figures.name, "not known to this installation", *[NONE] * 3])
+        else:
+            marks = (method.autonomous, method.iterative, method.interleaved)
+            rows.append([method.title, method.name, method.description, *("yes" if mark else "no" for mark in marks)])
     columns = ["Method", "Name", "What it does", "Autonomous strategy", "Iterative", "Interleaved tool use"]
-    return Table("Methods", columns, rows)
-
-
-def _mark(value: bool | None) -> Cell:
-    return Cell(NONE if value is None else "yes" if value else "no")
+    return make_table("Methods", columns, rows)
 
 
 def _cells(measures: Iterable[Measure], method: MethodFigures) -> list[Cell]:
     return [cell(measure, method.figures[measure.name]) for measure in measures]
 
 
-def _signed(found: Interval) -> str:
-    return f"[{100 * found.low:+.1f}, {100 * found.high:+.1f}]"
-
-
 def _title(report: Report) -> str:
-    """Return a report's title."""
     asked = report.paper.dataset if report.paper else "Results"
     wanted = max(report.plan.asked, len(report.questions))
     done = f"{len(report.questions):,} of " if len(report.questions) < wanted else ""
@@ -206,35 +199,20 @@ def csv_text(report: Report) -> str:
 
 def questions_csv(report: Report) -> str:
     """Return a row a question as CSV, with columns of each method; right answers are 1, wrong and failed ones 0."""
-    return to_csv([_question_row(report, question["question_id"]) for question in report.questions])
+    rows = []
+    for question in report.questions:
+        row: dict[str, object] = {name: question[name] for name in ("question_id", "question", "answer")}
+        for method in report.methods:
+            record = method.records.get(question["question_id"])
+            values = {} if record is None else _question_values(record, judged=method.judged)
+            row |= {f"{method.name}_{name}": values.get(name) for name in _QUESTION_COLUMNS}
+        rows.append(row)
+    return to_csv(rows)
 
 
-def _question_row(report: Report, question: str) -> dict[str, object]:
-    asked = {method.name: method.records.get(question) for method in report.methods}
-    known = next(record for record in asked.values() if record is not None)
-    row: dict[str, object] = {
-        "question_id": question,
-        "question": known["question"],
-        "answer": known["answer"],
-    }
-    for method in report.methods:
-        values = _question_values(asked[method.name], method.judged)
-        row |= {f"{method.name}_{name}": value for name, value in values.items()}
-    return row
-
-
-def _question_values(record: Record | None, judged: bool) -> dict[str, object]:
-    correct = LLM_ACC.value(record) if record is not None and judged else None
-    return {
-        "prediction": record and record["prediction"],
-        "contain": record and int(record["contain"]),
-        "correct": None if correct is None else int(correct),
-        "steps": record and record["steps"],
-        "retrieved_tokens": record and record["retrieved_tokens"],
-        "cost": record and COST.value(record),
-        "stop_reason": record and record["stop_reason"],
-        "error": record and record["error"],
-    }
+def _question_values(record: Record, *, judged: bool) -> dict[str, object]:
+    correct = LLM_ACC.value(record) if judged else None
+    return {**record, "contain": int(record["contain"]), "correct": None if correct is None else int(correct)}
 
 
 def _row(report: Report, method: MethodFigures) -> dict[str, object]:

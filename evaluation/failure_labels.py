@@ -97,9 +97,12 @@ def _merge(failure: Failure, row: Mapping[str, str], file: Path) -> Failure:
             f"{file}, {failure.method}, question {row['question_id']!r}: {unknown[0]!r} is none of the causes for "
             f"{failure.method}: they are {', '.join(causes)}"
         )
+    label = row["label"] or failure.label
     if row["decided_by"] == "judge" and row["cause"] and not failure.cause:
         failure = replace(failure, cause=row["cause"], decided_by="judge", why=row["why"])
-    return replace(failure, label=row["label"] or failure.label, note=row["note"] or failure.note)
+    elif row["decided_by"] == "record" and row["why"] == failure.why and row["cause"] != failure.cause:
+        label = label or row["cause"]  # the record says the same as before: a person has changed the cause in its place
+    return replace(failure, label=label, note=row["note"] or failure.note)
 
 
 def _read_rows(file: Path) -> dict[tuple[str, str], Row]:

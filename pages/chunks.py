@@ -90,9 +90,7 @@ class Chunk:
 
 
 def list_chunks(
-    messages: Iterable[AnyMessage],
-    read_chunks: Iterable[str],
-    citations: Iterable[Mapping[str, Any]],
+    messages: Iterable[AnyMessage], read_chunks: Iterable[str], citations: Iterable[Mapping[str, Any]]
 ) -> dict[str, Chunk]:
     """Return the chunks that are cited or were read, by id.
 
@@ -135,7 +133,7 @@ def _note_chunks(text: str, artifact: Artifact, seen: dict[str, Chunk]) -> None:
             chunk = seen.setdefault(hit.chunk_id, Chunk(hit.chunk_id))
             chunk.hits.append(hit)
             chunk.tokens = hit.tokens
-    blocks = _cut_blocks(text, ids) if text else {}
+    blocks = _cut_blocks(text, ids) if artifact.new_chunks else {}
     for chunk_id in artifact.new_chunks:
         chunk = seen.setdefault(chunk_id, Chunk(chunk_id))
         title, _, block = blocks.get(chunk_id, "").partition("\n")

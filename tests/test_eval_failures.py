@@ -272,6 +272,10 @@ def test_a_persons_label_stands_beside_what_a_judge_or_the_record_says(small_ind
     for decider in ("", "me"):
         save([row | {"cause": "Judge error", "decided_by": decider}], file)
         assert merge(open_now, file) == replace(open_now, label="judge error")
+    by_record = one(small_index, record(search, search, AIMessage("x")))
+    write_labels([by_record], file)
+    save([rows_of(file)[0] | {"cause": "wrong strategy"}], file)
+    assert merge(by_record, file) == replace(by_record, label="wrong strategy")
     # What another record decides is no label, though it differs from what stands in the file.
     write_labels([replace(open_now, cause="judge error", decided_by="record", why="It holds another form.")], file)
     assert merge(open_now, file) == open_now

@@ -1,184 +1,137 @@
-"""The causes of wrong answers as a CSV, in which a person fills in what is open and changes what is not so."""
+"""The causes of wrong answers as a CSV, in which a person fills in `label` and `note`; all else is written anew."""
 
 from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
+from typing import TypeAlias
 
 from arag.errors import InputError
-from arag.evaluation.failures import CHAIN_ERROR, WHY, Failure, decide, name_cause
+from arag.evaluation.failures import Failure
 from arag.evaluation.files import from_cell, to_csv, write_file
-from arag.graph.state import ToolRecord
 
 LABELS_FILE = "failures.csv"
 
-_NEEDED = ("method", "question_id", "cause", "chain_cause")
-_READ = (*_NEEDED, "decided_by", "why", "without_label")
+_NEEDED = ("method", "question_id", "label")
+_COLUMNS = (*_NEEDED, "note", "cause", "decided_by", "why")
 _DELIMITERS = ",;\t"  # what spreadsheets put between columns, by the country
 _MAX_CELL = 32_000  # characters; spreadsheets hold 32,767
 
-
-@dataclass(frozen=True, slots=True)
-class Label:
-    """A row of the CSV, as a person may have left it.
-
-    Attributes:
-        place: The file and the row, for messages.
-        method: The method.
-        question_id: The question's id.
-        cause: The cause; empty where there is none yet.
-        chain_cause: What went wrong in a reasoning chain.
-        decided_by: Who had decided it when the row was written.
-        why: Why.
-        without_label: What the record or a judge said when the row was written; None in a CSV of a person's own.
-    """
-
-    place: str
-    method: str
-    question_id: str
-    cause: str
-    chain_cause: str
-    decided_by: str = ""
-    why: str = ""
-    without_label: str | None = None
-
-    @property
-    def key(self) -> tuple[str, str]:
-        """The key of the failure that it is for."""
-        return self.method, self.question_id
+Row: TypeAlias = dict[str, str]
 
 
-def write_labels(found: Iterable[Failure], file: Path) -> None:
-    """Write failures as a CSV, for a person to fill in `cause` and `chain_cause`.
+def describe(failure: Failure) -> Row:
+    """Return a failure as a row of the CSV: what is decided, then what the record shows, in words."""
+    record = failure.record
+    seen, read = (
+        "unknown" if share is None else f"{share:.0%}" for share in (record["gold_seen"], record["gold_read"])
+    )
+    calls = [f"{c['step']}. {c['tool']}({', '.join(map(str, c['arguments'].values()))})" for c in record["trace"]]
+    return {
+        "method": failure.method,
+        "question_id": record["question_id"],
+        "label": failure.label,
+        "note": failure.note,
+        "cause": failure.cause,
+        "decided_by": failure.decided_by,
+        "why": failure.why,
+        "question": record["question"],
+        "answer": record["answer"],
+        "prediction": record["prediction"],
+        "gold_seen": seen,
+        "gold_read": read,
+        "searches": "\n".join(calls),
+    }
+
+
+def write_labels(found: Iterable[Failure], file: Path, others: Iterable[Row] = ()) -> None:
+    """Write failures as a CSV, for a person to fill in `label` and `note`.
 
     Args:
         found: The failures.
         file: Where it goes.
+        others: Rows with labels that are for none of them; they are kept.
 
     Raises:
         StorageError: It cannot be written; then the file is as it was.
     """
-    rows = [{name: _cut(column(failure)) for name, column in _COLUMNS.items()} for failure in found]
-    write_file(file, f"\ufeff{to_csv(rows, tuple(_COLUMNS))}")  # spreadsheets take it for UTF-8 by its first character
-
-
-def search(entry: ToolRecord) -> str:
-    """Return a tool call in words."""
-    return f"{entry['tool']}({', '.join(map(str, entry['arguments'].values()))})"
-
-
-def percent(value: float | None) -> str:
-    """Return a share in percent; nothing where it is not known."""
-    return "" if value is None else f"{value:.0%}"
-
-
-_COLUMNS: dict[str, Callable[[Failure], str]] = {
-    "method": lambda failure: failure.method,
-    "question_id": lambda failure: failure.record["question_id"],
-    "cause": lambda failure: failure.cause,
-    "chain_cause": lambda failure: failure.chain_cause,
-    "decided_by": lambda failure: failure.decided_by,
-    "why": lambda failure: failure.why,
-    "without_label": lambda failure: failure.without_label,
-    "question": lambda failure: failure.record["question"],
-    "answer": lambda failure: failure.record["answer"],
-    "prediction": lambda failure: failure.record["prediction"],
-    "gold_seen": lambda failure: percent(failure.record["gold_seen"]),
-    "gold_read": lambda failure: percent(failure.record["gold_read"]),
-    "searches": lambda failure: "; ".join(map(search, failure.record["trace"])),
-}
+    rows = [{name: _cut(text) for name, text in row.items()} for row in (*map(describe, found), *others)]
+    write_file(file, f"\ufeff{to_csv(rows, _COLUMNS)}")  # spreadsheets take it for UTF-8 by its first character
 
 
 def _cut(text: str) -> str:
     return text if len(text) <= _MAX_CELL else f"{text[:_MAX_CELL]}..."
 
 
-def read_labels(file: Path) -> list[Label]:
-    """Read a CSV of failures, as it was written or as a spreadsheet has saved it.
+def merge_labels(found: Iterable[Failure], file: Path) -> tuple[list[Failure], list[Row]]:
+    """Add what a CSV says of failures, as it was written or as a spreadsheet has saved it.
+
+    Labels, and what a judge said of failures that their records leave open, are taken over. What records decide is
+    decided by them anew.
+
+    Args:
+        found: The failures.
+        file: The CSV.
+
+    Returns:
+        The failures, and those rows with a label or a note that are for none of them.
 
     Raises:
-        InputError: The file is missing or no such CSV, or two of its rows are for the same answer.
+        InputError: The file is missing or no such CSV, two of its rows are for the same answer, or a cause is none of
+            the method's.
     """
+    rows = _read_rows(file)
+    merged = [_merge(failure, rows.pop(failure.key, {}), file) for failure in found]
+    return merged, [row for row in rows.values() if row["label"] or row["note"]]
+
+
+def _merge(failure: Failure, row: Mapping[str, str], file: Path) -> Failure:
+    if not row:
+        return failure
+    causes = failure.taxonomy.causes
+    if unknown := [cause for cause in (row["label"], row["cause"]) if cause and cause not in causes]:
+        raise InputError(
+            f"{file}, {failure.method}, question {row['question_id']!r}: {unknown[0]!r} is none of the causes for "
+            f"{failure.method}: they are {', '.join(causes)}"
+        )
+    label = row["label"] or failure.label
+    if row["decided_by"] == "judge" and row["cause"] and not failure.cause:
+        failure = replace(failure, cause=row["cause"], decided_by="judge", why=row["why"])
+    elif row["decided_by"] == "record" and row["why"] == failure.why and row["cause"] != failure.cause:
+        label = label or row["cause"]  # the record says the same as before: a person has changed the cause in its place
+    return replace(failure, label=label, note=row["note"] or failure.note)
+
+
+def _read_rows(file: Path) -> dict[tuple[str, str], Row]:
+    """Return a CSV's rows by the keys of the failures that they are for."""
     try:
         text = file.read_bytes().decode("utf-8-sig")
         delimiter = max(_DELIMITERS, key=text.partition("\n")[0].count)
         reader = csv.DictReader(io.StringIO(text, newline=""), delimiter=delimiter)
-        columns, rows = reader.fieldnames or (), list(reader)
+        columns, lines = reader.fieldnames or (), list(reader)
     except OSError as error:
         raise InputError(f"{file} cannot be read: {error.strerror}") from error
     except UnicodeDecodeError:
         raise InputError(f"{file} is not in UTF-8: save it as CSV UTF-8 in the spreadsheet") from None
     except csv.Error as error:
         raise InputError(f"{file} cannot be read as a CSV: {error}") from error
-    if missing := [name for name in _NEEDED if name not in columns]:
+    # Earlier versions had a person's cause, and a further one of a chain, in the columns of the decided ones.
+    needed = _NEEDED if "chain_cause" not in columns else _NEEDED[:2]
+    if missing := [name for name in needed if name not in columns]:
         raise InputError(f"{file} has no column {missing[0]!r}; needed are {', '.join(_NEEDED)}")
-    labels: dict[tuple[str, str], Label] = {}
-    for number, row in enumerate(rows, start=2):  # as spreadsheets count them
-        cells = {name: from_cell(row[name] or "").strip() for name in _READ if name in columns}
-        cells["chain_cause"] = cells["chain_cause"].lower()
-        cells["cause"] = cells["cause"].lower() or (CHAIN_ERROR if cells["chain_cause"] else "")
-        label = Label(f"{file}, row {number}", **cells)
-        if label.key in labels:
-            raise InputError(f"{label.place} is for the same answer as {labels[label.key].place}: leave one of them")
-        if label.key != ("", ""):  # spreadsheets leave such rows behind
-            labels[label.key] = label
-    return list(labels.values())
-
-
-def take_over(found: Iterable[Failure], labels: Iterable[Label]) -> list[Failure]:
-    """Return failures with what a CSV says of them.
-
-    What a person has filled in or changed counts before all else. What a judge had said stays the judge's, and what
-    the records decide is decided by them anew.
-
-    Args:
-        found: The failures.
-        labels: The CSV's rows; those for no failure are passed over.
-
-    Raises:
-        InputError: A cause is none of the method's.
-    """
-    by_key = {label.key: label for label in labels if label.cause}
-    return [_take_over(failure, by_key[failure.key]) if failure.key in by_key else failure for failure in found]
-
-
-def _take_over(failure: Failure, label: Label) -> Failure:
-    _check(failure, label)
-    said, _, reason = (label.without_label or "").partition(WHY)
-    if label.without_label is None:  # a CSV of a person's own
-        is_persons = (label.cause, label.chain_cause) != (failure.cause, failure.chain_cause)
-    else:  # filled in or changed, or confirmed as a label
-        is_persons = label.decided_by == "label" or name_cause(label.cause, label.chain_cause) != said
-    if is_persons:
-        return replace(
-            failure,
-            cause=label.cause,
-            chain_cause=label.chain_cause,
-            decided_by="label",
-            why="" if said and label.why == reason else label.why,  # that is why a record or a judge says otherwise
-            without_label=failure.without_label or label.without_label or "",
-        )
-    if label.decided_by == "judge" and not failure.decided_by:
-        return decide(failure, "judge", label.cause, label.chain_cause, label.why)
-    return failure
-
-
-def _check(failure: Failure, label: Label) -> None:
-    of = f"{label.place} (question {label.question_id!r})"
-    valid = failure.taxonomy
-    for kind, value, known in (
-        ("chain causes", label.chain_cause, valid.chain_causes),
-        ("causes", label.cause, valid.causes),
-    ):
-        if value and value not in known:
-            raise InputError(
-                f"{of}: {value!r} is none of the {kind} for {label.method}: they are {', '.join(known) or 'none'}"
-            )
-    if label.chain_cause and label.cause != CHAIN_ERROR:
-        raise InputError(
-            f"{of}: the chain cause {label.chain_cause!r} goes with the cause {CHAIN_ERROR!r} only, not with "
-            f"{label.cause!r}: leave one of them empty"
-        )
+    rows: dict[tuple[str, str], Row] = {}
+    for number, line in enumerate(lines, start=2):  # as spreadsheets count them
+        row = {name: from_cell(line.get(name) or "").strip() for name in (*_COLUMNS, *columns)}
+        row["cause"] = row.get("chain_cause") or row["cause"]
+        row |= {name: row[name].lower() for name in ("label", "cause", "decided_by")}
+        if row["decided_by"] not in {"record", "judge"}:  # a person's, in the wrong column
+            row["label"] = row["label"] or row["cause"]
+        key = row["method"], row["question_id"]
+        if key in rows:
+            raise InputError(f"{file}, row {number}: an earlier row is for the same answer; leave one of them")
+        if any(key):  # spreadsheets leave such rows behind
+            rows[key] = row
+    return rows

@@ -2,90 +2,102 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Annotated, Any
 
 from langchain_core.messages import AnyMessage, ToolMessage
+from pydantic import BaseModel, ValidationError, WrapValidator
 
-from arag.pages.calls import read_ids, read_results
-from arag.retrieval.types import Hit, KeywordResults, SemanticResults, Snippet
+from arag.retrieval.types import Hit, KeywordResults, SemanticResults, Snippet, UnknownChunk
 
 _FULL_TEXTS = "\n\nFull texts:\n\n"
 
 
-@dataclass(frozen=True)
-class Source:
-    """A chunk that the answer cites."""
-
-    number: int
+class _ReadChunk(BaseModel):
     chunk_id: str
-    titles: list[str]
-    status: str
-    """read, seen, unseen or unknown."""
+    tokens: int | None = None
+
+
+class _Reads(BaseModel):
+    """What `chunk_read` says of the chunks whose texts stand in its message."""
+
+    chunks: tuple[_ReadChunk, ...]
+    unknown: tuple[UnknownChunk, ...] = ()
+
+
+def _none_of_others(value: Any, read: Any) -> Any:
+    try:
+        return read(value)
+    except ValidationError:
+        return None
+
+
+class Artifact(BaseModel):
+    """A result's artifact: that of a retrieval tool, or an empty one; of other tools than ours it has no results."""
+
+    results: Annotated[KeywordResults | SemanticResults | _Reads | None, WrapValidator(_none_of_others)] = None
+    chunk_ids: list[str]
+    new_chunks: list[str]
+    retrieved_tokens: int
+
+
+def read_artifact(message: AnyMessage | None) -> Artifact:
+    """Return a result's artifact; an empty one where it is no retrieval tool's."""
+    try:
+        return Artifact.model_validate(message.artifact if isinstance(message, ToolMessage) else None)
+    except ValidationError:
+        return Artifact(chunk_ids=[], new_chunks=[], retrieved_tokens=0)
 
 
 @dataclass
 class Chunk:
     """A chunk that was read or is cited, with what the conversation's results show of it."""
 
-    chunk_id: str
-    source: Source | None = None
+    id: str
+    place: int = 0
+    """Its place on the page, from 1. Cited chunks come first, so it is also the number of a source."""
+    cited: str = ""
+    """What is known of a citation: read, seen, unseen or unknown; empty where the answer does not cite it."""
+    titles: Sequence[str] = ()
+    """Its documents' titles, as the citation has them."""
     read: bool = False
     """Whether it was shown in full in this conversation."""
-    steps: Sequence[int] = ()
+    steps: list[int] = field(default_factory=list)
     """The steps for the last question that did so."""
     title: str = ""
     text: str = ""
     joint: bool = False
     """Whether the text is that of several chunks, which cannot be told apart."""
     hits: list[Hit] = field(default_factory=list)
-    read_tokens: int | None = None
-
-    @property
-    def heading(self) -> str:
-        """Its title, as far as it is known."""
-        titles = (snippet.title for hit in self.hits for snippet in hit.snippets)
-        return self.title or next(filter(None, titles), "")
-
-    @property
-    def tokens(self) -> int | None:
-        """How long it is."""
-        return self.hits[0].tokens if self.hits else self.read_tokens
+    tokens: int | None = None
 
     @property
     def snippets(self) -> list[Snippet]:
         """What several searches showed of it, each sentence once, in the order of the text."""
-        shown: dict[str, list[Snippet]] = {}
+        joined: dict[str, Snippet] = {}
         for snippet in (snippet for hit in self.hits for snippet in hit.snippets):
-            shown.setdefault(snippet.document_id, []).append(snippet)
-        return [_join(some) for some in shown.values()]
+            known = joined.get(snippet.document_id, snippet)
+            sentences = {sentence.position: sentence for sentence in (*known.sentences, *snippet.sentences)}
+            joined[snippet.document_id] = replace(
+                snippet,
+                sentences=tuple(sentences[position] for position in sorted(sentences)),
+                begins=known.begins or snippet.begins,
+                ends=known.ends or snippet.ends,
+            )
+        return list(joined.values())
 
 
-def _join(snippets: Sequence[Snippet]) -> Snippet:
-    sentences = {sentence.position: sentence for snippet in snippets for sentence in snippet.sentences}
-    return Snippet(
-        document_id=snippets[-1].document_id,
-        title=snippets[-1].title,
-        sentences=tuple(sentences[position] for position in sorted(sentences)),
-        begins=any(snippet.begins for snippet in snippets),
-        ends=any(snippet.ends for snippet in snippets),
-        whole=any(snippet.whole for snippet in snippets),
-    )
-
-
-def chunks_of(
-    messages: Iterable[AnyMessage],
-    read_chunks: Iterable[str],
-    sources: Sequence[Source],
-    reads: Mapping[int, Collection[str]],
-) -> list[Chunk]:
-    """Return the chunks that are cited or were read.
+def list_chunks(
+    messages: Iterable[AnyMessage], read_chunks: Iterable[str], citations: Iterable[Mapping[str, Any]]
+) -> dict[str, Chunk]:
+    """Return the chunks that are cited or were read, by id.
 
     Args:
         messages: The conversation, whose results hold the texts.
         read_chunks: Chunks that were read, as the state has them; a conversation may hold their texts no more.
-        sources: The citations.
-        reads: The chunks that each step for the last question has read.
+        citations: The citations.
 
     Returns:
         The chunks: first those that the answer cites, in its order.
@@ -93,45 +105,42 @@ def chunks_of(
     seen: dict[str, Chunk] = {}
     read = list(read_chunks)
     for message in messages:
-        if isinstance(message, ToolMessage):
-            _note_chunks(message, seen)
-            read += read_ids(message, "new_chunks")
-    by_id = {source.chunk_id: source for source in sources}
-    return [
-        replace(
-            seen.get(chunk_id) or Chunk(chunk_id),
-            source=by_id.get(chunk_id),
-            read=chunk_id in read,
-            steps=[step for step, ids in reads.items() if chunk_id in ids],
-        )
-        for chunk_id in dict.fromkeys([*by_id, *read])
-    ]
+        artifact = read_artifact(message)
+        _note_chunks(message.text, artifact, seen)
+        read += artifact.new_chunks
+    by_id = {str(citation["chunk_id"]): citation for citation in citations if citation.get("chunk_id")}
+    found = {}
+    for place, chunk_id in enumerate(dict.fromkeys([*by_id, *read]), start=1):
+        chunk = found[chunk_id] = seen.get(chunk_id) or Chunk(chunk_id)
+        chunk.place, chunk.read = place, chunk_id in read
+        if citation := by_id.get(chunk_id):
+            known = "unseen" if citation.get("document_ids") else "unknown"
+            chunk.cited = next((status for status in ("read", "seen") if citation.get(status)), known)
+            chunk.titles = [str(title) for title in citation.get("titles") or ()]
+    return found
 
 
-def _note_chunks(message: ToolMessage, seen: dict[str, Chunk]) -> None:
+def _note_chunks(text: str, artifact: Artifact, seen: dict[str, Chunk]) -> None:
     """Add what a result shows of chunks."""
-    results = read_results(message)
-    texts: str = message.text
-    unknown: list[str] = []
-    if isinstance(results, KeywordResults | SemanticResults):
-        for hit in results.hits:
-            seen.setdefault(hit.chunk_id, Chunk(hit.chunk_id)).hits.append(hit)
-        _, _, texts = texts.partition(_FULL_TEXTS)
-    elif results is not None:
+    results, ids = artifact.results, artifact.chunk_ids
+    if isinstance(results, _Reads):
+        ids = [*ids, *(each.chunk_id for each in results.unknown)]
         for read in results.chunks:
-            seen.setdefault(read.chunk_id, Chunk(read.chunk_id)).read_tokens = read.tokens
-        unknown = [each.chunk_id for each in results.unknown]
-    new = read_ids(message, "new_chunks")
-    if not texts or not new:
-        return
-    blocks = _cut_blocks(texts, [*read_ids(message, "chunk_ids"), *unknown])
-    for chunk_id in new:
+            seen.setdefault(read.chunk_id, Chunk(read.chunk_id)).tokens = read.tokens
+    elif results is not None:
+        _, _, text = text.partition(_FULL_TEXTS)
+        for hit in results.hits:
+            chunk = seen.setdefault(hit.chunk_id, Chunk(hit.chunk_id))
+            chunk.hits.append(hit)
+            chunk.tokens = hit.tokens
+    blocks = _cut_blocks(text, ids) if artifact.new_chunks else {}
+    for chunk_id in artifact.new_chunks:
         chunk = seen.setdefault(chunk_id, Chunk(chunk_id))
-        title, _, text = blocks.get(chunk_id, "").partition("\n")
-        if text:
-            chunk.title, chunk.text, chunk.joint = title.strip(), text, False
-        elif not chunk.text:
-            chunk.text, chunk.joint = texts, True
+        title, _, block = blocks.get(chunk_id, "").partition("\n")
+        if block:
+            chunk.title, chunk.text, chunk.joint = title.strip(), block, False
+        elif text and not chunk.text:
+            chunk.text, chunk.joint = text, True
 
 
 def _cut_blocks(text: str, chunk_ids: Sequence[str]) -> dict[str, str]:
@@ -139,10 +148,6 @@ def _cut_blocks(text: str, chunk_ids: Sequence[str]) -> dict[str, str]:
 
     A document may hold such a beginning itself: then nobody can tell which is the real one, and nothing is returned.
     """
-    text = f"\n\n{text}"
-    marks = [f"\n\n[{chunk_id}]" for chunk_id in dict.fromkeys(chunk_ids)]
-    starts = [text.find(mark) for mark in marks]
-    if any(text.count(mark) != 1 for mark in marks) or starts != sorted(starts):
-        return {}
-    ends = [*starts[1:], len(text)]
-    return {mark[3:-1]: text[a + len(mark) : b] for mark, a, b in zip(marks, starts, ends, strict=True)}
+    ids = list(dict.fromkeys(chunk_ids))
+    _, *parts = re.split(rf"\n\n\[({'|'.join(map(re.escape, ids))})\]", f"\n\n{text}")
+    return dict(zip(ids, parts[1::2], strict=True)) if parts[::2] == ids else {}

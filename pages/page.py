@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from html import escape
 from typing import Any
 
@@ -11,11 +10,9 @@ from langgraph.types import GraphOutput
 
 from arag.errors import InputError
 from arag.models.prices import cite_prices
-from arag.pages.calls import keyword_pattern, sentences_of, wrap_matches
 from arag.pages.run import show_run
 from arag.pages.templates import render
 
-_BOLD = re.compile(r"\*\*(?=\S)([^*\n]+)(?<=\S)\*\*")  # as models write it
 _OF_A_RUN = ("messages", "trace", "stop_reason")
 # Nothing in the page runs, but texts of documents and models stand in it: the frame has no rights at all.
 _FRAME = (
@@ -63,24 +60,30 @@ def trace_page(state: Mapping[str, Any] | GraphOutput[Any], *, error: str = "", 
             **run,
             error=error,
             models=run["totals"]["models"] or [model] * bool(model),
-            anchors={chunk.chunk_id: place for place, chunk in enumerate(run["chunks"], 1)},
             price_source=cite_prices(),
-            keyword_pattern=keyword_pattern,
-            sentences_of=sentences_of,
-            wrap_matches=wrap_matches,
-            bold=_BOLD,
         )
     )
 
 
 def load_ipython_extension(ipython: Any) -> None:
-    """Show the final states of runs as pages: what `%load_ext arag` does.
+    """Show the final states of runs as pages, and other dicts as before: what `%load_ext arag` does.
 
     Args:
         ipython: The shell.
     """
     formatter = ipython.display_formatter.formatters["text/html"]
-    formatter.for_type(dict, _shown(formatter.type_printers.get(dict)))
+    before = formatter.type_printers.get(dict)
+
+    def show(value: dict[Any, Any]) -> str | None:
+        if all(key in value for key in _OF_A_RUN) and isinstance(value["trace"], list):
+            try:
+                return trace_page(value)._repr_html_()
+            except (InputError, AttributeError, KeyError, TypeError, ValueError):  # something else with these keys
+                pass
+        return before(value) if before else None
+
+    show.before = before  # type: ignore[attr-defined]
+    formatter.for_type(dict, show)
 
 
 def unload_ipython_extension(ipython: Any) -> None:
@@ -95,18 +98,3 @@ def unload_ipython_extension(ipython: Any) -> None:
         formatter.type_printers.pop(dict)
         if shown.before is not None:
             formatter.for_type(dict, shown.before)
-
-
-def _shown(before: Callable[[Any], str | None] | None) -> Callable[[Any], str | None]:
-    """Return what shows a dict, leaving all but runs to what showed dicts before."""
-
-    def show(value: dict[Any, Any]) -> str | None:
-        if all(key in value for key in _OF_A_RUN) and isinstance(value["trace"], list):
-            try:
-                return trace_page(value)._repr_html_()
-            except (InputError, AttributeError, KeyError, TypeError, ValueError):  # something else with these keys
-                pass
-        return before(value) if before else None
-
-    show.before = before  # type: ignore[attr-defined]
-    return show

@@ -6,19 +6,17 @@ A state may be of an earlier version, of a run that failed, or have come as JSON
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, cast
 
-from langchain_core.messages import AIMessage, AnyMessage, convert_to_messages, messages_from_dict
+from langchain_core.messages import AIMessage, AnyMessage, ToolMessage, convert_to_messages, messages_from_dict
 
 from arag.errors import InputError
 from arag.graph.messages import find_earlier_turns, find_question
 from arag.models.prices import cost
 from arag.models.usage import model_call
-from arag.pages.calls import Call, calls_of, read_ids
-from arag.pages.chunks import Source, chunks_of
+from arag.pages.chunks import Chunk, list_chunks, read_artifact
 
 _NEEDED = (
     "a run's final state is needed: what `agent.invoke` returns, a dict whose `messages` hold the conversation, or "
@@ -29,48 +27,8 @@ _FORCED = {
     "token_budget": "the context was full",
     "invalid_replies": "too many replies could not be used",
 }
-_BRACKETED = re.compile(r"\[[^\[\]\n]{1,400}\]")
+_BRACKETED = r"\[[^\[\]\n]{1,400}\]"
 _TOKENS = ("input_tokens", "cached_tokens", "output_tokens", "reasoning_tokens")
-
-
-@dataclass(frozen=True)
-class Step:
-    """A model call, and the tool calls that it asked for.
-
-    Attributes:
-        number: Its number, from 1.
-        model: The model call's figures; None where nothing is known.
-        reply: What the model said; None where it said nothing.
-        forced: Whether an answer was forced.
-        cut_off: Whether the reply is cut off.
-        calls: The tool calls.
-    """
-
-    number: int
-    model: Mapping[str, Any] | None
-    reply: AIMessage | None = None
-    forced: bool = False
-    cut_off: bool = False
-    calls: Sequence[Call] = ()
-
-    @property
-    def answer(self) -> bool:
-        """Whether it ends the run."""
-        return self.reply is not None and not _asks(self.reply)
-
-    @property
-    def said(self) -> str:
-        """What the model said beside its calls."""
-        return self.reply.text.strip() if self.reply is not None and _asks(self.reply) else ""
-
-    @property
-    def thought(self) -> str:
-        """What the model thought."""
-        try:
-            blocks = self.reply.content_blocks if self.reply is not None else []
-        except (KeyError, TypeError, ValueError, AttributeError):  # blocks that are no provider's
-            return ""
-        return "\n\n".join(str(b.get("reasoning") or "") for b in blocks if b["type"] == "reasoning").strip()
 
 
 def show_run(state: Mapping[str, Any]) -> dict[str, Any]:
@@ -84,28 +42,30 @@ def show_run(state: Mapping[str, Any]) -> dict[str, Any]:
     """
     messages = _read_messages(state)
     place = find_question(messages)
-    state = state if _belongs(state, messages, place) else {"read_chunks": state.get("read_chunks")}
-    later = messages[place + 1 :]
-    last = later[-1] if later else None
-    reply = last if isinstance(last, AIMessage) and not _asks(last) else None
+    before, question, later = messages[:place], messages[place], messages[place + 1 :]
+    # Where the question's first model call failed, the state's counts are those of the question before.
+    if not later or state.get("question_id") not in {None, "", question.id, question.text}:
+        state = {"read_chunks": state.get("read_chunks")}
+    reply = later[-1] if later and isinstance(later[-1], AIMessage) and not _asks(later[-1]) else None
     answer = str(state.get("answer") or reply.text) if reply is not None else ""
     stop_reason = str(state.get("stop_reason") or ("answered" if reply is not None else ""))
-    cited = {str(citation.get("chunk_id") or ""): citation for citation in state.get("citations") or ()}
-    cited.pop("", None)
-    sources = [_name_source(number, chunk_id, citation) for number, (chunk_id, citation) in enumerate(cited.items(), 1)]
-    read_before = {chunk_id for message in messages[:place] for chunk_id in read_ids(message, "new_chunks")}
-    steps = _list_steps(later, state, stop_reason, read_before)
-    reads = {step.number: {chunk_id for call in step.calls for chunk_id in call.new_chunks} for step in steps}
+    read = {chunk_id for message in before for chunk_id in read_artifact(message).new_chunks}
+    steps = list(_steps(later, state, stop_reason, read))
+    chunks = list_chunks(messages, state.get("read_chunks") or (), state.get("citations") or ())
+    for step in steps:
+        for chunk_id in (chunk_id for call in step["calls"] for chunk_id in call["artifact"].new_chunks):
+            chunks[chunk_id].steps.append(step["number"])
+    sources = [chunk for chunk in chunks.values() if chunk.cited]
     return {
-        "question": messages[place].text,
+        "question": question.text,
         "earlier": find_earlier_turns(messages),
-        "answer": _link_citations(answer, sources) if answer else None,
+        "answer": _link_citations(answer, sources),
         "status": "failed" if not answer else "answered" if stop_reason == "answered" else "forced",
         "reason": _FORCED.get(stop_reason, stop_reason),
-        "errors": [step.number for step in steps if any(call.error for call in step.calls)],
+        "errors": [step["number"] for step in steps if any(call["error"] for call in step["calls"])],
         "sources": sources,
         "steps": steps,
-        "chunks": chunks_of(messages, state.get("read_chunks") or (), sources, reads),
+        "chunks": chunks,
         "totals": _sum_up(state, steps),
     }
 
@@ -133,106 +93,118 @@ def _read_message(message: Any) -> AnyMessage:
     return cast("AnyMessage", convert_to_messages([message])[0])
 
 
-def _belongs(state: Mapping[str, Any], messages: Sequence[AnyMessage], place: int) -> bool:
-    """Tell whether the state's counts are the last question's: they are not, where its first model call failed."""
-    if len(messages) == place + 1:
-        return False
-    known = state.get("question_id")
-    return not known or known in {messages[place].id, messages[place].text}
-
-
 def _asks(message: AIMessage) -> bool:
     return bool(message.tool_calls or message.invalid_tool_calls)
 
 
-# --- the answer ---
-
-
-def _name_source(number: int, chunk_id: str, citation: Mapping[str, Any]) -> Source:
-    if citation.get("read"):
-        status = "read"
-    elif citation.get("seen"):
-        status = "seen"
-    else:
-        status = "unseen" if citation.get("document_ids") else "unknown"
-    return Source(number, chunk_id, [str(title) for title in citation.get("titles") or ()], status)
-
-
-def _link_citations(answer: str, sources: Sequence[Source]) -> list[str | Source]:
+def _link_citations(answer: str, sources: Iterable[Chunk]) -> list[str | Chunk]:
     """Cut an answer into texts and citations; brackets that hold nothing but citations are dropped."""
-    by_id = {source.chunk_id: source for source in sources}
+    by_id = {source.id: source for source in sources}
     longest_first = sorted(by_id, key=len, reverse=True)
-    pattern = "|".join([*(re.escape(f"[{chunk_id}]") for chunk_id in longest_first), _BRACKETED.pattern])
-    parts: list[str | Source] = []
-    end = 0
-    for match in re.finditer(pattern, answer):
-        inner = match.group()[1:-1]
+    pattern = "|".join([*(re.escape(f"[{chunk_id}]") for chunk_id in longest_first), _BRACKETED])
+    parts: list[str | Chunk] = []
+    for place, part in enumerate(re.split(f"({pattern})", answer)):
+        inner = part[1:-1]
         names = [inner] if inner in by_id else re.split(r"([,;]\s*)", inner)
-        if any(name.strip() in by_id for name in names):
-            linked: list[str | Source] = [by_id.get(name.strip(), name) for name in names]
-            only = all(not isinstance(part, str) or not part.strip(" ,;\t") for part in linked)
-            linked = [part for part in linked if not isinstance(part, str)] if only else ["[", *linked, "]"]
-            parts += [answer[end : match.start()], *linked]
-            end = match.end()
-    return [part for part in [*parts, answer[end:]] if part]
+        cited = [by_id[name.strip()] for name in names if name.strip() in by_id]
+        if not place % 2 or not cited:  # between brackets, or other things in them
+            parts.append(part)
+        elif all(name.strip() in by_id or not name.strip(" ,;\t") for name in names):
+            parts += cited
+        else:
+            parts += ["[", *(by_id.get(name.strip(), name) for name in names), "]"]
+    return parts
 
 
 # --- steps ---
 
 
-def _list_steps(
+def _steps(
     messages: Sequence[AnyMessage], state: Mapping[str, Any], stop_reason: str, read: set[str]
-) -> list[Step]:
-    """Walk through the messages behind the question: each reply of the model is a step. Empty ones left no message."""
+) -> Iterator[dict[str, Any]]:
+    """Walk through the messages behind the question: each reply of the model is a step. Empty ones left no message.
+
+    Yields:
+        For each step its number, the model call's figures, the reply and what it thought, whether an answer was forced,
+        and its tool calls. There is no reply where it was empty, and there are no figures where nothing is known.
+    """
     model_calls = {call.get("step"): call for call in state.get("model_calls") or ()}
     places = [n for n, message in enumerate(messages) if isinstance(message, AIMessage)]
-    steps: list[Step] = []
+    number = 1
     for place, end in [*pairwise([*places, len(messages)]), (None, 0)]:
-        while (call := model_calls.get(len(steps) + 1)) and call.get("empty"):
-            steps.append(Step(len(steps) + 1, _read_figures(call)))
+        while (call := model_calls.get(number)) and call.get("empty"):
+            yield {"number": number, "model": _read_figures(call), "reply": None, "forced": False, "calls": []}
+            number += 1
         if place is None:
             break
-        number = len(steps) + 1
         reply = cast("AIMessage", messages[place])
-        records = [dict(record) for record in state.get("trace") or () if record.get("step") == number]
-        steps.append(
-            Step(
-                number,
-                _read_figures(call) if call else _read_usage(reply),
-                reply,
-                forced=bool((call or {}).get("forced", not _asks(reply) and stop_reason != "answered")),
-                cut_off=bool(call and call.get("cut_off")),
-                calls=list(calls_of(reply, messages[place + 1 : end], records, read)),
-            )
-        )
-    return steps
+        figures = call or ({**model_call(reply, 0.0, step=0), "seconds": None} if reply.usage_metadata else None)
+        records = [record for record in state.get("trace") or () if record.get("step") == number]
+        yield {
+            "number": number,
+            "model": _read_figures(figures) if figures else None,
+            "reply": reply,
+            "thought": _read_reasoning(reply),
+            "forced": bool((call or {}).get("forced", not _asks(reply) and stop_reason != "answered")),
+            "calls": list(_calls(reply, messages[place + 1 : end], records, read)),
+        }
+        number += 1
+
+
+def _read_reasoning(reply: AIMessage) -> str:
+    try:
+        texts = [str(b.get("reasoning") or "") for b in reply.content_blocks if b["type"] == "reasoning"]
+    except (KeyError, TypeError, ValueError, AttributeError):  # blocks that are no provider's
+        return ""
+    return "\n\n".join(texts).strip()
+
+
+def _calls(
+    reply: AIMessage, results: Sequence[AnyMessage], records: list[Mapping[str, Any]], read: set[str]
+) -> Iterator[dict[str, Any]]:
+    """Yield the calls of a message with their results, and add the chunks that they read to those read before."""
+    by_id = {result.tool_call_id: result for result in results if isinstance(result, ToolMessage)}
+    for call in [*reply.tool_calls, *reply.invalid_tool_calls]:
+        result = by_id.get(call["id"] or "") or ToolMessage("The call has no result.", tool_call_id="", status="error")
+        artifact = read_artifact(result)
+        name, arguments = call["name"] or "unknown", call["args"] or {}
+        recorded = name, arguments if isinstance(arguments, dict) else {}
+        record = next((record for record in records if (record.get("tool"), record.get("arguments")) == recorded), {})
+        if record:  # the next call may be the same
+            records.remove(record)
+        yield {
+            "tool": name,
+            "arguments": arguments,
+            "text": result.text,
+            "artifact": artifact,
+            "error": record.get("error") or (result.text if result.status == "error" else ""),
+            "seconds": record.get("seconds"),
+            "retrieved_tokens": record.get("retrieved_tokens", artifact.retrieved_tokens),
+            "read_before": frozenset(read),
+        }
+        read.update(artifact.new_chunks)
 
 
 def _read_figures(call: Mapping[str, Any]) -> dict[str, Any]:
     """Return a model call's figures, also of a state that lacks some of them."""
-    tokens = {key: call.get(key) or 0 for key in _TOKENS}
-    return {**tokens, "model": str(call.get("model") or ""), "seconds": call.get("seconds"), "cost": cost([call])}
+    known = dict.fromkeys(_TOKENS, 0) | {"model": "", "seconds": None, "cut_off": False}
+    return known | dict(call) | {"cost": cost([call])}
 
 
-def _read_usage(reply: AIMessage) -> dict[str, Any] | None:
-    """Return what the message itself says, for states without `model_calls`."""
-    return _read_figures({**model_call(reply, 0.0, step=0), "seconds": None}) if reply.usage_metadata else None
-
-
-def _sum_up(state: Mapping[str, Any], steps: Sequence[Step]) -> dict[str, Any]:
+def _sum_up(state: Mapping[str, Any], steps: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Return a question's figures; None where they are not known, no tokens where none were reported."""
-    calls = [call for step in steps for call in step.calls]
-    known = [step.model for step in steps if step.model is not None]
+    calls: list[Mapping[str, Any]] = [call for step in steps for call in step["calls"]]
+    known = [step["model"] for step in steps if step["model"] is not None]
     costs = [model["cost"] for model in known]
     usage = state.get("usage") or {key: sum(model[key] for model in known) for key in _TOKENS}
     # A method may retrieve without a tool call that stands in the conversation.
     trace = state.get("trace")
-    retrieved = [call.retrieved_tokens for call in calls] if trace is None else [r["retrieved_tokens"] for r in trace]
+    retrieved = [call["retrieved_tokens"] for call in (calls if trace is None else trace)]
     model_seconds = _sum(model["seconds"] for model in known)
-    tool_seconds = _sum(call.seconds for call in calls)
+    tool_seconds = _sum(call["seconds"] for call in calls)
     return {
         **{key: usage.get(key) or 0 for key in _TOKENS},
-        "steps": state.get("steps") or sum(not step.forced for step in steps),
+        "steps": state.get("steps") or sum(not step["forced"] for step in steps),
         "tool_calls": len(retrieved),
         "retrieved_tokens": sum(retrieved),
         "seconds": _sum([model_seconds, tool_seconds]),

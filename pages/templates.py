@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from functools import cache
+import json
+import re
+from collections.abc import Iterable
+from functools import cache, partial
 from typing import Any
 
 from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup, escape
 
 from arag.models.replies import mend_characters
+from arag.retrieval.snippets import is_title
 
 
 def render(template: str, *, package: str = "arag.pages", **values: Any) -> str:
@@ -31,6 +36,8 @@ def _environment(package: str) -> Environment:
         lstrip_blocks=True,
     )
     environment.filters |= {"duration": _duration, "dollars": _dollars, "count": count, "short": _short}
+    environment.filters |= {"json": partial(json.dumps, ensure_ascii=False, default=str), "mark": _mark, "bold": _bold}
+    environment.tests["title_of"] = is_title
     return environment
 
 
@@ -59,3 +66,22 @@ def _dollars(amount: float) -> str:
 def _short(text: str, length: int) -> str:
     text = " ".join(text.split())
     return text if len(text) <= length else f"{text[: length - 1].rstrip()}…"
+
+
+def _mark(text: str, keywords: Iterable[str]) -> str:
+    """Mark keywords in any case; of two that begin at the same place, the longer one."""
+    words = [keyword.split() for keyword in dict.fromkeys(keywords)]
+    alternatives = sorted((r"\s+".join(map(re.escape, parts)) for parts in words if parts), key=len, reverse=True)
+    return _wrap(text, f"(?i)({'|'.join(alternatives)})", "mark") if alternatives else text
+
+
+def _bold(text: str) -> str:
+    """Show what stands between two asterisks, as models write it, in bold."""
+    return _wrap(text, r"\*\*(?=\S)([^*\n]+)(?<=\S)\*\*", "strong")
+
+
+def _wrap(text: str, pattern: str, tag: str) -> Markup:
+    """Return a text, escaped, in which what a pattern's only group finds stands in a tag."""
+    wrapped = Markup(f"<{tag}>{{}}</{tag}>")  # noqa: S704 - one of the two tags above
+    parts = enumerate(re.split(pattern, text))
+    return Markup().join(wrapped.format(part) if place % 2 else escape(part) for place, part in parts)

@@ -19,9 +19,18 @@ from pydantic import Field
 
 from arag.errors import InputError
 from arag.evaluation.datasets import Question
-from arag.evaluation.diagnosis import Diagnoser
-from arag.evaluation.failure_labels import read_labels, take_over, write_labels
-from arag.evaluation.failures import AGENTIC, ONE_SHOT, Failure, decide, find_failures, is_wrong
+from arag.evaluation.diagnosis import diagnose
+from arag.evaluation.event_loop import run
+from arag.evaluation.failure_labels import merge_labels, write_labels
+from arag.evaluation.failures import (
+    AGENTIC,
+    CHAIN_CAUSES,
+    ONE_SHOT,
+    Failure,
+    find_failures,
+    first_level,
+    is_wrong,
+)
 from arag.evaluation.methods import Options, method
 from arag.evaluation.preparation import load_preparations, prepare
 from arag.evaluation.records import record_answer
@@ -63,8 +72,15 @@ def record(small_index):
 
 
 def one(index, record, name="arag"):
-    (failure,) = find_failures({name: [record]}, index)
+    (failure,) = find_failures(name, [record], index)
     return failure
+
+
+def merge(failure, file):
+    """Return a failure with what a CSV says of it, in which nothing else stands."""
+    (merged,), others = merge_labels([failure], file)
+    assert not others
+    return merged
 
 
 def test_right_answers_and_errors_are_no_failures(small_index, record):
@@ -72,7 +88,7 @@ def test_right_answers_and_errors_are_no_failures(small_index, record):
     assert not is_wrong(right)
     assert not is_wrong(right | {"prediction": "", "error": "refused"})
     assert is_wrong(right | {"judgement": WRONG})
-    assert find_failures({"arag": [right]}, small_index) == []
+    assert find_failures("arag", [right], small_index) == []
 
 
 def test_causes_that_the_record_decides(small_index, record):
@@ -81,18 +97,18 @@ def test_causes_that_the_record_decides(small_index, record):
     other = replace(QUESTION, answer="Boso the Elder", aliases=("Boso",))
     lost = replace(QUESTION, gold_documents=("lothair", "lost"))
     cases = [
-        (record(read_all, AIMessage("Hucbert.")), "reasoning chain error", "entity confusion"),
-        (record(search, search, AIMessage("Hucbert.")), "reasoning chain error", "exceeded budget"),
-        (record(search, search, AIMessage("")), "model gave up", ""),
-        (record(search, AIMessage("x"), question=lost), "corpus missing", ""),
-        (record(read_all, AIMessage("Boso"), judgement=WRONG), "judge error", ""),
-        (record(search, AIMessage("Boso."), question=other), "judge error", ""),
-        (record(search, AIMessage("Hucbert.")), "", ""),
+        (record(read_all, AIMessage("Hucbert.")), "entity confusion"),
+        (record(search, search, AIMessage("Hucbert.")), "exceeded budget"),
+        (record(search, search, AIMessage("")), "model gave up"),
+        (record(search, AIMessage("x"), question=lost), "corpus missing"),
+        (record(read_all, AIMessage("Boso"), judgement=WRONG), "judge error"),
+        (record(search, AIMessage("Boso."), question=other), "judge error"),
+        (record(search, AIMessage("Hucbert.")), ""),
     ]
     assert cases[2][0]["prediction"] == NO_ANSWER
-    for made, cause, chain_cause in cases:
+    for made, cause in cases:
         failure = one(small_index, made)
-        assert (failure.cause, failure.chain_cause) == (cause, chain_cause)
+        assert failure.cause == failure.final == cause
         assert failure.decided_by == ("record" if cause else "")
         assert bool(failure.why) == bool(cause)
 
@@ -106,14 +122,14 @@ def test_causes_of_one_shot_methods(small_index, record):
     assert cause(replace(first, gold_documents=("lothair", "boso"))) == "top-k insufficient"
     assert cause(replace(first, gold_documents=("absent",))) == "corpus missing"
     assert cause(replace(first, gold_documents=())) == ""
-    assert find_failures({"direct": [record(AIMessage("x"), name="direct")]}, small_index) == []
+    assert find_failures("direct", [record(AIMessage("x"), name="direct")], small_index) == []
 
 
 def test_the_split_is_drawn(small_index, record):
     read_all = calls(("chunk_read", {"chunk_ids": ["lothair:0", "boso:0"]}))
     search = call("keyword_search", keywords=["storm"])
     made = [record(read_all, AIMessage("Hucbert.")), record(search, AIMessage("x")), record(search, AIMessage("y"))]
-    page = BeautifulSoup(failures_page(find_failures({"<b>": made}, small_index)), "html.parser")
+    page = BeautifulSoup(failures_page(find_failures("<b>", made, small_index)), "html.parser")
     assert [h.text for h in page.find_all("h2")] == [
         "Methods that search step by step",
         "Within reasoning chain errors",
@@ -126,14 +142,17 @@ def test_the_split_is_drawn(small_index, record):
 def test_every_cause_of_every_taxonomy_is_drawn(small_index, record):
     made = record(call("keyword_search", keywords=["storm"]), AIMessage("x"))
     found = [
-        decide(Failure(name, taxonomy, made), "judge", cause, "", "")
+        Failure(name, taxonomy, made, cause, "judge")
         for name, taxonomy in (("arag", AGENTIC), ("naive-rag", ONE_SHOT))
         for cause in taxonomy.causes
     ]
     page = BeautifulSoup(failures_page(found), "html.parser")
-    first, _, second = page.find_all("svg")
-    for svg, taxonomy in ((first, AGENTIC), (second, ONE_SHOT)):
-        assert len({rect["class"][0] for rect in svg.find_all("rect")}) == len(taxonomy.causes)
+    first, chains, second = page.find_all("svg")
+    drawn = (first, set(map(first_level, AGENTIC.causes))), (chains, {*CHAIN_CAUSES, ""}), (second, ONE_SHOT.causes)
+    for svg, causes in drawn:
+        assert len({rect["class"][0] for rect in svg.find_all("rect")}) == len(causes)
+    assert chains["aria-label"].endswith("exceeded budget: 1, not decided: 1")
+    assert "8 by a judge" in page.text
     assert "5 by a judge" in page.text
     assert "No answer of a method that searches is wrong." in failures_page([])
 
@@ -159,116 +178,107 @@ def test_a_csv_as_spreadsheets_save_it(small_index, record, tmp_path):
     undecided = one(small_index, record(call("keyword_search", keywords=["storm"]), AIMessage(prediction)))
     file = tmp_path / "failures.csv"
     write_labels([undecided], file)
-    assert take_over([undecided], read_labels(file)) == [undecided]
+    assert merge(undecided, file) == undecided
     (row,) = rows_of(file)
     assert row["prediction"] == prediction
-    assert row["searches"] == "keyword_search(['storm'])"
-    row |= {"cause": "Reasoning chain error ", "chain_cause": "Wrong strategy"}
+    assert row["searches"] == "1. keyword_search(['storm'])"
+    row |= {"label": "Wrong strategy ", "note": "Storms?"}
     for delimiter in ",;\t":
         save([row, dict.fromkeys(row, "")], file, delimiter=delimiter)
-        (labelled,) = take_over([undecided], read_labels(file))
-        assert (labelled.cause, labelled.chain_cause) == ("reasoning chain error", "wrong strategy")
-        assert labelled.decided_by == "label"
+        labelled = merge(undecided, file)
+        assert (labelled.label, labelled.final, labelled.note) == ("wrong strategy", "wrong strategy", "Storms?")
+        assert labelled.cause == labelled.decided_by == ""
     save([row], file, encoding="cp1252")
     with pytest.raises(InputError, match="is not in UTF-8: save it as CSV UTF-8"):
-        read_labels(file)
+        merge(undecided, file)
 
 
 def test_cells_are_no_longer_than_a_spreadsheet_holds(small_index, record, tmp_path):
     made = record(call("keyword_search", keywords=["storm"]), AIMessage("x"), prediction="x" * 200_000)
-    write_labels([one(small_index, made)], tmp_path / "failures.csv")
-    assert len(rows_of(tmp_path / "failures.csv")[0]["prediction"]) < 32_767
-    assert len(read_labels(tmp_path / "failures.csv")) == 1
+    failure, file = one(small_index, made), tmp_path / "failures.csv"
+    write_labels([failure], file)
+    assert len(rows_of(file)[0]["prediction"]) < 32_767
+    assert merge(failure, file) == failure
 
 
-def test_what_is_no_csv_of_failures(small_index, record, tmp_path):
+def test_what_is_no_csv_of_failures(tmp_path):
     with pytest.raises(InputError, match=r"no\.csv cannot be read: No such file"):
-        read_labels(tmp_path / "no.csv")
+        merge_labels([], tmp_path / "no.csv")
     file = tmp_path / "failures.csv"
     file.write_text("method,question_id\narag,q\n")
-    with pytest.raises(InputError, match="has no column 'cause'; needed are method, question_id, cause, chain_cause"):
-        read_labels(file)
+    with pytest.raises(InputError, match="has no column 'label'; needed are method, question_id, label"):
+        merge_labels([], file)
     file.write_text("")
     with pytest.raises(InputError, match="has no column 'method'"):
-        read_labels(file)
-    file.write_text("method,question_id,cause,chain_cause\narag,q,judge error,\narag,q,,\n")
-    with pytest.raises(InputError, match=r"row 3 is for the same answer as .* row 2"):
-        read_labels(file)
+        merge_labels([], file)
+    file.write_text("method,question_id,label\narag,q,judge error\narag,q,\n")
+    with pytest.raises(InputError, match=r"row 3: an earlier row is for the same answer"):
+        merge_labels([], file)
 
 
 @pytest.mark.parametrize(
-    ("name", "cause", "chain_cause", "told"),
+    ("name", "label", "told"),
     [
-        (
-            "arag",
-            "bad luck",
-            "",
-            r"row 2 \(question 'q'\): 'bad luck' is none of the causes for arag: they are reasoning",
-        ),
-        (
-            "arag",
-            "top-k insufficient",
-            "",
-            "they are reasoning chain error, judge error, model gave up, corpus missing$",
-        ),
-        ("arag", "", "bad luck", "'bad luck' is none of the chain causes for arag: they are entity confusion, wrong"),
-        ("arag", "judge error", "wrong strategy", "goes with the cause 'reasoning chain error' only"),
-        (
-            "naive-rag",
-            "reasoning chain error",
-            "",
-            "none of the causes for naive-rag: they are model understanding, multi",
-        ),
-        (
-            "naive-rag",
-            "",
-            "wrong strategy",
-            "'wrong strategy' is none of the chain causes for naive-rag: they are none",
-        ),
+        ("arag", "bad luck", r"csv, arag, question 'q': 'bad luck' is none of the causes for arag: they are entity"),
+        ("arag", "top-k insufficient", "reasoning chain error, judge error, model gave up, corpus missing$"),
+        ("naive-rag", "reasoning chain error", "none of the causes for naive-rag: they are model understanding, multi"),
+        ("naive-rag", "wrong strategy", "'wrong strategy' is none of the causes for naive-rag"),
     ],
 )
-def test_causes_of_another_taxonomy_are_refused(small_index, record, tmp_path, name, cause, chain_cause, told):
+def test_causes_of_another_taxonomy_are_refused(small_index, record, tmp_path, name, label, told):
     script = [call("keyword_search", keywords=["storm"])] if name == "arag" else []
     failure = one(small_index, record(*script, AIMessage("x"), name=name), name)
     file = tmp_path / "failures.csv"
     write_labels([failure], file)
-    save([rows_of(file)[0] | {"cause": cause, "chain_cause": chain_cause}], file)
+    save([rows_of(file)[0] | {"label": label}], file)
     with pytest.raises(InputError, match=told):
-        take_over([failure], read_labels(file))
+        merge(failure, file)
 
 
 def test_a_chain_cause_implies_its_cause(small_index, record, tmp_path):
     undecided = one(small_index, record(call("keyword_search", keywords=["storm"]), AIMessage("x")))
     file = tmp_path / "own.csv"
-    file.write_text("method,question_id,cause,chain_cause\narag,q,,wrong strategy\n")
-    (labelled,) = take_over([undecided], read_labels(file))
-    assert (labelled.cause, labelled.chain_cause) == ("reasoning chain error", "wrong strategy")
-    assert labelled.decided_by == "label"
+    file.write_text("method,question_id,label\narag,q,wrong strategy\n")
+    labelled = merge(undecided, file)
+    assert labelled.final == "wrong strategy"
+    page = failures_page([labelled])
+    assert "reasoning chain error: 1 (1 by a person)" in page
+    assert "wrong strategy: 1 (1 by a person)" in page
 
 
-def test_what_a_person_has_not_touched_stays_the_judges_or_the_records(small_index, record, tmp_path):
+def test_a_persons_label_stands_beside_what_a_judge_or_the_record_says(small_index, record, tmp_path):
     search = call("keyword_search", keywords=["storm"])
     open_now = one(small_index, record(search, AIMessage("x")))
-    by_judge = decide(open_now, "judge", "reasoning chain error", "wrong strategy", "It looked for storms.")
+    by_judge = replace(open_now, cause="wrong strategy", decided_by="judge", why="It looked for storms.")
     file = tmp_path / "failures.csv"
     write_labels([by_judge], file)
     (row,) = rows_of(file)
-    assert take_over([open_now], read_labels(file)) == [by_judge]
-    assert take_over([by_judge], read_labels(file)) == [by_judge]
-    save([row | {"cause": "judge error", "chain_cause": ""}], file)
-    (changed,) = take_over([open_now], read_labels(file))
-    assert (changed.cause, changed.decided_by, changed.why) == ("judge error", "label", "")
-    assert changed.without_label == "reasoning chain error: wrong strategy; It looked for storms."
+    assert merge(open_now, file) == by_judge
+    assert merge(by_judge, file) == by_judge
+    save([row | {"label": "judge error"}], file)
+    changed = merge(open_now, file)
+    assert changed == replace(by_judge, label="judge error")
+    assert changed.final == "judge error"
     write_labels([changed], file)
-    assert take_over([open_now], read_labels(file)) == [changed]
-    save([row | {"decided_by": "label", "why": "I agree."}], file)
-    (confirmed,) = take_over([open_now], read_labels(file))
-    assert (confirmed.decided_by, confirmed.why) == ("label", "I agree.")
-    save([row | {"cause": "", "chain_cause": ""}], file)
-    assert take_over([open_now], read_labels(file)) == [open_now]
+    assert merge(open_now, file) == changed
+    save([row | {"label": "wrong strategy", "note": "I agree."}], file)
+    assert merge(open_now, file) == replace(by_judge, label="wrong strategy", note="I agree.")
+    # Without the label it is the judge's again; without either it is open.
+    save([row | {"label": ""}], file)
+    assert merge(open_now, file) == by_judge
+    save([row | {"cause": ""}], file)
+    assert merge(open_now, file) == open_now
+    # A label in the wrong column is one all the same.
+    for decider in ("", "me"):
+        save([row | {"cause": "Judge error", "decided_by": decider}], file)
+        assert merge(open_now, file) == replace(open_now, label="judge error")
+    by_record = one(small_index, record(search, search, AIMessage("x")))
+    write_labels([by_record], file)
+    save([rows_of(file)[0] | {"cause": "wrong strategy"}], file)
+    assert merge(by_record, file) == replace(by_record, label="wrong strategy")
     # What another record decides is no label, though it differs from what stands in the file.
-    write_labels([decide(open_now, "record", "judge error", "", "It holds another form.")], file)
-    assert take_over([open_now], read_labels(file)) == [open_now]
+    write_labels([replace(open_now, cause="judge error", decided_by="record", why="It holds another form.")], file)
+    assert merge(open_now, file) == open_now
 
 
 # --- a judge ---
@@ -283,8 +293,8 @@ class _Diagnosing(ScriptedModel):
         return self | (lambda reply: {"raw": reply, "parsed": reply.additional_kwargs.get("parsed")})
 
 
-def says(cause, chain_cause=None, reason="It looked for storms."):
-    return AIMessage("", additional_kwargs={"parsed": {"reason": reason, "cause": cause, "chain_cause": chain_cause}})
+def says(cause, reason="It looked for storms."):
+    return AIMessage("", additional_kwargs={"parsed": {"reason": reason, "cause": cause}})
 
 
 def test_a_model_says_what_is_open(small_index, record, monkeypatch):
@@ -296,29 +306,29 @@ def test_a_model_says_what_is_open(small_index, record, monkeypatch):
     def reply(messages):
         if "And why?" in messages[1].text:
             return AIMessage("I do not know.")
-        return says("reasoning chain error", "wrong strategy")
+        return says("wrong strategy")
 
     monkeypatch.setattr("arag.evaluation.structured._PAUSE", 0)
     model = _Diagnosing(*[reply] * 4)  # what is of no use is asked for three times
-    diagnoser = Diagnoser(model, small_index)
-    first, second, third = diagnoser.run([undecided, by_record, other])
+    labelled = replace(undecided, label="wrong strategy")
+    found, cost = run(diagnose([undecided, by_record, other, labelled], model, small_index))
     model.assert_used_up()
-    assert (first.cause, first.chain_cause, first.decided_by) == ("reasoning chain error", "wrong strategy", "judge")
-    assert first.why == "It looked for storms."
-    assert second == by_record
-    assert third == other
-    assert diagnoser.asked == 2
-    assert diagnoser.unusable == [(other, "the judge gave no usable diagnosis: I do not know.")]
-    assert diagnoser.cost is None
+    assert found == [
+        replace(undecided, cause="wrong strategy", decided_by="judge", why="It looked for storms."),
+        by_record,
+        replace(other, why="the judge gave no usable diagnosis: I do not know."),
+        labelled,
+    ]
+    assert cost is None
     with pytest.raises(InputError, match="the built-in extractive model cannot judge"):
-        Diagnoser(ExtractiveModel(), small_index)
+        run(diagnose([], ExtractiveModel(), small_index))
 
 
 def test_the_model_sees_what_was_searched_and_read(small_index, record):
     read = call("chunk_read", chunk_ids=["lothair:0", "annals:0"])
-    model = _Diagnosing(says("judge error", "wrong strategy"))
-    (found,) = Diagnoser(model, small_index).run([one(small_index, record(read, AIMessage("x")))])
-    assert (found.cause, found.chain_cause) == ("judge error", "")
+    model = _Diagnosing(says("judge error"))
+    (found,), _ = run(diagnose([one(small_index, record(read, AIMessage("x")))], model, small_index))
+    assert found.cause == "judge error"
     told = model.calls[0].messages[1].text
     for part in (
         "Question: Who was the father of the wife of Lothair II?\n",
@@ -344,7 +354,7 @@ def test_what_the_model_sees_is_bounded(make_index, record):
     made = record(call("keyword_search", keywords=["storm"]), AIMessage("x" * 50_000))
     made["trace"][0] |= {"tool": "chunk_read", "arguments": {"chunk_ids": ids * 500}, "new_chunks": ids}
     model = _Diagnosing(says("judge error"))
-    Diagnoser(model, index).run([Failure("arag", AGENTIC, made)])
+    run(diagnose([Failure("arag", AGENTIC, made)], model, index))
     told = model.calls[0].messages[1].text
     assert 12_000 < len(told) < 20_000
     for name in ("one", "two", "three"):
@@ -356,7 +366,7 @@ def test_methods_that_retrieve_once_have_a_form_of_their_own(small_index, record
     failure = one(small_index, record(AIMessage("x"), name="naive-rag", question=question), "naive-rag")
     assert failure.taxonomy is ONE_SHOT
     model = _Diagnosing(says("top-k insufficient"))
-    (found,) = Diagnoser(model, small_index).run([failure])
+    (found,), _ = run(diagnose([failure], model, small_index))
     assert (found.cause, found.decided_by) == ("top-k insufficient", "judge")
     instruction, told = model.calls[0].messages
     assert set(model.causes) == {tuple(AGENTIC.causes), tuple(ONE_SHOT.causes)}
@@ -370,9 +380,12 @@ def test_verdicts_are_kept_as_they_come(small_index, record):
     undecided = one(small_index, record(call("keyword_search", keywords=["storm"]), AIMessage("x")))
     kept = []
     model = _Diagnosing(says("judge error"), says("model gave up"), ZeroDivisionError("a bug"))
-    diagnoser = Diagnoser(model, small_index, concurrency=1, keep=lambda some: kept.append([f.cause for f in some]))
+
+    def keep(some):
+        kept.append([failure.cause for failure in some])
+
     with pytest.raises(ZeroDivisionError):
-        diagnoser.run([undecided] * 3)
+        run(diagnose([undecided] * 3, model, small_index, concurrency=1, keep=keep))
     assert kept == [["judge error", "", ""], ["judge error", "model gave up", ""]]
 
 
@@ -406,10 +419,11 @@ def answer_with(index, target, name, question_id, script):
 
 
 def deciders(folder):
-    return {row["question_id"]: row["decided_by"] for row in rows_of(folder / "failures.csv")}
+    rows = rows_of(folder / "failures.csv")
+    return {row["question_id"]: "label" if row["label"] else row["decided_by"] for row in rows}
 
 
-VERDICT = json.dumps({"reason": "It gave up.", "cause": "reasoning chain error", "chain_cause": "wrong strategy"})
+VERDICT = json.dumps({"reason": "It gave up.", "cause": "wrong strategy"})
 
 
 def test_the_command(arag, folder):
@@ -417,7 +431,7 @@ def test_the_command(arag, folder):
     assert code == 0
     assert err == "Note: direct does not search, so there is nothing to diagnose in its wrong answers (1)\n"
     assert re.search(r"arag +reasoning chain error +entity confusion +1 +50%", out)
-    assert "1 of 2 are not decided; fill in `cause` there, and run this again." in out
+    assert "1 of 2 are not decided; fill in `label` there, and run this again." in out
     assert deciders(folder) == {"open": "", "read": "record"}
     assert "entity confusion" in (folder / "failures.html").read_text()
 
@@ -436,15 +450,16 @@ def test_labels_and_verdicts_last(arag, folder):
         assert arag("eval", "failures", folder, *more)[0] == 0
         assert file.read_bytes() == before
     rows = rows_of(file)
-    save([row | {"cause": "judge error", "chain_cause": "", "why": "Look!"} for row in rows], file)
+    save([row | {"label": "judge error", "note": "Look!"} for row in rows], file)
     assert arag("eval", "failures", folder)[0] == 0
     assert arag("eval", "failures", folder)[0] == 0
     assert deciders(folder) == {"open": "label", "read": "label"}
-    assert [row["why"] for row in rows_of(file)] == ["Look!", "Look!"]
+    assert [row["note"] for row in rows_of(file)] == ["Look!", "Look!"]
+    assert [row["cause"] for row in rows_of(file)] == [row["cause"] for row in rows]
     # Another file says more; what it leaves empty stays.
-    save([{"method": "arag", "question_id": "read", "cause": "model gave up", "chain_cause": ""}], copy)
+    save([{"method": "arag", "question_id": "read", "label": "model gave up"}], copy)
     assert arag("eval", "failures", folder, "--labels", copy)[0] == 0
-    assert {row["question_id"]: row["cause"] for row in rows_of(file)} == {
+    assert {row["question_id"]: row["label"] for row in rows_of(file)} == {
         "open": "judge error",
         "read": "model gave up",
     }
@@ -454,33 +469,42 @@ def test_labels_for_no_wrong_answer_are_told_of(arag, folder):
     file = folder / "failures.csv"
     assert arag("eval", "failures", folder)[0] == 0
     rows = rows_of(file)
-    label = {"cause": "judge error", "chain_cause": ""}
+    label = {"label": "judge error"}
     other = folder.parent / "other.csv"
     save([rows[0] | label | {"question_id": "OPEN"}, rows[1] | label | {"method": "ours"}, rows[1]], other)
     code, _, err = arag("eval", "failures", folder, "--labels", other)
     assert code == 0
-    assert f"Warning: rows of {other} left out, as they match no wrong answer of this run: 2; " in err
+    assert f"Warning: rows of {other} are for no wrong answer of this run, and do not count: 2; " in err
     assert "the first is of arag, question 'OPEN'" in err
     assert deciders(folder) == {"open": "", "read": "record"}
-    # In the file itself they would be lost.
-    save([rows[0] | label | {"question_id": "OPEN"}, rows[1]], file)
-    typed = file.read_bytes()
-    _, _, err = arag("eval", "failures", folder)
-    assert f"Note: the file as it was is kept as {folder / 'failures.former.csv'}" in err
-    assert (folder / "failures.former.csv").read_bytes() == typed
-    assert deciders(folder) == {"open": "", "read": "record"}
+    # In the file itself they stay.
+    typed = rows[0] | label | {"question_id": "OPEN"}
+    save([typed, rows[1]], file)
+    for _ in range(2):
+        _, _, err = arag("eval", "failures", folder)
+        assert f"Warning: rows of {file} are for no wrong answer of this run, and do not count: 1; " in err
+        assert deciders(folder) == {"open": "", "read": "record", "OPEN": "label"}
+        assert rows_of(file)[-1] == typed
+    assert "person" not in (folder / "failures.html").read_text()
 
 
-def test_answers_that_have_become_right_are_dropped(arag, folder):
+def test_answers_that_have_become_right_are_dropped_and_their_labels_kept(arag, folder):
     assert arag("eval", "failures", folder)[0] == 0
+    file = folder / "failures.csv"
     records = record_file(folder, "arag")
     judgement = {"correct": True, "reason": "", "model": "j", "cost": None}
     records.append({**records.read()["open"], "judgement": judgement})
     code, _, err = arag("eval", "failures", folder)
     assert code == 0
-    assert f"Note: rows of {folder / 'failures.csv'} dropped, as their answers are not wrong any more: 1\n" in err
+    assert "rows of" not in err
     assert deciders(folder) == {"read": "record"}
-    assert not (folder / "failures.former.csv").exists()  # there was no label in them
+    save([rows_of(file)[0] | {"label": "judge error"}], file)
+    records.append({**records.read()["read"], "judgement": judgement})
+    code, out, err = arag("eval", "failures", folder)
+    assert code == 0
+    assert f"Warning: rows of {file} are for no wrong answer of this run, and do not count: 1; " in err
+    assert "0 of 0 are not decided" in out
+    assert deciders(folder) == {"read": "label"}
 
 
 def test_a_judge_that_fails(arag, folder, monkeypatch):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -17,8 +17,8 @@ from arag.evaluation.cli.progress import warn_of
 from arag.terminal import FAILED, out, progress, warn
 
 if TYPE_CHECKING:
+    from arag.evaluation.failure_labels import Row
     from arag.evaluation.failures import Failure
-    from arag.evaluation.records import Record
 
 
 def failures(
@@ -33,9 +33,10 @@ def failures(
 
     Exit code 1 means that the judge gave no usable diagnosis of some answers; they are asked about again the next time.
     """
-    from arag.evaluation.diagnosis import Diagnoser
-    from arag.evaluation.failure_labels import LABELS_FILE, write_labels
-    from arag.evaluation.failures import find_failures
+    from arag.evaluation.diagnosis import diagnose
+    from arag.evaluation.event_loop import run
+    from arag.evaluation.failure_labels import LABELS_FILE, merge_labels, write_labels
+    from arag.evaluation.failures import find_failures, is_wrong
     from arag.evaluation.files import write_file
     from arag.evaluation.report.failures_page import failures_page
     from arag.evaluation.runs import load_plan, load_records
@@ -43,86 +44,60 @@ def failures(
     from arag.retrieval.index import open_index
 
     file = folder / LABELS_FILE
-    diagnoser = None
+    others: list[Row] = []
     with open_index(load_plan(folder).index) as index:
-        records = load_records(folder)
+        records = {name: list(some.values()) for name, some in load_records(folder).items()}
         if not any(records.values()):
             raise InputError(f"the run in {folder} has no records yet: `arag eval run` makes them")
-        found = find_failures({name: some.values() for name, some in records.items()}, index)
-        if file.exists():
-            found = _with_labels(found, file, records, to_be_written=True)
-        if labels is not None:
-            found = _with_labels(found, labels, records)
+        found = [failure for name, some in records.items() for failure in find_failures(name, some, index)]
+        for source in dict.fromkeys([*([file] if file.exists() else []), *([labels] if labels else [])]):
+            found, unmatched = merge_labels(found, source)
+            if source == file:
+                others = unmatched
+            if unmatched:
+                first = f"{unmatched[0]['method']}, question {unmatched[0]['question_id']!r}"
+                rows = f"{len(unmatched):,}; the first is of {first}"
+                warn(f"Warning: rows of {source} are for no wrong answer of this run, and do not count: {rows}")
+        asked = [failure.key for failure in found if not failure.final]
+        cost: float | None = None
         if judge is not None:
             with progress(MofNCompleteColumn()) as bar:
-                task = bar.add_task("Diagnoses", total=sum(not failure.decided_by for failure in found))
-                diagnoser = Diagnoser(
-                    load_model(judge),
-                    index,
-                    concurrency=concurrency,
-                    keep=lambda some: write_labels(some, file),
-                    on_answer=lambda: bar.advance(task),
-                )
-                found = diagnoser.run(found)
-    write_labels(found, file)
+                task = bar.add_task("Diagnoses", total=len(asked))
+
+                def keep(some: Sequence[Failure]) -> None:
+                    write_labels(some, file, others)
+                    bar.advance(task)
+
+                found, cost = run(diagnose(found, load_model(judge), index, concurrency=concurrency, keep=keep))
+    write_labels(found, file, others)
     page = write_file(folder / "failures.html", failures_page(found))
     _show_causes(found)
-    _tell_of_methods_without_search(records)
-    if diagnoser is not None:
-        cost = "cost unknown" if diagnoser.cost is None else f"${diagnoser.cost:.2f}"
-        diagnosed = diagnoser.asked - len(diagnoser.unusable)
-        out.print(f"Diagnosed: {diagnosed:,} of {diagnoser.asked:,} by the judge, {cost}")
-        warn_of("Not diagnosed", [f"{of.method}, {of.record['question_id']}: {why}" for of, why in diagnoser.unusable])
+    searching = {failure.method for failure in found}
+    for name, some in records.items():
+        if name not in searching and (wrong := sum(map(is_wrong, some))):
+            warn(f"Note: {name} does not search, so there is nothing to diagnose in its wrong answers ({wrong:,})")
+    undecided = [failure for failure in found if not failure.final]
+    if judge is not None:
+        told = "cost unknown" if cost is None else f"${cost:.2f}"
+        out.print(f"Diagnosed: {len(asked) - len(undecided):,} of {len(asked):,} by the judge, {told}")
+        warn_of("Not diagnosed", [f"{', '.join(failure.key)}: {failure.why}" for failure in undecided])
     out.print(f"Written: {page}")
-    undecided = sum(not failure.decided_by for failure in found)
-    todo = "; fill in `cause` there, and run this again" if undecided else ""
-    out.print(f"{file}: {undecided:,} of {len(found):,} are not decided{todo}.")
-    if diagnoser is not None and diagnoser.unusable:
+    todo = "; fill in `label` there, and run this again" if undecided else ""
+    out.print(f"{file}: {len(undecided):,} of {len(found):,} are not decided{todo}.")
+    if judge is not None and undecided:
         raise typer.Exit(FAILED)
 
 
-def _with_labels(
-    found: Sequence[Failure], file: Path, records: Mapping[str, Mapping[str, Record]], *, to_be_written: bool = False
-) -> list[Failure]:
-    """Take over the labels of a CSV, and tell of those that are for no wrong answer."""
-    from arag.evaluation.failure_labels import read_labels, take_over
-    from arag.evaluation.failures import is_wrong
-    from arag.evaluation.files import write_file
-
-    labels = read_labels(file)
-    labelled = take_over(found, labels)
-    wrong = {failure.key for failure in found}
-    lost = [label for label in labels if label.key not in wrong]
-    lost_records = [records.get(label.method, {}).get(label.question_id) for label in lost]
-    unknown = [label for label, of in zip(lost, lost_records, strict=True) if of is None or is_wrong(of)]
-    if len(lost) > len(unknown):
-        warn(f"Note: rows of {file} dropped, as their answers are not wrong any more: {len(lost) - len(unknown):,}")
-    if unknown:
-        warn(
-            f"Warning: rows of {file} left out, as they match no wrong answer of this run: {len(unknown):,}; the first "
-            f"is of {unknown[0].method}, question {unknown[0].question_id!r}"
-        )
-    if to_be_written and any(label.cause for label in lost):
-        former = write_file(file.with_name(f"{file.stem}.former{file.suffix}"), file.read_bytes().decode())
-        warn(f"Note: the file as it was is kept as {former}")
-    return labelled
-
-
 def _show_causes(found: Sequence[Failure]) -> None:
+    from arag.evaluation.failures import CHAIN_CAUSES, first_level
+
     table = Table("method", "cause", "in the reasoning chain", box=None)
     for column in ("wrong answers", "share"):
         table.add_column(column, justify="right")
-    counts = Counter((failure.method, failure.cause, failure.chain_cause) for failure in found)
+    counts = Counter((failure.method, failure.final) for failure in found)
     of_method = Counter(failure.method for failure in found)
-    for (name, cause, chain_cause), count in sorted(counts.items(), key=lambda item: (item[0][0], -item[1])):
-        table.add_row(name, cause or "(not decided)", chain_cause, f"{count:,}", f"{count / of_method[name]:.0%}")
+    for (name, cause), count in sorted(counts.items(), key=lambda item: (item[0][0], -item[1])):
+        chain_cause = cause if cause in CHAIN_CAUSES else ""
+        share = f"{count / of_method[name]:.0%}"
+        table.add_row(name, first_level(cause) or "(not decided)", chain_cause, f"{count:,}", share)
     out.print(table)
-
-
-def _tell_of_methods_without_search(records: Mapping[str, Mapping[str, Record]]) -> None:
-    from arag.evaluation.failures import find_taxonomy, is_wrong
-
-    for name, some in records.items():
-        wrong = sum(map(is_wrong, some.values()))
-        if wrong and find_taxonomy(name, some.values()) is None:
-            warn(f"Note: {name} does not search, so there is nothing to diagnose in its wrong answers ({wrong:,})")

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable, Sequence
 
-from arag.evaluation.failures import AGENTIC, CHAIN_ERROR, ONE_SHOT, DecidedBy, Failure
+from arag.evaluation.failures import AGENTIC, CHAIN_CAUSES, CHAIN_ERROR, ONE_SHOT, Failure, first_level
 from arag.evaluation.report import plots
 from arag.evaluation.report.document import Document, Drawing, Row
 
 _UNDECIDED = "not decided"
-_DECIDERS: dict[DecidedBy, str] = {"record": "records", "judge": "a judge", "label": "a person"}
-_COLOURS = ("c1", "c2", "c3", "c4", "c5", "c6")
+_DECIDERS = {"record": "records", "judge": "a judge", "label": "a person"}
 
 
 def failures_page(found: Sequence[Failure]) -> str:
@@ -22,37 +21,34 @@ def failures_page(found: Sequence[Failure]) -> str:
     """
     drawings = []
     for taxonomy in (AGENTIC, ONE_SHOT):
-        some = [failure for failure in found if failure.taxonomy is taxonomy]
-        chains = [failure for failure in some if failure.cause == CHAIN_ERROR]
+        some = [(first_level(failure.final), failure) for failure in found if failure.taxonomy is taxonomy]
+        chains = [(failure.final, failure) for cause, failure in some if cause == CHAIN_ERROR]
         if some:
             caption = "What the wrong answers of each method come from, and who has said so."
-            drawings.append(_split(taxonomy.title, caption, some, list(taxonomy.causes), lambda f: f.cause))
+            drawings.append(_split(taxonomy.title, caption, some, map(first_level, taxonomy.causes)))
         if chains:
             caption = "What went wrong in the reasoning chains that failed."
-            title = "Within reasoning chain errors"
-            drawings.append(_split(title, caption, chains, list(taxonomy.chain_causes), lambda f: f.chain_cause))
+            drawings.append(_split("Within reasoning chain errors", caption, chains, CHAIN_CAUSES))
     if not found:
         drawings.append(Drawing("Causes", "No answer of a method that searches is wrong."))
     return Document("Why answers are wrong", drawings=drawings).page()
 
 
-def _split(
-    title: str, caption: str, found: Sequence[Failure], causes: Sequence[str], cause: Callable[[Failure], str]
-) -> Drawing:
-    kinds = dict(zip(causes, _COLOURS, strict=False)) | {"": "c0"}
+def _split(title: str, caption: str, found: Sequence[tuple[str, Failure]], causes: Iterable[str]) -> Drawing:
+    """Draw how failures split by cause; a failure with none of the causes is not decided."""
+    kinds = {cause: f"c{place}" for place, cause in enumerate(dict.fromkeys(causes), start=1)}
+    of_method: dict[str, list[tuple[str, Failure]]] = {}
+    for cause, failure in found:
+        of_method.setdefault(failure.method, []).append((cause if cause in kinds else _UNDECIDED, failure))
+    kinds[_UNDECIDED] = "c0"
     rows = []
-    for method in dict.fromkeys(failure.method for failure in found):
-        mine = [failure for failure in found if failure.method == method]
-        counts = Counter(map(cause, mine))
+    for method, mine in of_method.items():
+        counts = Counter(cause for cause, _ in mine)
         some = {name: counts[name] for name in kinds if counts[name]}
-        told = ", ".join(f"{name or _UNDECIDED}: {count}" for name, count in some.items())
+        told = ", ".join(f"{name}: {count}" for name, count in some.items())
         plot = plots.Stack({kinds[name]: count for name, count in some.items()}, len(mine), told)
-        rows.append(Row(method, plot, f"{len(mine):,}", f"{told}{_deciders(mine)}"))
-    legend = [(name or _UNDECIDED, kind) for name, kind in kinds.items() if any(cause(f) == name for f in found)]
-    return Drawing(title, caption, rows, legend=legend)
-
-
-def _deciders(found: Sequence[Failure]) -> str:
-    counts = Counter(failure.decided_by for failure in found)
-    told = ", ".join(f"{counts[by]} by {name}" for by, name in _DECIDERS.items() if counts[by])
-    return f" ({told})" if told else ""
+        by = Counter("label" if failure.label else failure.decided_by for _, failure in mine)
+        deciders = ", ".join(f"{by[key]} by {name}" for key, name in _DECIDERS.items() if by[key])
+        rows.append(Row(method, plot, f"{len(mine):,}", f"{told} ({deciders})" if deciders else told))
+    shown = {cause for mine in of_method.values() for cause, _ in mine}
+    return Drawing(title, caption, rows, legend=[(name, kind) for name, kind in kinds.items() if name in shown])

@@ -276,6 +276,12 @@ def test_a_persons_label_stands_beside_what_a_judge_or_the_record_says(small_ind
     write_labels([by_record], file)
     save([rows_of(file)[0] | {"cause": "wrong strategy"}], file)
     assert merge(by_record, file) == replace(by_record, label="wrong strategy")
+    # As an earlier version wrote it: a person's label among the decided causes, one of a chain in a column of its own.
+    old = {name: text for name, text in row.items() if name not in {"label", "note"}}
+    save([old | {"cause": "judge error", "chain_cause": "", "decided_by": "label"}], file)
+    assert merge(open_now, file) == replace(open_now, label="judge error")
+    save([old | {"cause": "reasoning chain error", "chain_cause": "wrong strategy", "decided_by": "label"}], file)
+    assert merge(open_now, file) == replace(open_now, label="wrong strategy")
     # What another record decides is no label, though it differs from what stands in the file.
     write_labels([replace(open_now, cause="judge error", decided_by="record", why="It holds another form.")], file)
     assert merge(open_now, file) == open_now

@@ -4,6 +4,7 @@ import asyncio
 import sqlite3
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -358,3 +359,12 @@ def test_a_database_of_something_else_is_a_format_error(tmp_path):
         connection.execute("CREATE TABLE other (id TEXT)")
     with pytest.raises(IndexFormatError, match="is damaged"):
         ChunkStore(tmp_path)
+
+
+def test_ids_that_are_spelled_like_another_are_found(store):
+    ids = [f"handbook/part{n % 7}/leave-{n}.md:0" for n in range(1_500)]
+    store.mset([(i, replace(chunk(), id=i, document_id=i[:-2])) for i in ids])
+    for wrong in ("handbok/part4/leave-102.md:0", "leave-102.md:0", "handbook/part4/leeve-102.md:0", "LEAVE-102.MD:0"):
+        assert store.similar_ids(wrong, 3)[0] == "handbook/part4/leave-102.md:0"
+    for odd in ("zzz", "", "\ud83d", "a\x00b%_'\"", "x" * 5_000):
+        assert len(store.similar_ids(odd, 2)) == 2

@@ -53,8 +53,8 @@ _EMBEDDED = f"{_FULL} JOIN vectors ON vectors.number = chunks.number"
 _MARKED = re.compile(b"\xfe(.*?)\xff", re.DOTALL)
 _HALF_PAIR = re.compile("[\ud800-\udfff]")
 _WORD = re.compile(r"\w+")
-_SELECT_ID = "SELECT CAST(id AS TEXT) FROM chunks WHERE"
-_IDS_LOOKED_AT = 500  # of each kind, when similar ones are looked for
+_IDS_COMPARED = 500  # of each kind, with one that is not there
+_MAX_ID_WORDS = 10
 _SIMILAR = 60  # rapidfuzz ratio, 0 to 100
 _VALUES_PER_QUERY = 500  # SQLite bounds the variables of a statement
 
@@ -151,18 +151,22 @@ class ChunkStore(BaseStore[str, Chunk]):
     def similar_ids(self, chunk_id: str, limit: int) -> list[str]:
         """Return ids that are spelled like one that is not there; see `Chunks.similar_ids`.
 
-        Looked at are the ids next to it in alphabetical order, and some that hold its longest word.
+        Compared are the ids next to it in alphabetical order, and those that share the most words with it.
         """
-        word = max(_WORD.findall(_HALF_PAIR.sub("", chunk_id)), key=len, default="")
-        near = _HALF_PAIR.sub("", chunk_id)
+        wanted = _HALF_PAIR.sub("", chunk_id)
+        words = list(dict.fromkeys(_WORD.findall(wanted.lower())))[:_MAX_ID_WORDS]
+        shared = " + ".join(["number * 0", *["(instr(lower(id), ?) > 0)"] * len(words)])
+        ids = "SELECT CAST(id AS TEXT) FROM chunks WHERE " + self._seen
         rows = [
-            *self._query(f"{_SELECT_ID} {self._seen} AND id >= ? ORDER BY id LIMIT {_IDS_LOOKED_AT}", (near,)),
-            *self._query(f"{_SELECT_ID} {self._seen} AND id < ? ORDER BY id DESC LIMIT {_IDS_LOOKED_AT}", (near,)),
-            *self._query(f"{_SELECT_ID} {self._seen} AND instr(id, ?) LIMIT {_IDS_LOOKED_AT}", (word,)),
+            *self._query(f"{ids} ORDER BY {shared} DESC, number LIMIT {_IDS_COMPARED}", words),
+            *self._query(f"{ids} AND id >= ? ORDER BY id LIMIT {_IDS_COMPARED}", (wanted,)),
+            *self._query(f"{ids} AND id < ? ORDER BY id DESC LIMIT {_IDS_COMPARED}", (wanted,)),
         ]
-        ids = dict.fromkeys(row[0] for row in rows)
-        found = process.extract(chunk_id, ids, scorer=fuzz.ratio, score_cutoff=_SIMILAR, limit=limit)
-        return [match[0] for match in found] or list(ids)[:limit]
+        near = list(dict.fromkeys(row[0] for row in rows))
+        found = process.extract(
+            wanted, near, processor=str.lower, scorer=fuzz.ratio, score_cutoff=_SIMILAR, limit=limit
+        )
+        return [match[0] for match in found] or near[:limit]
 
     def numbered(self, numbers: Sequence[int]) -> dict[int, Chunk]:
         """Return the chunks with these numbers that this generation has."""

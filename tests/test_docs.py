@@ -350,3 +350,24 @@ def test_every_page_can_be_found():
     assert {f"docs/{name}" for name in navigation} == shown
     named = {f"docs/{name}" for name in re.findall(r"\]\((\w[\w-]*\.md)\)", read("docs/index.md"))}
     assert named >= set(re.findall(r"\]\((docs/[\w-]+\.md)\)", read("README.md")))
+
+
+# --- words ---
+
+
+def test_the_wording_of_pages_and_messages_is_checked(tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text(
+        "# A page\n\n```sh\nanew\n```\n\nThe the index is\nmade anew. There is no `anew`.\n" + "and so on " * 15
+    )
+    module = tmp_path / "module.py"
+    module.write_text('def fail():\n    """Fail."""\n    raise ValueError(f"{fail} is no list of names")\n')
+    script = ROOT / "docs" / "scripts" / "check_words.py"
+    done = subprocess.run([sys.executable, script, page, module], capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert [line.removeprefix(f"{tmp_path}/").split(": ")[:2] for line in done.stdout.splitlines()] == [
+        ["page.md:8", "'anew'"],
+        ["page.md:7", "'The the'"],
+        ["page.md:9", "a sentence of 45 words"],
+        ["module.py:3", "'is no list'"],
+    ]

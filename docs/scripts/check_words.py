@@ -2,7 +2,7 @@
 
     python docs/scripts/check_words.py [FILE ...]
 
-Files are Markdown, or Python, of which docstrings are checked. Without files, all pages in English are.
+Files are Markdown, or Python, of which docstrings and messages are checked. Without files, all pages in English are.
 """
 
 from __future__ import annotations
@@ -58,10 +58,8 @@ def texts(file: Path) -> Iterator[tuple[int, str]]:
         yield 1, re.sub(r"`[^`\n]*`", "`code`", _FENCE.sub(blank, source))
         return
     for node in ast.walk(ast.parse(source)):
-        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
-            docstring = ast.get_docstring(node, clean=False)
-            if docstring is not None:
-                yield node.body[0].lineno, re.sub(r"`[^`\n]*`", "`code`", docstring)
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.count(" ") > 1:
+            yield node.lineno, re.sub(r"`[^`\n]*`", "`code`", node.value)
 
 
 def check(file: Path) -> Iterator[str]:

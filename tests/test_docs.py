@@ -49,6 +49,7 @@ SHOWN = {
     "docs/compose.md": [
         "['agent']\n['tools']",
         "keyword_search ['Vellin Light'] ['places/vellin-light.md:0']",
+        "The model wants to call keyword_search",
         "The engineer of the Vellin Light was Corrin Ashe-Woldar",
         "[('places/skellavy.md:0', True)]",
     ],

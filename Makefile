@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 INDEX := demo-index
 QUESTION := In which year was the harbour light built on the island where the shipwright of the packet schooner Grey Petrel was born?
 
-.PHONY: help install demo studio notebooks test test-slow lint format bench clean
+.PHONY: help install demo studio notebooks test test-slow lint docs types format bench clean
 
 help:
 	@echo "make demo     set up, ingest examples/, answer a question with the built-in model"
@@ -14,7 +14,8 @@ help:
 	@echo "make notebooks  set up, run notebooks/ from top to bottom and store what they print"
 	@echo "make test     set up, run the tests"
 	@echo "make test-slow  set up, run the long tests: many kills, many fuzzed inputs"
-	@echo "make lint     set up, check style and types"
+	@echo "make lint     set up, check style, types, spelling and wording"
+	@echo "make docs     set up, build the documentation in build/site; a warning is an error"
 	@echo "make format   mend style"
 	@echo "make bench    set up, measure speed beside an alternative (ARAG_AUTHORS=DIR: a checkout of the authors'"
 	@echo "              code), and what is found and answered in examples/ (DATA=DIR: in other corpora)"
@@ -24,7 +25,7 @@ $(VENV)/installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade "pip>=25.1"
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt "torch==2.13.0"
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[offline]' --group test --group lint
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[offline]' --group test --group lint --group docs
 	@touch $@
 
 install: $(VENV)/installed
@@ -49,13 +50,20 @@ test: install
 test-slow: install
 	$(BIN)/python -m pytest -n 2 -m slow
 
-lint: install
+lint: install types
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	@# A type checker does not follow the folders' mapping in pyproject.toml: it gets a tree of links.
+	MYPYPATH=build/types $(BIN)/mypy --package arag
+	$(BIN)/codespell
+	$(BIN)/python docs/scripts/check_words.py
+
+docs: install types
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build
+
+# Type checkers and mkdocstrings do not follow the folders' mapping in pyproject.toml: they get a tree of links.
+types:
 	@rm -rf build/types && mkdir -p build/types/arag
 	@ln -s $(foreach part,$(wildcard arag/*) ingest retrieval models graph pages evaluation,$(CURDIR)/$(part)) build/types/arag
-	MYPYPATH=build/types $(BIN)/mypy --package arag
 
 format: install
 	$(BIN)/ruff check --fix --quiet .

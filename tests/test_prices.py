@@ -12,7 +12,7 @@ from genai_prices import data_snapshot
 from arag.errors import InputError
 from arag.models.prices import PRICES_VARIABLE, cite_prices, cost
 
-README = Path(__file__).parents[1] / "README.md"
+MODELS = Path(__file__).parents[1] / "docs" / "models.md"
 
 
 @pytest.fixture(autouse=True)
@@ -118,8 +118,8 @@ def test_long_prompts_have_their_own_price():
     assert cost([called("claude-sonnet-4-5", 300_000, 0, 0)]) == pytest.approx(1.8)
 
 
-def test_the_models_that_readme_names_have_prices():
-    named = re.findall(r"`(?:openai|anthropic|google_genai):([\w.-]+)`", README.read_text("utf-8"))
+def test_the_models_that_the_docs_name_have_prices():
+    named = re.findall(r"`(?:openai|anthropic|google_genai):([\w.-]+)`", MODELS.read_text("utf-8"))
     chat = {name for name in named if "embedding" not in name}
     assert {"gpt-5-mini", "claude-sonnet-5-5", "gemini-2.5-flash"} <= chat
     assert all(cost([called(name)]) for name in chat)

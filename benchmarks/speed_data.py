@@ -18,7 +18,8 @@ from arag.ingest.readers import read_documents
 from arag.ingest.sentences import split_sentences
 from arag.models.embedders import load_embedder
 from arag.models.names import DEFAULT_EMBEDDER
-from arag.retrieval.backend import DocumentRecord, Manifest, backend_at
+from arag.retrieval.backend import DocumentRecord, Manifest
+from arag.retrieval.locations import backend_at
 from arag.retrieval.types import Chunk, Section, Sentence
 
 CHUNK_CHARACTERS = 4_200  # about 1,000 tokens

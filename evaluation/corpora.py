@@ -12,8 +12,8 @@ from typing import Any
 from arag.errors import InputError
 from arag.evaluation.datasets import Question, paragraphs, write_corpus
 from arag.ingest.pipeline import run_ingest
-from arag.retrieval.backend import backend_at, is_index
 from arag.retrieval.index import Index
+from arag.retrieval.locations import backend_at, is_index
 
 
 def make_index(questions: Path, folder: Path) -> Iterator[str]:

@@ -12,7 +12,8 @@ from rapidfuzz import process
 from arag.errors import DamagedFileError, InputError, StorageError
 from arag.ingest.writer import open_writer
 from arag.models.embedders import Embedder
-from arag.retrieval.backend import Backend, Damage, backend_at
+from arag.retrieval.backend import Backend, Damage
+from arag.retrieval.locations import backend_at
 
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings

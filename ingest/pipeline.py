@@ -18,8 +18,9 @@ from arag.ingest.readers import find_skipped, read_documents
 from arag.ingest.sentences import check_language
 from arag.ingest.writer import IndexWriter, open_writer
 from arag.models.embedders import Embedder, load_embedder
-from arag.retrieval.backend import Backend, backend_at
+from arag.retrieval.backend import Backend
 from arag.retrieval.index import Index
+from arag.retrieval.locations import backend_at
 from arag.retrieval.tokens import load_token_counter
 from arag.retrieval.trust import check_embedder, remember_embedder
 

@@ -24,7 +24,7 @@ from arag.ingest.html import read_html
 from arag.ingest.markdown import read_markdown
 from arag.ingest.pdf import PdfReader
 from arag.ingest.records import read_json, read_jsonl
-from arag.retrieval.backend import is_index
+from arag.retrieval.locations import is_index
 
 _TEXT_READERS = {".txt": read_text, ".md": read_markdown, ".html": read_html, ".htm": read_html}
 _RECORD_READERS = {".json": read_json, ".jsonl": read_jsonl}

@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 
 from arag.errors import ARAGError, EmbedderError
 from arag.files import digest
-from arag.models.asking import CALL_ERRORS, retry_rules
 from arag.models.names import DEFAULT_EMBEDDER, HUGGINGFACE, ModelName, connection_options, is_hub_id, parse_embedder
 
 if TYPE_CHECKING:
@@ -96,6 +95,8 @@ class Embedder:
 
     def _ask(self, ask: Callable[[Embeddings], Any]) -> Vectors:
         from tenacity import Retrying
+
+        from arag.models.asking import CALL_ERRORS, retry_rules  # what keyword searches need not wait for
 
         # For a response of status 200 that is cut off, or is something else than vectors.
         retrying = Retrying(**retry_rules(CALL_ERRORS, self._retries))

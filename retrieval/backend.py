@@ -470,23 +470,3 @@ class Backend(Protocol):
             IndexFormatError: It cannot be mended.
             StorageError: It cannot be written.
         """
-
-
-def backend_at(location: str | Path | Backend) -> Backend:
-    """Return the backend of a location; a new kind of location is told from the others here.
-
-    Args:
-        location: A folder, or a backend.
-    """
-    if not isinstance(location, str | Path):
-        return location
-    from arag.retrieval.local.backend import LocalBackend
-
-    return LocalBackend(Path(location))
-
-
-def is_index(folder: Path) -> bool:
-    """Tell whether a folder of the file system is an index."""
-    from arag.retrieval.local.folder import is_index
-
-    return is_index(folder)

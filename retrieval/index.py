@@ -18,7 +18,8 @@ from arag.errors import (
     StorageError,
 )
 from arag.models.embedders import Embedder
-from arag.retrieval.backend import Backend, backend_at
+from arag.retrieval.backend import Backend
+from arag.retrieval.locations import backend_at
 from arag.retrieval.snapshot import Snapshot
 from arag.retrieval.text import fold
 from arag.retrieval.trust import choose_embedder

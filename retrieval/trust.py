@@ -20,7 +20,8 @@ from platformdirs import user_config_path
 from arag.errors import EmbedderError, IndexNotFoundError, InputError
 from arag.models.embedders import EMBEDDER_VARIABLE, Embedder, load_embedder, load_embeddings, make_embedder
 from arag.models.names import HUGGINGFACE, KEY_VARIABLES, ModelName, is_hub_id, parse_embedder
-from arag.retrieval.backend import Backend, backend_at
+from arag.retrieval.backend import Backend
+from arag.retrieval.locations import backend_at
 
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings

@@ -20,7 +20,7 @@ from arag.errors import StorageError
 from arag.evaluation import methods
 from arag.graph.state import OutputState
 from arag.ingest import readers
-from arag.retrieval.backend import backend_at
+from arag.retrieval.locations import backend_at
 from fakes import hash_vector
 from openai_server import chat, embeddings, serve
 

@@ -16,11 +16,11 @@ import pytest
 from arag.errors import EmbedderError, IndexFormatError, IndexLockedError, IndexNotFoundError, InputError
 from arag.ingest.documents import Problem
 from arag.ingest.pipeline import ingest, run_ingest
-from arag.retrieval.backend import backend_at
 from arag.retrieval.index import Index, open_index
 from arag.retrieval.local.folder import _GENERATION_FILE
 from arag.retrieval.local.manifest import read_manifest, vectors_folder
 from arag.retrieval.local.sentence_store import SentenceStore
+from arag.retrieval.locations import backend_at
 from fakes import HashEmbeddings, hash_vector, write_corpus
 from memory_backend import MemoryBackend
 

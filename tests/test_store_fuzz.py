@@ -11,9 +11,9 @@ from arag.ingest.maintenance import verify
 from arag.ingest.pipeline import groups
 from arag.ingest.writer import open_writer
 from arag.models.embedders import load_embedder
-from arag.retrieval.backend import backend_at
 from arag.retrieval.index import open_index
 from arag.retrieval.local import verify as verify_module
+from arag.retrieval.locations import backend_at
 from arag.retrieval.tokens import load_token_counter
 from fakes import HashEmbeddings
 

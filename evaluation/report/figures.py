@@ -17,7 +17,8 @@ from arag.evaluation.report.measures import ACCURACY, CONTAIN_ACC, COSTS, EFFORT
 from arag.evaluation.report.paper import PaperResults, differences, paper_order, paper_results
 from arag.evaluation.runs import RECORDS, Plan, load_plan
 from arag.evaluation.scores import Interval, paired_test
-from arag.retrieval.backend import Manifest, backend_at
+from arag.retrieval.backend import Manifest
+from arag.retrieval.locations import backend_at
 
 OTHER_TOOLS = "other"
 

@@ -14,8 +14,6 @@ from arag.retrieval.backend import Damage, Draft, Manifest, Sentences
 from arag.retrieval.exact import MAX_BYTES, ExactVectors
 from arag.retrieval.local.chunk_store import FILE_NAME as CHUNKS_FILE
 from arag.retrieval.local.chunk_store import ChunkStore
-from arag.retrieval.local.draft import open_draft
-from arag.retrieval.local.folder import name_storage_failures, prepare_folder, write_lock
 from arag.retrieval.local.keywords import KeywordMatcher
 from arag.retrieval.local.manifest import (
     FILE_NAME,
@@ -27,12 +25,13 @@ from arag.retrieval.local.manifest import (
 )
 from arag.retrieval.local.seal import KEY_VARIABLE, is_sealed
 from arag.retrieval.local.sentence_store import SentenceStore
-from arag.retrieval.local.verify import find_damage, repair_store
 from arag.retrieval.local.vocabulary import LocalWords
 
 
 class LocalBackend:
     """An index in a folder: SQLite for documents and chunks, Chroma for sentence vectors, a file for keywords.
+
+    What only writers need is imported by them: searching begins the sooner.
 
     Args:
         folder: The folder.
@@ -60,22 +59,33 @@ class LocalBackend:
 
     def make(self) -> None:
         """Make the folder, or check that it holds an index or nothing."""
+        from arag.retrieval.local.folder import prepare_folder
+
         prepare_folder(self.location)
 
     def lock(self) -> AbstractContextManager[None]:
         """Keep other writers out, by a lock that the operating system takes back when its holder dies."""
+        from arag.retrieval.local.folder import write_lock
+
         return write_lock(self.location)
 
     def draft(self, begin: Callable[[], Manifest]) -> AbstractContextManager[Draft]:
         """Open the next generation for writing; the caller holds the lock."""
+        from arag.retrieval.local.draft import open_draft
+
         return open_draft(self.location, begin)
 
     def find_damage(self, *, locked: bool = True) -> list[Damage]:
         """Look for damage in all files."""
+        from arag.retrieval.local.verify import find_damage
+
         return find_damage(self.location, locked=locked)
 
     def repair(self, found: Sequence[Damage]) -> int:
         """Mend the chunk store and the manifest."""
+        from arag.retrieval.local.folder import name_storage_failures
+        from arag.retrieval.local.verify import repair_store
+
         with name_storage_failures(self.location):
             return repair_store(self.location, found)
 
@@ -184,6 +194,11 @@ class LocalGeneration:
             stacklevel=2,
         )
         return False
+
+
+def is_index(folder: Path) -> bool:
+    """Tell whether a folder is an index."""
+    return (folder / FILE_NAME).is_file() and (folder / CHUNKS_FILE).is_file()
 
 
 def _size(path: Path) -> int:

@@ -45,11 +45,6 @@ def prepare_folder(folder: Path) -> None:
         raise InputError(f"the folder {str(folder)!r} cannot be made or looked into: {reason}") from error
 
 
-def is_index(folder: Path) -> bool:
-    """Tell whether a folder holds an index, also one whose manifest is lost."""
-    return (folder / FILE_NAME).is_file() and (folder / CHUNKS_FILE).is_file()
-
-
 def delete_other_generations(folder: Path, generation: int) -> None:
     """Delete the files of generations that readers do not see, and what a killed run has not renamed."""
     for name in (FILE_NAME, CHUNKS_FILE):

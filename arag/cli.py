@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import os
-import sqlite3
 import sys
 import traceback
 import warnings
@@ -325,9 +324,8 @@ def main() -> None:
         sys.stdout.reconfigure(errors="backslashreplace")
     try:
         app()
-    except (ARAGError, sqlite3.Error) as error:
-        what = "the index's database failed: " if isinstance(error, sqlite3.Error) else ""
-        err.print(styled(("Error:", "bold red"), f" {what}{error}"))
+    except ARAGError as error:
+        err.print(styled(("Error:", "bold red"), f" {error}"))
         sys.exit(FAILED)
     except Interrupted as interrupted:
         end_interrupted(interrupted.command)

@@ -76,8 +76,6 @@ class Usual:
             return "" if killed and ended.exit == -9 else f"raw: signal {-ended.exit}"
         if "Traceback" in ended.err or ended.exit not in (0, 1):
             return "raw: a traceback"
-        if "the index's database failed" in ended.err:
-            return "raw: an error of SQLite's"
         if ended.exit == 1 and "Error: " not in ended.err and "Damaged " not in ended.out:
             return "raw: no sentence"
         if ended.exit == 0 and self.operation.command[0] in ("search", "ask") and ended.out != self.out:

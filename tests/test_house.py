@@ -1,0 +1,61 @@
+"""Imports run one way, and what only one room may know stays in it."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+LEAVES = {"arag.errors", "arag.files"}  # what every room may use
+BELOW = {
+    "models": [],
+    "retrieval": ["models"],
+    "ingest": ["retrieval", "models"],
+    "graph": ["retrieval", "models"],
+    "pages": ["graph", "retrieval", "models"],
+    "evaluation": ["pages", "graph", "ingest", "retrieval", "models"],
+}
+ONLY_IN = {
+    "sqlite3": "retrieval/local",
+    "chromadb": "retrieval/local",
+    "filelock": "retrieval/local",
+    "arag.retrieval.local": "retrieval/local",
+}
+ALSO = {
+    "arag.retrieval.local": {"retrieval/locations.py"},
+    "filelock": {"evaluation/records.py"},
+}
+
+
+def imports(file):
+    """The modules that a file imports, and the names that it takes from them, as they are written."""
+    for node in ast.walk(ast.parse(file.read_text("utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{file}: a relative import"
+            yield str(node.module)
+
+
+def is_in(module, package):
+    return module == package or module.startswith(f"{package}.")
+
+
+@pytest.mark.parametrize("room", BELOW)
+def test_a_room_imports_only_rooms_below_it(room):
+    allowed = {f"arag.{each}" for each in (room, *BELOW[room])} | LEAVES
+    if room == "evaluation":
+        allowed |= {"arag.terminal", "arag.interruption"}  # what both command lines share
+    for file in (ROOT / room).rglob("*.py"):
+        for module in imports(file):
+            if is_in(module, "arag"):
+                assert any(is_in(module, package) for package in allowed), f"{file} imports {module}"
+
+
+@pytest.mark.parametrize("known", ONLY_IN)
+def test_only_one_room_knows(known):
+    for room in ("arag", *BELOW):
+        for file in (ROOT / room).rglob("*.py"):
+            place = file.relative_to(ROOT).as_posix()
+            if ONLY_IN[known] not in place and place not in ALSO.get(known, set()):
+                assert not any(is_in(module, known) for module in imports(file)), f"{place} imports {known}"

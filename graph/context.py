@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
 
 from arag.errors import InputError
 from arag.retrieval.tools import MAX_RESULTS, ToolName
@@ -79,7 +79,7 @@ class Context(BaseModel):
 
     @field_validator("index", "model", "system_prompt", mode="before")
     @classmethod
-    def _read_text(cls, value: object) -> object:
+    def _read_text(cls, value: object, info: ValidationInfo) -> object:
         """Take a path for the index, and an emptied text field of a form for one that was never filled in."""
-        text = str(value) if isinstance(value, Path) else value
+        text = str(value) if isinstance(value, Path) and info.field_name == "index" else value
         return None if isinstance(text, str) and not text.strip() else text

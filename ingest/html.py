@@ -25,7 +25,9 @@ _BLOCK_TAGS = frozenset(
 _BLANKS = re.compile(r"\s+")
 _LIST_TAGS = frozenset({"ul", "ol", "menu", "dir"})
 
-_DECLARATION = re.compile(rb"""<(?:meta|\?xml)[^<>]+?(?:charset|encoding)\s*=\s*["']?\s*([^\s"'/>;]+)""", re.IGNORECASE)
+_DECLARATION = re.compile(
+    rb"""<(?:meta[^<>]+?charset|\?xml[^<>]+?encoding)\s*=\s*["']?\s*([^\s"'/>;]+)""", re.IGNORECASE
+)
 # The HTML standard reads GBK as its superset, and takes a declaration that can be read as ASCII for a mistake.
 _CODECS = {"gbk": "gb18030", "utf-16le": "utf-8", "utf-16be": "utf-8"}
 _NO_TEXT_ENCODINGS = ("replacement", "x-user-defined")
@@ -47,6 +49,11 @@ def read_html(data: bytes) -> Content:
     text.layout_tables = outline.layout_tables
     _parse(page, text)
     return Content(folded("".join(outline.title)) or text.heading, "".join(text.parts))
+
+
+def _restore_noscript(text: str) -> str:
+    """Undo the substitution where the tag is text, as in a title or a <textarea>."""
+    return text.replace("<noembed", "<noscript").replace("</noembed", "</noscript")
 
 
 def _decode(data: bytes) -> str:
@@ -104,7 +111,7 @@ class _Outline:
 
     def data(self, text: str) -> None:
         if self._in_title:
-            self.title.append(text)
+            self.title.append(_restore_noscript(text))
 
     def close(self) -> None:
         pass
@@ -157,6 +164,7 @@ class _PageText:
 
     def data(self, text: str) -> None:
         if not self._dropped_depth:
+            text = _restore_noscript(text)
             self._line.append(text if self._pre_depth else _BLANKS.sub(" ", text))
 
     def close(self) -> None:

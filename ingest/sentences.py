@@ -188,7 +188,7 @@ def _pieces(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
 
 def _borders(text: str, language: str) -> list[int]:
     """Return the offsets at which a new sentence begins, the first one not included."""
-    if 3 * len(_EAST_ASIAN.findall(text)) > len(text):
+    if language == "zh" or 3 * len(_EAST_ASIAN.findall(text)) > len(text):
         # Chinese is read character by character, and its paragraphs are one word to the pattern below.
         doc = _pipeline("zh")(text)
     else:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Collection, Iterable, Mapping
+from contextlib import suppress
 from fnmatch import fnmatchcase
 from importlib.metadata import version
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +21,15 @@ PRICES_VARIABLE = "ARAG_PRICES"
 _VERSION = re.compile(r"[-@](\d{4}-\d{2}-\d{2}|\d{8}|\d{3}|latest)$")
 _FOLDER = "models/"  # in front of the names that Google reports
 _MILLION = 1_000_000
+_CLOSED = (
+    "gpt-",
+    "o1",
+    "o3",
+    "o4-",
+    "claude-",
+    "gemini-",
+)  # what only makers and resellers can host
+_OPEN_WEIGHTS = "gpt-oss"
 
 
 class _Price(BaseModel):
@@ -94,15 +105,29 @@ def _cost(call: Mapping[str, Any], own: Collection[_Price]) -> float | None:
         dollars = (tokens - cached) * price.input + cached * price.cached_input + written * price.output
         dollars /= _MILLION
     else:
-        from genai_prices import Usage, calc_price
-
-        usage = Usage(input_tokens=tokens, cache_read_tokens=cached, output_tokens=written)
-        try:  # without a provider, the name has to tell it
-            dollars = float(calc_price(usage, model, provider_id=call.get("provider") or None).total_price)
-        except LookupError:
+        found = _look_up(model, call.get("provider") or None, tokens, cached, written)
+        if found is None:
             return None
+        dollars = found
     # A call takes some tokens: where none are reported, nothing is known about its cost, unless it is free.
     return dollars if tokens or written or free else None
+
+
+def _look_up(model: str, provider: str | None, tokens: int, cached: int, written: int) -> float | None:
+    """Return a call's price in genai-prices' list, or None."""
+    from genai_prices import Usage, calc_price
+
+    if _OPEN_WEIGHTS in model and provider == "openai":  # any server with OpenAI's protocol says so
+        return None
+    usage = Usage(input_tokens=tokens, cache_read_tokens=cached, output_tokens=written)
+    # Without a provider, the name has to tell it. What only its maker sells is dear through anybody else's server, too.
+    providers = dict.fromkeys(
+        [provider, None] if model.startswith(_CLOSED) and _OPEN_WEIGHTS not in model else [provider]
+    )
+    for seller, name in product(providers, dict.fromkeys([model, _VERSION.sub("", model)])):
+        with suppress(LookupError):
+            return float(calc_price(usage, name, provider_id=seller).total_price)
+    return None
 
 
 def _find_name(model: str, names: Collection[str]) -> str | None:

@@ -77,6 +77,10 @@ class Index:
     ) -> None:
         self.close()
 
+    def __deepcopy__(self, memo: dict[int, object]) -> Self:
+        """Return the index itself: copies of a tool share its open files."""
+        return self
+
     def __repr__(self) -> str:
         m = self._manifest
         return f"Index({str(self.path)!r}, documents={m.documents}, chunks={m.chunks}, embedder={m.embedder!r})"

@@ -166,9 +166,13 @@ class RetrievalTool(BaseTool):
     def make(cls, index: Index, *, top_k: int = DEFAULT_TOP_K, full_texts: bool = False) -> Self:
         """Make the tool; `make_tools` says what the arguments mean."""
         schema = cls.model_fields["args_schema"].default
-        if "top_k" in schema.model_fields:
+        if "top_k" in getattr(schema, "model_fields", ()):
             schema = create_model(schema.__name__, __base__=schema, top_k=(TopK, top_k))
-        return cls.model_validate({"index": index, "full_texts": full_texts, "args_schema": schema})
+        try:
+            return cls.model_validate({"index": index, "full_texts": full_texts, "args_schema": schema})
+        except ValidationError as error:
+            faults = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors())
+            raise InputError(f"{cls.__name__} is not a complete retrieval tool: {faults}") from error
 
     def retrieve(self, *args: Any, **arguments: Any) -> Retrieved:
         """Search, and write what the model is shown.
@@ -308,12 +312,19 @@ def make_tools(
     Raises:
         InputError: A name is unknown or given twice, there is none, or `top_k` is out of bounds.
     """
-    kinds = [_TOOLS.get(name) if isinstance(name, str) else name for name in names]
-    if None in kinds or not kinds or len(set(kinds)) != len(kinds):
+    kinds = [kind for name in names if (kind := _find_kind(name))]
+    if len(kinds) != len(names) or not kinds or len(set(kinds)) != len(kinds):
         raise InputError(f"tools {list(names)!r} are not valid: give one or more of {', '.join(TOOL_NAMES)}, each once")
     if not 1 <= top_k <= MAX_RESULTS:
         raise InputError(f"top_k is {top_k}: valid are 1 to {MAX_RESULTS}")
-    return [kind.make(index, top_k=top_k, full_texts=ChunkRead not in kinds) for kind in kinds if kind]
+    can_read = any(issubclass(kind, ChunkRead) for kind in kinds)
+    return [kind.make(index, top_k=top_k, full_texts=not can_read) for kind in kinds]
+
+
+def _find_kind(name: object) -> type[RetrievalTool] | None:
+    if isinstance(name, type) and issubclass(name, RetrievalTool):
+        return name
+    return _TOOLS.get(name) if isinstance(name, str) else None
 
 
 # --- what a conversation holds ---

@@ -217,3 +217,19 @@ def test_a_list_that_cannot_be_read_is_told(tmp_path, monkeypatch):
     monkeypatch.setenv(PRICES_VARIABLE, str(tmp_path))
     with pytest.raises(InputError, match="cannot be read"):
         cite_prices()
+
+
+@pytest.mark.parametrize(
+    ("model", "provider", "is_priced"),
+    [
+        ("gemini-2.5-flash-001", "google_genai", True),
+        ("claude-sonnet-4-5", "openai", True),
+        ("claude-sonnet-4-5", "bedrock_converse", True),
+        ("gpt-5-mini", "github", True),
+        ("gpt-oss-20b", "openai", False),
+        ("qwen3", "openai", False),
+    ],
+)
+def test_what_only_its_maker_sells_has_a_price_by_any_server_and_open_weights_have_none(model, provider, is_priced):
+    call = {"model": model, "provider": provider, "input_tokens": 1_000, "cached_tokens": 0, "output_tokens": 10}
+    assert (cost([call]) is not None) == is_priced

@@ -25,6 +25,7 @@ from reportlab.platypus import Paragraph, SimpleDocTemplate, Table
 from arag.errors import InputError
 from arag.ingest import pdf as reading_pdfs
 from arag.ingest.documents import Document, Limits, Problem
+from arag.ingest.html import read_html
 from arag.ingest.pdf import PdfReader as PdfProcess
 from arag.ingest.readers import READABLE_SUFFIXES, find_skipped, read_documents
 
@@ -1174,3 +1175,16 @@ def test_the_corpora_of_graphrag_bench(tmp_path, several):
     (document,) = read_documents([file])
     assert (document.id, document.text) == ("Medical", corpus["context"])
     assert document.metadata == {"source": "NCCN"}
+
+
+@pytest.mark.parametrize(
+    ("page", "title", "text"),
+    [
+        ('<meta name="description" content="Set encoding=base64 in mail"><meta charset="utf-8"><p>café', "", "café"),
+        ('<meta name="description" content="encoding=latin1"><p>café', "", "café"),
+        ("<title>The <noscript> tag</title><p>x", "The <noscript> tag", "x"),
+    ],
+)
+def test_what_is_said_of_encodings_and_tags_is_text(page, title, text):
+    content = read_html(page.encode())
+    assert (content.title, content.text.strip()) == (title, text)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import copy
 import json
 from pathlib import Path
 
@@ -9,7 +10,7 @@ from langchain_core.utils.function_calling import convert_to_openai_tool
 from arag.errors import InputError
 from arag.ingest.pipeline import ingest
 from arag.retrieval.tokens import count_tokens
-from arag.retrieval.tools import TOOL_NAMES, make_tools
+from arag.retrieval.tools import TOOL_NAMES, ChunkRead, RetrievalTool, make_tools
 from fakes import HashEmbeddings, after_reading, write_corpus
 
 LONG = " ".join(f"In the year {n} the harbour of Vellin was frozen and nobody sailed." for n in range(1700, 1740))
@@ -422,3 +423,24 @@ def test_instructions_in_documents_stay_inside_the_result(make_index):
     message = tool.invoke({"type": "tool_call", "id": "1", "name": "chunk_read", "args": {"chunk_ids": ["evil:0"]}})
     assert message.content == f"[evil:0]\n{text}"
     assert message.artifact["new_chunks"] == ["evil:0"]
+
+
+def test_a_tool_may_be_copied_and_its_copy_searches(example_index):
+    tool = copy.deepcopy(make_tools(example_index)[0])
+    assert tool.invoke({"keywords": ["Grey Petrel"]}) == make_tools(example_index)[0].invoke(
+        {"keywords": ["Grey Petrel"]}
+    )
+
+
+@pytest.mark.parametrize("names", [[5], [dict], [["a"]], [RetrievalTool], ["keyword_search", None]])
+def test_what_is_no_retrieval_tool_is_an_input_error(example_index, names):
+    with pytest.raises(InputError, match=r"RetrievalTool|not valid"):
+        make_tools(example_index, names=names)
+
+
+def test_a_subclass_of_chunk_read_reads_chunks_too(example_index):
+    class MyRead(ChunkRead):
+        pass
+
+    search, _ = make_tools(example_index, names=["keyword_search", MyRead])
+    assert not search.full_texts

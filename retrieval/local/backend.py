@@ -43,7 +43,8 @@ class LocalBackend:
 
     def exists(self) -> bool:
         """Tell whether the folder holds a manifest or a chunk store."""
-        return (self.location / FILE_NAME).exists() or (self.location / CHUNKS_FILE).exists()
+        # Not Path.exists, which raises an error for a name that is too long.
+        return any(os.path.exists(self.location / name) for name in (FILE_NAME, CHUNKS_FILE))  # noqa: PTH110
 
     def manifest(self) -> LocalManifest:
         """Read the manifest."""

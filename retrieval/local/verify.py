@@ -9,6 +9,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import closing
+from dataclasses import fields
 from pathlib import Path
 
 from arag.errors import ARAGError, DamagedFileError, IndexFormatError, IndexNotFoundError, StorageError
@@ -74,7 +75,10 @@ def _find_all(folder: Path, rows: StoreRows, *, locked: bool) -> Iterator[Damage
         yield Damage(CHUNKS_FILE, "its copy of the manifest cannot be read")
     # A run that was killed just before it replaced the manifest has kept the next one already.
     elif kept.generation != manifest.generation + 1 and kept != manifest:
-        yield Damage(FILE_NAME, "it is not the one that was written")
+        changed = [
+            field.name for field in fields(manifest) if getattr(manifest, field.name) != getattr(kept, field.name)
+        ]
+        yield Damage(FILE_NAME, f"it is not the one that was written: {', '.join(changed)} differ")
     found = [*_check_store(rows, manifest, locked=locked), *_check_derived_files(folder, manifest)]
     yield from found
     # Chroma may take the process down with it when its files are damaged.

@@ -120,10 +120,9 @@ def _look_up(model: str, provider: str | None, tokens: int, cached: int, written
     if _OPEN_WEIGHTS in model and provider == "openai":  # any server with OpenAI's protocol says so
         return None
     usage = Usage(input_tokens=tokens, cache_read_tokens=cached, output_tokens=written)
-    # Without a provider, the name has to tell it. What only its maker sells is dear through anybody else's server, too.
-    providers = dict.fromkeys(
-        [provider, None] if model.startswith(_CLOSED) and _OPEN_WEIGHTS not in model else [provider]
-    )
+    # Without a provider, the name has to tell it. A closed model costs through a proxy what it costs at its maker.
+    is_closed = model.startswith(_CLOSED) and _OPEN_WEIGHTS not in model
+    providers = dict.fromkeys([provider, None] if is_closed else [provider])
     for seller, name in product(providers, dict.fromkeys([model, _VERSION.sub("", model)])):
         with suppress(LookupError):
             return float(calc_price(usage, name, provider_id=seller).total_price)

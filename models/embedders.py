@@ -9,10 +9,9 @@ import warnings
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from langchain_core.embeddings import Embeddings
 from numpy.typing import NDArray
 
 from arag.errors import ARAGError, EmbedderError
@@ -20,7 +19,8 @@ from arag.files import digest
 from arag.models.names import DEFAULT_EMBEDDER, HUGGINGFACE, ModelName, connection_options, is_hub_id, parse_embedder
 
 if TYPE_CHECKING:
-    from sentence_transformers import SentenceTransformer
+    from langchain_core.embeddings import Embeddings
+    from langchain_huggingface import HuggingFaceEmbeddings
 
 EMBEDDER_VARIABLE = "ARAG_EMBEDDER"
 
@@ -181,7 +181,7 @@ def _load_huggingface(model: str, *, named: bool) -> Embeddings:
         warnings.filterwarnings("ignore", message="IProgress not found")
         importlib.import_module("tqdm.auto")
     from huggingface_hub import try_to_load_from_cache
-    from sentence_transformers import SentenceTransformer
+    from langchain_huggingface import HuggingFaceEmbeddings
     from transformers.utils import logging
 
     path = None
@@ -192,52 +192,24 @@ def _load_huggingface(model: str, *, named: bool) -> Embeddings:
             f"the embedder {model} is one of the model hub, and {Path(model).absolute()} has its name: work in another "
             f"folder, or name this one as huggingface:./{model}"
         )
+    options: dict[str, Any] = {"trust_remote_code": False}
+    if not named:
+        options["model_kwargs"] = {"use_safetensors": True}
     drew_bars = logging.is_progress_bar_enabled()
     logging.disable_progress_bar()  # type: ignore[no-untyped-call]
     try:
-        loaded = SentenceTransformer(
-            str(path or model), trust_remote_code=False, model_kwargs={} if named else {"use_safetensors": True}
+        embeddings = HuggingFaceEmbeddings(
+            model_name=str(path or model), model_kwargs=options, encode_kwargs={"normalize_embeddings": True}
         )
     except (OSError, ValueError) as error:  # the hub's errors are OSErrors; an unknown architecture a ValueError
         raise EmbedderError(_explain_failure(model, error, named=named)) from error
     finally:
         if drew_bars:
             logging.enable_progress_bar()  # type: ignore[no-untyped-call]
-    return _SentenceTransformers(loaded)
-
-
-class _SentenceTransformers(Embeddings):
-    """A model of sentence-transformers, which gets sentences with about the same number of tokens at a time.
-
-    The library sorts sentences by their characters. Those of a batch are filled up to the longest in tokens: of what
-    it computes on sentences of a corpus, a third is filling.
-    """
-
-    def __init__(self, model: SentenceTransformer) -> None:
-        self._model = model
-        self._at_once = _AT_ONCE_ON_CPU if model.device.type == "cpu" else _AT_ONCE_ON_GPU
-
-    def embed_documents(self, texts: list[str]) -> list[list[float]]:
-        from transformers import PreTrainedTokenizerBase
-
-        tokenizer = self._model.tokenizer
-        if not isinstance(tokenizer, PreTrainedTokenizerBase):
-            return self._encode(texts)
-        lengths = [len(ids) for ids in tokenizer(texts, truncation=True)["input_ids"]]
-        order = sorted(range(len(texts)), key=lengths.__getitem__)
-        vectors: dict[int, list[float]] = {}
-        for start in range(0, len(order), self._at_once):
-            some = order[start : start + self._at_once]
-            vectors.update(zip(some, self._encode([texts[i] for i in some]), strict=True))
-        return [vectors[i] for i in range(len(texts))]
-
-    def embed_query(self, text: str) -> list[float]:
-        return self._encode([text], prompt_name="query" if self._model.prompts.get("query") else None)[0]
-
-    def _encode(self, texts: list[str], **options: Any) -> list[list[float]]:
-        lines = [text.replace("\n", " ") for text in texts]
-        vectors = self._model.encode(lines, normalize_embeddings=True, show_progress_bar=False, **options)
-        return cast("list[list[float]]", vectors.tolist())
+    # The prompts are SentenceTransformer's, which the LangChain class keeps to itself.
+    if embeddings._client.prompts.get("query"):  # noqa: SLF001
+        embeddings.query_encode_kwargs = {"normalize_embeddings": True, "prompt_name": "query"}
+    return _sort_by_length(embeddings)
 
 
 def _explain_failure(model: str, error: Exception, *, named: bool) -> str:
@@ -255,6 +227,36 @@ def _explain_failure(model: str, error: Exception, *, named: bool) -> str:
         f"the embedder {model} could not be loaded: it is in no local cache, and the model hub did not give it "
         f"({reason}).{hint} A folder with the model's files works too: huggingface:/path/to/model"
     )
+
+
+def _sort_by_length(embeddings: HuggingFaceEmbeddings) -> Embeddings:
+    """Give a sentence-transformers model sentences with about the same number of tokens at a time.
+
+    The library sorts sentences by their characters. Those of a batch are filled up to the longest in tokens: of what
+    it computes on sentences of a corpus, a third is filling.
+    """
+    from langchain_core.embeddings import Embeddings
+    from transformers import PreTrainedTokenizerBase
+
+    tokenizer, device = embeddings._client.tokenizer, embeddings._client.device  # noqa: SLF001 - as above
+    if not isinstance(tokenizer, PreTrainedTokenizerBase):
+        return embeddings
+    at_once = _AT_ONCE_ON_CPU if device.type == "cpu" else _AT_ONCE_ON_GPU
+
+    class ByLength(Embeddings):
+        def embed_documents(self, texts: list[str]) -> list[list[float]]:
+            lengths = [len(ids) for ids in tokenizer(texts, truncation=True)["input_ids"]]
+            order = sorted(range(len(texts)), key=lengths.__getitem__)
+            vectors: dict[int, list[float]] = {}
+            for start in range(0, len(order), at_once):
+                some = order[start : start + at_once]
+                vectors.update(zip(some, embeddings.embed_documents([texts[i] for i in some]), strict=True))
+            return [vectors[i] for i in range(len(texts))]
+
+        def embed_query(self, text: str) -> list[float]:
+            return embeddings.embed_query(text)
+
+    return ByLength()
 
 
 def find_packaged_model() -> Path | None:

@@ -39,7 +39,7 @@ __all__ = [
     "trace_page",
 ]
 
-# Names are imported at their first use: `import arag` is then as good as free.
+# Names are imported on first use, which keeps `import arag` fast.
 _HOMES = {
     "ARAGAgent": "arag.graph.graph",
     "ARAGError": "arag.errors",
@@ -59,13 +59,13 @@ _HOMES = {
 }
 
 
-if not TYPE_CHECKING:  # a type checker would take any name for one of these
+if not TYPE_CHECKING:  # with this function, a type checker would accept any name
 
     def __getattr__(name: str) -> Any:
         if name not in _HOMES:
             raise AttributeError(f"module 'arag' has no attribute {name!r}")
         module = import_module(_HOMES[name])
-        # Importing its module has put the package `arag.ingest` in the function's place; it can be called like it.
+        # Importing the module binds `arag.ingest` to the package, not to the function; the package is callable too.
         return globals().setdefault(name, getattr(module, name))
 
 

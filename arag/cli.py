@@ -28,7 +28,7 @@ from arag.terminal import FAILED, confirm_embedder, err, out, print_json, progre
 if TYPE_CHECKING:
     from arag.graph.state import State
 
-LEFT_OUT = 3  # exit code of an ingestion that left something out; 2 is for a wrong command line
+LEFT_OUT = 3  # exit code of `ingest` when it left something out; 2 means a usage error
 
 app = typer.Typer(
     cls=Commands,
@@ -54,52 +54,55 @@ def options(
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
     ] = False,
 ) -> None:
-    """An agent that searches a corpus by itself: make an index, ask it, look into it."""
+    """An agent that searches a corpus by itself: build an index, ask questions, inspect the results."""
 
 
-IndexOption = Annotated[Path, typer.Option("--index", "-i", metavar="DIR", help="The index's folder.")]
-TopK = Annotated[int, typer.Option("--top-k", "-k", min=1, help="How many chunks.")]
+IndexOption = Annotated[Path, typer.Option("--index", "-i", metavar="DIR", help="Index folder.")]
+TopK = Annotated[int, typer.Option("--top-k", "-k", min=1, help="Number of chunks to return.")]
 
 
 @app.command()
 def ingest(
     paths: Annotated[
-        list[Path], typer.Argument(metavar="PATH...", help="Files and folders: txt, md, html, pdf, json, jsonl.")
+        list[Path],
+        typer.Argument(metavar="PATH...", help="Files and folders to read: txt, md, html, pdf, json, jsonl."),
     ],
     index: IndexOption,
     embedder: Annotated[
         str | None,
         typer.Option(
-            help="provider:model, with @base_url for an OpenAI-compatible server. "
-            "Default: the index's own, $ARAG_EMBEDDER, or huggingface:sentence-transformers/all-MiniLM-L6-v2."
+            help="Embedder as provider:model, plus @base_url for an OpenAI-compatible server. Default: the index's "
+            "embedder, then $ARAG_EMBEDDER, then huggingface:sentence-transformers/all-MiniLM-L6-v2."
         ),
     ] = None,
     chunk_tokens: Annotated[
-        int | None, typer.Option(help="Most tokens in a chunk, at least 50. Default: the index's own, or 1,000.")
+        int | None, typer.Option(help="Maximum tokens per chunk, at least 50. Default: the index's setting, or 1,000.")
     ] = None,
     pack: Annotated[
         bool | None,
         typer.Option(
-            "--pack/--no-pack", help="Put consecutive short documents into one chunk. Default: the index's own."
+            "--pack/--no-pack", help="Combine consecutive short documents in one chunk. Default: the index's setting."
         ),
     ] = None,
-    prune: Annotated[bool, typer.Option("--prune", help="Remove documents that are not in PATH any more.")] = False,
+    prune: Annotated[bool, typer.Option("--prune", help="Remove documents that are no longer in PATH.")] = False,
     language: Annotated[
         str | None,
-        typer.Option(help="Language of the sentence rules: auto, or a code of spaCy's. Default: the index's own."),
+        typer.Option(help="Language for sentence splitting: auto or a spaCy code. Default: the index's setting."),
     ] = None,
     max_characters: Annotated[
-        int, typer.Option(help="Leave out documents with more characters of text.")
+        int, typer.Option(help="Leave out documents with more characters than this.")
     ] = DEFAULT_LIMITS.max_characters,
-    max_pages: Annotated[int, typer.Option(help="Leave out PDFs with more pages.")] = DEFAULT_LIMITS.max_pages,
+    max_pages: Annotated[
+        int, typer.Option(help="Leave out PDFs with more pages than this.")
+    ] = DEFAULT_LIMITS.max_pages,
     max_seconds: Annotated[
-        float, typer.Option(help="Leave out PDFs that take longer to read.")
+        float, typer.Option(help="Leave out PDFs that take more seconds than this to read.")
     ] = DEFAULT_LIMITS.max_seconds,
     as_json: JsonOption = False,
 ) -> None:
-    """Write documents into an index; run again, it embeds only what has changed.
+    """Write documents into an index; later runs embed only what has changed.
 
-    Exit code 3 means that the index was written and something was left out.
+    Exit code 3 means that the index was written, but something was left out.
     """
     from arag.ingest.pipeline import run_ingest
 
@@ -143,26 +146,26 @@ def ask(
         typer.Option(
             "--model",
             "-m",
-            help="provider:model, with @base_url for an OpenAI-compatible server, or extractive. "
-            "Default: $ARAG_MODEL, else extractive.",
+            help="Model as provider:model, plus @base_url for an OpenAI-compatible server; or extractive, the "
+            "built-in model. Default: $ARAG_MODEL, then extractive.",
         ),
     ] = None,
     reasoning_effort: Annotated[
         str | None,
         typer.Option(
-            metavar="EFFORT", help="low, medium, high, or what else the model knows; for OpenAI and Anthropic."
+            metavar="EFFORT", help="low, medium, high or another value that the model accepts; OpenAI and Anthropic."
         ),
     ] = None,
-    max_steps: Annotated[int, typer.Option(help="Most steps before an answer is forced.")] = 15,
+    max_steps: Annotated[int, typer.Option(help="Maximum steps before an answer is forced.")] = 15,
     html: Annotated[
         Path | None,
         typer.Option(
-            metavar="FILE", dir_okay=False, help="Write a page that shows the run, also one that failed, to this file."
+            metavar="FILE", dir_okay=False, help="Write an HTML page of the run to this file, even if the run fails."
         ),
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Let the agent answer a question, showing its steps as they happen."""
+    """Ask the agent a question, and show its steps as they happen."""
     from langchain_core.messages import HumanMessage
 
     from arag.errors import InputError, ModelError
@@ -177,7 +180,7 @@ def ask(
         raise InputError("the question is blank")
     question = mend_characters(question)
     if html is not None and not html.absolute().parent.is_dir():
-        raise InputError(f"there is no folder {html.absolute().parent} to write {html.name} to")
+        raise InputError(f"cannot write {html.name}: the folder {html.absolute().parent} does not exist")
     confirm_embedder(index)
     with open_index(index) as opened, soon_interrupted("ask"):
         chosen = load_model(model, **({"reasoning_effort": reasoning_effort} if reasoning_effort else {}))
@@ -206,12 +209,12 @@ def ask(
 
 @search_app.command("keyword")
 def search_keyword(
-    terms: Annotated[list[str], typer.Argument(metavar="TERM...", help="Keywords, matched exactly in any case.")],
+    terms: Annotated[list[str], typer.Argument(metavar="TERM...", help="Keywords, matched exactly, ignoring case.")],
     index: IndexOption,
     top_k: TopK = 5,
     as_json: JsonOption = False,
 ) -> None:
-    """Find chunks that hold keywords."""
+    """Find chunks that contain keywords."""
     from arag.retrieval.index import open_index
     from arag.retrieval.render import render_keywords
 
@@ -221,7 +224,7 @@ def search_keyword(
 
 @search_app.command("semantic")
 def search_semantic(
-    query: Annotated[str, typer.Argument(help="What to look for.")],
+    query: Annotated[str, typer.Argument(help="Text to search for.")],
     index: IndexOption,
     top_k: TopK = 5,
     as_json: JsonOption = False,
@@ -239,7 +242,7 @@ def search_semantic(
 def read(
     ids: Annotated[list[str], typer.Argument(metavar="ID...", help="Chunk ids.")],
     index: IndexOption,
-    adjacent: Annotated[int, typer.Option(help="Chunks before and after each to show too, 0 to 2.")] = 0,
+    adjacent: Annotated[int, typer.Option(help="Chunks to add before and after each one, 0 to 2.")] = 0,
     as_json: JsonOption = False,
 ) -> None:
     """Print chunks in full. Exit code 1 means that an id is unknown."""
@@ -255,7 +258,7 @@ def read(
 
 @app.command()
 def info(index: IndexOption, as_json: JsonOption = False) -> None:
-    """Say what an index holds and how it was made."""
+    """Show what an index contains and how it was built."""
     from arag.retrieval.index import open_index
 
     with open_index(index) as opened:
@@ -272,19 +275,19 @@ def info(index: IndexOption, as_json: JsonOption = False) -> None:
 
 @app.command()
 def remove(
-    ids: Annotated[list[str], typer.Argument(metavar="ID...", help="Ids of documents.")],
+    ids: Annotated[list[str], typer.Argument(metavar="ID...", help="Document ids.")],
     index: IndexOption,
 ) -> None:
-    """Remove documents from an index; `compact` takes their text out of the files, too."""
+    """Remove documents from an index; run `compact` to delete their text from its files."""
     from arag.ingest.maintenance import remove as remove_documents
 
     removed = remove_documents(ids, index)
-    out.print(f"{removed:,} documents removed; `arag compact` takes their text out of the files, too.")
+    out.print(f"Removed {removed:,} documents; run `arag compact` to delete their text from the files.")
 
 
 @app.command()
 def compact(index: IndexOption) -> None:
-    """Rewrite the files of an index without the text and the vectors that were removed."""
+    """Rewrite the files of an index without the removed text and vectors."""
     from arag.ingest.maintenance import compact as compact_index
 
     before, after = compact_index(index)
@@ -294,10 +297,10 @@ def compact(index: IndexOption) -> None:
 @app.command()
 def verify(
     index: IndexOption,
-    repair: Annotated[bool, typer.Option("--repair", help="Mend what is found.")] = False,
+    repair: Annotated[bool, typer.Option("--repair", help="Repair the damage.")] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Look for damage in every part of an index. Exit code 1 means that there is some left."""
+    """Check every part of an index for damage. Exit code 1 means that damage remains."""
     from arag.ingest.maintenance import verify as verify_index
 
     found, left = verify_index(index, repair=repair)
@@ -305,22 +308,22 @@ def verify(
         print_json({"found": [asdict(damage) for damage in found], "left": [asdict(damage) for damage in left]})
     else:
         for damage in dict.fromkeys([*found, *left]):
-            mark = ("Damaged", "red") if damage in left else ("Mended", "green")
+            mark = ("Damaged", "red") if damage in left else ("Repaired", "green")
             out.print(styled(mark, f" {damage}"))
         if not found:
-            out.print(f"{index} is sound.")
+            out.print(f"No damage found in {index}.")
         elif not repair and any(damage.mendable for damage in left):
-            out.print("`arag verify --repair` mends it.")
+            out.print("Run `arag verify --repair` to repair it.")
     if left:
         raise typer.Exit(FAILED)
 
 
 def main() -> None:
-    """Run the command line; our own errors are one line on stderr and exit code 1."""
+    """Run the command line; our own errors print one line on stderr and exit with code 1."""
     from arag.errors import ARAGError
 
     _quiet()
-    if isinstance(sys.stdout, TextIOWrapper):  # an argument, or a file's name, may hold bytes that are no text
+    if isinstance(sys.stdout, TextIOWrapper):  # arguments and file names may contain bytes that are not text
         sys.stdout.reconfigure(errors="backslashreplace")
     try:
         app()
@@ -330,16 +333,16 @@ def main() -> None:
     except Interrupted as interrupted:
         end_interrupted(interrupted.command)
     finally:
-        sys.excepthook = _show_bug  # Typer has set its own
+        sys.excepthook = _show_bug  # Typer has installed its own
 
 
 def _show_bug(*error: Any) -> None:
-    """Print the traceback of an error that nobody expected; its message may hold a text from outside."""
+    """Print the traceback of an unexpected error through our console: its message may contain untrusted text."""
     err.print("".join(traceback.format_exception(*error)).rstrip())
 
 
 def _quiet() -> None:
-    """Keep libraries' progress bars and notices out of the output; our own warnings become a line each."""
+    """Hide libraries' progress bars and notices, and print our own warnings in one line each."""
     logging.getLogger("transformers").setLevel(logging.ERROR)
 
     def show(message: Warning | str, *_: Any, **__: Any) -> None:
@@ -349,7 +352,7 @@ def _quiet() -> None:
 
 
 def _show_results(results: Any, render: Callable[[Any, Collection[str]], str], as_json: bool) -> None:
-    """Print what an index has returned, as the agent sees it or as JSON."""
+    """Print an index's results, as the agent sees them or as JSON."""
     if as_json:
         print_json(asdict(results))
     else:
@@ -357,9 +360,9 @@ def _show_results(results: Any, render: Callable[[Any, Collection[str]], str], a
 
 
 def _count_bytes(paths: Sequence[Path]) -> int:
-    """Estimate the characters to come by the files' sizes."""
+    """Estimate the number of characters from the file sizes."""
     files = (file for path in paths for file in (path.rglob("*") if path.is_dir() else [path]))
     try:
         return sum(file.stat().st_size for file in files if file.is_file())
-    except (OSError, ValueError):  # what is wrong with a path is said when it is read
+    except (OSError, ValueError):  # problems with a path are reported when it is read
         return 0

@@ -1,37 +1,45 @@
-"""Errors that a user of the library can meet, each saying what was wrong and what is valid.
+"""The library's errors. Each says what was wrong and what is valid.
 
-They all derive from `ARAGError`, so that a caller (the command line, say) can tell them from bugs.
+They all derive from `ARAGError`, so that callers such as the command line can tell them from bugs.
 """
 
 import re
 from pathlib import Path
 
-# Users and passwords of URLs; a password may hold an @ where somebody has not encoded it.
+# User names and passwords in URLs; a password may contain an @ that was not encoded.
 CREDENTIALS = re.compile(r"(?<=://)[^\s/?#]*@")
 
 
 def without_credentials(text: str) -> str:
-    """Put `***` in the place of users and passwords of the URLs in a text."""
+    """Replace user names and passwords in a text's URLs with `***`."""
     return CREDENTIALS.sub("***@", text)
 
 
 class ARAGError(RuntimeError):
     """Base of all errors that this library raises on purpose.
 
-    The LangGraph API server passes the messages of few errors on to its clients; those of a RuntimeError it does.
+    It is a RuntimeError because the LangGraph API server sends clients the messages of only a few kinds of errors.
+
+    Example:
+        >>> from arag import ARAGError, open_index
+        >>> try:
+        ...     open_index("no-such-folder")
+        ... except ARAGError as error:
+        ...     print(error)
+        no index in no-such-folder: ...
     """
 
 
 class InputError(ARAGError, ValueError):
-    """An argument, a path or a document is not usable."""
+    """An argument, a path or a document cannot be used."""
 
 
 class IndexNotFoundError(ARAGError, FileNotFoundError):
-    """There is no index in the folder given."""
+    """The given folder does not contain an index."""
 
 
 class IndexFormatError(ARAGError):
-    """The folder holds an index that this version cannot read, or a damaged one."""
+    """The index is damaged, or this version cannot read it."""
 
 
 class DamagedFileError(IndexFormatError):
@@ -39,7 +47,7 @@ class DamagedFileError(IndexFormatError):
 
     Attributes:
         part: The file's name.
-        reason: What is wrong with it, without the command that may mend it.
+        reason: What is wrong with it, without the repair command.
     """
 
     def __init__(self, file: Path, reason: str) -> None:
@@ -49,7 +57,7 @@ class DamagedFileError(IndexFormatError):
 
 
 class IndexClosedError(ARAGError):
-    """The index was closed and is used all the same."""
+    """The index was used after it was closed."""
 
 
 class IndexLockedError(ARAGError):
@@ -57,19 +65,19 @@ class IndexLockedError(ARAGError):
 
 
 class StorageError(ARAGError):
-    """The index's files cannot be written, or opened: the disk is full, or does not allow it."""
+    """The index's files cannot be written or opened: the disk is full or denies access."""
 
 
 class ServiceError(ARAGError):
-    """Base of what goes wrong with models. Clients quote URLs, which may hold a user and a password."""
+    """Base of model errors; hides credentials in messages, because clients quote URLs that may contain them."""
 
     def __init__(self, message: str) -> None:
         super().__init__(without_credentials(message))
 
 
 class EmbedderError(ServiceError):
-    """The embedder cannot be loaded, fails, is not the one that the index was made with, or nobody has allowed it."""
+    """The embedder cannot be loaded, fails, differs from the index's embedder, or has not been allowed."""
 
 
 class ModelError(ServiceError):
-    """The chat model cannot be loaded (unknown name, missing package or key), or its response holds no reply."""
+    """The chat model cannot be loaded (unknown name, missing package or key), or its response contains no reply."""

@@ -1,4 +1,4 @@
-"""Files that appear when they are complete, and stay when the power fails."""
+"""Files that appear only when complete, and survive a power failure."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from typing import BinaryIO
 
 @contextmanager
 def written_whole(file: Path) -> Iterator[BinaryIO]:
-    """Open a file for writing whose readers see the old one, or the new one when it is complete.
+    """Open a file for writing; readers see the old version until the new one is complete.
 
-    When this returns, a power failure does not bring the old one back. What cannot be completed is deleted: it would
-    go on filling a full disk.
+    After that, the new version survives a power failure. An incomplete file is deleted, because it would keep
+    filling a full disk.
 
     Args:
         file: The file.
@@ -25,14 +25,14 @@ def written_whole(file: Path) -> Iterator[BinaryIO]:
     temporary = file.with_name(f"{file.name}.new")
     temporary.unlink(missing_ok=True)
     try:
-        # "x" follows no link and waits for no pipe that somebody has put there.
+        # "x" does not follow links or wait for pipes that somebody has put there.
         with temporary.open("xb", buffering=1 << 20) as out:
             yield out
             out.flush()
             os.fsync(out.fileno())
         publish_path(temporary, file)
     except BaseException:
-        with suppress(OSError):  # what went wrong first is worth more
+        with suppress(OSError):  # the first error matters more
             temporary.unlink(missing_ok=True)
         raise
 
@@ -44,13 +44,13 @@ def digest(file: Path) -> str:
 
 
 def publish_path(temporary: Path, final: Path) -> None:
-    """Rename a file, or a folder, whose content is synced, and make the new name last."""
+    """Rename a file or folder that has been synced, and sync the new name."""
     temporary.replace(final)
     sync_path(final.parent)
 
 
 def make_folder(folder: Path) -> None:
-    """Make a folder, and those above it, that a power failure leaves where they are."""
+    """Create a folder and its parents so that they survive a power failure."""
     missing = [path for path in (folder, *folder.parents) if not path.exists()]
     folder.mkdir(parents=True, exist_ok=True)
     for made in missing:
@@ -58,19 +58,19 @@ def make_folder(folder: Path) -> None:
 
 
 def sync_tree(folder: Path) -> None:
-    """Write a folder and all that is in it to the disk."""
+    """Sync a folder and everything in it to disk."""
     for path in folder.rglob("*"):
         sync_path(path)
     sync_path(folder)
 
 
 def sync_path(path: Path) -> None:
-    """Write a file, or the names in a folder, to the disk."""
+    """Sync a file, or the names in a folder, to disk."""
     opened = os.open(path, os.O_RDONLY)
     try:
         os.fsync(opened)
     except OSError as error:
-        # Some network file systems sync no folders.
+        # Some network file systems cannot sync folders.
         if error.errno not in (errno.EINVAL, errno.ENOTSUP) or not path.is_dir():
             raise
     finally:
@@ -78,7 +78,7 @@ def sync_path(path: Path) -> None:
 
 
 def delete(path: Path) -> None:
-    """Delete a file, a link or a folder, as far as possible; a link's target stays."""
+    """Delete a file, link or folder as far as possible; a link's target is kept."""
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path, ignore_errors=True)
     else:

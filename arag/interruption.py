@@ -1,4 +1,4 @@
-"""What the command line does at Ctrl-C: it says what becomes of the work, and ends at once."""
+"""Ctrl-C on the command line: say what happens to the work, and exit at once."""
 
 from __future__ import annotations
 
@@ -14,26 +14,26 @@ from typer.core import TyperGroup
 
 from arag.terminal import Console
 
-INTERRUPTED = 130  # as shells have it for what Ctrl-C ends
-_LAST_SECONDS = 1.0  # that what is running has to close its files
+INTERRUPTED = 130  # exit code that shells use for Ctrl-C
+_LAST_SECONDS = 1.0  # for running work to close its files
 
-_RESUMED = "What was written stays; the next run goes on from there."
-_WHOLE = "The index is whole: as it was before, or as the command leaves it."
+_RESUMED = "Completed work is kept; the next run continues from there."
+_WHOLE = "The index is intact: either unchanged or fully updated."
 _AFTERWARDS = {
     "ingest": _RESUMED,
     "run": _RESUMED,
     "ablate": _RESUMED,
     "scale": _RESUMED,
     "failures": _RESUMED,
-    "ask": "There is no answer; asking again starts from the beginning.",
-    "report": "The report is not complete; the next run writes all of it again.",
+    "ask": "No answer was given; asking again starts over.",
+    "report": "The report is incomplete; the next run rewrites it.",
     "remove": _WHOLE,
     "compact": _WHOLE,
 }
-"""What is true after an interrupted command; of all others there is nothing to say."""
+"""What to say after an interrupted command; the others need no explanation."""
 
 
-class Interrupted(Exception):  # noqa: N818 - it is no error
+class Interrupted(Exception):  # noqa: N818 - it is not an error
     """Ctrl-C was pressed.
 
     Attributes:
@@ -46,7 +46,7 @@ class Interrupted(Exception):  # noqa: N818 - it is no error
 
 
 class Commands(TyperGroup):
-    """The commands, with a word at Ctrl-C, at which Typer itself ends without one."""
+    """A command group that reports Ctrl-C; Typer itself exits silently."""
 
     def invoke(self, ctx: Any) -> Any:
         """Run a command."""
@@ -57,21 +57,21 @@ class Commands(TyperGroup):
 
 
 def end_interrupted(command: str) -> NoReturn:
-    """Say so, and end without waiting for threads, which a service that hangs would hold up.
+    """Print what happened, and exit without waiting for threads, which a hanging service could block.
 
     Args:
         command: The command that was running.
     """
-    err = Console(stderr=True)  # one of its own: what was interrupted may hold the other one's lock
+    err = Console(stderr=True)  # a separate console: the interrupted code may hold the other one's lock
     err.print(" ".join(filter(None, ["Interrupted.", _AFTERWARDS.get(command)])))
-    with suppress(OSError):  # of a pipe that nobody reads from any more
+    with suppress(OSError):  # the reader of a pipe may be gone
         sys.stdout.flush()
     os._exit(INTERRUPTED)
 
 
 @contextmanager
 def soon_interrupted(command: str) -> Iterator[None]:
-    """End soon after Ctrl-C: LangGraph waits for the tools that are running, and these for a service that may hang.
+    """Exit soon after Ctrl-C: LangGraph waits for running tools, which may wait for a hanging service.
 
     Args:
         command: The command that is running.
@@ -84,7 +84,7 @@ def soon_interrupted(command: str) -> Iterator[None]:
         raise KeyboardInterrupt
 
     former = signal.getsignal(signal.SIGINT)
-    if former is signal.default_int_handler:  # what runs in the background is often started to ignore it
+    if former is signal.default_int_handler:  # background jobs are often started with SIGINT ignored
         signal.signal(signal.SIGINT, interrupt)
     try:
         yield

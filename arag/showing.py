@@ -1,4 +1,4 @@
-"""What `arag ingest` and `arag ask` print and write."""
+"""Output of `arag ingest` and `arag ask`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def show_summary(summary: IngestSummary, index: Path) -> None:
-    """Print what an ingestion has done."""
+    """Print a summary of an ingestion."""
     from arag.ingest.pipeline import count_reasons
 
     out.print(
@@ -28,7 +28,7 @@ def show_summary(summary: IngestSummary, index: Path) -> None:
         )
     )
     if summary.absent:
-        out.print(f"{summary.absent:,} of them were not read now; --prune removes what is gone.")
+        out.print(f"{summary.absent:,} of them were not read this time; --prune removes those that are gone.")
     if summary.skipped:
         told = f" {len(summary.skipped):,}: {count_reasons(summary.skipped)}"
         err.print(styled(("Skipped:", "yellow"), told))
@@ -37,7 +37,7 @@ def show_summary(summary: IngestSummary, index: Path) -> None:
 
 
 def show_update(update: dict[str, Any]) -> None:
-    """Print what one node has done: its tool calls, and what came back in a line each."""
+    """Print one node's tool calls, with one line for each result."""
     for node, changes in update.items():
         if node == "tools":
             for record, message in zip(changes["trace"][-len(changes["messages"]) :], changes["messages"], strict=True):
@@ -51,11 +51,11 @@ def show_update(update: dict[str, Any]) -> None:
                 style = "red" if record["error"] else "dim"
                 out.print(f"   {shown} ({record['retrieved_tokens']:,} tokens)", style=style)
         elif node == "force_answer":
-            out.print(f"   The answer is forced: {changes['stop_reason']}.", style="yellow")
+            out.print(f"   Answer forced: {changes['stop_reason']}.", style="yellow")
 
 
 def show_answer(state: State) -> None:
-    """Print an answer, its sources, and what it took."""
+    """Print an answer, its sources, and the run's counts."""
     out.print()
     out.print(state["answer"])
     out.print()
@@ -78,7 +78,7 @@ def write_page(path: Path, state: dict[str, Any], failure: str, model: str) -> N
     """Write a run's page.
 
     Raises:
-        InputError: It cannot be written.
+        InputError: The page cannot be written.
     """
     from arag.errors import InputError, without_credentials
     from arag.models.names import drop_credentials
@@ -92,7 +92,7 @@ def write_page(path: Path, state: dict[str, Any], failure: str, model: str) -> N
 
 
 def run_record(question: str, state: State) -> dict[str, Any]:
-    """Return a run for programs."""
+    """Return a run's record for `--json`."""
     return {
         "question": question,
         "answer": state["answer"],

@@ -1,4 +1,4 @@
-"""A scripted chat model and assertions, for tests of graphs that hold an agent of ours: no key, no network, no chance.
+"""A scripted chat model and assertions for testing graphs with an agent: no key, no network, deterministic.
 
 Example:
     >>> from langchain_core.messages import AIMessage
@@ -9,7 +9,7 @@ Example:
     ...     AIMessage("He married Teutberga [lothair:0]."),
     ... )
     >>> agent = create_arag_agent(model, index)
-    >>> state = agent.invoke({"messages": [("user", "Whom did Lothair II marry?")]})
+    >>> state = agent.invoke({"messages": [("user", "Who was Lothair II's wife?")]})
     >>> model.assert_used_up()
     >>> assert_paired(model.calls[1].messages)
     >>> [citation["chunk_id"] for citation in state["citations"]]
@@ -33,16 +33,23 @@ from langchain_core.utils.function_calling import convert_to_openai_tool
 from pydantic import BaseModel, Field
 
 Reply: TypeAlias = AIMessage | Exception | Callable[[list[BaseMessage]], AIMessage]
-"""What a script holds: a message, an exception to raise, or a function that makes a message of those sent."""
+"""One item of a script: a message, an exception to raise, or a function from the messages sent to the reply."""
 
 
 class Request(BaseModel):
-    """What a model was sent in one call."""
+    """What a model was sent in one call.
+
+    Example:
+        >>> model = ScriptedModel(AIMessage("Yes."))
+        >>> _ = model.invoke("Is it lit?", temperature=0)
+        >>> model.calls[0].messages[-1].text, model.calls[0].options
+        ('Is it lit?', {'temperature': 0})
+    """
 
     messages: list[Any]
     """The messages."""
     options: dict[str, Any]
-    """What was bound to the model or given with the call: `tools`, `tool_choice` and the like."""
+    """What was bound to the model or passed with the call: `tools`, `tool_choice` and others."""
 
     @property
     def tool_names(self) -> list[str]:
@@ -51,17 +58,17 @@ class Request(BaseModel):
 
 
 class ScriptedModel(BaseChatModel):
-    """A chat model that gives the replies of a script, one a call.
+    """A chat model that returns scripted replies, one per call.
 
     Args:
-        script: The replies: a message is given, an exception raised, a function asked for a message.
+        script: The replies: messages are returned, exceptions raised, and functions called for a message.
 
     Attributes:
         script: The replies.
-        calls: What it was sent, call by call.
+        calls: The requests that it received, in order.
 
     Raises:
-        AssertionError: It is called once more than its script has replies.
+        AssertionError: It is called more often than its script has replies.
 
     Example:
         >>> model = ScriptedModel(AIMessage("Yes."), lambda messages: AIMessage(messages[-1].text.upper()))
@@ -89,19 +96,24 @@ class ScriptedModel(BaseChatModel):
         parallel_tool_calls: bool | None = None,
         **options: Any,
     ) -> Runnable[LanguageModelInput, AIMessage]:
-        """Bind tools, which `calls` then shows in OpenAI's form, and options that the classes of providers take."""
+        """Bind tools and options; `calls` records the tools in OpenAI's format."""
         given = {"tool_choice": tool_choice, "parallel_tool_calls": parallel_tool_calls}
         options |= {name: value for name, value in given.items() if value is not None}
         return self.bind(tools=[convert_to_openai_tool(tool) for tool in tools], **options)
 
     def assert_used_up(self) -> None:
-        """Assert that each reply of the script was asked for.
+        """Assert that every scripted reply was used.
 
         Raises:
             AssertionError: Some were not.
+
+        Example:
+            >>> model = ScriptedModel(AIMessage("Yes."), AIMessage("No."))
+            >>> _ = model.invoke("Is it lit?"), model.invoke("Is it out?")
+            >>> model.assert_used_up()
         """
         if len(self.calls) != len(self.script):
-            raise AssertionError(f"{len(self.calls)} of {len(self.script)} replies were asked for")
+            raise AssertionError(f"{len(self.calls)} of {len(self.script)} replies were used")
 
     def _generate(
         self,
@@ -116,9 +128,9 @@ class ScriptedModel(BaseChatModel):
         return ChatResult(generations=[ChatGeneration(message=self._reply(list(messages), options))])
 
     def _reply(self, messages: list[BaseMessage], options: dict[str, Any]) -> AIMessage:  # noqa: ARG002
-        """Return the reply to a call that `calls` has already."""
+        """Return the reply to the last call in `calls`."""
         if len(self.calls) > len(self.script):
-            raise AssertionError(f"the script has {len(self.script)} replies, and the model was called once more")
+            raise AssertionError(f"the script has only {len(self.script)} replies, but the model was called again")
         reply = self.script[len(self.calls) - 1]
         if isinstance(reply, Exception):
             raise reply
@@ -131,7 +143,7 @@ def call(name: str, call_id: str = "", /, **arguments: Any) -> AIMessage:
 
     Args:
         name: The tool's name.
-        call_id: The call's id; a new one where it is left out.
+        call_id: The call's id; generated if left out.
         arguments: The tool's arguments.
 
     Example:
@@ -145,9 +157,14 @@ def calls(*wanted: tuple[str, dict[str, Any]], ids: Sequence[str] = (), text: st
     """Return a reply that calls several tools.
 
     Args:
-        wanted: For each call the tool's name and arguments.
-        ids: An id for each call; new ones where they are left out.
-        text: What the reply says besides.
+        wanted: The tool's name and arguments for each call.
+        ids: An id for each call; generated if left out.
+        text: The reply's text.
+
+    Example:
+        >>> both = calls(("keyword_search", {"keywords": ["Lothair"]}), ("chunk_read", {"chunk_ids": ["lothair:0"]}))
+        >>> [made["name"] for made in both.tool_calls]
+        ['keyword_search', 'chunk_read']
     """
     ids = ids or [str(uuid4()) for _ in wanted]
     made = [tool_call(name=name, args=args, id=call_id) for (name, args), call_id in zip(wanted, ids, strict=True)]
@@ -155,25 +172,35 @@ def calls(*wanted: tuple[str, dict[str, Any]], ids: Sequence[str] = (), text: st
 
 
 def invalid_call(name: str, arguments: str, call_id: str = "") -> AIMessage:
-    """Return a reply with a call whose arguments are no JSON, as small models make them.
+    """Return a reply with a call that has invalid JSON as its arguments, as small models produce.
 
     Args:
         name: The tool's name.
-        arguments: The text in the place of the arguments.
-        call_id: The call's id; a new one where it is left out.
+        arguments: The invalid JSON.
+        call_id: The call's id; generated if left out.
+
+    Example:
+        >>> [made["args"] for made in invalid_call("keyword_search", '{"keywords": [').invalid_tool_calls]
+        ['{"keywords": [']
     """
     made = invalid_tool_call(name=name, args=arguments, id=call_id or str(uuid4()), error="not JSON")
     return AIMessage("", invalid_tool_calls=[made])
 
 
 def assert_paired(messages: Sequence[BaseMessage]) -> None:
-    """Assert what providers demand of a conversation: right behind a message with calls, one result for each call.
+    """Assert that each message with calls is followed directly by one result per call, as providers require.
 
     Args:
-        messages: The conversation: a final state's, or those of a `Request`.
+        messages: The conversation, from a final state or a `Request`.
 
     Raises:
-        AssertionError: A call has no result, or a result no call.
+        AssertionError: A call has no result, or a result has no call.
+
+    Example:
+        >>> assert_paired([call("chunk_read", "1", chunk_ids=["lothair:0"]), ToolMessage("...", tool_call_id="1")])
+        >>> assert_paired([call("chunk_read", "1", chunk_ids=["lothair:0"])])
+        Traceback (most recent call last):
+        AssertionError: calls without a result: ['1']
     """
     waiting: list[str | None] = []
     for message in messages:

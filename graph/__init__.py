@@ -1,1 +1,1 @@
-"""The agent: state, prompts, nodes, the graph, and the models it can run on."""
+"""The agent: its state, prompts, nodes and graph."""

@@ -1,4 +1,4 @@
-"""The calls of one message: what a tool is given, and what came of each."""
+"""The tool calls of one message: their inputs and results."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from arag.retrieval.tools import find_artifacts
 
 
 class CallResults:
-    """The results of one message's calls, as they come.
+    """Collects the results of one message's calls.
 
     Args:
         index: The index.
@@ -28,7 +28,7 @@ class CallResults:
     Attributes:
         messages: What the calls add to the conversation.
         records: A record of each call.
-        commands: What they change beside it.
+        commands: Commands that tools returned, with further changes to the state.
     """
 
     def __init__(self, index: Index, state: State, conversation: list[AnyMessage]) -> None:
@@ -40,11 +40,11 @@ class CallResults:
         self.commands: list[Command[Any]] = []
 
     def write_input(self, call: ToolCall) -> ToolCallWithContext:
-        """Return what `ToolNode` takes for one call, with the state that the tool may ask for."""
+        """Return `ToolNode`'s input for one call, with the state that the tool may ask for."""
         return _with_context(call, {**self._state, "messages": [*self._conversation, *self.messages]})
 
     def add(self, call: ToolCall, outcome: Any, seconds: float) -> None:
-        """Add what `ToolNode` made of a call: its result, or commands with it."""
+        """Add the outcome of a call: its result, or commands that contain it."""
         for part in outcome if isinstance(outcome, list) else [outcome]:
             if not isinstance(part, Command):
                 self._add_messages(call["name"], call["args"], part["messages"], seconds)
@@ -52,16 +52,16 @@ class CallResults:
                 changes = dict(part.update)
                 self._add_messages(call["name"], call["args"], changes.pop("messages", []), seconds)
                 self.commands.append(replace(part, update=changes))
-            else:  # a parent's is passed on as it is
+            else:  # a command for the parent graph is passed on unchanged
                 self.commands.append(part)
 
     def add_error(self, call_id: str | None, name: str | None, arguments: dict[str, Any], error: str) -> None:
-        """Add the result of a call that cannot be made."""
+        """Add an error as the result of a call that cannot be run."""
         result = ToolMessage(error, tool_call_id=call_id, name=name or "unknown", status="error")
         self._add_messages(result.name or "", arguments, [result], 0.0)
 
     def collect(self, begun: dict[str, Any]) -> dict[str, Any]:
-        """Return what the calls change of the state, on top of what a question's beginning has changed."""
+        """Return the calls' changes to the state, added to those from the beginning of a question."""
         read = [chunk_id for record in self.records for chunk_id in record["new_chunks"]]
         seen = [chunk_id for record in self.records for chunk_id in record["chunk_ids"]]
         return begun | {
@@ -73,7 +73,7 @@ class CallResults:
 
     def _add_messages(self, name: str, arguments: dict[str, Any], messages: Any, seconds: float) -> None:
         for message in convert_to_messages(messages):
-            # A tool's own human message, say with a picture, is not the user's next question.
+            # A tool's own human message, for example with a picture, is not the user's next question.
             self.messages.append(marked_feedback(message) if isinstance(message, HumanMessage) else message)
             if isinstance(message, ToolMessage):
                 self.records.append(self._record(name, arguments, message, seconds))
@@ -94,6 +94,6 @@ class CallResults:
         )
 
 
-# Outside the class, where Python would change the key's name.
+# Outside the class, because Python would mangle the key's name inside it.
 def _with_context(call: ToolCall, state: dict[str, Any]) -> ToolCallWithContext:
     return ToolCallWithContext(__type="tool_call_with_context", tool_call=call, state=state)

@@ -1,4 +1,4 @@
-"""Citations of an answer, checked against what was really seen."""
+"""Citations in an answer, checked against the chunks that were shown."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ _BRACKETED = re.compile(r"\[([^\[\]\n]{1,400})\]")
 _SEPARATORS = re.compile(r"[,;]")
 _LIKE_A_CHUNK_ID = re.compile(r"(.+):\d+$")
 _SUFFIX = re.compile(r"\.[A-Za-z]\w{0,7}$")
-_DOCUMENT_SUFFIXES = frozenset({".md", ".txt", ".html", ".pdf"})  # shown or not: the usual names of documents
+_DOCUMENT_SUFFIXES = frozenset({".md", ".txt", ".html", ".pdf"})  # usual for documents, shown or not
 
 
 def find_shown_chunks(messages: Iterable[AnyMessage], index: Index) -> list[str]:
-    """Return the ids of the chunks that the results in a conversation show.
+    """Return the ids of the chunks that a conversation's tool results show.
 
-    That is what a result's artifact has as `chunk_ids`. A result without them, of a caller's own tool, shows the
-    chunks whose ids stand in square brackets in its text.
+    These are the `chunk_ids` in a result's artifact. If a caller's own tool returns none, they are the chunk ids in
+    square brackets in the result's text.
 
     Args:
         messages: The conversation.
@@ -44,10 +44,9 @@ def parse_citations(
 ) -> list[Citation]:
     """Find the chunk ids that an answer names in square brackets.
 
-    An id that the index holds is a citation. Of other texts of the form `<document>:<number>` most are none: Bible
-    verses, times, ratios, scores, addresses with a port. They count as made-up citations, listed as not seen and
-    without a document, where the index holds the document, or where it is named as a file is or as those are that
-    were shown.
+    An id in the index is a citation. Most other texts of the form `<document>:<number>` are not: they are Bible verses,
+    times, ratios, scores or addresses with a port. Such a text counts as a made-up citation, listed as not seen and
+    without a document, if the index holds that document, or if its name looks like a file or like a document shown.
 
     Args:
         answer: The answer.
@@ -77,31 +76,31 @@ def parse_citations(
 
 
 def _is_made_up(name: str, index: Index, documents: Collection[str], kinds: Collection[str]) -> bool:
-    """Tell whether a text that is no chunk's id is meant for one.
+    """Return whether a text that is not a chunk id was meant as one.
 
     Args:
         name: The text.
         index: The index.
         documents: Ids of the documents that were shown.
-        kinds: Their kinds, and those of files.
+        kinds: The kinds of these documents, and of files.
     """
     match = _LIKE_A_CHUNK_ID.match(name)
     if match is None:
         return False
     document = match[1]
-    if document.isdecimal():  # 12:30 and 3:1 may be meant for documents that are numbers, where those were shown
+    if document.isdecimal():  # 12:30 or 3:1 may mean a document named by a number, if it was shown
         return document in documents
     return _kind(document) in kinds or index.document(document) is not None
 
 
 def _kind(document_id: str) -> str:
-    """Return what a document's id shares with others like it: a file's suffix, or all but the digits."""
+    """Return the kind of a document's id: its file suffix, or the id with every number replaced by 0."""
     suffix = _SUFFIX.search(document_id)
     return suffix[0].lower() if suffix else re.sub(r"\d+", "0", document_id)
 
 
 def _names(answer: str, index: Index, seen: Collection[str]) -> Iterator[str]:
-    """Yield what stands in brackets, in order; ids that hold brackets themselves are known from `seen`."""
+    """Yield the texts in brackets, in order; ids that contain brackets are recognised with `seen`."""
     found: list[tuple[int, str]] = []
     special = sorted((i for i in seen if re.search(r"[\[\],;]", i)), key=len, reverse=True)
     for chunk_id in special:
@@ -119,6 +118,6 @@ def _names(answer: str, index: Index, seen: Collection[str]) -> Iterator[str]:
 
 
 def _without_words(part: str, index: Index) -> str:
-    """Return the id of "see guide.md:0" without the words before it; any other text as it is."""
+    """Strip the words before an id, as in "see guide.md:0"; return other texts unchanged."""
     last = part.rpartition(" ")[2]
     return last if last != part and index.get(last) and not index.get(part) else part

@@ -1,4 +1,4 @@
-"""What a run may change of the agent that it runs, from a program, from the API server or from Studio's screen."""
+"""The settings that a run may change, from a program, the API server or Studio."""
 
 from __future__ import annotations
 
@@ -14,10 +14,16 @@ MAX_STEPS = 100
 
 
 class Context(BaseModel):
-    """The settings of one run; what is left out, null or a blank text is as the agent was made.
+    """The settings of one run; what is left out, null or blank keeps the agent's setting.
 
-    Given to a run: `agent.invoke(question, context={"max_steps": 5})`. A graph around this one hands its own context
-    down: one of this class, or of a subclass with more fields, counts here, too; any other is the parent's business.
+    A parent graph passes its own context down. It applies here if it is of this class or a subclass with more fields;
+    any other is ignored.
+
+    Example:
+        >>> question = {"messages": [("user", "Who was the engineer of the Vellin Light?")]}
+        >>> state = agent.invoke(question, context=Context(max_steps=1))
+        >>> state["steps"], state["stop_reason"]
+        (1, 'max_steps')
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", title="A-RAG")
@@ -25,15 +31,15 @@ class Context(BaseModel):
     # Studio shows a field at the nodes that `langgraph_nodes` names.
     index: str | None = Field(
         default=None,
-        description="Folder of the index to search, as `arag ingest` wrote it. On a server: ARAG_INDEX, or a folder "
-        "below ARAG_INDEX_ROOT, whose path may be left out.",
+        description="Folder of the index to search. On a server: ARAG_INDEX, or a folder below ARAG_INDEX_ROOT, "
+        "absolute or relative to it.",
         json_schema_extra={"langgraph_nodes": ["tools"]},
     )
     model: str | None = Field(
         default=None,
-        description="Chat model, provider:model (openai:gpt-5-mini, anthropic:claude-sonnet-5-5, ollama:qwen3), with "
-        "@base_url for an OpenAI-compatible server; or extractive, the built-in one, which is no language model. On a "
-        "server, the base URL is ARAG_MODEL's or one of ARAG_MODEL_ADDRESSES.",
+        description="Chat model as provider:model (openai:gpt-5-mini, anthropic:claude-sonnet-5-5, ollama:qwen3), plus "
+        "@base_url for an OpenAI-compatible server; or extractive, the built-in model, which is not a language model. "
+        "On a server, the base URL must be ARAG_MODEL's or one of ARAG_MODEL_ADDRESSES.",
         examples=["openai:gpt-5-mini", "openai:qwen3@http://localhost:8000/v1", "extractive"],
         json_schema_extra={"langgraph_nodes": ["agent", "force_answer"]},
     )
@@ -41,14 +47,14 @@ class Context(BaseModel):
         default=None,
         ge=1,
         le=MAX_STEPS,
-        description="Most model calls before an answer is forced.",
+        description="Maximum model calls before an answer is forced.",
         json_schema_extra={"langgraph_nodes": ["agent"]},
     )
     top_k: int | None = Field(
         default=None,
         ge=1,
         le=MAX_RESULTS,
-        description="Chunks that a search returns unless the model asks for another number.",
+        description="Number of chunks that a search returns, unless the model asks for another.",
         json_schema_extra={"langgraph_nodes": ["agent", "tools"]},
     )
     tools: Annotated[tuple[ToolName, ...], Field(min_length=1)] | None = Field(
@@ -73,13 +79,11 @@ class Context(BaseModel):
         except ValidationError as error:
             faults = [f"{'.'.join(map(str, e['loc']))}: {e['msg']}, not {e['input']!r}" for e in error.errors()]
             known = ", ".join(type(self).model_fields)
-            raise InputError(
-                f"the run's context is not valid: {'; '.join(faults)}. Its settings are {known}"
-            ) from error
+            raise InputError(f"the run's context is not valid: {'; '.join(faults)}. Valid settings: {known}") from error
 
     @field_validator("index", "model", "system_prompt", mode="before")
     @classmethod
     def _read_text(cls, value: object, info: ValidationInfo) -> object:
-        """Take a path for the index, and an emptied text field of a form for one that was never filled in."""
+        """Accept a path for the index, and treat a blank form field as left out."""
         text = str(value) if isinstance(value, Path) and info.field_name == "index" else value
         return None if isinstance(text, str) and not text.strip() else text

@@ -1,4 +1,4 @@
-"""The forced answer: its prompt, which holds what was gathered, and the text of its reply."""
+"""The forced answer: its prompt with the evidence gathered, and the text of its reply."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from arag.graph.prompts import NO_ANSWER, forced_prompt, forced_question
 from arag.graph.settings import Settings
 from arag.models.replies import mend_characters
 
-_MAX_REPLY_ROOM = 8_000  # tokens of the budget that the prompt leaves to the reply, at most a fifth of it
+_MAX_REPLY_ROOM = 8_000  # tokens reserved for the reply, or a fifth of the budget if that is less
 
 
 def write_forced_prompt(settings: Settings, messages: Sequence[AnyMessage]) -> list[AnyMessage]:
-    """Write a prompt without tool calls, which every provider takes, that fits the budget."""
+    """Write a prompt that fits the budget and has no tool calls, so that every provider accepts it."""
     budget = settings.max_context_tokens
     turns = find_earlier_turns(messages)
     told = "\n\n".join(message.text for message in messages if isinstance(message, SystemMessage))
@@ -32,13 +32,13 @@ def write_forced_prompt(settings: Settings, messages: Sequence[AnyMessage]) -> l
 
 
 def take_text(reply: AIMessage) -> AIMessage:
-    """Return the text of a forced reply as a message; one without any still ends the run with an answer.
+    """Return the text of a forced reply as a message; if it has none, a fixed text ends the run.
 
-    Without tools a reply can only be a text, but some models call tools that they do not have. What stands for a
-    missing answer was not streamed, and has an id of its own: under the reply's it would not be sent any more.
+    Without tools a reply can only be text, but some models call tools that they do not have. The fixed text was not
+    streamed, so it gets its own id: under the reply's id it would not be streamed again.
     """
     text = reply.text.strip() or NO_ANSWER
-    called = reply.tool_calls or reply.invalid_tool_calls  # a content may hold the calls, too
+    called = reply.tool_calls or reply.invalid_tool_calls  # the content may contain the calls as well
     content = text if called or text is NO_ANSWER else reply.content
     reply = reply.model_copy(
         update={"content": content, "tool_calls": [], "invalid_tool_calls": [], "additional_kwargs": {}}

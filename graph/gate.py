@@ -1,11 +1,11 @@
-"""What stands before all routes of the LangGraph API server: it refuses the requests of web pages that are not its own.
+"""Middleware in front of all routes of the LangGraph API server: it refuses requests from foreign web pages.
 
-A development server asks nobody who they are, and any page in the user's browser can reach it. A browser names the
-page that a request comes from (`Origin`), and the name under which the page has found the server (`Host`): a page may
-have a name of its own lead to this machine. Other programs name no page, and go through.
+A development server has no authentication, and any page in the user's browser can reach it. A browser sends the page's
+origin (`Origin`) and the host name that the page used (`Host`); a page may use a host name of its own that resolves to
+this machine. Other programs send no origin and are let through.
 
-`langgraph.json` names this module's application; the server adds its routes to it. Its headers for other origins
-(CORS) are the server's, and for any origin: what is not allowed does not get that far.
+`langgraph.json` names this module's application; the server adds its routes to it. The server's own CORS headers allow
+any origin, but refused requests do not get that far.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ ORIGINS_VARIABLE = "ARAG_ORIGINS"
 HOSTS_VARIABLE = "ARAG_HOSTS"
 
 _STUDIO = re.compile(r"https://([a-z]+\.)?smith\.langchain\.com")
-_INSIDE = "/noauth/"  # how the root path begins of calls that the server makes to itself; none comes from outside
+_INSIDE = "/noauth/"  # prefix of the root path when the server calls itself; no outside request has it
 
 
 class Gate:
-    """Refuses requests of pages and under names that the operator has not allowed.
+    """Refuses requests with origins or host names that the operator has not allowed.
 
     Args:
-        app: What comes behind it.
-        environment: The operator's variables.
+        app: The application behind it.
+        environment: The operator's environment variables.
     """
 
     def __init__(self, app: ASGIApp, environment: Mapping[str, str] = os.environ) -> None:
@@ -59,12 +59,12 @@ class Gate:
     def _find_refusal(self, headers: Headers) -> str | None:
         hosts, origins = headers.getlist("host"), headers.getlist("origin")
         if len(hosts) > 1 or len(origins) > 1:
-            return "A request has one Host and one Origin."
+            return "A request must not have more than one Host or Origin header."
         host = hosts[0].lower() if hosts else ""
         if not self._is_own(host):
             return (
-                f"This server is not called {host!r}. Use localhost or an address, or start it with {HOSTS_VARIABLE} "
-                "set to that name (several with commas between)."
+                f"This server does not accept the host {host!r}. Use localhost or an IP address, or start it with "
+                f"{HOSTS_VARIABLE} set to that name (separate several with commas)."
             )
         if not origins:
             return None
@@ -73,12 +73,12 @@ class Gate:
         if own or origin in self._origins or _STUDIO.fullmatch(origin):
             return None
         return (
-            f"Pages of {origin!r} may not use this server. To let them, start it with {ORIGINS_VARIABLE} set to that "
-            "origin (several with commas between)."
+            f"Pages from {origin!r} may not use this server. To allow them, start it with {ORIGINS_VARIABLE} set to "
+            "that origin (separate several with commas)."
         )
 
     def _is_own(self, host: str) -> bool:
-        """Tell whether a host is this machine's: no page can have an address, as it can a name, lead here."""
+        """Return whether a host is this machine: a page can make a name resolve to it, but not an IP address."""
         try:
             name = urlsplit(f"//{host}").hostname or ""
         except ValueError:

@@ -1,4 +1,4 @@
-"""The ReAct loop (paper, section 3.3): `agent` and `tools` in turn, and `force_answer` when a budget is used up."""
+"""The ReAct loop (paper, section 3.3): `agent` and `tools` alternate; `force_answer` runs when a budget is used up."""
 
 from __future__ import annotations
 
@@ -64,33 +64,32 @@ def create_arag_agent(
     interrupt_after: All | list[str] | None = None,
     name: str = "arag",
 ) -> ARAGAgent:
-    """Make an agent that answers questions from an index.
+    """Create an agent that answers questions from an index.
 
-    It searches until the model answers or a budget is used up; then the model is asked, without tools, to answer
-    from what was gathered, and `stop_reason` says so. Any recursion limit of 3 or more is safe: the answer is
-    forced before it is reached.
+    It searches until the model answers or a budget is used up. When a budget is used up, the model must answer without
+    tools from what was gathered, and `stop_reason` names the budget. Any recursion limit of 3 or more is safe: the
+    answer is forced before it is reached.
 
-    A run may change the agent's settings by its context, `agent.invoke(..., context={"max_steps": 5})`: see
-    `Context`.
+    A run can change the agent's settings with its context: see `Context`.
 
     Args:
         model: A chat model that calls tools, or a string for `load_model`.
         index: The index to search.
-        tools: Which retrieval tools the model gets, by name; further ones, as subclasses of `RetrievalTool`; and tools
-            of your own: LangChain tools, or functions with a docstring. The system prompt names these only. Chunks that
-            your own tools show count as seen where a result's artifact has their ids as `chunk_ids`, or its text has
-            them in square brackets. The calls of one message are made one after another in one step: where one
-            interrupts or fails, a resumed run makes all of them again.
-        top_k: How many chunks a search returns unless the model asks for another number, 1 to 20.
-        system_prompt: Replaces the default one.
-        max_steps: Most model calls of a question's search, at least 1; the forced answer comes on top.
-        max_context_tokens: Most tokens of the model's context.
-        max_invalid_replies: Most replies in a row without a text or a usable tool call.
-        checkpointer: Keeps conversations, for several questions in a thread and for resuming after an error.
+        tools: The tools that the model gets: retrieval tools by name, subclasses of `RetrievalTool`, and your own
+            LangChain tools or functions with a docstring. The system prompt names only these. Chunks that your own
+            tools show count as seen if a result's artifact has their ids as `chunk_ids`, or its text has them in square
+            brackets. The calls of one message run one after another in one step: if one interrupts or fails, a resumed
+            run repeats all of them.
+        top_k: Number of chunks that a search returns, 1 to 20, unless the model asks for another.
+        system_prompt: Replaces the default system prompt.
+        max_steps: Maximum model calls per question, at least 1, not counting a forced answer.
+        max_context_tokens: Maximum tokens in the model's context.
+        max_invalid_replies: Maximum consecutive replies without text or a usable tool call.
+        checkpointer: Saves conversations, for several questions in a thread and for resuming after an error.
         store: LangGraph's long-term store, for tools that use one.
-        interrupt_before: Nodes before which a run stops, for a person to look: `agent`, `tools`, `force_answer`.
-        interrupt_after: Nodes after which a run stops.
-        name: The graph's name, for composing it into others.
+        interrupt_before: Nodes before which a run pauses for a person: `agent`, `tools`, `force_answer`.
+        interrupt_after: Nodes after which a run pauses.
+        name: The graph's name, for use inside other graphs.
 
     Returns:
         A compiled graph. Its input is `messages`; its output adds `answer`, `citations`, `stop_reason`, `steps`,
@@ -98,7 +97,15 @@ def create_arag_agent(
 
     Raises:
         InputError: A setting is out of bounds.
-        ModelError: The model string is not valid, or the model cannot be made.
+        ModelError: The model string is not valid, or the model cannot be created.
+
+    Example:
+        >>> agent = create_arag_agent("extractive", index, max_steps=10)
+        >>> state = agent.invoke({"messages": [("user", "Who was the engineer of the Vellin Light?")]})
+        >>> print(state["answer"])
+        The engineer of the Vellin Light was Corrin Ashe-Woldar, ... [places/vellin-light.md:0] ...
+        >>> [citation["chunk_id"] for citation in state["citations"]], state["stop_reason"]
+        (['places/vellin-light.md:0'], 'answered')
     """
     settings = Settings(
         model=model,
@@ -111,7 +118,7 @@ def create_arag_agent(
         max_invalid_replies=max_invalid_replies,
     )
     load = ResourceLoader(settings)
-    load(None)  # says what is wrong now, not in the first run
+    load(None)  # reports errors now, not in the first run
     return build_graph(
         load,
         checkpointer=checkpointer,
@@ -128,7 +135,7 @@ def build_graph(load: ResourceLoader, *, name: str = "arag", **options: Any) -> 
     Args:
         load: Loads what a run works with.
         name: The graph's name.
-        options: The rest of what `StateGraph.compile` takes, as `create_arag_agent` describes it.
+        options: Further options of `StateGraph.compile`, as described in `create_arag_agent`.
     """
     loop = _Loop(load)
     builder = StateGraph(State, context_schema=Context, input_schema=InputState, output_schema=OutputState)
@@ -140,33 +147,33 @@ def build_graph(load: ResourceLoader, *, name: str = "arag", **options: Any) -> 
     builder.add_conditional_edges("agent", loop.route_reply, ["tools", "agent", "force_answer", END])
     builder.add_conditional_edges("tools", loop.route_results, ["agent", "force_answer"])
     builder.add_edge("force_answer", END)
-    # What `stream_events(version="v3")` tells beside messages and states.
+    # What `stream_events(version="v3")` reports in addition to messages and states.
     transformers = [ToolCallTransformer, CustomTransformer, UpdatesTransformer]
     graph = builder.compile(name=name, transformers=transformers, **options)
-    # The graph counts its steps itself; the limit leaves room for as many as a run's context may ask for.
+    # The graph counts its own steps; the limit leaves room for the most that a run's context may set.
     return graph.with_config(recursion_limit=recursion_limit(max(load.settings.max_steps, MAX_STEPS)))
 
 
 class _Loop:
     """The nodes' bodies and the routes between them.
 
-    A question begins, and budgets are decided, inside these nodes: nodes of their own would cost a superstep for each
-    question and each step. What the routes go by is kept in the state, as a person who changes the state between two
-    steps lets the route be taken outside any run.
+    Starting a question and checking budgets happen inside these nodes: separate nodes would cost a superstep for each
+    question and each step. Routes depend only on the state, because a person who changes the state between two steps
+    triggers the route outside any run.
     """
 
     def __init__(self, load: ResourceLoader) -> None:
         self._load = load
 
     def _begin(self, state: State) -> tuple[Resources, State, Update]:
-        """Return what the run works with, the state with the question's counts, and what of it is new."""
+        """Return the run's resources, the state with the question's counts, and the changes to the state."""
         resources = self._load(get_runtime().context)
         begun = begin_question(resources.index, state)
         return resources, cast("State", {**state, **begun}), begun
 
     def route_question(self, state: State) -> Literal["agent", "force_answer"]:
-        """Let the agent begin if the budgets allow it a reply at all."""
-        if get_runtime() is None:  # a person writes the question into the thread: the run to come has its own budgets
+        """Start with the agent if the budgets allow a reply."""
+        if get_runtime() is None:  # a person edits the thread: the next run has its own budgets
             return "agent"
         resources, state, _ = self._begin(state)
         return "force_answer" if is_out_of_steps(state) or find_spent_budget(resources, state) else "agent"
@@ -189,7 +196,7 @@ class _Loop:
         return check_budgets(resources, state, update)
 
     def route_reply(self, state: State) -> Literal["tools", "agent", "force_answer", "__end__"]:
-        """Route a reply: to the tools that it calls, back for a valid one, or to the end."""
+        """Route a reply: to the tools that it calls, back to the agent if it is empty, or to the end."""
         if state.get("stop_reason"):
             return "__end__"
         last = state["messages"][-1]
@@ -198,7 +205,7 @@ class _Loop:
         return self.route_results(state)  # the reply was empty
 
     def tools(self, state: State) -> Body:
-        """Make the calls of one message in order, each seeing the chunks that the one before it read."""
+        """Run the calls of one message in order; each sees the chunks that earlier ones read."""
         resources, state, begun = self._begin(state)
         message = cast("AIMessage", state["messages"][-1])
         results = CallResults(resources.index, state, drop_old_results(state["messages"], resources.room))
@@ -217,7 +224,7 @@ class _Loop:
         return [update, *results.commands] if results.commands else update
 
     def route_results(self, state: State) -> Literal["agent", "force_answer"]:
-        """Let the agent go on while every budget allows it."""
+        """Return to the agent while every budget allows it."""
         return "force_answer" if state.get("out_of_steps") or state.get("spent_budget") else "agent"
 
     def force_answer(self, state: State) -> Body:
@@ -233,5 +240,5 @@ class _Loop:
 
 
 def recursion_limit(max_steps: int) -> int:
-    """Return the recursion limit that so many steps need: an agent and a tools node each, and a forced answer."""
+    """Return the recursion limit for a number of steps: two nodes per step, and a forced answer."""
     return 2 * max_steps + 3

@@ -1,4 +1,4 @@
-"""The conversation as the model sees it: its size, its pairing, and what a forced answer is made from."""
+"""The conversation as the model sees it: its size, the pairing of calls and results, and a forced answer's evidence."""
 
 from __future__ import annotations
 
@@ -18,27 +18,27 @@ from arag.models.messages import is_question
 from arag.models.replies import mend_characters
 from arag.retrieval.tokens import count_tokens
 
-_MESSAGE_OVERHEAD = 4  # tokens that a chat format spends on a message beside its text
+_MESSAGE_OVERHEAD = 4  # tokens that a chat format adds to a message's text
 _HIT = re.compile(r"\n\n(?=\[)")  # every chunk in a result begins with its id in brackets
 
 
 def find_question(messages: Sequence[AnyMessage]) -> int:
-    """Return the place of the question: the last human message that is the user's own.
+    """Return the position of the question: the last human message that is the user's own.
 
     Raises:
-        InputError: There is none.
+        InputError: There is no question.
     """
     for place in range(len(messages) - 1, -1, -1):
         if is_question(messages[place]):
             return place
-    raise InputError('there is no question: `messages` must hold a human message, like [("user", "Who ...?")]')
+    raise InputError('there is no question: `messages` must contain a human message, such as [("user", "Who ...?")]')
 
 
 def count_context_tokens(messages: Sequence[AnyMessage]) -> int:
-    """Count the tokens of messages: texts, reasoning and tool calls. Each text is tokenised once, then remembered.
+    """Count the tokens of messages: texts, reasoning and tool calls. Each text is tokenised once and cached.
 
-    Reasoning counts as far as it is text. Signatures, encrypted reasoning and images do not: they are base64, whose
-    length says nothing of the tokens that a provider makes of them.
+    Reasoning counts if it is text. Signatures, encrypted reasoning and images do not count: they are base64, and its
+    length does not tell how many tokens a provider counts.
     """
     total = 0
     for message in messages:
@@ -53,7 +53,7 @@ def count_context_tokens(messages: Sequence[AnyMessage]) -> int:
 
 
 def _reasoning(message: AIMessage) -> Iterator[str]:
-    """Yield a message's reasoning, which providers want back with it: each has a place of its own for it."""
+    """Yield a message's reasoning, which providers expect back; each stores it in a different place."""
     if isinstance(message.content, list):
         for block in message.content:
             if isinstance(block, dict) and block.get("type") in {"thinking", "reasoning"}:
@@ -62,7 +62,7 @@ def _reasoning(message: AIMessage) -> Iterator[str]:
 
 
 def _texts(value: Any) -> Iterator[str]:
-    """Yield the texts in a list of texts, and of parts that have one, or a summary of such parts."""
+    """Yield the texts in a nested list of texts and of parts that have a text or a summary."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, list):
@@ -73,7 +73,7 @@ def _texts(value: Any) -> Iterator[str]:
 
 
 def mend_conversation(messages: Sequence[AnyMessage]) -> list[AnyMessage]:
-    """Mend what providers refuse: calls without a result, results without a call, arguments that are not JSON.
+    """Repair what providers refuse: calls without a result, results without a call, arguments that are not JSON.
 
     Arguments that are not JSON are left empty; the call's result quotes them.
     """
@@ -98,7 +98,7 @@ def mend_conversation(messages: Sequence[AnyMessage]) -> list[AnyMessage]:
 
 
 def write_missing_results(messages: Sequence[AnyMessage], place: int) -> list[ToolMessage]:
-    """Return results for those calls of a message that have none: they were not run."""
+    """Return results for the calls of a message that have none, because they were not run."""
     message = messages[place]
     if not isinstance(message, AIMessage):
         return []
@@ -117,10 +117,10 @@ def drop_old_results(messages: Sequence[AnyMessage], room: int) -> list[AnyMessa
 
     Args:
         messages: The conversation.
-        room: Tokens that it may have.
+        room: Tokens available for it.
 
     Returns:
-        The conversation, calls and results still paired.
+        The conversation, with calls and results still paired.
     """
     question = find_question(messages)
     excess = count_context_tokens(messages) - room
@@ -137,14 +137,14 @@ def drop_old_results(messages: Sequence[AnyMessage], room: int) -> list[AnyMessa
 
 
 def gather_evidence(messages: Sequence[AnyMessage], room: int) -> str:
-    """Join what came of this conversation, each text once; where room is short, the latest.
+    """Join the evidence in this conversation, each text once; if room is short, the latest.
 
-    That is what tools found, and what was said about the question besides: by a tool's own message, or by another
-    node of a graph around this one.
+    Evidence is what tools found, and messages that followed the question: from a tool, or from another node of a parent
+    graph.
 
     Args:
         messages: The conversation.
-        room: Tokens that the evidence may have.
+        room: Tokens available for the evidence.
     """
     question = find_question(messages)
     results = [m.text for place, m in enumerate(messages) if _is_evidence(m, behind_question=place > question)]
@@ -166,7 +166,7 @@ def _is_evidence(message: AnyMessage, *, behind_question: bool) -> bool:
 
 
 def is_answer(message: AnyMessage) -> bool:
-    """Tell whether a message is a model's text, without calls."""
+    """Return whether a message is a model's text, without calls."""
     return (
         isinstance(message, AIMessage)
         and not message.tool_calls
@@ -176,7 +176,7 @@ def is_answer(message: AnyMessage) -> bool:
 
 
 def truncate(text: str, room: int) -> str:
-    """Return as much of a text as fits into so many tokens."""
+    """Return as much of a text as fits into `room` tokens."""
     while text and (tokens := count_tokens(text)) > room:
         text = text[: min(max(room, 0) * len(text) // tokens, len(text) - 1)]
     return text

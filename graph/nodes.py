@@ -1,4 +1,4 @@
-"""Nodes that wait for something, a model or a tool, in synchronous and asynchronous runs."""
+"""Nodes that call a model or a tool, in synchronous and asynchronous runs."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from langchain_core.runnables.config import ensure_config, run_in_executor
 
 from arag.graph.state import State
 
-# A node's body yields what is to be called with what, is sent what came of it and the seconds that it took, and
-# returns the node's update.
+# A node's body yields a runnable and its input, is sent the result and the seconds that it took, and returns the
+# node's update.
 Body: TypeAlias = Generator[tuple[Runnable[Any, Any], Any], tuple[Any, float], Any]
 
 
 class Node(Runnable[State, Any]):
     """A node whose body is written once for both kinds of runs.
 
-    In asynchronous runs the body itself runs in threads: counting tokens, opening an index and looking something up
-    in it would hold up everything else. (`RunnableLambda`, which takes two functions, makes a run of its own inside
-    the node's: in traces and events every step would stand twice.)
+    In asynchronous runs the body runs in threads: counting tokens, opening an index and searching it would block the
+    event loop. (`RunnableLambda`, which takes two functions, creates a run of its own inside the node's: every step
+    would appear twice in traces and events.)
 
     Args:
-        body: Makes the body for a state.
+        body: Creates the body for a state.
         call: Calls what the body yields.
-        acall: Does so in an event loop.
+        acall: Does the same asynchronously.
     """
 
     def __init__(
@@ -37,7 +37,7 @@ class Node(Runnable[State, Any]):
         self._acall = acall
 
     def invoke(self, input: State, config: RunnableConfig | None = None, **_: Any) -> Any:  # noqa: A002 - its name
-        """Run it."""
+        """Run the node."""
         config, body = ensure_config(config), self._body(input)
         wanted, update = _resume(body, None)
         while wanted is not None:
@@ -47,7 +47,7 @@ class Node(Runnable[State, Any]):
         return update
 
     async def ainvoke(self, input: State, config: RunnableConfig | None = None, **_: Any) -> Any:  # noqa: A002
-        """Run it."""
+        """Run the node."""
         config, body = ensure_config(config), self._body(input)
         wanted, update = await run_in_executor(config, _resume, body, None)
         while wanted is not None:
@@ -58,7 +58,7 @@ class Node(Runnable[State, Any]):
 
 
 def _resume(body: Body, came: Any) -> tuple[tuple[Runnable[Any, Any], Any] | None, Any]:
-    """Let a body go on; return what it wants called, or else what it returns."""
+    """Resume a body; return the call that it yields, or its return value."""
     try:
         return body.send(came), None
     except StopIteration as end:

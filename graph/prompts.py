@@ -1,4 +1,4 @@
-"""What the model is told."""
+"""The prompts."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def forced_prompt(instructions: str | None = None) -> str:
 
 
 def forced_question(question: str, evidence: str) -> str:
-    """Return the message that asks for a forced answer; `arag.models.extractive` reads it, too.
+    """Return the message that asks for a forced answer; `arag.models.extractive` parses it too.
 
     Args:
         question: The question.
@@ -89,11 +89,11 @@ def forced_question(question: str, evidence: str) -> str:
 
 
 def as_data(name: str, text: str) -> str:
-    """Return a text between tags, for a prompt that has DATA_RULE; it cannot end them itself.
+    """Return a text between tags that it cannot close itself, for a prompt with DATA_RULE.
 
     Args:
-        name: What the text is, as the tags are to be called.
-        text: The text, of documents or of a model.
+        name: What the text is; the tags are named after it.
+        text: The text, from documents or a model.
     """
     held = text.casefold()
     tag = next(tag for number in count(1) if (tag := f"{name}-{number}") not in held)

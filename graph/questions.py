@@ -1,4 +1,4 @@
-"""A question's search: where it begins, what it has used of its budgets, and how it ends."""
+"""A question's search: its start, its budgets and its end."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from arag.models.usage import model_call, total
 from arag.retrieval.index import Index
 from arag.retrieval.tools import find_read_chunks
 
-_MIN_REMAINING_STEPS = 3  # of the recursion limit: the present one, the node behind it, and a forced answer
+_MIN_REMAINING_STEPS = 3  # of the recursion limit: the current step, the next node, and a forced answer
 
 Update: TypeAlias = dict[str, Any]
 
 
 def begin_question(index: Index, state: State) -> Update:
-    """Return what a new question resets, and nothing in the middle of one.
+    """Return the values that a new question resets, or nothing if the question is not new.
 
-    What was read in the conversation stays; a caller may hand in a conversation without its state.
+    The chunks read earlier in the conversation are kept; a caller may pass a conversation without its state.
 
     Raises:
         InputError: There is no question.
@@ -49,10 +49,10 @@ def begin_question(index: Index, state: State) -> Update:
 
 
 def select_messages(state: State, room: int) -> list[AnyMessage]:
-    """Return the conversation as the search's next prompt has it.
+    """Return the conversation for the search's next prompt.
 
-    An empty reply is left out, as some providers refuse a conversation with one in it; the model is told of it here
-    only, so that nobody takes that for a word of the user's.
+    An empty reply is left out, because some providers refuse a conversation that contains one. The feedback about it
+    is only in this prompt, so that nobody mistakes it for a message from the user.
 
     Args:
         state: The state; its counts belong to the question.
@@ -65,7 +65,7 @@ def select_messages(state: State, room: int) -> list[AnyMessage]:
 
 
 def find_spent_budget(resources: Resources, state: State) -> StopReason | None:
-    """Return the budget that a question's search has used up, if one is."""
+    """Return the budget that a question's search has used up, if any."""
     if state["invalid_replies"] >= resources.settings.max_invalid_replies:
         return "invalid_replies"
     if state["steps"] >= resources.settings.max_steps:
@@ -76,25 +76,25 @@ def find_spent_budget(resources: Resources, state: State) -> StopReason | None:
 
 
 def is_out_of_steps(state: State) -> bool:
-    """Tell whether the recursion limit, whoever set it, leaves room for a forced answer only."""
+    """Return whether the recursion limit, whoever set it, leaves room only for a forced answer."""
     return state["remaining_steps"] < _MIN_REMAINING_STEPS
 
 
 def check_budgets(resources: Resources, state: State, update: Update) -> Update:
-    """Add to a node's update what it leaves of the budgets, for the route behind the node."""
+    """Add to a node's update which budgets it used up, for the route that follows the node."""
     messages = add_messages(cast("Any", state["messages"]), update["messages"])
     after = cast("State", {**state, **update, "messages": messages})
     return update | {"spent_budget": find_spent_budget(resources, after), "out_of_steps": is_out_of_steps(state)}
 
 
 def count_call(state: State, reply: AIMessage, seconds: float, *, forced: bool = False) -> Update:
-    """Return the records of the question's model calls, with one more."""
+    """Return the records of the question's model calls, including this one."""
     calls = [*state["model_calls"], model_call(reply, seconds, step=state["steps"] + 1, forced=forced)]
     return {"model_calls": calls, "usage": total(calls)}
 
 
 def end_question(index: Index, state: State, reply: AIMessage, reason: StopReason) -> Update:
-    """Return the end of a question: the answer with its citations, checked against what was shown."""
+    """Return the final values of a question: the answer, and its citations checked against what was shown."""
     answer = reply.text.strip()
     seen = union(state.get("seen_chunks"), find_shown_chunks(state["messages"], index))
     read = find_read_chunks(state["messages"], index)

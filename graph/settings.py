@@ -1,4 +1,4 @@
-"""What a run works with: the agent's settings, as the run's context changes them, and what they name, loaded."""
+"""The agent's settings, as changed by a run's context, and the resources that they name."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ DEFAULT_MAX_STEPS = 15
 DEFAULT_MAX_CONTEXT_TOKENS = 128_000
 DEFAULT_MAX_INVALID_REPLIES = 3
 MIN_CONTEXT_TOKENS = 2_000
-_MIN_FREE_TOKENS = 500  # that the system prompt and the tools must leave to the conversation
+_MIN_FREE_TOKENS = 500  # that the system prompt and the tools must leave for the conversation
 _MAX_KEPT = 16  # contexts whose resources are kept
 
 ChatModel: TypeAlias = Runnable[LanguageModelInput, AIMessage]
@@ -39,9 +39,9 @@ AnyTool: TypeAlias = str | type[RetrievalTool] | BaseTool | Callable[..., Any]
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """How an agent works; `create_arag_agent` says what each setting means.
+    """An agent's settings, described in `create_arag_agent`.
 
-    An index or a model that is left out must come with a run's context.
+    An index that is left out must come from the run's context.
 
     Raises:
         InputError: A setting is out of bounds.
@@ -62,10 +62,10 @@ class Settings:
             if getattr(self, name) < minimum:
                 raise InputError(f"{name} is {getattr(self, name)}: it must be at least {minimum}")
         if isinstance(self.tools, str):
-            raise InputError(f"tools is the text {self.tools!r}: give a list of tools")
+            raise InputError(f"tools is the string {self.tools!r}: give a list of tools")
 
     def change(self, context: Context) -> Settings:
-        """Return the settings of a run with this context; a context's tools leave the caller's own tools there."""
+        """Return the settings for a run with this context; its tools replace only those given by name."""
         changes = context.model_dump(exclude_none=True)
         if "tools" in changes:
             changes["tools"] = [*changes["tools"], *(tool for tool in self.tools if not isinstance(tool, str))]
@@ -73,11 +73,11 @@ class Settings:
 
 
 class Resources:
-    """What a run's settings name, loaded.
+    """The loaded resources that a run's settings name.
 
     Args:
         settings: The settings.
-        index: Their index, opened.
+        index: The settings' index, opened.
 
     Attributes:
         settings: The settings.
@@ -86,11 +86,11 @@ class Resources:
         searcher: The model with its tools bound.
         tools: Runs the tools.
         system_prompt: The system prompt of the search.
-        room: Tokens of the context that the conversation may have, beside the system prompt and the tools' schemas.
+        room: Tokens of the context left for the conversation by the system prompt and the tools' schemas.
 
     Raises:
         InputError: A tool is not valid, or there is too little room.
-        ModelError: The model string is not valid, or the model cannot be made.
+        ModelError: The model string is not valid, or the model cannot be created.
     """
 
     def __init__(self, settings: Settings, index: Index) -> None:
@@ -106,19 +106,19 @@ class Resources:
         if self.room < _MIN_FREE_TOKENS:
             raise InputError(
                 f"the system prompt and the tools leave {self.room} of max_context_tokens "
-                f"({settings.max_context_tokens}) to the conversation: it needs at least {_MIN_FREE_TOKENS}"
+                f"({settings.max_context_tokens}) for the conversation, which needs at least {_MIN_FREE_TOKENS}"
             )
 
 
 class ResourceLoader:
-    """Loads what runs work with, and keeps it for later runs with the same context.
+    """Loads the resources of runs, and keeps them for later runs with the same context.
 
-    Threads may share it, and no run waits for another's model to load: runs that begin at once with a context that is
-    new each load what it names, and one of them is kept.
+    Threads may share it, and no run waits for another's model to load: runs that start at the same time with the same
+    new context each load its resources, and one copy is kept.
 
     Args:
         settings: The agent's settings.
-        restrict: Returns what a context may change, or raises an error; for contexts of strangers.
+        restrict: Returns the allowed context, or raises an error; for untrusted contexts.
     """
 
     def __init__(self, settings: Settings, restrict: Callable[[Context], Context] | None = None) -> None:
@@ -128,16 +128,16 @@ class ResourceLoader:
         self._load = lru_cache(_MAX_KEPT)(self._load_anew)
 
     def __call__(self, context: object) -> Resources:
-        """Return what a run works with.
+        """Return the resources of a run.
 
         Args:
-            context: The run's context, None where there is none. A parent graph's context counts where it is a
-                `Context`, as far as it has its fields.
+            context: The run's context, or None. A parent graph's context counts if it is a `Context`; further fields
+                are ignored.
 
         Raises:
-            InputError: A setting is out of bounds, or there is no index.
-            IndexNotFoundError: There is no index in the context's folder.
-            ModelError: The model cannot be made.
+            InputError: A setting is out of bounds, or no index is given.
+            IndexNotFoundError: The context's folder does not contain an index.
+            ModelError: The model cannot be created.
         """
         given = {name: getattr(context, name) for name in Context.model_fields} if isinstance(context, Context) else {}
         changes = Context(**given)
@@ -156,10 +156,10 @@ class ResourceLoader:
 
 
 def _collect_tools(settings: Settings, index: Index) -> list[BaseTool]:
-    """Make the retrieval tools, and add the caller's own.
+    """Create the retrieval tools, and add the caller's own.
 
     Raises:
-        InputError: A tool is none, is unknown, or has another's name.
+        InputError: A tool is not valid or unknown, or a name is not unique.
     """
     ours: list[str | type[RetrievalTool]] = []
     own: list[BaseTool] = []
@@ -169,29 +169,31 @@ def _collect_tools(settings: Settings, index: Index) -> list[BaseTool]:
         else:
             own.append(_make_own_tool(tool))
     if not ours:
-        raise InputError(f"no retrieval tool is given: name one or more of {', '.join(TOOL_NAMES)} among the tools")
+        raise InputError(f"tools has no retrieval tool: include one or more of {', '.join(TOOL_NAMES)}")
     tools = [*make_tools(index, names=ours, top_k=settings.top_k), *own]
     names = [tool.name for tool in tools]
     for name in names:
         if names.count(name) > 1:
-            raise InputError(f"two tools have one name: {name}")
+            raise InputError(f"duplicate tool name: {name}")
     return tools
 
 
 def _make_own_tool(given: BaseTool | Callable[..., Any]) -> BaseTool:
     if not isinstance(given, BaseTool) and not callable(given):
-        raise InputError(f"{given!r} is no tool: give names of retrieval tools, LangChain tools or functions")
+        raise InputError(f"{given!r} is not a tool: give names of retrieval tools, LangChain tools or functions")
     try:
         made = given if isinstance(given, BaseTool) else create_tool(given)
-    except ValueError as error:  # a function without a docstring, for one
-        raise InputError(f"{given!r} cannot be made a tool: {error}") from error
+    except ValueError as error:  # for example, a function without a docstring
+        raise InputError(f"{given!r} cannot be used as a tool: {error}") from error
     if made.return_direct:
-        raise InputError(f"the tool {made.name} has return_direct: here the model has the last word")
+        raise InputError(
+            f"the tool {made.name} has return_direct=True, which is not supported: the model always writes the answer"
+        )
     return made
 
 
 def _bind(model: BaseChatModel, tools: Sequence[BaseTool]) -> ChatModel:
-    """Bind the tools, asking for one call at a time where the provider can be told so."""
+    """Bind the tools, asking for one call at a time if the provider supports that."""
     options: dict[str, Any] = {}
     if "parallel_tool_calls" in inspect.signature(type(model).bind_tools).parameters:
         options["parallel_tool_calls"] = False

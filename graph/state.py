@@ -13,7 +13,7 @@ from typing_extensions import TypedDict
 
 from arag.models.usage import ModelCall, Usage
 
-# Where a recursion limit ends the search before `max_steps` does, that is `max_steps`, too: `steps` tells them apart.
+# A recursion limit that ends the search before `max_steps` does is also reported as `max_steps`; `steps` shows which.
 StopReason: TypeAlias = Literal["answered", "max_steps", "token_budget", "invalid_replies"]
 
 # Puts the fields' docstrings into the JSON schemas, where Studio and other clients of the API server find them.
@@ -25,13 +25,13 @@ class Citation(TypedDict):
     """A chunk that the answer names."""
 
     chunk_id: str
-    """The id, as the index has it."""
+    """The chunk's id."""
     document_ids: list[str]
-    """The documents in the chunk; empty where the index holds no such chunk."""
+    """The documents in the chunk; empty if the index does not contain it."""
     titles: list[str]
-    """Their titles, where they have one."""
+    """The titles of those documents that have one."""
     seen: bool
-    """Whether the chunk was really shown to the model, in a snippet or in full."""
+    """Whether the chunk was shown to the model, in a snippet or in full."""
     read: bool
     """Whether it was shown in full."""
 
@@ -55,7 +55,7 @@ class ToolRecord(TypedDict):
     seconds: float
     """How long it took."""
     error: str | None
-    """What was wrong with the call, if anything was."""
+    """What was wrong with the call, if anything."""
 
 
 def union(left: Iterable[str] | None, right: Iterable[str] | None) -> list[str]:
@@ -65,7 +65,7 @@ def union(left: Iterable[str] | None, right: Iterable[str] | None) -> list[str]:
 
 @_described
 class InputState(TypedDict):
-    """What a caller gives."""
+    """The agent's input."""
 
     messages: Annotated[list[AnyMessage | dict[str, Any]], add_messages]
     """The conversation; its last human message is the question."""
@@ -73,7 +73,7 @@ class InputState(TypedDict):
 
 @_described
 class OutputState(TypedDict, total=False):
-    """What a caller gets."""
+    """The agent's output."""
 
     messages: Required[Annotated[list[AnyMessage], add_messages]]
     """The conversation, with the answer at its end."""
@@ -82,32 +82,32 @@ class OutputState(TypedDict, total=False):
     citations: list[Citation]
     """The chunks that the answer names, in order."""
     stop_reason: StopReason | None
-    """Why the search ended; all but `answered` mean that the answer was forced."""
+    """Why the search ended; everything except `answered` means that the answer was forced."""
     steps: int
-    """Model calls that the search took, a forced answer not included."""
+    """Model calls of the search, not counting a forced answer."""
     read_chunks: Annotated[list[str], union]
-    """Chunks whose full text was shown in this conversation: read, or so short that a search showed them whole."""
+    """Chunks shown in full in this conversation: by reading them, or in a search result if they are short."""
     trace: list[ToolRecord]
     """The tool calls for the last question, in order."""
     model_calls: list[ModelCall]
     """The model calls for the last question, in order."""
     usage: Usage
-    """What the providers report for the last question."""
+    """Token usage for the last question, as the providers report it."""
 
 
 @_described
 class State(OutputState, total=False):
-    """What the nodes share."""
+    """The state that the nodes share."""
 
     seen_chunks: Annotated[list[str], union]
     """Chunks shown in this conversation, in snippets or in full."""
     question_id: str
-    """Id of the message that the counts below belong to; another question starts them anew."""
+    """Id of the message that the counts below belong to; a new question resets them."""
     invalid_replies: int
-    """Replies in a row that were neither an answer nor a tool call that could be made."""
+    """Consecutive replies that were neither an answer nor a valid tool call."""
     spent_budget: StopReason | None
-    """The budget that is used up since the last node ran, if one is."""
+    """The budget that was used up after the last node ran, if any."""
     out_of_steps: bool
-    """Whether the recursion limit left room for a forced answer only, when the last node ran."""
+    """Whether the recursion limit left room only for a forced answer when the last node ran."""
     remaining_steps: RemainingSteps
-    """Steps left under the recursion limit that is in force, whoever set it."""
+    """Steps left under the current recursion limit, whoever set it."""

@@ -1,7 +1,7 @@
 """The graph that `langgraph.json` names, for LangGraph Studio and the LangGraph API server.
 
-A run's context, which Studio shows as a form, chooses the index, the model and the rest. What it leaves out comes from
-the environment: the index's folder from ARAG_INDEX, the model from ARAG_MODEL, else the built-in one.
+A run's context, which Studio shows as a form, sets the index, the model and the rest. The defaults come from the
+environment: the index's folder from ARAG_INDEX, the model from ARAG_MODEL, else the built-in one.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ ADDRESSES_VARIABLE = "ARAG_MODEL_ADDRESSES"
 
 
 class ServerRules:
-    """What contexts may name that come over the network, from whoever reaches the server.
+    """What contexts may name when they come over the network, from anyone who can reach the server.
 
-    A development server asks nobody who they are. Keys go to addresses that its operator has named, and indexes are
-    opened where the operator has put them.
+    A development server has no authentication. Keys are sent only to addresses that its operator has named, and indexes
+    are opened only where the operator has put them.
 
     Args:
-        environment: The operator's variables.
+        environment: The operator's environment variables.
 
     Attributes:
         settings: The agent's settings.
@@ -46,24 +46,24 @@ class ServerRules:
         self.settings = Settings(model=self._model, index=self._index)
 
     def restrict(self, context: Context) -> Context:
-        """Return a context with the model and the index that it names as the operator allows them.
+        """Return a context with its model and index, if the operator allows them.
 
         Raises:
             ModelError: The context's model is at an address that the operator has not named, or runs in this process.
-            InputError: The context's index is none that the operator has put here.
+            InputError: The operator does not allow the context's index.
         """
         allowed = {"model": self.allow_model(context.model), "index": self.allow_index(context.index)}
         return context.model_copy(update=allowed)
 
     def allow_model(self, model: str | None) -> str | None:
-        """Return a context's model, at the address as the operator has written it."""
+        """Return a context's model, with its address as the operator wrote it."""
         if model is None or model == self._model:
             return model
         name = parse_name(model)
         if name.provider.lower() == "huggingface":
             raise ModelError(
-                f"the model {name} would be loaded into the server: a run may name models that a provider serves. For "
-                f"this one, start the server with {MODEL_VARIABLE} set to it"
+                f"the model {name} would be loaded into the server: a run may only name models that a provider serves. "
+                f"To use this one, start the server with {MODEL_VARIABLE} set to it"
             )
         if name.base_url is None:
             return model
@@ -71,13 +71,13 @@ class ServerRules:
         if address is None:
             raise ModelError(
                 f"the model {name} is at an address that this server's operator has not named: start the server with "
-                f"{ADDRESSES_VARIABLE}={name.base_url.url} (several with commas between), or with {MODEL_VARIABLE} set "
-                "to this model"
+                f"{ADDRESSES_VARIABLE}={name.base_url.url} (separate several with commas), or with {MODEL_VARIABLE} "
+                "set to this model"
             )
         return f"{name.provider}:{name.model}@{address.full}"
 
     def allow_index(self, index: str | None) -> str | None:
-        """Return the path of a context's index; of what is elsewhere, nothing is told."""
+        """Return the path of a context's index; the error reveals nothing about other paths."""
         if index is None or index == self._index:
             return index
         try:
@@ -91,11 +91,11 @@ class ServerRules:
         except (OSError, ValueError):  # a name that no file can have, a loop of links
             pass
         raise InputError(
-            f"the index {index!r} is none that this server may open: it opens the one in {INDEX_VARIABLE}, and those "
-            f"below the folder in {ROOT_VARIABLE}, where that is set"
+            f"this server may not open the index {index!r}: it opens only the one in {INDEX_VARIABLE} and, if "
+            f"{ROOT_VARIABLE} is set, those below that folder"
         )
 
 
-# The server brings its own checkpointer, and nothing is opened before the first run asks for it.
+# The server provides its own checkpointer, and nothing is opened before the first run needs it.
 _rules = ServerRules(os.environ)
 graph = build_graph(ResourceLoader(_rules.settings, _rules.restrict))

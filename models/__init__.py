@@ -1,1 +1,1 @@
-"""Language models and embedders: by name, their prices, and the built-in model that needs no key and no network."""
+"""Language models and embedders by name, their prices, and the built-in model, which needs no key or network."""

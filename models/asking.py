@@ -1,7 +1,7 @@
-"""Asking a model: again where its response cannot be read, and with errors that tell whose they are.
+"""Model calls, with retries for unreadable responses and errors that show where they came from.
 
-Clients try a request again that fails by its status or its connection. A response of status 200 that is cut off, no
-JSON or no reply is a failed call to us, and none to them.
+Providers' clients retry requests that fail with an error status or a broken connection. A response of status 200 that
+is cut off, is not JSON or contains no reply is a success to them; here it counts as a failed call.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from tenacity import AsyncRetrying, Retrying, retry_if_exception_type, stop_afte
 
 from arag.errors import ModelError
 
-DEFAULT_RETRIES = 2  # of models that do not say; OpenAI's and Anthropic's clients have the same
-FIRST_PAUSE, MAX_PAUSE = 0.5, 8.0  # seconds before a model is asked again, as those clients have them
+DEFAULT_RETRIES = 2  # for models without a setting; the default of OpenAI's and Anthropic's clients
+FIRST_PAUSE, MAX_PAUSE = 0.5, 8.0  # seconds before a retry, as in those clients
 
-_HTTP_CLIENTS = {"httpx", "httpx2"}  # which of them a provider's client is built on differs
+_HTTP_CLIENTS = {"httpx", "httpx2"}  # providers' clients are built on one or the other
 _CLIENTS = frozenset({"openai", "anthropic", "google", "ollama", "groq", "mistralai", "cohere", "httpx", "httpx2"})
 
-# Of Python's own: what LangChain and the clients raise where they have no class of their own.
+# Built-in errors that LangChain and the clients raise where they have no class of their own.
 CALL_ERRORS = (ValueError, TypeError, LookupError, AttributeError, RecursionError)
 _ENDING = frozenset({"openai", "anthropic"})  # providers whose streams end with a reason, or with the tokens used
 _ENDS = frozenset({"finish_reason", "stop_reason", "status"})  # the reason's names
@@ -36,9 +36,9 @@ _ENDS = frozenset({"finish_reason", "stop_reason", "status"})  # the reason's na
 def ask(
     model: Runnable[LanguageModelInput, AIMessage], prompt: Sequence[AnyMessage], config: RunnableConfig
 ) -> AIMessage:
-    """Ask a model, as often as its client would try a request.
+    """Call a model, with as many retries as its client makes.
 
-    A stream shows what came of each attempt; their messages have ids of their own.
+    A stream shows the output of every attempt, each under its own message id.
 
     Args:
         model: The model, or one with its tools bound.
@@ -46,7 +46,7 @@ def ask(
         config: The run's configuration.
 
     Raises:
-        ModelError: No response could be read.
+        ModelError: No attempt returned a readable response.
     """
 
     def attempt() -> AIMessage:
@@ -62,7 +62,7 @@ def ask(
 async def aask(
     model: Runnable[LanguageModelInput, AIMessage], prompt: Sequence[AnyMessage], config: RunnableConfig
 ) -> AIMessage:
-    """Do the same in an event loop."""
+    """Call a model as `ask` does, asynchronously."""
 
     async def attempt() -> AIMessage:
         with _call_errors():
@@ -75,7 +75,7 @@ async def aask(
 
 
 def retry_rules(errors: type[Exception] | tuple[type[Exception], ...], retries: int) -> dict[str, Any]:
-    """Return how tenacity asks again after the given errors."""
+    """Return tenacity's options for retrying after the given errors."""
     return {
         "retry": retry_if_exception_type(errors),
         "stop": stop_after_attempt(1 + retries),
@@ -100,10 +100,10 @@ def _call_errors() -> Iterator[None]:
 
 
 def replace_unreadable(error: ValidationError) -> AIMessage:
-    """Return what stands for a reply that LangChain cannot read: a call whose arguments are JSON, but no object.
+    """Return an empty reply in place of one that LangChain cannot read: its call has JSON arguments, but not an object.
 
     Args:
-        error: What came out of calling the model, which is raised if it is about something else.
+        error: The error from calling the model; it is raised again if it is about something else.
     """
     if error.title == AIMessage.__name__:
         return AIMessage("")
@@ -111,10 +111,10 @@ def replace_unreadable(error: ValidationError) -> AIMessage:
 
 
 def check_whole(reply: AIMessage) -> AIMessage:
-    """Return a reply that has come to its end.
+    """Return a reply if it is complete.
 
     Raises:
-        ModelError: It is the beginning of one: its stream ended without saying so.
+        ModelError: Its stream broke off.
     """
     metadata = reply.response_metadata
     if metadata.get("model_provider") in _ENDING and not reply.usage_metadata and not _ENDS & set(metadata):
@@ -123,10 +123,10 @@ def check_whole(reply: AIMessage) -> AIMessage:
 
 
 def is_transient(error: Exception) -> bool:
-    """Tell whether a model call may succeed when tried again.
+    """Return whether a model call may succeed when retried.
 
-    The clients of OpenAI, Anthropic and others try again by themselves, by the server's own advice: their errors
-    have been retried already. This is for those that do not, and for connections that break off in mid-stream.
+    The clients of OpenAI, Anthropic and others retry by themselves, as the server advises: their errors have been
+    retried already. This is for clients that do not, and for connections that break mid-stream.
     """
     status: int = getattr(getattr(error, "response", None), "status_code", 0)
     kinds = {kind.__name__ for kind in type(error).__mro__ if kind.__module__.partition(".")[0] in _HTTP_CLIENTS}
@@ -136,10 +136,10 @@ def is_transient(error: Exception) -> bool:
 
 
 def is_provider_error(error: BaseException) -> bool:
-    """Tell whether an error comes from a model's provider or its client, rather than from a bug of ours.
+    """Return whether an error comes from a model's provider or its client, rather than from a bug in this package.
 
-    Each client has exceptions of its own, and clients that are not installed cannot be imported to name theirs: the
-    packages that define the class and its bases decide, or, for Python's own classes, the one that raised it.
+    Each client has its own exceptions, and a client that is not installed cannot be imported to name them. So this
+    checks the packages that define the error's class and its bases or, for built-in classes, the one that raised it.
     """
     if any(_is_client(kind.__module__) for kind in type(error).__mro__):
         return True
@@ -147,14 +147,14 @@ def is_provider_error(error: BaseException) -> bool:
 
 
 def call_error(error: Exception) -> ModelError | None:
-    """Return what to raise for an error of Python's own that a model's class raised, or None for any other error.
+    """Return a ModelError for a built-in error that a model's class raised, or None for any other error.
 
-    For responses that hold no reply (`choices` is empty, an error comes in its place, a stream ends before it begins,
-    a web page comes from a wrong address, JSON is cut off) and for missing keys, LangChain and the clients raise
-    IndexError, ValueError and the like, which say nothing of a model.
+    LangChain and the clients raise IndexError, ValueError and others, which do not mention a model, when a key is
+    missing or a response contains no reply. Then `choices` is empty, an error or a web page takes the reply's place,
+    JSON is cut off, or a stream ends before it begins.
 
     Args:
-        error: What came out of calling a model.
+        error: The error from calling a model.
     """
     module = _raised_in(error)
     if not isinstance(error, CALL_ERRORS):
@@ -164,7 +164,7 @@ def call_error(error: Exception) -> ModelError | None:
     if isinstance(error, JSONDecodeError | UnicodeDecodeError | RecursionError):
         return ModelError(f"the model call failed: the response cannot be read as JSON: {error}")
     if isinstance(error, IndexError | AttributeError):
-        return ModelError("the model call failed: the response holds no reply; is the server's address right?")
+        return ModelError("the model call failed: the response contains no reply; check the server's address")
     return ModelError(f"the model call failed: {error}")
 
 
@@ -174,7 +174,7 @@ def _is_client(module: str) -> bool:
 
 
 def _raised_in(error: BaseException) -> str:
-    """Return the name of the module that raised an error, or called what did so in the standard library."""
+    """Return the name of the module that raised an error, or that called the standard library code that did."""
     module = ""
     for frame, _ in walk_tb(error.__traceback__):
         name = str(frame.f_globals.get("__name__", ""))

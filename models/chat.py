@@ -1,4 +1,4 @@
-"""Chat models by string."""
+"""Chat models by name."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from arag.models.names import BaseURL, connection_options, parse_name
 EXTRACTIVE = "extractive"
 MODEL_VARIABLE = "ARAG_MODEL"
 
-_EXTRAS = {"anthropic": "anthropic", "google_genai": "google", "ollama": "ollama"}  # this package's, by provider
-_PACKAGE = re.compile(r"requires the ([\w-]+) package")  # as LangChain says what is missing
+_EXTRAS = {"anthropic": "anthropic", "google_genai": "google", "ollama": "ollama"}  # this package's extras, by provider
+_PACKAGE = re.compile(r"requires the ([\w-]+) package")  # LangChain's message for a missing package
 
 _TIMEOUT = 120.0  # seconds; OpenAI's client has none by default
-_LOCAL_TIMEOUT = 600.0  # a model on one's own machine is loaded first, and may take long to read a prompt
+_LOCAL_TIMEOUT = 600.0  # a local model must load first, and may take long to read a prompt
 _RETRIES = 3
-# Other names that classes have for what is set here: a default must not stand beside what a caller has given.
+# Other names that classes have for our defaults: a default must not be passed along with a caller's value.
 _SYNONYMS = {
     "timeout": {"request_timeout", "default_request_timeout"},
     "max_retries": {"retries"},
@@ -38,38 +38,42 @@ def load_model(model: str | BaseChatModel | None = None, **options: Any) -> Base
     """Return a chat model.
 
     Args:
-        model: `provider:model` as LangChain's `init_chat_model` takes it (`openai:gpt-5-mini`,
-            `anthropic:claude-sonnet-5-5`, `ollama:qwen3`), with `@` and a base URL behind it for an
-            OpenAI-compatible server (`openai:qwen3@http://localhost:8000/v1`), which may hold a user and a password;
-            `extractive` for the built-in model,
-            which is no language model; a chat model, which is returned as it is; or None for what the environment
-            variable ARAG_MODEL names, else `extractive`, with a line on stderr that says so.
-        options: Passed on to the model's class: `temperature=0`, `timeout=30`, `reasoning_effort="low"`,
-            `use_responses_api=True` for OpenAI, `thinking={...}` for Anthropic. What the class does not know itself
-            and the provider does goes into `model_kwargs={...}`, where the class has that.
+        model: `provider:model` as in LangChain's `init_chat_model` (`openai:gpt-5-mini`,
+            `anthropic:claude-sonnet-5-5`, `ollama:qwen3`). For an OpenAI-compatible server, add `@` and a base URL
+            (`openai:qwen3@http://localhost:8000/v1`), which may contain a user and a password. `extractive` is the
+            built-in model, which is not a language model. A chat model is returned unchanged. None means the model
+            in the environment variable ARAG_MODEL, else `extractive`, with a note on stderr.
+        options: Options for the model's class: `temperature=0`, `timeout=30`, `reasoning_effort="low"`,
+            `use_responses_api=True` for OpenAI, `thinking={...}` for Anthropic. Put options that only the provider
+            knows into `model_kwargs={...}`, if the class has it.
 
     Returns:
-        The model, with a timeout set, and retries where its class has them.
+        The model, with a timeout and, if its class supports them, retries.
 
     Raises:
-        ModelError: The string is not valid, the model's package or key is missing, an option is not one of its
-            class, or options are given for what is a model already.
-        InputError: The string holds characters that cannot be shown, or its base URL is none.
+        ModelError: The string is not valid, the model's package or key is missing, its class does not have an option,
+            or options are given together with a chat model.
+        InputError: The string contains unprintable characters, or its base URL is not valid.
+
+    Example:
+        >>> model = load_model("openai:gpt-5-mini", reasoning_effort="low", timeout=30)
+        >>> model.model_name, model.reasoning_effort
+        ('gpt-5-mini', 'low')
     """
     given = ", ".join(options)
     if isinstance(model, BaseChatModel):
         if options:
             raise ModelError(
-                f"{given}: options are for a model that is made from a string; this {type(model).__name__} is made "
-                "already"
+                f"{given}: options need a provider:model string; set them on this {type(model).__name__} when you "
+                "create it"
             )
         return model
     if model is None:
         model = os.environ.get(MODEL_VARIABLE) or None
     if model is None:
         print(  # noqa: T201
-            "arag: no model chosen, using the built-in extractive one, which quotes sentences and is no language "
-            f"model. Choose another with a provider:model string, or set {MODEL_VARIABLE} (for example "
+            "arag: no model given, using the built-in extractive model, which quotes sentences and is not a language "
+            f"model. To use another, give a provider:model string or set {MODEL_VARIABLE} (for example "
             "openai:gpt-5-mini).",
             file=sys.stderr,
         )
@@ -81,13 +85,13 @@ def load_model(model: str | BaseChatModel | None = None, **options: Any) -> Base
 
         return ExtractiveModel()
     if not isinstance(model, str):
-        raise ModelError(f"a chat model or a provider:model string is needed, not a {type(model).__name__}")
+        raise ModelError(f"the model must be a chat model or a provider:model string, not a {type(model).__name__}")
     return _init(model, options)
 
 
 def _init(text: str, options: dict[str, Any]) -> BaseChatModel:
     name = parse_name(text)
-    provider = name.provider.replace("-", "_").lower()  # as LangChain reads it
+    provider = name.provider.replace("-", "_").lower()  # as LangChain normalises it
     if not provider or not name.model:
         raise ModelError(
             f"unknown model {text!r}: give provider:model (openai:gpt-5-mini, ollama:qwen3, ...), "
@@ -97,7 +101,7 @@ def _init(text: str, options: dict[str, Any]) -> BaseChatModel:
     if isinstance(options.get("default_headers"), dict):
         options = options | {"default_headers": defaults.get("default_headers", {}) | options["default_headers"]}
     settings = {key: value for key, value in defaults.items() if not _SYNONYMS.get(key, set()) & set(options)} | options
-    if provider == "ollama":  # its class drops options that it does not know without a word, and a timeout is one
+    if provider == "ollama":  # its class silently drops unknown options, and `timeout` is one
         client = {"timeout": settings.pop("timeout", None)}
         settings["client_kwargs"] = client | (settings.pop("client_kwargs", None) or {})
     try:
@@ -107,23 +111,24 @@ def _init(text: str, options: dict[str, Any]) -> BaseChatModel:
     except Exception as error:
         if not isinstance(error, ValueError | TypeError) and not is_provider_error(error):
             raise
-        raise ModelError(f"the model {name} cannot be made: {_explain(error)}") from error
+        raise ModelError(f"the model {name} cannot be created: {_explain(error)}") from error
     _check_options(made, provider, options)
-    if provider == "anthropic" and "default_headers" not in options:  # other classes miss a key by themselves
+    if provider == "anthropic" and "default_headers" not in options:  # other classes report a missing key themselves
         key = getattr(made, "anthropic_api_key", None)
         if key is not None and not key.get_secret_value():
             raise ModelError(
-                f"the model {name} cannot be made: there is no key. Set the environment variable ANTHROPIC_API_KEY."
+                f"the model {name} cannot be created: its key is missing. Set the environment variable "
+                "ANTHROPIC_API_KEY."
             )
     return made
 
 
 def _defaults(provider: str, base_url: BaseURL | None) -> dict[str, Any]:
-    """Return what a model is made with unless a caller says otherwise."""
+    """Return the default options of a model."""
     defaults: dict[str, Any] = {}
     if provider == "ollama":
         defaults["timeout"] = _LOCAL_TIMEOUT
-    elif provider != "huggingface":  # that runs in this process
+    elif provider != "huggingface":  # which runs in this process
         defaults |= {"timeout": _TIMEOUT, "max_retries": _RETRIES}
     if provider == "openai":
         defaults["stream_usage"] = True  # off by default where a base URL is set
@@ -131,7 +136,7 @@ def _defaults(provider: str, base_url: BaseURL | None) -> dict[str, Any]:
 
 
 def _make(provider: str, model: str, settings: dict[str, Any], options: Collection[str]) -> BaseChatModel:
-    """Make a model; without those of our defaults that its class refuses."""
+    """Create a model, without the defaults that its class refuses."""
     from langchain.chat_models import init_chat_model
     from pydantic import ValidationError
 
@@ -146,10 +151,10 @@ def _make(provider: str, model: str, settings: dict[str, Any], options: Collecti
 
 
 def _explain(error: Exception) -> str:
-    """Say in a line what is wrong."""
+    """Explain an error in one line."""
     from pydantic import ValidationError
 
-    if isinstance(error, ValidationError):  # its own words quote the input, and so, it may be, a key
+    if isinstance(error, ValidationError):  # its message quotes the input, which may contain a key
         problems = error.errors(include_input=False, include_url=False)
         return "; ".join(": ".join([*map(str, problem["loc"]), problem["msg"]]) for problem in problems)
     if type(error).__module__.startswith("google.auth"):
@@ -158,17 +163,19 @@ def _explain(error: Exception) -> str:
 
 
 def _explain_missing(specification: str, provider: str, error: ImportError) -> str:
-    """Say which package is missing, and how it is installed."""
+    """Name the missing package, and say how to install it."""
     named = _PACKAGE.search(str(error))
-    if named is None or find_spec(named[1].replace("-", "_")) is not None:  # there, but it lacks a package itself
-        return f"the model {specification} cannot be made: {error.__cause__ or error}"
+    if (
+        named is None or find_spec(named[1].replace("-", "_")) is not None
+    ):  # installed, but one of its own dependencies is not
+        return f"the model {specification} cannot be created: {error.__cause__ or error}"
     wanted = f"'langgraph-arag[{_EXTRAS[provider]}]'" if provider in _EXTRAS else named[1]
     return f"the model {specification} needs the package {named[1]}, which is not installed: pip install {wanted}"
 
 
 def _check_options(model: BaseChatModel, provider: str, options: Collection[str]) -> None:
-    """Refuse what the class does not know; some drop it, others send it on, to fail with the first request."""
-    if provider == "huggingface":  # made by a function that takes more than the class has
+    """Refuse unknown options; some classes drop them, others send them on and fail at the first request."""
+    if provider == "huggingface":  # created by a function with more options than the class
         return
     known = get_pydantic_field_names(type(model)) | ({"timeout"} if provider == "ollama" else set())
     unknown = [option for option in options if option not in known]
@@ -177,5 +184,5 @@ def _check_options(model: BaseChatModel, provider: str, options: Collection[str]
     close = {name for option in unknown for name in get_close_matches(option, known, n=2)}
     hint = f" Did you mean {', '.join(sorted(close))}?" if close else ""
     if "model_kwargs" in known:
-        hint += " What the provider knows and the class does not goes into model_kwargs={...}."
+        hint += " Put options that only the provider knows into model_kwargs={...}."
     raise ModelError(f"{type(model).__name__} has no option {', '.join(unknown)}.{hint}")

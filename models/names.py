@@ -1,7 +1,7 @@
-"""Names of models: `provider:model`, with `@` and a base URL behind it for a server.
+"""Names of models: `provider:model`, followed by `@` and a base URL for a server.
 
-A base URL may hold a user and a password. They are for the connection only: a name that is stored, compared or shown
-has none.
+A base URL may contain a user and a password. They are used only to connect; names are stored, compared and shown
+without them.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class BaseURL:
 
     Attributes:
         url: The URL without user and password.
-        user: The user and the password, `user:password`, as they stand in the URL; None for none.
+        user: `user:password` as written in the URL, or None.
     """
 
     url: str
@@ -52,7 +52,7 @@ class BaseURL:
 
     @property
     def key(self) -> tuple[str, str, int | None, str]:
-        """What two URLs of the same address have in common."""
+        """A key that is equal for URLs of the same address."""
         parts = urlsplit(self.url)
         host = (parts.hostname or "").rstrip(".")
         return parts.scheme, host, parts.port or _PORTS[parts.scheme], parts.path.rstrip("/")
@@ -69,9 +69,9 @@ class ModelName:
     """A model's name, in its parts.
 
     Attributes:
-        provider: The provider; empty where the text has none.
-        model: The model; empty where the text has none.
-        base_url: The server's address, where one is given.
+        provider: The provider; empty if the text has none.
+        model: The model; empty if the text has none.
+        base_url: The server's address, if one is given.
     """
 
     provider: str
@@ -84,32 +84,32 @@ class ModelName:
 
 
 def parse_name(text: str) -> ModelName:
-    """Take a model's name apart.
+    """Parse a model's name.
 
     Args:
-        text: `provider:model` or `provider:model@base_url`. That provider and model are there is not checked.
+        text: `provider:model` or `provider:model@base_url`. Provider and model may be empty.
 
     Raises:
-        InputError: The text holds characters that cannot be shown, or its base URL is none.
+        InputError: The text contains unprintable characters, or its base URL is not valid.
     """
     if not text.isprintable():
         raise InputError(
-            f"{_hide_secrets(text)!r} holds characters that cannot be shown: a model's name is printable text"
+            f"{_hide_secrets(text)!r} contains unprintable characters: a model's name must be printable text"
         )
     name, *rest = _BASE_URL.split(text, maxsplit=1)
     if not rest and _MISTYPED.search(name):
         raise InputError(
-            f"{_hide_secrets(text)!r} has no base URL behind the @: give one like http://localhost:8000/v1"
+            f"{_hide_secrets(text)!r} has no valid base URL after the @: give one like http://localhost:8000/v1"
         )
     provider, _, model = name.partition(":")
     return ModelName(provider, model, parse_base_url(rest[0]) if rest else None)
 
 
 def parse_embedder(text: str) -> ModelName:
-    """Take an embedder's name apart.
+    """Parse an embedder's name.
 
     Raises:
-        InputError: It is not of the form `provider:model`, or its base URL is none.
+        InputError: It does not have the form `provider:model`, or its base URL is not valid.
     """
     name = parse_name(text)
     if not name.provider or not name.model:
@@ -120,37 +120,37 @@ def parse_embedder(text: str) -> ModelName:
     if name.provider == HUGGINGFACE:
         if name.base_url is not None:
             raise InputError(
-                f"the embedder {name} has an address, and {HUGGINGFACE} models run here: addresses are for servers, "
+                f"the embedder {name} has a base URL, but {HUGGINGFACE} models run locally: base URLs are for servers, "
                 f"as in openai:{name.model}@{name.base_url.url}"
             )
-        if not is_hub_id(name.model):  # the name is for any working directory
+        if not is_hub_id(name.model):  # the name must be valid in any working directory
             return ModelName(HUGGINGFACE, os.path.abspath(os.path.expanduser(name.model)))  # noqa: PTH100, PTH111
     return name
 
 
 def is_hub_id(model: str) -> bool:
-    """Tell by its name whether a model of sentence-transformers is one of the model hub; else it is a folder."""
+    """Return whether a sentence-transformers model's name is one from the model hub, and not a folder."""
     return _HUB_ID.fullmatch(model) is not None
 
 
 def parse_base_url(text: str) -> BaseURL:
-    """Read the address of a server.
+    """Parse the address of a server.
 
-    What clients read in different ways is refused, so that texts and keys go where the URL seems to say.
+    URLs that clients parse differently are refused, so that texts and keys go where the URL appears to point.
 
     Raises:
-        InputError: It is no URL, or has parts that a base URL does not have.
+        InputError: It is not a URL, or has parts that a base URL cannot have.
     """
     url = text.strip()
     try:
         parts = urlsplit(url)
         _ = parts.port
     except ValueError as error:
-        raise InputError(f"{_hide_secrets(text)!r} is no URL") from error
+        raise InputError(f"{_hide_secrets(text)!r} is not a valid URL") from error
     fault = _find_fault(url, parts)
     if fault is not None:
         raise InputError(
-            f"{_hide_secrets(text)!r} is no base URL of a server ({fault}): give one like "
+            f"{_hide_secrets(text)!r} is not a valid base URL ({fault}): give one like "
             "http://localhost:8000/v1 or https://user:password@host/v1"
         )
     user, at, _ = parts.netloc.rpartition("@")
@@ -162,8 +162,8 @@ def parse_base_url(text: str) -> BaseURL:
 def connection_options(provider: str, base_url: BaseURL) -> dict[str, Any]:
     """Return the options that connect a provider's LangChain class to a server.
 
-    OpenAI's and Anthropic's clients write URLs into their logs and take headers: there, user and password go into one.
-    These clients also refuse to start without a key; a server of one's own needs none, unless one is set.
+    OpenAI's and Anthropic's clients log URLs and accept headers, so for them user and password go into a header. These
+    clients also refuse to start without a key; if none is set, they get a placeholder, as your own server needs none.
     """
     if provider not in {"openai", "anthropic"}:
         return {"base_url": base_url.full}
@@ -177,25 +177,25 @@ def connection_options(provider: str, base_url: BaseURL) -> dict[str, Any]:
 
 
 def drop_credentials(text: str) -> str:
-    """Take users and passwords out of the URLs in a text."""
+    """Remove user names and passwords from the URLs in a text."""
     return CREDENTIALS.sub("", text)
 
 
 def _find_fault(url: str, parts: SplitResult) -> str | None:
     user, _, host = parts.netloc.rpartition("@")
     if parts.scheme not in _PORTS:
-        return f"{parts.scheme or 'nothing'} is neither http nor https"
+        return "it does not begin with http:// or https://"
     if not url.isprintable() or " " in url or "\\" in url:
-        return "it holds white space, backslashes or characters that cannot be shown"
+        return "it contains white space, backslashes or unprintable characters"
     if "@" in user:
-        return "a user or a password holds @: write %40"
+        return "the user or password contains @: write %40"
     if not _HOST.fullmatch(host if parts.port is None else host.rpartition(":")[0]):
-        return "its host is missing or odd"
+        return "its host is missing or not valid"
     if "?" in url or "#" in url:
         return "it has a query or a fragment"
     return None
 
 
 def _hide_secrets(text: str) -> str:
-    """Hide what may be a secret in a URL that cannot be taken apart."""
+    """Hide possible secrets in a URL that cannot be parsed."""
     return re.sub(r"(?<=\?).+", "***", re.sub(r"(?<=:/)(/?).*@", r"\1***@", text))

@@ -1,4 +1,4 @@
-"""What a run's model calls cost: by the package genai-prices, and by a list of your own."""
+"""The cost of a run's model calls, from the package genai-prices and your own price list."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from arag.errors import InputError
 PRICES_VARIABLE = "ARAG_PRICES"
 # Versions of a model: gpt-5-mini-2025-08-07, claude-haiku-4-5-20251001, gemini-2.0-flash-001.
 _VERSION = re.compile(r"[-@](\d{4}-\d{2}-\d{2}|\d{8}|\d{3}|latest)$")
-_FOLDER = "models/"  # in front of the names that Google reports
+_FOLDER = "models/"  # prefix of the names that Google reports
 _MILLION = 1_000_000
 _CLOSED = (
     "gpt-",
@@ -28,7 +28,7 @@ _CLOSED = (
     "o4-",
     "claude-",
     "gemini-",
-)  # what only makers and resellers can host
+)  # models that only makers and resellers can host
 _OPEN_WEIGHTS = "gpt-oss"
 
 
@@ -38,7 +38,7 @@ class _Price(BaseModel):
     model: str = Field(min_length=1)
     """A name that a provider reports, or a pattern of names."""
     up_to_input_tokens: int | None = Field(None, ge=0)
-    """The longest prompt that it is for."""
+    """The longest prompt that the price applies to."""
     input: float = Field(ge=0)
     cached_input: float = Field(ge=0)
     output: float = Field(ge=0)
@@ -56,20 +56,19 @@ _BUILT_IN = _Price(model="extractive", input=0, cached_input=0, output=0)
 
 
 def cost(model_calls: Iterable[Mapping[str, Any]]) -> float | None:
-    """Return what model calls cost, in US dollars.
+    """Return the cost of model calls, in US dollars.
 
-    A model in the file that `ARAG_PRICES` names has the price that stands there. Any other has the price that its
-    provider lists for it today, as far as the installed version of genai-prices knows. Writing to a provider's cache,
-    and discounts and surcharges of any kind, are not counted.
+    Models in the file that `ARAG_PRICES` names are priced by that file, all others by the installed version of
+    genai-prices, at today's list price. Cache writes, discounts and surcharges are not counted.
 
     Args:
-        model_calls: The calls, as the final state's `model_calls` has them.
+        model_calls: The calls, as in the final state's `model_calls`.
 
     Returns:
-        The sum; None where it cannot be known: a model has no price, or its provider reported no tokens.
+        The sum; None if it is unknown, because a model has no price or its provider reported no tokens.
 
     Raises:
-        InputError: `ARAG_PRICES` does not hold the name of a list of prices.
+        InputError: `ARAG_PRICES` does not name a valid price list.
     """
     own = _read_own()
     total = 0.0
@@ -82,10 +81,10 @@ def cost(model_calls: Iterable[Mapping[str, Any]]) -> float | None:
 
 
 def cite_prices() -> str:
-    """Return what costs go by, for reports: the package's version, or the month of your own list where it has one.
+    """Return the source of the prices, for reports: the month of your own list if it has one, or genai-prices' version.
 
     Raises:
-        InputError: `ARAG_PRICES` does not hold the name of a list of prices.
+        InputError: `ARAG_PRICES` does not name a valid price list.
     """
     return _read_own().as_of or f"genai-prices {version('genai-prices')}"
 
@@ -93,8 +92,8 @@ def cite_prices() -> str:
 def _cost(call: Mapping[str, Any], own: Collection[_Price]) -> float | None:
     model = str(call.get("model") or "").removeprefix(_FOLDER)
     tokens = call.get("input_tokens") or 0
-    cached = min(call.get("cached_tokens") or 0, tokens)  # a part of the prompt's tokens
-    written = call.get("output_tokens") or 0  # reasoning is a part of it
+    cached = min(call.get("cached_tokens") or 0, tokens)  # part of the prompt's tokens
+    written = call.get("output_tokens") or 0  # reasoning included
     free = False
     if name := _find_name(model, {price.model for price in own}):
         rows = [price for price in own if price.model == name]
@@ -109,7 +108,7 @@ def _cost(call: Mapping[str, Any], own: Collection[_Price]) -> float | None:
         if found is None:
             return None
         dollars = found
-    # A call takes some tokens: where none are reported, nothing is known about its cost, unless it is free.
+    # Every call uses tokens: if none are reported, its cost is unknown, unless it is free.
     return dollars if tokens or written or free else None
 
 
@@ -117,10 +116,10 @@ def _look_up(model: str, provider: str | None, tokens: int, cached: int, written
     """Return a call's price in genai-prices' list, or None."""
     from genai_prices import Usage, calc_price
 
-    if _OPEN_WEIGHTS in model and provider == "openai":  # any server with OpenAI's protocol says so
+    if _OPEN_WEIGHTS in model and provider == "openai":  # any server with OpenAI's protocol reports that provider
         return None
     usage = Usage(input_tokens=tokens, cache_read_tokens=cached, output_tokens=written)
-    # Without a provider, the name has to tell it. A closed model costs through a proxy what it costs at its maker.
+    # Without a provider, the model's name must do. A closed model costs the same through a proxy.
     is_closed = model.startswith(_CLOSED) and _OPEN_WEIGHTS not in model
     providers = dict.fromkeys([provider, None] if is_closed else [provider])
     for seller, name in product(providers, dict.fromkeys([model, _VERSION.sub("", model)])):
@@ -130,7 +129,7 @@ def _look_up(model: str, provider: str | None, tokens: int, cached: int, written
 
 
 def _find_name(model: str, names: Collection[str]) -> str | None:
-    """Return the name in a list that stands for a model: its own, that without its version, the longest pattern."""
+    """Return the name in a list that matches a model: its own, its own without the version, or the longest pattern."""
     for exact in (model, _VERSION.sub("", model)):
         if exact in names:
             return exact
@@ -139,7 +138,7 @@ def _find_name(model: str, names: Collection[str]) -> str | None:
 
 
 def _read_own() -> _Prices:
-    """Read your own list of prices; it is empty where you have none."""
+    """Read your own price list; it is empty if you have none."""
     named = os.environ.get(PRICES_VARIABLE)
     if not named:
         return _Prices(prices=[])
@@ -152,7 +151,7 @@ def _read_own() -> _Prices:
     except ValidationError as error:
         faults = [f"{'.'.join(map(str, fault['loc']))}: {fault['msg']}" for fault in error.errors()]
         raise InputError(
-            f"{PRICES_VARIABLE} is {named!r}, which is no list of prices ({'; '.join(faults).removeprefix(': ')}). "
-            'One is {"prices": [{"model": "qwen*", "input": 0.1, "cached_input": 0.1, "output": 0.4}]}, in US dollars '
-            "per million tokens"
+            f"{PRICES_VARIABLE} is {named!r}, which is not a valid price list "
+            f"({'; '.join(faults).removeprefix(': ')}). A valid one, in US dollars per million tokens: "
+            '{"prices": [{"model": "qwen*", "input": 0.1, "cached_input": 0.1, "output": 0.4}]}'
         ) from error

@@ -1,4 +1,4 @@
-"""What models write, and what servers make of it: mended, so that it can be kept and sent again."""
+"""Repairs to model replies, so that they can be stored and sent again."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from uuid import uuid4
 from langchain_core.messages import AIMessage, AnyMessage, ToolCall
 from langchain_core.messages.tool import invalid_tool_call, tool_call
 
-_MAX_DEPTH = 100  # levels of nested arguments; no tool takes as many, and `json` writes no more than some hundreds
+_MAX_DEPTH = 100  # levels of nested arguments; no tool takes that many, and `json` fails at a few hundred
 
 
 def mend_characters(text: str) -> str:
-    """Replace lone surrogates, the halves of characters that models write as escapes and that nothing can encode."""
+    """Replace lone surrogates: models write them as escapes, and they cannot be encoded."""
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
 def mend_reply(reply: AIMessage, before: Sequence[AnyMessage]) -> AIMessage:
-    """Mend what servers get wrong.
+    """Repair what servers get wrong.
 
-    That is: ids of messages that came before, calls without ids or with the same one, half characters, arguments that
-    are nested deeper than can be written, and empty arguments, which mean none. A refusal, which OpenAI has a place
-    of its own for, becomes the text of the reply.
+    That is: repeated message ids, missing or repeated call ids, lone surrogates, arguments nested too deeply to be
+    written, and empty arguments, which mean none. A refusal, which OpenAI stores separately, becomes the text of the
+    reply.
 
     Args:
         reply: The reply.
@@ -50,14 +50,14 @@ def mend_reply(reply: AIMessage, before: Sequence[AnyMessage]) -> AIMessage:
 
 
 def _take_id(wanted: str | None, taken: set[str | None]) -> str:
-    """Return a call's id, or another where it has none, or an earlier call of the message has it."""
+    """Return a call's id, or a new one if it has none or an earlier call of the message has it."""
     free = str(uuid4()) if wanted is None or wanted in taken else wanted
     taken.add(free)
     return free
 
 
 def _find_refusal(reply: AIMessage) -> str:
-    """Return a refusal to answer: OpenAI's two protocols have it in two places, neither of which is the text."""
+    """Return a refusal to answer; OpenAI's two protocols store it in different places, outside the text."""
     blocks = reply.content if isinstance(reply.content, list) else []
     refusals = [reply.additional_kwargs.get("refusal")]
     refusals += [block.get("refusal") for block in blocks if isinstance(block, dict) and block.get("type") == "refusal"]
@@ -65,7 +65,7 @@ def _find_refusal(reply: AIMessage) -> str:
 
 
 def _mend_arguments(content: Any, calls: Sequence[ToolCall]) -> Any:
-    """Mend arguments that are no JSON object in the content, which OpenAI's Responses API has its calls in, too."""
+    """Replace arguments that are not a JSON object in the content, where OpenAI's Responses API repeats its calls."""
     if isinstance(content, str):
         return content
     arguments = {call["id"]: json.dumps(call["args"], ensure_ascii=False) for call in calls}
@@ -85,7 +85,7 @@ def _is_object(text: Any) -> bool:
 
 
 def _make_writable(value: Any, depth: int = 0) -> Any:
-    """Return a value with whole characters, and an ellipsis for what is nested too deeply."""
+    """Return a value without lone surrogates, and with an ellipsis for parts nested too deeply."""
     if isinstance(value, str):
         return mend_characters(value)
     if isinstance(value, list | dict) and depth == _MAX_DEPTH:

@@ -1,4 +1,4 @@
-"""What model calls took, as their providers report it."""
+"""Token counts and durations of model calls."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from langchain_core.messages.ai import UsageMetadata
 from pydantic import ConfigDict, with_config
 from typing_extensions import TypedDict
 
-_WHY_IT_ENDED = ("finish_reason", "stop_reason", "done_reason", "status")  # as each provider calls it
+_WHY_IT_ENDED = ("finish_reason", "stop_reason", "done_reason", "status")  # providers' names for it
 _CUT_OFF = {"length", "max_tokens", "incomplete"}
 
 
@@ -19,20 +19,20 @@ _described = with_config(ConfigDict(use_attribute_docstrings=True))
 
 @_described
 class ModelCall(TypedDict):
-    """One call of the model; tokens are what its provider reports, zero where it reports nothing."""
+    """One model call; the provider reports the tokens, which are zero if it reports none."""
 
     step: int
-    """The step that it made, from 1; a forced answer has the number after the last one."""
+    """The step's number, from 1; a forced answer gets the number after the last step."""
     forced: bool
     """Whether an answer was forced."""
     empty: bool
-    """Whether the reply said nothing and called nothing; then it is not among the messages."""
+    """Whether the reply had no text and no tool call; it is then left out of the messages."""
     cut_off: bool
-    """Whether the reply ended where the model may write no more tokens."""
+    """Whether the reply was cut off at the model's token limit."""
     model: str
-    """The model's name, as its provider reports it; empty where it reports none."""
+    """The model's name, as its provider reports it; empty if it reports none."""
     provider: str
-    """The provider's name in LangChain; empty where the model's class does not tell it."""
+    """The provider's name in LangChain; empty if the model's class does not report it."""
     seconds: float
     """How long it took."""
     input_tokens: int

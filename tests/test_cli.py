@@ -109,7 +109,7 @@ def test_the_summary_names_absent_documents(arag, tmp_path):
     assert code == 0
     assert "Read 1 documents" in out
     assert "holds 2 documents" in out
-    assert "1 of them were not read now" in out
+    assert "1 of them were not read this time" in out
 
 
 def test_version(arag):
@@ -168,7 +168,7 @@ def test_ask_with_few_steps_gives_a_forced_answer_that_says_so(arag, index):
 def test_ask_without_a_model_says_which_one_it_uses(arag, index, monkeypatch):
     monkeypatch.delenv("ARAG_MODEL", raising=False)
     _, _, err = arag("ask", QUESTION, "--index", index, "--json")
-    assert "no language model" in err
+    assert "not a language model" in err
     assert "ARAG_MODEL" in err
 
 
@@ -221,7 +221,7 @@ def test_info_names_embedder_and_counts(arag, index):
         ),
         (["ask", "q", "--index", "{tmp}/i"], "no index in"),
         (["ask", " ", "--index", "{index}"], "blank"),
-        (["ask", "q", "--index", "{index}", "--html", "{tmp}/none/run.html"], "there is no folder"),
+        (["ask", "q", "--index", "{index}", "--html", "{tmp}/none/run.html"], "does not exist"),
         (["ask", "q", "--index", "{index}", "--model", "gpt"], "provider:model"),
         (["ask", "q", "--index", "{index}", "--model", "nobody:gpt"], "nobody"),
         (["ask", "q", "--index", "{index}", "--model", "openai:gpt-5-mini"], "OPENAI_API_KEY"),
@@ -287,7 +287,7 @@ def test_verify_names_its_repair_for_what_that_mends_only(arag, index, tmp_path)
     next((tmp_path / "index").glob("words.*")).unlink()
     code, out, _ = arag("verify", "--index", tmp_path / "index")
     assert code == FAILED
-    assert out.endswith("it is missing\n`arag verify --repair` mends it.\n")
+    assert out.endswith("it is missing\nRun `arag verify --repair` to repair it.\n")
     manifest = tmp_path / "index" / "manifest.json"
     manifest.write_text(json.dumps(json.loads(manifest.read_text()) | {"format_version": 99}))
     with closing(ChunkStore(tmp_path / "index", create=True)) as chunks:
@@ -340,8 +340,8 @@ class Service:
         return process.returncode, err, time.monotonic() - began
 
 
-RESUMED = "Interrupted. What was written stays; the next run goes on from there.\n"
-FROM_THE_BEGINNING = "Interrupted. There is no answer; asking again starts from the beginning.\n"
+RESUMED = "Interrupted. Completed work is kept; the next run continues from there.\n"
+FROM_THE_BEGINNING = "Interrupted. No answer was given; asking again starts over.\n"
 
 
 @pytest.mark.parametrize("first", [True, False])
@@ -384,7 +384,7 @@ def test_an_interrupted_question_ends_soon_though_a_tool_hangs(arag, tmp_path):
     assert seconds < 5
 
 
-WHOLE = "Interrupted. The index is whole: as it was before, or as the command leaves it.\n"
+WHOLE = "Interrupted. The index is intact: either unchanged or fully updated.\n"
 
 
 @pytest.mark.parametrize(
@@ -407,7 +407,7 @@ WHOLE = "Interrupted. The index is whole: as it was before, or as the command le
         (
             ["eval", "report", "r"],
             "arag.evaluation.report.figures.make_report",
-            "Interrupted. The report is not complete; the next run writes all of it again.\n",
+            "Interrupted. The report is incomplete; the next run rewrites it.\n",
         ),
     ],
     ids=lambda value: " ".join(value[:2]) if isinstance(value, list) else "",
@@ -423,7 +423,7 @@ def test_each_interrupted_command_says_what_is_true_of_it(arag, monkeypatch, com
 
 @pytest.mark.parametrize(
     ("responses", "said"),
-    [([Failure(401)], "scripted failure 401"), ([chat() | {"choices": []}] * 4, "holds no reply")],
+    [([Failure(401)], "scripted failure 401"), ([chat() | {"choices": []}] * 4, "contains no reply")],
 )
 def test_what_a_provider_refuses_is_one_line(arag, index, responses, said, monkeypatch):
     monkeypatch.setattr("arag.models.asking.FIRST_PAUSE", 0)

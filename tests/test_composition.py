@@ -393,7 +393,7 @@ def test_two_tools_of_one_name_are_refused(small_index, name):
 
     same.__name__ = name
     others = [same] if name in TOOL_NAMES else [same, tool(same)]
-    with pytest.raises(InputError, match=f"two tools have one name: {name}$"):
+    with pytest.raises(InputError, match=f"duplicate tool name: {name}$"):
         create_arag_agent(ScriptedModel(), small_index, tools=[*TOOL_NAMES, *others])
 
 

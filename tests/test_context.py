@@ -132,7 +132,7 @@ BAD = [
     ({"top_k": 21}, "top_k: Input should be less than or equal to 20, not 21"),
     ({"tools": ["web"]}, "Input should be 'keyword_search', 'semantic_search' or 'chunk_read', not 'web'"),
     ({"tools": []}, "tools: Tuple should have at least 1 item"),
-    ({"max_step": 3}, "max_step: Extra inputs are not permitted, not 3. Its settings are index, model, max_steps, "),
+    ({"max_step": 3}, "max_step: Extra inputs are not permitted, not 3. Valid settings: index, model, max_steps, "),
 ]
 
 

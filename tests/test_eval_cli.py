@@ -132,7 +132,7 @@ def test_where_records_go(arag, folder, file, target):
 def test_the_model_of_the_environment_is_a_part_of_the_plan(arag, folder, monkeypatch):
     code, _, err = arag(*run_of("--limit", 1))
     assert code == 0
-    assert "no model chosen" in err
+    assert "no model given" in err
     with serve(Replies()) as server:
         monkeypatch.setenv("ARAG_MODEL", f"openai:gpt-5-mini@{server.url}")
         code, _, err = arag(*run_of("--limit", 1))

@@ -773,11 +773,11 @@ def test_top_k_is_the_default_of_the_searches(small_index):
         ({"max_steps": 0}, "max_steps is 0: it must be at least 1"),
         ({"max_context_tokens": 1_999}, "max_context_tokens is 1999: it must be at least 2000"),
         ({"max_invalid_replies": 0}, "max_invalid_replies is 0: it must be at least 1"),
-        ({"tools": []}, "no retrieval tool is given: name one or more of keyword_search, "),
-        ({"tools": "keyword_search"}, "tools is the text .keyword_search.: give a list"),
+        ({"tools": []}, "tools has no retrieval tool: include one or more of keyword_search, "),
+        ({"tools": "keyword_search"}, "tools is the string .keyword_search.: give a list"),
         ({"tools": ["web"]}, "tools .* are not valid"),
-        ({"tools": ["chunk_read", 3]}, "3 is no tool"),
-        ({"tools": ["chunk_read", lambda: 1]}, "cannot be made a tool"),
+        ({"tools": ["chunk_read", 3]}, "3 is not a tool"),
+        ({"tools": ["chunk_read", lambda: 1]}, "cannot be used as a tool"),
         ({"tools": ["web_search"]}, "give one or more of keyword_search, semantic_search, chunk_read"),
         ({"tools": ["chunk_read", "chunk_read"]}, "each once"),
         ({"top_k": 0}, "top_k is 0"),
@@ -791,7 +791,7 @@ def test_a_setting_out_of_bounds_is_refused(small_index, options, message):
 
 
 def test_what_is_no_model_is_refused(small_index):
-    with pytest.raises(ModelError, match="a chat model or a provider:model string is needed"):
+    with pytest.raises(ModelError, match="must be a chat model or a provider:model string"):
         create_arag_agent(ScriptedModel().bind(temperature=0), small_index)
     with pytest.raises(ModelError, match="unknown model 'gpt-5'"):
         create_arag_agent("gpt-5", small_index)

@@ -575,16 +575,16 @@ def test_many_removals_make_the_graph_anew(index):
 
 
 def test_the_commands(index):
-    assert arag("verify", "-i", index).stdout.strip().endswith("is sound.")
+    assert arag("verify", "-i", index).stdout.strip().startswith("No damage found in ")
     (index / "keywords.1").unlink()
     told = arag("verify", "-i", index)
     assert told.returncode == 1
     assert "Damaged keywords.1: it is missing" in told.stdout
     mended = arag("verify", "-i", index, "--repair")
     assert mended.returncode == 0, mended.stderr
-    assert "Mended keywords.1: it is missing" in mended.stdout
+    assert "Repaired keywords.1: it is missing" in mended.stdout
     assert json.loads(arag("verify", "-i", index, "--json").stdout) == {"found": [], "left": []}
-    assert "1 documents removed" in arag("remove", "secret", "-i", index).stdout
+    assert "Removed 1 documents" in arag("remove", "secret", "-i", index).stdout
     assert arag("remove", "secret", "-i", index).returncode == 1
     assert "MB after" in arag("compact", "-i", index).stdout
     assert files_holding(index, "zyzzyva") == {}

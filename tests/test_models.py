@@ -45,7 +45,7 @@ def test_what_is_no_model_string_is_refused_with_what_is(text):
 
 
 def test_an_unknown_provider_is_refused():
-    with pytest.raises(ModelError, match=r"cannot be made: .*nope"):
+    with pytest.raises(ModelError, match=r"cannot be created: .*nope"):
         load_model("nope:gpt-5")
 
 
@@ -64,7 +64,7 @@ def test_without_a_choice_the_extractive_model_is_taken_and_that_is_said(capsys,
     out, err = capsys.readouterr()
     assert out == ""
     assert err.count("\n") == 1
-    assert "no language model" in err
+    assert "not a language model" in err
     assert "ARAG_MODEL" in err
     monkeypatch.setenv("ARAG_MODEL", "")
     assert isinstance(load_model(), ExtractiveModel)
@@ -124,7 +124,7 @@ def test_a_package_that_lacks_one_of_its_own_is_not_called_missing(without, monk
     without("anthropic")
     for name in [name for name in sys.modules if name.partition(".")[0] == "langchain_anthropic"]:
         monkeypatch.delitem(sys.modules, name)
-    with pytest.raises(ModelError, match="cannot be made: import of anthropic halted"):
+    with pytest.raises(ModelError, match="cannot be created: import of anthropic halted"):
         load_model("anthropic:claude-sonnet-5-5")
 
 
@@ -139,7 +139,7 @@ def test_the_extras_named_exist():
     [("openai:some-model", "OPENAI_API_KEY"), ("anthropic:claude-sonnet-5-5", "ANTHROPIC_API_KEY")],
 )
 def test_a_missing_key_is_named(monkeypatch, model, variable):
-    with pytest.raises(ModelError, match=f"{model} cannot be made: .*{variable}"):
+    with pytest.raises(ModelError, match=f"{model} cannot be created: .*{variable}"):
         load_model(model)
     assert isinstance(load_model(model, api_key="secret"), BaseChatModel)
     monkeypatch.setenv(variable, "secret")
@@ -186,7 +186,7 @@ def test_an_option_wins_by_its_other_name_too(model, options, expected):
 
 
 def test_a_bad_option_is_a_model_error():
-    with pytest.raises(ModelError, match="cannot be made: temperature: Input should be a valid number") as caught:
+    with pytest.raises(ModelError, match="cannot be created: temperature: Input should be a valid number") as caught:
         load_model(OPENAI, temperature="warm", api_key="secret")
     assert "secret" not in str(caught.value)
     assert "\n" not in str(caught.value)
@@ -199,7 +199,7 @@ def test_an_option_that_the_class_does_not_know_is_refused(model):
         load_model(model, reasoning_efort="low", nonsense=1)
     assert "has no option reasoning_efort, nonsense. Did you mean " in str(caught.value)
     assert "reasoning_effort" in str(caught.value)
-    assert "goes into model_kwargs={...}." in str(caught.value)
+    assert "into model_kwargs={...}." in str(caught.value)
 
 
 def test_what_only_the_provider_knows_goes_into_model_kwargs():
@@ -207,7 +207,7 @@ def test_what_only_the_provider_knows_goes_into_model_kwargs():
 
 
 def test_options_for_a_model_that_takes_none_are_refused():
-    with pytest.raises(ModelError, match=r"temperature, timeout: .*this ScriptedModel is made already"):
+    with pytest.raises(ModelError, match=r"temperature, timeout: .*on this ScriptedModel when you create it"):
         load_model(ScriptedModel(AIMessage("x")), temperature=0, timeout=3)
     with pytest.raises(ModelError, match="temperature: the model extractive takes no options"):
         load_model("extractive", temperature=0)
@@ -229,7 +229,7 @@ class _Strict(ScriptedModel):
 def test_a_class_that_has_no_timeout_is_made_without(monkeypatch):
     monkeypatch.setattr("langchain.chat_models.init_chat_model", lambda model, model_provider, **kw: _Strict(**kw))
     assert load_model("other:m", temperature=0.5).temperature == 0.5
-    with pytest.raises(ModelError, match="cannot be made: timeout: Extra inputs are not permitted"):
+    with pytest.raises(ModelError, match="cannot be created: timeout: Extra inputs are not permitted"):
         load_model("other:m", timeout=3)
 
 
@@ -306,7 +306,7 @@ def test_an_error_about_a_response_becomes_one_about_the_model():
     assert isinstance(made, ModelError)
     assert str(made) == "the model call failed: server overloaded"
     made = call_error(_raised_in("langchain_core.language_models.chat_models", IndexError("list index out of range")))
-    assert "holds no reply" in str(made)
+    assert "contains no reply" in str(made)
     assert call_error(_raised_in("langchain_core.tools.base", ValueError("x"))) is None
     assert call_error(_raised_in("arag.graph.messages", IndexError("x"))) is None
     assert call_error(_raised_in("langchain_openai.chat_models.base", ZeroDivisionError("x"))) is None

@@ -206,7 +206,7 @@ def test_what_is_no_list_of_prices_is_told(tmp_path, monkeypatch, text, told):
     file = tmp_path / "mine.json"
     file.write_text(text)
     monkeypatch.setenv(PRICES_VARIABLE, str(file))
-    with pytest.raises(InputError, match=rf"ARAG_PRICES is .*mine\.json.* no list of prices \(.*{told}"):
+    with pytest.raises(InputError, match=rf"ARAG_PRICES is .*mine\.json.* not a valid price list \(.*{told}"):
         cost([called("gpt-5")])
 
 

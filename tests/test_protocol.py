@@ -338,7 +338,7 @@ def test_a_stream_that_ends_too_early_is_the_models_error(small_index, events):
 @pytest.mark.parametrize(
     ("answer", "reason"),
     [
-        (chat() | {"choices": []}, "the response holds no reply"),
+        (chat() | {"choices": []}, "the response contains no reply"),
         (chat() | {"choices": None}, "null value for 'choices'"),
         (chat() | {"error": {"message": "out of memory"}, "choices": []}, ".*out of memory"),
     ],

@@ -323,5 +323,5 @@ def test_a_stream_that_ends_too_early_is_the_models_error(small_index, events, f
 
 
 def test_a_page_instead_of_a_response_is_the_models_error(small_index):
-    with serve([Failure(200, page=True)]) as server, pytest.raises(ModelError, match="holds no reply"):
+    with serve([Failure(200, page=True)]) as server, pytest.raises(ModelError, match="contains no reply"):
         agent_at(server, small_index, max_retries=0).invoke(asked())

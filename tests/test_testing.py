@@ -23,13 +23,13 @@ def test_replies_are_given_in_order_and_one_too_many_fails():
     reply = model.invoke([HumanMessage("a"), HumanMessage("b")], stop=["."])
     assert reply.text == "One."
     assert reply is not first
-    with pytest.raises(AssertionError, match="1 of 3 replies were asked for"):
+    with pytest.raises(AssertionError, match="1 of 3 replies were used"):
         model.assert_used_up()
     with pytest.raises(ValueError, match="no"):
         model.invoke("x")
     assert model.invoke("x").text == "1"
     model.assert_used_up()
-    with pytest.raises(AssertionError, match="has 3 replies, and the model was called once more"):
+    with pytest.raises(AssertionError, match="has only 3 replies, but the model was called again"):
         model.invoke("x")
     assert [message.text for message in model.calls[0].messages] == ["a", "b"]
     assert model.calls[0].options == {"stop": ["."]}

@@ -364,7 +364,7 @@ def test_a_model_folder_runs_no_code(tmp_path, weights, how):
 def test_what_brings_its_own_code_is_told_so(tmp_path, weights):
     shutil.copytree(weights, tmp_path / "model")
     changed_json(tmp_path / "model" / "modules.json", lambda value: value[0].update(type="evil.Evil"))
-    with pytest.raises(EmbedderError, match="brings program code of its own, which is never run"):
+    with pytest.raises(EmbedderError, match="needs its own program code, which is never run"):
         load_embedder(f"huggingface:{tmp_path / 'model'}").embed_query("ship")
 
 
@@ -403,22 +403,22 @@ def test_data_names_no_pickled_weights(make_index, monkeypatch):
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        ("huggingface:m@http://localhost/v1", "addresses are for servers"),
-        ("openai:a\ud800", "cannot be shown"),
-        ("openai:a\nb", "cannot be shown"),
-        ("openai:\x1b]52;c;x\x07", "cannot be shown"),
-        ("openai:a\u202eb", "cannot be shown"),
+        ("huggingface:m@http://localhost/v1", "base URLs are for servers"),
+        ("openai:a\ud800", "unprintable characters"),
+        ("openai:a\nb", "unprintable characters"),
+        ("openai:\x1b]52;c;x\x07", "unprintable characters"),
+        ("openai:a\u202eb", "unprintable characters"),
         ("openai:m@http://", "host is missing"),
         ("openai:m@http:///v1", "host is missing"),
         ("openai:m@http://:80/v1", "host is missing"),
-        ("openai:m@http://[::", "is no URL"),
-        ("openai:m@http://host:99999", "is no URL"),
-        ("openai:m@ftp://host", "neither http nor https"),
+        ("openai:m@http://[::", "is not a valid URL"),
+        ("openai:m@http://host:99999", "is not a valid URL"),
+        ("openai:m@ftp://host", "does not begin with http:// or https://"),
         ("openai:m@http://host/v1?key=s3cret-pa55", "query"),
         ("openai:m@http://host\\@example.com/", "backslashes"),
         ("openai:m@http://a b/", "white space"),
         ("openai:m@http://user:s3cret-pa55@x@host/v1", "write %40"),
-        ("openai:m@http://user:s3cret-pa55/x@host/v1", "is no URL"),
+        ("openai:m@http://user:s3cret-pa55/x@host/v1", "is not a valid URL"),
     ],
 )
 def test_an_odd_name_is_an_input_error(name, said):

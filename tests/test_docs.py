@@ -1,5 +1,6 @@
 """What README, docs and CONTRIBUTING show is what happens: commands, snippets, outputs, links, tables."""
 
+import doctest
 import inspect
 import json
 import re
@@ -8,19 +9,23 @@ import shutil
 import subprocess
 import sys
 import tomllib
+from importlib import import_module
 from pathlib import Path
 
 import numpy as np
 import pytest
 import typer
 
+import arag.testing
 from arag import Context, create_arag_agent, ingest, open_index
 from arag.cli import app
 from arag.errors import StorageError
 from arag.evaluation import methods
 from arag.graph.state import OutputState
 from arag.ingest import readers
+from arag.retrieval.index import Index
 from arag.retrieval.locations import backend_at
+from arag.retrieval.tools import RetrievalArguments, RetrievalTool, Retrieved
 from fakes import hash_vector
 from openai_server import chat, embeddings, serve
 
@@ -351,6 +356,47 @@ def test_every_page_can_be_found():
     assert {f"docs/{name}" for name in navigation} == shown
     named = {f"docs/{name}" for name in re.findall(r"\]\((\w[\w-]*\.md)\)", read("docs/index.md"))}
     assert named >= set(re.findall(r"\]\((docs/[\w-]+\.md)\)", read("README.md")))
+
+
+# --- examples in docstrings ---
+
+WITH_EXAMPLES = ("arag", "graph", "models")  # parts whose public docstrings all show an example
+
+
+def public_objects():
+    """Yield what users call, with its name: functions, classes, and the members of an index."""
+    everything = {name: getattr(import_module(home), name) for name, home in arag._HOMES.items()}
+    found = [everything[name] for name in arag.__all__] + [RetrievalTool, RetrievalArguments, Retrieved]
+    found += [made for made in vars(arag.testing).values() if getattr(made, "__module__", "") == "arag.testing"]
+    for public in found:
+        if inspect.isclass(public) or inspect.isfunction(public):
+            yield public.__name__, public
+    for name, member in vars(Index).items():
+        if not name.startswith("_") and (inspect.isfunction(member) or isinstance(member, property)):
+            yield f"Index.{name}", getattr(member, "fget", member)
+
+
+def part_of(public):
+    _, part, *_ = public.__module__.split(".")
+    return part if part in PARTS else "arag"
+
+
+@pytest.mark.parametrize(
+    "public", [pytest.param(p, id=name) for name, p in public_objects() if part_of(p) in WITH_EXAMPLES]
+)
+def test_a_public_docstring_shows_an_example_that_runs(public, folder):
+    section = re.search(r"^Example:\n((?:    .*\n|\n)+)", f"{inspect.getdoc(public)}\n", flags=re.MULTILINE)
+    assert section, f"{public.__qualname__} has no Example:"
+    with open_index("my-index") as index:
+        names = {
+            **vars(sys.modules[public.__module__]),
+            "index": index,
+            "agent": create_arag_agent("extractive", index),
+        }
+        test = doctest.DocTestParser().get_doctest(section[1], names, public.__qualname__, None, None)
+        ran = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE).run(test)
+    assert ran.attempted
+    assert not ran.failed
 
 
 # --- words ---

@@ -1,8 +1,9 @@
-"""Checks the wording of pages: long sentences, doubled words, and phrases that a reader stumbles over.
+"""Checks the wording of pages and messages: long sentences, doubled words, and phrases that a reader stumbles over.
 
     python docs/scripts/check_words.py [FILE ...]
 
-Files are Markdown, or Python, of which docstrings and messages are checked. Without files, all pages in English are.
+Files are Markdown or Python; in Python, docstrings and messages are checked. Without files, all English pages and the
+Python files of ROOMS are checked.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 MAX_WORDS = 40  # in a sentence
+ROOMS = ("arag", "graph", "models")  # folders of Python files that are checked
 PHRASES = {
     r"(?<!there )(?<!where )\b(?:is|are|was) no (?!longer|more|less|need|index\b)\w+": "'is not a ...'",
     r"\bdoes,? too\b": "'works too'",
@@ -57,7 +59,9 @@ def texts(file: Path) -> Iterator[tuple[int, str]]:
     if file.suffix != ".py":
         yield 1, re.sub(r"`[^`\n]*`", "`code`", _FENCE.sub(blank, source))
         return
-    for node in ast.walk(ast.parse(source)):
+    tree = ast.parse(source)
+    lists = {node.value for node in ast.walk(tree) if isinstance(node, ast.Attribute) and node.attr == "split"}
+    for node in (node for node in ast.walk(tree) if node not in lists):
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.count(" ") > 1:
             yield node.lineno, re.sub(r"`[^`\n]*`", "`code`", node.value)
 
@@ -80,8 +84,9 @@ def check(file: Path) -> Iterator[str]:
 def main() -> int:
     """Print what is wrong; return 1 if anything is."""
     given = [Path(name) for name in sys.argv[1:]]
-    pages = given or sorted({*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")} - set(ROOT.glob("*.zh-CN.md")))
-    problems = [problem for page in pages for problem in check(page)]
+    pages = {*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")} - set(ROOT.glob("*.zh-CN.md"))
+    modules = {module for room in ROOMS for module in ROOT.glob(f"{room}/**/*.py")}
+    problems = [problem for file in given or sorted(pages | modules) for problem in check(file)]
     for problem in problems:
         print(problem)
     return 1 if problems else 0

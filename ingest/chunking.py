@@ -95,7 +95,7 @@ def without_documents(chunk: Chunk, document_ids: set[str], *, count: CountBatch
 
 
 def can_be_packed(document: Document) -> bool:
-    """Tell whether a document may share a chunk: not one whose chunks are given, nor one whose pages are counted."""
+    """Return whether a document may share a chunk: not one whose chunks are given, nor one whose pages are counted."""
     return document.ready_chunks is None and not document.page_starts
 
 

@@ -252,7 +252,7 @@ class Words(Protocol):
     """The words of the corpus (lower case, without diacritics), for suggestions."""
 
     def holds(self, word: str) -> bool:
-        """Tell whether the corpus holds a word."""
+        """Return whether the corpus holds a word."""
 
     def of_length(self, shortest: int, longest: int) -> list[str]:
         """Return the words whose lengths, in characters, lie between two bounds, both included."""
@@ -398,7 +398,7 @@ class Backend(Protocol):
     def location(self) -> Path | str: ...  # noqa: D102 - see the class
 
     def exists(self) -> bool:
-        """Tell whether there is an index, or a part of one."""
+        """Return whether there is an index, or a part of one."""
 
     def manifest(self) -> Manifest:
         """Read the manifest.

@@ -174,7 +174,7 @@ class Snapshot:
 
 
 def _is_decided(matches: Sequence[SentenceMatch], top_k: int, most: int) -> bool:
-    """Tell whether sentences, nearest first, hold the best `top_k` chunks and all that tie with the last of them.
+    """Return whether sentences, nearest first, hold the best `top_k` chunks and all that tie with the last of them.
 
     When there are so many sentences as `most`, it does not matter what else ties.
     """

@@ -161,7 +161,7 @@ def _add_context(chunk: Chunk, chosen: set[int]) -> set[int]:
 
 
 def _is_short(chunk: Chunk, section: Section) -> bool:
-    """Tell whether a section is a document, and a short one; its title, which is shown anyway, does not count."""
+    """Return whether a section is a document, and a short one; its title, which is shown anyway, does not count."""
     text = chunk.text[section.start : section.end]
     first, _, rest = text.partition("\n")
     body = rest if is_title(first, section.title) else text
@@ -169,7 +169,7 @@ def _is_short(chunk: Chunk, section: Section) -> bool:
 
 
 def is_title(line: str, title: str) -> bool:
-    """Tell whether a line is a title, as a heading or as it is, whatever its white space."""
+    """Return whether a line is a title, as a heading or as it is, whatever its white space."""
     name = fold(title).strip("# ")
     return bool(name) and fold(line).strip("# ") == name
 

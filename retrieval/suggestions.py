@@ -76,7 +76,7 @@ def _find_terms(phrases: Iterable[Phrase], keyword: str, keywords: Keywords, cor
 
 
 def _has_same_letters(one: str, other: str) -> bool:
-    """Tell whether two spellings differ in case, diacritics, kinds of dash and spaces around dashes only."""
+    """Return whether two spellings differ in case, diacritics, kinds of dash and spaces around dashes only."""
     return _normalize(one) == _normalize(other)
 
 

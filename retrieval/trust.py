@@ -123,7 +123,7 @@ def parse_manifest_name(manifest_name: str) -> ModelName | None:
 
 
 def needs_naming(name: ModelName) -> bool:
-    """Tell whether an embedder sends texts anywhere, or loads what stands on disk: then data must not choose it."""
+    """Return whether an embedder sends texts anywhere, or loads what stands on disk: then data must not choose it."""
     return name.provider != HUGGINGFACE or name.base_url is not None or not is_hub_id(name.model)
 
 

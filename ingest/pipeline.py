@@ -116,7 +116,7 @@ def ingest(
         limits=limits,
     )
     if summary.skipped:
-        warnings.warn(f"passed over: {count_reasons(summary.skipped)}", stacklevel=3)
+        warnings.warn(f"skipped: {count_reasons(summary.skipped)}", stacklevel=3)
     for problem in summary.problems:
         warnings.warn(f"left out: {problem}", stacklevel=3)  # the caller of the callable package
     return Index(backend, embedder=chosen)

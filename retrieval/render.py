@@ -66,7 +66,7 @@ def render_chunks(results: ReadResults, read_chunks: Collection[str]) -> str:
         if unknown.closest:
             ids = ", ".join(f"[{chunk_id}]" for chunk_id in unknown.closest)
             block += f" Ids look like {ids}; search results give them."
-        elif number == 0:  # behind the first ones there are no examples in any case
+        elif number == 0:  # the later ones have no examples in any case
             block += " The index is empty."
         blocks.append(block)
     return "\n\n".join(blocks)

@@ -49,6 +49,15 @@ class Limits:
         max_characters: Characters of text in a document.
         max_pages: Pages of a PDF.
         max_seconds: Seconds that reading a PDF may take.
+
+    Example:
+        >>> from arag import Limits
+        >>> Limits(max_pages=200)
+        Limits(max_characters=10000000, max_pages=200, max_seconds=120.0)
+        >>> Limits(max_pages=0)
+        Traceback (most recent call last):
+            ...
+        arag.errors.InputError: max_pages is 0: it must be above 0, and at most 1,000,000,000
     """
 
     max_characters: int = 10_000_000

@@ -102,6 +102,12 @@ def ingest(
         IndexLockedError: Another process is writing to the index.
         EmbedderError: The embedder cannot be loaded or fails, the index was made with another one, or only the
             index's files name it.
+
+    Example:
+        >>> from arag import ingest
+        >>> with ingest("examples/corpus", "my-index") as corpus:
+        ...     corpus
+        Index('my-index', documents=25, chunks=26, embedder='huggingface:sentence-transformers/all-MiniLM-L6-v2')
     """
     chosen = None if embedder is None else load_embedder(embedder)
     backend = backend_at(index)
@@ -142,6 +148,12 @@ def run_ingest(
 
     Returns:
         The summary, with everything that was left out and why.
+
+    Example:
+        >>> from arag import run_ingest
+        >>> summary = run_ingest(["examples/corpus"], "my-index")
+        >>> summary.read, summary.written, summary.problems
+        (25, 0, ())
     """
     began = time.perf_counter()
     if chunk_tokens is not None and chunk_tokens < MIN_CHUNK_TOKENS:

@@ -50,6 +50,12 @@ class Index:
         IndexFormatError: The index is damaged, incomplete or of another format.
         InputError: The folder cannot be read.
         EmbedderError: The embedder is not the one that the index was made with.
+
+    Example:
+        >>> from arag import open_index
+        >>> with open_index("my-index") as corpus:
+        ...     corpus.keyword_search("Vellin Light").hits[0].chunk_id
+        'places/vellin-light.md:0'
     """
 
     def __init__(self, path: str | Path | Backend, *, embedder: str | Embeddings | Embedder | None = None) -> None:
@@ -86,7 +92,17 @@ class Index:
         return f"Index({str(self.path)!r}, documents={m.documents}, chunks={m.chunks}, embedder={m.embedder!r})"
 
     def close(self) -> None:
-        """Close the index's files."""
+        """Close the index's files.
+
+        Example:
+            >>> from arag import open_index
+            >>> other = open_index("my-index")
+            >>> other.close()
+            >>> other.get("places/vellin-light.md:0")
+            Traceback (most recent call last):
+                ...
+            arag.errors.IndexClosedError: the index in my-index is closed: open it again with open_index
+        """
         with self._lock:
             self._reader.close()
             self._snapshot = None  # releases the files
@@ -111,6 +127,14 @@ class Index:
 
         Raises:
             InputError: No keyword is given, or `top_k` is below 1.
+
+        Example:
+            >>> found = index.keyword_search(["Grey Petrel", "Oddvar"], top_k=2)
+            >>> [(hit.chunk_id, hit.keyword_counts) for hit in found.hits]
+            [('ships/grey-petrel-packet-schooner.md:0', {'Grey Petrel': 5}),
+             ('ships/grey-petrel-mail-steamer.md:0', {'Grey Petrel': 3})]
+            >>> [term.text for term in found.keywords[1].closest]
+            ['Odvár']
         """
         _check_top_k(top_k)
         wanted = _drop_repetitions([keywords] if isinstance(keywords, str) else keywords)
@@ -135,6 +159,11 @@ class Index:
         Raises:
             InputError: The query is blank, or `top_k` is below 1.
             EmbedderError: The query cannot be embedded, or its vector does not fit the index.
+
+        Example:
+            >>> found = index.semantic_search("When was the Vellin Light first lit?", top_k=3)
+            >>> len(found.hits), found.hits[0].chunk_id
+            (3, 'places/vellin-light.md:0')
         """
         _check_top_k(top_k)
         if not query.strip():
@@ -162,6 +191,11 @@ class Index:
 
         Raises:
             InputError: `adjacent` is out of bounds.
+
+        Example:
+            >>> found = index.read(["places/vellin-light.md:0", "no-such-chunk"])
+            >>> [chunk.id for chunk in found.chunks], [unknown.chunk_id for unknown in found.unknown]
+            (['places/vellin-light.md:0'], ['no-such-chunk'])
         """
         if not 0 <= adjacent <= MAX_ADJACENT:
             raise InputError(f"adjacent is {adjacent}: valid are 0 to {MAX_ADJACENT}")
@@ -169,22 +203,46 @@ class Index:
         return self._search(lambda snapshot: snapshot.read(wanted, adjacent))
 
     def get(self, chunk_id: str) -> Chunk | None:
-        """Return the chunk with exactly this id, or None."""
+        """Return the chunk with exactly this id, or None.
+
+        Example:
+            >>> index.get("places/vellin-light.md:0").text[:14]
+            '# Vellin Light'
+            >>> index.get("places/vellin-light.md") is None
+            True
+        """
         return self._search(lambda snapshot: snapshot.chunks.mget([chunk_id])[0])
 
     def chunk_ids(self) -> Iterator[str]:
-        """Yield the ids of all chunks, in the order of ingestion."""
+        """Yield the ids of all chunks, in the order of ingestion.
+
+        Example:
+            >>> next(index.chunk_ids())
+            'events/chronicle-of-the-lanthry-isles.md:0'
+        """
         return iter(self._search(lambda snapshot: list(snapshot.chunks.yield_keys())))
 
     def document(self, document_id: str) -> DocumentInfo | None:
-        """Return what is known about a document apart from its text, or None if the index does not hold it."""
+        """Return what is known about a document apart from its text, or None if the index does not hold it.
+
+        Example:
+            >>> found = index.document("notice-1763-ropewalk")
+            >>> found.title, found.metadata
+            ('Notice: apprentice wanted at the ropewalk', {'year': 1763})
+        """
         record = self._search(lambda snapshot: snapshot.chunks.document(document_id))
         if record is None:
             return None
         return DocumentInfo(record.id, record.title, record.source, json.loads(record.metadata))
 
     def info(self) -> IndexInfo:
-        """Return what the index holds, and the settings that it was made with."""
+        """Return what the index holds, and the settings that it was made with.
+
+        Example:
+            >>> found = index.info()
+            >>> found.documents, found.chunk_tokens, found.language
+            (25, 1000, 'auto')
+        """
         counts, manifest = self._search(lambda snapshot: (snapshot.chunks.counts(), snapshot.manifest))
         return IndexInfo(
             path=str(self.path),
@@ -253,6 +311,12 @@ def open_index(path: str | Path | Backend, *, embedder: str | Embeddings | Embed
         IndexFormatError: The index is damaged, incomplete or of another format.
         InputError: The folder cannot be read.
         EmbedderError: The embedder is not the one that the index was made with.
+
+    Example:
+        >>> from arag import open_index
+        >>> with open_index("my-index") as corpus:
+        ...     corpus.info().documents
+        25
     """
     return Index(path, embedder=embedder)
 

@@ -75,7 +75,15 @@ TopK: TypeAlias = Annotated[
 
 
 class RetrievalArguments(BaseModel):
-    """Arguments of a tool call; a null counts as an argument that was left out."""
+    """Arguments of a tool call; a null counts as an argument that was left out.
+
+    Example:
+        >>> from pydantic import Field
+        >>> class OutlineArguments(RetrievalArguments):
+        ...     document_id: str = Field(description="The document.")
+        >>> OutlineArguments(document_id="places/skellavy.md").document_id
+        'places/skellavy.md'
+    """
 
     messages: Annotated[list[Any], InjectedState("messages")] = Field(
         default_factory=list, description="The conversation so far; filled in by the graph, never by the model."
@@ -132,6 +140,12 @@ class Retrieved:
         chunk_ids: Chunks shown.
         new_chunks: Those of them whose full text is shown for the first time.
         tokens: Tokens of the retrieved text that is shown.
+
+    Example:
+        >>> (chunk_read,) = make_tools(index, names=["chunk_read"])
+        >>> found = chunk_read.retrieve(["places/vellin-light.md:0"], adjacent=0, read_chunks=[])
+        >>> found.chunk_ids, found.text.splitlines()[0]
+        (['places/vellin-light.md:0'], '[places/vellin-light.md:0] Vellin Light')
     """
 
     text: str
@@ -152,6 +166,16 @@ class RetrievalTool(BaseTool):
         index: The index.
         prompt_line: What the agent's system prompt says about the tool.
         full_texts: Whether searches show full chunks, for a model that has no tool to read them.
+
+    Example:
+        >>> class CorpusSize(RetrievalTool):
+        ...     name: str = "corpus_size"
+        ...     description: str = "Count the documents of the corpus."
+        ...     prompt_line: str = "corpus_size counts the documents."
+        ...     def retrieve(self, read_chunks: Sequence[str]) -> Retrieved:
+        ...         return Retrieved(f"{self.index.info().documents} documents", query="", results={}, chunk_ids=[])
+        >>> make_tools(index, names=[CorpusSize])[0].invoke({})
+        '25 documents'
     """
 
     index: Index
@@ -311,6 +335,13 @@ def make_tools(
 
     Raises:
         InputError: A name is unknown or given twice, no name is given, or `top_k` is out of bounds.
+
+    Example:
+        >>> from arag import make_tools
+        >>> keyword_search, semantic_search, chunk_read = make_tools(index)
+        >>> print(keyword_search.invoke({"keywords": ["Oddvar"]}))
+        Oddvar: none (closest: Odvár (2 chunks)).
+        No chunk holds any of these keywords.
     """
     kinds = [kind for name in names if (kind := _find_kind(name))]
     if len(kinds) != len(names) or not kinds or len(set(kinds)) != len(kinds):

@@ -204,7 +204,7 @@ def _make_snippets(
         texts = [_shorten(_fold_sentence(chunk, position), marks.get(position, 0), cut) for position in here]
         first = inside[0]
         if here[0] != first and is_title(chunk.sentence_text(first), section.title):
-            first += 1  # the title stands in front of the sentences anyway
+            first += 1  # the title is shown in front of the sentences anyway
         snippets.append(
             Snippet(
                 document_id=section.document_id,

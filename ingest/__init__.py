@@ -1,4 +1,4 @@
-"""Documents in: reading, sentence splitting, chunking, and the pipeline that writes an index.
+"""Ingestion: reading, sentence splitting, chunking, and the pipeline that writes an index.
 
 The package can be called: `arag.ingest` is also the function `arag.ingest.pipeline.ingest`, so that
 `from arag import ingest` means the same whichever module was imported first.

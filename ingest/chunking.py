@@ -25,11 +25,11 @@ def chunk_document(document: Document, *, chunk_tokens: int, count: CountBatch, 
 
     Chunks end where a sentence ends and are filled up to `chunk_tokens`; a heading is not left behind at the end
     of one. A sentence that is longer than a chunk is cut at word borders. Chunks that came with the document are
-    taken over unchanged.
+    kept unchanged.
 
     Args:
         document: The document.
-        chunk_tokens: Most tokens in a chunk.
+        chunk_tokens: Maximum tokens in a chunk.
         count: Counts the tokens of texts.
         language: Language of the sentence rules.
 
@@ -54,7 +54,7 @@ def chunk_document(document: Document, *, chunk_tokens: int, count: CountBatch, 
 
 
 def pack_documents(documents: Sequence[Document], *, count: CountBatch, language: str = AUTO) -> Chunk:
-    """Put whole documents into one chunk, a blank line between them.
+    """Put whole documents into one chunk, with a blank line between them.
 
     Args:
         documents: The documents, at least one; the chunk takes the first one's id.
@@ -75,11 +75,11 @@ def without_documents(chunk: Chunk, document_ids: set[str], *, count: CountBatch
 
     Args:
         chunk: The chunk.
-        document_ids: The documents that go.
+        document_ids: The documents to take out.
         count: Counts the tokens of texts.
 
     Returns:
-        A chunk of the documents that stay, or None where none does.
+        A chunk of the documents that are left, or None if there are none.
     """
     parts = []
     for section in chunk.sections:
@@ -95,7 +95,7 @@ def without_documents(chunk: Chunk, document_ids: set[str], *, count: CountBatch
 
 
 def can_be_packed(document: Document) -> bool:
-    """Tell whether a document may share a chunk: not one whose chunks are given, nor one whose pages are counted."""
+    """Return whether a document may share a chunk: not one with ready-made chunks, nor one with pages."""
     return document.ready_chunks is None and not document.page_starts
 
 
@@ -107,7 +107,7 @@ def groups(
     Args:
         documents: The documents.
         pack: Whether short documents are packed; otherwise each is a group of its own.
-        chunk_tokens: Most tokens in a chunk.
+        chunk_tokens: Maximum tokens in a chunk.
         count: Counts the tokens of texts.
     """
     if not pack:
@@ -136,7 +136,7 @@ def _pack(parts: Sequence[tuple[str, str, str, list[Sentence]]], count: CountBat
     at = 0
     for document_id, title, text, inside in parts:
         sections.append(Section(document_id, title, at, at + len(text), whole=True))
-        # Each document is judged by itself: one of headings only would otherwise never be found by meaning.
+        # Each document is judged by itself: semantic search would otherwise never find one that has only headings.
         sentences += [Sentence(at + s.start, at + s.end, s.embedded) for s in _findable(inside)]
         at += len(text) + len(_DOCUMENT_GAP)
     text = _DOCUMENT_GAP.join(part[2] for part in parts)
@@ -167,14 +167,14 @@ def _chunk(
 
 
 def _findable(sentences: list[Sentence]) -> list[Sentence]:
-    """Embed everything where nothing else would be embedded: a text of headings only must be found, too."""
+    """Embed everything if nothing else would be embedded: a text that has only headings must be found too."""
     if any(sentence.embedded for sentence in sentences):
         return sentences
     return [Sentence(s.start, s.end, embedded=True) for s in sentences]
 
 
 def _sentences(text: str, title: str, max_tokens: int, count: CountBatch, language: str) -> list[Sentence]:
-    """Find a text's sentences, those that are too long cut at word borders."""
+    """Find a text's sentences, and cut those that are too long at word borders."""
     return _cut_long(text, split_sentences(text, title=title, language=language), max_tokens, count)
 
 
@@ -189,12 +189,12 @@ def _cut_long(text: str, found: list[Sentence], max_tokens: int, count: CountBat
 
 
 def _fits(text: str, max_tokens: int, count: CountBatch) -> bool:
-    # A token is a byte at least: most texts need not be counted.
+    # A token has at least one byte: most texts need not be counted.
     return len(text.encode()) <= max_tokens or count([text])[0] <= max_tokens
 
 
 def _cut(text: str, sentence: Sentence, max_tokens: int, count: CountBatch) -> Iterator[Sentence]:
-    """Cut a sentence into pieces of at most so many tokens, at word borders, or inside a word that is too long."""
+    """Cut a sentence into pieces of at most `max_tokens`, at word borders, or inside a word that is too long."""
     words = [(m.start(), m.end()) for m in _WORD.finditer(text, sentence.start, sentence.end)]
     sizes = count([text[start:end] for start, end in words])
     pieces: list[tuple[int, int]] = []
@@ -244,9 +244,9 @@ def _chunk_starts(text: str, sentences: Sequence[Sentence], chunk_tokens: int, c
 def _before_headings(
     sentences: Sequence[Sentence], sizes: Sequence[int], first: int, border: int, chunk_tokens: int
 ) -> int:
-    """Move a border in front of the headings before it, which go with what follows them.
+    """Move a border in front of the headings before it, which belong to what follows them.
 
-    Headings that are too many for one chunk with what follows them fill chunks like anything else.
+    Headings that do not fit into one chunk with what follows them fill chunks like other text.
     """
     end = border
     filled = sizes[border]

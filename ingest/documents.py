@@ -1,4 +1,4 @@
-"""What a reader hands to the pipeline: documents, and problems with those that could not be read."""
+"""What a reader passes to the pipeline: documents, and problems with those that could not be read."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Document:
         metadata: Further fields of a record, kept as they are.
         page_starts: For paged sources, the character offset at which each page starts, the first being page 1;
             empty for others.
-        ready_chunks: Chunks that are taken over unchanged, as (chunk id, text) in order; None when the pipeline
+        ready_chunks: Chunks that are kept unchanged, as (chunk id, text) in order; None when the pipeline
             cuts the text itself. Their concatenation is `text`.
     """
 
@@ -43,12 +43,21 @@ class Document:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """The most that is read of a document; one that exceeds a limit is left out.
+    """Limits of what is read; a document that exceeds one is left out.
 
     Attributes:
         max_characters: Characters of text in a document.
         max_pages: Pages of a PDF.
-        max_seconds: Time that reading a PDF takes.
+        max_seconds: Seconds that reading a PDF may take.
+
+    Example:
+        >>> from arag import Limits
+        >>> Limits(max_pages=200)
+        Limits(max_characters=10000000, max_pages=200, max_seconds=120.0)
+        >>> Limits(max_pages=0)
+        Traceback (most recent call last):
+            ...
+        arag.errors.InputError: max_pages is 0: it must be above 0, and at most 1,000,000,000
     """
 
     max_characters: int = 10_000_000
@@ -61,7 +70,7 @@ class Limits:
                 raise InputError(f"{name} is {value}: it must be above 0, and at most {MAX_LIMIT:,}")
 
     def exceeded(self, name: str) -> str:
-        """Say that a limit was exceeded, and how to raise it."""
+        """Return a message that a limit was exceeded, and how to raise it."""
         reason = {
             "max_characters": f"more than {self.max_characters:,} characters of text",
             "max_pages": f"more than {self.max_pages:,} pages",
@@ -76,7 +85,7 @@ _PLACE = re.compile(r", (?:line|item|page) \d+$")
 
 
 def file_of(source: str) -> Path:
-    """Return the absolute path of the file in a source, without the line or the item behind it."""
+    """Return the absolute path of the file in a source, without the line or item after it."""
     source = _PLACE.sub("", source)
     return Path(os.path.abspath(source))  # noqa: PTH100 - links stay what they are
 

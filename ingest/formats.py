@@ -1,4 +1,4 @@
-"""What all readers share, and the reader of plain text.
+"""Code that all readers share, and the reader of plain text.
 
 A reader of a format is a function that takes the bytes of a file and returns its `Content`, or raises `FormatError`.
 """
@@ -32,7 +32,7 @@ class Content:
         title: The title that the file gives, or an empty string.
         text: The whole text.
         metadata: Further fields.
-        page_starts: The offset in the text at which each page starts; empty for what has no pages.
+        page_starts: The offset in the text at which each page starts; empty if there are no pages.
         bad_pages: Pages left out of the text, as (page number, why).
     """
 
@@ -44,7 +44,7 @@ class Content:
 
 
 def clean_characters(text: str) -> str:
-    """Return the text without NUL characters and with U+FFFD for what is not a character."""
+    """Return the text without NUL characters and with U+FFFD for lone surrogates."""
     return re.sub("[\ud800-\udfff]", "\ufffd", text).replace("\0", "")
 
 
@@ -56,7 +56,7 @@ def clean_text(text: str) -> str:
 def clean_json(value: JSON, depth: int = 0) -> JSON:
     """Return the value with clean characters, and with null for numbers that are not finite.
 
-    NaN and Infinity are no JSON, but pandas and others write them for what is missing.
+    NaN and Infinity are not JSON, but pandas and others write them for missing values.
 
     Raises:
         RecursionError: The value is nested deeper than `json` can write it again.
@@ -75,7 +75,7 @@ def clean_json(value: JSON, depth: int = 0) -> JSON:
 
 
 def has_control_characters(text: str) -> bool:
-    """Say whether there are line ends or other control characters in the text."""
+    """Return whether there are line ends or other control characters in the text."""
     return any(unicodedata.category(character) in {"Cc", "Zl", "Zp"} for character in text)
 
 
@@ -92,7 +92,7 @@ def folded(text: str) -> str:
 
 
 def has_utf16_mark(data: bytes) -> bool:
-    """Say whether the data begin with the byte order mark of UTF-16 (and not that of UTF-32)."""
+    """Return whether the data begin with the byte order mark of UTF-16 (and not that of UTF-32)."""
     return data.startswith((b"\xff\xfe", b"\xfe\xff")) and not data.startswith(b"\xff\xfe\0\0")
 
 
@@ -102,7 +102,7 @@ def decode(data: bytes, codec: str = "", *, encoding: str = "") -> str:
     Args:
         data: The bytes.
         codec: The name of a Python codec; where empty, UTF-16 if the byte order mark says so, else UTF-8.
-        encoding: The name that an error calls it by, where that is another.
+        encoding: The name for error messages, if different.
 
     Raises:
         FormatError: The bytes are not in that encoding.

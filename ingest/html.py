@@ -1,4 +1,4 @@
-"""Text out of web pages.
+"""Extracts text from web pages.
 
 libxml2 reports a page tag by tag, so that time and memory grow with the page and not with how it is nested.
 """
@@ -28,7 +28,7 @@ _LIST_TAGS = frozenset({"ul", "ol", "menu", "dir"})
 _DECLARATION = re.compile(
     rb"""<(?:meta[^<>]+?charset|\?xml[^<>]+?encoding)\s*=\s*["']?\s*([^\s"'/>;]+)""", re.IGNORECASE
 )
-# The HTML standard reads GBK as its superset, and takes a declaration that can be read as ASCII for a mistake.
+# The HTML standard reads GBK as its superset, and ignores a declaration of UTF-16 that can be read as ASCII.
 _CODECS = {"gbk": "gb18030", "utf-16le": "utf-8", "utf-16be": "utf-8"}
 _NO_TEXT_ENCODINGS = ("replacement", "x-user-defined")
 
@@ -36,7 +36,7 @@ _NO_TEXT_ENCODINGS = ("replacement", "x-user-defined")
 def read_html(data: bytes) -> Content:
     """Read HTML; its title is `<title>`, else the first `<h1>`.
 
-    Blocks stand apart by blank lines, headings are Markdown's, and a row of a table is one line.
+    Blocks are separated by blank lines, headings are as in Markdown, and a table row is one line.
 
     Raises:
         FormatError: The file is not in the encoding that it declares (UTF-8 where it declares none), or declares
@@ -75,7 +75,7 @@ def _parse(page: bytes, target: _Outline | _PageText) -> None:
 
 
 class _Outline:
-    """The first pass, which finds what the second must know beforehand.
+    """The first pass, which finds what the second needs to know in advance.
 
     Attributes:
         title: The text of the first `<title>` that does not belong to a picture, in pieces.
@@ -86,7 +86,7 @@ class _Outline:
         self.title: list[str] = []
         self.layout_tables: set[int] = set()
         self._tables = 0
-        self._table = 0  # the innermost that is open, until it is found to be one
+        self._table = 0  # the innermost open table, until it is known to be one of layout
         self._pictures = 0
         self._in_title = False
 
@@ -124,7 +124,7 @@ class _PageText:
         self.parts: list[str] = []
         self.heading = ""  # the first <h1>
         self.layout_tables: set[int] = set()
-        self._line: list[str] = []  # of the block at hand, where "\n" is a <br>
+        self._line: list[str] = []  # of the current block, where "\n" is a <br>
         self._prefix = ""
         self._gap = ""
         self._tables = 0
@@ -171,7 +171,7 @@ class _PageText:
         self._end_block("")
 
     def _change(self, tag: str, *, leaving: bool) -> None:
-        """Take note of the start or the end of a tag."""
+        """Handle the start or the end of a tag."""
         if self._in_table and tag != "table":
             self._change_in_table(tag, leaving=leaving)
         elif tag == "li":
@@ -199,7 +199,7 @@ class _PageText:
             self._line.append(" ")
 
     def _end_block(self, gap: str) -> None:
-        """Write the block at hand, and have at least the gap before the next one."""
+        """Write the current block, with at least this gap before the next one."""
         block = "".join(self._line).strip(" |\n")
         if block:
             lines = [folded(line) for line in "".join(self._line).split("\n")]

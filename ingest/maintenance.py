@@ -1,4 +1,4 @@
-"""Care for an index: removing documents, finding and mending damage, taking removed text out of the files."""
+"""Maintenance of an index: removing documents, repairing damage, taking removed text out of the files."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ _INGEST_ANEW = "ingest the documents again into another folder"
 
 
 def remove(document_ids: Sequence[str] | str, index: str | Path | Backend) -> int:
-    """Remove documents from an index; open readers stop to see them at their next search.
+    """Remove documents from an index; open readers stop seeing them at their next search.
 
-    The texts stay in the files, out of every search, until `compact` rewrites them.
+    The texts stay in the files, but are not searched, until `compact` rewrites them.
 
     Args:
         document_ids: The documents' ids.
@@ -40,7 +40,7 @@ def remove(document_ids: Sequence[str] | str, index: str | Path | Backend) -> in
         StorageError: The files cannot be written.
     """
     backend = backend_at(index)
-    backend.manifest()  # a folder without an index is not made one
+    backend.manifest()  # a folder without an index does not become one
     wanted = list(dict.fromkeys([document_ids] if isinstance(document_ids, str) else document_ids))
     if not wanted:
         raise InputError("no document id given: remove needs at least one")
@@ -59,13 +59,13 @@ def remove(document_ids: Sequence[str] | str, index: str | Path | Backend) -> in
 def compact(index: str | Path | Backend, *, embedder: str | Embeddings | Embedder | None = None) -> tuple[int, int]:
     """Rewrite all files of an index, so that none holds text or vectors that were removed.
 
-    Chroma pads its graph files with whatever stood in the memory of the process that wrote them. `arag compact` runs in
-    a process of its own, which reads no removed text. A process that has searched or removed the text itself, and
-    then calls this function, may leave pieces of it there.
+    Chroma pads its graph files with whatever was in the memory of the process that wrote them. `arag compact` runs in
+    its own process, which reads no removed text. A process that has searched or removed the text itself, and then
+    calls this function, may leave pieces of it there.
 
     Args:
         index: The index's folder, or its backend.
-        embedder: Needed only where an interrupted run has left sentences without vectors, and the index was made
+        embedder: Needed only if an interrupted run has left sentences without vectors, and the index was made
             with an `Embeddings` object rather than by name.
 
     Returns:
@@ -87,22 +87,22 @@ def compact(index: str | Path | Backend, *, embedder: str | Embeddings | Embedde
 def verify(
     index: str | Path | Backend, *, repair: bool = False, embedder: str | Embeddings | Embedder | None = None
 ) -> tuple[list[Damage], list[Damage]]:
-    """Look for damage in every part of an index, and mend it.
+    """Look for damage in every part of an index, and repair it if asked to.
 
-    The documents, their chunks and vectors in the chunk store are the truth: the manifest is restored from it, the
-    keyword file and Chroma's folder are made again from it. What is lost there is dropped. Vectors that are lost are
-    embedded again; documents of which text is lost are named, and written by the next ingestion that reads them.
+    The chunk store, with documents, chunks and vectors, is the source of truth: the manifest is restored from it, and
+    the keyword file and Chroma's folder are rebuilt from it. What is lost there is dropped. Lost vectors are embedded
+    again; documents that have lost text are named, and the next ingestion that reads them writes them again.
 
-    Readers go on searching meanwhile. An index that may not be written to is looked through without its lock.
+    Readers can keep searching meanwhile. A read-only index is checked without its lock.
 
     Args:
         index: The index's folder, or its backend.
-        repair: Mend what is found.
-        embedder: Needed only where sentences must be embedded again and the index was made with an `Embeddings`
+        repair: Repair what is found.
+        embedder: Needed only if sentences must be embedded again and the index was made with an `Embeddings`
             object rather than by name.
 
     Returns:
-        What was found, and what of it is left: all of it, unless `repair` is set.
+        The damage that was found, and the damage that is left: the same, unless `repair` is set.
 
     Raises:
         IndexNotFoundError: There is no index in the folder.
@@ -113,7 +113,7 @@ def verify(
     """
     backend = backend_at(index)
     if not backend.exists():
-        backend.manifest()  # which says so
+        backend.manifest()  # raises the error
     if not repair:
         with ExitStack() as lock:
             is_locked = True
@@ -132,12 +132,12 @@ def verify(
             with open_writer(backend, embedder=embedder, locked=True) as writer:
                 writer.commit(anew=True)
         except DamagedFileError as error:
-            what = f"it cannot be mended ({error.reason}): {_INGEST_ANEW}"
+            what = f"it cannot be repaired ({error.reason}): {_INGEST_ANEW}"
             return found, [*found, Damage(error.part, what, mendable=False)]
         left = backend.find_damage()
         if any(damage.mendable for damage in left):
-            left.append(Damage("documents", f"not all of them can be mended: {_INGEST_ANEW}", mendable=False))
+            left.append(Damage("documents", f"not all of them can be repaired: {_INGEST_ANEW}", mendable=False))
         if unnamed:
-            what = f"{unnamed:,} are lost, and so are their ids: ingest all files again"
+            what = f"{unnamed:,} are lost together with their ids: ingest all files again"
             left.append(Damage("documents", what, mendable=False))
         return found, left

@@ -13,16 +13,16 @@ from arag.ingest.documents import JSON
 from arag.ingest.formats import Content, clean_json, decode
 
 MAX_FRONT_MATTER = 50_000  # characters
-MAX_TITLE_OFFSET = 50_000  # characters that are looked through for a title: parsing takes 1 s for 1 MB
+MAX_TITLE_OFFSET = 50_000  # characters that are searched for a title: parsing takes 1 s for 1 MB
 
 _FRONT_MATTER = re.compile(r"---[^\S\n]*\n(?=[^\n]*\S)(.*?)^(?:---|\.\.\.)[^\S\n]*$", re.DOTALL | re.MULTILINE)
 _BLOCK_PARSER = MarkdownIt("commonmark").disable(["inline", "text_join"])
 
 
 def read_markdown(data: bytes) -> Content:
-    """Read Markdown; its title is that of the front matter, else the first heading of level 1.
+    """Read Markdown; its title is that of the front matter, or else the first heading of level 1.
 
-    The text is without the front matter, whose other fields are the metadata.
+    The text excludes the front matter, whose other fields become the metadata.
 
     Raises:
         FormatError: The file is in another encoding.
@@ -39,7 +39,7 @@ def read_markdown(data: bytes) -> Content:
 def _split_front_matter(text: str) -> tuple[dict[str, JSON], str]:
     """Split a text into the fields of its front matter and the rest.
 
-    Only a YAML mapping between the first line and the next marker is front matter: where a text begins with a
+    Only a YAML mapping between the first line and the next marker is front matter: if a text begins with a
     thematic break, all of it is text.
     """
     found = _FRONT_MATTER.match(text, 0, MAX_FRONT_MATTER)
@@ -70,7 +70,7 @@ def _value(node: yaml.Node | None) -> JSON:
         fields: dict[str, JSON] = {}
         for key, value in node.value:
             if not isinstance(key, yaml.ScalarNode) or key.value in fields:
-                raise yaml.YAMLError("a key that is no string, or stands twice")
+                raise yaml.YAMLError("a key that is not a string, or a duplicate key")
             fields[key.value] = _value(value)
         return fields
     if isinstance(node, yaml.SequenceNode):
@@ -92,7 +92,7 @@ def _scalar(node: yaml.ScalarNode) -> JSON:
 
 
 def _first_heading(text: str) -> str:
-    """Return the first heading of level 1 that has text and stands in no list or quotation."""
+    """Return the first heading of level 1 that has text and is not in a list or quotation."""
     for token, content in pairwise(_BLOCK_PARSER.parse(text)):
         if token.type == "heading_open" and token.tag == "h1" and token.level == 0 and content.content.strip():
             return content.content

@@ -1,4 +1,4 @@
-"""Text out of PDFs, which a process of its own reads: see `arag.ingest.pdf_worker`."""
+"""Extracts text from PDFs in a separate process: see `arag.ingest.pdf_worker`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _PAGE_GAP = "\n\n"
 
 
 class PdfReader:
-    """Reads PDFs in one process, which is started at the first of them and again after one that ended it.
+    """Reads PDFs in one process, which is started for the first PDF and again after a PDF that ended it.
 
     Args:
         limits: How much of a PDF is read, and for how long.
@@ -45,7 +45,7 @@ class PdfReader:
             file: The PDF.
 
         Returns:
-            The content, pages apart by a blank line. A page that cannot be read is empty, and one of the bad pages.
+            The content, with a blank line between pages. A page that cannot be read is empty, and in `bad_pages`.
 
         Raises:
             FormatError: The file is broken, needs a password, has no text, or exceeds a limit.

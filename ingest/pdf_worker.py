@@ -1,4 +1,4 @@
-"""The process that reads PDFs, so that a file which crashes PDFium or never ends costs only itself.
+"""The process that reads PDFs, so that a file that crashes PDFium or never ends affects no other.
 
 `arag.ingest.pdf` runs this file as a script. It imports nothing from arag, so it starts fast. For each PDF it gets a
 line of JSON on standard input (the path and the limits) and writes a line of JSON to standard output.
@@ -25,7 +25,7 @@ from pypdfium2 import raw
 MAX_MEMORY = 4 * 1024**3  # bytes of address space, where the system can limit it
 
 _CELL_GAP = 1.0  # between two cells of a table, at least, as a share of the height of the text
-_NEAR_LINES = 2  # a column goes on within so many lines
+_NEAR_LINES = 2  # a column continues within this many lines
 _CELL_BORDER = " | "  # as in tables of HTML
 
 
@@ -38,7 +38,7 @@ def main() -> None:
         resource.setrlimit(resource.RLIMIT_AS, (MAX_MEMORY, MAX_MEMORY))
     for line in sys.stdin.buffer:
         request = json.loads(line)
-        # Python itself may be stuck in PDFium: this ends the process all the same.
+        # Python itself may be stuck in PDFium: this ends the process anyway.
         faulthandler.dump_traceback_later(request["max_seconds"], exit=True)
         reply = _read(request["path"], request["max_pages"], request["max_characters"])
         faulthandler.cancel_dump_traceback_later()
@@ -100,13 +100,13 @@ class _Gap:
     line: int
     left: float
     right: float
-    breaks_line: bool  # in PDFium's eyes
+    breaks_line: bool  # according to PDFium
 
 
 def _cell_borders(gaps: list[_Gap]) -> list[tuple[int, int]]:
     """Find the gaps that stand between cells: those above or below others, and those at which PDFium breaks a line.
 
-    A wide blank alone is no cell border: it may stand in a justified line, or after the number of a heading.
+    A wide blank alone is not a border: it may be in a justified line, or after the number of a heading.
     """
     borders = {gap.span for gap in gaps if gap.breaks_line}
     for number, gap in enumerate(gaps):

@@ -36,14 +36,14 @@ _MAX_REASONS = 8
 
 @dataclass(frozen=True, slots=True)
 class IngestSummary:
-    """What a run of ingestion did.
+    """What an ingestion run did.
 
     Attributes:
         read: Documents read in this run that are in the index now.
         written: Those of them that were new or had changed.
         removed: Documents that were pruned.
         absent: Documents in the index that were not read in this run.
-        skipped: What was passed over in the folders, and why: files that no reader is for, and links to folders.
+        skipped: What was skipped in the folders, and why: files without a reader, and links to folders.
         embedded: Sentences embedded in this run.
         documents: Documents in the index now.
         chunks: Chunks in the index now.
@@ -78,20 +78,20 @@ def ingest(
 ) -> Index:
     """Write files and folders into an index and open it.
 
-    Running it again embeds only what has changed. What had to be left out is given as warnings; `run_ingest`
+    Running it again embeds only what has changed. What had to be left out is reported as warnings; `run_ingest`
     returns it in a summary instead.
 
     Args:
         paths: Files and folders: .txt, .md, .html, .pdf, .json and .jsonl.
-        index: The index's folder, made where there is none; or its backend.
-        embedder: See `load_embedder`; left out: the index's own, or the default for a new one. A name that is given
+        index: The index's folder, created if it does not exist; or its backend.
+        embedder: See `load_embedder`; by default the index's own, or the default one for a new index. A given name
             is remembered: the index can be opened without it from then on.
-        chunk_tokens: Most tokens in a chunk. This, `pack` and `language` stay as the index has them where left
-            out; for a new index they are 1,000, false and `auto`.
-        pack: Put consecutive short documents together into chunks of that size, as the paper's corpora have it.
+        chunk_tokens: Maximum tokens in a chunk. By default this, `pack` and `language` keep the index's values;
+            for a new index they are 1,000, false and `auto`.
+        pack: Pack consecutive short documents into chunks of that size, as in the paper's corpora.
         prune: Remove documents that are in the index and not in `paths`.
-        language: Language of the sentence rules, a code of spaCy's; `auto` is English, and Chinese and Japanese
-            by their script.
+        language: Language of the sentence rules, as a spaCy code; `auto` is English, with Chinese and Japanese
+            recognised by their script.
         limits: How much of a document is read; a document that exceeds a limit is left out.
 
     Returns:
@@ -102,6 +102,12 @@ def ingest(
         IndexLockedError: Another process is writing to the index.
         EmbedderError: The embedder cannot be loaded or fails, the index was made with another one, or only the
             index's files name it.
+
+    Example:
+        >>> from arag import ingest
+        >>> with ingest("examples/corpus", "my-index") as corpus:
+        ...     corpus
+        Index('my-index', documents=25, chunks=26, embedder='huggingface:sentence-transformers/all-MiniLM-L6-v2')
     """
     chosen = None if embedder is None else load_embedder(embedder)
     backend = backend_at(index)
@@ -116,7 +122,7 @@ def ingest(
         limits=limits,
     )
     if summary.skipped:
-        warnings.warn(f"passed over: {count_reasons(summary.skipped)}", stacklevel=3)
+        warnings.warn(f"skipped: {count_reasons(summary.skipped)}", stacklevel=3)
     for problem in summary.problems:
         warnings.warn(f"left out: {problem}", stacklevel=3)  # the caller of the callable package
     return Index(backend, embedder=chosen)
@@ -135,20 +141,26 @@ def run_ingest(
     on_progress: Callable[[int], None] | None = None,
     on_indexed: Callable[[int], None] | None = None,
 ) -> IngestSummary:
-    """Write files and folders into an index and say what was done.
+    """Write files and folders into an index and return a summary.
 
-    It takes the arguments of `ingest` and raises the same errors. Besides, `on_progress` is told how many characters
-    of text are embedded, and `on_indexed` how many sentences more are written to Chroma, each time some are.
+    It takes the arguments of `ingest` and raises the same errors. In addition, `on_progress` is called with the number
+    of characters embedded so far, and `on_indexed` with the number of sentences just written to Chroma.
 
     Returns:
         The summary, with everything that was left out and why.
+
+    Example:
+        >>> from arag import run_ingest
+        >>> summary = run_ingest(["examples/corpus"], "my-index")
+        >>> summary.read, summary.written, summary.problems
+        (25, 0, ())
     """
     began = time.perf_counter()
     if chunk_tokens is not None and chunk_tokens < MIN_CHUNK_TOKENS:
         raise InputError(f"chunk_tokens is {chunk_tokens}: it must be at least {MIN_CHUNK_TOKENS}")
     if language is not None:
         check_language(language)
-    # Bad paths are found before anything is made: the first item is read before the index is opened.
+    # Bad paths are found before anything is created: the first item is read before the index is opened.
     problems: list[Problem] = []
     given = [paths] if isinstance(paths, str | Path) else list(paths)
     backend = backend_at(index)
@@ -199,7 +211,7 @@ def run_ingest(
         if written and writer.manifest.tokenizer != counter.name:
             warnings.warn(
                 f"the tokens of this index were counted in different ways ({writer.manifest.tokenizer}), now by "
-                f"{counter.name}: its chunks differ somewhat in size. Ingest all into a new folder to have them alike.",
+                f"{counter.name}, so its chunks vary in size. Ingest everything into a new folder for uniform chunks.",
                 stacklevel=2,
             )
         read = len(seen) - len(refused)
@@ -219,7 +231,7 @@ def run_ingest(
 
 
 def count_reasons(skipped: Sequence[Problem]) -> str:
-    """Return how often each reason is there, the most frequent first: `no reader for .png (12)`."""
+    """Return how often each reason occurs, the most frequent first: `no reader for .png (12)`."""
     counts = Counter(problem.reason for problem in skipped).most_common()
     shown = [f"{reason} ({count:,})" for reason, count in counts[:_MAX_REASONS]]
     return ", ".join([*shown, *(["others"] if len(counts) > _MAX_REASONS else [])])

@@ -1,4 +1,4 @@
-"""Reading of files and folders into documents, one at a time."""
+"""Reads files and folders into documents, one at a time."""
 
 from __future__ import annotations
 
@@ -38,23 +38,23 @@ def read_documents(
 ) -> Iterator[Document | Problem]:
     """Read the documents in files and folders, one at a time.
 
-    Folders are walked in sorted order, without what is hidden (a name that starts with "."), without links to
-    folders, without indexes, and without files of other endings than `READABLE_SUFFIXES`. A file that is given twice,
-    as itself and in its folder, is read once.
+    Folders are walked in sorted order. Hidden entries (a name that starts with "."), links to folders, indexes, and
+    files with other endings than `READABLE_SUFFIXES` are skipped. A file that is given twice, as itself and in its
+    folder, is read once.
 
     Args:
         paths: The files and folders.
-        index: The folder that the documents are for, which is not walked, whatever it holds by now.
+        index: The folder that the documents are for, which is not walked, whatever it holds.
         limits: How much of a document is read.
 
     Returns:
         An iterator over the documents and, in their place, what was wrong with those that cannot be read.
 
     Raises:
-        InputError: A path does not exist or is not readable by its ending, or a folder is an index or has nothing to
+        InputError: A path does not exist or has an unknown ending, or a folder is an index or has nothing to
             read. Raised by the call itself, before anything is read.
     """
-    # A string is a sequence of strings too, of which each character would be taken for a path.
+    # A string is a sequence of strings too: each character would be taken for a path.
     given = [paths] if isinstance(paths, str) else list(paths)
     if not given or "" in given:
         raise InputError("an empty path was given" if given else "no file or folder was given")
@@ -74,7 +74,7 @@ def _check_path(path: Path, index: str) -> None:
     except OSError as error:
         raise InputError(f"{shown} cannot be read: {error.strerror or error}") from error
     except ValueError as error:
-        raise InputError(f"{str(path)!r} has a character that the name of a file cannot have") from error
+        raise InputError(f"{str(path)!r} has a character that a file name cannot have") from error
     valid = f"valid endings are {' '.join(READABLE_SUFFIXES)}"
     if stat.S_ISDIR(mode):
         if _is_index(path):
@@ -84,8 +84,8 @@ def _check_path(path: Path, index: str) -> None:
             if not isinstance(reason, str):
                 return
             found_other = True
-        found = "only files of other endings, or links to folders," if found_other else "no file"
-        raise InputError(f"{shown} has {found} in it; {valid}")
+        found = "only links to folders or files with other endings" if found_other else "no files"
+        raise InputError(f"{shown} contains {found}; {valid}")
     if not stat.S_ISREG(mode):
         raise InputError(f"{shown} is neither a file nor a folder")
     if not _is_readable(path):
@@ -93,9 +93,9 @@ def _check_path(path: Path, index: str) -> None:
 
 
 def find_skipped(paths: Sequence[str | Path], *, index: str | Path | None = None) -> tuple[Problem, ...]:
-    """Return what is passed over in folders: files that no reader is for, and links to folders.
+    """Return what is skipped in folders: files without a reader, and links to folders.
 
-    What is hidden, and indexes, are not among them.
+    Hidden entries and indexes are not included.
 
     Args:
         paths: The files and folders, as for `read_documents`.
@@ -115,7 +115,7 @@ def find_skipped(paths: Sequence[str | Path], *, index: str | Path | None = None
 def _real(path: str | Path | None) -> str:
     try:
         return "" if path is None else os.path.realpath(path)
-    except ValueError:  # a name that no folder can have: said by whoever makes the index
+    except ValueError:  # a name that no folder can have: reported when the index is made
         return ""
 
 
@@ -124,10 +124,10 @@ def _is_readable(path: Path) -> bool:
 
 
 def _is_index(folder: Path) -> bool:
-    """Say whether a folder is an index, whose manifest would be taken for a document."""
+    """Return whether a folder is an index, whose manifest would be taken for a document."""
     try:
         return is_index(folder)
-    except OSError:  # which is told where the folder is walked
+    except OSError:  # reported when the folder is walked
         return False
 
 
@@ -136,11 +136,11 @@ def _walk(folder: Path, index: str, root: Path | None = None) -> Iterator[tuple[
 
     Args:
         folder: The folder.
-        index: The real path of a folder that is not walked, besides those that are an index.
+        index: The real path of a folder that is not walked, like any index.
         root: The folder that links may not lead out of; the folder itself by default.
 
     Yields:
-        Paths. With each, what is wrong with it, or why it is passed over; None for a readable file.
+        Paths. With each, what is wrong with it, or why it is skipped; None for a readable file.
     """
     root = root or folder
     try:
@@ -164,11 +164,11 @@ def _walk(folder: Path, index: str, root: Path | None = None) -> Iterator[tuple[
 def _why_unread(path: Path, root: Path) -> FormatError | str | None:
     if path.is_dir():
         return "a link to a folder"
-    # A broken link counts as a file, so that it is reported and not passed over.
+    # A broken link counts as a file, so that it is reported and not skipped.
     if not path.is_file() and path.exists():
         return "neither a file nor a folder"
     if not _is_readable(path):
-        return f"no reader for {path.suffix.lower()}" if path.suffix else "no reader for a name without ending"
+        return f"no reader for {path.suffix.lower()}" if path.suffix else "no reader for names without an ending"
     if path.is_symlink() and not PurePath(os.path.realpath(path)).is_relative_to(os.path.realpath(root)):
         return FormatError("a link that leads outside the folder; not followed")
     return None
@@ -190,12 +190,12 @@ def _read_paths(paths: list[Path], index: str, limits: Limits) -> Iterator[Docum
 
 
 def _place(file: Path) -> str:
-    """Return where a file really is, however its path is written; a link to a file is a file of its own."""
+    """Return where a file really is, however its path is written; a link to a file counts as a file of its own."""
     return str(PurePath(os.path.realpath(file.parent), file.name))
 
 
 def _admit(document: Document, sources: dict[str, str], limits: Limits) -> Document | Problem:
-    """Return the document if its id is usable and new and its text is not too long, and take note of the id."""
+    """Return the document if its id is usable and new and its text is not too long, and record the id."""
     document_id = clean_characters(document.id).strip()
     reason = ""
     if not document_id:
@@ -224,7 +224,7 @@ def _read_file(path: Path, file_id: str, limits: Limits, pdfs: PdfReader) -> Ite
             for number, reason in content.bad_pages:
                 yield problem_at(f"{path}, page {number}", reason)
             yield _document(path, file_id, content)
-        # What has more bytes than its text may have is not read into memory.
+        # A file with more bytes than its text may have is not read into memory.
         elif path.stat().st_size > _MAX_BYTES_PER_CHARACTER * limits.max_characters:
             yield problem_at(path, limits.exceeded("max_characters"))
         else:

@@ -1,4 +1,4 @@
-"""Reading of record files: JSON and JSON Lines, and the `chunks.json` of the paper's authors."""
+"""Reads record files: JSON and JSON Lines, and the `chunks.json` of the paper's authors."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _BENCHMARK_KEYS = {"corpus_name": "id", "context": "text"}  # as GraphRAG-Bench'
 
 
 def read_jsonl(path: Path, file_id: str) -> Iterator[Document | Problem]:
-    """Read a file with a JSON record a line.
+    """Read a file with one JSON record per line.
 
     Args:
         path: The file.
@@ -63,7 +63,7 @@ def read_jsonl(path: Path, file_id: str) -> Iterator[Document | Problem]:
 
 
 def _lines(path: Path) -> Iterator[bytes]:
-    """Yield the lines of a file in UTF-8, so that bytes which are not only spoil their own line."""
+    """Yield the lines of a file in UTF-8, so that invalid bytes spoil only their own line."""
     with path.open("rb") as file:
         start = file.read(4)
         file.seek(0)
@@ -150,7 +150,7 @@ def _record(value: JSON, default_id: str, source: str) -> Document:
         raise FormatError("empty document")
     record_id, title = value.get("id"), value.get("title")
     title = "" if title is None else folded(_string_of(title, "title", str, int, float))
-    # The title stands in the text, too, unless the text begins with it, as whole words.
+    # The title is part of the text too, unless the text begins with it, as whole words.
     start = text.lstrip()
     begins = start.startswith(title) and not start[len(title) : len(title) + 1].isalnum()
     return Document(
@@ -163,7 +163,7 @@ def _record(value: JSON, default_id: str, source: str) -> Document:
 
 
 def _are_chunks(items: list[JSON], file_name: str) -> bool:
-    """Say whether a list is in the format of the authors' `chunks.json`, and not one of records."""
+    """Return whether a list is in the format of the authors' `chunks.json`, and not one of records."""
     objects = [item for item in items if isinstance(item, dict)]
     if file_name == _CHUNKS_FILE and any("id" in item and "text" in item for item in objects):
         return all(item.get("title") is None for item in objects)

@@ -2,7 +2,7 @@
 
 spaCy's tokenizer knows a language's abbreviations, so "Dr.", "U.S.", "Dec. 10" and "Hyman B. Samuels" stay whole.
 It leaves an opening quote on the sentence before, breaks before a lower-case word ("et al. said") and after "No.",
-and never breaks after an initialism ("He moved to the U.S. She stayed."): those borders are mended here.
+and never breaks after an initialism ("He moved to the U.S. She stayed."): these borders are fixed here.
 """
 
 from __future__ import annotations
@@ -63,11 +63,11 @@ _STARTERS = frozenset(
 def split_sentences(text: str, *, title: str = "", language: str = AUTO) -> list[Sentence]:
     """Find the sentences of a text.
 
-    Headings, rules and lines without a letter or digit come as sentences that are not to be embedded.
+    Headings, rules and lines without a letter or digit are returned as sentences that are not embedded.
 
     Args:
         text: The text.
-        title: Its title: where the text begins with it, that is a heading.
+        title: Its title, which is a heading if the text begins with it.
         language: A code that spaCy has rules for (`en`, `de`, ...), or `auto` for English; Chinese and Japanese
             paragraphs are recognised by their script in either case.
 
@@ -111,8 +111,8 @@ def _pipeline(language: str) -> Language:
         pipeline = spacy.blank(language)
     except ImportError as error:
         raise InputError(
-            f"no sentence rules for the language {language!r}: give a code that spaCy has, such as en, de, fr, zh, "
-            f"or {AUTO}"
+            f"no sentence rules for the language {language!r}: give a code that spaCy supports, such as en, de, fr, "
+            f"zh, or {AUTO}"
         ) from error
     pipeline.add_pipe("sentencizer")
     pipeline.max_length = 10 * _MAX_BLOCK
@@ -120,9 +120,9 @@ def _pipeline(language: str) -> Language:
 
 
 def _blocks(text: str, title: str) -> Iterator[Sentence]:
-    """Yield what belongs together: a paragraph, a list item, a table row, a heading, which is not to be embedded.
+    """Yield a text's blocks: a paragraph, a list item, a table row, or a heading, which is not embedded.
 
-    A short line is a heading where a paragraph follows it.
+    A short line is a heading if a paragraph follows it.
     """
     blocks = list(_raw_blocks(text, title))
     for block, following in pairwise(blocks):
@@ -196,7 +196,7 @@ def _borders(text: str, language: str) -> list[int]:
         doc = _pipeline("en" if language == AUTO else language)(masked)
     borders = {sentence.start_char for sentence in doc.sents if sentence.start_char > 0}
     borders |= set(_after_kept_stops(doc))
-    # Of straight quotes the first opens, the second closes, and so on.
+    # The first straight quote opens, the second closes, and so on.
     opening_quotes = {quote.start() for quote in islice(re.finditer('"', text), 0, None, 2)}
     kept = set()
     for border in sorted(borders):

@@ -1,8 +1,8 @@
 """Writes documents into an index: chunks, then their vectors, then lets readers see both.
 
-All that a run writes belongs to the index's next generation. Chunks wait in the store, marked as pending, until
-their vectors are written. `commit` makes them the generation that readers see. Whatever interrupts a run, readers go
-on seeing the generation that was committed last, and the next run finishes the work.
+Everything that a run writes belongs to the index's next generation. Chunks wait in the store, marked as pending,
+until their vectors are written. `commit` makes that generation the one that readers see. If a run is interrupted,
+readers keep seeing the generation that was committed last, and the next run finishes the work.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ DEFAULT_CHUNK_TOKENS = 1_000
 
 _CHUNKS_PER_READ = 128
 _BETWEEN_COMMITS = 10.0  # seconds, at least
-_COMMIT_SHARE = 0.2  # of the sentences that readers see, at least, are new
+_COMMIT_SHARE = 0.2  # new sentences, at least, as a share of those that readers see
 
 
 class IndexWriter:
@@ -53,9 +53,9 @@ class IndexWriter:
         location: The index, for messages.
 
     Attributes:
-        manifest: The settings and, of what readers see, the counts.
+        manifest: The settings, and the counts of what readers see.
         embedded: Sentences embedded so far.
-        on_indexed: Told how many sentences are written to the vector store, each time some are.
+        on_indexed: Called with the number of sentences written to the vector store, each time some are.
     """
 
     def __init__(
@@ -74,21 +74,21 @@ class IndexWriter:
         self._embedding: deque[tuple[list[tuple[int, Chunk]], Future[tuple[Vectors, int]]]] = deque()
         self._committed = time.monotonic()
         self._uncommitted = 0  # sentences
-        self._submitted = -1  # chunks up to this number are embedded, or being so
+        self._submitted = -1  # chunks up to this number are embedded, or being embedded
 
     def close(self) -> None:
-        """Stop; sentences that are still being embedded are embedded in vain."""
+        """Stop; embeddings in progress are discarded."""
         self._pool.shutdown(wait=False, cancel_futures=True)
 
     def find_absent(self, document_ids: Sequence[str]) -> list[str]:
-        """Return those ids that no document has, in the index as it is written nor as readers still see it."""
+        """Return the ids that no document has, neither in the next generation nor in the one that readers see."""
         known = self._draft.chunks.fingerprints(document_ids)
         known |= self._draft.published.fingerprints(document_ids)
         return [document_id for document_id in document_ids if document_id not in known]
 
     def compact(self) -> None:
-        """Make all that is stored anew, without what was removed."""
-        self.commit()  # what a killed run has removed leaves the chunks only with a commit
+        """Rewrite everything stored, without what was removed."""
+        self.commit()  # what a killed run removed leaves the store only with a commit
         self._draft.renew()
         self.commit(anew=True)
 
@@ -97,20 +97,20 @@ class IndexWriter:
         return {record.id: record.source for record in self._draft.chunks.documents()}
 
     def holds(self, document_id: str, source: str) -> bool:
-        """Tell whether the index has a document of that id, and not because another file has the same one."""
+        """Return whether the index has a document with that id, and from that source, not from another file."""
         record = self._draft.chunks.document(document_id)
         return record is not None and (
             _is_record(source) or _is_record(record.source) or file_of(record.source) == file_of(source)
         )
 
     def put(self, groups: Sequence[list[Document]]) -> tuple[set[str], list[Problem]]:
-        """Write those documents that are new or have changed.
+        """Write the documents that are new or have changed.
 
         Args:
             groups: Documents; those of a group share a chunk.
 
         Returns:
-            The ids of the documents that were written, and what could not be.
+            The ids of the documents that were written, and the problems with those that could not be.
         """
         fingerprints = {d.id: self._fingerprint(d) for group in groups for d in group}
         known = self._draft.chunks.fingerprints(list(fingerprints))
@@ -143,11 +143,11 @@ class IndexWriter:
         """Write the vectors of all pending chunks.
 
         Args:
-            on_written: Told the number of characters whose vectors are written, each time some are.
-            wait: Return when all are written; otherwise the last ones are still being embedded.
+            on_written: Called with the number of characters whose vectors were written, each time some are.
+            wait: Return only when all are written; otherwise the last ones may still be in progress.
 
         Raises:
-            EmbedderError: The embedder fails; what was written stays, and the next run does the rest.
+            EmbedderError: The embedder fails; what was written is kept, and the next run does the rest.
         """
         for batch in self._claim_batches():
             texts = [text for _, chunk in batch for text in chunk.embedded_texts()]
@@ -159,7 +159,7 @@ class IndexWriter:
             self._write_next(on_written)
 
     def commit_if_due(self) -> None:
-        """Let readers see what was written, when that is worth its time: a part of the index is copied."""
+        """Let readers see what was written, if that is worth the time: a part of the index is copied."""
         enough = self._uncommitted >= _COMMIT_SHARE * self.manifest.sentences
         if enough and time.monotonic() - self._committed > _BETWEEN_COMMITS:
             self.commit()
@@ -168,7 +168,7 @@ class IndexWriter:
         """Let readers see what was written, and delete what it replaces.
 
         Args:
-            anew: Make all that is derived from the chunks anew, whether or not anything was written.
+            anew: Rebuild everything that is derived from the chunks, even if nothing was written.
 
         Raises:
             EmbedderError: The embedder fails.
@@ -182,7 +182,7 @@ class IndexWriter:
         self._uncommitted = 0
 
     def _name_tokenizer(self, documents: int) -> str:
-        """Name what has counted the tokens of the index's documents: `o200k_base, estimate` where both have."""
+        """Return what counted the tokens of the index's documents: `o200k_base, estimate` if both did."""
         before = self.manifest.tokenizer.split(", ") if self.manifest.tokenizer else []
         if not self._counted and before:
             return self.manifest.tokenizer
@@ -191,11 +191,12 @@ class IndexWriter:
         return ", ".join(dict.fromkeys([*before, self._counter.name]))
 
     def _check_id(self, document: Document, new: str, known: dict[str, str]) -> Problem | None:
-        """Tell whether an id that was made from a path belongs to another file, which is still there.
+        """Return a problem if an id that was made from a path belongs to another file, which still exists.
 
-        Files of the same name in two folders are two documents; a record's id is the same document wherever it is.
+        Files of the same name in two folders are two documents; a record's id names the same document in any file.
         """
-        if known.get(document.id, new) in (new, "") or _is_record(document.source):  # without one, it was damaged
+        # An empty fingerprint marks a damaged document.
+        if known.get(document.id, new) in (new, "") or _is_record(document.source):
             return None
         record = self._draft.chunks.document(document.id)
         if record is None or _is_record(record.source):
@@ -206,13 +207,13 @@ class IndexWriter:
         return Problem(
             document.source,
             f"its id {document.id!r} is already used by {other}; ingest a folder that holds both, so that their paths "
-            "differ, or use an index for each",
+            "differ, or use a separate index for each",
         )
 
     def _is_unchanged(
         self, group: Sequence[Document], new: Mapping[str, str], known: Mapping[str, str], shared: Collection[str]
     ) -> bool:
-        """Tell whether a group is in the index as it is, its documents together and no other with them."""
+        """Return whether the index has a group unchanged, its documents together and no others with them."""
         if any(known.get(document.id) != new[document.id] for document in group):
             return False
         ids = [document.id for document in group]
@@ -242,7 +243,7 @@ class IndexWriter:
     def _refuse_taken_ids(
         self, cut: list[tuple[list[Document], list[Chunk]]]
     ) -> tuple[list[tuple[list[Document], list[Chunk]]], list[Problem]]:
-        """Tell groups whose chunk ids are free, or become free with them, from those that cannot be written."""
+        """Separate groups whose chunk ids are free, or become free with them, from those that cannot be written."""
         problems: list[Problem] = []
         while True:
             going = {document.id for group, _ in cut for document in group}
@@ -290,7 +291,7 @@ class IndexWriter:
         return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
     def _claim_batches(self) -> Iterator[list[tuple[int, Chunk]]]:
-        """Yield the chunks whose sentences are neither embedded nor being so, with their numbers."""
+        """Yield the chunks whose sentences are neither embedded nor being embedded, with their numbers."""
         batch: list[tuple[int, Chunk]] = []
         sentences = 0
         while pending := self._draft.chunks.claim(_CHUNKS_PER_READ, after=self._submitted):
@@ -305,15 +306,15 @@ class IndexWriter:
             yield batch
 
     def _embed(self, texts: Sequence[str], known: Mapping[str, NDArray[np.float32]]) -> tuple[Vectors, int]:
-        """Embed texts, each once, but for those whose vectors are known; tell how many were embedded."""
+        """Embed texts, each once, except those whose vectors are known; also return how many were embedded."""
         new = [text for text in dict.fromkeys(texts) if text not in known]
         embedded: dict[str, NDArray[np.float32]] = {}
         if new:
             vectors = self._embedder.embed_documents(new)
             if vectors.shape[1] != self.manifest.dimension:
                 raise EmbedderError(
-                    f"the embedder {self._embedder.name} gives vectors of {vectors.shape[1]} numbers, the index in "
-                    f"{self._location} holds vectors of {self.manifest.dimension}"
+                    f"the embedder {self._embedder.name} returns vectors of {vectors.shape[1]} dimensions, but the "
+                    f"index in {self._location} has {self.manifest.dimension}"
                 )
             embedded = dict(zip(new, vectors, strict=True))
         shape = (len(texts), self.manifest.dimension)
@@ -321,7 +322,7 @@ class IndexWriter:
         return np.asarray(found, dtype=np.float32).reshape(shape), len(new)
 
     def _write_next(self, on_written: Callable[[int], None] | None) -> None:
-        """Write the vectors of the chunks that were submitted first."""
+        """Write the vectors of the batch that was submitted first."""
         batch, future = self._embedding.popleft()
         vectors, embedded = future.result()
         counts = [len(chunk.embedded_texts()) for _, chunk in batch]
@@ -344,12 +345,12 @@ def open_writer(
     counter: TokenCounter | None = None,
     locked: bool = False,
 ) -> Iterator[IndexWriter]:
-    """Open an index for writing, creating it where there is none; only one writer at a time.
+    """Open an index for writing, creating it if it does not exist; only one writer at a time.
 
     Args:
         backend: Where the index is.
         embedder: Embeds the sentences; None for the index's own, or the default for a new index.
-        chunk_tokens: Most tokens in a chunk, for documents written from now on; None for the index's own setting.
+        chunk_tokens: Maximum tokens in a chunk, for documents written from now on; None for the index's own setting.
         language: Language of the sentence rules, likewise.
         packed: Whether short documents are packed, likewise.
         counter: Counts tokens, for documents written from now on.
@@ -358,7 +359,7 @@ def open_writer(
     Raises:
         IndexLockedError: Another process is writing to the index.
         EmbedderError: The index was made with another embedder, or the embedder cannot be loaded.
-        InputError: Something else than an index is there.
+        InputError: Something other than an index is there.
         StorageError: It cannot be written.
     """
     given = None if embedder is None else load_embedder(embedder)
@@ -387,7 +388,7 @@ def _is_short(document: Document, chunk_tokens: int, count: CountBatch) -> bool:
 
 def _make_absolute(source: str) -> str:
     """Make a source's path absolute, so that the file is found again from anywhere."""
-    return os.path.abspath(source)  # noqa: PTH100 - what stands behind the path stays
+    return os.path.abspath(source)  # noqa: PTH100 - what follows the path stays
 
 
 def _is_record(source: str) -> bool:

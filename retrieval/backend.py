@@ -1,9 +1,9 @@
-"""The ports of storage: what an index asks of the place that it is kept in, for searching and for writing.
+"""The ports of storage: what an index needs from the place that it is stored in, for searching and for writing.
 
 `arag.retrieval.local` implements them with a folder. Nothing else in the project knows files, tables or vector stores.
 
-An index is written in generations. A writer prepares the next one while readers see the last one that was published,
-whole. Chunks have numbers beside their ids: a number names one version of a chunk and is never used again.
+An index is written in generations. A writer prepares the next one while readers see all of the last published one.
+Chunks have numbers as well as ids: a number names one version of a chunk and is never reused.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ _Count = Annotated[int, Field(ge=0, le=1 << 53)]
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """What must be known of an index before it can be opened.
+    """What must be known about an index before it can be opened.
 
     Attributes:
         embedder: Name of the embedder, as given to `load_embedder`.
         dimension: Length of its vectors.
         chunk_tokens: Size that chunks are cut to, in tokens.
-        tokenizer: What counted the tokens; several names where it was not the same for all documents.
+        tokenizer: What counted the tokens; several names if it was not the same for all documents.
         language: Language of the sentence rules, or `auto`.
         packed: Whether consecutive short documents share chunks.
         documents: Number of documents, as of the last publication.
@@ -127,7 +127,7 @@ class SentenceMatch:
 
 @dataclass(frozen=True, slots=True)
 class Phrase:
-    """Words that stand one behind the other.
+    """Consecutive words.
 
     Attributes:
         words: The words, in lower case and without diacritics.
@@ -145,7 +145,7 @@ class Damage:
     Attributes:
         part: The file, folder or table.
         what: What is wrong with it.
-        mendable: Whether `verify` can mend it.
+        mendable: Whether `verify` can repair it.
     """
 
     part: str
@@ -163,19 +163,19 @@ class Chunks(Protocol):
     """
 
     def mget(self, keys: Sequence[str]) -> list[Chunk | None]:
-        """Return the chunks with these ids, None for those that are not there."""
+        """Return the chunks with these ids, or None where an id is unknown."""
 
     def yield_keys(self, *, prefix: str | None = None) -> Iterator[str]:
         """Yield the ids of all chunks, or of those that begin with a prefix, in the order of ingestion."""
 
     def numbered(self, numbers: Sequence[int]) -> dict[int, Chunk]:
-        """Return those chunks with these numbers that are there."""
+        """Return the chunks with these numbers, as far as they exist."""
 
     def ids(self, numbers: Sequence[int]) -> dict[int, str]:
-        """Return the ids of those chunks with these numbers that are there."""
+        """Return the ids of the chunks with these numbers, as far as they exist."""
 
     def similar_ids(self, chunk_id: str, limit: int) -> list[str]:
-        """Return ids that are spelled like one that is not there, the most similar first; any where none is."""
+        """Return ids spelled like an unknown one, the most similar first; any ids if none is similar."""
 
     def neighbours(self, chunk: Chunk, reach: int) -> list[Chunk]:
         """Return a chunk and those up to `reach` before and after it in its document, in order."""
@@ -193,10 +193,10 @@ class Chunks(Protocol):
         """Return a document's entry, or None."""
 
     def titled(self, title: str, limit: int) -> list[tuple[str, str]]:
-        """Return id and title of documents with a title, in any case, or with that title and a note in brackets."""
+        """Return id and title of documents with a title, ignoring case, or with that title and a note in brackets."""
 
     def fingerprints(self, document_ids: Sequence[str]) -> dict[str, str]:
-        """Return the fingerprints of those documents that are there, by id."""
+        """Return the fingerprints of those documents that exist, by id."""
 
     def counts(self) -> Counts:
         """Count documents, chunks, sentences and tokens."""
@@ -219,7 +219,7 @@ class Keywords(Protocol):
             The best chunks, best first; for each keyword how many chunks hold it; how many chunks hold any.
 
         Raises:
-            IndexFormatError: What is searched in is damaged.
+            IndexFormatError: The keyword data is damaged.
         """
 
     def chunks_holding(self, keyword: str) -> int:
@@ -241,10 +241,10 @@ class Sentences(Protocol):
 
         Args:
             vector: The query's vector, of length one, shape (dimension,).
-            count: How many, at most as many as there are; more may be returned, but never fewer.
+            count: How many, at most the number of sentences; more may be returned, but never fewer.
 
         Raises:
-            IndexFormatError: What is searched in is damaged.
+            IndexFormatError: The vectors are damaged.
         """
 
 
@@ -252,15 +252,15 @@ class Words(Protocol):
     """The words of the corpus (lower case, without diacritics), for suggestions."""
 
     def holds(self, word: str) -> bool:
-        """Tell whether the corpus holds a word."""
+        """Return whether the corpus holds a word."""
 
     def of_length(self, shortest: int, longest: int) -> list[str]:
         """Return the words whose lengths, in characters, lie between two bounds, both included."""
 
     def spellings(self, phrase: Phrase, limit: int) -> list[str]:
-        """Return what a phrase matches in the corpus, as it is spelled there.
+        """Return the spellings of a phrase in the corpus.
 
-        Case, diacritics, hyphens, spaces and punctuation do not matter to the match.
+        Case, diacritics, hyphens, spaces and punctuation are ignored.
 
         Args:
             phrase: The phrase.
@@ -269,9 +269,9 @@ class Words(Protocol):
 
 
 class Generation(Protocol):
-    """An index as one generation has it. It may be searched by several threads at once.
+    """One generation of an index. Several threads may search it at once.
 
-    The methods open what a kind of search needs when it is first needed, and may raise an IndexFormatError.
+    The methods open what a kind of search needs at its first use, and may raise an IndexFormatError.
 
     Attributes:
         manifest: The generation's manifest.
@@ -285,20 +285,20 @@ class Generation(Protocol):
     def chunks(self) -> Chunks: ...  # noqa: D102
 
     def keywords(self) -> Keywords:
-        """Return what keywords are searched in."""
+        """Return the keyword search."""
 
     def sentences(self) -> Sentences:
         """Return the sentences' vectors."""
 
     def words(self) -> Words:
-        """Return the corpus' words."""
+        """Return the corpus's words."""
 
 
 class Reader(Protocol):
     """An index that is open for searching."""
 
     def stamp(self) -> Hashable:
-        """Return what changes with every publication. It is asked before and after every search, so it is cheap."""
+        """Return a value that changes with every publication. It is cheap: every search asks for it twice."""
 
     def generation(self) -> Generation:
         """Open the generation that was published last.
@@ -310,38 +310,38 @@ class Reader(Protocol):
         """
 
     def close(self) -> None:
-        """Let go of what is open."""
+        """Close everything that is open."""
 
 
 class WritableChunks(Chunks, Protocol):
-    """The chunks of the next generation. What is written here is seen by readers when it is published."""
+    """The chunks of the next generation. Readers see what is written here once it is published."""
 
     def transaction(self) -> AbstractContextManager[None]:
-        """Make all writes inside one transaction: all of them last, or none."""
+        """Run all writes inside as one transaction: either all are kept, or none."""
 
     def mset(self, key_value_pairs: Sequence[tuple[str, Chunk]]) -> None:
-        """Add chunks, in place of those with the same ids; they wait for their vectors."""
+        """Add chunks, replacing those with the same ids; their vectors are still pending."""
 
     def mdelete(self, keys: Sequence[str]) -> None:
         """Remove the chunks with these ids."""
 
     def in_shared_chunks(self, document_ids: Sequence[str]) -> set[str]:
-        """Return those of some documents that share a chunk with another one."""
+        """Return which of these documents share a chunk with another one."""
 
     def add_documents(self, documents: Iterable[DocumentRecord]) -> None:
         """Add documents' entries."""
 
     def set_sources(self, sources: Mapping[str, str]) -> None:
-        """Note where documents were read from, by their ids."""
+        """Record where documents were read from, by their ids."""
 
     def remove_documents(self, document_ids: Iterable[str]) -> None:
-        """Remove documents' entries; their chunks are the caller's to remove or rewrite."""
+        """Remove documents' entries; the caller removes or rewrites their chunks."""
 
     def claim(self, limit: int, after: int) -> list[tuple[int, Chunk]]:
-        """Return chunks that wait for their vectors, with their numbers, above a number and in its order."""
+        """Return chunks whose vectors are not written yet, with their numbers, in order, starting after a number."""
 
     def set_vectors(self, vectors: Iterable[tuple[int, Vectors]]) -> None:
-        """Write the vectors of chunks, which then wait for them no longer.
+        """Write the vectors of chunks, which are then no longer pending.
 
         Args:
             vectors: Numbers of chunks, and the vectors of their embedded sentences, shape (sentences, dimension).
@@ -372,12 +372,12 @@ class Draft(Protocol):
     def publish(
         self, manifest: Manifest, *, anew: bool = False, on_written: Callable[[int], None] | None = None
     ) -> None:
-        """Let readers see what was written, and delete what it replaces; nothing happens where nothing has changed.
+        """Let readers see what was written, and delete what it replaces; do nothing if nothing has changed.
 
         Args:
-            manifest: The settings to publish; what it counts, and its generation, are set here.
-            anew: Make all that is derived from the chunks anew, whether or not anything was written.
-            on_written: Told how many sentences are written to the vector store, each time some are.
+            manifest: The settings to publish; its counts and its generation are set here.
+            anew: Rebuild everything that is derived from the chunks, even if nothing was written.
+            on_written: Called with the number of sentences written to the vector store, each time some are.
 
         Raises:
             StorageError: It cannot be written.
@@ -388,7 +388,7 @@ class Draft(Protocol):
 
 
 class Backend(Protocol):
-    """A place where an index is, or may be made.
+    """A place that holds an index, or where one can be made.
 
     Attributes:
         location: Its name, for messages: a folder, or an address without a password.
@@ -398,7 +398,7 @@ class Backend(Protocol):
     def location(self) -> Path | str: ...  # noqa: D102 - see the class
 
     def exists(self) -> bool:
-        """Tell whether there is an index, or a part of one."""
+        """Return whether there is an index, or a part of one."""
 
     def manifest(self) -> Manifest:
         """Read the manifest.
@@ -406,11 +406,11 @@ class Backend(Protocol):
         Raises:
             IndexNotFoundError: There is no index.
             IndexFormatError: The manifest is damaged, or of another format.
-            InputError: The place cannot be looked into.
+            InputError: The place cannot be read.
         """
 
     def size(self) -> int:
-        """Return the bytes that the index takes."""
+        """Return the bytes that the index takes up."""
 
     def reader(self) -> Reader:
         """Open the index for searching.
@@ -421,10 +421,10 @@ class Backend(Protocol):
         """
 
     def make(self) -> None:
-        """Make the place for an index where there is none.
+        """Create the place for an index if it does not exist.
 
         Raises:
-            InputError: It cannot be made, or something else is there.
+            InputError: It cannot be created, or something else is there.
         """
 
     def lock(self) -> AbstractContextManager[None]:
@@ -436,7 +436,7 @@ class Backend(Protocol):
         """
 
     def draft(self, begin: Callable[[], Manifest]) -> AbstractContextManager[Draft]:
-        """Open the next generation for writing; the caller holds the lock. What goes wrong inside is named.
+        """Open the next generation for writing; the caller holds the lock. Errors inside name the index.
 
         Args:
             begin: Makes the manifest of an index that does not exist yet.
@@ -454,19 +454,19 @@ class Backend(Protocol):
 
         Raises:
             IndexFormatError: The documents are lost.
-            StorageError: The index cannot be looked through.
+            StorageError: The index cannot be checked.
         """
 
     def repair(self, found: Sequence[Damage]) -> int:
-        """Mend the chunks and the manifest; what is derived from them is made anew by the next publication.
+        """Repair the chunks and the manifest; the next publication rebuilds what is derived from them.
 
         Args:
-            found: What `find_damage` has found.
+            found: What `find_damage` found.
 
         Returns:
-            How many documents are lost whose ids are lost, too.
+            How many documents are lost together with their ids.
 
         Raises:
-            IndexFormatError: It cannot be mended.
+            IndexFormatError: It cannot be repaired.
             StorageError: It cannot be written.
         """

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
 
 MAX_ADJACENT = 2
-_MAX_TRIES = 10  # searches that a writer overtakes; it takes seconds between two generations
+_MAX_TRIES = 10  # of a search while a writer publishes; generations are seconds apart
 
 T = TypeVar("T")
 
@@ -37,19 +37,25 @@ T = TypeVar("T")
 class Index:
     """A corpus that can be searched and read.
 
-    Use `open_index` to get one. Searches may run in several threads at once. An index that another process
-    writes to is noticed: the next search sees what was written.
+    Use `open_index` to get one. Searches may run in several threads at once. If another process writes to the
+    index, the next search sees what was written.
 
     Args:
         path: The index's folder, or its backend.
-        embedder: Embeds the queries. Left out, it is the one that the manifest names; where that sends texts or
-            loads a folder, it is used only if the user has named it, too (see `open_index`).
+        embedder: Embeds the queries. By default it is the one that the manifest names; if that sends texts or
+            loads a folder, it is used only if the user has named it too (see `open_index`).
 
     Raises:
-        IndexNotFoundError: There is no index in the folder, or one whose first ingestion is not complete.
+        IndexNotFoundError: There is no index in the folder, or its first ingestion is not complete.
         IndexFormatError: The index is damaged, incomplete or of another format.
-        InputError: The folder cannot be looked into.
+        InputError: The folder cannot be read.
         EmbedderError: The embedder is not the one that the index was made with.
+
+    Example:
+        >>> from arag import open_index
+        >>> with open_index("my-index") as corpus:
+        ...     corpus.keyword_search("Vellin Light").hits[0].chunk_id
+        'places/vellin-light.md:0'
     """
 
     def __init__(self, path: str | Path | Backend, *, embedder: str | Embeddings | Embedder | None = None) -> None:
@@ -57,7 +63,7 @@ class Index:
         self.path = self._backend.location
         self._lock = threading.Lock()
         manifest = self._backend.manifest()
-        if manifest.generation == 0 and manifest.documents == 0:  # what a first ingestion begins with
+        if manifest.generation == 0 and manifest.documents == 0:  # the state at the start of a first ingestion
             raise IndexNotFoundError(
                 f"the index in {self.path} holds no documents yet: run `arag ingest PATH... --index {self.path}`; the "
                 "same command finishes an ingestion that was interrupted"
@@ -86,10 +92,20 @@ class Index:
         return f"Index({str(self.path)!r}, documents={m.documents}, chunks={m.chunks}, embedder={m.embedder!r})"
 
     def close(self) -> None:
-        """Close the index's files."""
+        """Close the index's files.
+
+        Example:
+            >>> from arag import open_index
+            >>> other = open_index("my-index")
+            >>> other.close()
+            >>> other.get("places/vellin-light.md:0")
+            Traceback (most recent call last):
+                ...
+            arag.errors.IndexClosedError: the index in my-index is closed: open it again with open_index
+        """
         with self._lock:
             self._reader.close()
-            self._snapshot = None  # lets go of the files
+            self._snapshot = None  # releases the files
 
     def keyword_search(
         self, keywords: str | Sequence[str], top_k: int = 5, *, read: Collection[str] = ()
@@ -98,10 +114,10 @@ class Index:
 
         Score(c, K) = sum over k in K of count(k, T_c) * |k|: non-overlapping occurrences in the chunk's text,
         times the keyword's length in characters. Runs of white space count as one space, in the texts and in the
-        keywords, so that words on two lines are found, too. Ties are broken by chunk id.
+        keywords, so words on two lines are found too. Ties are broken by chunk id.
 
         Args:
-            keywords: Keywords; white space around them and repetitions (in any case) do not count.
+            keywords: Keywords; surrounding white space and repetitions (ignoring case) are dropped.
             top_k: How many chunks to return, at least 1.
             read: Ids of chunks whose text the reader has: little is shown of them.
 
@@ -110,7 +126,15 @@ class Index:
             hold it.
 
         Raises:
-            InputError: There is no keyword, or `top_k` is below 1.
+            InputError: No keyword is given, or `top_k` is below 1.
+
+        Example:
+            >>> found = index.keyword_search(["Grey Petrel", "Oddvar"], top_k=2)
+            >>> [(hit.chunk_id, hit.keyword_counts) for hit in found.hits]
+            [('ships/grey-petrel-packet-schooner.md:0', {'Grey Petrel': 5}),
+             ('ships/grey-petrel-mail-steamer.md:0', {'Grey Petrel': 3})]
+            >>> [term.text for term in found.keywords[1].closest]
+            ['Odvár']
         """
         _check_top_k(top_k)
         wanted = _drop_repetitions([keywords] if isinstance(keywords, str) else keywords)
@@ -121,8 +145,8 @@ class Index:
     def semantic_search(self, query: str, top_k: int = 5, *, read: Collection[str] = ()) -> SemanticResults:
         """Find the chunks with the sentences nearest to a query (paper, section 3.2).
 
-        Sentences are ranked by cosine similarity; a chunk scores as its best sentence. Ties are broken by chunk
-        id. More sentences are fetched until there are `top_k` chunks, or no sentence is left.
+        Sentences are ranked by cosine similarity; a chunk's score is that of its best sentence. Ties are broken by
+        chunk id. More sentences are fetched until there are `top_k` chunks, or no sentences are left.
 
         Args:
             query: The query.
@@ -135,6 +159,11 @@ class Index:
         Raises:
             InputError: The query is blank, or `top_k` is below 1.
             EmbedderError: The query cannot be embedded, or its vector does not fit the index.
+
+        Example:
+            >>> found = index.semantic_search("When was the Vellin Light first lit?", top_k=3)
+            >>> len(found.hits), found.hits[0].chunk_id
+            (3, 'places/vellin-light.md:0')
         """
         _check_top_k(top_k)
         if not query.strip():
@@ -143,16 +172,15 @@ class Index:
         dimension = self._search(lambda snapshot: snapshot.manifest.dimension)
         if vector.shape != (dimension,):
             raise EmbedderError(
-                f"the embedder {self._embedder.name} gives vectors of {vector.shape[0]} numbers, the index in "
-                f"{self.path} holds vectors of {dimension}"
+                f"the embedder {self._embedder.name} returns vectors of {vector.shape[0]} dimensions, but the "
+                f"index in {self.path} has {dimension}"
             )
         return self._search(lambda snapshot: snapshot.semantic_search(query, vector, top_k, read))
 
     def read(self, chunk_ids: str | Sequence[str], adjacent: int = 0) -> ReadResults:
         """Return full chunks (paper, section 3.2).
 
-        An id is also found when brackets or quotes stand around it, or when it is a document's id and that
-        document has one chunk only.
+        An id is also found in brackets or quotes, or if it is the id of a document that has only one chunk.
 
         Args:
             chunk_ids: Chunk ids.
@@ -163,6 +191,11 @@ class Index:
 
         Raises:
             InputError: `adjacent` is out of bounds.
+
+        Example:
+            >>> found = index.read(["places/vellin-light.md:0", "no-such-chunk"])
+            >>> [chunk.id for chunk in found.chunks], [unknown.chunk_id for unknown in found.unknown]
+            (['places/vellin-light.md:0'], ['no-such-chunk'])
         """
         if not 0 <= adjacent <= MAX_ADJACENT:
             raise InputError(f"adjacent is {adjacent}: valid are 0 to {MAX_ADJACENT}")
@@ -170,22 +203,46 @@ class Index:
         return self._search(lambda snapshot: snapshot.read(wanted, adjacent))
 
     def get(self, chunk_id: str) -> Chunk | None:
-        """Return the chunk with exactly this id, or None."""
+        """Return the chunk with exactly this id, or None.
+
+        Example:
+            >>> index.get("places/vellin-light.md:0").text[:14]
+            '# Vellin Light'
+            >>> index.get("places/vellin-light.md") is None
+            True
+        """
         return self._search(lambda snapshot: snapshot.chunks.mget([chunk_id])[0])
 
     def chunk_ids(self) -> Iterator[str]:
-        """Yield the ids of all chunks, in the order of ingestion."""
+        """Yield the ids of all chunks, in the order of ingestion.
+
+        Example:
+            >>> next(index.chunk_ids())
+            'events/chronicle-of-the-lanthry-isles.md:0'
+        """
         return iter(self._search(lambda snapshot: list(snapshot.chunks.yield_keys())))
 
     def document(self, document_id: str) -> DocumentInfo | None:
-        """Return what is known of a document beside its text, or None where the index does not hold it."""
+        """Return what is known about a document apart from its text, or None if the index does not hold it.
+
+        Example:
+            >>> found = index.document("notice-1763-ropewalk")
+            >>> found.title, found.metadata
+            ('Notice: apprentice wanted at the ropewalk', {'year': 1763})
+        """
         record = self._search(lambda snapshot: snapshot.chunks.document(document_id))
         if record is None:
             return None
         return DocumentInfo(record.id, record.title, record.source, json.loads(record.metadata))
 
     def info(self) -> IndexInfo:
-        """Return what the index holds, and with which settings it was made."""
+        """Return what the index holds, and the settings that it was made with.
+
+        Example:
+            >>> found = index.info()
+            >>> found.documents, found.chunk_tokens, found.language
+            (25, 1000, 'auto')
+        """
         counts, manifest = self._search(lambda snapshot: (snapshot.chunks.counts(), snapshot.manifest))
         return IndexInfo(
             path=str(self.path),
@@ -204,7 +261,7 @@ class Index:
         )
 
     def _search(self, search: Callable[[Snapshot], T]) -> T:
-        """Search the index as it is now, and again where a writer has replaced that meanwhile.
+        """Search the index as it is now, and again if a writer has replaced it meanwhile.
 
         Raises:
             IndexClosedError: The index is closed.
@@ -222,7 +279,7 @@ class Index:
         return search(self._refresh())
 
     def _refresh(self) -> Snapshot:
-        """Return the generation that the manifest tells of."""
+        """Return the generation that the manifest describes."""
         with self._lock:
             if self._snapshot is None:
                 raise IndexClosedError(f"the index in {self.path} is closed: open it again with open_index")
@@ -241,19 +298,25 @@ def open_index(path: str | Path | Backend, *, embedder: str | Embeddings | Embed
 
     Args:
         path: The index's folder, or its backend.
-        embedder: Left out, the index's own. It is needed where the index was made with an `Embeddings` object, and
-            where only the index's files name an embedder that sends texts to a service or loads a folder: then
-            searches by meaning raise an EmbedderError, unless the user has named it by the environment variable
-            ARAG_EMBEDDER, by making an index with it, or by a yes to the command line's question.
+        embedder: By default, the index's own. It is needed if the index was made with an `Embeddings` object, or if
+            only the index's files name an embedder that sends texts to a service or loads a folder: then semantic
+            searches raise an EmbedderError, unless the user has named it in the environment variable ARAG_EMBEDDER,
+            by making an index with it, or by answering yes to the command line's question.
 
     Returns:
         The index; a context manager.
 
     Raises:
-        IndexNotFoundError: There is no index in the folder, or one whose first ingestion is not complete.
+        IndexNotFoundError: There is no index in the folder, or its first ingestion is not complete.
         IndexFormatError: The index is damaged, incomplete or of another format.
-        InputError: The folder cannot be looked into.
+        InputError: The folder cannot be read.
         EmbedderError: The embedder is not the one that the index was made with.
+
+    Example:
+        >>> from arag import open_index
+        >>> with open_index("my-index") as corpus:
+        ...     corpus.info().documents
+        25
     """
     return Index(path, embedder=embedder)
 
@@ -264,7 +327,7 @@ def _check_top_k(top_k: int) -> None:
 
 
 def _drop_repetitions(texts: Iterable[str]) -> list[str]:
-    """Fold white space, and drop blank texts and repetitions, whatever their case."""
+    """Fold white space, and drop blank texts and repetitions, ignoring case."""
     found: dict[str, str] = {}
     for text in map(fold, texts):
         if text:

@@ -1,4 +1,4 @@
-"""Which backend keeps the index of a location: a new kind of location is told from the others here."""
+"""Which backend keeps the index of a location: a new kind of location is recognised here."""
 
 from __future__ import annotations
 

@@ -66,7 +66,7 @@ def render_chunks(results: ReadResults, read_chunks: Collection[str]) -> str:
         if unknown.closest:
             ids = ", ".join(f"[{chunk_id}]" for chunk_id in unknown.closest)
             block += f" Ids look like {ids}; search results give them."
-        elif number == 0:  # behind the first ones there are no examples in any case
+        elif number == 0:  # the later ones have no examples in any case
             block += " The index is empty."
         blocks.append(block)
     return "\n\n".join(blocks)
@@ -118,7 +118,7 @@ def _snippet(snippet: Snippet) -> str:
     for sentence in snippet.sentences:
         gap = not snippet.begins if before is None else sentence.position != before + 1
         before = sentence.position
-        if is_title(sentence.text, snippet.title):  # the title stands in front already
+        if is_title(sentence.text, snippet.title):  # the title is shown in front already
             continue
         if gap and not sentence.text.startswith(_GAP):
             parts.append(_GAP)
@@ -150,6 +150,6 @@ def _full(chunk: Chunk, chunks_in_document: dict[str, int]) -> str:
 
 
 def _without_title(text: str, title: str) -> str:
-    """Drop a first line that is the title, which stands in front already."""
+    """Drop a first line that is the title, which is shown in front already."""
     first, _, rest = text.partition("\n")
     return rest.strip() if rest.strip() and is_title(first, title) else text

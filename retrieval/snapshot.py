@@ -1,4 +1,4 @@
-"""One generation of the index: what a search works on, whole, while the next one is being written."""
+"""One generation of the index, which searches use while the next one is being written."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ from arag.retrieval.types import (
 _MAX_TITLED = 3
 _FEW_CHUNKS = 2  # a keyword in no more chunks than these gets the closest terms
 _MAX_SUGGESTIONS = 20  # keywords of one search that get them
-_SAME = 2e-3  # vectors may be stored a thousandth of their length apart, and ranked so
-_FIRST_SENTENCES = 50  # asked for at first, then four times as many each time
-_MAX_TIED = 3_000  # sentences that a graph is asked for ties only: 0.2 s, and a second for 12,000
+_SAME = 2e-3  # vectors may be stored, and ranked, shifted by a thousandth of their length
+_FIRST_SENTENCES = 50  # fetched at first, then four times as many each time
+_MAX_TIED = 3_000  # sentences fetched from a graph only to resolve ties: takes 0.2 s; 12,000 take a second
 _MAX_EXPLAINED = 20  # unknown ids of one read that get the closest ones
 _MAX_CLOSEST = 3
 _MAX_ID = 200  # characters of an unknown id that are looked at
@@ -113,7 +113,7 @@ class Snapshot:
         hits = []
         for entry in ranked:
             chunk = chunks.get(entry.number)
-            if chunk is None:  # deleted by a writer a moment ago: the search is going to be repeated
+            if chunk is None:  # just deleted by a writer: the search will be repeated
                 continue
             snippets, more = choose_keyword_snippets(chunk, list(entry.counts), holding, brief=chunk.id in read)
             hits.append(
@@ -130,7 +130,7 @@ class Snapshot:
         return tuple(hits)
 
     def _find_titled(self, keyword: str, shown: Collection[str]) -> tuple[Titled, ...]:
-        """Find documents with a keyword as their title, as far as the hits do not show them."""
+        """Find documents with a keyword as their title that the hits do not show."""
         found = []
         for document_id, title in self.chunks.titled(keyword, _MAX_TITLED):
             chunks = self.chunks.chunks_of([document_id])
@@ -139,9 +139,9 @@ class Snapshot:
         return tuple(found)
 
     def _find_nearest(self, vector: NDArray[np.float32], top_k: int) -> list[SentenceMatch]:
-        """Fetch sentences until they belong to `top_k` chunks, and to all that tie with the last, or none is left.
+        """Fetch sentences until they cover `top_k` chunks, and all that tie with the last, or none are left.
 
-        In a large corpus that has one sentence in thousands of chunks, any of them are as good as the others.
+        If a large corpus has one sentence in thousands of chunks, any of these is as good as the others.
         """
         total = self.manifest.sentences
         if total == 0:
@@ -174,9 +174,9 @@ class Snapshot:
 
 
 def _is_decided(matches: Sequence[SentenceMatch], top_k: int, most: int) -> bool:
-    """Tell whether sentences, nearest first, hold the best `top_k` chunks and all that tie with the last of them.
+    """Return whether sentences, nearest first, hold the best `top_k` chunks and all that tie with the last of them.
 
-    When there are so many sentences as `most`, it does not matter what else ties.
+    When there are as many sentences as `most`, it does not matter what else ties.
     """
     scores: dict[int, float] = {}
     for match in matches:

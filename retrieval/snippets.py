@@ -17,7 +17,7 @@ _CUT = "…"
 _SHORT_SENTENCE = 200  # characters
 _SHORT_DOCUMENT = 700  # characters: shown whole rather than in pieces
 
-# A sentence that begins so speaks of something named before it.
+# A sentence that begins like this refers to something named before it.
 _WITHOUT_SUBJECT = re.compile(
     r"[\"'“‘«(\[\s]*(?:(?:He|She|It|They|His|Her|Hers|Its|Their|Him|Them|This|These|Those|That|Such|Both|"
     r"Neither|Here|There|The (?:former|latter|same|other|two|company|film|song|book|series|band|team|city|town))\b"
@@ -37,7 +37,7 @@ def choose_keyword_snippets(
         chunk: The chunk.
         keywords: The keywords that it holds.
         rarity: For each keyword, how many chunks of the corpus hold it.
-        brief: Show one sentence only, that of the rarest keyword: the reader has the chunk's text already.
+        brief: Show only one sentence, that of the rarest keyword: the reader has the chunk's text already.
 
     Returns:
         What to show, by document, and how many further sentences hold a keyword.
@@ -81,7 +81,7 @@ def choose_semantic_snippets(
     Args:
         chunk: The chunk.
         similarities: Cosine similarity by position, for the chunk's sentences among those found.
-        brief: Show the most similar sentence only: the reader has the chunk's text already.
+        brief: Show only the most similar sentence: the reader has the chunk's text already.
 
     Returns:
         What to show, by document, and how many further sentences were found.
@@ -96,8 +96,8 @@ def choose_semantic_snippets(
 def _find_keywords(chunk: Chunk, keywords: Sequence[str]) -> dict[str, list[tuple[int, int, int]]]:
     """Return where each keyword occurs: first and last sentence, and its place in the first one's lower-cased text.
 
-    The text is the one that the keyword file has, white space folded, in lower case. That can be longer than in upper
-    case: offsets in the one are not offsets in the other.
+    The text is as in the keyword file: white space folded, in lower case. Lower case can be longer than upper case, so
+    offsets in one are not offsets in the other.
     """
     starts = [sentence.start for sentence in chunk.sentences]
     # Each sentence, with the space between it and the next where there is one.
@@ -119,7 +119,7 @@ def _find_keywords(chunk: Chunk, keywords: Sequence[str]) -> dict[str, list[tupl
 
 
 def _find_offset(chunk: Chunk, position: int, spans: Sequence[tuple[int, int, int]]) -> int:
-    """Return where in a sentence, white space folded, the first of the occurrences that reach into it begins."""
+    """Return the offset in a sentence, white space folded, of the first occurrence that reaches into it."""
     first, _, lowered = next(span for span in spans if span[0] <= position <= span[1])
     if first < position:
         return 0
@@ -128,10 +128,10 @@ def _find_offset(chunk: Chunk, position: int, spans: Sequence[tuple[int, int, in
 
 
 def _add_context(chunk: Chunk, chosen: set[int]) -> set[int]:
-    """Add what saves a read.
+    """Add sentences that save a read.
 
-    That is: the rest of short documents; the sentences around one that starts without its subject; the one after a
-    chosen one that speaks on of its subject; and a short one that would be all that a gap leaves out.
+    These are: the rest of short documents; the sentences around one that starts without its subject; the one after a
+    chosen one, if it continues with the same subject; and a short one that would be the only one left out of a gap.
     """
     shown = set(chosen)
     for section in chunk.sections:
@@ -161,7 +161,7 @@ def _add_context(chunk: Chunk, chosen: set[int]) -> set[int]:
 
 
 def _is_short(chunk: Chunk, section: Section) -> bool:
-    """Tell whether a section is a document, and a short one; its title, which is shown anyway, does not count."""
+    """Return whether a section is a whole, short document; its title, which is shown anyway, does not count."""
     text = chunk.text[section.start : section.end]
     first, _, rest = text.partition("\n")
     body = rest if is_title(first, section.title) else text
@@ -169,7 +169,7 @@ def _is_short(chunk: Chunk, section: Section) -> bool:
 
 
 def is_title(line: str, title: str) -> bool:
-    """Tell whether a line is a title, as a heading or as it is, whatever its white space."""
+    """Return whether a line is a title, as a heading or plain, ignoring white space."""
     name = fold(title).strip("# ")
     return bool(name) and fold(line).strip("# ") == name
 
@@ -204,7 +204,7 @@ def _make_snippets(
         texts = [_shorten(_fold_sentence(chunk, position), marks.get(position, 0), cut) for position in here]
         first = inside[0]
         if here[0] != first and is_title(chunk.sentence_text(first), section.title):
-            first += 1  # the title stands in front of the sentences anyway
+            first += 1  # the title is shown in front of the sentences anyway
         snippets.append(
             Snippet(
                 document_id=section.document_id,
@@ -224,7 +224,7 @@ def _make_snippets(
 
 
 def _shorten(text: str, at: int, longest: int) -> str:
-    """Cut a very long sentence to the surroundings of an offset."""
+    """Cut a very long sentence to the text around an offset."""
     if len(text) <= longest:
         return text
     start = max(0, min(at - longest // 3, len(text) - longest))

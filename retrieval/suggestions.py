@@ -1,4 +1,4 @@
-"""The closest terms that a corpus does hold, for keywords that it holds rarely or not at all."""
+"""The closest terms in a corpus, for keywords that it holds rarely or not at all."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _MAX_WORDS = 8
 _CHUNKS_LOOKED_AT = 200  # for a phrase's spellings
 _SIMILAR = 75.0  # rapidfuzz ratio, 0 to 100
 _MIN_SPLIT = 2  # letters
-_MAX_SHARE = 0.1  # of all chunks: a part of a keyword that is in more of them tells nothing
+_MAX_SHARE = 0.1  # of all chunks: a part of a keyword in more of them is too common to help
 _FUNCTION_WORDS = frozenset("a an and at by de for from in la of on or the to with".split())
 _DASH = re.compile(r"\s*[-\u2010-\u2015\u2212]\s*")
 _WORD = re.compile(r"[^\W_]+")
@@ -28,13 +28,13 @@ def find_closest_terms(keyword: str, chunks: int, keywords: Keywords, corpus: Wo
     """Find terms of the corpus that a keyword may mean and that its exact match does not count.
 
     First come other spellings of the whole keyword: other spaces, hyphens and diacritics, parts written as one
-    word or apart, longer endings. Where the corpus holds neither the keyword nor one of these, similar words
+    word or apart, longer endings. If the corpus holds neither the keyword nor one of these, similar words
     follow, then the longest parts of the keyword that do occur, then its words, the rarest first.
 
     Args:
         keyword: The keyword, white space folded.
         chunks: How many chunks hold it.
-        keywords: Counts chunks, the way keywords are counted.
+        keywords: Counts the chunks that hold a term.
         corpus: The words of the corpus.
 
     Returns:
@@ -43,11 +43,11 @@ def find_closest_terms(keyword: str, chunks: int, keywords: Keywords, corpus: Wo
     words = _find_words(keyword)
     if not words:
         return ()
-    # Nobody misspells a whole sentence: of a long keyword only its words are looked up.
+    # Nobody misspells a whole sentence: for a long keyword, only its words are looked up.
     is_term = len(words) <= _MAX_WORDS and len(keyword) <= _MAX_CHARACTERS
     words = words[:_MAX_WORDS]
     found = _find_terms(_spell_otherwise(words, corpus), keyword, keywords, corpus) if is_term else []
-    # The keyword without a bracket or a quotation mark is worth naming only where more chunks hold it.
+    # The keyword without a bracket or a quotation mark is worth naming only if more chunks hold it.
     found = [term for term in found if term.text.lower() not in keyword.lower() or term.chunks > chunks]
     if not found and chunks == 0:
         found = _find_terms(_replace_unknown(words, corpus), keyword, keywords, corpus) if is_term else []
@@ -76,7 +76,7 @@ def _find_terms(phrases: Iterable[Phrase], keyword: str, keywords: Keywords, cor
 
 
 def _has_same_letters(one: str, other: str) -> bool:
-    """Tell whether two spellings differ in case, diacritics, kinds of dash and spaces around dashes only."""
+    """Return whether two spellings differ only in case, diacritics, kinds of dash and spaces around dashes."""
     return _normalize(one) == _normalize(other)
 
 
@@ -98,7 +98,7 @@ def _spell_otherwise(words: list[str], corpus: Words) -> Iterator[Phrase]:
 
 
 def _replace_unknown(words: list[str], corpus: Words) -> Iterator[Phrase]:
-    """Yield phrases in which words that the corpus does not hold give way to similar ones."""
+    """Yield phrases in which words that the corpus does not hold are replaced by similar ones."""
     for i, word in enumerate(words):
         if corpus.holds(word) or len(word) <= _MIN_SPLIT:
             continue

@@ -1,4 +1,4 @@
-"""How texts are brought into one form before they are compared."""
+"""How texts are normalised before they are compared."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Token counts: exact with tiktoken's o200k_base, or a documented estimate where its vocabulary cannot be had."""
+"""Token counts: exact with tiktoken's o200k_base, or a documented estimate if its vocabulary is not available."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ import tiktoken
 ENCODING = "o200k_base"
 ESTIMATE = "estimate"
 
-# tiktoken downloads its vocabulary without a time-out; a machine that drops packets would hang for ever.
+# tiktoken downloads its vocabulary without a time-out; a machine that drops packets would hang forever.
 _LOAD_SECONDS = 15.0
 _CACHED_TEXTS = 16_384
-_MAX_PIECE = 100_000  # characters that tiktoken is given at once: it panics at a million blanks
+_MAX_PIECE = 100_000  # characters that tiktoken gets at once: it panics at a million spaces
 
 
 class TokenCounter:
-    """Counts tokens of texts, remembering what it counted.
+    """Counts tokens of texts, and caches the counts.
 
-    A conversation's messages are counted anew at every step of the loop; remembering makes each text cost one
-    tokenisation, however often its history is looked at, edited or restored from a checkpoint.
+    A conversation's messages are counted again at every step of the loop; with the cache, each text is tokenised once,
+    however often its history is read, edited or restored from a checkpoint.
 
     Attributes:
         name: `o200k_base`, or `estimate` for the fallback.
@@ -38,8 +38,8 @@ class TokenCounter:
 def load_token_counter() -> TokenCounter:
     """Return the process's token counter; the vocabulary is loaded at the first call.
 
-    Where the vocabulary is neither cached (tiktoken's `TIKTOKEN_CACHE_DIR`) nor can be downloaded within
-    15 seconds, a warning is given once and tokens are estimated.
+    If the vocabulary is not cached (tiktoken's `TIKTOKEN_CACHE_DIR`) and cannot be downloaded within 15 seconds,
+    tokens are estimated, with one warning.
     """
     encoding = _load_encoding()
     if encoding is None:
@@ -54,7 +54,7 @@ def load_token_counter() -> TokenCounter:
 
 def count_tokens(text: str) -> int:
     """Count the tokens of a text."""
-    # Texts of LangChain's messages are of a subclass of str, which the cache would keep apart.
+    # Texts of LangChain's messages are of a subclass of str, which the cache would not match.
     return load_token_counter().count(str(text))
 
 
@@ -75,7 +75,7 @@ def estimate_tokens(text: str) -> int:
 
 
 def _cut(text: str) -> Iterator[str]:
-    """Cut a very long text where a word begins, at the blank that its token begins with."""
+    """Cut a very long text where a word begins, at the space that its token begins with."""
     start = 0
     while len(text) - start > _MAX_PIECE:
         blank = text.rfind(" ", start + 1, start + _MAX_PIECE)

@@ -30,7 +30,7 @@ DEFAULT_TOP_K = 5
 MAX_RESULTS = 20
 MAX_KEYWORDS = 50  # of one call: each is looked for in the whole corpus
 
-_ARTIFACT = {"chunk_ids": list, "new_chunks": list, "digests": dict, "retrieved_tokens": int}  # what tells ours apart
+_ARTIFACT = {"chunk_ids": list, "new_chunks": list, "digests": dict, "retrieved_tokens": int}  # how ours are recognised
 
 
 # --- arguments ---
@@ -53,7 +53,7 @@ def _as_text(item: Any) -> Any:
 
 
 def _clamp_to(low: int, high: int) -> Callable[[Any], Any]:
-    """Return what clamps numbers, also those sent as strings, and leaves anything else for validation to refuse."""
+    """Return a function that clamps numbers, also as strings, and leaves anything else for validation to reject."""
 
     def clamp(value: Any) -> Any:
         if isinstance(value, bool):
@@ -75,7 +75,15 @@ TopK: TypeAlias = Annotated[
 
 
 class RetrievalArguments(BaseModel):
-    """Arguments of a tool call; a null is an argument that was left out."""
+    """Arguments of a tool call; a null counts as an argument that was left out.
+
+    Example:
+        >>> from pydantic import Field
+        >>> class OutlineArguments(RetrievalArguments):
+        ...     document_id: str = Field(description="The document.")
+        >>> OutlineArguments(document_id="places/skellavy.md").document_id
+        'places/skellavy.md'
+    """
 
     messages: Annotated[list[Any], InjectedState("messages")] = Field(
         default_factory=list, description="The conversation so far; filled in by the graph, never by the model."
@@ -111,7 +119,7 @@ class _ReadArguments(RetrievalArguments):
 
 
 def _explain(error: ValidationError | Any) -> str:
-    """Say to the model which arguments of its call are wrong."""
+    """Tell the model which arguments of its call are wrong."""
     faults = "; ".join(
         f"{'.'.join(str(part) for part in fault['loc']) or 'arguments'}: {fault['msg']}" for fault in error.errors()
     )
@@ -123,7 +131,7 @@ def _explain(error: ValidationError | Any) -> str:
 
 @dataclass(frozen=True)
 class Retrieved:
-    """What a tool found, and what it shows the model of it.
+    """What a tool found, and what the model is shown of it.
 
     Attributes:
         text: What the model is shown.
@@ -132,6 +140,12 @@ class Retrieved:
         chunk_ids: Chunks shown.
         new_chunks: Those of them whose full text is shown for the first time.
         tokens: Tokens of the retrieved text that is shown.
+
+    Example:
+        >>> (chunk_read,) = make_tools(index, names=["chunk_read"])
+        >>> found = chunk_read.retrieve(["places/vellin-light.md:0"], adjacent=0, read_chunks=[])
+        >>> found.chunk_ids, found.text.splitlines()[0]
+        (['places/vellin-light.md:0'], '[places/vellin-light.md:0] Vellin Light')
     """
 
     text: str
@@ -146,12 +160,22 @@ class RetrievalTool(BaseTool):
     """A tool that shows chunks of an index.
 
     Each is a subclass with `name`, `description`, `args_schema` (a subclass of `RetrievalArguments`), `prompt_line` and
-    `retrieve`. An agent takes further ones, as classes, among its `tools`.
+    `retrieve`. An agent accepts such classes among its `tools`.
 
     Attributes:
         index: The index.
-        prompt_line: What the agent's system prompt says of the tool.
-        full_texts: Whether searches show full chunks, where the model has no tool to read them.
+        prompt_line: What the agent's system prompt says about the tool.
+        full_texts: Whether searches show full chunks, for a model that has no tool to read them.
+
+    Example:
+        >>> class CorpusSize(RetrievalTool):
+        ...     name: str = "corpus_size"
+        ...     description: str = "Count the documents of the corpus."
+        ...     prompt_line: str = "corpus_size counts the documents."
+        ...     def retrieve(self, read_chunks: Sequence[str]) -> Retrieved:
+        ...         return Retrieved(f"{self.index.info().documents} documents", query="", results={}, chunk_ids=[])
+        >>> make_tools(index, names=[CorpusSize])[0].invoke({})
+        '25 documents'
     """
 
     index: Index
@@ -164,7 +188,7 @@ class RetrievalTool(BaseTool):
 
     @classmethod
     def make(cls, index: Index, *, top_k: int = DEFAULT_TOP_K, full_texts: bool = False) -> Self:
-        """Make the tool; `make_tools` says what the arguments mean."""
+        """Make the tool; `make_tools` explains the arguments."""
         schema = cls.model_fields["args_schema"].default
         if "top_k" in getattr(schema, "model_fields", ()):
             schema = create_model(schema.__name__, __base__=schema, top_k=(TopK, top_k))
@@ -175,15 +199,15 @@ class RetrievalTool(BaseTool):
             raise InputError(f"{cls.__name__} is not a complete retrieval tool: {faults}") from error
 
     def retrieve(self, *args: Any, **arguments: Any) -> Retrieved:
-        """Search, and write what the model is shown.
+        """Search, and return what the model is shown.
 
         Args:
-            args: None; type checkers let a subclass name the arguments then.
+            args: Always empty; it lets type checkers accept subclasses that name their arguments.
             arguments: The call's arguments, as `args_schema` has them, and `read_chunks`, the ids of the chunks whose
                 full text is in the conversation.
 
         Raises:
-            InputError: An argument is wrong in a way that the model can mend.
+            InputError: An argument is wrong in a way that the model can correct.
         """
         raise NotImplementedError
 
@@ -222,9 +246,9 @@ Returns for each keyword how many chunks contain it, then the best chunks with t
     args_schema: ArgsSchema | None = _KeywordArguments
 
     def retrieve(self, keywords: list[str], top_k: int, read_chunks: Sequence[str]) -> Retrieved:
-        """Search; a keyword that occurs in another spelling of the same letters only is searched as that.
+        """Search; a keyword that occurs only in another spelling of the same letters is searched in that spelling.
 
-        A model would have to ask again for what can only be meant.
+        The model would otherwise have to ask again for what is clearly meant.
         """
         results = self.index.keyword_search(keywords, top_k, read=read_chunks)
         respelled = {
@@ -291,17 +315,17 @@ def make_tools(
     texts, by id: a chunk that changes can be read again),
     `retrieved_tokens` (of retrieved text that enters the context), and `query`.
 
-    They fit any agent. LangGraph's `ToolNode`, and with it LangChain's `create_agent`, fills in the argument
+    They work in any agent. LangGraph's `ToolNode`, and with it LangChain's `create_agent`, fills in the argument
     `messages`, which the model does not see: the conversation says which chunks were read, and those are marked in
-    search results and not returned again. A chunk whose text is in the conversation no more can be read again; but
-    middleware that shortens what the model is sent, and leaves the conversation as it is, is not seen here.
+    search results and not returned again. A chunk whose text is no longer in the conversation can be read again; but
+    middleware that shortens what the model is sent, and leaves the conversation as it is, goes unnoticed.
 
-    Each call tells what it found: as a custom event named `retrieval` (`astream_events`, callbacks) and, in a graph,
+    Each call reports what it found: as a custom event named `retrieval` (`astream_events`, callbacks) and, in a graph,
     in the stream mode `custom`. Both give `tool` and the artifact without `results` and `digests`.
 
     Args:
         index: The index that the tools search.
-        names: Which tools to make, and further ones, as classes. Without `chunk_read` both searches return full chunk
+        names: Names of the tools to make, or classes of your own. Without `chunk_read` both searches return full chunk
             texts (the paper's ablation, Table 2).
         top_k: How many chunks a search returns unless the model asks for another number, 1 to 20.
 
@@ -310,7 +334,14 @@ def make_tools(
         `tool.invoke({"type": "tool_call", "id": "1", "name": tool.name, "args": {...}})` a message with the artifact.
 
     Raises:
-        InputError: A name is unknown or given twice, there is none, or `top_k` is out of bounds.
+        InputError: A name is unknown or given twice, no name is given, or `top_k` is out of bounds.
+
+    Example:
+        >>> from arag import make_tools
+        >>> keyword_search, semantic_search, chunk_read = make_tools(index)
+        >>> print(keyword_search.invoke({"keywords": ["Oddvar"]}))
+        Oddvar: none (closest: Odvár (2 chunks)).
+        No chunk holds any of these keywords.
     """
     kinds = [kind for name in names if (kind := _find_kind(name))]
     if len(kinds) != len(names) or not kinds or len(set(kinds)) != len(kinds):
@@ -333,7 +364,7 @@ def _find_kind(name: object) -> type[RetrievalTool] | None:
 def find_read_chunks(messages: Iterable[Any], index: Index) -> list[str]:
     """Return the ids of the chunks whose full text is in a conversation, in order.
 
-    A chunk of another index, or one that has changed since, may have the same id: it has not been read.
+    A chunk of another index, or one that has changed since, may have the same id: it counts as unread.
 
     Args:
         messages: The conversation; the results of retrieval tools in it say what they hold.
@@ -358,13 +389,13 @@ def _digest(chunk: Chunk | None) -> str:
     return hashlib.blake2b(chunk.text.encode(), digest_size=8).hexdigest() if chunk is not None else ""
 
 
-# --- what a tool shows and tells ---
+# --- what a tool shows and reports ---
 
 
 def _show_hits(
     tool: RetrievalTool, query: Any, results: KeywordResults | SemanticResults, text: str, read_chunks: Sequence[str]
 ) -> Retrieved:
-    """Show a search's hits, and their full texts where the model cannot read them."""
+    """Show a search's hits, and their full texts if the model cannot read them."""
     ids = [hit.chunk_id for hit in results.hits]
     tokens = count_tokens(snippet_text(results.hits))
     if tool.full_texts:
@@ -377,7 +408,7 @@ def _show_hits(
 
 
 def _show_chunks(results: ReadResults, query: Any, read_chunks: Sequence[str]) -> Retrieved:
-    """Show full chunks, but for those that were read before."""
+    """Show full chunks, except those that were read before."""
     new = [chunk for chunk in results.chunks if chunk.id not in read_chunks]
     # The texts are in the message already: the artifact only says what they are.
     chunks = [
@@ -395,7 +426,7 @@ def _show_chunks(results: ReadResults, query: Any, read_chunks: Sequence[str]) -
 
 
 def _announce(event: dict[str, Any]) -> None:
-    """Tell whoever follows the run what a tool found."""
+    """Send what a tool found to whoever follows the run."""
     dispatch_custom_event("retrieval", event)
     try:
         write = get_stream_writer()

@@ -1,7 +1,7 @@
-"""The embedder of an index, and which one it may bring along.
+"""The embedder of an index, and which embedder an index may choose by itself.
 
 An index's manifest is data, often somebody else's. An embedder that it names may be a service, which gets the user's
-texts and key, or a folder, from which code is loaded. Such a one is used only when the user has named it, too.
+texts and key, or a folder, from which code is loaded. Such an embedder is used only if the user has named it too.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from arag.retrieval.locations import backend_at
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
 
-_said = set[str]()  # in this process, where the configuration cannot be written
+_said = set[str]()  # named in this process, in case the configuration cannot be written
 
 
 class UnnamedEmbedderError(EmbedderError):
-    """Only an index's files name its embedder, which gets texts or loads files; the user has not.
+    """An embedder that receives texts or loads files is named by an index's files only, not by the user.
 
     Attributes:
         name: The embedder's name.
@@ -52,21 +52,21 @@ def choose_embedder(given: str | Embeddings | Embedder | None, name: str, folder
     """Return the embedder of an index, or check that the one given is it.
 
     Args:
-        given: The embedder that a caller gives; None for the index's own. That is data: what sends texts or loads a
-            folder is refused at its first use, unless the user has named it, too.
+        given: The embedder that a caller gives; None for the index's own. If that sends texts or loads a folder, it
+            is refused at its first use, unless the user has named it too.
         name: The name in the index's manifest.
         folder: The index's folder, for messages.
 
     Raises:
-        EmbedderError: The embedder given is another one.
+        EmbedderError: The given embedder is a different one.
     """
     if given is None:
         try:
             own = parse_manifest_name(name)
         except InputError as error:
             return Embedder(name, partial(_refuse, f"the embedder of the index in {folder} cannot be used: {error}"))
-        if own is None:  # what needs no vectors works without it
-            why = f"the index in {folder} was made with an embedder object, {name}: pass that one, embedder=..."
+        if own is None:  # everything that needs no vectors works without it
+            why = f"the index in {folder} was made with an embedder object, {name}: pass it as embedder=..."
             return Embedder(name, partial(_refuse, why))
         return make_embedder(name, own.provider, partial(_load, own, folder))
     embedder = load_embedder(given)
@@ -79,15 +79,15 @@ def choose_embedder(given: str | Embeddings | Embedder | None, name: str, folder
 
 
 def check_embedder(index: str | Path | Backend) -> None:
-    """Refuse an index's embedder where the user would have to name it, before any work is begun.
+    """Refuse an index's embedder if the user has to name it first, before any work begins.
 
     Args:
-        index: The index's folder, or its backend; there need not be an index.
+        index: The index's folder, or its backend; the index need not exist.
 
     Raises:
         UnnamedEmbedderError: It sends texts or loads a folder, and the user has not named it.
         IndexFormatError: The manifest is damaged.
-        InputError: The folder cannot be looked into, or the manifest names no embedder.
+        InputError: The folder cannot be read, or the manifest names no embedder.
     """
     backend = backend_at(index)
     with suppress(IndexNotFoundError):
@@ -96,7 +96,7 @@ def check_embedder(index: str | Path | Backend) -> None:
 
 
 def remember_embedder(manifest_name: str, *, given: bool) -> None:
-    """Remember the embedder of an index that was written to, where the user has named it.
+    """Remember the embedder of an index that was written to, if the user has named it.
 
     Args:
         manifest_name: The name in the index's manifest.
@@ -111,10 +111,10 @@ def remember_embedder(manifest_name: str, *, given: bool) -> None:
 
 
 def parse_manifest_name(manifest_name: str) -> ModelName | None:
-    """Take the embedder's name in a manifest apart; None where it is the class of an `Embeddings` object.
+    """Parse the embedder's name in a manifest; None if it is the class of an `Embeddings` object.
 
     Raises:
-        InputError: It is no embedder's name.
+        InputError: It is not the name of an embedder.
     """
     provider, colon, _ = manifest_name.partition(":")
     if not colon or provider != provider.lower():  # LangChain's providers are in lower case, classes are not
@@ -123,12 +123,12 @@ def parse_manifest_name(manifest_name: str) -> ModelName | None:
 
 
 def needs_naming(name: ModelName) -> bool:
-    """Tell whether an embedder sends texts anywhere, or loads what stands on disk: then data must not choose it."""
+    """Return whether an embedder sends texts anywhere, or loads files from disk: then data must not choose it."""
     return name.provider != HUGGINGFACE or name.base_url is not None or not is_hub_id(name.model)
 
 
 def find_named(name: ModelName) -> ModelName | None:
-    """Return an embedder as the user has named it, with what the connection needs, or None where nobody has."""
+    """Return an embedder as the user has named it, with its connection settings, or None."""
     variable = os.environ.get(EMBEDDER_VARIABLE)
     if variable and str(chosen := parse_embedder(variable)) == str(name):
         return chosen
@@ -136,7 +136,7 @@ def find_named(name: ModelName) -> ModelName | None:
 
 
 def check_named(name: ModelName, folder: Path | str) -> ModelName:
-    """Return the embedder that an index names, as the user has named it where that is needed.
+    """Return the embedder that an index names, as the user has named it, if that is required.
 
     Args:
         name: The embedder that the manifest names.
@@ -152,9 +152,9 @@ def check_named(name: ModelName, folder: Path | str) -> ModelName:
 
 
 def remember(name: ModelName) -> None:
-    """Keep an embedder that the user has named, so that indexes made with it can be used from now on.
+    """Remember an embedder that the user has named, so that indexes made with it can be used from now on.
 
-    Where the user's configuration cannot be written, they can until this process ends.
+    If the user's configuration cannot be written, it is remembered until this process ends.
     """
     names = _read_remembered()
     if str(name) in names:

@@ -157,8 +157,8 @@ class Term:
     Attributes:
         text: As it is spelled in the corpus, line breaks included.
         chunks: How many chunks hold it.
-        respelled: Whether it is the keyword with other diacritics, other dashes or other spaces around them: surely
-            meant, and not only similar.
+        respelled: Whether it is the keyword with other diacritics, other dashes or other spaces around dashes: surely
+            meant, not just similar.
     """
 
     text: str
@@ -181,14 +181,14 @@ class Titled:
 
 @dataclass(frozen=True, slots=True)
 class KeywordReport:
-    """What the corpus holds of one keyword.
+    """How one keyword occurs in the corpus.
 
     Attributes:
-        keyword: As it was asked for.
+        keyword: The keyword as given.
         chunks: How many chunks hold it.
-        closest: Terms that the corpus does hold and that may be meant, where few or no chunks hold the keyword.
+        closest: Terms in the corpus that may be meant, if few or no chunks hold the keyword.
         titled: Documents that have the keyword as their title and are not among the hits.
-        searched_as: The spelling that was searched instead, where the tool did so.
+        searched_as: The spelling that the tool searched for instead, if it did.
     """
 
     keyword: str
@@ -200,7 +200,7 @@ class KeywordReport:
 
 @dataclass(frozen=True, slots=True)
 class KeywordResults:
-    """The answer of a keyword search.
+    """The result of a keyword search.
 
     Attributes:
         keywords: A report for each keyword, in the order given.
@@ -215,7 +215,7 @@ class KeywordResults:
 
 @dataclass(frozen=True, slots=True)
 class SemanticResults:
-    """The answer of a semantic search.
+    """The result of a semantic search.
 
     Attributes:
         query: The query.
@@ -232,7 +232,7 @@ class UnknownChunk:
 
     Attributes:
         chunk_id: The id asked for.
-        closest: Ids that the index does hold and that may be meant; failing those, some of its ids as examples. Only
+        closest: Ids in the index that may be meant, or else some of its ids as examples. Only
             the first 20 unknown ids of a read have them.
     """
 
@@ -242,12 +242,12 @@ class UnknownChunk:
 
 @dataclass(frozen=True, slots=True)
 class ReadResults:
-    """The answer of reading chunks.
+    """The result of reading chunks.
 
     Attributes:
         chunks: The chunks, in the order asked for, neighbours in text order around theirs; none twice.
         unknown: Ids that the index does not hold.
-        chunks_in_document: For each document, how many chunks it has, so that "part 2 of 9" can be said.
+        chunks_in_document: For each document, how many chunks it has, to show "part 2 of 9".
     """
 
     chunks: tuple[Chunk, ...]
@@ -257,7 +257,7 @@ class ReadResults:
 
 @dataclass(frozen=True, slots=True)
 class DocumentInfo:
-    """What an index knows of a document beside its text.
+    """What an index knows about a document apart from its text.
 
     Attributes:
         id: The document's id.

@@ -301,10 +301,10 @@ def test_chunks_that_are_not_as_they_were_written_are_found_and_dropped_or_kept(
         connection.execute("DELETE FROM members WHERE number = 4")
     assert faults(tmp_path) == [
         "1 chunks cannot be read",
-        "1 chunks are not as they were written",
-        "3 documents are not complete, or changed: 'd0', 'd1', 'd2'",
-        "the lists of the chunks that hold a document's parts are wrong",
-        "the table of words does not fit the texts (database disk image is malformed)",
+        "1 chunks have changed since they were written",
+        "3 documents are incomplete or changed: 'd0', 'd1', 'd2'",
+        "the lists of each document's chunks are wrong",
+        "the word table does not match the texts (database disk image is malformed)",
     ]
     store.close()
     assert renew_store(tmp_path, MANIFEST, salvage=True) == 0

@@ -339,7 +339,7 @@ def test_a_graph_that_somebody_else_has_made_is_never_opened(index, through_chro
     expected = ranking(index)
     spoil_graph(index, how)
     fit_checksums(index)
-    assert any("somebody else has written" in damage.what for damage in verify(index)[0])
+    assert any("written by another user" in damage.what for damage in verify(index)[0])
     {**WRITERS, "verify": verify, "search": search}[command](index)
     if command in {"search", "verify", "compact", "repair"}:
         assert ranking(index) == expected

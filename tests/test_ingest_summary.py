@@ -56,7 +56,7 @@ class TestSkipped:
             (folder / f"{number}.png").write_bytes(b"x")
             (folder / f"z.end{number}").write_bytes(b"x")
         (folder / "Makefile").write_bytes(b"x")
-        with pytest.warns(UserWarning, match=r"^passed over: no reader for \.png \(12\), ") as caught:
+        with pytest.warns(UserWarning, match=r"^skipped: no reader for \.png \(12\), ") as caught:
             ingest(folder, tmp_path / "index", embedder=HashEmbeddings()).close()
         assert len(caught) == 1
         assert str(caught[0].message).endswith(", others")

@@ -243,9 +243,7 @@ def test_what_is_lost_is_told_until_it_is_ingested_again(index, sound, loss, tmp
     run_sql(index, LOSSES[loss])
     (found, _), (_, left) = verify(index), verify(index, repair=True, embedder=HashEmbeddings())
     assert any("'d5'" in damage.what and damage.mendable for damage in found)
-    assert [str(damage) for damage in left] == [
-        "chunks.sqlite3: of 1 documents a part was lost: ingest them again: 'd5'"
-    ]
+    assert [str(damage) for damage in left] == ["chunks.sqlite3: 1 documents have lost a part: ingest them again: 'd5'"]
     assert verify(index, repair=True) == (left, left)
     with open_index(index, embedder=HashEmbeddings()) as opened:
         assert len(opened.semantic_search("ship7 was built", 70).hits) in {60, 61}
@@ -259,7 +257,7 @@ def test_what_is_lost_is_told_until_it_is_ingested_again(index, sound, loss, tmp
 def test_only_documents_of_which_something_is_lost_are_named(index):
     run_sql(index, "UPDATE contents SET text = text || '.' WHERE number <= 20")
     (damage,) = verify(index, repair=True, embedder=HashEmbeddings())[1]
-    assert damage.what.startswith("of 20 documents a part was lost")
+    assert damage.what.startswith("20 documents have lost a part")
     assert damage.what.endswith("and 10 more")
     assert not damage.mendable
 
@@ -527,7 +525,7 @@ def test_a_log_that_a_writer_left_is_told_to_who_may_not_read_it(index, on_a_dis
     (index / "chunks.sqlite3-wal").write_bytes(left)
     folder = on_a_disk(index)
     for read in (lambda: open_index(folder, embedder=HashEmbeddings()), lambda: verify(folder)):
-        with pytest.raises(StorageError, match=r"cannot be opened .*a writer has left it unfinished"):
+        with pytest.raises(StorageError, match=r"cannot be opened .*an interrupted writer left it unfinished"):
             read()
 
 

@@ -172,10 +172,10 @@ class TestPaths:
     @pytest.mark.parametrize(
         ("path", "reason"),
         [
-            ("a\0b", r"'a\\x00b' has a character that the name of a file cannot have"),
-            ("a\ud800b.txt", r"'a\\ud800b.txt' has a character that the name of a file cannot have"),
+            ("a\0b", r"'a\\x00b' has a character that a file name cannot have"),
+            ("a\ud800b.txt", r"'a\\ud800b.txt' has a character that a file name cannot have"),
             ("caf\udce9.txt", "caf\ufffd.txt does not exist"),
-            ("caf\udce9", "caf\ufffd has no file in it"),
+            ("caf\udce9", "caf\ufffd contains no files"),
             ("caf\udce9/x.caf\udce9", "unknown ending, '.caf\ufffd'"),
             ("a.txt/b", "a.txt/b cannot be read: Not a directory"),
             ("n" * 300, "cannot be read: File name too long"),
@@ -196,12 +196,12 @@ class TestPaths:
         with pytest.raises(InputError) as caught:
             read_documents([tmp_path])
         assert str(caught.value) == (
-            f"{tmp_path} has no file in it; valid endings are .txt .md .html .htm .pdf .json .jsonl"
+            f"{tmp_path} contains no files; valid endings are .txt .md .html .htm .pdf .json .jsonl"
         )
 
     def test_folder_with_unknown_endings_only(self, tmp_path):
         write(tmp_path / "sub/a.docx", "Text.")
-        with pytest.raises(InputError, match=r"only files of other endings.*\.txt \.md"):
+        with pytest.raises(InputError, match=r"only links to folders or files with other endings.*\.txt \.md"):
             read_documents([tmp_path])
 
     def test_unknown_ending(self, tmp_path):
@@ -237,7 +237,7 @@ class TestPaths:
         assert {(Path(item.source).name, item.reason) for item in skipped} == {
             ("b.PNG", "no reader for .png"),
             ("caf\ufffd.png", "no reader for .png"),
-            ("Makefile", "no reader for a name without ending"),
+            ("Makefile", "no reader for names without an ending"),
             ("c.docx", "no reader for .docx"),
             ("pipe.txt", "neither a file nor a folder"),
         }
@@ -247,7 +247,7 @@ class TestPaths:
         write(tmp_path / "outside/a.txt", "Text.")
         (tmp_path / "in").mkdir()
         (tmp_path / "in/link.txt").symlink_to(tmp_path / "outside", target_is_directory=True)
-        with pytest.raises(InputError, match=r"only files of other endings, or links to folders, in it; .*\.txt \.md"):
+        with pytest.raises(InputError, match=r"only links to folders or files with other endings; .*\.txt \.md"):
             read_documents([tmp_path / "in"])
 
     def test_an_index_in_a_folder_is_passed_over(self, tmp_path):

@@ -31,7 +31,7 @@ from arag.retrieval.local.vocabulary import LocalWords
 class LocalBackend:
     """An index in a folder: SQLite for documents and chunks, Chroma for sentence vectors, a file for keywords.
 
-    What only writers need is imported by them: searching begins the sooner.
+    Modules that only writers need are imported when writing, so searching starts sooner.
 
     Args:
         folder: The folder.
@@ -39,10 +39,10 @@ class LocalBackend:
 
     def __init__(self, folder: Path) -> None:
         self.location = folder
-        self._folder = folder.absolute()  # for a process that goes to another folder
+        self._folder = folder.absolute()  # in case the process changes its working directory
 
     def exists(self) -> bool:
-        """Tell whether the folder holds a manifest or a chunk store."""
+        """Return whether the folder holds a manifest or a chunk store."""
         # Not Path.exists, which raises an error for a name that is too long.
         return any(os.path.exists(self.location / name) for name in (FILE_NAME, CHUNKS_FILE))  # noqa: PTH110
 
@@ -59,13 +59,13 @@ class LocalBackend:
         return LocalReader(self._folder, self.location)
 
     def make(self) -> None:
-        """Make the folder, or check that it holds an index or nothing."""
+        """Create the folder, or check that it is empty or holds an index."""
         from arag.retrieval.local.folder import prepare_folder
 
         prepare_folder(self.location)
 
     def lock(self) -> AbstractContextManager[None]:
-        """Keep other writers out, by a lock that the operating system takes back when its holder dies."""
+        """Keep other writers out, with a lock that the operating system releases when its holder dies."""
         from arag.retrieval.local.folder import write_lock
 
         return write_lock(self.location)
@@ -83,7 +83,7 @@ class LocalBackend:
         return find_damage(self.location, locked=locked)
 
     def repair(self, found: Sequence[Damage]) -> int:
-        """Mend the chunk store and the manifest."""
+        """Repair the chunk store and the manifest."""
         from arag.retrieval.local.folder import name_storage_failures
         from arag.retrieval.local.verify import repair_store
 
@@ -105,7 +105,7 @@ class LocalReader:
         self._chunks: ChunkStore | None = None
 
     def stamp(self) -> tuple[int, int] | None:
-        """Return what changes when the manifest is replaced."""
+        """Return a value that changes when the manifest is replaced."""
         try:
             status = (self._folder / FILE_NAME).stat()
         except (OSError, ValueError):
@@ -113,7 +113,7 @@ class LocalReader:
         return status.st_mtime_ns, status.st_ino
 
     def generation(self) -> LocalGeneration:
-        """Open the generation that the manifest tells of; all of them share one connection."""
+        """Open the generation that the manifest describes; all generations share one connection."""
         manifest = read_manifest(self._folder)
         if self._chunks is not None and self._chunks.was_replaced():
             self.close()
@@ -129,7 +129,7 @@ class LocalReader:
 
 
 class LocalGeneration:
-    """One generation of an index in a folder. What searches need is opened by the first that needs it.
+    """One generation of an index in a folder. Its files are opened by the first search that needs them.
 
     Args:
         folder: The folder's absolute path.
@@ -162,7 +162,7 @@ class LocalGeneration:
         return self._words
 
     def sentences(self) -> Sentences:
-        """Open the vectors: all of them in one matrix where they are few, or Chroma's graph cannot be trusted."""
+        """Open the vectors: as one matrix if they are few, or if Chroma's graph cannot be trusted."""
         with self._lock:
             if self._sentences is None:
                 few = 4 * self.manifest.sentences * self.manifest.dimension <= MAX_BYTES
@@ -174,12 +174,12 @@ class LocalGeneration:
 
     def _open_graph(self) -> SentenceStore:
         folder = vectors_folder(self._folder, self.manifest.generation)
-        # A flipped bit in its graph can end the process, or never end.
+        # A flipped bit in its graph can crash the process, or make Chroma run forever.
         check_files(self._folder, self.manifest, folder, contents=True)
         store = SentenceStore(folder)
         if store.count() != self.manifest.sentences:
             raise IndexFormatError(
-                f"{folder} has {store.count():,} vectors in place of {self.manifest.sentences:,}: "
+                f"{folder} has {store.count():,} vectors instead of {self.manifest.sentences:,}: "
                 f"run `arag verify --index {self._location} --repair`"
             )
         return store
@@ -189,7 +189,7 @@ class LocalGeneration:
             return True
         warnings.warn(
             f"the index in {self._location} was written by another user or on another machine: semantic search "
-            "compares with every vector and does not use its graph. To have the graph made here, run "
+            "compares with every vector instead of using its graph. To rebuild the graph here, run "
             f"`arag verify --index {self._location} --repair`; to share indexes, set {KEY_VARIABLE} to the same "
             "secret wherever they are written and read",
             stacklevel=2,
@@ -198,12 +198,12 @@ class LocalGeneration:
 
 
 def is_index(folder: Path) -> bool:
-    """Tell whether a folder is an index."""
+    """Return whether a folder is an index."""
     return (folder / FILE_NAME).is_file() and (folder / CHUNKS_FILE).is_file()
 
 
 def _size(path: Path) -> int:
     try:
         return path.stat().st_size
-    except FileNotFoundError:  # a writer has removed it a moment ago
+    except FileNotFoundError:  # a writer has just removed it
         return 0

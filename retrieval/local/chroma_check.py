@@ -1,8 +1,8 @@
-"""What is checked in a folder of Chroma's before Chroma opens it.
+"""Checks Chroma's folder before Chroma opens it.
 
 A folder may come from somebody else, and Chroma does what its database says: it imports and calls the embedding
-function that a collection names, with the arguments that stand there. So nothing is opened that says more than what
-`arag.retrieval.local.sentence_store` writes.
+function that a collection names, with the arguments given there. So a database with anything in it that
+`arag.retrieval.local.sentence_store` never writes is not opened.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ _WORD_TABLE = "embedding_fulltext_search"  # Chroma's only virtual table
 
 
 def check_database(folder: Path, *, pages: bool = False) -> None:
-    """Check that a folder's database is one that is written here, before Chroma opens it.
+    """Check that a folder's database holds only what arag writes, before Chroma opens it.
 
     Args:
         folder: Chroma's folder.
-        pages: Let SQLite look through the whole file, too.
+        pages: Also let SQLite check the whole file.
 
     Raises:
-        IndexFormatError: It is damaged, or says something that is never written here, such as the name of an
+        IndexFormatError: It is damaged, or has something in it that arag never writes, such as the name of an
             embedding function, which Chroma would import.
     """
     database = folder / DATABASE
@@ -57,7 +57,7 @@ def check_database(folder: Path, *, pages: bool = False) -> None:
 
 
 def _find_strangeness(connection: sqlite3.Connection, *, pages: bool) -> str:
-    """Return what a database of Chroma's has that is never written here; an empty string where there is nothing."""
+    """Return what a Chroma database holds that arag never writes, or an empty string."""
     connection.execute("PRAGMA trusted_schema = OFF")
     for kind, name, sql in connection.execute("SELECT type, name, sql FROM sqlite_master"):
         if kind not in {"table", "index"} or (name != _WORD_TABLE and "virtual" in str(sql).lower()[:20]):
@@ -66,7 +66,7 @@ def _find_strangeness(connection: sqlite3.Connection, *, pages: bool) -> str:
     segments = {kind for (kind,) in connection.execute("SELECT type FROM segments")}
     collections = connection.execute("SELECT name, config_json_str, schema_str FROM collections").fetchall()
     if settings or segments != _SEGMENTS or [name for name, _, _ in collections] != [COLLECTION]:
-        return "it has other collections, or other settings of them"
+        return "it has other collections or other settings"
     try:
         if any(_names_function(json.loads(text or "null")) for text in collections[0][1:]):
             return "it names an embedding function"
@@ -77,7 +77,7 @@ def _find_strangeness(connection: sqlite3.Connection, *, pages: bool) -> str:
 
 
 def _names_function(settings: Any) -> bool:
-    """Tell whether a collection's settings, or a part of them, name an embedding function."""
+    """Return whether a collection's settings, or a part of them, name an embedding function."""
     if isinstance(settings, dict):
         return any(
             (value is not None and value not in _NO_FUNCTION) if "function" in key else _names_function(value)

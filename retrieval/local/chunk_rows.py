@@ -1,7 +1,7 @@
 """The chunk store's tables, and its rows: how documents and chunks are written to them and read back, checked.
 
-SQLite notices no byte that changes in a text. So each document's entry and each chunk has a checksum over all of its
-own fields, which is compared whenever one is read.
+SQLite does not notice a changed byte in a text. So each document's entry and each chunk has a checksum over all of
+its own fields, which is checked on every read.
 """
 
 from __future__ import annotations
@@ -14,19 +14,19 @@ from typing import Any
 from arag.retrieval.backend import DocumentRecord
 from arag.retrieval.types import Chunk, Section, Sentence
 
-FOR_EVER = 2**63 - 1  # the generation that a row goes with until one is known
+FOR_EVER = 2**63 - 1  # `removed` of a row that is not removed
 
-# What is short stands in `chunks`, which is looked through often, and the texts apart from it. A chunk's number is
-# never used again: it names one version of a chunk, also in Chroma. `vectors` has a row for each chunk: the vectors
-# of its embedded sentences, one behind the other, as float32. Embedding is what an index costs most; so they are kept
-# here, where nothing is lost, and Chroma's folder can be made again from them.
+# Short fields are in `chunks`, which is scanned often; the texts are kept apart from it. A chunk's number is never
+# reused: it names one version of a chunk, in Chroma too. `vectors` has a row for each chunk: the vectors of its
+# embedded sentences, one after another, as float32. Embedding is the most expensive part of an index, so its vectors
+# are kept here, where nothing is lost, and Chroma's folder can be rebuilt from them.
 #
 # An entry of `documents` says how many chunks hold a part of the document, so that a lost chunk is noticed. `members`,
 # `terms`, `vocabulary` and the indexes are made from the rest.
 #
-# `terms` is not what keywords are matched in (the paper matches them in the chunk texts): it only knows which
-# words the corpus holds, so that a keyword without a hit can be answered with the closest terms. It has no triggers:
-# SQLite runs none on such tables in files that it does not trust.
+# Keywords are not matched in `terms` (the paper matches them in the chunk texts): it only records which words the
+# corpus holds, so that a keyword without a hit can be answered with the closest terms. It has no triggers: SQLite
+# runs none on such tables in files that it does not trust.
 SCHEMA = f"""
 CREATE TABLE state (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE documents (
@@ -88,10 +88,10 @@ CONTENT_COLUMNS = "sections, sentences, text"
 
 
 def checksum(values: Sequence[str | int | None]) -> int:
-    """Return the checksum of a row's values, which their types are part of.
+    """Return the checksum of a row's values and their types.
 
     Raises:
-        ValueError: A value is of a type that no row has, or a text is no text.
+        ValueError: A value has a type that no row has, or a text is not valid Unicode.
     """
     try:
         return zlib.crc32(json.dumps(values, ensure_ascii=False).encode())
@@ -100,7 +100,7 @@ def checksum(values: Sequence[str | int | None]) -> int:
 
 
 def check_row(row: Sequence[Any]) -> Sequence[Any]:
-    """Return the values of a row, whose checksum stands behind them.
+    """Return the values of a row, without the checksum at its end.
 
     Raises:
         ValueError: The checksum is wrong.
@@ -125,7 +125,7 @@ def parse_document(row: Sequence[Any]) -> DocumentRecord:
     has_types = all(isinstance(value, str) for value in row[:-1]) and isinstance(record.chunks, int)
     if has_types and isinstance(_load(record.metadata), dict):
         return record
-    raise ValueError("a field is of another type")
+    raise ValueError("a field has the wrong type")
 
 
 def chunk_rows(chunk: Chunk) -> tuple[tuple[str | int | None, ...], tuple[str, ...]]:
@@ -143,7 +143,7 @@ def chunk_rows(chunk: Chunk) -> tuple[tuple[str | int | None, ...], tuple[str, .
 
 
 def parse_chunk(row: Sequence[Any]) -> Chunk:
-    """Read the values of ENTRY_COLUMNS and CONTENT_COLUMNS, one behind the other.
+    """Read the values of ENTRY_COLUMNS and CONTENT_COLUMNS, in this order.
 
     Raises:
         ValueError: They are not those of a chunk.
@@ -174,12 +174,12 @@ def parse_chunk(row: Sequence[Any]) -> Chunk:
     except TypeError as error:
         raise ValueError(str(error)) from error
     if not fits:
-        raise ValueError("its fields do not fit each other")
+        raise ValueError("its fields contradict each other")
     return chunk
 
 
 def embedded_positions(sentences: str) -> list[int]:
-    """Return the positions of the embedded ones among a chunk's sentences, as they are stored.
+    """Return the positions of a chunk's embedded sentences, given the sentences as they are stored.
 
     Raises:
         ValueError: They cannot be read.

@@ -1,8 +1,8 @@
 """The source of truth: documents and full chunks in one SQLite file, as a LangChain key-value store.
 
-Rows are never changed. Each knows the generation of the index that it came with and the one that it went with, so
-that a reader sees one generation, whole, while the next is being written. A row that went is deleted when the
-generation that it went with is the one that readers see.
+Rows are never changed. Each records the generation that added it and the one that removed it, so a reader sees one
+complete generation while the next is being written. A removed row is deleted once readers see the generation that
+removed it.
 """
 
 from __future__ import annotations
@@ -44,39 +44,39 @@ from arag.retrieval.types import Chunk
 
 FILE_NAME = "chunks.sqlite3"
 
-LATEST = 2**62  # the generation that a writer sees: all that was added, nothing that was removed
+LATEST = 2**62  # the generation that a writer sees: everything added, nothing removed
 
 _COLUMNS = f"chunks.number, {ENTRY_COLUMNS}, {CONTENT_COLUMNS}, contents.checksum"
 _FULL = "chunks JOIN contents ON contents.number = chunks.number"
 _EMBEDDED = f"{_FULL} JOIN vectors ON vectors.number = chunks.number"
-# Bytes that are never part of UTF-8, and so of no text.
+# Bytes that never occur in UTF-8, and so in no text.
 _MARKED = re.compile(b"\xfe(.*?)\xff", re.DOTALL)
 _HALF_PAIR = re.compile("[\ud800-\udfff]")
 _WORD = re.compile(r"\w+")
-_IDS_COMPARED = 500  # of each kind, with one that is not there
+_IDS_COMPARED = 500  # of each kind, with an unknown one
 _MAX_ID_WORDS = 10
 _SIMILAR = 60  # rapidfuzz ratio, 0 to 100
-_VALUES_PER_QUERY = 500  # SQLite bounds the variables of a statement
+_VALUES_PER_QUERY = 500  # SQLite limits the variables of a statement
 
 
 class ChunkStore(BaseStore[str, Chunk]):
     """Full chunks by id, with their documents, as one generation of the index has them.
 
-    One connection serves all threads, one at a time; the file is in write-ahead mode, so that readers in other
-    processes are not held up by a writer. Where the files may not be written to, or the disk is full, the file is
-    read without the log of writes beside it, as long as nothing stands in that.
+    One connection serves all threads, one at a time; the file is in write-ahead mode, so a writer does not block
+    readers in other processes. If the files are read-only or the disk is full, the file is read without its
+    write-ahead log, as long as the log is empty.
 
     Args:
         folder: The index's folder.
         generation: The generation to read; what is written belongs to `writes`.
-        create: Whether to create the file where there is none.
+        create: Whether to create the file if it does not exist.
 
     Attributes:
         file: The SQLite file.
-        writes: The generation that additions and removals belong to; set by who writes.
+        writes: The generation that additions and removals belong to; set by the writer.
 
     Raises:
-        IndexFormatError: The file is missing or damaged, or is no such store.
+        IndexFormatError: The file is missing or damaged, or is not a chunk store.
         StorageError: The file cannot be opened.
     """
 
@@ -100,7 +100,7 @@ class ChunkStore(BaseStore[str, Chunk]):
         return other
 
     def was_replaced(self) -> bool:
-        """Tell whether the file that is open here is no longer the one in the folder, or may be opened better."""
+        """Return whether the open file is no longer the one in the folder, or can be opened in a better way."""
         try:
             return self._opened.frozen is not None or self.file.stat().st_ino != self._opened.inode
         except FileNotFoundError:
@@ -114,12 +114,12 @@ class ChunkStore(BaseStore[str, Chunk]):
     # --- LangChain's key-value interface ---
 
     def mget(self, keys: Sequence[str]) -> list[Chunk | None]:
-        """Return the chunks with these ids, None for those that are not there."""
+        """Return the chunks with these ids, or None where an id is unknown."""
         found = {chunk.id: chunk for _, chunk in self._chunks_where("id IN ({marks})", keys)}
         return [found.get(key) for key in keys]
 
     def mset(self, key_value_pairs: Sequence[tuple[str, Chunk]]) -> None:
-        """Add chunks, in place of those with the same ids; they wait for their vectors.
+        """Add chunks, replacing those with the same ids; their vectors are still pending.
 
         Raises:
             ValueError: A key is not its chunk's id.
@@ -149,9 +149,9 @@ class ChunkStore(BaseStore[str, Chunk]):
     # --- reading ---
 
     def similar_ids(self, chunk_id: str, limit: int) -> list[str]:
-        """Return ids that are spelled like one that is not there; see `Chunks.similar_ids`.
+        """Return ids spelled like an unknown one; see `Chunks.similar_ids`.
 
-        Compared are the ids next to it in alphabetical order, and those that share the most words with it.
+        It compares the ids next to it in alphabetical order, and those that share the most words with it.
         """
         wanted = _HALF_PAIR.sub("", chunk_id)
         words = list(dict.fromkeys(_WORD.findall(wanted.lower())))[:_MAX_ID_WORDS]
@@ -211,7 +211,7 @@ class ChunkStore(BaseStore[str, Chunk]):
         return next(self._records([document_id]), None)
 
     def fingerprints(self, document_ids: Sequence[str]) -> dict[str, str]:
-        """Return the fingerprints of those documents that are there."""
+        """Return the fingerprints of those documents that exist."""
         return dict(self._each("SELECT id, fingerprint FROM documents WHERE id IN ({marks})", document_ids))
 
     def chunks_of(self, document_ids: Sequence[str]) -> list[Chunk]:
@@ -221,7 +221,7 @@ class ChunkStore(BaseStore[str, Chunk]):
         return [found[number] for number in sorted(found)]
 
     def in_shared_chunks(self, document_ids: Sequence[str]) -> set[str]:
-        """Return those of some documents that share a chunk with another one."""
+        """Return which of these documents share a chunk with another one."""
         rows = self._each(
             "SELECT DISTINCT one.document_id FROM members one JOIN members other ON other.number = one.number "
             "AND other.document_id <> one.document_id JOIN chunks ON chunks.number = one.number "
@@ -240,7 +240,7 @@ class ChunkStore(BaseStore[str, Chunk]):
         return Counts(documents, chunks, sentences, tokens)
 
     def spellings(self, phrase: Phrase, limit: int) -> list[str]:
-        """Return what a phrase matches in the chunks, as it is spelled there; see `Words.spellings`."""
+        """Return the spellings of a phrase in the chunks; see `Words.spellings`."""
         quoted = '"' + " ".join(phrase.words).replace('"', '""') + '"'
         rows = self._query(
             "SELECT CAST(highlight(terms, 0, X'FE', X'FF') AS BLOB) "
@@ -251,7 +251,7 @@ class ChunkStore(BaseStore[str, Chunk]):
         return [spelled.decode() for (marked,) in rows for spelled in dict.fromkeys(_MARKED.findall(marked))]
 
     def titled(self, title: str, limit: int) -> list[tuple[str, str]]:
-        """Return id and title of documents with a title, in any case, or with that title and a note in brackets."""
+        """Return id and title of documents with a title, ignoring case, or with that title and a note in brackets."""
         return self._query(
             f"SELECT CAST(id AS TEXT), CAST(title AS TEXT) FROM documents WHERE {self._seen} "
             "AND (title = ?1 COLLATE NOCASE "
@@ -261,18 +261,18 @@ class ChunkStore(BaseStore[str, Chunk]):
         )
 
     def words(self) -> list[str]:
-        """Return the corpus' words: lower case, without diacritics."""
+        """Return the corpus's words: lower case, without diacritics."""
         return [word for (word,) in self._query("SELECT term FROM vocabulary")]
 
     def holds_word(self, word: str) -> bool:
-        """Tell whether a word (lower case, without diacritics) is in the corpus."""
+        """Return whether a word (lower case, without diacritics) is in the corpus."""
         return bool(self._query("SELECT 1 FROM vocabulary WHERE term = ?", (word,)))
 
     # --- writing ---
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        """Make all writes inside one transaction: all of them last, or none."""
+        """Run all writes inside as one transaction: either all are kept, or none."""
         with self._lock:
             if self._connection.in_transaction:
                 yield
@@ -297,7 +297,7 @@ class ChunkStore(BaseStore[str, Chunk]):
             )
 
     def set_sources(self, sources: Mapping[str, str]) -> None:
-        """Note where documents were read from, by their ids."""
+        """Record where documents were read from, by their ids."""
         with self.transaction():
             moved = [
                 replace(r, source=sources[r.id]) for r in self._records(list(sources)) if r.source != sources[r.id]
@@ -308,7 +308,7 @@ class ChunkStore(BaseStore[str, Chunk]):
             )
 
     def remove_documents(self, document_ids: Iterable[str]) -> None:
-        """Remove documents' entries; their chunks are the caller's to remove or rewrite."""
+        """Remove documents' entries; the caller removes or rewrites their chunks."""
         with self.transaction():
             self._connection.executemany(
                 f"UPDATE documents SET removed = {self.writes} WHERE id = ? AND removed = {FOR_EVER}",
@@ -316,7 +316,7 @@ class ChunkStore(BaseStore[str, Chunk]):
             )
 
     def claim(self, limit: int, after: int = -1) -> list[tuple[int, Chunk]]:
-        """Return chunks whose vectors are not written yet, with their numbers, above a number and in its order."""
+        """Return chunks whose vectors are not written yet, with their numbers, in order, starting after a number."""
         rows = self._query(
             f"SELECT {_COLUMNS} FROM {_FULL} WHERE pending AND {self._seen} AND chunks.number > ? "
             "ORDER BY chunks.number LIMIT ?",
@@ -336,7 +336,7 @@ class ChunkStore(BaseStore[str, Chunk]):
                 self._connection.execute("UPDATE chunks SET pending = 0 WHERE number = ?", (number,))
 
     def embedded_chunks(self, since: int = -1) -> Iterator[tuple[int, Chunk, Vectors]]:
-        """Yield the chunks whose vectors are written, with number and vectors, of those added after a generation."""
+        """Yield number, chunk and vectors of the embedded chunks that were added after a generation."""
         rows = self._pages(
             f"SELECT {_COLUMNS}, vectors FROM {_EMBEDDED} WHERE {self._seen} AND NOT pending AND added > {since}",
             size=200,
@@ -368,7 +368,7 @@ class ChunkStore(BaseStore[str, Chunk]):
         return found
 
     def removed_positions(self, since: int) -> Iterator[tuple[int, list[int]]]:
-        """Yield the chunks that a generation has and this one has not: number and positions of embedded sentences."""
+        """Yield the chunks that a generation has and this one does not: number and positions of embedded sentences."""
         rows = self._query(
             f"SELECT chunks.number, sentences FROM {_FULL} "
             f"WHERE added <= {since} AND removed > {since} AND removed < {FOR_EVER}"
@@ -377,7 +377,7 @@ class ChunkStore(BaseStore[str, Chunk]):
             yield number, self._positions(number, sentences)
 
     def delete_gone(self, generation: int) -> None:
-        """Delete the rows that a generation does not have any more."""
+        """Delete the rows that a generation no longer has."""
         numbers = f"(SELECT number FROM chunks WHERE removed <= {generation})"
         with self.transaction():
             self._connection.execute(
@@ -390,7 +390,7 @@ class ChunkStore(BaseStore[str, Chunk]):
                 self._connection.execute(f"DELETE FROM {table} WHERE removed <= {generation}")
 
     def differs_from(self, generation: int) -> bool:
-        """Tell whether anything was added or removed after a generation."""
+        """Return whether anything was added or removed after a generation."""
         return any(
             self._query(
                 f"SELECT 1 FROM {table} WHERE added > {generation} "
@@ -405,7 +405,7 @@ class ChunkStore(BaseStore[str, Chunk]):
         return str(rows[0][0]) if rows else None
 
     def set_state(self, name: str, value: str) -> None:
-        """Keep a value beside the documents."""
+        """Store a value beside the documents."""
         with self.transaction():
             self._connection.execute(
                 "INSERT INTO state (name, value) VALUES (?, ?) ON CONFLICT DO UPDATE SET value = excluded.value",
@@ -467,7 +467,7 @@ class ChunkStore(BaseStore[str, Chunk]):
             raise DamagedFileError(self.file, f"{what}: {error}") from error
 
     def _each(self, sql: str, values: Sequence[Any], *, seen: bool = True) -> Iterator[tuple[Any, ...]]:
-        """Run a query with `{marks}` for some of the values at a time, on the rows of this generation unless told."""
+        """Run a query with `{marks}` in batches of values, on this generation's rows unless `seen` is false."""
         # A model may send half a surrogate pair: no id holds one, and SQLite refuses it.
         unique = [v for v in dict.fromkeys(values) if not (isinstance(v, str) and _HALF_PAIR.search(v))]
         for start in range(0, len(unique), _VALUES_PER_QUERY):

@@ -1,4 +1,4 @@
-"""Opening SQLite files that may be damaged, hostile or read-only, replacing them whole, and sorting SQLite's errors."""
+"""Opens SQLite files that may be damaged, hostile or read-only, replaces them atomically, and sorts SQLite's errors."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pathlib import Path
 from arag.errors import DamagedFileError, IndexFormatError, StorageError
 from arag.files import publish_path, sync_path
 
-# What SQLite answers where it may not write or has no room. Readers get these too: SQLite keeps files beside its own.
+# SQLite's errors when it may not write or has no room. Readers get these too: SQLite keeps files beside its own.
 NO_WRITING = {sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_FULL}
 # The SQL and the schema are our own, so any other error means that the file does not hold what was written.
 _NO_DAMAGE = NO_WRITING | {
@@ -29,18 +29,18 @@ _SCHEMA = "SELECT type, name, tbl_name, sql FROM sqlite_master"
 
 
 class Database:
-    """An open SQLite file. Where nothing may be written, it is read without its write-ahead log.
+    """An open SQLite file. If nothing may be written, it is read without its write-ahead log.
 
     Args:
         file: The file.
         schema: The SQL that made its tables: a file whose schema differs is not used.
-        salvage: Open a damaged file to read what is left: the schema is not compared, text may be of any bytes, and
-            only tables can be read, no views.
+        salvage: Open a damaged file to read what is left: the schema is not compared, text may hold any bytes, and
+            only tables can be read, not views.
 
     Attributes:
         connection: The connection.
-        inode: The open file's inode: that of another file where this one was replaced.
-        frozen: What the file was like when it was opened as one that nobody writes to; None otherwise.
+        inode: The open file's inode; a file that has replaced it has another.
+        frozen: The file's state when it was opened as immutable; None otherwise.
 
     Raises:
         DamagedFileError: The file is not a database with this schema.
@@ -61,7 +61,7 @@ class Database:
         self.connection.close()
 
     def refresh(self) -> None:
-        """Open the file again if it was opened as one that nobody writes to, and has changed.
+        """Reopen the file if it was opened as immutable and has changed.
 
         Raises:
             StorageError: It was closed.
@@ -99,7 +99,7 @@ class Database:
         connection = sqlite3.connect(name, uri=True, check_same_thread=False, isolation_level=None, timeout=30)
         try:
             connection.execute("PRAGMA trusted_schema = OFF")
-            # What is deleted is overwritten, so that who rewrites the file reads nothing of it into memory.
+            # Deleted data is overwritten, so that rewriting the file reads none of it into memory.
             connection.execute("PRAGMA secure_delete = ON")
             if self._salvage:
                 connection.execute("PRAGMA writable_schema = ON")  # SQLite then skips entries that it cannot read
@@ -124,9 +124,9 @@ def _check_schema(connection: sqlite3.Connection, schema: str) -> None:
 
 @contextmanager
 def new_database(file: Path, schema: str) -> Iterator[sqlite3.Connection]:
-    """Make a database that takes a file's place, whole, when the block ends without an error.
+    """Make a database that replaces a file atomically when the block ends without an error.
 
-    Only one process at a time may do this. Those that have the old file open go on reading it. The old file must be
+    Only one process at a time may do this. Those that have the old file open keep reading it. The old file must be
     closed here, and its write-ahead log empty, before the block ends.
 
     Args:
@@ -161,7 +161,7 @@ def discard_database(file: Path) -> None:
 
 
 def log_is_empty(file: Path) -> bool:
-    """Tell whether all that was written to a database stands in its file."""
+    """Return whether everything written to a database is in its file."""
     try:
         return file.with_name(f"{file.name}-wal").stat().st_size == 0
     except FileNotFoundError:
@@ -174,7 +174,7 @@ def error_code(error: sqlite3.Error) -> int:
 
 
 def is_damage(error: Exception) -> bool:
-    """Tell damage from a full disk, a locked database and the like, and from mistakes in using sqlite3."""
+    """Return whether an error means damage, not a full disk, a locked database or a mistake in using sqlite3."""
     if isinstance(error, UnicodeDecodeError):  # SQLite's message quotes the damaged bytes
         return True
     if not isinstance(error, sqlite3.DatabaseError) or isinstance(error, sqlite3.ProgrammingError):
@@ -200,20 +200,20 @@ def name_failures(file: Path) -> Iterator[None]:
             raise
         if is_damage(error):
             raise DamagedFileError(file, str(error)) from error
-        unfinished = ": a writer has left it unfinished; run any command on the index where its files can be written to"
+        unfinished = ": an interrupted writer left it unfinished; run any command on it with write access to the files"
         raise StorageError(
             f"{file} cannot be opened or read ({error}){'' if log_is_empty(file) else unfinished}"
         ) from error
 
 
 def check_surroundings(file: Path) -> None:
-    """Check a database that may come from somebody else, and what SQLite opens along with it, before SQLite does.
+    """Check a database that may come from somebody else, and its companion files, before SQLite opens them.
 
-    A rollback journal may name another one, for transactions over several files, which ours never are: SQLite then
-    deletes the file of that name, wherever it is. To open a pipe would be to wait for ever.
+    A rollback journal may name another one, for transactions over several files, which we never use: SQLite then
+    deletes the file of that name, wherever it is. Opening a pipe would block forever.
 
     Raises:
-        IndexFormatError: One of them is no regular file, or the journal names another.
+        IndexFormatError: One of them is not a regular file, or the journal names another.
     """
     for beside in ("", "-journal", "-wal", "-shm"):
         path = file.with_name(file.name + beside)

@@ -35,7 +35,7 @@ from arag.retrieval.local.sentence_store import SentenceRecord, vector_id, write
 from arag.retrieval.local.store_check import renew_store
 from arag.retrieval.local.vocabulary import write_vocabulary
 
-_MAX_REMOVED = 0.3  # of Chroma's vectors: with more, its folder is made anew
+_MAX_REMOVED = 0.3  # of Chroma's vectors: with more, its folder is rebuilt
 
 
 class LocalDraft:
@@ -88,8 +88,8 @@ class LocalDraft:
     def _write_next(self, manifest: LocalManifest, *, anew: bool, on_written: Callable[[int], None] | None) -> None:
         """Make the files of the next generation, and let readers see it.
 
-        Readers see it from the moment that the manifest is replaced. What the one before had is deleted then: who is
-        searching in it notices, and searches again.
+        Readers see it as soon as the manifest is replaced. The previous generation's files are then deleted: a search
+        that is still using them notices, and runs again.
         """
         folder, chunks, generation = self._folder, self.chunks, manifest.generation
         files = [keyword_file(folder, generation), vocabulary_file(folder, generation)]
@@ -99,7 +99,7 @@ class LocalDraft:
         if manifest.sentences:
             removed_vectors = self._write_vectors(manifest, anew=anew, on_written=on_written)
             target = vectors_folder(folder, generation)
-            # Chroma's own database is written to by whoever opens it.
+            # Whoever opens Chroma's own database writes to it.
             files += [file for file in target.rglob("*") if file.is_file() and file.parent != target]
         manifest = replace(
             manifest,
@@ -115,10 +115,10 @@ class LocalDraft:
         self._is_whole = True
 
     def _write_vectors(self, manifest: LocalManifest, *, anew: bool, on_written: Callable[[int], None] | None) -> int:
-        """Make a generation's Chroma folder: from the one before where that is sound, otherwise from nothing.
+        """Make a generation's Chroma folder: from the previous one if that is intact, otherwise from scratch.
 
         Returns:
-            How many vectors the new folder has kept that were removed from the index.
+            How many vectors that were removed from the index the new folder still holds.
         """
         folder, chunks, before = self._folder, self.chunks, manifest.generation - 1
         target, previous = vectors_folder(folder, manifest.generation), vectors_folder(folder, before)
@@ -148,18 +148,18 @@ def open_draft(folder: Path, begin: Callable[[], Manifest]) -> Iterator[LocalDra
 
 
 def _begin_index(folder: Path, begin: Callable[[], Manifest]) -> LocalManifest:
-    """Return the manifest that the chunk store has kept, or that of an index which is not there yet."""
+    """Return the chunk store's copy of the manifest, or the manifest of a new index."""
     with closing(ChunkStore(folder, create=True)) as chunks:
         kept = chunks.state(FILE_NAME)
         is_new = not chunks.differs_from(-1)
-    if kept is None and not is_new:  # which of its rows readers saw is not known any more
+    if kept is None and not is_new:  # it is unknown which of its rows readers saw
         raise IndexFormatError(
-            f"the manifest of the index in {folder} is lost, and so is the copy of it: "
+            f"the manifest of the index in {folder} is lost, and so is its copy: "
             "ingest the documents again into another folder"
         )
     if kept is None:
         return replace(LocalManifest(**_settings(begin())), generation=-1)
-    manifest = parse_manifest(kept, chunks.file)  # manifest.json was lost, or a run killed just before it was written
+    manifest = parse_manifest(kept, chunks.file)  # manifest.json was lost, or a run was killed just before writing it
     write_manifest(folder, manifest)
     return manifest
 

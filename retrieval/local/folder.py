@@ -1,6 +1,6 @@
-"""The folder of an index: what may stand in it, who writes to it, and what goes wrong then.
+"""The folder of an index: which files it may hold, who may write to it, and how failures are reported.
 
-One process writes at a time. The operating system takes its lock back when it dies.
+One process writes at a time. The operating system releases its lock when it dies.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _GENERATION_FILE = re.compile(
 
 
 def prepare_folder(folder: Path) -> None:
-    """Make the folder of a new index, or check that it is one; see `Backend.make`."""
+    """Create the folder of a new index, or check an existing one; see `Backend.make`."""
     try:
         str(folder).encode()  # Chroma takes no other names
         _check_folder(folder)
@@ -42,11 +42,11 @@ def prepare_folder(folder: Path) -> None:
         raise
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else str(error)
-        raise InputError(f"the folder {str(folder)!r} cannot be made or looked into: {reason}") from error
+        raise InputError(f"the folder {str(folder)!r} cannot be created or read: {reason}") from error
 
 
 def delete_other_generations(folder: Path, generation: int) -> None:
-    """Delete the files of generations that readers do not see, and what a killed run has not renamed."""
+    """Delete the files of generations that readers do not see, and the unfinished files of a killed run."""
     for name in (FILE_NAME, CHUNKS_FILE):
         delete(folder / f"{name}.new")
     seen = {kind(folder, generation) for kind in (keyword_file, vocabulary_file, vectors_folder)}
@@ -57,7 +57,7 @@ def delete_other_generations(folder: Path, generation: int) -> None:
 
 @contextmanager
 def name_storage_failures(folder: Path) -> Iterator[None]:
-    """Name the index in what goes wrong while its files are written, or read by who writes.
+    """Name the index in errors that occur while a writer writes or reads its files.
 
     Raises:
         DamagedFileError: The chunk store is damaged.
@@ -66,14 +66,14 @@ def name_storage_failures(folder: Path) -> Iterator[None]:
     try:
         yield
     except (sqlite3.Error, OSError) as error:
-        if isinstance(error, ARAGError | Timeout):  # which are OSErrors, too: of a missing index, and of the lock
+        if isinstance(error, ARAGError | Timeout):  # OSErrors too: a missing index, and the lock
             raise
         if isinstance(error, sqlite3.Error) and is_damage(error):
             raise DamagedFileError(folder / CHUNKS_FILE, str(error)) from error
         free = _count_free_bytes(folder) / 1e6
         raise StorageError(
             f"the index in {folder} cannot be written to ({error}); its disk has {free:,.0f} MB left. "
-            "What was written stays, and the next run goes on from there."
+            "What was written is kept, and the next run continues from there."
         ) from error
 
 
@@ -99,7 +99,7 @@ def write_lock(folder: Path) -> Iterator[None]:
         yield
     finally:
         try:
-            with suppress(OSError):  # of a disk that takes no more: who holds the lock next replaces the file
+            with suppress(OSError):  # the disk is full: the next holder of the lock replaces the file
                 (folder / HOLDER_FILE).unlink(missing_ok=True)
         finally:
             lock.release()
@@ -113,7 +113,7 @@ def _check_folder(folder: Path) -> None:
     database = {f"{CHUNKS_FILE}{ending}" for ending in ("", "-wal", "-shm", ".new", ".new-journal")}
     known = {*database, f"{FILE_NAME}.new", LOCK_FILE, HOLDER_FILE, f"{HOLDER_FILE}.new"}
     names = {file.name for file in folder.iterdir()}
-    # The first run makes its database first: without one, a file that is called words.1 is another program's.
+    # The first run makes its database first: without one, a file called words.1 belongs to another program.
     others = {name for name in names - known if CHUNKS_FILE not in names or not _GENERATION_FILE.fullmatch(name)}
     if others:
         raise InputError(
@@ -123,12 +123,12 @@ def _check_folder(folder: Path) -> None:
 
 def _name_holder(folder: Path) -> str:
     file = folder / HOLDER_FILE
-    if not file.is_file():  # a pipe would be waited for
+    if not file.is_file():  # reading a pipe would block
         return "another process"
     try:
         holder = json.loads(file.read_text(encoding="utf-8"))
         return f"process {holder['pid']} on {holder['host']} since {holder['since']}"
-    except (OSError, ValueError, KeyError, TypeError):  # it has only just begun, or is about to end
+    except (OSError, ValueError, KeyError, TypeError):  # the writer has just started, or is about to finish
         return "another process"
 
 

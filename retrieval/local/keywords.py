@@ -4,8 +4,8 @@ Score(c, K) = sum over k in K of count(k, T_c) * |k|, where count is the number 
 non-overlapping occurrences of k in the chunk's text T_c, and |k| is its length in characters. White space is folded
 in both: a line break between two words matches like the space that it stands for.
 
-The texts, folded and in lower case, stand one behind the other in one file that is mapped into memory and searched at
-memory speed. The file is derived from the chunk store, and made anew for every generation of the index.
+The texts, folded and in lower case, are stored one after another in one file that is mapped into memory and searched
+at memory speed. The file is derived from the chunk store, and written again for every generation of the index.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from arag.files import written_whole
 from arag.retrieval.backend import RankedChunk
 from arag.retrieval.text import fold
 
-# Never part of UTF-8: no keyword can match across the border of two chunks.
+# Never occurs in UTF-8: no keyword can match across the border of two chunks.
 _SEPARATOR = b"\xff"
-# A file holds the texts, each with a separator behind it; then the arrays: where each text begins and the last one
-# ends, the chunks' numbers, and their places in the order of chunk ids; then a footer: the mark, the number of chunks,
-# the size of the texts in bytes, and the CRC-32 of the arrays. The texts have no checksum here: at hundreds of
-# megabytes it would have to be paid at each opening. The manifest has one for the whole file, which `verify` compares.
+# A file holds the texts, each followed by a separator; then the arrays: where each text begins and the last one ends,
+# the chunks' numbers, and their places in the order of chunk ids; then a footer: the mark, the number of chunks, the
+# size of the texts in bytes, and the CRC-32 of the arrays. The texts have no checksum here: computing it for hundreds
+# of megabytes would slow every opening. The manifest has one for the whole file, which `verify` compares.
 _MARK = b"ARAGKW02"
 _FOOTER = struct.Struct("<8sQQI")
 _BLOCK_BYTES = 1 << 20  # compared at once: fits the processor's cache
@@ -45,7 +45,7 @@ def write_keyword_file(file: Path, texts: Iterable[tuple[int, str]], numbers_by_
     """Write the texts that keywords are searched in; the file appears when it is complete.
 
     Args:
-        file: Where to.
+        file: The file to write.
         texts: Number and text of every chunk, by number.
         numbers_by_id: The same numbers, in the order of the chunks' ids.
 
@@ -74,8 +74,8 @@ def write_keyword_file(file: Path, texts: Iterable[tuple[int, str]], numbers_by_
 class KeywordMatcher:
     """Counts keywords in the chunk texts of a keyword file, and ranks the chunks.
 
-    Nobody writes to a keyword file once it is complete. Should something cut it off all the same, the next search
-    raises an error; if that happens during the milliseconds of a search, the system ends the process (SIGBUS).
+    Nobody writes to a keyword file once it is complete. If something truncates it anyway, the next search raises an
+    error; if that happens during the milliseconds of a search, the system kills the process (SIGBUS).
 
     Args:
         file: The keyword file; it may be deleted while it is open here.
@@ -91,7 +91,7 @@ class KeywordMatcher:
                 self._size = os.fstat(opened.fileno()).st_size
                 self._borders, self._numbers, self._places = self._read_arrays(opened)
                 self._map = mmap.mmap(opened.fileno(), self._size, access=mmap.ACCESS_READ)
-        except (OSError, ValueError) as error:  # cut off while it was opened
+        except (OSError, ValueError) as error:  # truncated while it was opened
             raise DamagedFileError(file, str(error)) from error
         self._bytes = np.frombuffer(self._map, np.uint8, int(self._borders[-1]))
         self._text = Str(memoryview(self._map))
@@ -104,7 +104,7 @@ class KeywordMatcher:
         opened.seek(max(0, self._size - _FOOTER.size))
         footer = opened.read()
         if len(footer) < _FOOTER.size or not footer.startswith(_MARK):
-            raise DamagedFileError(self._file, "it is cut off, or no keyword file of this version")
+            raise DamagedFileError(self._file, "it is truncated, or not a keyword file of this version")
         _, chunks, text_bytes, checksum = _FOOTER.unpack(footer)
         array_bytes = 8 * (3 * chunks + 1)
         if text_bytes + array_bytes + _FOOTER.size != self._size:
@@ -112,9 +112,9 @@ class KeywordMatcher:
         opened.seek(text_bytes)
         data = opened.read(array_bytes)
         if len(data) != array_bytes or zlib.crc32(data) != checksum:
-            raise DamagedFileError(self._file, "its checksum differs")
+            raise DamagedFileError(self._file, "its checksum is wrong")
         borders, numbers, places = np.split(np.frombuffer(data, np.int64), [chunks + 1, 2 * chunks + 1])
-        # Somebody else's file may have a right checksum, too: nothing may be read outside the texts.
+        # A file from somebody else may have a valid checksum too: nothing may be read outside the texts.
         if borders[0] != 0 or borders[-1] != text_bytes or np.any(borders[1:] <= borders[:-1]):
             raise DamagedFileError(self._file, "its texts have impossible borders")
         return borders, numbers, places
@@ -130,22 +130,22 @@ class KeywordMatcher:
             Non-overlapping, case-insensitive occurrences, white space folded, shape (chunks,).
 
         Raises:
-            DamagedFileError: The file was cut off since it was opened.
+            DamagedFileError: The file was truncated since it was opened.
         """
         needle = searchable(keyword)
         if not needle:
             raise ValueError("a blank keyword matches nowhere")
-        if self._map.size() < self._size:  # the size of the file: reading behind its end would kill the process
-            raise DamagedFileError(self._file, "it was cut off while it was open")
+        if self._map.size() < self._size:  # the size of the file: reading past its end would kill the process
+            raise DamagedFileError(self._file, "it was truncated while it was open")
         if len(needle) == 1 or (len(needle) == 2 and needle[0] != needle[1]):
             return self._count_letters(needle)
-        # A call for each chunk costs no more than the search in its four thousand bytes.
+        # A call per chunk costs no more than searching its four thousand bytes.
         return np.fromiter(map(self._text.count, repeat(needle), *self._spans), np.int64, len(self))
 
     def _count_letters(self, needle: bytes) -> Integers:
         """Count one byte, or two that differ, by comparing them with every byte of the texts.
 
-        A search pays for every hit, and letters have very many. Such hits never overlap, so that all of them count.
+        A search takes time for every hit, and letters have very many. These hits never overlap, so all of them count.
         """
         counts = np.zeros(len(self), dtype=np.int64)
         for start in range(0, len(self._bytes), _BLOCK_BYTES):
@@ -176,7 +176,7 @@ class KeywordMatcher:
             found[keyword] = holding, counts[holding]
         matching = np.flatnonzero(scores)
         if len(matching) > top_k:
-            # Everything that ties with the last place stays in until the ids have decided.
+            # Keep everything that ties with the last place: the ids decide.
             threshold = np.partition(scores[matching], -top_k)[-top_k]
             candidates = matching[scores[matching] >= threshold]
         else:
@@ -193,7 +193,7 @@ def searchable(text: str) -> bytes:
 
 
 def _pick_counts(found: Mapping[str, tuple[Integers, Integers]], chunk: int) -> dict[str, int]:
-    """Return how often a chunk holds each of the keywords that it holds."""
+    """Return the count of each keyword that a chunk holds."""
     counts = {}
     for keyword, (holding, occurrences) in found.items():
         place = int(np.searchsorted(holding, chunk))

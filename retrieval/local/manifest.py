@@ -20,7 +20,7 @@ FORMAT_VERSION = 4
 FILE_NAME = "manifest.json"
 
 _MAX_BYTES = 1_000_000  # of a manifest: a thousand times what is written
-# An index may come from somebody else. Its manifest names the index's own files and says numbers that it can have.
+# An index may come from somebody else. Its manifest may name only the index's own files and possible numbers.
 _FileName = Annotated[str, StringConstraints(pattern=r"^(?:(?:keywords|words)\.\d+|chroma\.\d+(?:/[\w-][\w.-]*)+)$")]
 _Digest = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
 _Count = Annotated[int, Field(ge=0, le=1 << 53)]
@@ -31,10 +31,10 @@ class LocalManifest(Manifest):
     """The manifest of an index in a folder.
 
     Attributes:
-        removed_vectors: Vectors that Chroma's folder still has and the index has not.
-        files: The files that were made from the chunk store for this generation and are not written to any more:
+        removed_vectors: Vectors that Chroma's folder still has and the index does not.
+        files: The files derived from the chunk store for this generation, which are never written to again:
             path in the folder, size in bytes and SHA-256.
-        seal: Who has written these files; see `arag.retrieval.local.seal`.
+        seal: Shows who wrote these files; see `arag.retrieval.local.seal`.
         format_version: Version of the layout on disk.
     """
 
@@ -48,30 +48,30 @@ _MANIFEST = TypeAdapter(LocalManifest)
 
 
 def vectors_folder(folder: Path, generation: int) -> Path:
-    """Return where Chroma's folder of a generation of an index is."""
+    """Return the path of Chroma's folder for a generation of an index."""
     return folder / f"chroma.{generation}"
 
 
 def keyword_file(folder: Path, generation: int) -> Path:
-    """Return where the keyword file of a generation of an index is."""
+    """Return the path of the keyword file of a generation of an index."""
     return folder / f"keywords.{generation}"
 
 
 def vocabulary_file(folder: Path, generation: int) -> Path:
-    """Return where the vocabulary file of a generation of an index is."""
+    """Return the path of the vocabulary file of a generation of an index."""
     return folder / f"words.{generation}"
 
 
 def find_file_faults(
     folder: Path, manifest: LocalManifest, derived: Path | None = None, *, contents: bool = False
 ) -> Iterator[tuple[str, str]]:
-    """Yield those derived files of a generation that are not as they were written, and what is wrong with them.
+    """Yield the derived files of a generation that are missing or changed, and what is wrong with them.
 
     Args:
         folder: The index's folder.
         manifest: The generation's manifest.
-        derived: The file, or the folder of the files, to check; all of them where left out.
-        contents: Compare their checksums, too, which takes as long as reading them.
+        derived: The file or folder to check; by default all.
+        contents: Also compare checksums, which takes as long as reading the files.
     """
     for name, (size, expected) in manifest.files.items():
         file = folder / name
@@ -81,7 +81,7 @@ def find_file_faults(
         if found is None:
             yield name, "it is missing"
         elif found != size:
-            yield name, f"it has {found:,} bytes in place of {size:,}"
+            yield name, f"it has {found:,} bytes instead of {size:,}"
         elif contents and digest(file) != expected:
             yield name, "its checksum is wrong"
 
@@ -90,7 +90,7 @@ def check_files(folder: Path, manifest: LocalManifest, derived: Path, *, content
     """Check derived files before they are used; the arguments are those of `find_file_faults`.
 
     Raises:
-        IndexFormatError: One is missing, has another size or, if looked at, other contents.
+        IndexFormatError: One is missing, has the wrong size or, if checked, the wrong contents.
         StorageError: One cannot be read.
     """
     try:
@@ -101,7 +101,7 @@ def check_files(folder: Path, manifest: LocalManifest, derived: Path, *, content
 
 
 def _file_size(folder: Path, name: str) -> int | None:
-    """Return the size of a file of an index; None where there is none, but a link, a pipe or the like."""
+    """Return the size of a file of an index; None if it is missing, or is a link, a pipe or the like."""
     if any(parent.name and (folder / parent).is_symlink() for parent in PurePosixPath(name).parents):
         return None
     try:
@@ -120,12 +120,12 @@ def read_manifest(folder: Path) -> LocalManifest:
     Raises:
         IndexNotFoundError: There is no index in the folder.
         IndexFormatError: The manifest is damaged or of another format version.
-        InputError: The folder cannot be looked into.
+        InputError: The folder cannot be read.
     """
     file = folder / FILE_NAME
     try:
         status = file.stat()
-        if not stat.S_ISREG(status.st_mode):  # to read a pipe would be to wait for ever
+        if not stat.S_ISREG(status.st_mode):  # reading a pipe would block forever
             raise DamagedFileError(file, "it is not a file")
         if status.st_size > _MAX_BYTES:
             raise DamagedFileError(file, f"it has {status.st_size:,} bytes; a manifest has at most {_MAX_BYTES:,}")
@@ -136,7 +136,7 @@ def read_manifest(folder: Path) -> LocalManifest:
         ) from None
     except UnicodeDecodeError as error:
         raise DamagedFileError(file, str(error)) from error
-    except (OSError, ValueError) as error:  # a name that is too long, say, or that no file can have
+    except (OSError, ValueError) as error:  # such as a name that is too long, or that no file can have
         reason = error.strerror if isinstance(error, OSError) else error
         raise InputError(f"{file} cannot be read: {reason}") from error
     return parse_manifest(text, file)
@@ -147,7 +147,7 @@ def parse_manifest(text: str, file: Path) -> LocalManifest:
 
     Args:
         text: The text.
-        file: Where it stands, for messages.
+        file: The file that it is from, for messages.
 
     Raises:
         IndexFormatError: The manifest is damaged or of another format version.
@@ -176,6 +176,6 @@ def manifest_json(manifest: LocalManifest) -> str:
 
 
 def write_manifest(folder: Path, manifest: LocalManifest) -> None:
-    """Replace the manifest of an index, so that a reader sees the old one or the new one, whole."""
+    """Replace the manifest of an index, so that a reader sees either the old one or the new one."""
     with written_whole(folder / FILE_NAME) as out:
         out.write(manifest_json(manifest).encode())

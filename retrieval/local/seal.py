@@ -1,8 +1,8 @@
 """The seal of an index's derived files, which only the user who wrote them can make.
 
-Native code reads Chroma's graph and trusts the numbers in it: a graph can be made to end the process, or worse. A
-checksum does not help, since it stands in the index, too. So the graph is used only if this user's key has made the
-seal in the manifest. Otherwise semantic search compares with every vector, and the next writer makes the graph again.
+Native code reads Chroma's graph and trusts the numbers in it: a crafted graph can crash the process, or worse. A
+checksum does not help, since it is in the index too. So the graph is used only if the seal in the manifest was made
+with this user's key. Otherwise semantic search compares with every vector, and the next writer rebuilds the graph.
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ def make_seal(manifest: LocalManifest) -> str:
 
 
 def is_sealed(manifest: LocalManifest) -> bool:
-    """Tell whether this user, or one with the same ARAG_SEAL_KEY, has written the files that a manifest lists."""
+    """Return whether this user, or one with the same ARAG_SEAL_KEY, wrote the files that a manifest lists."""
     return hmac.compare_digest(manifest.seal.encode(), make_seal(manifest).encode())
 
 
 @cache
 def _key_in(folder: Path) -> bytes:
-    """Return the key that a user's configuration holds, made where there is none.
+    """Return the key in a user's configuration folder, creating it if it does not exist.
 
-    Where none can be kept, the key lasts as long as this process.
+    If it cannot be saved, the key lasts as long as this process.
     """
     file = folder / "seal.key"
     new = secrets.token_bytes(_KEY_BYTES)

@@ -1,9 +1,9 @@
 """Sentence vectors in Chroma, each with its chunk's id, its document's id and its position.
 
-Chroma writes its graph over the old one, in pieces, and so does the first search of whoever opens a folder with
-enough changes in it: a process that is killed while it writes, or two that have one folder open, damage it, often
-without anybody's noticing. So every generation of an index has a folder of its own. It is written under another name,
-read back and compared, renamed when it is complete, and never written to again. It is derived from the chunk store.
+Chroma overwrites its graph in pieces, and even the first search does so in a folder with enough changes. A process
+that is killed while it writes, or two that have the same folder open, damage the graph, often unnoticed. So every
+generation of an index has its own folder. It is written under another name, read back and compared, renamed when it
+is complete, and never written to again. It is derived from the chunk store.
 """
 
 from __future__ import annotations
@@ -41,15 +41,15 @@ if TYPE_CHECKING:
 # Recall at 15 against exact search, among 40,436 real sentence vectors (302 real questions): max_neighbors 16 and
 # ef_construction 100 give 0.991 with ef_search 100, 0.997 with 200 and 0.999 with 400; 32 and 100 give 0.995, 0.9985
 # and 0.9998; 32 and 200 give 0.997, 0.9998 and 0.9998, and take 1.4 times as long to build; 48 and 400 give no more.
-# Questions about something else than the corpus are harder: among 16,000 vectors, 0.97 with ef_search 200.
+# Questions about something other than the corpus are harder: among 16,000 vectors, 0.97 with ef_search 200.
 _HNSW: CreateHNSWConfiguration = {"space": "cosine", "ef_construction": 100, "ef_search": 400, "max_neighbors": 32}
 _SYNC = 1_000  # changes after which Chroma writes its graph
 _CLIENTS = threading.RLock()  # Chroma shares what it opens between clients, and counts them without a lock
 _SHIFT = 1e-3  # less is lost in float32's rounding of a cosine distance
 _ROUNDING = 1e-5  # of similarities of one vector, stored with different shifts
 _SAME = 1e-4  # of vectors, shifted and shifted back
-# A write holds the interpreter's lock: half a second for so many. A read turns ids into SQL variables, whose number is
-# bounded.
+# A write of this many holds the interpreter's lock for half a second. A read turns ids into SQL variables, whose
+# number is limited.
 _SENTENCES_PER_CALL = 500
 _READ_AT_ONCE = 10_000  # sentences
 
@@ -79,9 +79,9 @@ def vector_id(chunk: int, position: int) -> str:
 
 
 class SentenceStore:
-    """The sentence vectors of one generation of an index. The files are let go of with the last reference to it.
+    """The sentence vectors of one generation of an index. The files are closed with the last reference to it.
 
-    Chroma writes to what it opens. Where it may not, it gets a copy among the temporary files.
+    Chroma writes to the folder that it opens. If that is read-only, it opens a temporary copy.
 
     Args:
         folder: Chroma's folder.
@@ -110,22 +110,22 @@ class SentenceStore:
             return int(self._collection.count())
 
     def fault(self, expected: Iterable[SentenceRecord], total: int) -> str:
-        """Compare what is there with what should be, and tell the difference; an empty string where there is none.
+        """Compare the stored vectors with the expected ones; return the difference, or an empty string.
 
         Args:
             expected: All sentences, or some of them.
             total: How many sentences there should be.
         """
         if self.count() != total:
-            return f"it has {self.count():,} vectors in place of {total:,}"
+            return f"it has {self.count():,} vectors instead of {total:,}"
         wrong = 0
         for sentences in _batches(expected):
             found = self._read_rows([s.id for s in sentences])
             wrong += sum(s.id not in found or not _is_as_written(found[s.id], s) for s in sentences)
-        return f"{wrong:,} sentences have no vector, or another vector or text" if wrong else ""
+        return f"{wrong:,} sentences have no vector, or the wrong vector or text" if wrong else ""
 
     def _read_rows(self, ids: Sequence[str]) -> dict[str, tuple[NDArray[np.float32], str | None, Any]]:
-        """Return vector, text and metadata of those sentences with these ids that are there."""
+        """Return vector, text and metadata of the sentences with these ids, as far as they exist."""
         with self._name_failures():
             found = self._collection.get(ids=list(ids), include=["embeddings", "documents", "metadatas"])
         if found["embeddings"] is None or not found["ids"]:
@@ -135,7 +135,7 @@ class SentenceStore:
         return dict(zip(found["ids"], rows, strict=True))
 
     def nearest(self, vector: NDArray[np.float32], count: int) -> list[SentenceMatch]:
-        """Return the sentences nearest to a vector; all of them where the graph leads to too few."""
+        """Return the sentences nearest to a vector; all sentences if the graph finds too few."""
         with self._name_failures():
             found = self._collection.query(
                 query_embeddings=vector.reshape(1, -1), n_results=count, include=["documents", "embeddings"]
@@ -158,7 +158,7 @@ class SentenceStore:
 
     @contextmanager
     def _name_failures(self) -> Iterator[None]:
-        """Name the folder in what Chroma raises: it is damaged, or a writer has deleted it a moment ago."""
+        """Name the folder in what Chroma raises: it is damaged, or a writer has just deleted it."""
         try:
             yield
         except BaseException as error:
@@ -168,7 +168,7 @@ class SentenceStore:
 
 
 def _is_chroma_error(error: BaseException) -> bool:
-    """Tell whether Chroma has raised an error: one of its own, or of its Rust part's when that panics."""
+    """Return whether Chroma raised an error: one of its own, or a panic of its Rust part."""
     from chromadb.errors import ChromaError
 
     return isinstance(error, ChromaError | ValueError | AttributeError) or type(error).__name__ == "PanicException"
@@ -178,7 +178,7 @@ def _make_matches(
     ids: Sequence[str], documents: Sequence[str | None], embeddings: Any, vector: NDArray[np.float32]
 ) -> list[SentenceMatch]:
     if any(text is None for text in documents) or any(embedding is None for embedding in embeddings):
-        raise IndexFormatError("a sentence has lost its text or its vector")
+        raise IndexFormatError("a sentence has no text or no vector")
     if not len(ids):
         return []
     by_text: dict[str, float] = {}  # the same sentence has the same similarity, to the last bit
@@ -215,17 +215,17 @@ def write_sentences(
 
     Args:
         folder: The new folder; it appears when it is complete.
-        previous: The folder that it differs from, or None to begin with an empty one.
+        previous: The folder to start from, or None to start with an empty one.
         removed: Ids of vectors in that folder that the new one does not have.
-        added: Gives, each time it is called, the sentences that only the new one has.
+        added: Returns, each time it is called, the sentences that only the new one has.
         total: How many sentences the new one has.
-        on_written: Told how many sentences are written, each time some are.
+        on_written: Called with the number of sentences written, each time some are.
 
     Raises:
         StorageError: They cannot be written, or what was written cannot be read back.
     """
     working = folder.with_name(f"{folder.name}.new")
-    delete(working)  # what a killed run has left may be damaged
+    delete(working)  # a killed run's folder may be damaged
     try:
         if previous is None:
             working.mkdir()
@@ -239,12 +239,12 @@ def write_sentences(
         if isinstance(error, IndexFormatError | OSError | sqlite3.Error) or _is_chroma_error(error):
             raise StorageError(f"the sentence vectors cannot be written to {working}: {error}") from error
         raise
-    delete(folder)  # of a run that was killed before anybody saw it
+    delete(folder)  # from a run that was killed before publishing it
     publish_path(working, folder)
 
 
 def _copy_aside(folder: Path, stack: ExitStack) -> Path:
-    """Copy a folder to where it may be written to, until the stack is closed."""
+    """Copy a folder to a temporary one, which is deleted when the stack is closed."""
     copy = Path(stack.enter_context(TemporaryDirectory(prefix="arag-", ignore_cleanup_errors=True)), folder.name)
     try:
         _copy(folder, copy)
@@ -254,7 +254,7 @@ def _copy_aside(folder: Path, stack: ExitStack) -> Path:
 
 
 def _copy(previous: Path, working: Path) -> None:
-    # A reader that opens the folder makes an entry in Chroma's database just then.
+    # A reader may be opening the folder, which writes to Chroma's database.
     shutil.copytree(previous, working, ignore=shutil.ignore_patterns(f"{DATABASE}*"))
     source = sqlite3.connect(f"{(previous / DATABASE).absolute().as_uri()}?mode=ro", uri=True)
     with closing(source), closing(sqlite3.connect(working / DATABASE)) as copy:
@@ -284,13 +284,13 @@ def _write(
             )
             if on_written is not None:
                 on_written(len(sentences))
-        # So that the next to open the folder writes the graph, and readers find nothing left to be written.
+        # The next to open the folder then writes the graph, so readers find nothing left to write.
         _write_graph_after(2, collection)
     with _open_collection(folder) as collection:
         collection.count()
     with closing(SentenceStore(folder)) as store:
         fault = store.fault(added(), total)
-    if fault:  # a full disk makes Chroma write half of its graph, and say nothing
+    if fault:  # on a full disk, Chroma silently writes half of its graph
         raise IndexFormatError(f"{fault}; is the disk full?")
 
 
@@ -301,7 +301,7 @@ def _write_graph_after(changes: int, collection: Collection) -> None:
 
 
 def _retry_while_locked(write: Callable[..., Any], **arguments: Any) -> None:
-    """Write to Chroma, again where its own connections are in each other's way: one may not be done with opening."""
+    """Write to Chroma; retry while its own connections block each other, such as one that is still opening."""
     from chromadb.errors import InternalError
 
     for wait in (0.01, 0.1, 1.0, 5.0):
@@ -317,14 +317,14 @@ def _retry_while_locked(write: Callable[..., Any], **arguments: Any) -> None:
 
 
 def _shifts_of(ids: Sequence[str], dimension: int) -> Vectors:
-    """Return for every sentence the small shift, decided by its id, that its vector is stored with.
+    """Return the small shift that each sentence's vector is stored with, which depends on its id.
 
-    Sentences that stand in a corpus thousands of times ("All rights reserved.") have one and the same vector. In an
-    HNSW graph such vectors link to each other only, and cut what lies behind them off: 3,000 copies among 300 other
-    sentences made all of these unfindable. Shifted by a thousandth of their length, they are points like others.
-    Whatever is read from Chroma is shifted back, so that similarities are those of the vectors themselves.
+    Sentences that occur thousands of times in a corpus ("All rights reserved.") all have the same vector. In an HNSW
+    graph such vectors link only to each other and cut off what lies behind them: 3,000 copies among 300 other
+    sentences made all of those unfindable. Shifted by a thousandth of their length, they behave like other points.
+    Whatever is read from Chroma is shifted back, so similarities are those of the original vectors.
     """
-    # Two random directions, each turned by a part of the code: dimension squared shifts, none of them kept.
+    # Two random directions, each rotated by a part of the code: dimension squared shifts, none of them stored.
     first, second = np.random.default_rng(dimension).standard_normal((2, dimension), dtype=np.float32)
     codes = np.asarray([[zlib.crc32(i.encode())] for i in ids])
     places = np.arange(dimension)
@@ -337,18 +337,18 @@ def _unshift(ids: Sequence[str], stored: Any) -> Vectors:
     stored = np.asarray(stored, dtype=np.float32)
     vectors = stored - _shifts_of(ids, stored.shape[1])
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-    # A text that an embedder knows no word of may have a vector of zeros: of that, only rounding is left.
+    # A text without any word that the embedder knows may have a zero vector: only its rounding error is left.
     return np.asarray(np.where(lengths < _SHIFT / 10, 0, vectors / np.maximum(lengths, 1e-12)), dtype=np.float32)
 
 
 @contextmanager
 def _open_collection(folder: Path, *, create: bool = False) -> Iterator[Collection]:
-    # Chroma takes most of a second to import: only those who search by meaning, or write, pay.
+    # Importing Chroma takes most of a second: only semantic searches and writers do it.
     import chromadb
     from chromadb.config import Settings
     from chromadb.errors import NotFoundError
 
-    path = os.path.realpath(folder)  # Chroma tells clients of the same files by the spelling of the path
+    path = os.path.realpath(folder)  # Chroma identifies clients of the same files by the spelling of the path
     with ExitStack() as stack:
         try:
             with _CLIENTS:
@@ -373,7 +373,7 @@ def _open_collection(folder: Path, *, create: bool = False) -> Iterator[Collecti
 
 
 def _forget(path: str) -> None:
-    """Take what could not be opened from those that Chroma shares: it would give it to the next who opens the path."""
+    """Drop a client that failed to open from Chroma's cache, which would hand it to the next who opens the path."""
     from chromadb.api.shared_system_client import SharedSystemClient as Shared
 
     with _CLIENTS:

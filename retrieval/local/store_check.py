@@ -1,7 +1,7 @@
-"""The chunk store read row by row: what is wrong with it, and a new one made of all that can be read.
+"""Reads the chunk store row by row, finds what is wrong with it, and makes a new one from everything readable.
 
-Documents, chunks, contents, vectors and the copy of the manifest are what was written; each row has a checksum.
-Everything else in the file is made from them, and made again in a new file.
+Documents, chunks, contents, vectors and the copy of the manifest are original data; each row has a checksum.
+Everything else in the file is derived from them, and rebuilt in a new file.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from arag.retrieval.local.manifest import FILE_NAME as MANIFEST_FILE
 from arag.retrieval.local.manifest import LocalManifest, manifest_json, parse_manifest
 from arag.retrieval.types import Chunk
 
-_LENGTH_TOLERANCE = 1e-3  # vectors are of length one but for this, or zero
+_LENGTH_TOLERANCE = 1e-3  # vectors have length one, within this, or zero
 _MAX_NAMED = 10  # documents in one message
 _LAST = 2**63 - 1  # SQLite's highest row number
 
@@ -53,7 +53,7 @@ class StoreRows:
         file: The chunk store's file.
 
     Raises:
-        IndexFormatError: The file is missing, or no table of an index can be read in it.
+        IndexFormatError: The file is missing, or none of an index's tables can be read in it.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -74,39 +74,39 @@ class StoreRows:
         self._connection.close()
 
     def empty_log(self) -> None:
-        """Write all that stands in the write-ahead log into the file itself."""
+        """Move everything in the write-ahead log into the file itself."""
         self._connection.set_authorizer(None)
         (busy, _, _) = self._connection.execute("PRAGMA wal_checkpoint (TRUNCATE)").fetchone()
         if busy:
             raise sqlite3.OperationalError("database is locked")
 
     def is_empty(self) -> bool:
-        """Tell whether there is neither a document nor a chunk."""
+        """Return whether the store has neither documents nor chunks."""
         return not any(next(self.rows(table, "1"), None) for table in ("documents", "chunks", "contents"))
 
     def kept_manifest(self) -> LocalManifest | None:
-        """Return the copy of the manifest; None where it is not there or cannot be read."""
+        """Return the copy of the manifest; None if it is missing or cannot be read."""
         with _skip_damage(), suppress(IndexFormatError):
             row = self._connection.execute("SELECT value FROM state WHERE name = ?", (MANIFEST_FILE,)).fetchone()
             return parse_manifest(str(row[0]).encode().decode(), self.file) if row else None
         return None
 
     def row(self, table: str, columns: str, number: int) -> tuple[Any, ...] | None:
-        """Return a row; None where it is not there or cannot be read."""
+        """Return a row; None if it is missing or cannot be read."""
         with _skip_damage():
             found = self._connection.execute(f"SELECT {columns} FROM {table} WHERE number = ?", (number,))
             return found.fetchone()  # type: ignore[no-any-return]
         return None
 
     def rows(self, table: str, columns: str, where: str = "TRUE") -> Iterator[tuple[Any, ...]]:
-        """Yield, by number, the number and columns of every row that can be read and meets a condition."""
+        """Yield number and columns of every readable row that meets a condition, by number."""
         query = f"SELECT number, {columns} FROM {table} NOT INDEXED WHERE number > ? AND {where} ORDER BY number"
         after = -1
         while after < _LAST:
             with _skip_damage():
                 for row in self._connection.execute(query, (after,)):
                     if row[0] <= after:
-                        break  # the pages lead back to themselves
+                        break  # the pages form a cycle
                     after = row[0]
                     yield row
                 else:
@@ -114,7 +114,7 @@ class StoreRows:
             step = 1
             while after + step < _LAST and not self._is_readable(query, after + step):
                 step *= 2
-            # What stands within half a step cannot be read, as far as can be told; what stands after a whole one can.
+            # Nothing seems readable within half a step; something is after a whole one.
             between = range(after + step // 2 + 1, min(after + step, _LAST))
             after = between.start + bisect(between, False, key=lambda number: self._is_readable(query, number))
 
@@ -130,22 +130,22 @@ class StoreRows:
                 if self._connection.execute(f"PRAGMA table_info ({table})").fetchone():
                     return
         self.close()
-        raise DamagedFileError(self.file, "it holds no table of an index")
+        raise DamagedFileError(self.file, "it has none of an index's tables")
 
 
 class StoreCheck:
-    """A look at all rows of a chunk store.
+    """A check of all rows of a chunk store.
 
     Args:
         rows: The rows.
         manifest: The index's manifest.
-        new: A database to write all that can be used to. Documents of which something is lost are marked there, so
-            that the next ingestion writes them again; chunks without vectors wait for new ones.
+        new: A database to write everything usable to. Incomplete documents are marked there, so that the next
+            ingestion writes them again; chunks without vectors are marked as pending.
 
     Attributes:
         faults: What is wrong, in words.
-        to_ingest_again: The documents of which an earlier repair has lost a part.
-        unnamed: How many documents are lost whose ids are lost, too.
+        to_ingest_again: The documents that an earlier repair left incomplete.
+        unnamed: How many documents are lost together with their ids.
         parts: How many chunks hold a part of each document.
         counts: How many documents, chunks and sentences readers see.
     """
@@ -162,7 +162,7 @@ class StoreCheck:
         self._found: Counter[str] = Counter()  # what is wrong, and how often
         self._entries: dict[str, int] = {}  # the documents, and how many chunks they should have
         self._changed_entries: dict[str, DocumentRecord] = {}
-        self._lost: set[str] = set()  # documents of which something is lost
+        self._lost: set[str] = set()  # documents that have lost something
         self._read_documents()
         self._read_chunks()
         self._lost |= {i for i, chunks in self._entries.items() if chunks != self.parts[i]}
@@ -170,7 +170,7 @@ class StoreCheck:
         self.unnamed = max(0, manifest.documents - self.counts["documents"] - len(nameless))
         self.faults = [f"{count:,} {what}" for what, count in self._found.items()]
         if self._lost:
-            self.faults.append(f"{len(self._lost):,} documents are not complete, or changed: {list_ids(self._lost)}")
+            self.faults.append(f"{len(self._lost):,} documents are incomplete or changed: {list_ids(self._lost)}")
         if nameless:
             self.faults.append(f"{len(nameless):,} documents have no entry: {list_ids(nameless)}")
         if new is not None:
@@ -183,7 +183,7 @@ class StoreCheck:
         for number, *row, told, added, removed in self._rows.rows("documents", columns, self._not_gone):
             record, is_sound = _parse(parse_document, row, told)
             if record is None or not is_sound or not self._is_of_now(added, removed):
-                self._found["documents' entries are not as they were written"] += 1
+                self._found["document entries have changed since they were written"] += 1
                 if record is not None:
                     self._changed_entries[record.id] = record
                 continue
@@ -206,8 +206,8 @@ class StoreCheck:
                 self._take(row, contents, chunk)
             else:
                 changed.append((row, contents, chunk))
-        for row, contents, chunk in changed:  # last: one may have the id of a sound one
-            self._found["chunks are not as they were written"] += 1
+        for row, contents, chunk in changed:  # last: one may have the id of an intact one
+            self._found["chunks have changed since they were written"] += 1
             documents = {section.document_id for section in chunk.sections}
             if documents <= self._entries.keys():
                 self._lost |= documents
@@ -220,8 +220,8 @@ class StoreCheck:
         if added <= self._generation:
             self.counts.update(chunks=1, sentences=entry[-1])
             if pending or vectors is None:
-                self._found["chunks wait for vectors" if pending else "chunks have no vectors, or damaged ones"] += 1
-        if not self._write("chunks", number, *entry, int(vectors is None), added, removed):  # another has its id
+                self._found["chunks have no vectors yet" if pending else "chunks have missing or damaged vectors"] += 1
+        if not self._write("chunks", number, *entry, int(vectors is None), added, removed):  # another row has its id
             return
         self._write("contents", number, *contents, checksum([*entry, *contents]))
         if vectors is not None:
@@ -233,16 +233,16 @@ class StoreCheck:
             self.parts.update(documents)
 
     def _vectors(self, number: int, sentences: int) -> bytes | None:
-        """Return the bytes of a chunk's vectors; None where they are not there or not those that were written."""
+        """Return the bytes of a chunk's vectors; None if they are missing or not what was written."""
         blob, told = self._rows.row("vectors", "vectors, checksum", number) or (None, None)
         if not isinstance(blob, bytes) or zlib.crc32(blob) != told or len(blob) != 4 * self._dimension * sentences:
             return None
         lengths = np.linalg.norm(np.frombuffer(blob, np.float32).reshape(sentences, self._dimension), axis=1)
-        # What is not finite is neither.
+        # A vector that is not finite is neither.
         return blob if (np.isclose(lengths, 1, rtol=0, atol=_LENGTH_TOLERANCE) | (lengths == 0)).all() else None
 
     def _write(self, table: str, *values: Any) -> bool:
-        """Write a row to the new store, if there is one; tell whether nothing there is in its way."""
+        """Write a row to the new store, if there is one; return whether no other row is in its way."""
         if self._new is None:
             return True
         marks = ", ".join("?" * len(values))
@@ -261,18 +261,18 @@ class StoreCheck:
         )
 
     def _is_of_now(self, added: Any, removed: Any) -> bool:
-        """Tell whether a row may have these generations: the one that readers see, or the one being written."""
+        """Return whether a row may have these generations: the one that readers see, or the one being written."""
         next_one = self._generation + 1
         return isinstance(added, int) and 0 <= added <= next_one and removed in (next_one, FOR_EVER)
 
 
 def find_table_faults(file: Path, parts: Counter[str], *, may_write: bool) -> Iterator[str]:
-    """Yield what is wrong with a chunk store's pages, its indexes and the tables that are made from the others.
+    """Yield what is wrong with a chunk store's pages, its indexes and its derived tables.
 
     Args:
         file: The chunk store's file.
         parts: How many chunks hold a part of each document.
-        may_write: Whether the table of words can be checked, which takes the right to write.
+        may_write: Whether the table of words can be checked, which needs write access.
 
     Raises:
         DamagedFileError: The file cannot be read to the end, or has tables that are not ours.
@@ -285,7 +285,7 @@ def find_table_faults(file: Path, parts: Counter[str], *, may_write: bool) -> It
             f"WHERE removed = {FOR_EVER} GROUP BY members.document_id"
         )
         if dict(members.fetchall()) != parts:
-            yield "the lists of the chunks that hold a document's parts are wrong"
+            yield "the lists of each document's chunks are wrong"
         connection.execute("SELECT term FROM vocabulary LIMIT 1").fetchone()
         try:
             if may_write:
@@ -293,11 +293,11 @@ def find_table_faults(file: Path, parts: Counter[str], *, may_write: bool) -> It
         except sqlite3.DatabaseError as error:
             if not is_damage(error) and error_code(error) != sqlite3.SQLITE_READONLY:  # the file's header says so
                 raise
-            yield f"the table of words does not fit the texts ({error})"
+            yield f"the word table does not match the texts ({error})"
 
 
 def renew_store(folder: Path, manifest: LocalManifest, *, salvage: bool = False) -> int:
-    """Put a new chunk store in the place of an index's, without what was removed.
+    """Replace an index's chunk store with a new one, without what was removed.
 
     Args:
         folder: The index's folder, whose lock the caller holds.
@@ -305,10 +305,10 @@ def renew_store(folder: Path, manifest: LocalManifest, *, salvage: bool = False)
         salvage: Leave out what cannot be read.
 
     Returns:
-        How many documents are lost whose ids are lost, too.
+        How many documents are lost together with their ids.
 
     Raises:
-        DamagedFileError: Nothing can be read, or something is damaged and is not to be left out.
+        DamagedFileError: Nothing can be read, or something is damaged and `salvage` is false.
     """
     file = folder / FILE_NAME
     with new_database(file, SCHEMA) as new, closing(StoreRows(folder)) as rows:
@@ -329,7 +329,7 @@ def list_ids(document_ids: Collection[str]) -> str:
 
 
 def _parse(parse: Callable[[Sequence[Any]], _Parsed], row: Sequence[Any], told: Any) -> tuple[_Parsed | None, bool]:
-    """Return what a row holds, None where it cannot be read, and whether it is what was written."""
+    """Return the parsed row, None if it cannot be read, and whether it is what was written."""
     try:
         return parse(row), checksum(row) == told
     except ValueError:
@@ -338,7 +338,7 @@ def _parse(parse: Callable[[Sequence[Any]], _Parsed], row: Sequence[Any], told: 
 
 @contextmanager
 def _skip_damage() -> Iterator[None]:
-    """Go on after errors that mean damage; others, such as that of a locked file, are raised."""
+    """Ignore errors that mean damage; raise others, such as that of a locked file."""
     try:
         yield
     except (sqlite3.DatabaseError, UnicodeError) as error:

@@ -1,7 +1,7 @@
-"""Finds what is damaged in an index, and repairs what all of its files are made from.
+"""Finds damage in an index, and repairs the manifest and the chunk store, which all other files are made from.
 
-A repair makes every derived file again. So of those it is only asked whether they are whole: by the checksums in the
-manifest, by SQLite's own checks, and by asking Chroma for the vectors.
+A repair makes every derived file again. So these are only checked for being intact: by the checksums in the manifest,
+by SQLite's own checks, and by reading the vectors back from Chroma.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _UNFINISHED = "the first ingestion was interrupted: run the same `arag ingest` a
 def find_damage(folder: Path, *, locked: bool = True) -> list[Damage]:
     """Look for damage in every part of an index; see `Backend.find_damage`.
 
-    Without the lock nothing is written, and not all can be checked.
+    Without the lock nothing is written, and not everything can be checked.
     """
     try:
         with closing(StoreRows(folder)) as rows:
@@ -45,7 +45,7 @@ def find_damage(folder: Path, *, locked: bool = True) -> list[Damage]:
     except (sqlite3.Error, OSError) as error:
         if isinstance(error, ARAGError):
             raise
-        raise StorageError(f"the index in {folder} cannot be looked through: {error}") from error
+        raise StorageError(f"the index in {folder} cannot be checked: {error}") from error
 
 
 def repair_store(folder: Path, found: Sequence[Damage]) -> int:
@@ -63,7 +63,7 @@ def _find_all(folder: Path, rows: StoreRows, *, locked: bool) -> Iterator[Damage
     except (IndexFormatError, IndexNotFoundError) as error:
         what = "it is missing" if isinstance(error, IndexNotFoundError) else getattr(error, "reason", str(error))
         if kept is None and isinstance(error, DamagedFileError | IndexNotFoundError):  # not of another version
-            copy_lost = f"{what}; there is no copy of it that can be read: {_INGEST_ANEW}"
+            copy_lost = f"{what}, and its copy cannot be read: {_INGEST_ANEW}"
             what = _UNFINISHED if rows.is_empty() else copy_lost
         yield Damage(FILE_NAME, what, mendable=kept is not None)
         if kept is not None:
@@ -73,21 +73,21 @@ def _find_all(folder: Path, rows: StoreRows, *, locked: bool) -> Iterator[Damage
         yield Damage(FILE_NAME, _UNFINISHED, mendable=False)
     if kept is None:
         yield Damage(CHUNKS_FILE, "its copy of the manifest cannot be read")
-    # A run that was killed just before it replaced the manifest has kept the next one already.
+    # A run that was killed just before it replaced the manifest has saved the next one already.
     elif kept.generation != manifest.generation + 1 and kept != manifest:
         changed = [
             field.name for field in fields(manifest) if getattr(manifest, field.name) != getattr(kept, field.name)
         ]
-        yield Damage(FILE_NAME, f"it is not the one that was written: {', '.join(changed)} differ")
+        yield Damage(FILE_NAME, f"it has changed since it was written: {', '.join(changed)} differ")
     found = [*_check_store(rows, manifest, locked=locked), *_check_derived_files(folder, manifest)]
     yield from found
-    # Chroma may take the process down with it when its files are damaged.
+    # Chroma may crash the process when its files are damaged.
     if manifest.sentences and not any(damage.mendable for damage in found):
         yield from _check_chroma(folder, manifest, locked=locked)
 
 
 def _mend_manifest(folder: Path, kept: LocalManifest | None) -> LocalManifest:
-    """Return the manifest, and put the one that was kept in its place where it is not the one that was written."""
+    """Return the manifest, restored from its copy if it is not what was written."""
     try:
         manifest = read_manifest(folder)
     except (IndexFormatError, IndexNotFoundError):
@@ -112,10 +112,10 @@ def _check_store(rows: StoreRows, manifest: LocalManifest, *, locked: bool) -> I
         yield Damage(CHUNKS_FILE, error.reason)
     for name, there in check.counts.items():
         if not check.faults and there != getattr(manifest, name):
-            yield Damage(FILE_NAME, f"it tells of {getattr(manifest, name):,} {name}, the index holds {there:,}")
+            yield Damage(FILE_NAME, f"it lists {getattr(manifest, name):,} {name}, the chunk store holds {there:,}")
     if check.to_ingest_again:
         again = check.to_ingest_again
-        what = f"of {len(again):,} documents a part was lost: ingest them again: {list_ids(again)}"
+        what = f"{len(again):,} documents have lost a part: ingest them again: {list_ids(again)}"
         yield Damage(CHUNKS_FILE, what, mendable=False)
 
 
@@ -125,8 +125,7 @@ def _check_derived_files(folder: Path, manifest: LocalManifest) -> Iterator[Dama
     if not is_sealed(manifest):
         yield Damage(
             FILE_NAME,
-            "somebody else has written the files that are derived from the documents, or on another machine: the graph "
-            "of vectors is not used",
+            "the derived files were written by another user or on another machine: the vector graph is not used",
         )
     elif manifest.sentences:
         try:
@@ -147,7 +146,7 @@ def _check_chroma(folder: Path, manifest: LocalManifest, *, locked: bool) -> Ite
         raise
     except IndexFormatError as error:
         if not locked:  # Chroma writes when it opens
-            raise StorageError(f"the index in {folder} cannot be looked through: {error}") from error
+            raise StorageError(f"the index in {folder} cannot be checked: {error}") from error
         fault = str(error)
     if fault:
         yield Damage(vectors.name, fault)

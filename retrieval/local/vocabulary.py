@@ -1,7 +1,7 @@
 """The words of the corpus, for suggestions.
 
-They stand in the chunk store's full-text table, which takes seconds to look through in a large corpus. So a file that
-is derived from it holds them by length: from that the words nearest to a misspelt one are found.
+They are in the chunk store's full-text table, which takes seconds to scan in a large corpus. So a file derived from
+it lists them by length, to find the words nearest to a misspelt one.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from arag.retrieval.local.manifest import LocalManifest, check_files, vocabulary
 
 
 def write_vocabulary(file: Path, words: Iterable[str]) -> None:
-    """Write words (lower case, without diacritics), each on a line, to a file, which appears when it is complete."""
+    """Write words (lower case, without diacritics) to a file, one per line; it appears when it is complete."""
     with written_whole(file) as out:
         out.writelines(f"{word}\n".encode() for word in sorted(words, key=lambda word: (len(word), word)))
 
@@ -39,7 +39,7 @@ class LocalWords:
         self._chunks = chunks
 
     def holds(self, word: str) -> bool:
-        """Tell whether the corpus holds a word."""
+        """Return whether the corpus holds a word."""
         return self._chunks.holds_word(word)
 
     def of_length(self, shortest: int, longest: int) -> list[str]:
@@ -48,7 +48,7 @@ class LocalWords:
         return words[bisect_left(words, shortest, key=len) : bisect_right(words, longest, key=len)]
 
     def spellings(self, phrase: Phrase, limit: int) -> list[str]:
-        """Return what a phrase matches in the corpus, as it is spelled there."""
+        """Return the spellings of a phrase in the corpus."""
         return self._chunks.spellings(phrase, limit)
 
     @cached_property

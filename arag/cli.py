@@ -312,7 +312,7 @@ def verify(
             out.print(styled(mark, f" {damage}"))
         if not found:
             out.print(f"No damage found in {index}.")
-        elif not repair and any(damage.mendable for damage in left):
+        elif not repair and any(damage.repairable for damage in left):
             out.print("Run `arag verify --repair` to repair it.")
     if left:
         raise typer.Exit(FAILED)

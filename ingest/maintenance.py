@@ -125,19 +125,19 @@ def verify(
             return found, found
     with backend.lock():
         found = backend.find_damage()
-        if not any(damage.mendable for damage in found):
+        if not any(damage.repairable for damage in found):
             return found, found
         try:
             unnamed = backend.repair(found)
             with open_writer(backend, embedder=embedder, locked=True) as writer:
-                writer.commit(anew=True)
+                writer.commit(rebuild=True)
         except DamagedFileError as error:
             what = f"it cannot be repaired ({error.reason}): {_INGEST_ANEW}"
-            return found, [*found, Damage(error.part, what, mendable=False)]
+            return found, [*found, Damage(error.part, what, repairable=False)]
         left = backend.find_damage()
-        if any(damage.mendable for damage in left):
-            left.append(Damage("documents", f"not all of them can be repaired: {_INGEST_ANEW}", mendable=False))
+        if any(damage.repairable for damage in left):
+            left.append(Damage("documents", f"not all of them can be repaired: {_INGEST_ANEW}", repairable=False))
         if unnamed:
             what = f"{unnamed:,} are lost together with their ids: ingest all files again"
-            left.append(Damage("documents", what, mendable=False))
+            left.append(Damage("documents", what, repairable=False))
         return found, left

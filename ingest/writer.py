@@ -90,7 +90,7 @@ class IndexWriter:
         """Rewrite everything stored, without what was removed."""
         self.commit()  # what a killed run removed leaves the store only with a commit
         self._draft.renew()
-        self.commit(anew=True)
+        self.commit(rebuild=True)
 
     def document_sources(self) -> dict[str, str]:
         """Return the source of every document in the index, by id."""
@@ -164,11 +164,11 @@ class IndexWriter:
         if enough and time.monotonic() - self._committed > _BETWEEN_COMMITS:
             self.commit()
 
-    def commit(self, *, anew: bool = False) -> None:
+    def commit(self, *, rebuild: bool = False) -> None:
         """Let readers see what was written, and delete what it replaces.
 
         Args:
-            anew: Rebuild everything that is derived from the chunks, even if nothing was written.
+            rebuild: Rebuild everything that is derived from the chunks, even if nothing was written.
 
         Raises:
             EmbedderError: The embedder fails.
@@ -176,7 +176,7 @@ class IndexWriter:
         """
         self.flush()
         settings = replace(self.manifest, tokenizer=self._name_tokenizer(self._draft.chunks.counts().documents))
-        self._draft.publish(settings, anew=anew, on_written=self.on_indexed)
+        self._draft.publish(settings, rebuild=rebuild, on_written=self.on_indexed)
         self.manifest = self._draft.manifest
         self._committed = time.monotonic()
         self._uncommitted = 0

@@ -145,12 +145,12 @@ class Damage:
     Attributes:
         part: The file, folder or table.
         what: What is wrong with it.
-        mendable: Whether `verify` can repair it.
+        repairable: Whether `verify` can repair it.
     """
 
     part: str
     what: str
-    mendable: bool = True
+    repairable: bool = True
 
     def __str__(self) -> str:
         return f"{self.part}: {self.what}"
@@ -370,13 +370,13 @@ class Draft(Protocol):
     def published(self) -> Chunks: ...  # noqa: D102
 
     def publish(
-        self, manifest: Manifest, *, anew: bool = False, on_written: Callable[[int], None] | None = None
+        self, manifest: Manifest, *, rebuild: bool = False, on_written: Callable[[int], None] | None = None
     ) -> None:
         """Let readers see what was written, and delete what it replaces; do nothing if nothing has changed.
 
         Args:
             manifest: The settings to publish; its counts and its generation are set here.
-            anew: Rebuild everything that is derived from the chunks, even if nothing was written.
+            rebuild: Rebuild everything that is derived from the chunks, even if nothing was written.
             on_written: Called with the number of sentences written to the vector store, each time some are.
 
         Raises:

@@ -243,7 +243,7 @@ class MemoryDraft:
     def published(self):
         return self._backend.current.chunks
 
-    def publish(self, manifest, *, anew=False, on_written=None):
+    def publish(self, manifest, *, rebuild=False, on_written=None):
         counts = self.chunks.counts()
         wanted = replace(
             manifest,
@@ -253,7 +253,7 @@ class MemoryDraft:
             generation=self.manifest.generation,
         )
         old = self.published
-        if anew or wanted != self.manifest or (old.entries, old.chunks) != (self.chunks.entries, self.chunks.chunks):
+        if rebuild or wanted != self.manifest or (old.entries, old.chunks) != (self.chunks.entries, self.chunks.chunks):
             manifest = replace(wanted, generation=wanted.generation + 1)
             self.chunks.former = {}
             self._backend.current = MemoryGeneration(manifest, self.chunks.copy())

@@ -242,7 +242,7 @@ def test_damage_is_found_and_mended(index, sound, damage):
 def test_what_is_lost_is_told_until_it_is_ingested_again(index, sound, loss, tmp_path):
     run_sql(index, LOSSES[loss])
     (found, _), (_, left) = verify(index), verify(index, repair=True, embedder=HashEmbeddings())
-    assert any("'d5'" in damage.what and damage.mendable for damage in found)
+    assert any("'d5'" in damage.what and damage.repairable for damage in found)
     assert [str(damage) for damage in left] == ["chunks.sqlite3: 1 documents have lost a part: ingest them again: 'd5'"]
     assert verify(index, repair=True) == (left, left)
     with open_index(index, embedder=HashEmbeddings()) as opened:
@@ -259,7 +259,7 @@ def test_only_documents_of_which_something_is_lost_are_named(index):
     (damage,) = verify(index, repair=True, embedder=HashEmbeddings())[1]
     assert damage.what.startswith("20 documents have lost a part")
     assert damage.what.endswith("and 10 more")
-    assert not damage.mendable
+    assert not damage.repairable
 
 
 def test_a_damaged_page_costs_no_more_than_what_stands_on_it(index, sound, tmp_path):
@@ -272,7 +272,7 @@ def test_a_damaged_page_costs_no_more_than_what_stands_on_it(index, sound, tmp_p
             file.write(b"\x5a" * 4096)
         found, left = verify(folder, repair=True, embedder=HashEmbeddings())
         assert found
-        assert not any(damage.mendable or "arag verify" in damage.what for damage in left)
+        assert not any(damage.repairable or "arag verify" in damage.what for damage in left)
         assert len(contents(folder)[0]) > 0
         run_ingest(write_corpus(tmp_path / "corpus", DOCUMENTS), folder, embedder=HashEmbeddings())
         assert verify(folder) == ([], [])

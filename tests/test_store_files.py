@@ -76,7 +76,7 @@ def test_tables_that_are_not_ours_are_refused_before_anything_is_read(index, hos
             use()
     assert any("its tables are not" in damage.what for damage in verify(index)[0])
     left = verify(index, repair=True, embedder=HashEmbeddings())[1]
-    assert not any(damage.mendable for damage in left)
+    assert not any(damage.repairable for damage in left)
     run_ingest(write_corpus(tmp_path / "corpus", RECORDS), index, embedder=HashEmbeddings())
     assert verify(index) == ([], [])
 
@@ -120,7 +120,7 @@ def test_an_error_of_sqlite_that_quotes_damaged_bytes_is_ours(index):
     )
     with pytest.raises(DamagedFileError):
         open_index(index, embedder=HashEmbeddings())
-    assert any(damage.mendable for damage in verify(index)[0])
+    assert any(damage.repairable for damage in verify(index)[0])
 
 
 # --- fields that were not checked ---

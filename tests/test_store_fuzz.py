@@ -90,7 +90,7 @@ def change(sound, folder, rng, *, mend):
     if mend and found and not any("another folder" in what for what in found):
         _, left = verify(folder, repair=True, embedder=HashEmbeddings())
         if not any("another folder" in damage.what for damage in left):
-            assert not any(damage.mendable for damage in left), left
+            assert not any(damage.repairable for damage in left), left
             assert seen(folder)
             write(folder, pack)
             assert verify(folder) == ([], []), at

@@ -63,15 +63,15 @@ class LocalDraft:
         self.chunks.close()
 
     def publish(
-        self, manifest: Manifest, *, anew: bool = False, on_written: Callable[[int], None] | None = None
+        self, manifest: Manifest, *, rebuild: bool = False, on_written: Callable[[int], None] | None = None
     ) -> None:
         """Let readers see what was written; see `Draft.publish`."""
         counts = self.chunks.counts()
         totals = {"documents": counts.documents, "chunks": counts.chunks, "sentences": counts.sentences}
         wanted = replace(self.manifest, **_settings(manifest) | totals)
         is_changed = wanted != self.manifest or self.chunks.differs_from(self.manifest.generation)
-        if anew or is_changed or not self._is_whole:
-            self._write_next(replace(wanted, generation=wanted.generation + 1), anew=anew, on_written=on_written)
+        if rebuild or is_changed or not self._is_whole:
+            self._write_next(replace(wanted, generation=wanted.generation + 1), rebuild=rebuild, on_written=on_written)
 
     def renew(self) -> None:
         """Copy the chunk store into a new file, without what was removed."""
@@ -85,7 +85,7 @@ class LocalDraft:
         self.chunks.writes = manifest.generation + 1
         self.published = self.chunks.at(manifest.generation)
 
-    def _write_next(self, manifest: LocalManifest, *, anew: bool, on_written: Callable[[int], None] | None) -> None:
+    def _write_next(self, manifest: LocalManifest, *, rebuild: bool, on_written: Callable[[int], None] | None) -> None:
         """Make the files of the next generation, and let readers see it.
 
         Readers see it as soon as the manifest is replaced. The previous generation's files are then deleted: a search
@@ -97,7 +97,7 @@ class LocalDraft:
         write_vocabulary(files[1], chunks.words())
         removed_vectors = 0
         if manifest.sentences:
-            removed_vectors = self._write_vectors(manifest, anew=anew, on_written=on_written)
+            removed_vectors = self._write_vectors(manifest, rebuild=rebuild, on_written=on_written)
             target = vectors_folder(folder, generation)
             # Whoever opens Chroma's own database writes to it.
             files += [file for file in target.rglob("*") if file.is_file() and file.parent != target]
@@ -114,7 +114,9 @@ class LocalDraft:
         self._follow(manifest)
         self._is_whole = True
 
-    def _write_vectors(self, manifest: LocalManifest, *, anew: bool, on_written: Callable[[int], None] | None) -> int:
+    def _write_vectors(
+        self, manifest: LocalManifest, *, rebuild: bool, on_written: Callable[[int], None] | None
+    ) -> int:
         """Make a generation's Chroma folder: from the previous one if that is intact, otherwise from scratch.
 
         Returns:
@@ -124,7 +126,7 @@ class LocalDraft:
         target, previous = vectors_folder(folder, manifest.generation), vectors_folder(folder, before)
         removed = [vector_id(number, i) for number, places in chunks.removed_positions(before) for i in places]
         removed_vectors = manifest.removed_vectors + len(removed)
-        if not anew and removed_vectors <= _MAX_REMOVED * manifest.sentences and is_sealed(manifest):
+        if not rebuild and removed_vectors <= _MAX_REMOVED * manifest.sentences and is_sealed(manifest):
             with suppress(IndexFormatError, StorageError):
                 check_files(folder, manifest, previous, contents=True)
                 new = partial(read_sentences, chunks, before)
@@ -143,7 +145,7 @@ def open_draft(folder: Path, begin: Callable[[], Manifest]) -> Iterator[LocalDra
         discard_database(folder / f"{CHUNKS_FILE}.new")
         with closing(LocalDraft(folder, manifest)) as draft:
             if manifest.generation < 0:
-                draft.publish(manifest, anew=True)
+                draft.publish(manifest, rebuild=True)
             yield draft
 
 

@@ -52,7 +52,7 @@ def repair_store(folder: Path, found: Sequence[Damage]) -> int:
     """Repair the manifest and the chunk store of an index whose lock the caller holds; see `Backend.repair`."""
     with closing(StoreRows(folder)) as rows:
         manifest = _mend_manifest(folder, rows.kept_manifest())
-    sound = not any(damage.part == CHUNKS_FILE and damage.mendable for damage in found)
+    sound = not any(damage.part == CHUNKS_FILE and damage.repairable for damage in found)
     return 0 if sound else renew_store(folder, manifest, salvage=True)
 
 
@@ -65,12 +65,12 @@ def _find_all(folder: Path, rows: StoreRows, *, locked: bool) -> Iterator[Damage
         if kept is None and isinstance(error, DamagedFileError | IndexNotFoundError):  # not of another version
             copy_lost = f"{what}, and its copy cannot be read: {_INGEST_ANEW}"
             what = _UNFINISHED if rows.is_empty() else copy_lost
-        yield Damage(FILE_NAME, what, mendable=kept is not None)
+        yield Damage(FILE_NAME, what, repairable=kept is not None)
         if kept is not None:
             yield from _check_store(rows, kept, locked=locked)
         return
     if manifest.generation == 0 and manifest.documents == 0:
-        yield Damage(FILE_NAME, _UNFINISHED, mendable=False)
+        yield Damage(FILE_NAME, _UNFINISHED, repairable=False)
     if kept is None:
         yield Damage(CHUNKS_FILE, "its copy of the manifest cannot be read")
     # A run that was killed just before it replaced the manifest has saved the next one already.
@@ -82,7 +82,7 @@ def _find_all(folder: Path, rows: StoreRows, *, locked: bool) -> Iterator[Damage
     found = [*_check_store(rows, manifest, locked=locked), *_check_derived_files(folder, manifest)]
     yield from found
     # Chroma may crash the process when its files are damaged.
-    if manifest.sentences and not any(damage.mendable for damage in found):
+    if manifest.sentences and not any(damage.repairable for damage in found):
         yield from _check_chroma(folder, manifest, locked=locked)
 
 
@@ -116,7 +116,7 @@ def _check_store(rows: StoreRows, manifest: LocalManifest, *, locked: bool) -> I
     if check.to_ingest_again:
         again = check.to_ingest_again
         what = f"{len(again):,} documents have lost a part: ingest them again: {list_ids(again)}"
-        yield Damage(CHUNKS_FILE, what, mendable=False)
+        yield Damage(CHUNKS_FILE, what, repairable=False)
 
 
 def _check_derived_files(folder: Path, manifest: LocalManifest) -> Iterator[Damage]:

@@ -24,7 +24,7 @@ from speed_ingestion import measure_again, measure_ingestion, measure_memory, me
 from speed_report import Report, say
 from speed_retrieval import measure_import, measure_keywords, measure_semantic, sweep
 
-from arag.models.embedders import find_packaged_model
+from arag.models.onnx import find_packaged_model
 from arag.models.names import DEFAULT_EMBEDDER
 
 _PARTS = ("keywords", "semantic", "ingestion", "again", "memory")

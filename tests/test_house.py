@@ -23,7 +23,7 @@ ONLY_IN = {
 }
 ALSO = {
     "arag.retrieval.local": {"retrieval/locations.py"},
-    "filelock": {"evaluation/records.py"},
+    "filelock": {"evaluation/records.py", "models/onnx.py"},
 }
 
 

@@ -11,7 +11,7 @@ from arag import ingest, run_ingest
 from arag.errors import InputError
 from arag.ingest import pipeline
 from arag.ingest.documents import Limits, Problem
-from arag.models import embedders
+from arag.models import huggingface
 from arag.retrieval.index import open_index
 from arag.retrieval.tokens import TokenCounter
 from fakes import HashEmbeddings, write_corpus
@@ -20,7 +20,7 @@ from fakes import HashEmbeddings, write_corpus
 @pytest.fixture(autouse=True)
 def quick_embedder(monkeypatch):
     """Let the command line embed at once."""
-    monkeypatch.setattr(embedders, "_load_huggingface", lambda model, *, named: HashEmbeddings())
+    monkeypatch.setattr(huggingface, "load_huggingface", lambda model, *, named: HashEmbeddings())
 
 
 @pytest.fixture

@@ -16,7 +16,8 @@ import pytest
 from arag.errors import EmbedderError, InputError
 from arag.ingest.maintenance import verify
 from arag.ingest.pipeline import ingest, run_ingest
-from arag.models.embedders import Embedder, _load_huggingface, load_embedder
+from arag.models.embedders import Embedder, load_embedder
+from arag.models.huggingface import load_huggingface
 from arag.models.names import parse_name
 from arag.retrieval import trust
 from arag.retrieval.index import open_index
@@ -377,9 +378,9 @@ def test_pickled_weights_are_read_only_where_the_user_has_named_the_model(tmp_pa
     torch.save(load_file(safe), tmp_path / "model" / "pytorch_model.bin")
     safe.unlink()
     model = str(tmp_path / "model")
-    assert len(_load_huggingface(model, named=True).embed_query("ship")) == 16
+    assert len(load_huggingface(model, named=True).embed_query("ship")) == 16
     with pytest.raises(EmbedderError, match=f"no weights in the safetensors format.*ARAG_EMBEDDER=huggingface:{model}"):
-        _load_huggingface(model, named=False)
+        load_huggingface(model, named=False)
 
 
 def test_data_names_no_pickled_weights(make_index, monkeypatch):
@@ -387,7 +388,7 @@ def test_data_names_no_pickled_weights(make_index, monkeypatch):
     rename_embedder(index, "huggingface:organisation/model")
     loaded = []
     monkeypatch.setattr(
-        "arag.models.embedders._load_huggingface",
+        "arag.models.huggingface.load_huggingface",
         lambda model, *, named: loaded.append((model, named)) or HashEmbeddings(),
     )
     for variable in ("", "huggingface:organisation/model"):

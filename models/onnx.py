@@ -12,7 +12,7 @@ import os
 import shutil
 import warnings
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 import numpy as np
 from filelock import FileLock
@@ -73,7 +73,7 @@ class OnnxEmbeddings(Embeddings):
         for start in range(0, len(order), _AT_ONCE):
             some = order[start : start + _AT_ONCE]
             vectors[some] = self._embed([encodings[i] for i in some])
-        return cast("list[list[float]]", vectors.tolist())
+        return vectors.tolist()
 
     def embed_query(self, text: str) -> list[float]:
         """Embed a query."""
@@ -107,7 +107,7 @@ def load_onnx() -> OnnxEmbeddings:
     Raises:
         EmbedderError: The packaged weights are not the published ones.
         Exception: The model cannot be downloaded, exported or read. The errors of ONNX Runtime and of the tokenizer
-            have no class in common.
+            have no base class of their own.
     """
     if _is_exported():
         return _open_exported()
@@ -129,7 +129,7 @@ def load_onnx() -> OnnxEmbeddings:
 
 
 def has_gpu() -> bool:
-    """Tell whether PyTorch is there, and a GPU for it: many sentences are embedded much faster with them."""
+    """Tell whether PyTorch and an NVIDIA GPU are present, which embed many sentences much faster."""
     return importlib.util.find_spec("sentence_transformers") is not None and Path("/dev/nvidiactl").exists()
 
 
@@ -162,7 +162,7 @@ def _open_exported() -> OnnxEmbeddings:
 
 
 def _is_exported() -> bool:
-    """Tell whether the exported model is there, and as it was written."""
+    """Tell whether the exported model exists and is undamaged."""
     try:
         checksums = json.loads((_exported() / _CHECKSUMS).read_text(encoding="utf-8"))
         return bool(checksums == _digest_files(_exported()))

@@ -24,8 +24,8 @@ from speed_ingestion import measure_again, measure_ingestion, measure_memory, me
 from speed_report import Report, say
 from speed_retrieval import measure_import, measure_keywords, measure_semantic, sweep
 
-from arag.models.onnx import find_packaged_model
 from arag.models.names import DEFAULT_EMBEDDER
+from arag.models.onnx import find_packaged_model
 
 _PARTS = ("keywords", "semantic", "ingestion", "again", "memory")
 _QUICK_SENTENCES = 500  # as many are embedded in some seconds

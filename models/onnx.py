@@ -117,12 +117,8 @@ def load_onnx() -> OnnxEmbeddings:
     if isinstance(model, str) and isinstance(tokenizer, str):
         return OnnxEmbeddings(Path(model), Path(tokenizer))
     folder = find_packaged_model()
-    if (
-        folder is None
-        and importlib.util.find_spec("onnx")
-        and isinstance(weights, str)
-        and digest(Path(weights)) == _WEIGHTS_SHA256
-    ):
+    can_export = importlib.util.find_spec("onnx") is not None
+    if folder is None and can_export and isinstance(weights, str) and digest(Path(weights)) == _WEIGHTS_SHA256:
         folder = Path(weights).parent
     if folder is None:
         return OnnxEmbeddings(*(Path(hf_hub_download(MODEL, name)) for name in (_HUB_FILE, _TOKENIZER)))

@@ -64,7 +64,7 @@ def cell(page, name) -> str:
 
 @pytest.fixture
 def state(small_index):
-    """Run with a bit of everything."""
+    """A run with a bit of everything."""
     return run(
         small_index,
         calls(("keyword_search", {"keywords": ["Lothair II", "Teutbergaa"]}), text="First the <b>king</b>."),

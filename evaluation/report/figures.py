@@ -326,8 +326,8 @@ def _make_notes(methods: Sequence[MethodFigures], questions: int, asked: int, ju
         )
     if failed := _count_by_method(methods, lambda method: method.failed):
         notes.append(
-            f"Questions failed ({failed}). They count as wrong, except in the “answered” columns; their cost only counts "
-            "in the total."
+            f"Questions failed ({failed}). They count as wrong, except in the “answered” columns. Their cost counts "
+            "only in the total."
         )
     if cut_off := _count_by_method(methods, _count_cut_off):
         notes.append(f"Answers were cut off at the model's output token limit ({cut_off}).")

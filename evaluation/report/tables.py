@@ -125,7 +125,7 @@ def _comparisons(report: Report) -> Table:
     ]
     note = (
         "In percentage points, on the questions that both methods have, with a 95% bootstrap interval. p: two-sided "
-        f"paired permutation test, not adjusted for {count(len(rows), 'comparison')}."
+        "paired permutation test, not corrected for multiple comparisons."
     )
     columns = ["Method", "Measure", "Questions", "Difference", "p"]
     return make_table(f"Paired comparison with {report.comparisons[0].baseline}", columns, rows, [note])

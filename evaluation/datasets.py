@@ -131,7 +131,7 @@ def _records(file: Path) -> Iterator[tuple[str, dict[str, Any]]]:
         values = ((f"{file}, question {n}", value) for n, value in enumerate(_parsed(text, str(file)), start=1))
     else:
         _check_lines(text, file)
-        # No splitlines(): it also cuts at U+2028 and others, which may stand in a JSON string.
+        # No splitlines(): it also cuts at U+2028 and others, which a JSON string may contain.
         lines = ((f"{file}, line {n}", line) for n, line in enumerate(text.split("\n"), start=1) if line.strip())
         values = ((place, _parsed(line, place)) for place, line in lines)
     for place, value in values:

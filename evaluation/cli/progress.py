@@ -1,4 +1,4 @@
-"""What a run prints, while it goes on and at its end."""
+"""What a run prints, during the run and at its end."""
 
 from __future__ import annotations
 

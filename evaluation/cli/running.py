@@ -199,7 +199,7 @@ class _Experiment:
 
 
 def _check_complete(summaries: Sequence[Mapping[str, Any]]) -> None:
-    """Exit with code 1 where answers or verdicts are missing."""
+    """Exit with code 1 if answers or verdicts are missing."""
     if any(summary["answered"] < summary["questions"] or summary["unjudged"] for summary in summaries):
         raise typer.Exit(FAILED)
 

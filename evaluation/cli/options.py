@@ -44,7 +44,7 @@ MaxStepsOption = Annotated[int, typer.Option(min=1, help="Maximum steps before a
 MaxCostOption = Annotated[
     float | None,
     typer.Option(
-        help="Start no more questions after this many US dollars, counting all methods and settings, verdicts and "
+        help="Start no new questions once this many US dollars are spent, counting all methods, settings, verdicts and "
         "earlier attempts."
     ),
 ]

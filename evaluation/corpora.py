@@ -1,4 +1,4 @@
-"""Indexes of the paragraphs that come with a dataset's questions."""
+"""Indexes built from the paragraphs that come with a dataset's questions."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ from arag.retrieval.locations import backend_at, is_index
 
 
 def make_index(questions: Path, folder: Path) -> Iterator[str]:
-    """Ingest the paragraphs that come with questions, where there is no index yet, or not all of one.
+    """Ingest the paragraphs that come with questions, unless the index is already complete.
 
     Args:
         questions: The file of the questions.
-        folder: The index's folder; the paragraphs are written beside it.
+        folder: The index folder; the paragraphs are written next to it.
 
     Yields:
         What is done, and what is left out.
 
     Raises:
-        InputError: There is no index and there are no paragraphs, or the index is made of others.
+        InputError: There is no index and there are no paragraphs, or the index was built from other paragraphs.
     """
     folder = folder.absolute()
     corpus = folder.with_name(f"{folder.name}.corpus.jsonl")
     exists = is_index(folder)
-    if exists and not corpus.exists():  # it was made in another way
+    if exists and not corpus.exists():  # it was built in another way
         return
     found = paragraphs(questions)
     if exists:
@@ -40,15 +40,15 @@ def make_index(questions: Path, folder: Path) -> Iterator[str]:
         missing = {paragraph.id for paragraph in found} - known
         if missing:
             raise InputError(
-                f"the index in {folder} is made of {corpus.name}, which lacks {len(missing):,} of the {len(found):,} "
-                f"paragraphs of {questions}: give another folder with --index"
+                f"the index in {folder} was built from {corpus.name}, which lacks {len(missing):,} of the "
+                f"{len(found):,} paragraphs of {questions}: give another folder with --index"
             )
         if backend_at(folder).manifest().documents >= len(known):
             return
     elif not found:
         raise InputError(
-            f"there is no index in {folder}, and {questions} holds no paragraphs to make one of: run `arag ingest` "
-            "first"
+            f"there is no index in {folder}, and {questions} has no paragraphs to build one from: run `arag "
+            "ingest` first"
         )
     else:
         write_corpus(found, corpus)
@@ -58,10 +58,10 @@ def make_index(questions: Path, folder: Path) -> Iterator[str]:
 
 
 def contents(folder: Path) -> dict[str, Any]:
-    """Return what tells an index from others: the same documents, ingested again with the same settings, are no other.
+    """Return what identifies an index; ingesting the same documents with the same settings again gives the same.
 
     Args:
-        folder: The index's folder.
+        folder: The index folder.
 
     Raises:
         IndexNotFoundError: There is no index in the folder.
@@ -83,7 +83,7 @@ def contents(folder: Path) -> dict[str, Any]:
 
 
 def missing_gold(questions: Sequence[Question], index: Index) -> str | None:
-    """Return a warning when an index is not the one that the questions' gold documents are of."""
+    """Return a warning if an index holds none of the questions' gold documents."""
     gold = [document for question in questions for document in question.gold_documents]
     if gold and not any(index.document(document) for document in gold):
         return f"none of the questions' gold documents ({gold[0]!r}, ...) is in the index: none will count as found"

@@ -1,7 +1,7 @@
-"""Questions with their gold answers, from the authors' files and from the public datasets' own.
+"""Questions with their gold answers, from the authors' files and from the public datasets.
 
-The public multi-hop datasets hold, with every question, the paragraphs that it was asked about: the corpus of an
-experiment is all of them, each once. `paragraphs` reads them, so that a download is all that an experiment needs.
+The public multi-hop datasets give paragraphs with every question. All of them, each once, are the corpus of an
+experiment. `paragraphs` reads them, so that an experiment needs only the downloaded file.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from arag.ingest.formats import clean_characters, clean_text
 _IDS = ("id", "qid", "_id", "question_id")
 _ANSWERS = ("answer", "gold_answer")
 _ALIASES = ("answer_aliases", "aliases")
-# An experiment's corpus is no field of every record.
+# The corpus of an experiment is not repeated as a field of every record.
 _USED = {*_IDS, *_ANSWERS, *_ALIASES, "question", "supporting", "paragraphs"}
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
-_MAX_SHOWN = 60  # characters of a wrong value in messages
+_MAX_SHOWN = 60  # characters of an invalid value in messages
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,12 +33,12 @@ class Question:
     """A question of an experiment.
 
     Attributes:
-        id: Its id, unlike any other's.
+        id: Its unique id.
         text: The question.
         answer: The gold answer.
-        aliases: Other forms of it that the data accepts.
-        gold_documents: Ids of the documents that hold the answer, where the data says so.
-        fields: Whatever else the data says of it.
+        aliases: Other accepted answers.
+        gold_documents: Ids of the documents with the answer, if the data has them.
+        fields: The other fields of the data.
     """
 
     id: str
@@ -54,7 +54,7 @@ class Paragraph:
     """A paragraph of a public dataset, a document of its corpus.
 
     Attributes:
-        id: Its id, made from its words: the same paragraph has the same id in every file.
+        id: Its id, made from its text: the same paragraph has the same id in every file.
         title: Its title.
         text: Its text.
     """
@@ -67,11 +67,11 @@ class Paragraph:
 def load_questions(file: Path) -> list[Question]:
     """Read questions.
 
-    Known are the authors' format (`id` or `qid`, `question`, `answer` or `gold_answer`), MuSiQue's (JSON lines with
-    `paragraphs`), HotpotQA's and 2WikiMultiHopQA's (`_id`, `supporting_facts`, `context`, as pairs or as the model
-    hub's columns) and GraphRAG-Bench's; a JSON list or JSON lines. `supporting` may name the documents that hold the
-    answer, and an answer may be a list: its other forms are aliases. Questions that the data marks as unanswerable
-    (`answerable` is false, in MuSiQue-Full) are left out, with a warning: their gold answer is of another question.
+    The file is a JSON list or JSON Lines, in one of these formats: the authors' (`id` or `qid`, `question`, `answer` or
+    `gold_answer`), MuSiQue's (with `paragraphs`), HotpotQA's and 2WikiMultiHopQA's (`_id`, `supporting_facts`,
+    `context`, as pairs or as the model hub's columns) or GraphRAG-Bench's. `supporting` may list the documents with the
+    answer. An answer may be a list: all but the first are aliases. Questions marked as unanswerable (`answerable` is
+    false, in MuSiQue-Full) are left out with a warning: their gold answer belongs to another question.
 
     Args:
         file: The file.
@@ -80,8 +80,8 @@ def load_questions(file: Path) -> list[Question]:
         The questions, in the file's order.
 
     Raises:
-        InputError: The file is missing or is no such list, or a question lacks its id, its text or its answer, or
-            has another's id.
+        InputError: The file is missing or not such a list, or a question has no id, text or answer, or the id of
+            another question.
     """
     questions: dict[str, Question] = {}
     left_out = 0
@@ -91,7 +91,7 @@ def load_questions(file: Path) -> list[Question]:
             continue
         question = _question(record, place)
         if question.id in questions:
-            raise InputError(f"{place}: the id {question.id!r} is another question's")
+            raise InputError(f"{place}: another question has the id {question.id!r}")
         questions[question.id] = question
     if left_out:
         warnings.warn(f"{file}: {left_out:,} questions marked as unanswerable are left out", stacklevel=2)
@@ -101,13 +101,13 @@ def load_questions(file: Path) -> list[Question]:
 
 
 def paragraphs(file: Path) -> list[Paragraph]:
-    """Read the paragraphs that come with a public dataset's questions, each once; those without a text are left out.
+    """Read the paragraphs that come with a public dataset's questions, each once; empty ones are left out.
 
     Returns:
-        The paragraphs; none where the file holds questions only.
+        The paragraphs; none if the file has only questions.
 
     Raises:
-        InputError: The file is missing or is no list of questions, or its paragraphs are none.
+        InputError: The file is missing or not a list of questions, or its paragraphs are malformed.
     """
     found = (
         paragraph
@@ -131,25 +131,25 @@ def _records(file: Path) -> Iterator[tuple[str, dict[str, Any]]]:
         values = ((f"{file}, question {n}", value) for n, value in enumerate(_parsed(text, str(file)), start=1))
     else:
         _check_lines(text, file)
-        # No splitlines(): it also cuts at U+2028 and others, which may stand in a JSON string.
+        # No splitlines(): it also cuts at U+2028 and others, which a JSON string may contain.
         lines = ((f"{file}, line {n}", line) for n, line in enumerate(text.split("\n"), start=1) if line.strip())
         values = ((place, _parsed(line, place)) for place, line in lines)
     for place, value in values:
         if not isinstance(value, dict):
-            raise InputError(f"{place} is no JSON object, but {_shown(value)}")
+            raise InputError(f"{place} is not a JSON object: {_shown(value)}")
         yield place, value
 
 
 def _check_lines(text: str, file: Path) -> None:
-    """Refuse a file that is one JSON object over several lines, or an object around a list."""
+    """Reject a file that is one JSON object over several lines, or an object around a list."""
     try:
         whole = json.loads(text)
     except (ValueError, RecursionError):
-        return  # JSON lines, or what is wrong is said of the line
+        return  # JSON lines, or the error names the line
     if isinstance(whole, dict) and "question" not in whole:
         raise InputError(
-            f"{file} is one JSON object, with {', '.join(map(repr, list(whole)[:5])) or 'nothing in it'}: a JSON list "
-            "of questions or JSON lines, one question each, are needed"
+            f"{file} is one JSON object, with {', '.join(map(repr, list(whole)[:5])) or 'nothing in it'}: give a "
+            "JSON list of questions, or JSON lines with one question each"
         )
 
 
@@ -157,7 +157,7 @@ def _parsed(text: str, place: str) -> Any:
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise InputError(f"{place} is no valid JSON: {error}") from error
+        raise InputError(f"{place} is not valid JSON: {error}") from error
 
 
 def _is_unanswerable(record: Mapping[str, Any]) -> bool:
@@ -191,7 +191,7 @@ def _is_used(name: str, record: Mapping[str, Any]) -> bool:
 
 
 def _is_hotpotqa(record: Mapping[str, Any]) -> bool:
-    """Tell whether `context` holds paragraphs; elsewhere it is a field like others, a text or a list of texts."""
+    """Return whether `context` holds paragraphs; otherwise it is an ordinary field, a text or a list of texts."""
     context = record.get("context")
     if isinstance(context, dict):
         return "sentences" in context or "supporting_facts" in record
@@ -199,11 +199,11 @@ def _is_hotpotqa(record: Mapping[str, Any]) -> bool:
 
 
 def _text(value: Any, name: str) -> str:
-    """Return a text; numbers are taken for one, and nothing else is."""
+    """Return a value as text; only strings and numbers are accepted."""
     if value is None:
         return ""
     if isinstance(value, bool) or not isinstance(value, str | int | float):
-        raise InputError(f"{name} is no text, but {_shown(value)}")
+        raise InputError(f"{name} is not a string: {_shown(value)}")
     return clean_characters(str(value)).strip()
 
 
@@ -223,10 +223,10 @@ def _paragraphs(record: Mapping[str, Any], place: str) -> Iterator[tuple[Paragra
     for number, given in enumerate(_list(record.get("paragraphs"), f"{place}: 'paragraphs'"), start=1):  # MuSiQue
         where = f"{place}, paragraph {number}"
         if not isinstance(given, dict):
-            raise InputError(f"{where} is no JSON object, but {_shown(given)}")
+            raise InputError(f"{where} is not a JSON object: {_shown(given)}")
         text = given.get("paragraph_text", given.get("text"))
         if not isinstance(text, str):
-            raise InputError(f"{where}: 'paragraph_text' is no text, but {_shown(text)}")
+            raise InputError(f"{where}: 'paragraph_text' is not a string: {_shown(text)}")
         yield from _paragraph(given.get("title"), text, where, bool(given.get("is_supporting")))
     if _is_hotpotqa(record):  # or 2WikiMultiHopQA
         facts = _pairs(record.get("supporting_facts"), ("title", "sent_id"), f"{place}: 'supporting_facts'")
@@ -237,7 +237,7 @@ def _paragraphs(record: Mapping[str, Any], place: str) -> Iterator[tuple[Paragra
             where = f"{place}, paragraph {number}"
             if not isinstance(sentences, list) or not all(isinstance(sentence, str) for sentence in sentences):
                 raise InputError(f"{where}: a list of sentences is needed, not {_shown(sentences)}")
-            # HotpotQA's sentences begin with their space, 2WikiMultiHopQA's do not.
+            # HotpotQA's sentences start with a space, 2WikiMultiHopQA's do not.
             text = "".join(f"{' ' if n and not s.startswith(' ') else ''}{s}" for n, s in enumerate(sentences))
             yield from _paragraph(title, text, where, _text(title, f"{where}: its title") in supporting)
 
@@ -246,12 +246,12 @@ def _list(value: Any, name: str) -> list[Any]:
     if value is None:
         return []
     if not isinstance(value, list):
-        raise InputError(f"{name} is no list, but {_shown(value)}")
+        raise InputError(f"{name} is not a list: {_shown(value)}")
     return value
 
 
 def _pairs(value: Any, columns: tuple[str, str], name: str) -> list[tuple[Any, Any]]:
-    """Return pairs, as the datasets' own files have them, or as an object with two lists, as the model hub has them."""
+    """Return pairs: a list of pairs in the datasets' own files, an object with two lists on the model hub."""
     if isinstance(value, dict):
         first, second = (_list(value.get(column), f"{name}: {column!r}") for column in columns)
         if len(first) != len(second):
@@ -274,12 +274,12 @@ def _paragraph(title: Any, text: str, place: str, supporting: bool) -> Iterator[
 
 
 def write_corpus(found: Iterable[Paragraph], file: Path) -> Path:
-    """Write paragraphs as records that `arag ingest` takes; returns the file."""
+    """Write paragraphs as records for `arag ingest`; return the file."""
     lines = (json.dumps({"id": p.id, "title": p.title, "text": p.text}, ensure_ascii=False) for p in found)
     return write_file(file, "".join(f"{line}\n" for line in lines))
 
 
 def name_dataset(questions: Path) -> str:
-    """Return what a file of questions is called; its folder's name for `questions.json`, which says nothing."""
+    """Return the name of a questions file without its suffix; for `questions.json`, the name of its folder."""
     folder = questions.resolve().parent.name
     return folder if questions.stem == "questions" and folder else questions.stem

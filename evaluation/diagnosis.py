@@ -1,4 +1,4 @@
-"""A judge model says why answers are wrong where their records do not tell, from what was searched and read."""
+"""Lets a judge model find why answers are wrong, from what was searched and read, if the records do not show it."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from arag.graph.prompts import DATA_RULE, as_data
 from arag.retrieval.index import Index
 
 DEFAULT_CONCURRENCY = 8
-_MAX_PASSAGES = 12_000  # characters of the chunks that are shown, all in all
-_MAX_SEARCHES, _MAX_ANSWER = 4_000, 2_000  # characters of the tool calls, of an answer
+_MAX_PASSAGES = 12_000  # characters of all chunks that are shown
+_MAX_SEARCHES, _MAX_ANSWER = 4_000, 2_000  # characters of the tool calls and of an answer
 
 
 async def diagnose(
@@ -34,21 +34,21 @@ async def diagnose(
     concurrency: int = DEFAULT_CONCURRENCY,
     keep: Callable[[Sequence[Failure]], None] = lambda _: None,
 ) -> tuple[list[Failure], float | None]:
-    """Let a model say the causes of failures that are not decided.
+    """Let a model decide the causes of undecided failures.
 
     Args:
         found: The failures.
         model: The model.
         index: The index that was searched.
         concurrency: How many failures are asked about at a time.
-        keep: Given all failures as they are now, after each that was asked about; not by two threads at once.
+        keep: Called with the current state of all failures after each diagnosis, never by two threads at once.
 
     Returns:
-        The failures, and the cost in US dollars, None where a price is unknown. What the model gave no usable
-        diagnosis of stays undecided, and `why` says what it replied.
+        The failures, and the cost in US dollars, None if a price is unknown. A failure without a usable diagnosis
+        stays undecided, with the reply in `why`.
 
     Raises:
-        InputError: The model is the built-in one, which cannot tell.
+        InputError: The model is the built-in one, which cannot diagnose.
     """
     models: dict[str, StructuredModel[Any]]
     models = {each.title: StructuredModel(model, _form(each), "judge") for each in (AGENTIC, ONE_SHOT)}
@@ -73,7 +73,7 @@ async def diagnose(
 
 
 def _form(taxonomy: Taxonomy) -> Any:
-    """Return the form of a diagnosis, which knows a taxonomy's causes only."""
+    """Return the schema of a diagnosis, limited to a taxonomy's causes."""
     told = Field(description="In one sentence: what in the search, or in its use, led to the wrong answer.")
     causes = Field(description="The cause.")
     fields: dict[str, Any] = {"reason": (str, told), "cause": (Literal[tuple(taxonomy.causes)], causes)}
@@ -111,7 +111,7 @@ def _messages(failure: Failure, index: Index) -> list[BaseMessage]:
 
 
 def _describe_retrieval(record: Record, index: Index) -> str:
-    """Say whether more chunks would have held the answer."""
+    """Describe whether retrieving more chunks would have found the answer."""
     hits = index.semantic_search(record["question"], DEEPER).hits
     answers = [record["answer"], *record["aliases"]]
     chunks = [index.get(hit.chunk_id) for hit in hits]
@@ -122,7 +122,7 @@ def _describe_retrieval(record: Record, index: Index) -> str:
 
 
 def _passages(record: Record, index: Index) -> Iterator[str]:
-    """Yield the chunks that the model has read, each cut to its share of the room."""
+    """Yield the chunks that the model read, each cut to its share of the available length."""
     ids = dict.fromkeys(chunk_id for entry in record["trace"] for chunk_id in entry["new_chunks"])
     chunks = [chunk for chunk in map(index.get, ids) if chunk is not None]
     yield f"Chunks read: {len(chunks)}"
@@ -134,7 +134,7 @@ def _passages(record: Record, index: Index) -> Iterator[str]:
 
 
 def _cut(text: str, longest: int, *, around: str = "") -> str:
-    """Return a text, or so much of it: the part around some words, where they stand in it."""
+    """Return a text, cut to a length; the part around some words, if they occur in it."""
     if len(text) <= longest:
         return text
     place = text.lower().find(around.lower()) if around else 0

@@ -1,4 +1,4 @@
-"""One event loop for all that a process runs, and work in it on many things at once."""
+"""One event loop per process, and concurrent work in it."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ _MAX_THREADS = 128
 
 
 def run(coroutine: Coroutine[Any, Any, Result]) -> Result:
-    """Run a coroutine, in the loop in which all before it ran.
+    """Run a coroutine in the same event loop as all earlier ones.
 
-    LangChain's class for OpenAI shares its connections among all models of a process: in a second loop, a call on a
-    connection of the first, closed one fails with "Event loop is closed". So there is no second one.
+    LangChain's class for OpenAI shares its connections among all models of a process. In a second loop, a call on a
+    connection of the first, closed loop fails with "Event loop is closed". So all calls use one loop.
 
     Args:
         coroutine: What to run.
@@ -37,13 +37,13 @@ def run(coroutine: Coroutine[Any, Any, Result]) -> Result:
     else:
         coroutine.close()
         raise RuntimeError("an event loop is running here, as in a notebook: await `arun` instead of calling `run`")
-    return _runner().run(coroutine)  # outside the `except`: its error would else be a part of what goes wrong there
+    return _runner().run(coroutine)  # outside the `except`, so that errors are not chained to its error
 
 
 async def work_through(items: Iterable[Item], work: Callable[[Item], Coroutine[Any, Any, None]], at_once: int) -> None:
-    """Work on many things, so many at once.
+    """Work on items concurrently, a given number at a time.
 
-    After an error no more are begun, what is under way is finished, and the error is raised.
+    After an error no more items are started, running ones finish, and the error is raised.
     """
     waiting = iter(items)
     errors: list[Exception] = []
@@ -65,8 +65,8 @@ async def work_through(items: Iterable[Item], work: Callable[[Item], Coroutine[A
 @cache
 def _runner() -> asyncio.Runner:
     runner = asyncio.Runner()
-    # asyncio's own pool has six threads on two cores: where an embedder is asked over a network, six questions would
-    # wait for it at a time. A thread is started when it is needed.
+    # asyncio's own pool has six threads on two cores: with an embedder behind a network, only six questions could run
+    # at a time. Threads are started when they are needed.
     runner.get_loop().set_default_executor(ThreadPoolExecutor(_MAX_THREADS, thread_name_prefix="arag"))
     atexit.register(runner.close)
     return runner

@@ -1,6 +1,6 @@
 """Why answers are wrong, by the paper's taxonomies (Figure 5, Tables 6 to 8).
 
-The record of a question decides some causes: what the index lacks, what was seen and read, which limit was met. A
+The record of a question decides some causes: what the index lacks, what was seen and read, which limit was reached. A
 judge model or a person decides the rest.
 """
 
@@ -15,17 +15,17 @@ from arag.evaluation.scores import share
 from arag.graph.prompts import NO_ANSWER
 from arag.retrieval.index import Index
 
-DEEPER = 100  # chunks among which a passage that was not among the first k is looked for
+DEEPER = 100  # chunks to search for a passage that was not among the top k
 
 
 @dataclass(frozen=True, slots=True)
 class Taxonomy:
-    """The causes that wrong answers may have, for methods of one kind.
+    """The possible causes of wrong answers, for methods of one kind.
 
     Attributes:
         title: The kind.
-        task: What such a method did, and what a judge is shown of it.
-        causes: The causes, and what they mean.
+        task: What such a method did and what a judge is shown, for the judge's prompt.
+        causes: The causes and what they mean, for the judge's prompt.
     """
 
     title: str
@@ -66,7 +66,7 @@ ONE_SHOT = Taxonomy(
         **_JUDGE_ERROR,
         "top-k insufficient": "the chunks lack the answer, and more of the chunks that are near to the question would "
         "hold it",
-        **_MISSING,  # the paper's indexes lack nothing: of Naive RAG it has no such cause
+        **_MISSING,  # the paper has no such cause for Naive RAG: its indexes are complete
     },
 )
 
@@ -77,13 +77,13 @@ class Failure:
 
     Attributes:
         method: The method.
-        taxonomy: The causes that its wrong answers may have.
+        taxonomy: The possible causes of its wrong answers.
         record: The answer's record.
-        cause: The cause that the record or a judge gives; empty where neither does.
-        decided_by: Which of them gives it: `record`, `judge`, or nothing.
-        why: Their reason, or why a judge gave none.
-        label: The cause that a person gives, which counts before the other; empty where nobody did.
-        note: What the person remarks.
+        cause: The cause that the record or a judge gives; empty if neither does.
+        decided_by: Who gave it: `record`, `judge`, or empty.
+        why: The reason, or why a judge gave none.
+        label: The cause that a person gives, which overrides the other; empty if nobody gave one.
+        note: The person's note.
     """
 
     method: str
@@ -97,32 +97,32 @@ class Failure:
 
     @property
     def key(self) -> tuple[str, str]:
-        """The method and the question's id, which no two failures of a run share."""
+        """The method and the question's id, unique in a run."""
         return self.method, self.record["question_id"]
 
     @property
     def final(self) -> str:
-        """The cause that counts; empty where it is not decided."""
+        """The cause that counts; empty if undecided."""
         return self.label or self.cause
 
 
 def first_level(cause: str) -> str:
-    """Return the cause on the first level of Figure 5 that a cause belongs to."""
+    """Return the first-level cause of Figure 5 that a cause belongs to."""
     return CHAIN_ERROR if cause in CHAIN_CAUSES else cause
 
 
 def is_wrong(record: Record) -> bool:
-    """Tell whether an answer is wrong: by the judge where there is a verdict, else by Contain-Acc, as in reports."""
+    """Return whether an answer is wrong: by the judge's verdict if there is one, else by Contain-Acc, as in reports."""
     judgement = record["judgement"]
     verdict = judgement["correct"] if judgement is not None else None
     return not (record["contain"] if verdict is None else verdict) and record["error"] is None
 
 
 def find_failures(method: str, records: Sequence[Record], index: Index) -> list[Failure]:
-    """Return a method's wrong answers, each with its cause where the record decides it; none if it does not search.
+    """Return a method's wrong answers, with their causes if the records decide them; none if it does not search.
 
     Args:
-        method: The method's name. Where it is not installed, its records tell what it is.
+        method: The method's name. If it is not installed, its records show which kind it is.
         records: All of its records.
         index: The index that they were made with.
     """
@@ -137,7 +137,7 @@ def find_failures(method: str, records: Sequence[Record], index: Index) -> list[
 
 
 def _decide(taxonomy: Taxonomy, record: Record, index: Index) -> dict[str, str]:
-    """Return what a record decides, as fields of a failure; nothing where it does not tell."""
+    """Return what a record decides, as fields of a failure; empty if it decides nothing."""
     judgement = record["judgement"]
     if missing := [document for document in record["gold_documents"] if index.document(document) is None]:
         cause, why = "corpus missing", f"the index does not hold {', '.join(missing)}"
@@ -152,12 +152,12 @@ def _decide(taxonomy: Taxonomy, record: Record, index: Index) -> dict[str, str]:
 
 def _decide_agentic(record: Record) -> tuple[str, str]:
     if record["prediction"] == NO_ANSWER:
-        return "model gave up", "it gave no answer when it was asked for one"
+        return "model gave up", "the model gave no answer when asked for one"
     if record["stop_reason"] != "answered":
         return "exceeded budget", f"the answer was forced: {record['stop_reason']}"
     if record["gold_read"] == 1:
         return "entity confusion", "every gold document was read in full"
-    # Poor queries, or a misread question: the record does not tell, nor whether the model gave up.
+    # Poor queries, a misread question, or a model that gave up: the record does not show which.
     return "", ""
 
 
@@ -165,8 +165,8 @@ def _decide_one_shot(record: Record, index: Index) -> tuple[str, str]:
     if not record["gold_documents"]:
         return "", ""
     if record["gold_seen"] == 1:
-        return "model understanding", "every gold document stood in the prompt"
+        return "model understanding", "every gold document was in the prompt"
     hits = index.semantic_search(record["question"], DEEPER).hits
     if share(record["gold_documents"], {document for hit in hits for document in hit.document_ids}) == 1:
         return "top-k insufficient", f"every gold document is among the nearest {DEEPER} chunks"
-    return "multi-hop retrieval", f"gold documents are not among the nearest {DEEPER} chunks of the question"
+    return "multi-hop retrieval", f"some gold documents are not among the nearest {DEEPER} chunks"

@@ -1,8 +1,7 @@
-"""Files of experiments: written whole, and CSV files whose cells spreadsheets show and do not compute.
+"""Files of experiments: written as a whole, and CSV files whose cells spreadsheets do not run as formulas.
 
-A text that begins like a formula, as `=HYPERLINK(...)`, is one to a spreadsheet, whoever wrote it. An apostrophe in
-front keeps it a text. Texts that have apostrophes there already get one more, so that reading takes off what writing
-has put on, and nothing else.
+A spreadsheet takes a text that starts like a formula, such as `=HYPERLINK(...)`, for one. An apostrophe in front keeps
+it a text. Texts that already have apostrophes there get one more, so that reading removes only what writing added.
 """
 
 from __future__ import annotations
@@ -17,19 +16,19 @@ from arag.errors import StorageError
 from arag.files import written_whole
 from arag.models.replies import mend_characters
 
-# What spreadsheets take for the beginning of a formula, also in its wide form.
+# The first characters of formulas, also in their full-width forms.
 _FORMULA = r"[=+\-@\t\r\n＝＋－＠]"
 _PLAIN, _MARKED = re.compile(f"'*{_FORMULA}"), re.compile(f"'+{_FORMULA}")
 
 
 def write_file(file: Path, text: str) -> Path:
-    """Write a file whole, in a folder that need not exist; half characters are replaced.
+    """Write a whole file and create its folder if needed; lone surrogates are replaced.
 
     Returns:
         The file.
 
     Raises:
-        StorageError: It cannot be written; then it is as it was.
+        StorageError: The file cannot be written; it stays as it was.
     """
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -41,7 +40,7 @@ def write_file(file: Path, text: str) -> Path:
 
 
 def to_csv(rows: Sequence[Mapping[str, object]], columns: Sequence[str] = ()) -> str:
-    """Return rows as CSV; nothing stands where one lacks a column that another has, or it is None."""
+    """Return rows as CSV; a cell is empty if its row lacks the column or its value is None."""
     columns = list(dict.fromkeys([*columns, *(column for row in rows for column in row)]))
     lines = io.StringIO()
     writer = csv.writer(lines, lineterminator="\n")
@@ -51,10 +50,10 @@ def to_csv(rows: Sequence[Mapping[str, object]], columns: Sequence[str] = ()) ->
 
 
 def as_cell(value: object) -> object:
-    """Return a value as it goes into a CSV; only texts can be formulas."""
+    """Return a value as a CSV cell; only texts can be formulas."""
     return f"'{value}" if isinstance(value, str) and _PLAIN.match(value) else value
 
 
 def from_cell(text: str) -> str:
-    """Return the text that `as_cell` has made a cell of; a cell that a person has written stays as it is."""
+    """Undo `as_cell`; a cell that a person wrote stays as it is."""
     return text[1:] if _MARKED.match(text) else text

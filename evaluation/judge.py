@@ -1,4 +1,4 @@
-"""Whether an answer is correct, as a judge model sees it (LLM-Acc)."""
+"""Lets a judge model decide whether an answer is correct (LLM-Acc)."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Judge:
             question: The question.
             gold: The gold answer.
             prediction: The predicted answer.
-            patience: What waits where a rate limit is met. Default: one of its own.
+            patience: Waits at rate limits. Default: a new one.
         """
         predicted = as_data("answer", prediction or "(empty)")
         messages = [

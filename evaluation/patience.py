@@ -1,4 +1,4 @@
-"""Waiting when a provider says that it is asked too much."""
+"""Waits when a provider reports a rate limit."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 _TOO_MUCH = frozenset({429, 529})  # 529 is Anthropic's, when it is overloaded
-_NO_MONEY = "insufficient_quota"  # OpenAI's code of a 429 that no waiting helps
+_NO_MONEY = "insufficient_quota"  # OpenAI's code for a 429 that waiting does not resolve
 _FIRST_PAUSE, _MAX_PAUSE = 2.0, 60.0  # seconds
 _MAX_PAUSES = 8  # in a row
 
 
 class Patience:
-    """Lets everybody wait when a provider says that it is asked too much."""
+    """Lets all tasks wait when a provider reports a rate limit."""
 
     def __init__(self) -> None:
         self._until = 0.0
@@ -22,15 +22,15 @@ class Patience:
     async def ask(
         self, call: Callable[[], Coroutine[Any, Any, Any]], *, progress: Callable[[], object] = lambda: None
     ) -> Any:
-        """Ask, and ask again after a pause where a rate limit was met.
+        """Make a call, and repeat it after a pause if it hits a rate limit.
 
         Args:
-            call: Asks.
-            progress: Tells how far it has come: patience is lost over pauses without any progress only.
+            call: Makes the call.
+            progress: Returns how far it has come: only pauses without progress count towards giving up.
         """
         attempt, reached = 0, progress()
         while True:
-            while (left := self._until - time.monotonic()) > 0:  # noqa: ASYNC110 - others may move the end meanwhile
+            while (left := self._until - time.monotonic()) > 0:  # noqa: ASYNC110 - other tasks may extend the wait
                 await asyncio.sleep(left)
             try:
                 return await call()
@@ -46,9 +46,9 @@ class Patience:
 
 
 def is_rate_limit(error: Exception) -> bool:
-    """Tell whether a provider may answer when it is asked again later; clients have several names for its status."""
+    """Return whether a later call may succeed; clients have several names for the status."""
     response = getattr(error, "response", None)
-    code = getattr(error, "code", None)  # OpenAI's is a word, Google's the status
+    code = getattr(error, "code", None)  # a word for OpenAI, the status for Google
     status = getattr(error, "status_code", None) or getattr(response, "status_code", None) or code
     return status in _TOO_MUCH and code != _NO_MONEY
 

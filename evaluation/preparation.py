@@ -1,4 +1,4 @@
-"""What methods do at index time: done once for a run, before its first question, and recorded."""
+"""The index-time work of methods: done once for each run, before its first question, and recorded."""
 
 from __future__ import annotations
 
@@ -20,26 +20,26 @@ FILE_NAME = "prepared.json"
 
 
 class Preparation(TypedDict):
-    """What a method's work at index time took."""
+    """What a method's index-time work took."""
 
     seconds: float
     usage: Usage
     cost: float | None
-    """US dollars; None where a model's price is unknown."""
+    """US dollars; None if a model's price is unknown."""
 
 
 def prepare(method: Method, index: Index, model: BaseChatModel, options: Options, folder: Path) -> Preparation | None:
-    """Let a method do its work at index time, where it has any and this run has not done it yet.
+    """Do a method's index-time work, if it has any and this run has not done it yet.
 
     Args:
         method: The method.
         index: The index.
         model: The model.
         options: Settings that methods share.
-        folder: The run's folder, where what it took is recorded.
+        folder: The run folder, where the time and cost are recorded.
 
     Returns:
-        What it took; None where there was nothing to do.
+        What the work took; None if there was nothing to do.
     """
     done = load_preparations(folder)
     if method.prepare is None or method.name in done:
@@ -52,7 +52,7 @@ def prepare(method: Method, index: Index, model: BaseChatModel, options: Options
 
 
 def load_preparations(folder: Path) -> dict[str, Preparation]:
-    """Return what methods' work at index time took in a run, by method.
+    """Return what the index-time work took in a run, by method.
 
     Raises:
         InputError: The file is damaged.

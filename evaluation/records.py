@@ -1,4 +1,4 @@
-"""What is kept of each question: one JSON line, written when it is done, complete or not at all."""
+"""The record of each question: one JSON line, written completely or not at all when the question is done."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ from arag.retrieval.index import Index
 
 
 class Judgement(TypedDict):
-    """What a judge says of an answer."""
+    """A judge's verdict on an answer."""
 
     correct: bool | None
-    """Whether it is correct; None where the judge gave no usable verdict."""
+    """Whether it is correct; None if the judge gave no usable verdict."""
     reason: str
     """The judge's reason, or why there is no verdict."""
     model: str
     """The judge."""
     cost: float | None
-    """US dollars; None where the price is unknown."""
+    """US dollars; None if the price is unknown."""
 
 
 class Record(TypedDict):
@@ -46,34 +46,34 @@ class Record(TypedDict):
     aliases: list[str]
     gold_documents: list[str]
     fields: dict[str, Any]
-    """What else the data says of the question."""
+    """The other fields of the question's data."""
     prediction: str
     stop_reason: str | None
     error: str | None
     """Why there is no prediction; the next run tries again."""
     traceback: str | None
-    """Where an error came from that nobody expected, of the method or of the judge."""
+    """The traceback of an unexpected error, of the method or of the judge."""
     seconds: float
     steps: int
     retrieved_tokens: int
     usage: Usage | None
     cost: float | None
-    """US dollars; None where a model's price is unknown."""
+    """US dollars; None if a model's price is unknown."""
     paid: float | None
-    """US dollars of the method's model calls over all attempts at the question, this one included; None where a price
-    is unknown."""
+    """US dollars of the method's model calls over all attempts at the question, including this one; None if a price is
+    unknown."""
     judge_paid: float | None
-    """The same of all verdicts on its answers; 0 where none was asked for."""
+    """The same for all verdicts on its answers; 0 if there are none."""
     contain: bool
     contain_with_aliases: bool
     exact_match: bool
     f1: float
     gold_seen: float | None
-    """The share of the gold documents that a snippet or a chunk was shown of; None where none are known."""
+    """The share of gold documents of which a snippet or chunk was shown; None if none are known."""
     gold_read: float | None
-    """The share of them that was shown in full."""
+    """The share of gold documents that were shown in full."""
     judgement: Judgement | None
-    """None where no judge was asked."""
+    """None if no judge was asked."""
     citations: list[Citation]
     trace: list[ToolRecord]
     model_calls: list[ModelCall]
@@ -84,7 +84,7 @@ class Record(TypedDict):
 
 
 def record_answer(question: Question, state: Mapping[str, Any], seconds: float, index: Index) -> Record:
-    """Return the record of a question that a method has answered."""
+    """Return the record of a question that a method answered."""
     record = _record(question, state, seconds)
     prediction, answers = state["answer"], [question.answer, *question.aliases]
     record["prediction"] = prediction
@@ -102,11 +102,11 @@ def record_answer(question: Question, state: Mapping[str, Any], seconds: float, 
 
 
 def record_failure(question: Question, state: Mapping[str, Any], error: str, seconds: float) -> Record:
-    """Return the record of a question that a method has failed at.
+    """Return the record of a question that a method failed to answer.
 
     Args:
         question: The question.
-        state: The state that the method's graph had reached; what that took is paid for.
+        state: The state that the method's graph had reached, with the calls that were paid for.
         error: What went wrong.
         seconds: How long it took.
     """
@@ -114,20 +114,20 @@ def record_failure(question: Question, state: Mapping[str, Any], error: str, sec
 
 
 def add_attempts(record: Record, previous: Record) -> Record:
-    """Return the record of another attempt at a question, with what the attempts before it have cost."""
+    """Return the record of another attempt at a question, with the cost of the earlier attempts."""
     earlier = [*previous["earlier_calls"], *previous["model_calls"]]
     paid = cost([*earlier, *record["model_calls"]])
     return {**record, "earlier_calls": earlier, "paid": paid, "judge_paid": previous["judge_paid"]}
 
 
 def add_judgement(record: Record, judgement: Judgement) -> Record:
-    """Return a record with a verdict on its answer, which may replace one that was of no use."""
+    """Return a record with a verdict on its answer, which may replace an unusable one."""
     before, price = record["judge_paid"], judgement["cost"]
     return {**record, "judgement": judgement, "judge_paid": None if before is None or price is None else before + price}
 
 
 def update_price(record: Record) -> Record:
-    """Return a record with what its calls cost, where prices have become known since it was written."""
+    """Return a record with the cost of its calls, if prices have become known since it was written."""
     if record["paid"] is not None:
         return record
     calls = record["model_calls"]
@@ -135,7 +135,7 @@ def update_price(record: Record) -> Record:
 
 
 def _record(question: Question, state: Mapping[str, Any], seconds: float) -> Record:
-    """Return a record of what a state tells whether there is an answer or not."""
+    """Return a record with what a state holds whether or not there is an answer."""
     calls, trace = state.get("model_calls") or [], state.get("trace") or []
     messages = [message for message in state.get("messages") or [] if isinstance(message, BaseMessage)]
     return Record(
@@ -180,8 +180,8 @@ def _documents(index: Index, chunk_ids: list[str]) -> set[str]:
 class RecordFile:
     """The records of one method, appended to as they come.
 
-    A line that a kill cut off is removed when the file is opened to be written to. Of several records of a question
-    the last one counts.
+    A line that a kill cut off is removed when the file is opened for writing. If a question has several records, the
+    last one counts.
 
     Args:
         file: The file; it need not exist.
@@ -195,43 +195,43 @@ class RecordFile:
         """Return the records by question id.
 
         Raises:
-            InputError: A line other than the last is no record.
+            InputError: A line other than the last is not a record.
         """
         return {record["question_id"]: record for record in self.each()}
 
     def each(self) -> Iterator[Record]:
-        """Yield the records as they were written, one at a time; there may be several of a question.
+        """Yield the records as they were written, one at a time; a question may have several.
 
         Raises:
-            InputError: A line other than the last is no record.
+            InputError: A line other than the last is not a record.
         """
         if not self.file.exists():
             return
         with self.file.open("rb") as lines:
             for number, line in enumerate(lines, start=1):
-                if not line.endswith(b"\n"):  # a kill has cut it off
+                if not line.endswith(b"\n"):  # cut off by a kill
                     return
                 try:
                     record: Record = json.loads(line)
                     record["question_id"]
                 except (ValueError, KeyError, TypeError) as error:
-                    raise InputError(f"{self.file}, line {number} is no record of a run: {error}") from error
+                    raise InputError(f"{self.file}, line {number} is not a record of a run: {error}") from error
                 yield record
 
     def mend(self) -> None:
-        """Cut off what a kill has left of a line."""
+        """Remove an incomplete last line, left by a kill."""
         if not self.file.exists():
             return
         with self.file.open("r+b") as opened:
             opened.truncate(opened.read().rfind(b"\n") + 1)
 
     def append(self, record: Record) -> None:
-        """Write a record, so that it is there whatever happens afterwards.
+        """Write a record durably.
 
         Raises:
-            StorageError: It cannot be written; then the file is as it was.
+            StorageError: It cannot be written; the file stays as it was.
         """
-        # What is no JSON (a provider's own objects in a message) is written as a text, half characters as "?".
+        # What JSON lacks (a provider's own objects in a message) is written as a string, lone surrogates as "?".
         line = (json.dumps(record, ensure_ascii=False, default=str) + "\n").encode("utf-8", "replace")
         try:
             with self._lock, self.file.open("ab", buffering=0) as out:
@@ -246,7 +246,7 @@ class RecordFile:
                 line = line[out.write(line) :]
             os.fsync(out.fileno())
         except OSError:
-            with suppress(OSError):  # what comes later must not stand behind half a line
+            with suppress(OSError):  # later records must not follow half a line
                 out.truncate(before)
             raise
 

@@ -1,4 +1,4 @@
-"""Runs of methods over questions: many at once, resumable after a kill at any moment."""
+"""Runs of methods on questions: concurrent, and resumable after a kill at any moment."""
 
 from __future__ import annotations
 
@@ -46,27 +46,27 @@ from arag.retrieval.index import Index
 RUN_FILE = "run.json"
 RECORDS = "records"
 DEFAULT_CONCURRENCY = 8
-_MAX_BUGS = 5  # questions in a row that fail for a reason nobody expected
+_MAX_BUGS = 5  # questions in a row that fail with an unexpected error
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """What a run is made of; a run that is resumed has the same.
+    """The configuration of a run; resuming a run needs the same one.
 
-    It is written down and shown. Users and passwords of addresses are left out, and `***` stands for the values of
-    model options that may be secrets.
+    It is stored and shown in reports. Users and passwords in URLs are removed, and values of model options that may be
+    secrets are replaced with `***`.
 
     Attributes:
         questions: The file of the questions.
-        index: The index's folder.
+        index: The index folder.
         model: The model.
         judge: The judge; None for none.
         model_options: Options of the model's class.
         options: Settings that methods share.
-        contents: What tells the index from others; None where it is not known yet.
-        asked: How many questions it was asked to answer; the most, where it was run with several limits.
-        version: The version of this package that the run was begun with.
-        date: The day on which it was begun, in UTC.
+        contents: What identifies the index; None if it is not known yet.
+        asked: How many questions it was asked to answer; the maximum if it was run with several limits.
+        version: The version of this package that started the run.
+        date: The day on which it started, in UTC.
     """
 
     questions: str
@@ -81,7 +81,7 @@ class Plan:
     date: str = field(default="", compare=False)
 
     def __post_init__(self) -> None:
-        """Leave out what may be secret."""
+        """Remove possible secrets."""
         for name in ("model", "judge"):
             value = getattr(self, name)
             object.__setattr__(self, name, value and drop_credentials(value))
@@ -89,9 +89,9 @@ class Plan:
 
 
 def open_run(folder: Path, plan: Plan) -> None:
-    """Make a run's folder, or check that the one that is there is of the same plan.
+    """Create a run folder, or check that the existing one has the same plan.
 
-    A judge may come later: what was answered before is judged then.
+    A judge may be added later: it judges the earlier answers.
 
     Raises:
         InputError: The folder holds records of another plan.
@@ -111,7 +111,7 @@ def open_run(folder: Path, plan: Plan) -> None:
 
 def _resume(folder: Path, known: Plan, wanted: Plan) -> Plan:
     if not any((folder / RECORDS).glob("*.jsonl")) and not load_preparations(folder):
-        return wanted  # nothing has come of the other plan
+        return wanted  # the other plan has no results
     before, now = _comparable(known), _comparable(wanted)
     differing = [name for name in before if name in now and before[name] != now[name]]
     if differing:
@@ -126,7 +126,7 @@ def _resume(folder: Path, known: Plan, wanted: Plan) -> Plan:
 
 
 def _comparable(plan: Plan) -> dict[str, Any]:
-    """Return what two plans must share, as far as it is known, by its names for messages."""
+    """Return the known settings that two plans must share, by their names in messages."""
     files = {"questions": str(Path(plan.questions).resolve()), "index": str(Path(plan.index).resolve())}
     contents = {f"the {key} of the index in {files['index']}": value for key, value in (plan.contents or {}).items()}
     judge = {"judge": plan.judge} if plan.judge is not None else {}
@@ -145,7 +145,9 @@ def load_plan(folder: Path) -> Plan:
         values = json.loads(file.read_text(encoding="utf-8"))
         return Plan(**(values | {"options": Options(**values["options"])}))
     except FileNotFoundError:
-        raise InputError(f"there is no run in {folder}: {RUN_FILE} is missing; `arag eval run` makes one") from None
+        raise InputError(
+            f"there is no run in {folder}: {RUN_FILE} is missing; start one with `arag eval run`"
+        ) from None
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise InputError(f"{file} is damaged: {error}") from error
 
@@ -161,7 +163,7 @@ def load_records(folder: Path) -> dict[str, dict[str, Record]]:
 
 
 def count_spent(folder: Path, budget: Budget) -> None:
-    """Count in a budget what a run has cost until now; there need not be one."""
+    """Add what a run has cost so far to a budget; the run need not exist."""
     for records in load_records(folder).values():
         for record in records.values():
             budget.count(update_price(record))
@@ -171,17 +173,17 @@ def count_spent(folder: Path, budget: Budget) -> None:
 
 @dataclass
 class Runner:
-    """Runs one method over questions.
+    """Runs one method on questions.
 
     Args:
         method: The method.
         index: The index.
         model: The model.
         options: Settings that methods share.
-        judge: The judge, where there is one.
-        concurrency: How many questions at once.
-        budget: What may be spent: when it is used up no more questions are begun; what is under way is finished.
-        on_record: Told of every record that is written.
+        judge: The judge, if there is one.
+        concurrency: How many questions to run at a time.
+        budget: What may be spent. When it is used up, no more questions are started; running ones finish.
+        on_record: Called with every record that is written.
     """
 
     method: Method
@@ -194,17 +196,17 @@ class Runner:
     on_record: Callable[[Record], None] = lambda _: None
 
     def run(self, questions: Sequence[Question], file: RecordFile) -> None:
-        """Answer the questions that have no answer yet, and judge what is not judged yet.
+        """Answer the questions that have no answer yet, and judge the answers that have no verdict yet.
 
-        What goes wrong with a question is recorded, and the others go on. Where one question after another meets an
-        error that nobody expected, no more are begun, and the error is raised.
+        An error is recorded with its question, and the others continue. After several unexpected errors in a row, no
+        more questions are started and the error is raised.
 
         Args:
             questions: The questions.
-            file: Where the records are, and go.
+            file: The records, which are read and appended to.
 
         Raises:
-            InputError: A setting is out of bounds, or costs are to be limited and cannot be known.
+            InputError: A setting is out of range, or there is a cost limit but costs are unknown.
             StorageError: A record cannot be written.
         """
         if self.concurrency < 1:
@@ -212,7 +214,7 @@ class Runner:
         run(self.arun(questions, file))
 
     async def arun(self, questions: Sequence[Question], file: RecordFile) -> None:
-        """Do the same in an event loop that is running."""
+        """Do the same in a running event loop."""
         with file.locked():
             file.mend()
             records = file.read()
@@ -232,10 +234,10 @@ class Runner:
             self.budget.check()
 
     def _load(self) -> None:
-        """Let the index load what its first search loads: that is no question's time."""
+        """Make the index load what its first search loads, so that no question's time includes it."""
         if not self.method.uses_vectors:
             return
-        with suppress(Exception):  # the question that needs the embedder fails by the same error, and says so
+        with suppress(Exception):  # a question that needs the embedder fails with the same error and records it
             self.index.semantic_search("anything", 1)
 
     async def _work(self, question: Question, records: Mapping[str, Record], file: RecordFile) -> None:
@@ -267,9 +269,9 @@ class Runner:
         return self.judge is not None and (judgement is None or judgement["correct"] is None)
 
     async def _record(self, question: Question, known: Record | None) -> tuple[Record, Exception | None]:
-        """Return a question's new record, and what went wrong where nobody expected it.
+        """Return a question's new record, and any unexpected error.
 
-        It is answered where it has no answer, and judged where there is a judge.
+        The question is answered if it has no answer, and judged if there is a judge.
         """
         record, bug = known, None
         if record is None or record["error"] is not None:
@@ -284,7 +286,7 @@ class Runner:
         return {**record, "traceback": traceback}, bug
 
     async def _answer(self, question: Question) -> tuple[Record, Exception | None]:
-        """Return the record of an answer or a failure, and what went wrong where nobody expected it."""
+        """Return the record of an answer or a failure, and any unexpected error."""
         began = time.perf_counter()
         config = RunnableConfig(configurable={"thread_id": question.id})
         try:
@@ -293,7 +295,7 @@ class Runner:
             )
             seconds = time.perf_counter() - began
             return await asyncio.to_thread(record_answer, question, state, seconds, self.index), None
-        except Exception as error:  # noqa: BLE001 - one question's error is no other's
+        except Exception as error:  # noqa: BLE001 - one failed question does not stop the others
             reached = await self._graph.aget_state(config)
             seconds = time.perf_counter() - began
             return record_failure(question, reached.values, _describe(error), seconds), _unexpected(error)
@@ -301,10 +303,10 @@ class Runner:
             self._saver.delete_thread(question.id)
 
     async def _go_on(self, question: Question, config: RunnableConfig) -> Any:
-        """Run the method's graph; after a pause it goes on where it was, and what was paid for is kept."""
+        """Run the method's graph; after a pause it continues where it was, and keeps what was paid for."""
         begun = self._saver.get_tuple(config) is not None
         asked = None if begun else {"messages": [HumanMessage(question.text)]}
-        # State is kept when the graph ends, by an error too: not after every step, which would take its time.
+        # State is saved when the graph ends, even with an error: saving it after every step would be slow.
         return await self._graph.ainvoke(asked, config, durability="exit")
 
     def _steps_done(self, config: RunnableConfig) -> object:
@@ -312,7 +314,7 @@ class Runner:
         return saved and saved.metadata.get("step")
 
     async def _judge(self, judge: Judge, record: Record) -> tuple[Judgement, Exception | None]:
-        """Return a verdict, and what went wrong where nobody expected it."""
+        """Return a verdict, and any unexpected error."""
         try:
             return await judge.judge(record["question"], record["answer"], record["prediction"], self._patience), None
         except Exception as error:  # noqa: BLE001 - an answer that was paid for is kept without a verdict
@@ -325,5 +327,5 @@ def _describe(error: Exception) -> str:
 
 
 def _unexpected(error: Exception) -> Exception | None:
-    """Return an error that is neither one of this library's nor a failed call of a provider."""
+    """Return an error unless it is one of this library or a failed call to a provider."""
     return None if isinstance(error, ARAGError) or is_failed_call(error) else error

@@ -1,4 +1,4 @@
-"""Scores of one answer, and what many of them say (paper, section 4.1)."""
+"""Scores of single answers, and statistics over them (paper, section 4.1)."""
 
 from __future__ import annotations
 
@@ -21,24 +21,24 @@ _Z = 1.959963984540054  # between -_Z and _Z lie 95% of a normal distribution
 
 
 def normalise(text: str) -> str:
-    """Return a text as answers are compared: lower case, without ASCII punctuation and articles, white space folded."""
+    """Normalise a text for comparison: lower case, no ASCII punctuation or articles, single spaces."""
     return " ".join(_ARTICLES.sub(" ", text.lower().translate(_PUNCTUATION)).split())
 
 
 def contains(prediction: str, answers: Iterable[str]) -> bool:
-    """Tell whether a prediction holds one of the answers (Contain-Acc)."""
+    """Return whether a prediction contains one of the answers (Contain-Acc)."""
     prediction = normalise(prediction)
     return any(answer in prediction for answer in map(normalise, answers) if answer)
 
 
 def exact_match(prediction: str, answers: Iterable[str]) -> bool:
-    """Tell whether a prediction is one of the answers; nothing is none, where an answer is but an article."""
+    """Return whether a prediction equals one of the answers; an empty prediction never does."""
     prediction = normalise(prediction)
     return bool(prediction) and prediction in map(normalise, answers)
 
 
 def f1(prediction: str, answers: Iterable[str]) -> float:
-    """Return the F1 of a prediction's words and the nearest answer's, 0 to 1."""
+    """Return the F1 score of a prediction's words against the best matching answer, 0 to 1."""
     return max((_f1(normalise(prediction).split(), normalise(answer).split()) for answer in answers), default=0.0)
 
 
@@ -48,7 +48,7 @@ def _f1(prediction: Sequence[str], answer: Sequence[str]) -> float:
 
 
 def share(gold: Collection[str], found: Collection[str]) -> float | None:
-    """Return the share of the gold documents among those found; None where none are known."""
+    """Return the share of the gold documents that were found; None if there are no gold documents."""
     return len(set(gold) & set(found)) / len(set(gold)) if gold else None
 
 
@@ -60,7 +60,7 @@ class Interval:
         mean: The mean.
         low: The interval's lower end.
         high: Its upper end.
-        count: How many values it is the mean of.
+        count: The number of values.
     """
 
     mean: float
@@ -70,12 +70,12 @@ class Interval:
 
 
 def proportion(values: Sequence[float]) -> Interval | None:
-    """Return the mean of values that are 0 or 1, with the Wilson score interval; None where there are none.
+    """Return the mean of values that are 0 or 1, with the Wilson score interval; None without values.
 
-    Unlike a bootstrap interval it says something where all values are the same: of 0 of 52 it reaches to 0.07.
+    Unlike a bootstrap interval it is meaningful if all values are the same: for 0 of 52 it extends to 0.07.
 
     Args:
-        values: One value a question, each 0 or 1.
+        values: One value per question, each 0 or 1.
     """
     if not values:
         return None
@@ -88,12 +88,12 @@ def proportion(values: Sequence[float]) -> Interval | None:
 
 
 def interval(values: Sequence[float]) -> Interval | None:
-    """Return the mean of values with a bootstrap interval (percentiles of resampled means); None where there are none.
+    """Return the mean of values with a percentile bootstrap interval; None without values.
 
-    It is for values of any kind, and for differences; `proportion` is for values that are 0 or 1.
+    Use it for any values and for differences; use `proportion` for values that are 0 or 1.
 
     Args:
-        values: One value a question.
+        values: One value per question.
     """
     if not values:
         return None
@@ -106,19 +106,19 @@ def paired_test(first: Sequence[float], second: Sequence[float]) -> tuple[Interv
     """Compare two methods on the same questions.
 
     Args:
-        first: One method's values, one a question.
-        second: The other's, of the same questions in the same order.
+        first: One method's values, one per question.
+        second: The other method's values, for the same questions in the same order.
 
     Returns:
-        The mean difference, second less first, with its bootstrap interval; and the two-sided p of a paired
-        permutation test: how often a difference as large comes about where each question's two values are swapped
-        by the toss of a coin.
+        The mean difference, second minus first, with its bootstrap interval; and the two-sided p-value of a paired
+        permutation test: how often a difference at least as large occurs when each question's two values are
+        swapped at random.
 
     Raises:
-        ValueError: The values are not of the same questions, or there are none.
+        ValueError: The numbers of values differ, or there are none.
     """
     if len(first) != len(second) or not first:
-        raise ValueError(f"{len(first)} values against {len(second)}: both methods need one for every question")
+        raise ValueError(f"{len(first)} and {len(second)} values: both methods need one value per question")
     differences = np.asarray(second, dtype=np.float64) - np.asarray(first, dtype=np.float64)
     found = interval(differences.tolist())
     assert found is not None  # noqa: S101 - there are values

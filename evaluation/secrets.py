@@ -1,4 +1,4 @@
-"""Which options of a model may hold secrets: a run's files and reports do not get their values."""
+"""Which options of a model may hold secrets: their values stay out of a run's files and reports."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from arag.models.names import drop_credentials
 
 HIDDEN = "***"
 
-# `max_tokens`, `budget_tokens` and their like are numbers of tokens.
+# `max_tokens`, `budget_tokens` and the like are token counts.
 _SECRET = re.compile(
     r"key|header|token(?!s)|passw|passphrase|secret|credential|auth|bearer|cookie|query", re.IGNORECASE
 )
@@ -18,9 +18,9 @@ _QUERY = re.compile(r"(?<=://)([^\s?#]*\?)\S+")
 
 
 def without_secrets(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return options with `***` in the place of values that may be secrets, at any depth.
+    """Return options with possible secrets replaced by `***`, at any depth.
 
-    What an option is called decides; in texts, users, passwords and queries of URLs are hidden, too.
+    The option's name decides. Users, passwords and queries of URLs are hidden in all strings.
     """
     return {name: HIDDEN if _SECRET.search(name) else _shown(value) for name, value in options.items()}
 

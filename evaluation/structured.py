@@ -1,4 +1,4 @@
-"""Replies of a given form, from any model: as structured output, or as a JSON object in words."""
+"""Replies that match a schema, from any model: as structured output, or as a JSON object in the text."""
 
 from __future__ import annotations
 
@@ -22,28 +22,28 @@ from arag.models.prices import cost
 from arag.models.usage import model_call
 
 _MAX_ATTEMPTS = 3
-_PAUSE = 0.5  # seconds, before the first further attempt
+_PAUSE = 0.5  # seconds before the second attempt, doubled for each further one
 _MAX_SHOWN = 200  # characters of a reply or an error in messages
-_REFUSED = frozenset({400, 404, 405, 415, 422, 501})  # statuses of servers that know no structured output
+_REFUSED = frozenset({400, 404, 405, 415, 422, 501})  # statuses of servers without structured output
 
 Form = TypeVar("Form", bound=BaseModel)
 
 
 def is_failed_call(error: Exception) -> bool:
-    """Tell whether an error is a model's, its provider's or its client's, rather than a bug of ours."""
-    # A tool call whose arguments are JSON, but no object: LangChain cannot make a message of it.
+    """Return whether an error comes from a model, its provider or its client, rather than from a bug of ours."""
+    # A tool call whose arguments are JSON but not an object: LangChain cannot turn it into a message.
     no_message = isinstance(error, ValidationError) and error.title == AIMessage.__name__
     return is_provider_error(error) or call_error(error) is not None or no_message
 
 
 @dataclass(frozen=True, slots=True)
 class Reply(Generic[Form]):
-    """What came of asking.
+    """The result of asking.
 
     Attributes:
-        value: What the model said; None where nothing usable came.
-        why: Why nothing came.
-        cost: US dollars of all attempts; None where the price is unknown.
+        value: The reply; None if there was no usable one.
+        why: Why there was none.
+        cost: US dollars of all attempts; None if the price is unknown.
     """
 
     value: Form | None
@@ -52,18 +52,18 @@ class Reply(Generic[Form]):
 
 
 class StructuredModel(Generic[Form]):
-    """Asks a model for replies of a form.
+    """Asks a model for replies that match a schema.
 
-    The model is asked for structured output; where its class or its server knows none, the messages must ask for a
-    JSON object in words. A reply that cannot be used is asked for again.
+    The model is asked for structured output. If its class or server does not support it, the messages must ask for a
+    JSON object. An unusable reply is asked for again.
 
     Args:
         model: The model.
-        form: The form.
-        task: What the model is here, for messages: "judge".
+        form: The schema.
+        task: The model's role, for messages: "judge".
 
     Raises:
-        InputError: The model is the built-in one, which is no language model.
+        InputError: The model is the built-in one, which is not a language model.
     """
 
     def __init__(self, model: BaseChatModel, form: type[Form], task: str) -> None:
@@ -79,7 +79,7 @@ class StructuredModel(Generic[Form]):
 
         Args:
             messages: The messages.
-            patience: What waits where a rate limit is met.
+            patience: Waits at rate limits.
         """
         why = ""
         spent: float | None = 0.0
@@ -104,7 +104,7 @@ class StructuredModel(Generic[Form]):
         return Reply(None, why, spent)
 
     async def _call(self, messages: list[BaseMessage], patience: Patience) -> tuple[AIMessage, Any]:
-        """Return the model's reply, and what its class has made of it."""
+        """Return the model's reply, and what its class parsed from it."""
         if self._structured is not None:
             try:
                 reply = await patience.ask(partial(self._structured.ainvoke, messages))
@@ -113,11 +113,11 @@ class StructuredModel(Generic[Form]):
                 if getattr(error, "status_code", None) not in _REFUSED:
                     raise
         raw: AIMessage = await patience.ask(partial(self._model.ainvoke, messages))
-        self._structured = None  # it answers where it is asked in words only
+        self._structured = None  # it answers without structured output
         return raw, None
 
     def _read(self, given: Any, text: str) -> Form | None:
-        """Return what a reply says: as its class has read it, or as a JSON object in a code block or behind words."""
+        """Return the parsed reply: as its class parsed it, or as a JSON object in a code block or after other text."""
         with suppress(ValidationError):
             return self._form.model_validate(given)
         with suppress(ValidationError):
@@ -126,7 +126,7 @@ class StructuredModel(Generic[Form]):
 
 
 def _structured(model: BaseChatModel, form: type[BaseModel]) -> Runnable[Any, Any] | None:
-    # A schema and not the class: OpenAI's client raises errors of pydantic for replies that do not fit a class.
+    # A schema, not the class: OpenAI's client raises pydantic errors for replies that do not match a class.
     schema = {"title": form.__name__, "description": form.__doc__, **form.model_json_schema()}
     try:
         return model.with_structured_output(schema, include_raw=True)

@@ -1,4 +1,4 @@
-"""The chunks of a run, for a page: those that the answer cites, and those that were read."""
+"""The chunks of a run, for a page: those that the answer cites and those that were read."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class _ReadChunk(BaseModel):
 
 
 class _Reads(BaseModel):
-    """What `chunk_read` says of the chunks whose texts stand in its message."""
+    """What `chunk_read` returns about the chunks in its message."""
 
     chunks: tuple[_ReadChunk, ...]
     unknown: tuple[UnknownChunk, ...] = ()
@@ -35,7 +35,7 @@ def _none_of_others(value: Any, read: Any) -> Any:
 
 
 class Artifact(BaseModel):
-    """A result's artifact: that of a retrieval tool, or an empty one; of other tools than ours it has no results."""
+    """A result's artifact: a retrieval tool's, or an empty one; other tools' artifacts have no results."""
 
     results: Annotated[KeywordResults | SemanticResults | _Reads | None, WrapValidator(_none_of_others)] = None
     chunk_ids: list[str]
@@ -44,7 +44,7 @@ class Artifact(BaseModel):
 
 
 def read_artifact(message: AnyMessage | None) -> Artifact:
-    """Return a result's artifact; an empty one where it is no retrieval tool's."""
+    """Return a result's artifact; an empty one if it is not a retrieval tool's."""
     try:
         return Artifact.model_validate(message.artifact if isinstance(message, ToolMessage) else None)
     except ValidationError:
@@ -53,29 +53,29 @@ def read_artifact(message: AnyMessage | None) -> Artifact:
 
 @dataclass
 class Chunk:
-    """A chunk that was read or is cited, with what the conversation's results show of it."""
+    """A chunk that was read or cited, with what the conversation shows of it."""
 
     id: str
     place: int = 0
-    """Its place on the page, from 1. Cited chunks come first, so it is also the number of a source."""
+    """Its number on the page, from 1. Cited chunks come first, so it is also the source's number."""
     cited: str = ""
-    """What is known of a citation: read, seen, unseen or unknown; empty where the answer does not cite it."""
+    """The citation's status: read, seen, unseen or unknown; empty if the answer does not cite it."""
     titles: Sequence[str] = ()
-    """Its documents' titles, as the citation has them."""
+    """Its documents' titles, from the citation."""
     read: bool = False
     """Whether it was shown in full in this conversation."""
     steps: list[int] = field(default_factory=list)
-    """The steps for the last question that did so."""
+    """The steps for the last question that showed it in full."""
     title: str = ""
     text: str = ""
     joint: bool = False
-    """Whether the text is that of several chunks, which cannot be told apart."""
+    """Whether the text is that of several chunks that cannot be separated."""
     hits: list[Hit] = field(default_factory=list)
     tokens: int | None = None
 
     @property
     def snippets(self) -> list[Snippet]:
-        """What several searches showed of it, each sentence once, in the order of the text."""
+        """The sentences that searches showed of it, each once, in the order of the text."""
         joined: dict[str, Snippet] = {}
         for snippet in (snippet for hit in self.hits for snippet in hit.snippets):
             known = joined.get(snippet.document_id, snippet)
@@ -95,12 +95,12 @@ def list_chunks(
     """Return the chunks that are cited or were read, by id.
 
     Args:
-        messages: The conversation, whose results hold the texts.
-        read_chunks: Chunks that were read, as the state has them; a conversation may hold their texts no more.
+        messages: The conversation, whose tool results hold the texts.
+        read_chunks: Chunks that were read, from the state; the conversation may no longer hold their texts.
         citations: The citations.
 
     Returns:
-        The chunks: first those that the answer cites, in its order.
+        The chunks; those that the answer cites come first, in its order.
     """
     seen: dict[str, Chunk] = {}
     read = list(read_chunks)
@@ -121,7 +121,7 @@ def list_chunks(
 
 
 def _note_chunks(text: str, artifact: Artifact, seen: dict[str, Chunk]) -> None:
-    """Add what a result shows of chunks."""
+    """Add what a result shows of its chunks."""
     results, ids = artifact.results, artifact.chunk_ids
     if isinstance(results, _Reads):
         ids = [*ids, *(each.chunk_id for each in results.unknown)]
@@ -144,9 +144,9 @@ def _note_chunks(text: str, artifact: Artifact, seen: dict[str, Chunk]) -> None:
 
 
 def _cut_blocks(text: str, chunk_ids: Sequence[str]) -> dict[str, str]:
-    """Cut the text of several chunks, each of which begins with its id in brackets.
+    """Split the text of several chunks, each of which starts with its id in brackets.
 
-    A document may hold such a beginning itself: then nobody can tell which is the real one, and nothing is returned.
+    If a document contains such a start itself, the split is ambiguous and nothing is returned.
     """
     ids = list(dict.fromkeys(chunk_ids))
     _, *parts = re.split(rf"\n\n\[({'|'.join(map(re.escape, ids))})\]", f"\n\n{text}")

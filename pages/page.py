@@ -1,4 +1,4 @@
-"""One page that shows a run: the answer with its sources, every step, and the chunks that were read."""
+"""A page that shows a run: the answer with its sources, every step, and the chunks that were read."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ from arag.pages.run import show_run
 from arag.pages.templates import render
 
 _OF_A_RUN = ("messages", "trace", "stop_reason")
-# Nothing in the page runs, but texts of documents and models stand in it: the frame has no rights at all.
+# Nothing in the page runs, but it shows texts from documents and models: the frame is fully sandboxed.
 _FRAME = (
-    '<iframe title="A run" sandbox="" srcdoc="{}" style="display:block;width:100%;height:40rem;'
+    '<iframe title="Agent run" sandbox="" srcdoc="{}" style="display:block;width:100%;height:40rem;'
     'max-height:85vh;border:1px solid rgba(128,128,128,.35);border-radius:8px;resize:vertical"></iframe>'
 )
 
 
 class TracePage(str):
-    """A page, as HTML text; a notebook shows it."""
+    """An HTML page; a notebook shows it."""
 
     __slots__ = ()
 
     def __repr__(self) -> str:
-        # A notebook stores it beside the page.
-        return "<a run as a page of HTML>"
+        # A notebook stores it next to the page.
+        return "<HTML page of a run>"
 
     def _repr_html_(self) -> str:
-        # A link to a place in the page would otherwise lead to that place in the notebook's own page.
+        # Without a base, links within the page would point into the notebook's own page.
         page = self.replace("<head>", '<head>\n<base href="about:srcdoc">', 1)
         return _FRAME.format(escape(page))
 
@@ -39,19 +39,19 @@ class TracePage(str):
 def trace_page(state: Mapping[str, Any] | GraphOutput[Any], *, error: str = "", model: str = "") -> TracePage:
     """Return a page that shows a run.
 
-    It is one HTML text that loads nothing and runs no script. In a notebook it shows itself.
+    The page is one piece of HTML that loads nothing and runs no scripts. A notebook displays it.
 
     Args:
-        state: What `agent.invoke` returned, in either version, or the same as JSON; of a run that failed, what there is
-            of it.
+        state: What `agent.invoke` returned, in either version, or the same as JSON; for a failed run, whatever there
+            is of it.
         error: Why the run failed.
-        model: The model that was asked, for a run in which none has replied.
+        model: The model that was asked, for a run without any reply.
 
     Returns:
         The page, a string: `Path("run.html").write_text(trace_page(state), encoding="utf-8")`.
 
     Raises:
-        InputError: The state holds no conversation.
+        InputError: The state has no conversation.
     """
     run = show_run(state.value if isinstance(state, GraphOutput) else state)
     return TracePage(
@@ -66,7 +66,7 @@ def trace_page(state: Mapping[str, Any] | GraphOutput[Any], *, error: str = "", 
 
 
 def load_ipython_extension(ipython: Any) -> None:
-    """Show the final states of runs as pages, and other dicts as before: what `%load_ext arag` does.
+    """Show the final states of runs as pages, and other dicts as before; `%load_ext arag` calls this.
 
     Args:
         ipython: The shell.
@@ -78,7 +78,7 @@ def load_ipython_extension(ipython: Any) -> None:
         if all(key in value for key in _OF_A_RUN) and isinstance(value["trace"], list):
             try:
                 return trace_page(value)._repr_html_()
-            except (InputError, AttributeError, KeyError, TypeError, ValueError):  # something else with these keys
+            except (InputError, AttributeError, KeyError, TypeError, ValueError):  # another dict with these keys
                 pass
         return before(value) if before else None
 
@@ -87,7 +87,7 @@ def load_ipython_extension(ipython: Any) -> None:
 
 
 def unload_ipython_extension(ipython: Any) -> None:
-    """Show them as any other dict: what `%unload_ext arag` does.
+    """Show them like any other dict again; `%unload_ext arag` calls this.
 
     Args:
         ipython: The shell.

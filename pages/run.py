@@ -1,6 +1,6 @@
-"""What a run's final state shows, for a page.
+"""Reads a run's final state for a page.
 
-A state may be of an earlier version, of a run that failed, or have come as JSON: what it lacks is left out.
+A state may come from an earlier version, from a failed run, or as JSON: what it lacks is left out.
 """
 
 from __future__ import annotations
@@ -19,31 +19,31 @@ from arag.models.usage import model_call
 from arag.pages.chunks import Chunk, list_chunks, read_artifact
 
 _NEEDED = (
-    "a run's final state is needed: what `agent.invoke` returns, a dict whose `messages` hold the conversation, or "
-    "the same as JSON"
+    "a run's final state is needed: what `agent.invoke` returns, a dict with the conversation in `messages`, or the "
+    "same as JSON"
 )
 _FORCED = {
-    "max_steps": "the steps were used up",
+    "max_steps": "the step limit was reached",
     "token_budget": "the context was full",
-    "invalid_replies": "too many replies could not be used",
+    "invalid_replies": "too many replies were invalid",
 }
 _BRACKETED = r"\[[^\[\]\n]{1,400}\]"
 _TOKENS = ("input_tokens", "cached_tokens", "output_tokens", "reasoning_tokens")
 
 
 def show_run(state: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a run's final state shows, by the names that the page's template uses.
+    """Return what a run's final state shows, by the names in the page's template.
 
     Args:
         state: The state, its messages as objects or as dicts.
 
     Raises:
-        InputError: It holds no conversation.
+        InputError: The state has no conversation.
     """
     messages = _read_messages(state)
     place = find_question(messages)
     before, question, later = messages[:place], messages[place], messages[place + 1 :]
-    # Where the question's first model call failed, the state's counts are those of the question before.
+    # If the question's first model call failed, the state's counts are those of the previous question.
     if not later or state.get("question_id") not in {None, "", question.id, question.text}:
         state = {"read_chunks": state.get("read_chunks")}
     reply = later[-1] if later and isinstance(later[-1], AIMessage) and not _asks(later[-1]) else None
@@ -80,11 +80,11 @@ def _read_messages(state: Any) -> list[AnyMessage]:
     try:
         return [_read_message(message) for message in messages]
     except (ValueError, TypeError, KeyError, NotImplementedError) as error:
-        raise InputError(f"{_NEEDED}; one of its messages is none: {str(error).splitlines()[0]}") from error
+        raise InputError(f"{_NEEDED}; one of its messages is invalid: {str(error).splitlines()[0]}") from error
 
 
 def _read_message(message: Any) -> AnyMessage:
-    """Return a message, also from the dicts that LangGraph's server and LangChain's `dumps` write."""
+    """Return a message; it may be a dict from LangGraph's server or LangChain's `dumps`."""
     if isinstance(message, dict) and message.get("type") == "constructor" and "kwargs" in message:
         message = message["kwargs"]
     if isinstance(message, dict) and "type" in message:
@@ -98,7 +98,7 @@ def _asks(message: AIMessage) -> bool:
 
 
 def _link_citations(answer: str, sources: Iterable[Chunk]) -> list[str | Chunk]:
-    """Cut an answer into texts and citations; brackets that hold nothing but citations are dropped."""
+    """Split an answer into texts and citations; brackets that hold only citations are dropped."""
     by_id = {source.id: source for source in sources}
     longest_first = sorted(by_id, key=len, reverse=True)
     pattern = "|".join([*(re.escape(f"[{chunk_id}]") for chunk_id in longest_first), _BRACKETED])
@@ -107,7 +107,7 @@ def _link_citations(answer: str, sources: Iterable[Chunk]) -> list[str | Chunk]:
         inner = part[1:-1]
         names = [inner] if inner in by_id else re.split(r"([,;]\s*)", inner)
         cited = [by_id[name.strip()] for name in names if name.strip() in by_id]
-        if not place % 2 or not cited:  # between brackets, or other things in them
+        if not place % 2 or not cited:  # not in brackets, or brackets without citations
             parts.append(part)
         elif all(name.strip() in by_id or not name.strip(" ,;\t") for name in names):
             parts += cited
@@ -122,11 +122,11 @@ def _link_citations(answer: str, sources: Iterable[Chunk]) -> list[str | Chunk]:
 def _steps(
     messages: Sequence[AnyMessage], state: Mapping[str, Any], stop_reason: str, read: set[str]
 ) -> Iterator[dict[str, Any]]:
-    """Walk through the messages behind the question: each reply of the model is a step. Empty ones left no message.
+    """Walk through the messages after the question: each reply of the model is a step. Empty replies left no message.
 
     Yields:
-        For each step its number, the model call's figures, the reply and what it thought, whether an answer was forced,
-        and its tool calls. There is no reply where it was empty, and there are no figures where nothing is known.
+        For each step its number, the model call's figures, the reply and its reasoning, whether the answer was forced,
+        and its tool calls. The reply is None if it was empty, and the figures are None if unknown.
     """
     model_calls = {call.get("step"): call for call in state.get("model_calls") or ()}
     places = [n for n, message in enumerate(messages) if isinstance(message, AIMessage)]
@@ -154,7 +154,7 @@ def _steps(
 def _read_reasoning(reply: AIMessage) -> str:
     try:
         texts = [str(b.get("reasoning") or "") for b in reply.content_blocks if b["type"] == "reasoning"]
-    except (KeyError, TypeError, ValueError, AttributeError):  # blocks that are no provider's
+    except (KeyError, TypeError, ValueError, AttributeError):  # blocks of an unknown form
         return ""
     return "\n\n".join(texts).strip()
 
@@ -162,7 +162,7 @@ def _read_reasoning(reply: AIMessage) -> str:
 def _calls(
     reply: AIMessage, results: Sequence[AnyMessage], records: list[Mapping[str, Any]], read: set[str]
 ) -> Iterator[dict[str, Any]]:
-    """Yield the calls of a message with their results, and add the chunks that they read to those read before."""
+    """Yield the calls of a message with their results, and add the chunks that they read to `read`."""
     by_id = {result.tool_call_id: result for result in results if isinstance(result, ToolMessage)}
     for call in [*reply.tool_calls, *reply.invalid_tool_calls]:
         result = by_id.get(call["id"] or "") or ToolMessage("The call has no result.", tool_call_id="", status="error")
@@ -170,7 +170,7 @@ def _calls(
         name, arguments = call["name"] or "unknown", call["args"] or {}
         recorded = name, arguments if isinstance(arguments, dict) else {}
         record = next((record for record in records if (record.get("tool"), record.get("arguments")) == recorded), {})
-        if record:  # the next call may be the same
+        if record:  # the next call may be identical
             records.remove(record)
         yield {
             "tool": name,
@@ -186,18 +186,18 @@ def _calls(
 
 
 def _read_figures(call: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a model call's figures, also of a state that lacks some of them."""
+    """Return a model call's figures, with defaults for those that the state lacks."""
     known = dict.fromkeys(_TOKENS, 0) | {"model": "", "seconds": None, "cut_off": False}
     return known | dict(call) | {"cost": cost([call])}
 
 
 def _sum_up(state: Mapping[str, Any], steps: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return a question's figures; None where they are not known, no tokens where none were reported."""
+    """Return a question's figures; unknown ones are None, tokens that were not reported are 0."""
     calls: list[Mapping[str, Any]] = [call for step in steps for call in step["calls"]]
     known = [step["model"] for step in steps if step["model"] is not None]
     costs = [model["cost"] for model in known]
     usage = state.get("usage") or {key: sum(model[key] for model in known) for key in _TOKENS}
-    # A method may retrieve without a tool call that stands in the conversation.
+    # A method may retrieve without a tool call in the conversation.
     trace = state.get("trace")
     retrieved = [call["retrieved_tokens"] for call in (calls if trace is None else trace)]
     model_seconds = _sum(model["seconds"] for model in known)

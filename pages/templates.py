@@ -1,4 +1,4 @@
-"""The templates of pages: one environment, with the formats that all pages share."""
+"""The templates of pages: one environment with the formats that all pages share."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from arag.retrieval.snippets import is_title
 
 
 def render(template: str, *, package: str = "arag.pages", **values: Any) -> str:
-    """Return a page; the texts that stand in it are escaped, and half characters replaced.
+    """Render a page; values are escaped and lone surrogates replaced.
 
     Args:
         template: The template's file.
-        package: The package that holds it; it may extend and include the templates of `arag.pages`, too.
+        package: The package of the template, which may extend and include the templates of `arag.pages`.
         **values: What the template shows.
     """
     return mend_characters(_environment(package).get_template(template).render(values).lstrip())
@@ -42,7 +42,7 @@ def _environment(package: str) -> Environment:
 
 
 def count(number: int, noun: str) -> str:
-    """Return a number of things in words."""
+    """Return a number with a noun, in the plural if needed."""
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
@@ -69,19 +69,19 @@ def _short(text: str, length: int) -> str:
 
 
 def _mark(text: str, keywords: Iterable[str]) -> str:
-    """Mark keywords in any case; of two that begin at the same place, the longer one."""
+    """Mark keywords, ignoring case; if two start at the same place, the longer one."""
     words = [keyword.split() for keyword in dict.fromkeys(keywords)]
     alternatives = sorted((r"\s+".join(map(re.escape, parts)) for parts in words if parts), key=len, reverse=True)
     return _wrap(text, f"(?i)({'|'.join(alternatives)})", "mark") if alternatives else text
 
 
 def _bold(text: str) -> str:
-    """Show what stands between two asterisks, as models write it, in bold."""
+    """Show Markdown's `**bold**` in bold."""
     return _wrap(text, r"\*\*(?=\S)([^*\n]+)(?<=\S)\*\*", "strong")
 
 
 def _wrap(text: str, pattern: str, tag: str) -> Markup:
-    """Return a text, escaped, in which what a pattern's only group finds stands in a tag."""
+    """Escape a text and wrap what a pattern's only group finds in a tag."""
     wrapped = Markup(f"<{tag}>{{}}</{tag}>")  # noqa: S704 - one of the two tags above
     parts = enumerate(re.split(pattern, text))
     return Markup().join(wrapped.format(part) if place % 2 else escape(part) for place, part in parts)

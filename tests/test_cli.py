@@ -155,7 +155,7 @@ def test_ask_html_shows_a_run_that_failed_too(arag, index, tmp_path):
     assert err.startswith("Error: the model openai:none@http://127.0.0.1:9/v1 failed")
     text = page.read_text(encoding="utf-8")
     assert "No answer" in text
-    assert "A run with openai:none@http://127.0.0.1:9/v1" in text
+    assert "Run with openai:none@http://127.0.0.1:9/v1" in text
     assert "<b>Error.</b> Connection error." in text
 
 

@@ -180,7 +180,10 @@ def test_an_index_of_other_paragraphs_is_not_extended(arag, folder):
     assert (code, err) == (0, "")
     code, _, err = arag(*run_of("--model", "extractive", questions="other.jsonl"))
     assert code == 1
-    assert "is made of index.corpus.jsonl, which lacks 1 of the 4 paragraphs of other.jsonl: give another folder" in err
+    assert (
+        "was built from index.corpus.jsonl, which lacks 1 of the 4 paragraphs of other.jsonl: give another folder"
+        in err
+    )
     with open_index(folder / "index") as index:
         assert index.info().documents == 4
 
@@ -214,7 +217,7 @@ def test_without_an_index_and_paragraphs(arag, folder):
     ("arguments", "code", "told"),
     [
         (["eval", "run"], 2, "Missing option"),
-        (run_of(method="a-rag"), 1, "unknown method 'a-rag'; known are: "),
+        (run_of(method="a-rag"), 1, "unknown method 'a-rag'; valid methods: "),
         (run_of(questions="none.jsonl"), 1, "none.jsonl does not exist"),
         (run_of("--model", "gpt"), 1, "unknown model 'gpt'"),
         (run_of("--model", "extractive", "--judge", "extractive"), 1, "cannot judge"),
@@ -282,8 +285,8 @@ def test_the_most_cost_is_that_of_all_methods(arag, folder):
         assert code == 1
         assert (first["answered"], second["answered"]) == (4, 0)
         assert err.splitlines() == [
-            "Not begun: 1, as --max-cost was reached",
-            "Not begun: 5, as --max-cost was reached",
+            "Not started: 1, because --max-cost was reached",
+            "Not started: 5, because --max-cost was reached",
         ]
 
 
@@ -312,7 +315,7 @@ def test_a_judge_that_has_no_price_is_named(arag, folder):
         more = ["--model", f"openai:gpt-5-mini@{server.url}", "--judge", f"openai:own@{judge.url}", "--max-cost", 1]
         code, out, err = arag(*run_of(*more, "--concurrency", 1))
         assert (code, out, len(judge.requests)) == (1, "", 1)
-        assert f"--max-cost cannot be kept to: what calls of openai:own@{judge.url} cost is not known" in err
+        assert f"--max-cost cannot be enforced: the price of openai:own@{judge.url} is unknown" in err
         code, _, err = arag(*run_of(*more))
         assert (code, len(judge.requests), len(server.requests)) == (1, 1, STEPS)
         assert "ARAG_PRICES" in err
@@ -334,7 +337,7 @@ def test_work_at_index_time_is_paid_for_out_of_the_same_purse(arag, folder, monk
             code, out, err = arag(*run_of(*more, method="preparing"))
             assert (code, len(made), server.requests) == (1, 1, [])
             assert "preparing 0 of 5 answered" in out
-            assert "Not begun: 5, as --max-cost was reached" in err
+            assert "Not started: 5, because --max-cost was reached" in err
     assert json.loads((folder / "runs/musique/prepared.json").read_text())["preparing"]["cost"] == 0.25
 
 
@@ -355,7 +358,7 @@ def test_options_of_the_model(arag, folder):
     [
         (["temperature"], "--model-option 'temperature': NAME=VALUE is needed"),
         (["=1"], "--model-option '=1': NAME=VALUE is needed"),
-        (["temperature=1", "temperature=2"], "temperature: it is given twice"),
+        (["temperature=1", "temperature=2"], "temperature is given twice"),
         (["temperatur=1"], "has no option temperatur. Did you mean temperature?"),
         (["openai_api_key=secret"], "keys would be stored with the run"),
     ],
@@ -389,7 +392,7 @@ def test_an_ablation_takes_the_options_of_a_run(arag, folder):
     answered = [int(number) for number in re.findall(r"(\d) of 5 answered", out)]
     assert 0 < answered[0] < 5
     assert answered[1:] == [0, 0, 0]
-    assert err.count("as --max-cost was reached") == 4
+    assert err.count("because --max-cost was reached") == 4
 
 
 def test_the_most_cost_is_that_of_all_settings(arag, folder):
@@ -401,7 +404,7 @@ def test_the_most_cost_is_that_of_all_settings(arag, folder):
         for _ in range(2):  # the second time everything is spent
             code, _, err = arag("eval", "scale", *run_of()[2:-2], *model, *more, "--max-cost", 3.5 * one)
             assert code == 1
-            assert "Not begun: 2, as --max-cost was reached" in err
+            assert "Not started: 2, because --max-cost was reached" in err
             assert len(server.requests) - before == 4 * STEPS
     assert load_plan(folder / "scale/steps-5").options.top_k == 4
     assert (folder / "scale/scale.csv").exists()

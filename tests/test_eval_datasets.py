@@ -246,45 +246,48 @@ def test_any_texts(tmp_path_factory, title, sentences, answer):
 # --- bad files ---
 
 BAD = {
-    "no JSON": ("What is this?", r"line 1 is no valid JSON"),
-    "an unfinished list": ('[{"id": 1', r"questions.json is no valid JSON"),
+    "no JSON": ("What is this?", r"line 1 is not valid JSON"),
+    "an unfinished list": ('[{"id": 1', r"questions.json is not valid JSON"),
     "nothing": ("", r"holds no questions"),
     "an empty list": ("[]", r"holds no questions"),
-    "a number": ("42", r"line 1 is no JSON object, but 42"),
-    "a string": ('"Who?"', r"line 1 is no JSON object"),
-    "numbers": ("[1, 2]", r"question 1 is no JSON object, but 1"),
+    "a number": ("42", r"line 1 is not a JSON object: 42"),
+    "a string": ('"Who?"', r"line 1 is not a JSON object"),
+    "numbers": ("[1, 2]", r"question 1 is not a JSON object: 1"),
     "an object": (
         json.dumps({"questions": [AUTHORS]}),
-        r"one JSON object, with 'questions': a JSON list .* JSON lines",
+        r"one JSON object, with 'questions': give a JSON list .* JSON lines",
     ),
     "an object over lines": (json.dumps({"data": []}, indent=1), r"one JSON object, with 'data'"),
     "an empty object": ("{}", r"one JSON object, with nothing in it"),
-    "the second line": (lines(AUTHORS) + "{", r"line 2 is no valid JSON"),
+    "the second line": (lines(AUTHORS) + "{", r"line 2 is not valid JSON"),
     "no id": ([{"question": "Who?", "answer": "B"}], r"question 1 has no 'id'.* needs `id` or `qid`, `question` and"),
     "no question": ([{"id": 1, "answer": "B"}], r"question 1 has no 'question'"),
     "a blank question": ([AUTHORS | {"question": " \n"}], r"question 1 has no 'question', or a blank one"),
     "no answer": ([{"id": 1, "question": "Who?"}], r"question 1 has no 'answer'"),
     "a blank answer": ([AUTHORS | {"answer": "  "}], r"question 1 has no 'answer', or a blank one"),
     "no answer in a list": ([AUTHORS | {"answer": []}], r"question 1 has no 'answer'"),
-    "an object for an answer": ([AUTHORS | {"answer": {"text": "B"}}], r"question 1: 'answer' is no text, but"),
-    "true for an answer": ([AUTHORS | {"answer": True}], r"question 1: 'answer' is no text, but True"),
-    "an object for an id": ([AUTHORS | {"id": {}}], r"question 1: 'id' is no text"),
-    "a list for a question": ([AUTHORS | {"question": ["Who?"]}], r"question 1: 'question' is no text"),
-    "an id again": ([AUTHORS, AUTHORS], r"question 2: the id 'q1' is another question's"),
-    "objects for aliases": ([AUTHORS | {"answer_aliases": [{}]}], r"question 1: 'answer_aliases' is no text"),
-    "paragraphs: a text": ([{**MUSIQUE, "paragraphs": "Arles"}], r"question 1: 'paragraphs' is no list, but 'Arles'"),
-    "paragraphs: texts": ([{**MUSIQUE, "paragraphs": ["Arles"]}], r"question 1, paragraph 1 is no JSON object"),
-    "paragraphs: no text": ([{**MUSIQUE, "paragraphs": [{"title": "A"}]}], r"paragraph 1: 'paragraph_text' is no text"),
+    "an object for an answer": ([AUTHORS | {"answer": {"text": "B"}}], r"question 1: 'answer' is not a string: "),
+    "true for an answer": ([AUTHORS | {"answer": True}], r"question 1: 'answer' is not a string: True"),
+    "an object for an id": ([AUTHORS | {"id": {}}], r"question 1: 'id' is not a string"),
+    "a list for a question": ([AUTHORS | {"question": ["Who?"]}], r"question 1: 'question' is not a string"),
+    "an id again": ([AUTHORS, AUTHORS], r"question 2: another question has the id 'q1'"),
+    "objects for aliases": ([AUTHORS | {"answer_aliases": [{}]}], r"question 1: 'answer_aliases' is not a string"),
+    "paragraphs: a text": ([{**MUSIQUE, "paragraphs": "Arles"}], r"question 1: 'paragraphs' is not a list: 'Arles'"),
+    "paragraphs: texts": ([{**MUSIQUE, "paragraphs": ["Arles"]}], r"question 1, paragraph 1 is not a JSON object"),
+    "paragraphs: no text": (
+        [{**MUSIQUE, "paragraphs": [{"title": "A"}]}],
+        r"paragraph 1: 'paragraph_text' is not a string",
+    ),
     "paragraphs: a title": (
         [{**MUSIQUE, "paragraphs": [{"title": [], "paragraph_text": "A"}]}],
-        r"paragraph 1: its title is no text",
+        r"paragraph 1: its title is not a string",
     ),
     "context: texts": ([{**HOTPOTQA, "context": ["Arles"]}], r"'context': pairs of 'title' and 'sentences' are needed"),
     "context: a triple": ([{**HOTPOTQA, "context": [["A", [], 1]]}], r"pairs of 'title' and 'sentences' are needed"),
     "context: a text": ([{**HOTPOTQA, "context": [["A", "B"]]}], r"paragraph 1: a list of sentences is needed, not 'B"),
     "context: numbers": ([{**HOTPOTQA, "context": [["A", [1]]]}], r"paragraph 1: a list of sentences is needed"),
     "context: a column": ([{**HOTPOTQA, "context": {"title": ["A"]}}], r"has 1 of 'title' and 0 of 'sentences'"),
-    "facts: a number": ([{**HOTPOTQA, "supporting_facts": 1}], r"'supporting_facts' is no list"),
+    "facts: a number": ([{**HOTPOTQA, "supporting_facts": 1}], r"'supporting_facts' is not a list"),
     "facts: texts": ([{**HOTPOTQA, "supporting_facts": ["A"]}], r"'supporting_facts': pairs of 'title' and 'sent_id'"),
 }
 
@@ -317,7 +320,7 @@ def test_files_that_cannot_be_read(tmp_path):
 
 
 def test_json_that_is_nested_too_deeply(write):
-    with pytest.raises(InputError, match="no valid JSON"):
+    with pytest.raises(InputError, match="not valid JSON"):
         load_questions(write("[" * 100_000))
 
 

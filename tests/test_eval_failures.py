@@ -135,7 +135,7 @@ def test_the_split_is_drawn(small_index, record):
         "Within reasoning chain errors",
     ]
     first, second = (svg["aria-label"] for svg in page.find_all("svg"))
-    assert (first, second) == ("reasoning chain error: 1, not decided: 2", "entity confusion: 1")
+    assert (first, second) == ("reasoning chain error: 1, undecided: 2", "entity confusion: 1")
     assert page.find("b") is None
 
 
@@ -151,10 +151,10 @@ def test_every_cause_of_every_taxonomy_is_drawn(small_index, record):
     drawn = (first, set(map(first_level, AGENTIC.causes))), (chains, {*CHAIN_CAUSES, ""}), (second, ONE_SHOT.causes)
     for svg, causes in drawn:
         assert len({rect["class"][0] for rect in svg.find_all("rect")}) == len(causes)
-    assert chains["aria-label"].endswith("exceeded budget: 1, not decided: 1")
+    assert chains["aria-label"].endswith("exceeded budget: 1, undecided: 1")
     assert "8 by a judge" in page.text
     assert "5 by a judge" in page.text
-    assert "No answer of a method that searches is wrong." in failures_page([])
+    assert "No method that searches has wrong answers." in failures_page([])
 
 
 # --- the CSV ---
@@ -206,7 +206,7 @@ def test_what_is_no_csv_of_failures(tmp_path):
         merge_labels([], tmp_path / "no.csv")
     file = tmp_path / "failures.csv"
     file.write_text("method,question_id\narag,q\n")
-    with pytest.raises(InputError, match="has no column 'label'; needed are method, question_id, label"):
+    with pytest.raises(InputError, match="has no column 'label'; required columns: method, question_id, label"):
         merge_labels([], file)
     file.write_text("")
     with pytest.raises(InputError, match="has no column 'method'"):
@@ -219,10 +219,14 @@ def test_what_is_no_csv_of_failures(tmp_path):
 @pytest.mark.parametrize(
     ("name", "label", "told"),
     [
-        ("arag", "bad luck", r"csv, arag, question 'q': 'bad luck' is none of the causes for arag: they are entity"),
+        ("arag", "bad luck", r"csv, arag, question 'q': 'bad luck' is not a cause for arag; valid causes: entity"),
         ("arag", "top-k insufficient", "reasoning chain error, judge error, model gave up, corpus missing$"),
-        ("naive-rag", "reasoning chain error", "none of the causes for naive-rag: they are model understanding, multi"),
-        ("naive-rag", "wrong strategy", "'wrong strategy' is none of the causes for naive-rag"),
+        (
+            "naive-rag",
+            "reasoning chain error",
+            "is not a cause for naive-rag; valid causes: model understanding, multi",
+        ),
+        ("naive-rag", "wrong strategy", "'wrong strategy' is not a cause for naive-rag"),
     ],
 )
 def test_causes_of_another_taxonomy_are_refused(small_index, record, tmp_path, name, label, told):
@@ -435,9 +439,9 @@ VERDICT = json.dumps({"reason": "It gave up.", "cause": "wrong strategy"})
 def test_the_command(arag, folder):
     code, out, err = arag("eval", "failures", folder)
     assert code == 0
-    assert err == "Note: direct does not search, so there is nothing to diagnose in its wrong answers (1)\n"
+    assert err == "Note: direct does not search, so its wrong answers (1) are not diagnosed\n"
     assert re.search(r"arag +reasoning chain error +entity confusion +1 +50%", out)
-    assert "1 of 2 are not decided; fill in `label` there, and run this again." in out
+    assert "1 of 2 undecided; fill in `label` there and run this again." in out
     assert deciders(folder) == {"open": "", "read": "record"}
     assert "entity confusion" in (folder / "failures.html").read_text()
 
@@ -480,15 +484,15 @@ def test_labels_for_no_wrong_answer_are_told_of(arag, folder):
     save([rows[0] | label | {"question_id": "OPEN"}, rows[1] | label | {"method": "ours"}, rows[1]], other)
     code, _, err = arag("eval", "failures", folder, "--labels", other)
     assert code == 0
-    assert f"Warning: rows of {other} are for no wrong answer of this run, and do not count: 2; " in err
-    assert "the first is of arag, question 'OPEN'" in err
+    assert f"Warning: some rows of {other} match no wrong answer of this run and are ignored: 2, the first " in err
+    assert "the first for arag, question 'OPEN'" in err
     assert deciders(folder) == {"open": "", "read": "record"}
     # In the file itself they stay.
     typed = rows[0] | label | {"question_id": "OPEN"}
     save([typed, rows[1]], file)
     for _ in range(2):
         _, _, err = arag("eval", "failures", folder)
-        assert f"Warning: rows of {file} are for no wrong answer of this run, and do not count: 1; " in err
+        assert f"Warning: some rows of {file} match no wrong answer of this run and are ignored: 1, the first " in err
         assert deciders(folder) == {"open": "", "read": "record", "OPEN": "label"}
         assert rows_of(file)[-1] == typed
     assert "person" not in (folder / "failures.html").read_text()
@@ -508,8 +512,8 @@ def test_answers_that_have_become_right_are_dropped_and_their_labels_kept(arag, 
     records.append({**records.read()["read"], "judgement": judgement})
     code, out, err = arag("eval", "failures", folder)
     assert code == 0
-    assert f"Warning: rows of {file} are for no wrong answer of this run, and do not count: 1; " in err
-    assert "0 of 0 are not decided" in out
+    assert f"Warning: some rows of {file} match no wrong answer of this run and are ignored: 1, the first " in err
+    assert "0 of 0 undecided" in out
     assert deciders(folder) == {"read": "label"}
 
 
@@ -556,7 +560,7 @@ def test_a_run_without_records(arag, tmp_path, small_index):
     open_run(tmp_path, Plan(questions="q.json", index=str(small_index.path), model="extractive"))
     code, _, err = arag("eval", "failures", tmp_path)
     assert code == 1
-    assert err == f"Error: the run in {tmp_path} has no records yet: `arag eval run` makes them\n"
+    assert err == f"Error: the run in {tmp_path} has no records yet: run `arag eval run` first\n"
 
 
 # --- work at index time ---
@@ -579,7 +583,7 @@ def test_work_at_index_time_is_done_once_and_reported(small_index, tmp_path):
         runner.run([QUESTION], record_file(tmp_path, each.name))
     assert calls_made == [(small_index, 5)]
     assert list(load_preparations(tmp_path)) == ["direct"]
-    table = next(t for t in tables(make_report(tmp_path)) if t.title == "Work at index time")
+    table = next(t for t in tables(make_report(tmp_path)) if t.title == "Index-time work")
     (row,) = table.rows
     assert [cell.text for cell in row][2:5] == ["1", "1,000,000", "0"]
     assert "0.25" in row[5].text

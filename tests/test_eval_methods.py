@@ -80,7 +80,7 @@ def test_the_methods_are_those_of_the_paper():
 
 
 def test_an_unknown_method():
-    with pytest.raises(InputError, match=r"unknown method 'a-rag'; known are: .*arag, .*direct, .*naive-rag"):
+    with pytest.raises(InputError, match=r"unknown method 'a-rag'; valid methods: .*arag, .*direct, .*naive-rag"):
         method("a-rag")
 
 

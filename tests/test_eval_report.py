@@ -162,7 +162,7 @@ def test_answers_that_were_cut_off_are_told_of(write_run):
     cut = record(1, model_calls=[model_call(1), model_call(2, cut_off=True)])
     mended = record(2, model_calls=[model_call(1, cut_off=True), model_call(2)])
     report = make_report(write_run({"arag": [cut, mended], "direct": [record(1), record(2)]}))
-    assert any("cut off where the model may write no more tokens at a time (A-RAG (Full) 1)" in n for n in report.notes)
+    assert any("cut off at the model's output token limit (A-RAG (Full) 1)" in n for n in report.notes)
 
 
 def test_aliases_are_a_column_of_their_own(write_run):
@@ -177,7 +177,7 @@ def test_a_run_without_a_judge_says_nothing_of_llm_acc(write_run):
     assert not any(name.startswith(("llm", "judge", "unjudged")) for name in csv_rows(report)["arag"])
     titles = [title for each in tables(report) for title in (each.title, *each.columns)]
     assert not any("LLM-Acc" in title or "Unjudged" in title for title in titles)
-    assert report.notes == ["No judge was asked: there is no LLM-Acc."]
+    assert report.notes == ["There was no judge, so there is no LLM-Acc."]
 
 
 def test_a_method_that_was_not_judged_beside_others_that_were(write_run):
@@ -208,18 +208,16 @@ def test_none_of_many_may_still_be_some(write_run):
 
 def test_what_accuracies_are_over_and_which_names_count_is_said(write_run):
     some = {"arag": [record(1, verdict=True), record(2, verdict=None)]}
-    left_out = (
-        "Over all questions that were asked, failed ones as wrong, LLM-Acc without the answers that have no verdict"
-    )
+    left_out = "Over all questions asked (failed ones count as wrong; LLM-Acc excludes answers without a verdict)"
     report = make_report(write_run(some))
     _, found = table(report, "Accuracy")
     assert left_out in found.notes[1]
     assert left_out in report_page(report)
     for measure in ("Contain-Acc", "Exact match", "F1"):
         assert f"{measure} with aliases" in found.columns
-    assert any("the gold answer alone" in note for note in found.notes)
+    assert any("accepts only the gold answer" in note for note in found.notes)
     report = make_report(write_run({"arag": [record(1, verdict=True)]}, name="all judged"))
-    assert "no verdict" not in document(report).markdown() + report_page(report)
+    assert "without a verdict" not in document(report).markdown() + report_page(report)
 
 
 def test_effort_is_of_answered_questions(write_run):
@@ -254,8 +252,8 @@ def test_a_cost_that_is_not_known_is_unknown_and_never_nothing(write_run):
     assert (rows["direct"]["cost"], rows["direct"]["cost_low"], rows["direct"]["cost_in_all"]) == ("", "", "")
     assert (rows["naive-rag"]["cost"], rows["naive-rag"]["cost_in_all"]) == ("0.25", "")
     shown = {row["Method"]: row for row in table(report, "Tokens and cost")[0]}
-    assert shown["Direct Answer"]["Cost"] == shown["Direct Answer"]["Cost in all"] == "unknown"
-    assert shown["A-RAG (Full)"]["Cost in all"] == "$1.5000"
+    assert shown["Direct Answer"]["Cost"] == shown["Direct Answer"]["Total cost"] == "unknown"
+    assert shown["A-RAG (Full)"]["Total cost"] == "$1.5000"
 
 
 def test_the_cost_in_all_is_that_of_all_attempts(write_run):
@@ -283,8 +281,8 @@ def test_a_judge_of_unknown_price_is_unknown_and_one_that_was_not_asked_none(wri
     free = {"correct": True, "reason": "", "model": "j", "cost": None}
     run = write_run({"arag": [record(1, verdict=True), add_judgement(record(2), free)], "direct": [record(1)]})
     shown = {row["Method"]: row for row in table(make_report(run), "Tokens and cost")[0]}
-    assert shown["A-RAG (Full)"]["Judge in all"] == "unknown"
-    assert shown["Direct Answer"]["Judge in all"] == "–"
+    assert shown["A-RAG (Full)"]["Total judge cost"] == "unknown"
+    assert shown["Direct Answer"]["Total judge cost"] == "–"
     rows = csv_rows(make_report(run))
     assert rows["arag"]["judge_cost_in_all"] == rows["direct"]["judge_cost_in_all"] == ""
 
@@ -338,7 +336,7 @@ def test_a_run_that_is_not_complete_says_so(write_run, tmp_path):
     run = write_run({"arag": [record(n) for n in range(11)] + [failure(11)]}, asked=51)
     report = make_report(run)
     note = report.notes[0]
-    assert note.startswith("The run is not complete: 12 of 51 questions have been asked: run it again to go on.")
+    assert note.startswith("The run is incomplete: 12 of 51 questions have been asked. Run it again to continue.")
     write_report(report, tmp_path / "out", pages=False)
     page = soup(tmp_path / "out" / "report.html")
     assert page.find("h1").text == "Results: 1 method, 12 of 51 questions"
@@ -349,7 +347,7 @@ def test_a_run_that_is_not_complete_says_so(write_run, tmp_path):
 def test_which_method_is_not_complete_is_said(write_run):
     run = write_run({"direct": [record(n) for n in range(3)], "arag": [record(1)]}, asked=3)
     assert (
-        "not all of 3 questions have been asked (Direct Answer 3, A-RAG (Full) 1): run it" in make_report(run).notes[0]
+        "not all of 3 questions have been asked (Direct Answer 3, A-RAG (Full) 1). Run it" in make_report(run).notes[0]
     )
 
 
@@ -371,10 +369,10 @@ def test_methods_are_compared_on_the_questions_that_both_have(write_run):
     assert comparison.difference.count == 10
     assert comparison.difference.mean == 0.7
     assert comparison.p < 0.05
-    (row,), _ = table(report, "Pair by pair with Direct Answer")
+    (row,), _ = table(report, "Paired comparison with Direct Answer")
     assert (row["Questions"], row["Difference"]) == ("10", "+70.0")
     (note,) = [note for note in report.notes if "same questions" in note]
-    assert "Direct Answer 12, A-RAG (Full) 18; all of them 10" in note
+    assert "Direct Answer 12, A-RAG (Full) 18; 10 in common" in note
     assert csv_rows(report)["direct"]["contain_acc_difference"] == ""
 
 
@@ -440,31 +438,31 @@ def test_the_paper_s_figures_are_table_1():
 
 
 def test_an_unknown_dataset_is_told(write_run):
-    with pytest.raises(InputError, match=r"no dataset 'squad'; known are: .*musique"):
+    with pytest.raises(InputError, match=r"no dataset 'squad'; valid datasets: .*musique"):
         make_report(write_run({"arag": [record(1)]}), dataset="squad")
 
 
 def test_our_figures_stand_beside_the_paper_s(write_run):
     run = write_run({"arag": [record(1), record(2, "lead")], "a-new-one": [record(1)]}, questions="musique/q.json")
-    rows, found = table(make_report(run), "Beside the paper: MuSiQue")
+    rows, found = table(make_report(run), "Comparison with the paper: MuSiQue")
     by_method = {row["Method"]: row for row in rows}
-    assert by_method["A-RAG (Full)"]["Contain-Acc, here"] == "50.0"
-    assert by_method["A-RAG (Full)"]["LLM-Acc, GPT-5-mini"] == "74.1"
-    assert by_method["GraphRAG"]["Contain-Acc, here"] == "–"
-    assert by_method["a-new-one"]["LLM-Acc, GPT-4o-mini"] == "–"
+    assert by_method["A-RAG (Full)"]["Contain-Acc (ours)"] == "50.0"
+    assert by_method["A-RAG (Full)"]["LLM-Acc (paper, GPT-5-mini)"] == "74.1"
+    assert by_method["GraphRAG"]["Contain-Acc (ours)"] == "–"
+    assert by_method["a-new-one"]["LLM-Acc (paper, GPT-4o-mini)"] == "–"
     assert "2602.03442" in found.notes[0]
 
 
 def test_where_there_are_long_answers_the_paper_has_no_contain_acc(write_run):
     run = write_run({"arag": [record(1, verdict=True)]}, questions="medical/q.json")
-    _, found = table(make_report(run), "Beside the paper")
-    assert found.columns[-2:] == ["LLM-Acc, GPT-5-mini", "LLM-Acc, GPT-4o-mini"]
+    _, found = table(make_report(run), "Comparison with the paper")
+    assert found.columns[-2:] == ["LLM-Acc (paper, GPT-5-mini)", "LLM-Acc (paper, GPT-4o-mini)"]
 
 
 def test_the_paper_is_in_the_plot_where_it_has_such_a_figure(write_run):
     run = write_run({"arag": [record(1)]}, questions="medical/q.json")
-    assert "in the paper, with" not in report_page(make_report(run))
-    assert "in the paper, with GPT-5-mini" in report_page(make_report(run, dataset="musique"))
+    assert "the paper, with" not in report_page(make_report(run))
+    assert "the paper, with GPT-5-mini" in report_page(make_report(run, dataset="musique"))
 
 
 def test_what_differs_from_the_paper_is_said(write_run, make_index, tmp_path):
@@ -473,10 +471,10 @@ def test_what_differs_from_the_paper_is_said(write_run, make_index, tmp_path):
     other = [model_call(1, model="extractive")]
     run = write_run({"arag": [record(1, model_calls=other)]}, questions="musique/q.json", index=index)
     told = make_report(run).differences
-    assert "The model differs: extractive here, GPT-5-mini and GPT-4o-mini in the paper." in told
-    assert any(line.startswith("The embedder differs: ") for line in told)
-    assert any(line.startswith("Nothing was judged here") for line in told)
-    assert any("1 question on 1 document in 1 chunk" in line for line in told)
+    assert "Different model: ours extractive, the paper's GPT-5-mini and GPT-4o-mini." in told
+    assert any(line.startswith("Different embedder: ") for line in told)
+    assert any(line.startswith("We used no judge") for line in told)
+    assert any("1 question, 1 document in 1 chunk" in line for line in told)
 
 
 def test_what_is_the_same_is_not_said_to_differ(write_run):
@@ -484,8 +482,8 @@ def test_what_is_the_same_is_not_said_to_differ(write_run):
         {"arag": [record(1, verdict=True)]}, questions="musique/q.json", judge="openai:gpt-5-mini@http://x/v1"
     )
     report = make_report(run)
-    assert not any("model differs" in line or "judge differs" in line for line in report.differences)
-    assert any("embedder is not known" in line for line in report.differences)
+    assert not any("Different model" in line or "Different judge" in line for line in report.differences)
+    assert any("embedder is unknown" in line for line in report.differences)
 
 
 # --- CSV ---
@@ -746,7 +744,7 @@ def test_the_command_writes_a_report(arag, write_run, tmp_path):
     code, out, err = arag("eval", "report", run)
     assert code == 0
     assert all(str(run / f"report.{kind}") in out for kind in ("md", "csv", "html"))
-    assert "No judge was asked" in err
+    assert "There was no judge" in err
     assert (run / "questions" / "1" / "arag.html").is_file()
     code, out, _ = arag("eval", "report", run, "--json")  # again, over the first
     assert code == 0
@@ -760,7 +758,7 @@ def test_the_report_can_go_elsewhere_without_pages(arag, write_run, tmp_path):
     assert code == 0
     assert sorted(file.name for file in out.iterdir()) == ["questions.csv", "report.csv", "report.html", "report.md"]
     assert not [link for link in soup(out / "report.html").find_all("a") if not link["href"].startswith("#")]
-    assert "Pair by pair with A-RAG (Full)" in (out / "report.md").read_text("utf-8")
+    assert "Paired comparison with A-RAG (Full)" in (out / "report.md").read_text("utf-8")
     assert not (run / "report.md").exists()
 
 
@@ -809,7 +807,7 @@ def test_several_runs_stand_in_one_table(arag, several, tmp_path):
     code, text, err = arag("eval", "report", *several, "--out", tmp_path / "out")
     assert code == 0
     assert all(f"overview.{kind}" in text for kind in ("md", "csv", "html"))
-    assert "MuSiQue, gpt-4o-mini: The run is not complete: 1 of 9 questions" in err
+    assert "MuSiQue, gpt-4o-mini: The run is incomplete: 1 of 9 questions" in err
     page = soup(tmp_path / "out" / "overview.html")
     assert [th.text for th in page.find("table").find_all("th", scope="col")] == [
         "Method",
@@ -826,7 +824,7 @@ def test_several_runs_stand_in_one_table(arag, several, tmp_path):
         rows = {row["method"]: row for row in csv.DictReader(opened)}
     assert rows["arag"]["MuSiQue, gpt-5-mini-2025-08-07 llm_acc"] == "0.5"
     assert rows["arag"]["mine, gpt-5-mini-2025-08-07 contain_acc_high"] == ""
-    assert "not complete" in (tmp_path / "out" / "overview.md").read_text("utf-8")
+    assert "incomplete" in (tmp_path / "out" / "overview.md").read_text("utf-8")
 
 
 def test_several_runs_are_printed(arag, several):

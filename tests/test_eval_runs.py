@@ -205,7 +205,7 @@ def replies_of(server):
 
 def test_a_line_that_is_no_record_is_named(file):
     file.write_text('{"question_id": "q0"}\nnot json\n')
-    with pytest.raises(InputError, match=r"arag.jsonl, line 2 is no record of a run"):
+    with pytest.raises(InputError, match=r"arag.jsonl, line 2 is not a record of a run"):
         RecordFile(file).read()
     file.write_text("[1]\n")
     with pytest.raises(InputError, match="line 1"):
@@ -798,7 +798,7 @@ def test_a_cost_that_is_not_known_cannot_be_limited(small_index, file, tmp_path,
         return chat("Boso")
 
     with serve(respond) as server:  # of a model that has no price
-        with pytest.raises(InputError, match=r"what calls of some-model cost is not known.* ARAG_PRICES names"):
+        with pytest.raises(InputError, match=r"the price of some-model is unknown.* ARAG_PRICES names"):
             answer(small_index, server, questions(9), file, max_cost=1.0, concurrency=3)
         assert sorted(ids(file)) == ["q0", "q1", "q2"]  # they are paid, and kept
         with pytest.raises(InputError, match="some-model"):
@@ -815,10 +815,10 @@ def test_a_cost_that_is_not_known_cannot_be_limited(small_index, file, tmp_path,
 def test_a_judge_without_a_price_is_named(small_index, file):
     verdict = {**chat('{"reason": "So it is.", "correct": true}'), "model": "own"}
     with serve(Replies()) as model, serve(lambda *_: verdict) as server:
-        with pytest.raises(InputError, match="what calls of openai:gpt-5-mini cost is not known"):
+        with pytest.raises(InputError, match="the price of openai:gpt-5-mini is unknown"):
             answer(small_index, model, questions(9), file, judge=judge_of(server), max_cost=1.0, concurrency=1)
         assert [record["judgement"]["correct"] for record in whole_lines(file)] == [True]
-        with pytest.raises(InputError, match="what calls of openai:gpt-5-mini cost"):
+        with pytest.raises(InputError, match="the price of openai:gpt-5-mini is unknown"):
             answer(small_index, model, questions(9), file, max_cost=1.0)
         assert len(server.requests) == 1
 

@@ -98,7 +98,7 @@ def test_settings_are_drawn_as_a_course(run, tmp_path):
         assert len(plot.find_all("line", class_="course")) == count - 1
         assert len(plot.find_all("line", class_="whisker")) == count
     mean = values(scaling, "contain_acc")[0]
-    assert f"5 steps: Contain-Acc {100 * mean:.1f}, 95% interval" in steps["aria-label"]
+    assert f"5 steps: Contain-Acc {100 * mean:.1f}, 95% CI" in steps["aria-label"]
     assert [th.text for th in page_of(scaling).tbody.find_all("th")] == names(scaling)
 
 
@@ -147,7 +147,7 @@ def test_settings_are_measured_on_the_same_questions(run, tmp_path):
     assert values(scaling, "questions") == [2, 2]
     (note,) = scaling.notes
     assert note.startswith(
-        "The figures are of 2 of 3 questions, as some settings were not asked all (5 steps 3, 6 steps 2): run it "
+        "The figures cover 2 of 3 questions, because some settings were not asked all of them (5 steps 3, 6 steps 2). "
     )
 
 
@@ -165,7 +165,7 @@ def test_settings_without_a_common_question_say_so(run, tmp_path):
     scaling = make_scaling(tmp_path, "arag", IDS)
     assert values(scaling, "questions") == [1, 2]
     assert scaling.notes == [
-        "The settings have no question in common, so that their figures do not compare (5 steps 1, 6 steps 2)."
+        "The settings have no question in common, so their figures are not comparable (5 steps 1, 6 steps 2)."
     ]
 
 

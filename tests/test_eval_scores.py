@@ -259,7 +259,7 @@ def test_paired_tests_do_not_depend_on_the_order_of_the_methods(pairs):
 
 @pytest.mark.parametrize(("first", "second"), [([], []), ([1], []), ([1, 0], [1])])
 def test_paired_tests_need_the_same_questions(first, second):
-    with pytest.raises(ValueError, match=f"{len(first)} values against {len(second)}"):
+    with pytest.raises(ValueError, match=f"{len(first)} and {len(second)} values"):
         paired_test(first, second)
 
 

@@ -21,7 +21,7 @@ def methods() -> None:
     from arag.evaluation.methods import all_methods
 
     table = Table(box=None)
-    for column in ("name", "in the paper", "what it does"):
+    for column in ("name", "name in the paper", "description"):
         table.add_column(column)
     for method in all_methods().values():
         table.add_row(method.name, method.title, method.description)

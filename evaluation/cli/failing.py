@@ -23,15 +23,17 @@ if TYPE_CHECKING:
 
 def failures(
     folder: RunArgument,
-    judge: Annotated[str | None, typer.Option("--judge", help="provider:model that says what is left open.")] = None,
+    judge: Annotated[
+        str | None, typer.Option("--judge", help="provider:model that diagnoses what the records do not show.")
+    ] = None,
     labels: Annotated[
-        Path | None, typer.Option("--labels", metavar="CSV", help="Another CSV, filled in, beside DIR/failures.csv.")
+        Path | None, typer.Option("--labels", metavar="CSV", help="A second CSV with labels, besides DIR/failures.csv.")
     ] = None,
     concurrency: ConcurrencyOption = 8,
 ) -> None:
-    """Say why answers are wrong (paper, Figure 5): by the records, by a judge, by what you fill in DIR/failures.csv.
+    """Find why answers are wrong (paper, Figure 5): from the records, a judge, and your labels in DIR/failures.csv.
 
-    Exit code 1 means that the judge gave no usable diagnosis of some answers; they are asked about again the next time.
+    Exit code 1 means that the judge gave no usable diagnosis for some answers; the next run asks about them again.
     """
     from arag.evaluation.diagnosis import diagnose
     from arag.evaluation.event_loop import run
@@ -48,7 +50,7 @@ def failures(
     with open_index(load_plan(folder).index) as index:
         records = {name: list(some.values()) for name, some in load_records(folder).items()}
         if not any(records.values()):
-            raise InputError(f"the run in {folder} has no records yet: `arag eval run` makes them")
+            raise InputError(f"the run in {folder} has no records yet: run `arag eval run` first")
         found = [failure for name, some in records.items() for failure in find_failures(name, some, index)]
         for source in dict.fromkeys([*([file] if file.exists() else []), *([labels] if labels else [])]):
             found, unmatched = merge_labels(found, source)
@@ -56,8 +58,8 @@ def failures(
                 others = unmatched
             if unmatched:
                 first = f"{unmatched[0]['method']}, question {unmatched[0]['question_id']!r}"
-                rows = f"{len(unmatched):,}; the first is of {first}"
-                warn(f"Warning: rows of {source} are for no wrong answer of this run, and do not count: {rows}")
+                rows = f"{len(unmatched):,}, the first for {first}"
+                warn(f"Warning: some rows of {source} match no wrong answer of this run and are ignored: {rows}")
         asked = [failure.key for failure in found if not failure.final]
         cost: float | None = None
         if judge is not None:
@@ -75,15 +77,15 @@ def failures(
     searching = {failure.method for failure in found}
     for name, some in records.items():
         if name not in searching and (wrong := sum(map(is_wrong, some))):
-            warn(f"Note: {name} does not search, so there is nothing to diagnose in its wrong answers ({wrong:,})")
+            warn(f"Note: {name} does not search, so its wrong answers ({wrong:,}) are not diagnosed")
     undecided = [failure for failure in found if not failure.final]
     if judge is not None:
         told = "cost unknown" if cost is None else f"${cost:.2f}"
         out.print(f"Diagnosed: {len(asked) - len(undecided):,} of {len(asked):,} by the judge, {told}")
         warn_of("Not diagnosed", [f"{', '.join(failure.key)}: {failure.why}" for failure in undecided])
     out.print(f"Written: {page}")
-    todo = "; fill in `label` there, and run this again" if undecided else ""
-    out.print(f"{file}: {len(undecided):,} of {len(found):,} are not decided{todo}.")
+    todo = "; fill in `label` there and run this again" if undecided else ""
+    out.print(f"{file}: {len(undecided):,} of {len(found):,} undecided{todo}.")
     if judge is not None and undecided:
         raise typer.Exit(FAILED)
 
@@ -91,7 +93,7 @@ def failures(
 def _show_causes(found: Sequence[Failure]) -> None:
     from arag.evaluation.failures import CHAIN_CAUSES, first_level
 
-    table = Table("method", "cause", "in the reasoning chain", box=None)
+    table = Table("method", "cause", "reasoning chain error", box=None)
     for column in ("wrong answers", "share"):
         table.add_column(column, justify="right")
     counts = Counter((failure.method, failure.final) for failure in found)
@@ -99,5 +101,5 @@ def _show_causes(found: Sequence[Failure]) -> None:
     for (name, cause), count in sorted(counts.items(), key=lambda item: (item[0][0], -item[1])):
         chain_cause = cause if cause in CHAIN_CAUSES else ""
         share = f"{count / of_method[name]:.0%}"
-        table.add_row(name, first_level(cause) or "(not decided)", chain_cause, f"{count:,}", share)
+        table.add_row(name, first_level(cause) or "(undecided)", chain_cause, f"{count:,}", share)
     out.print(table)

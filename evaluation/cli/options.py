@@ -1,4 +1,4 @@
-"""What the commands share: their options, and how they tell of files."""
+"""What the commands share: their options, and the list of written files."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ IndexOption = Annotated[
         "--index",
         "-i",
         metavar="DIR",
-        help="The index's folder. Where there is none, the paragraphs that come with the questions are ingested.",
+        help="The index folder. If it does not exist, the paragraphs that come with the questions are ingested.",
     ),
 ]
 ModelOption = Annotated[
@@ -30,31 +30,31 @@ ModelOptionsOption = Annotated[
     typer.Option(
         "--model-option",
         metavar="NAME=VALUE",
-        help="An option of the model's class, as temperature=0; again for more. VALUE is JSON, or else a text.",
+        help="An option of the model's class, such as temperature=0; repeatable. VALUE is JSON, else a string.",
     ),
 ]
-EffortOption = Annotated[str | None, typer.Option(help="For models that reason: minimal, low, ...")]
+EffortOption = Annotated[str | None, typer.Option(help="For reasoning models: minimal, low, ...")]
 JudgeOption = Annotated[
     str | None, typer.Option("--judge", help="provider:model of a judge, for LLM-Acc. Default: none.")
 ]
-LimitOption = Annotated[int | None, typer.Option(min=1, help="Only the first questions.")]
-ConcurrencyOption = Annotated[int, typer.Option(min=1, help="How many questions at once.")]
-TopKOption = Annotated[int, typer.Option(min=1, help="Chunks of a search.")]
-MaxStepsOption = Annotated[int, typer.Option(min=1, help="Most steps before an answer is forced.")]
+LimitOption = Annotated[int | None, typer.Option(min=1, help="Use only the first N questions.")]
+ConcurrencyOption = Annotated[int, typer.Option(min=1, help="Questions to run at the same time.")]
+TopKOption = Annotated[int, typer.Option(min=1, help="Chunks per search.")]
+MaxStepsOption = Annotated[int, typer.Option(min=1, help="Maximum steps before an answer is forced.")]
 MaxCostOption = Annotated[
     float | None,
     typer.Option(
-        help="US dollars after which no more questions are begun: of all methods and settings, of verdicts and of "
+        help="Start no new questions once this many US dollars are spent, counting all methods, settings, verdicts and "
         "earlier attempts."
     ),
 ]
-OutOption = Annotated[Path, typer.Option("--out", metavar="DIR", help="Where the records go.")]
-RunArgument = Annotated[Path, typer.Argument(metavar="DIR", help="A run's folder.")]
+OutOption = Annotated[Path, typer.Option("--out", metavar="DIR", help="Where to write the records.")]
+RunArgument = Annotated[Path, typer.Argument(metavar="DIR", help="A run folder.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object, for programs.")]
 
 
 def show_written(files: Sequence[Path], notes: Sequence[str], as_json: bool) -> None:
-    """Tell which files were written, and what a reader of them must know."""
+    """Print which files were written, and notes for their readers."""
     if as_json:
         print_json({"files": [str(file) for file in files], "notes": list(notes)})
         return

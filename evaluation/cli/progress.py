@@ -1,4 +1,4 @@
-"""How a run tells of itself: while it goes on, and when it has ended."""
+"""What a run prints, during the run and at its end."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from arag.evaluation.datasets import Question
     from arag.evaluation.records import Record
 
-_MAX_TOLD = 3  # failures of a kind
+_MAX_TOLD = 3  # failures of each kind
 
 
 @contextmanager
@@ -26,11 +26,11 @@ def method_progress(
     Args:
         name: The method's name.
         questions: The questions.
-        records: The records until now; new ones are added.
+        records: The records so far; new ones are added.
         judged: Whether there is a judge.
 
     Yields:
-        What a new record is given to.
+        A function to call with each new record.
     """
     columns = MofNCompleteColumn(), TextColumn("{task.fields[state]}", markup=False)
     with progress(*columns, transient=False) as bar:
@@ -42,7 +42,7 @@ def method_progress(
                 bar.update(task, completed=summary["answered"], state=", ".join(_figures(summary)))
 
         def add(record: Record) -> None:
-            records[record["question_id"]] = {**record, "messages": []}  # these take more than all else
+            records[record["question_id"]] = {**record, "messages": []}  # these take the most memory
             show()
 
         show()
@@ -52,9 +52,9 @@ def method_progress(
 def summarise(
     name: str, questions: Sequence[Question], records: Mapping[str, Record], *, judged: bool
 ) -> dict[str, Any]:
-    """Return what a method has reached.
+    """Return a method's results so far.
 
-    Accuracies are of the questions that were begun: failed ones count as wrong, unjudged ones do not count.
+    Accuracies are over the questions asked so far: failed ones count as wrong, unjudged ones do not count.
     """
     from arag.evaluation.report.measures import CONTAIN_ACC, LLM_ACC, figure
 
@@ -78,7 +78,7 @@ def summarise(
 
 
 def show_summary(summary: Mapping[str, Any]) -> None:
-    """Print what a method has reached, in a line."""
+    """Print a method's results on one line."""
     answered = f" {summary['answered']:,} of {summary['questions']:,} answered"
     out.print(styled((summary["method"], "bold"), ", ".join([answered, *_figures(summary)])))
 
@@ -93,12 +93,12 @@ def _figures(summary: Mapping[str, Any]) -> Iterator[str]:
 
 
 def show_failures(questions: Sequence[Question], records: Mapping[str, Record], *, judged: bool) -> None:
-    """Say which questions have no answer or no verdict, and why."""
+    """Print which questions have no answer or no verdict, and why."""
     mine = [records[question.id] for question in questions if question.id in records]
     verdicts = [(record["question_id"], record["judgement"]) for record in mine if record["error"] is None]
     warn_of("Failed", [f"{record['question_id']}: {record['error']}" for record in mine if record["error"] is not None])
     warn_of("Unjudged", [f"{name}: {of['reason']}" for name, of in verdicts if of and of["correct"] is None])
-    traces: dict[str, str] = {}  # of each kind of error one
+    traces: dict[str, str] = {}  # one for each kind of error
     for record in mine:
         if record["traceback"] is not None:
             kind = (record["error"] or "the judge").partition(":")[0]
@@ -106,13 +106,13 @@ def show_failures(questions: Sequence[Question], records: Mapping[str, Record], 
     for trace in traces.values():
         err.print(trace.rstrip())
     not_judged = sum(of is None for _, of in verdicts) if judged else 0
-    for title, count in (("Not begun", len(questions) - len(mine)), ("Not judged", not_judged)):
+    for title, count in (("Not started", len(questions) - len(mine)), ("Not judged", not_judged)):
         if count:
-            warn(f"{title}: {count:,}, as --max-cost was reached")
+            warn(f"{title}: {count:,}, because --max-cost was reached")
 
 
 def warn_of(title: str, lines: Sequence[str]) -> None:
-    """Tell of the first of many things, and how many more there are."""
+    """Print the first few warnings of a kind, and how many more there are."""
     for line in lines[:_MAX_TOLD]:
         warn(f"{title}: {line}")
     if len(lines) > _MAX_TOLD:

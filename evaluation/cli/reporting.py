@@ -1,4 +1,4 @@
-"""`arag eval report`: what runs have shown."""
+"""`arag eval report`: the results of runs."""
 
 from __future__ import annotations
 
@@ -15,30 +15,33 @@ from arag.terminal import out, progress
 
 
 def report(
-    folders: Annotated[list[Path], typer.Argument(metavar="DIR...", help="A run's folder, or several.")],
+    folders: Annotated[list[Path], typer.Argument(metavar="DIR...", help="One or more run folders.")],
     target: Annotated[
         Path | None,
-        typer.Option("--out", metavar="DIR", help="Where it goes. Default: the run's folder; several are printed."),
+        typer.Option(
+            "--out", metavar="DIR", help="Where to write it. Default: the run folder; for several runs, print it."
+        ),
     ] = None,
     baseline: Annotated[
-        str | None, typer.Option(metavar="METHOD", help="The method that the others are compared with.")
+        str | None, typer.Option(metavar="METHOD", help="The method to compare the others with.")
     ] = None,
     dataset: Annotated[
-        str | None, typer.Option(metavar="NAME", help="The paper's dataset, where the questions' file does not tell.")
+        str | None,
+        typer.Option(metavar="NAME", help="The paper's dataset, if the questions' file name does not show it."),
     ] = None,
     pages: Annotated[bool, typer.Option(help="Write a page for each question and each of its runs.")] = True,
     as_json: JsonOption = False,
 ) -> None:
-    """Write what a run has shown: report.md and report.csv for a paper, report.html with plots and every question.
+    """Report the results of a run: report.md and report.csv for a paper, report.html with plots and every question.
 
-    Of several runs, the accuracy of all methods stands in one table (paper, Table 1).
+    For several runs, one table has the accuracy of all methods (paper, Table 1).
     """
     from arag.evaluation.report.figures import make_report
     from arag.evaluation.report.page import count_pages, write_report
 
     if len(folders) > 1:
         if baseline is not None or dataset is not None:
-            raise InputError("--baseline and --dataset are for the report of one run")
+            raise InputError("--baseline and --dataset only work with one run")
         _report_several(folders, target, as_json)
         return
     (folder,) = folders
@@ -56,6 +59,6 @@ def _report_several(folders: Sequence[Path], target: Path | None, as_json: bool)
     if target is not None:
         show_written(found.write(target, "overview"), found.notes, as_json)
     elif as_json:
-        raise InputError("--json tells of files: give a folder for them with --out")
+        raise InputError("--json lists the written files: give a folder for them with --out")
     else:
         out.print(found.markdown(), end="")

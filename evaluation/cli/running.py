@@ -1,4 +1,4 @@
-"""`arag eval run`, `ablate` and `scale`: methods over questions."""
+"""`arag eval run`, `ablate` and `scale`: run methods on questions."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _ABLATION = ["arag", "arag-without-keyword", "arag-without-semantic", "arag-with
 def run(
     questions: QuestionsOption,
     index: IndexOption,
-    method: Annotated[list[str], typer.Option("--method", help="A method; give it again for more than one.")],
+    method: Annotated[list[str], typer.Option("--method", help="A method; repeatable.")],
     model: ModelOption = None,
     judge: JudgeOption = None,
     reasoning_effort: EffortOption = None,
@@ -51,12 +51,12 @@ def run(
     top_k: TopKOption = 5,
     max_steps: MaxStepsOption = DEFAULT_MAX_STEPS,
     max_cost: MaxCostOption = None,
-    folder: Annotated[Path | None, typer.Option("--out", metavar="DIR", help="Where the records go.")] = None,
+    folder: Annotated[Path | None, typer.Option("--out", metavar="DIR", help="Where to write the records.")] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Answer questions with methods, and keep a record of each; run again, it goes on where it was.
+    """Answer questions with methods and keep a record of each. Run it again to continue.
 
-    Exit code 1 means that questions failed or were left out; the next run tries them again.
+    Exit code 1 means that questions failed or were skipped; the next run tries them again.
     """
     from arag.evaluation.datasets import name_dataset
 
@@ -83,7 +83,7 @@ def ablate(
     max_steps: MaxStepsOption = DEFAULT_MAX_STEPS,
     max_cost: MaxCostOption = None,
 ) -> None:
-    """Run A-RAG with all of its tools and without each of them (paper, Table 2); `arag eval report` compares them."""
+    """Run A-RAG with all tools and without each of them (paper, Table 2). Compare them with `arag eval report`."""
     common = (model, judge, reasoning_effort, model_option, limit, concurrency, top_k, max_steps, max_cost)
     run(questions, index, _ABLATION, *common, folder)
 
@@ -96,16 +96,16 @@ def scale(
     model: ModelOption = None,
     judge: JudgeOption = None,
     steps: Annotated[
-        list[int] | None, typer.Option(min=1, help="Most steps; again for more. Default: 5 10 15 20.")
+        list[int] | None, typer.Option(min=1, help="Maximum steps; repeatable. Default: 5 10 15 20.")
     ] = None,
-    effort: Annotated[list[str] | None, typer.Option(help="A reasoning effort; again for more.")] = None,
+    effort: Annotated[list[str] | None, typer.Option(help="A reasoning effort; repeatable.")] = None,
     model_option: ModelOptionsOption = None,
     limit: LimitOption = 300,
     concurrency: ConcurrencyOption = 8,
     top_k: TopKOption = 5,
     max_cost: MaxCostOption = None,
 ) -> None:
-    """Run one method with more and more steps, and with more and more reasoning (paper, Figure 4)."""
+    """Run one method with different step limits and reasoning efforts (paper, Figure 4)."""
     from arag.evaluation.datasets import load_questions
     from arag.evaluation.report.scaling import EFFORT, STEPS, make_scaling, setting_folder
 
@@ -127,7 +127,7 @@ def scale(
 
 @dataclass(frozen=True, slots=True)
 class _Experiment:
-    """Methods to be run over questions, as the command line names them."""
+    """Methods to run on questions, as given on the command line."""
 
     questions: Path
     index: Path
@@ -141,7 +141,7 @@ class _Experiment:
     max_steps: int = DEFAULT_MAX_STEPS
 
     def run(self, folder: Path, budget: Budget, *, quiet: bool = False) -> list[dict[str, Any]]:
-        """Answer the questions; return what each method has reached."""
+        """Answer the questions; return the results of each method."""
         from arag.evaluation.corpora import contents, make_index, missing_gold
         from arag.evaluation.datasets import load_questions
         from arag.evaluation.judge import Judge
@@ -156,7 +156,7 @@ class _Experiment:
 
         methods = [find_method(name) for name in dict.fromkeys(self.methods)]
         asked = load_questions(self.questions)[: self.limit]
-        cite_prices()  # a list of one's own that cannot be read is told of before anything is paid for
+        cite_prices()  # an unreadable price list fails here, before anything is paid for
         model = load_model(self.model, **self.model_options)
         judge = Judge(load_model(self.judge), self.judge) if self.judge else None
         judged = judge is not None
@@ -172,7 +172,7 @@ class _Experiment:
         )
         if any(method.uses_vectors for method in methods):
             confirm_embedder(self.index)
-        open_run(folder, plan)  # another plan is refused before anything is ingested, and another index after it
+        open_run(folder, plan)  # a different plan is refused before ingesting, a different index after it
         for note in make_index(self.questions, self.index):
             err.print(note)
         open_run(folder, replace(plan, contents=contents(self.index)))
@@ -199,16 +199,16 @@ class _Experiment:
 
 
 def _check_complete(summaries: Sequence[Mapping[str, Any]]) -> None:
-    """Exit with code 1 where answers or verdicts are missing."""
+    """Exit with code 1 if answers or verdicts are missing."""
     if any(summary["answered"] < summary["questions"] or summary["unjudged"] for summary in summaries):
         raise typer.Exit(FAILED)
 
 
 def _budget(limit: float | None, folders: Sequence[Path]) -> Budget:
-    """Return what may be spent; what runs in these folders have cost before is a part of it.
+    """Return the budget, less what runs in these folders have already cost.
 
     Raises:
-        InputError: There is a limit, and what they have cost is not known.
+        InputError: There is a limit, but what they have cost is unknown.
     """
     from arag.evaluation.budget import Budget
     from arag.evaluation.runs import count_spent
@@ -224,23 +224,25 @@ def _model_options(given: Sequence[str] | None, reasoning_effort: str | None) ->
     """Return the options of the model's class.
 
     Raises:
-        InputError: One is no NAME=VALUE, is given twice, or is a key, which would stand in the run's folder.
+        InputError: An option is not NAME=VALUE, is given twice, or is an API key, which would be stored with the run.
     """
     options: dict[str, Any] = {"reasoning_effort": reasoning_effort} if reasoning_effort else {}
     for option in given or ():
         name, equals, value = option.partition("=")
         if not name or not equals:
-            raise InputError(f"--model-option {option!r}: NAME=VALUE is needed, as temperature=0")
+            raise InputError(f"--model-option {option!r}: NAME=VALUE is needed, such as temperature=0")
         if name in options:
-            raise InputError(f"--model-option {name}: it is given twice")
+            raise InputError(f"--model-option {name} is given twice")
         if "api_key" in name:
-            raise InputError("--model-option: keys would be stored with the run; set an environment variable instead")
+            raise InputError(
+                "--model-option: API keys would be stored with the run; set an environment variable instead"
+            )
         options[name] = _value(value)
     return options
 
 
 def _value(text: str) -> Any:
-    """Return what a text says in JSON, or else the text; `NaN`, which equals nothing, is a text."""
+    """Parse a string as JSON if possible; `NaN`, which equals nothing, stays a string."""
     try:
         value = json.loads(text)
         json.dumps(value, allow_nan=False)

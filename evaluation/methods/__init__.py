@@ -1,4 +1,4 @@
-"""The methods that experiments compare: a file for each family, found by itself."""
+"""The methods that experiments compare: one file for each family, discovered automatically."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["Method", "Options", "all_methods", "method"]
 
 
 def all_methods() -> dict[str, Method]:
-    """Return every method by its name: what the modules of this folder list in `METHODS`.
+    """Return every method by its name, as listed in `METHODS` of the modules in this folder.
 
     Raises:
         ValueError: Two methods have the same name.
@@ -30,9 +30,9 @@ def method(name: str) -> Method:
     """Return a method by its name.
 
     Raises:
-        InputError: There is none of that name.
+        InputError: There is no method with that name.
     """
     known = all_methods()
     if name not in known:
-        raise InputError(f"unknown method {name!r}; known are: {', '.join(sorted(known))}")
+        raise InputError(f"unknown method {name!r}; valid methods: {', '.join(sorted(known))}")
     return known[name]

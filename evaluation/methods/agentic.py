@@ -1,4 +1,4 @@
-"""A-RAG, with all of its tools and with fewer of them (paper, sections 3 and 4.3)."""
+"""A-RAG, with all tools and with fewer (paper, sections 3 and 4.3)."""
 
 from __future__ import annotations
 

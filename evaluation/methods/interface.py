@@ -1,11 +1,11 @@
-"""What every method is: a graph over an index, made by one function.
+"""The interface of methods: a graph over an index, built by one function.
 
 A method's graph takes `messages` and ends with the keys of `arag.graph.state.OutputState`: `answer`, `stop_reason`,
-`steps`, `trace` (each retrieval), `model_calls` and `usage`, so that runs, scores and reports need to know no method.
+`steps`, `trace` (each retrieval), `model_calls` and `usage`. So runs, scores and reports work with any method.
 
-Runs give the graph a checkpointer: a question that a rate limit stops goes on at the node that it stopped. What a node
-has paid for is kept when it ends, so a node makes one model call, or few; what it keeps are values that LangGraph can
-write down.
+Runs give the graph a checkpointer: a question that a rate limit stops continues at the node that was stopped. State is
+saved when a node ends, so a node should make one or a few model calls, and return values that LangGraph can
+serialise.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ MethodGraph: TypeAlias = CompiledStateGraph[Any, Any, Any, Any]
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """Settings of an experiment that methods share; one that has no use for a setting ignores it.
+    """Settings of an experiment that methods share; a method ignores those that it does not use.
 
     Attributes:
-        top_k: Chunks of a search (the paper's k).
-        max_steps: Most model calls before an answer is forced.
-        max_context_tokens: Most tokens of the context.
+        top_k: Chunks per search (the paper's k).
+        max_steps: Maximum model calls before an answer is forced.
+        max_context_tokens: Maximum tokens of the context.
     """
 
     top_k: int = 5
@@ -45,12 +45,12 @@ class Method:
 
     Attributes:
         name: Its name on the command line.
-        title: Its name in reports, as the paper has it.
-        description: What it does, in a line.
-        make: Makes its graph.
-        prepare: Its work at index time, before the first question, where it has any; what is found again the next
-            time costs nothing. Returns its model calls.
-        uses_vectors: Whether it searches by sentence vectors: their embedder is loaded before the first question.
+        title: Its name in reports, as in the paper.
+        description: What it does, in one line.
+        make: Builds its graph.
+        prepare: Does its index-time work, if it has any, before the first question, and returns its model calls.
+            Work that was done before is not repeated.
+        uses_vectors: Whether it searches by sentence vectors: then the embedder is loaded before the first question.
         autonomous: Whether the model decides what comes next (paper, Table 4).
         iterative: Whether there may be several rounds (Table 4).
         interleaved: Whether tools and reasoning take turns (Table 4).

@@ -1,4 +1,4 @@
-"""Methods that ask the model once: without the corpus, and with the chunks nearest to the question."""
+"""Methods that ask the model once: without the corpus, or with the chunks nearest to the question."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class OneShot:
     Args:
         index: The index.
         model: The model.
-        top_k: How many chunks stand in the prompt; 0 for none.
+        top_k: How many chunks are in the prompt; 0 for none.
     """
 
     def __init__(self, index: Index, model: BaseChatModel, top_k: int) -> None:
@@ -112,7 +112,7 @@ METHODS = (
     Method(
         "naive-rag",
         "Naive RAG",
-        "one call, with the chunks of the sentences nearest to the question in its prompt",
+        "one call; the prompt holds the chunks with the sentences nearest to the question",
         partial(_make, True),
     ),
     Method("direct", "Direct Answer", "one call, without the corpus", partial(_make, False), uses_vectors=False),

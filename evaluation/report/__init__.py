@@ -1,1 +1,1 @@
-"""What a run came to: its figures, tables, plots and pages."""
+"""The results of a run: figures, tables, plots and pages."""

@@ -1,4 +1,4 @@
-"""What reports are made of: tables and drawings under a title, as a page, as Markdown and as CSV."""
+"""The parts of reports: tables and drawings under a title, as a page, as Markdown and as CSV."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from arag.pages.templates import render
 UNKNOWN = "unknown"
 NONE = "–"
 INTERVALS = (
-    "Means over questions; in brackets their 95% confidence interval: Wilson's for shares of questions, such as "
-    f"LLM-Acc, Contain-Acc and exact match; percentiles of {RESAMPLES:,} bootstrap resamples of the questions for all "
-    "else, which tell nothing where all questions have the same value. Shares in percent."
+    "Means over questions with 95% confidence intervals in brackets; shares in percent. LLM-Acc, Contain-Acc and exact "
+    f"match have Wilson intervals. All else has percentile bootstrap intervals ({RESAMPLES:,} resamples of the "
+    "questions), which mean nothing if all questions have the same value."
 )
 
-_DIGITS = 6  # of figures in CSV files
+_DIGITS = 6  # significant decimals in CSV files
 _MARKDOWN = re.compile(r"([\\`*_<>|#~&$])")
 _BRACKETS = re.compile(r"([\[\]])")
 
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A cell: its text, and a detail that stands smaller."""
+    """A cell: its text, and a detail in smaller type."""
 
     text: str
     detail: str = ""
@@ -43,7 +43,7 @@ class Table:
         title: Its title.
         columns: The names of its columns; the first column names the rows.
         rows: Its rows.
-        notes: What a reader must know to read it.
+        notes: Notes for its readers.
     """
 
     title: str
@@ -67,7 +67,7 @@ def _make_cell(value: object) -> Cell:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A row of a drawing: what it is of, the plot, and what stands behind it; rows without a name go on with one."""
+    """A row of a drawing: its name, plot and value. A row without a name belongs to the one above."""
 
     name: str
     plot: Share | Stack
@@ -81,12 +81,12 @@ class Drawing:
 
     Attributes:
         title: The title.
-        caption: What is drawn.
+        caption: The caption.
         rows: The rows.
         kind: A CSS class of the rows: `shares` or `stacks`.
         plot: The plot.
-        across: What goes across in the plot.
-        legend: Names of what is drawn, each with the CSS class of its sign.
+        across: The title of the plot's x axis.
+        legend: The names in the legend, each with the CSS class of its marker.
     """
 
     title: str
@@ -104,11 +104,11 @@ class Document:
 
     Attributes:
         title: Its title.
-        facts: What it is made of: names and values.
-        notes: What a reader must know about its figures.
+        facts: The settings of the run: names and values.
+        notes: Warnings about its figures.
         drawings: Its drawings.
         tables: Its tables.
-        figures: The same for programs: the rows of its CSV file.
+        figures: The rows of its CSV file.
     """
 
     title: str
@@ -119,7 +119,7 @@ class Document:
     figures: Sequence[Mapping[str, object]] = ()
 
     def write(self, folder: Path, name: str) -> list[Path]:
-        """Write it as Markdown, CSV and a page under a name; returns the files.
+        """Write it as Markdown, CSV and a page under a name; return the files.
 
         Raises:
             StorageError: They cannot be written.
@@ -128,7 +128,7 @@ class Document:
         return [write_file(folder / f"{name}.{kind}", text) for kind, text in texts.items()]
 
     def page(self, template: str = "document.html", **values: Any) -> str:
-        """Return it as a page, by a template that may show more."""
+        """Return it as a page; a template may add to it."""
         return render_page(template, title=self.title, document=self, **values)
 
     def markdown(self) -> str:
@@ -143,7 +143,7 @@ class Document:
 
 
 def render_page(template: str, **values: Any) -> str:
-    """Return a page of one of this package's templates."""
+    """Render one of this package's templates."""
     return render(template, package="arag.evaluation.report", **values)
 
 
@@ -159,7 +159,7 @@ def cell(measure: Measure, found: Interval | None) -> Cell:
 
 
 def number(unit: Unit, value: float | None) -> str:
-    """Return a figure as readers see it."""
+    """Format a figure for readers."""
     if value is None:
         return UNKNOWN
     if unit in ("yes or no", "share"):
@@ -172,10 +172,10 @@ def number(unit: Unit, value: float | None) -> str:
 
 
 def in_words(what: str, found: Interval | None) -> str:
-    """Return a share with its interval in words; nothing where it is not known."""
+    """Return a share with its interval in words; empty if unknown."""
     if found is None:
         return ""
-    return f"{what} {100 * found.mean:.1f}, 95% interval {100 * found.low:.1f} to {100 * found.high:.1f}"
+    return f"{what} {100 * found.mean:.1f}, 95% CI {100 * found.low:.1f} to {100 * found.high:.1f}"
 
 
 # --- Markdown ---
@@ -188,7 +188,7 @@ def _markdown_table(table: Table) -> str:
 
 
 def _escape(text: str, *, brackets: bool = True) -> str:
-    """Return a text that Markdown shows as it is."""
+    """Escape a text for Markdown."""
     plain = _MARKDOWN.sub(r"\\\1", " ".join(text.split()))
     return _BRACKETS.sub(r"\\\1", plain) if brackets else plain
 
@@ -197,11 +197,11 @@ def _escape(text: str, *, brackets: bool = True) -> str:
 
 
 def rounded(value: float | None) -> float | None:
-    """Return a figure with as many digits as CSV files have."""
+    """Round a figure to the precision of CSV files."""
     return None if value is None else round(value, _DIGITS)
 
 
 def csv_figure(name: str, found: Interval | None) -> dict[str, object]:
-    """Return a figure and its interval's ends for CSV, by the names of their columns."""
+    """Return a figure and the ends of its interval by their CSV column names."""
     values = (None, None, None) if found is None else (found.mean, found.low, found.high)
     return dict(zip((name, f"{name}_low", f"{name}_high"), map(rounded, values), strict=True))

@@ -12,8 +12,9 @@ from arag.evaluation.report.figures import OTHER_TOOLS, Report, stop_reason
 from arag.evaluation.report.measures import CONTAIN_ACC, LLM_ACC, RETRIEVED, STEPS, figure
 from arag.evaluation.report.paper import same_model
 from arag.evaluation.report.plots import Point, Share, Stack, make_plane
+from arag.evaluation.report.tables import BESIDE_THE_PAPER
 
-_MAX_COLOURS = 6  # tools beyond them are drawn as others
+_MAX_COLOURS = 6  # further tools are drawn as "other"
 
 
 def drawings(report: Report, tables: Sequence[Table]) -> list[Drawing]:
@@ -21,7 +22,7 @@ def drawings(report: Report, tables: Sequence[Table]) -> list[Drawing]:
 
     Args:
         report: The report.
-        tables: The tables that stand below them.
+        tables: The tables below them.
     """
     found = [_accuracy(report, tables), _plane(report), _tools(report), _stops(report)]
     return [drawing for drawing in found if drawing.rows or drawing.plot]
@@ -44,19 +45,19 @@ def _accuracy(report: Report, tables: Sequence[Table]) -> Drawing:
             )
             shares.append((Row(method.title if is_headline else "", plot, cell(measure, found).text), plot))
     kinds = zip(report.measures((LLM_ACC, CONTAIN_ACC)), ("c1", "c2"), strict=False)
-    legend = [(f"{measure.title}, here", f"dot {kind}") for measure, kind in kinds]
+    legend = [(f"{measure.title} (ours)", f"dot {kind}") for measure, kind in kinds]
     caption = f"{report.over}, with 95% confidence intervals."
     if any(plot.beside is not None for _, plot in shares):
-        legend.append((f"the same in the paper, with {backbone}", "diamond"))
-        place = next(n for n, table in enumerate(tables, start=1) if table.title.startswith("Beside the paper"))
-        caption += Markup(
-            ' Here and there are not the same experiment: see “<a href="#table-{}">Beside the paper</a>”.'
-        ).format(place)
+        legend.append((f"the paper, with {backbone}", "diamond"))
+        place = next(n for n, table in enumerate(tables, start=1) if table.title.startswith(BESIDE_THE_PAPER))
+        caption += Markup(' The two experiments differ: see “<a href="#table-{}">{}</a>”.').format(
+            place, BESIDE_THE_PAPER
+        )
     return Drawing("Accuracy by method", caption, [row for row, _ in shares], "shares", legend=legend)
 
 
 def _backbone(report: Report) -> str:
-    """Return the paper's model to stand beside ours: the same one, else its first."""
+    """Return the paper's model to compare with: ours if the paper has it, else its first."""
     models = list(report.paper.backbones) if report.paper else [""]
     return next((model for model in models for name in report.models if same_model(name, model)), models[0])
 
@@ -69,11 +70,11 @@ def _plane(report: Report) -> Drawing:
             told = f"{method.title}: {x.mean:,.0f} tokens, {100 * y.mean:.1f} {report.headline.title}"
             points.append(Point(method.title, told, x, y))
     caption = (
-        f"{report.headline.title} in percent, up; tokens of retrieved text that entered the model's context, a "
-        "question, across. Up and to the left is better. Lines are 95% confidence intervals."
+        f"{report.headline.title} in percent against the tokens of retrieved text that entered the model's context per "
+        "question. Top left is best. Lines are 95% confidence intervals."
     )
     plot = make_plane(points) if points else None
-    return Drawing("Accuracy against retrieved tokens", caption, plot=plot, across="retrieved tokens, a question")
+    return Drawing("Accuracy vs. retrieved tokens", caption, plot=plot, across="retrieved tokens per question")
 
 
 def _tools(report: Report) -> Drawing:
@@ -95,7 +96,7 @@ def _tools(report: Report) -> Drawing:
         told = ", ".join(f"{tool} {mean:.1f}" for tool, mean in means.items() if mean) or "no tools"
         plot = Stack({kinds[tool]: mean for tool, mean in means.items()}, largest or 1.0, told)
         rows.append(Row(method.title, plot, f"{number('number', steps.mean)} steps"))
-    caption = "Calls of each tool an answered question; behind them the model's steps."
+    caption = "Mean tool calls and steps per answered question."
     legend = [(Markup("<code>{}</code>").format(tool), kind) for tool, kind in kinds.items()]
     return Drawing("Tools and steps", caption, rows, "stacks", legend=legend)
 
@@ -109,7 +110,7 @@ def _stops(report: Report) -> Drawing:
             plot = Share(found, in_words(report.headline.title, found))
             rows.append(Row("" if place else method.title, plot, cell(report.headline, found).text, detail))
     caption = (
-        f"{report.headline.title} of the answered questions that ended for each reason, and how many they are. "
-        "“answered”: the model chose to answer; for all other reasons an answer was forced."
+        f"{report.headline.title} and number of answered questions by stop reason. “answered”: the model chose to "
+        "answer; for all other reasons, the answer was forced."
     )
     return Drawing("Accuracy by stop reason", caption, rows, "shares")

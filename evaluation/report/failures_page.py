@@ -9,12 +9,12 @@ from arag.evaluation.failures import AGENTIC, CHAIN_CAUSES, CHAIN_ERROR, ONE_SHO
 from arag.evaluation.report import plots
 from arag.evaluation.report.document import Document, Drawing, Row
 
-_UNDECIDED = "not decided"
+_UNDECIDED = "undecided"
 _DECIDERS = {"record": "records", "judge": "a judge", "label": "a person"}
 
 
 def failures_page(found: Sequence[Failure]) -> str:
-    """Draw the split of wrong answers by cause, method by method.
+    """Draw the wrong answers of each method by cause.
 
     Args:
         found: The wrong answers.
@@ -24,18 +24,18 @@ def failures_page(found: Sequence[Failure]) -> str:
         some = [(first_level(failure.final), failure) for failure in found if failure.taxonomy is taxonomy]
         chains = [(failure.final, failure) for cause, failure in some if cause == CHAIN_ERROR]
         if some:
-            caption = "What the wrong answers of each method come from, and who has said so."
+            caption = "Wrong answers of each method by cause, and who decided the cause."
             drawings.append(_split(taxonomy.title, caption, some, map(first_level, taxonomy.causes)))
         if chains:
-            caption = "What went wrong in the reasoning chains that failed."
+            caption = "Reasoning chain errors by cause."
             drawings.append(_split("Within reasoning chain errors", caption, chains, CHAIN_CAUSES))
     if not found:
-        drawings.append(Drawing("Causes", "No answer of a method that searches is wrong."))
+        drawings.append(Drawing("Causes", "No method that searches has wrong answers."))
     return Document("Why answers are wrong", drawings=drawings).page()
 
 
 def _split(title: str, caption: str, found: Sequence[tuple[str, Failure]], causes: Iterable[str]) -> Drawing:
-    """Draw how failures split by cause; a failure with none of the causes is not decided."""
+    """Draw failures by cause; a failure with none of the causes is undecided."""
     kinds = {cause: f"c{place}" for place, cause in enumerate(dict.fromkeys(causes), start=1)}
     of_method: dict[str, list[tuple[str, Failure]]] = {}
     for cause, failure in found:

@@ -1,4 +1,4 @@
-"""The figures of a run: what its records say of each method, and of each method beside another."""
+"""The figures of a run: for each method, and for comparisons of methods."""
 
 from __future__ import annotations
 
@@ -29,19 +29,19 @@ class MethodFigures:
 
     Attributes:
         name: Its name.
-        title: Its name in the paper, where it is there.
-        method: The method, where this installation knows it.
-        records: Its records by question id, without their messages: these take more than all else.
+        title: Its name in the paper, if it is there.
+        method: The method, if it is installed.
+        records: Its records by question id, without their messages, which take the most memory.
         traced: The ids of the questions whose records have messages.
-        figures: The measures' means by their names; None where one is not known.
+        figures: The means by the measures' names; None if unknown.
         failed: How many questions have no answer.
         judged: Whether a judge was asked.
         unjudged: How many answers the judge gave no verdict on.
-        cost: US dollars in all, failed questions and all attempts included; None where that is not known.
-        judge_cost: US dollars of all verdicts; None where that is not known.
+        cost: Total US dollars, including failed questions and all attempts; None if unknown.
+        judge_cost: US dollars of all verdicts; None if unknown.
         tools: Calls by tool.
-        stop_reasons: Answered questions by why they ended.
-        preparation: What its work at index time took; None where it has none.
+        stop_reasons: Answered questions by stop reason.
+        preparation: What its index-time work took; None if it has none.
     """
 
     name: str
@@ -79,8 +79,8 @@ class Comparison:
         baseline: The first method's title.
         name: The second method's name.
         title: The second method's title.
-        difference: The second less the first.
-        p: The p of a paired permutation test, two-sided.
+        difference: The second minus the first.
+        p: The two-sided p-value of a paired permutation test.
     """
 
     measure: Measure
@@ -98,16 +98,16 @@ class Report:
     Attributes:
         folder: The run's folder.
         plan: The run's plan.
-        manifest: The manifest of its index; None where the index is gone.
+        manifest: The manifest of its index; None if the index is missing.
         models: The models that answered, as their providers report them.
         methods: The methods, in the paper's order.
         baseline: The name of the method that the others are compared with.
-        comparisons: The others beside it.
+        comparisons: The comparisons with it.
         questions: A record of each question, in order; its number in the report is its place.
         judged: Whether answers were judged.
-        paper: The paper's results for this dataset, where there are any.
-        differences: What is not the same here as in the paper.
-        notes: What a reader must know about the figures.
+        paper: The paper's results for this dataset, if it has any.
+        differences: How the run differs from the paper's.
+        notes: Warnings about the figures.
     """
 
     folder: Path
@@ -125,22 +125,22 @@ class Report:
 
     @property
     def headline(self) -> Measure:
-        """What says whether an answer is right: the judge, where there is one."""
+        """The measure of correct answers: LLM-Acc if there is a judge."""
         return LLM_ACC if self.judged else CONTAIN_ACC
 
     @property
     def over(self) -> str:
-        """What accuracies are over."""
-        told = "Over all questions that were asked, failed ones as wrong"
-        left_out = ", LLM-Acc without the answers that have no verdict"
-        return told + (left_out if any(method.unjudged for method in self.methods) else "")
+        """What accuracies are computed over."""
+        unjudged = any(method.unjudged for method in self.methods)
+        left_out = "; LLM-Acc excludes answers without a verdict" if unjudged else ""
+        return f"Over all questions asked (failed ones count as wrong{left_out})"
 
     def measures(self, wanted: Sequence[Measure]) -> list[Measure]:
-        """Return those of the measures that can be there: without a judge there is no LLM-Acc."""
+        """Return the available measures: without a judge there is no LLM-Acc."""
         return [measure for measure in wanted if self.judged or not measure.judged]
 
     def figure(self, method: str, measure: Measure) -> Interval | None:
-        """Return a method's figure by its name; None where it has none."""
+        """Return a method's figure; None if it has none."""
         return next((each.figures[measure.name] for each in self.methods if each.name == method), None)
 
 
@@ -150,17 +150,17 @@ def make_report(folder: Path, *, baseline: str | None = None, dataset: str | Non
     Args:
         folder: The run's folder.
         baseline: The method that the others are compared with. Default: the first in the paper's order.
-        dataset: The paper's dataset that the questions are of, where the name of their file or folder does not tell.
+        dataset: The paper's dataset, if the name of the questions' file or folder does not show it.
 
     Raises:
-        InputError: There is no run, it has no records, one of them lacks something, or it has none of the baseline;
-            or the paper has no such dataset.
+        InputError: There is no run, it has no records, a record is incomplete, the baseline has none, or the paper has
+            no such dataset.
     """
     plan = load_plan(folder)
     files = sorted((folder / RECORDS).glob("*.jsonl"))
     found = {file.stem: stored for file in files if (stored := light_records(file))[0]}
     if not found:
-        raise InputError(f"the run in {folder} has no records yet: `arag eval run` makes them")
+        raise InputError(f"the run in {folder} has no records yet: run `arag eval run` first")
     judged = any(_is_judged(records.values()) for records, _ in found.values())
     prepared = load_preparations(folder)
     methods = sorted(
@@ -197,13 +197,13 @@ def stop_reason(record: Record) -> str:
 
 
 def light_records(file: Path) -> tuple[dict[str, Record], frozenset[str]]:
-    """Read a method's records without their messages, and priced anew where no price was known then.
+    """Read a method's records without their messages, which take the most memory, and with prices known since.
 
     Returns:
-        The records by question id, and the ids of those that have messages: these take more than all else.
+        The records by question id, and the ids of those that have messages.
 
     Raises:
-        InputError: A record is none, or lacks something.
+        InputError: A record is invalid or incomplete.
     """
     records: dict[str, Record] = {}
     traced: set[str] = set()
@@ -213,7 +213,7 @@ def light_records(file: Path) -> tuple[dict[str, Record], frozenset[str]]:
         if missing:
             raise InputError(
                 f"the record of question {key!r} in {file.name} has no {min(missing)!r}: "
-                "it was written by another version; give another folder to `arag eval run`"
+                "another version wrote it; start a new run in another folder"
             )
         records[key] = update_price({**record, "messages": []})
         (traced.add if record["messages"] else traced.discard)(key)
@@ -250,7 +250,7 @@ def _measure_method(
 
 
 def place_of(method: MethodFigures) -> tuple[int, int, str]:
-    """Return what methods are sorted by: the paper's order, and this installation's of those that it has not."""
+    """Return the sort key of methods: the paper's order, then the order in which methods are installed."""
     order, known = paper_order(), list(all_methods())
     return (
         order.index(method.title) if method.title in order else len(order),
@@ -265,7 +265,7 @@ def _sum(costs: Sequence[float | None]) -> float | None:
 
 
 def _count_tools(records: Sequence[Record]) -> dict[str, int]:
-    """Count calls by tool. A model may call what there is not, by any name: such calls are counted together."""
+    """Count calls by tool. Calls of tools that do not exist are counted together, whatever their names."""
     calls = [entry for record in records for entry in record["trace"]]
     real = {entry["tool"] for entry in calls if entry["error"] is None}
     return dict(Counter(entry["tool"] if entry["tool"] in real else OTHER_TOOLS for entry in calls).most_common())
@@ -287,7 +287,7 @@ def _compare(measure: Measure, first: MethodFigures, second: MethodFigures) -> C
 
 
 def _sort_questions(questions: Mapping[str, Record], plan: Plan) -> list[Record]:
-    """Put questions into their file's order, where it is still there: records come as they are done."""
+    """Sort questions as in their file, if it still exists: records are in the order of completion."""
     try:
         order = {question.id: place for place, question in enumerate(load_questions(Path(plan.questions)))}
     except InputError:
@@ -298,7 +298,7 @@ def _sort_questions(questions: Mapping[str, Record], plan: Plan) -> list[Record]
 def _read_manifest(plan: Plan) -> Manifest | None:
     try:
         return backend_at(plan.index).manifest()
-    except ARAGError:  # it has gone since, or been made anew by another version: the records are all that counts
+    except ARAGError:  # it is gone, or was built by another version: the records are enough
         return None
 
 
@@ -315,34 +315,34 @@ def _make_notes(methods: Sequence[MethodFigures], questions: int, asked: int, ju
         if len({len(method.records) for method in methods}) == 1:
             told = f"{len(methods[0].records):,} of {asked:,} questions have been asked"
         notes.append(
-            f"The run is not complete: {told}: run it again to go on. Questions that take little time are recorded "
-            "first, so that the figures may not be those of all."
+            f"The run is incomplete: {told}. Run it again to continue. Fast questions are recorded first, so these "
+            "figures may be biased."
         )
     shared = set.intersection(*(set(method.records) for method in methods))
     if len(shared) < questions:
         notes.append(
-            f"The methods have not been asked the same questions ({counts}; all of them {len(shared):,}): their "
-            "figures are of different questions. The paired comparisons are of those that both methods have."
+            f"The methods were not asked the same questions ({counts}; {len(shared):,} in common), so their figures "
+            "cover different questions. Paired comparisons use the questions that both methods have."
         )
     if failed := _count_by_method(methods, lambda method: method.failed):
         notes.append(
-            f"Questions failed ({failed}). They count as wrong, but for the columns of answered questions; what they "
-            "took is in the cost in all and in no other figure."
+            f"Questions failed ({failed}). They count as wrong, except in the “answered” columns. Their cost counts "
+            "only in the total."
         )
     if cut_off := _count_by_method(methods, _count_cut_off):
-        notes.append(f"Answers were cut off where the model may write no more tokens at a time ({cut_off}).")
+        notes.append(f"Answers were cut off at the model's output token limit ({cut_off}).")
     if unjudged := _count_by_method(methods, lambda method: method.unjudged):
-        notes.append(f"Answers without a verdict ({unjudged}) are left out of LLM-Acc, not counted as wrong.")
+        notes.append(f"Answers without a verdict ({unjudged}) are excluded from LLM-Acc, not counted as wrong.")
     if not judged:
-        notes.append("No judge was asked: there is no LLM-Acc.")
+        notes.append("There was no judge, so there is no LLM-Acc.")
     return notes
 
 
 def _count_by_method(methods: Sequence[MethodFigures], count: Callable[[MethodFigures], int]) -> str:
-    """Return in words how many each method has, of those that have any."""
+    """Return the methods with their numbers, without zeros."""
     return ", ".join(f"{method.title} {number:,}" for method in methods if (number := count(method)))
 
 
 def _count_cut_off(method: MethodFigures) -> int:
-    """Count the answers whose last model call was not let finish."""
+    """Count the answers whose last model call was cut off."""
     return sum(record["model_calls"][-1]["cut_off"] for record in method.answers if record["model_calls"])

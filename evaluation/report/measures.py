@@ -1,4 +1,4 @@
-"""What is measured of each question, and its mean over questions."""
+"""The measures of each question, and their means over questions."""
 
 from __future__ import annotations
 
@@ -15,18 +15,17 @@ TokenCount: TypeAlias = Literal["input_tokens", "cached_tokens", "output_tokens"
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """What is measured of each question; a method's figure is the mean over its questions.
+    """A measure of each question; a method's figure is the mean over its questions.
 
     Attributes:
         name: Its name in CSV files.
         title: Its name for readers.
-        unit: What it is counted in. "yes or no" is 1 or 0, and the share of 1 has Wilson's interval; all others have
-            bootstrap intervals.
-        value: Its value for a question; None where it is not known.
-        of_failed: Whether failed questions count, as wrong; otherwise it is of answered ones.
-        with_gaps: Whether questions of which it is not known are left out. Otherwise one such question makes the
-            method's figure unknown: what some questions cost says little about what all of them did.
-        judged: Whether it takes a judge.
+        unit: Its unit. "yes or no" is 1 or 0 and has a Wilson interval; all others have bootstrap intervals.
+        value: Its value for a question; None if unknown.
+        of_failed: Whether failed questions count as wrong; otherwise only answered ones count.
+        with_gaps: Whether questions without a known value are skipped. Otherwise one such question makes the method's
+            figure unknown: the cost of some questions says little about the cost of all.
+        judged: Whether it needs a judge.
     """
 
     name: str
@@ -49,7 +48,7 @@ def verdict(record: Record) -> float | None:
 def _tokens(name: TokenCount) -> Measure:
     def value(record: Record) -> float | None:
         calls = record["model_calls"]
-        # A call takes some tokens: one without any is one whose provider reported none.
+        # Every call takes tokens: without any, the provider reported none.
         reported = all(call["input_tokens"] or call["output_tokens"] for call in calls)
         return float(sum(call[name] for call in calls)) if reported else None
 
@@ -64,9 +63,9 @@ STEPS = Measure("steps", "Steps", "number", lambda record: record["steps"])
 
 ACCURACY = (
     LLM_ACC,
-    Measure("llm_acc_answered", "LLM-Acc, answered", "yes or no", verdict, with_gaps=True, judged=True),
+    Measure("llm_acc_answered", "LLM-Acc (answered)", "yes or no", verdict, with_gaps=True, judged=True),
     CONTAIN_ACC,
-    Measure("contain_acc_answered", "Contain-Acc, answered", "yes or no", CONTAIN_ACC.value),
+    Measure("contain_acc_answered", "Contain-Acc (answered)", "yes or no", CONTAIN_ACC.value),
     Measure(
         "contain_acc_aliases",
         "Contain-Acc with aliases",
@@ -97,9 +96,9 @@ COSTS = (*map(_tokens, get_args(TokenCount)), COST)
 
 
 def figure(measure: Measure, records: Sequence[Record]) -> Interval | None:
-    """Return a measure's mean over questions; None where it is not known."""
+    """Return a measure's mean over questions; None if unknown."""
     answered = [measure.value(record) for record in records if record["error"] is None]
-    if answered and all(value is None for value in answered):  # then failed questions say nothing either
+    if answered and all(value is None for value in answered):  # then failed questions do not count either
         return None
     failed = [measure.value(record) for record in records if record["error"] is not None and measure.of_failed]
     values = [*answered, *failed]

@@ -1,4 +1,4 @@
-"""Several runs beside each other (paper, Table 1): methods by datasets and models."""
+"""Several runs side by side (paper, Table 1): methods by dataset and model."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from arag.evaluation.report.measures import CONTAIN_ACC, LLM_ACC
 
 
 def make_overview(folders: Sequence[Path]) -> Document:
-    """Put runs beside each other: the accuracy of all methods, and what the runs are made of.
+    """Compare runs: the accuracy of all methods, and the settings of the runs.
 
     Args:
-        folders: The runs' folders.
+        folders: The run folders.
 
     Raises:
         InputError: One of them holds no run, or no records.
     """
     reports = []
-    for folder in folders:  # the records of one at a time are held
+    for folder in folders:  # keep only one run's records in memory
         report = make_report(folder)
         reports.append(replace(report, methods=[replace(method, records={}) for method in report.methods]))
     names = Counter(map(_name, reports))
@@ -45,7 +45,7 @@ def make_overview(folders: Sequence[Path]) -> Document:
             row |= csv_figure(f"{name} {measure.name}", mean)
         figures.append(row)
     told = [
-        "Over all questions that were asked, failed ones as wrong, LLM-Acc without the answers that have no verdict.",
+        "Over all questions asked (failed ones count as wrong; LLM-Acc excludes answers without a verdict).",
         INTERVALS,
     ]
     columns = ["Method", *(f"{name}: {measure.title}" for name, _, measure in measures)]
@@ -68,7 +68,7 @@ def _about(name: str, report: Report) -> list[str | int]:
 
 
 def _notes(runs: Mapping[str, Report]) -> list[str]:
-    """Return the runs' notes, each once, with the runs that it is of where it is not of all."""
+    """Return the runs' notes, each once, with the names of its runs unless it applies to all."""
     of: dict[str, list[str]] = {}
     for name, report in runs.items():
         for note in report.notes:

@@ -1,4 +1,4 @@
-"""A report as pages: one with plots and tables, and for each question one with the methods' runs side by side."""
+"""A report as pages: one with plots and tables, and one per question with the methods' runs side by side."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ _MARKS = {1.0: ("right", "✓"), 0.0: ("wrong", "✗"), None: ("unjudged", "?")}
 
 
 class _Asked(NamedTuple):
-    """A method that was asked a question, on the question's page and as a mark in the report."""
+    """A method's result for a question, on the question's page and as a mark in the report."""
 
     method: MethodFigures
-    record: Record | None  # None where it was not asked
-    mark: tuple[str, str]  # what came of it: a CSS class and a sign
-    page: str  # the run's, from the question's page; empty where there is none
+    record: Record | None  # None if it was not asked
+    mark: tuple[str, str]  # a CSS class and a sign
+    page: str  # the run's page, relative to the question's; empty if there is none
 
 
 def write_report(
@@ -38,12 +38,12 @@ def write_report(
 
     Args:
         report: The report.
-        folder: Where it goes.
-        pages: Whether the questions get pages.
-        told: Told after each of the folder's pages how many there are; in the end they are `count_pages(report)`.
+        folder: Where to write it.
+        pages: Whether to write the questions' pages.
+        told: Called after each of these pages with their number so far, up to `count_pages(report)`.
 
     Returns:
-        The files, without the folder's.
+        The files, without the questions' pages.
 
     Raises:
         StorageError: It cannot be written.
@@ -58,7 +58,7 @@ def write_report(
         file = folder / "questions" / name
         try:
             file.parent.mkdir(parents=True, exist_ok=True)
-            file.write_text(text, "utf-8")  # one of thousands: waiting for the disk each time takes minutes
+            file.write_text(text, "utf-8")  # one of thousands: syncing each to disk takes minutes
         except OSError as error:
             raise StorageError(f"{file} cannot be written: {error.strerror}") from error
         told(done)
@@ -67,7 +67,7 @@ def write_report(
 
 
 def count_pages(report: Report) -> int:
-    """Return how many pages questions and runs of them have."""
+    """Return the number of pages of questions and of their runs."""
     return len(report.questions) + sum(len(method.traced) for method in report.methods)
 
 
@@ -76,7 +76,7 @@ def report_page(report: Report, *, pages: bool = True) -> str:
 
     Args:
         report: The report.
-        pages: Whether it leads to the questions' pages.
+        pages: Whether it links to the questions' pages.
     """
     shown = document(report)
     return replace(shown, drawings=drawings(report, shown.tables)).page(
@@ -92,7 +92,7 @@ def question_page(report: Report, place: int) -> str:
 
     Args:
         report: The report.
-        place: The question's place among the report's questions, from 0.
+        place: The question's index among the report's questions, from 0.
     """
     return render_page(
         "question.html",
@@ -106,7 +106,7 @@ def question_page(report: Report, place: int) -> str:
 
 
 def _pages(report: Report) -> Iterator[tuple[str, str]]:
-    """Make the pages of runs and questions, each with its file; of the messages, one run's at a time are held."""
+    """Yield the pages of runs and questions with their files; only one run's messages are in memory at a time."""
     places = {question["question_id"]: place for place, question in enumerate(report.questions)}
     for method in report.methods:
         records = record_file(report.folder, method.name)
@@ -121,13 +121,13 @@ def _pages(report: Report) -> Iterator[tuple[str, str]]:
 
 
 def _state(record: Record) -> dict[str, Any]:
-    """Return the final state that a record was made of: its `answer` and `question_id` are the data's."""
+    """Return the final state of a record's run; the record's own `answer` and `question_id` come from the data."""
     shared = ("messages", "citations", "stop_reason", "steps", "read_chunks", "trace", "model_calls", "usage")
     return {"answer": record["prediction"], **{name: value for name, value in record.items() if name in shared}}
 
 
 def _asked(report: Report, place: int) -> list[_Asked]:
-    """Return what came of a question, by method."""
+    """Return each method's result for a question."""
     question = report.questions[place]["question_id"]
     found = []
     for method in report.methods:
@@ -140,7 +140,7 @@ def _asked(report: Report, place: int) -> list[_Asked]:
 
 
 def _scores(record: Record) -> list[tuple[str, str, str]]:
-    """Return what an answer scores: each score's name, CSS class and value."""
+    """Return an answer's scores: name, CSS class and value of each."""
     found = [(measure, measure.value(record)) for measure in ACCURACY if measure.of_failed]
     return [
         (measure.title, "", f"{value:.2f}") if measure is F1 else (measure.title, *_MARKS[value])

@@ -1,4 +1,4 @@
-"""The paper's results, to stand beside our own, and what is not the same about them."""
+"""The paper's results, to compare with ours, and how the experiments differ."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ class PaperResults:
 
     Attributes:
         dataset: The dataset, as the paper calls it.
-        citation: Where it stands.
-        backbones: LLM-Acc and Contain-Acc in percent by model and method; None where the paper gives none.
+        citation: Where the paper reports it.
+        backbones: LLM-Acc and Contain-Acc in percent by model and method; None if the paper gives none.
     """
 
     dataset: str
@@ -39,14 +39,14 @@ class PaperResults:
 
 
 def paper_results(questions: str, dataset: str | None = None) -> PaperResults | None:
-    """Return what the paper reports for the dataset that questions are of.
+    """Return the paper's results for the dataset of the questions.
 
     Args:
-        questions: The questions' file, whose name or whose folder's name may tell the dataset.
-        dataset: The dataset, where the names do not tell.
+        questions: The questions' file; its name or its folder's name may show the dataset.
+        dataset: The dataset, if the names do not show it.
 
     Returns:
-        The results; None where the names tell no dataset of the paper.
+        The results; None if the names show no dataset of the paper.
 
     Raises:
         InputError: The paper has no such dataset.
@@ -54,7 +54,7 @@ def paper_results(questions: str, dataset: str | None = None) -> PaperResults | 
     file = PurePath(questions)
     found = _named(dataset) if dataset is not None else _named(file.stem) or _named(file.parent.name)
     if found is None and dataset is not None:
-        raise InputError(f"the paper has no dataset {dataset!r}; known are: {', '.join(sorted(_by_name()))}")
+        raise InputError(f"the paper has no dataset {dataset!r}; valid datasets: {', '.join(sorted(_by_name()))}")
     if found is None:
         return None
     return PaperResults(found, _paper()["citation"], _paper()["datasets"][found]["backbones"])
@@ -67,43 +67,43 @@ def paper_order() -> list[str]:
 
 
 def same_model(name: str, backbone: str) -> bool:
-    """Tell whether a model's name, as its provider reports it, is one of the paper's models."""
+    """Return whether a model's name, as its provider reports it, is a given model of the paper."""
     return _VERSION.sub("", name.lower()) == backbone.lower()
 
 
 def differences(
     paper: PaperResults, models: Iterable[str], judge: str | None, manifest: Manifest | None, questions: int
 ) -> list[str]:
-    """Say what is not the same here as in the paper, or is not known to be.
+    """Describe how a run differs from the paper's experiment, or may differ.
 
     Args:
         paper: The paper's results.
         models: The models that answered, as their providers report them.
         judge: The judge.
-        manifest: The index's manifest, where the index is still there.
+        manifest: The index's manifest, if the index still exists.
         questions: How many questions were asked.
     """
     found, backbones, judged = sorted(models), list(paper.backbones), _paper()["judge"]
     told = []
     if not found or not all(any(same_model(name, backbone) for backbone in backbones) for name in found):
-        told.append(f"The model differs: {_listed(found)} here, {_listed(backbones)} in the paper.")
+        told.append(f"Different model: ours {_listed(found)}, the paper's {_listed(backbones)}.")
     embedder, theirs = manifest.embedder if manifest else None, _paper()["embedder"]
     if embedder is None:
-        told.append(f"The embedder is not known here, as the index is gone; {theirs} in the paper.")
+        told.append(f"Our embedder is unknown, because the index is missing; the paper's is {theirs}.")
     elif not embedder.lower().endswith(theirs.lower()):
-        told.append(f"The embedder differs: {embedder} here, {theirs} in the paper.")
+        told.append(f"Different embedder: ours {embedder}, the paper's {theirs}.")
     if judge is None:
-        told.append(f"Nothing was judged here; {judged} judges in the paper.")
+        told.append(f"We used no judge; the paper used {judged}.")
     elif not same_model(judge.partition("@")[0].rpartition(":")[2], judged):
-        told.append(f"The judge differs: {judge} here, {judged} in the paper, which is not shown the question there.")
+        told.append(f"Different judge: ours {judge}, the paper's {judged}, which does not see the question.")
     corpus = f"{count(manifest.documents, 'document')} in {count(manifest.chunks, 'chunk')}" if manifest else "an index"
     asked = count(questions, "question")
-    told.append(f"The questions and the corpus are not known to be the paper's: {asked} on {corpus} here.")
+    told.append(f"The questions and the corpus ({asked}, {corpus}) may differ from the paper's.")
     return told
 
 
 def _named(text: str) -> str | None:
-    """Return the dataset that one of a text's words names."""
+    """Return the dataset that a word of a text names."""
     return next((_by_name()[word] for word in _WORDS.split(text.lower()) if word in _by_name()), None)
 
 

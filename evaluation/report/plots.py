@@ -1,4 +1,4 @@
-"""What plots show; `plots.html` draws it."""
+"""The data of plots; `plots.html` draws them."""
 
 from __future__ import annotations
 
@@ -9,11 +9,13 @@ from typing import ClassVar, NamedTuple
 
 from arag.evaluation.scores import Interval
 
-_HEIGHT = 340  # pixels of a plane
+_HEIGHT = 340  # pixels of a scatter plot
 _LINE = 16  # pixels between two labels
-_SHIFTS = sorted((_LINE // 2 * steps for steps in range(-40, 41)), key=abs)  # of labels, up and down from their dots
-_DETOUR = 12  # pixels that a label goes further to stand on one line less
-_ON_A_PHONE, _ON_A_DESK = 2.6, 0.85  # percent of the width that a letter takes
+_SHIFTS = sorted(
+    (_LINE // 2 * steps for steps in range(-40, 41)), key=abs
+)  # vertical offsets of labels from their dots
+_DETOUR = 12  # pixels of offset that are worth avoiding one line
+_ON_A_PHONE, _ON_A_DESK = 2.6, 0.85  # width of a letter, in percent of the plot
 _TICKS = 5
 
 
@@ -22,10 +24,10 @@ class Share:
     """A mean between 0 and 1 with its interval, as a row of a plot.
 
     Attributes:
-        found: The mean; None where it is not known.
+        found: The mean; None if unknown.
         told: What the row shows, in words.
         kind: The mean's CSS class.
-        beside: A value without an interval, to stand beside the mean.
+        beside: A value to compare with, without an interval.
         beside_told: What that is, in words.
     """
 
@@ -42,7 +44,7 @@ class Stack:
 
     Attributes:
         values: The values by their CSS classes.
-        largest: The sum that fills the width.
+        largest: The sum that fills the full width.
         told: What the bar shows, in words.
     """
 
@@ -53,13 +55,13 @@ class Stack:
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """A point of a plane, with intervals across and up.
+    """A point of a scatter plot, with intervals in x and y.
 
     Attributes:
-        label: What stands beside it.
+        label: Its label.
         told: What it shows, in words.
-        x: Where it is across.
-        y: Where it is up, 0 to 1.
+        x: Its x value.
+        y: Its y value, 0 to 1.
     """
 
     label: str
@@ -70,14 +72,14 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class Plane:
-    """Points in a plane.
+    """A scatter plot or a line plot.
 
     Attributes:
-        points: The points; across they go from 0 to 1.
-        x_ticks: Where numbers stand across, 0 to 1, and the numbers.
-        joined: Whether lines join the points; their labels are then not shown.
-        labels: The side of its dot on which each label stands, and how far down: on a desk as `wide` and on a phone as
-            `narrow`, where labels take a larger part of the width.
+        points: The points, with x from 0 to 1.
+        x_ticks: The x positions of the ticks, 0 to 1, and their labels.
+        joined: Whether a line joins the points; then their labels are not shown.
+        labels: For each label, the side of its dot and its y position: `wide` for desktops, `narrow` for phones, where
+            labels take a larger part of the width.
     """
 
     points: Sequence[Point]
@@ -88,16 +90,16 @@ class Plane:
 
     @property
     def y_ticks(self) -> list[float]:
-        """Where numbers stand going up, in percent."""
+        """The y ticks, in percent."""
         return ticks(100 * max(point.y.high for point in self.points))
 
     def down(self, value: float) -> float:
-        """Return how far down a value between 0 and 1 stands."""
+        """Return the y position of a value between 0 and 1, in pixels from the top."""
         return round(_HEIGHT * (1 - 100 * value / self.y_ticks[-1]), 1)
 
 
 def make_plane(points: Sequence[Point]) -> Plane:
-    """Return points with labels that do not cover each other, on an axis from 0."""
+    """Return a scatter plot whose labels do not overlap, with axes from 0."""
     x_ticks = ticks(max(point.x.high for point in points))
     scaled = [replace(point, x=_divide(point.x, x_ticks[-1])) for point in points]
     plane = Plane(scaled, [(tick / x_ticks[-1], f"{tick:,g}") for tick in x_ticks])
@@ -112,7 +114,7 @@ def make_plane(points: Sequence[Point]) -> Plane:
 
 
 def ticks(highest: float) -> list[float]:
-    """Return round numbers from 0 up to the highest value or just above it."""
+    """Return round numbers from 0 to the highest value or just above it."""
     if highest <= 0:
         return [0.0, 1.0]
     power = 10 ** math.floor(math.log10(highest / _TICKS))
@@ -127,9 +129,9 @@ def _divide(found: Interval, end: float) -> Interval:
 def _places(
     dots: Sequence[tuple[float, float, str]], letter: float, lines: Sequence[_Box] = ()
 ) -> list[tuple[int, float]]:
-    """Return where labels go, right or left of their dots and how far down.
+    """Return the side and the y position of each label.
 
-    None covers a label or a dot, and they keep off the lines where there is room near by.
+    No label overlaps another label or a dot, and labels avoid lines if there is room nearby.
     """
     taken = [_label(100 * x - 2, 100 * x + 2, y) for x, y, _ in dots]
     places = []
@@ -154,7 +156,7 @@ def _label(begins: float, ends: float, y: float) -> _Box:
 
 
 class _Box(NamedTuple):
-    """What a label, a dot or a line covers: percent across, pixels down."""
+    """The area of a label, a dot or a line: x in percent, y in pixels."""
 
     begins: float
     ends: float

@@ -1,4 +1,4 @@
-"""How accuracy grows with what a run may spend (paper, Figure 4)."""
+"""How accuracy depends on the step limit and the reasoning effort (paper, Figure 4)."""
 
 from __future__ import annotations
 
@@ -32,24 +32,24 @@ from arag.pages.templates import count
 STEPS = "steps"
 EFFORT = "effort"
 _RANKS = {name: rank for rank, name in enumerate(("none", "minimal", "low", "medium", "high", "xhigh", "max"))}
-_END = 0.97  # of the width: the last value's letters need some room
+_END = 0.97  # of the width: the last tick label needs some room
 _AVERAGES = (measures.STEPS, measures.RETRIEVED, measures.SECONDS)
 
 Setting: TypeAlias = tuple[str, str]
-"""What was varied, `steps` or `effort`, and how much of it."""
+"""What was varied, `steps` or `effort`, and its value."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Reached:
-    """What one setting has reached.
+    """The results of one setting.
 
     Attributes:
         setting: What was varied: `steps` or `effort`.
-        value: How much of it.
+        value: Its value.
         questions: How many questions it was measured on.
-        accuracy: The mean over them, failed ones as wrong; None where it has failed.
+        accuracy: The mean over them, with failed ones as wrong; None if there is none.
         averages: The means of `_AVERAGES` over the answered ones, by name.
-        failure: Why there is no accuracy; empty where there is one.
+        failure: Why there is no accuracy; empty if there is one.
     """
 
     setting: str
@@ -66,18 +66,18 @@ class _Reached:
 
 
 def setting_folder(folder: Path, setting: str, value: str) -> Path:
-    """Return where a setting's run goes."""
+    """Return the folder of a setting's run."""
     return folder / f"{setting}-{value}"
 
 
 def make_scaling(folder: Path, method: str, questions: Collection[str]) -> Document:
-    """Return what all settings that a folder has runs of have reached, on the same questions where there are such.
+    """Return the results of all settings in a folder, on the questions that they have in common, if there are any.
 
-    It is a table of the settings, fewer steps and less effort first, and drawn over steps and over effort. Accuracy is
-    LLM-Acc where all settings were judged, else Contain-Acc.
+    There is a table of the settings, fewer steps and less effort first, and plots over steps and over effort. Accuracy
+    is LLM-Acc if all settings were judged, else Contain-Acc.
 
     Args:
-        folder: The folder of the settings' folders.
+        folder: The folder with the settings' folders.
         method: The method.
         questions: The ids of the questions that count.
 
@@ -90,7 +90,7 @@ def make_scaling(folder: Path, method: str, questions: Collection[str]) -> Docum
         if records:
             asked[setting] = {key: record for key, record in records.items() if key in questions}
     if not asked:
-        raise InputError(f"{folder} has no records of {method!r}: nothing can be said of any setting")
+        raise InputError(f"{folder} has no records of {method!r}")
     answering = [records for records in asked.values() if any(record["error"] is None for record in records.values())]
     shared = set(questions).intersection(*answering) if answering else set()
     judged = [any(record["judgement"] is not None for record in records.values()) for records in answering]
@@ -113,7 +113,7 @@ def make_scaling(folder: Path, method: str, questions: Collection[str]) -> Docum
 
 
 def _settings(folder: Path) -> list[Setting]:
-    """Return the settings that a folder has folders of, fewer steps and less effort first."""
+    """Return the settings of a folder's subfolders, fewer steps and less effort first."""
     steps, efforts = ([sub.name.partition("-")[2] for sub in folder.glob(f"{what}-*")] for what in (STEPS, EFFORT))
     return [
         *((STEPS, most) for most in sorted(filter(str.isdecimal, steps), key=int)),
@@ -137,14 +137,14 @@ def _point(setting: Setting, records: Sequence[Record], headline: Measure) -> _R
 
 def _notes(points: Sequence[_Reached], counts: str, wanted: int, shared: bool) -> list[str]:
     if not shared and len(points) > 1:
-        return [f"The settings have no question in common, so that their figures do not compare ({counts})."]
+        return [f"The settings have no question in common, so their figures are not comparable ({counts})."]
     notes = []
     measured = max(point.questions for point in points)
     if measured < wanted:
         notes.append(
-            f"The figures are of {measured:,} of {count(wanted, 'question')}, as some settings were not asked all "
-            f"({counts}): run it again to go on. Questions that take little time are recorded first, so that the "
-            "figures may not be those of all."
+            f"The figures cover {measured:,} of {count(wanted, 'question')}, because some settings were not asked all "
+            f"of them ({counts}). Run it again to continue. Fast questions are recorded first, so these figures may be "
+            "biased."
         )
     notes += [f"{point.name}: {point.failure}." for point in points if point.failure]
     return notes
@@ -152,7 +152,7 @@ def _notes(points: Sequence[_Reached], counts: str, wanted: int, shared: bool) -
 
 def _drawings(headline: Measure, points: Sequence[_Reached]) -> list[Drawing]:
     drawings = [
-        _drawing(headline, points, STEPS, "Accuracy by most steps", "most steps before an answer is forced"),
+        _drawing(headline, points, STEPS, "Accuracy by max steps", "max steps"),
         _drawing(headline, points, EFFORT, "Accuracy by reasoning effort", "reasoning effort"),
     ]
     return [drawing for drawing in drawings if drawing.plot]
@@ -166,7 +166,7 @@ def _drawing(headline: Measure, points: Sequence[_Reached], setting: str, title:
         told = f"{point.name}: {in_words(headline.title, accuracy)}"
         drawn.append(Point("", told, Interval(x, x, x, accuracy.count), accuracy))
         ticks.append((x, point.value))
-    caption = f"{headline.title} in percent; upright lines are 95% confidence intervals."
+    caption = f"{headline.title} in percent; vertical lines are 95% confidence intervals."
     return Drawing(title, caption, plot=Plane(drawn, ticks, joined=True) if drawn else None, across=across)
 
 
@@ -181,8 +181,8 @@ def _table(headline: Measure, points: Sequence[_Reached]) -> Table:
         for point in points
     ]
     columns = ["Setting", headline.title, "Questions", *(average.title for average in _AVERAGES)]
-    note = f"{headline.title} over all questions, failed ones as wrong; steps, tokens and seconds of answered ones."
-    return make_table("All settings", columns, rows, [note, INTERVALS])
+    note = f"{headline.title} over all questions, failed ones as wrong; steps, tokens and seconds over answered ones."
+    return make_table("Settings", columns, rows, [note, INTERVALS])
 
 
 def _row(headline: Measure, point: _Reached) -> dict[str, object]:

@@ -1,4 +1,4 @@
-"""What a report of a run shows: its title and facts, its tables, and the rows of its CSV files."""
+"""The contents of a run's report: title, facts, tables, and the rows of its CSV files."""
 
 from __future__ import annotations
 
@@ -24,9 +24,11 @@ from arag.evaluation.report.measures import ACCURACY, CONTAIN_ACC, COSTS, EFFORT
 from arag.evaluation.report.paper import PaperResults
 from arag.pages.templates import count
 
+BESIDE_THE_PAPER = "Comparison with the paper"
+
 _ALIASES = (
-    "Contain-Acc takes the gold answer alone, as in the paper; “with aliases”: the gold answer or another name of it "
-    "that the data gives."
+    "Contain-Acc accepts only the gold answer, as in the paper; “with aliases” also accepts the other answers that the "
+    "data lists."
 )
 _QUESTION_COLUMNS = ("prediction", "contain", "correct", "steps", "retrieved_tokens", "cost", "stop_reason", "error")
 
@@ -57,18 +59,18 @@ def _accuracy(report: Report) -> Table:
         counts = [len(method.records), method.answered, method.failed, *([method.unjudged] if unjudged else [])]
         rows.append([method.title, *counts, *_cells(measures, method)])
     counted = ["Questions", "Answered", "Failed", *(["Unjudged"] if unjudged else [])]
-    notes = [INTERVALS, f"{report.over}, unless the column says “answered”.", _ALIASES]
+    notes = [INTERVALS, f"{report.over}, except in the “answered” columns.", _ALIASES]
     return make_table("Accuracy", ["Method", *counted, *(measure.title for measure in measures)], rows, notes)
 
 
 def _effort(report: Report) -> Table:
     note = (
-        "Of answered questions. Gold seen and read: the share of the documents with the answer that the model was "
-        "shown anything of, and that it was shown in full, where the data names them."
+        "Answered questions only. Gold seen: the share of gold documents of which the model was shown a snippet or "
+        "chunk. Gold read: the share that it was shown in full."
     )
     rows = [[method.title, *_cells(EFFORT, method)] for method in report.methods]
     return make_table(
-        "Retrieval and effort, a question", ["Method", *(measure.title for measure in EFFORT)], rows, [note]
+        "Retrieval and effort per question", ["Method", *(measure.title for measure in EFFORT)], rows, [note]
     )
 
 
@@ -78,13 +80,13 @@ def _costs(report: Report) -> Table:
         judge = number("dollars", method.judge_cost) if method.judged else NONE
         in_all = [number("dollars", method.cost), *([judge] * report.judged)]
         rows.append([method.title, *_cells(COSTS, method), *in_all])
-    columns = ["Method", *(measure.title for measure in COSTS), "Cost in all", *(["Judge in all"] * report.judged)]
+    columns = ["Method", *(measure.title for measure in COSTS), "Total cost", *(["Total judge cost"] * report.judged)]
     note = (
-        "Tokens as the providers report them; input includes cached, output includes reasoning. Cost in US dollars by "
-        "the providers' public prices or your own; in all: of all attempts at all questions, failed ones included. "
+        "Tokens as reported by the providers; input includes cached, output includes reasoning. Cost in US dollars, at "
+        "the providers' public prices or your own. Totals cover all attempts at all questions, including failed ones. "
         "Unknown: a provider reported no tokens, or a model has no price."
     )
-    return make_table("Tokens and cost, an answered question", columns, rows, [note])
+    return make_table("Tokens and cost per answered question", columns, rows, [note])
 
 
 def _index_time(report: Report) -> Table:
@@ -99,13 +101,13 @@ def _index_time(report: Report) -> Table:
         if (done := method.preparation)
     ]
     columns = ["Method", "Seconds", "Model calls", "Input tokens", "Output tokens", "Cost"]
-    return make_table("Work at index time", columns, rows, ["Methods that are not here need nothing but the index."])
+    return make_table("Index-time work", columns, rows, ["Methods that are not listed only need the index."])
 
 
 def _stop_reasons(report: Report) -> Table:
     reasons = list(dict.fromkeys(reason for method in report.methods for reason in method.stop_reasons))
     rows = [[method.title, *(method.stop_reasons.get(reason, 0) for reason in reasons)] for method in report.methods]
-    notes = ["Answered questions by why the search ended; all but “answered” are forced answers."]
+    notes = ["Answered questions by stop reason; all reasons except “answered” are forced answers."]
     return make_table("Stop reasons", ["Method", *(reason.replace("_", " ") for reason in reasons)], rows, notes)
 
 
@@ -122,11 +124,11 @@ def _comparisons(report: Report) -> Table:
         for found in [comparison.difference]
     ]
     note = (
-        "In percentage points, on the questions that both methods have, with a 95% bootstrap interval; p of a "
-        f"two-sided paired permutation test, not adjusted for there being {len(rows)} of them."
+        "In percentage points, on the questions that both methods have, with a 95% bootstrap interval. p: two-sided "
+        "paired permutation test, not corrected for multiple comparisons."
     )
     columns = ["Method", "Measure", "Questions", "Difference", "p"]
-    return make_table(f"Pair by pair with {report.comparisons[0].baseline}", columns, rows, [note])
+    return make_table(f"Paired comparison with {report.comparisons[0].baseline}", columns, rows, [note])
 
 
 def _beside_the_paper(report: Report, paper: PaperResults) -> Table:
@@ -143,9 +145,11 @@ def _beside_the_paper(report: Report, paper: PaperResults) -> Table:
             for value in results.get(title, (None, None))[: len(names)]
         ]
         rows.append([title, *here, *there])
-    columns = ["Method", *(f"{measure.title}, here" for measure in measures)]
-    columns += [f"{name}, {model}" for model in paper.backbones for name in names]
-    return make_table(f"Beside the paper: {paper.dataset}", columns, rows, [f"{paper.citation}.", *report.differences])
+    columns = ["Method", *(f"{measure.title} (ours)" for measure in measures)]
+    columns += [f"{name} (paper, {model})" for model in paper.backbones for name in names]
+    return make_table(
+        f"{BESIDE_THE_PAPER}: {paper.dataset}", columns, rows, [f"{paper.citation}.", *report.differences]
+    )
 
 
 def _methods(report: Report) -> Table:
@@ -153,7 +157,7 @@ def _methods(report: Report) -> Table:
     for figures in report.methods:
         method = figures.method
         if method is None:
-            rows.append([figures.title, figures.name, "not known to this installation", *[NONE] * 3])
+            rows.append([figures.title, figures.name, "not installed", *[NONE] * 3])
         else:
             marks = (method.autonomous, method.iterative, method.interleaved)
             rows.append([method.title, method.name, method.description, *("yes" if mark else "no" for mark in marks)])
@@ -173,9 +177,9 @@ def _title(report: Report) -> str:
 
 
 def _facts(report: Report) -> list[tuple[str, str]]:
-    """Return what a run is made of."""
+    """Return the settings of a run."""
     plan, manifest = report.plan, report.manifest
-    index = f"{count(manifest.documents, 'document')}, {count(manifest.chunks, 'chunk')}" if manifest else "gone since"
+    index = f"{count(manifest.documents, 'document')}, {count(manifest.chunks, 'chunk')}" if manifest else "missing"
     options = ", ".join(f"{name} {value}" for name, value in plan.model_options.items())
     return [
         ("Model", ", ".join(report.models) or plan.model),
@@ -183,9 +187,9 @@ def _facts(report: Report) -> list[tuple[str, str]]:
         ("Judge", plan.judge or "none"),
         ("Embedder", manifest.embedder if manifest else UNKNOWN),
         ("Index", index),
-        ("Chunks of a search", f"{plan.options.top_k:,}"),
-        ("Most steps", f"{plan.options.max_steps:,}"),
-        ("Most tokens of context", f"{plan.options.max_context_tokens:,}"),
+        ("Top k", f"{plan.options.top_k:,}"),
+        ("Max steps", f"{plan.options.max_steps:,}"),
+        ("Max context tokens", f"{plan.options.max_context_tokens:,}"),
     ]
 
 
@@ -193,12 +197,12 @@ def _facts(report: Report) -> list[tuple[str, str]]:
 
 
 def csv_text(report: Report) -> str:
-    """Return a row a method as CSV: shares from 0 to 1, nothing where a figure is not known."""
+    """Return one row per method as CSV: shares from 0 to 1, unknown figures empty."""
     return to_csv([_row(report, method) for method in report.methods])
 
 
 def questions_csv(report: Report) -> str:
-    """Return a row a question as CSV, with columns of each method; right answers are 1, wrong and failed ones 0."""
+    """Return one row per question as CSV, with columns for each method; correct answers are 1, others 0."""
     rows = []
     for question in report.questions:
         row: dict[str, object] = {name: question[name] for name in ("question_id", "question", "answer")}
@@ -239,7 +243,7 @@ def _row(report: Report, method: MethodFigures) -> dict[str, object]:
         llm, contain = results.get(method.title, (None, None))
         row[f"paper_{model}_llm_acc"] = rounded(llm and llm / 100)
         row[f"paper_{model}_contain_acc"] = rounded(contain and contain / 100)
-    # What methods differ in comes last.
+    # Columns that not all methods have come last.
     row |= {f"calls_{tool}": count for tool, count in method.tools.items()}
     return row | {f"stop_{reason}": count for reason, count in method.stop_reasons.items()}
 

@@ -42,16 +42,20 @@ def trace_page(state: Mapping[str, Any] | GraphOutput[Any], *, error: str = "", 
     The page is one piece of HTML that loads nothing and runs no scripts. A notebook displays it.
 
     Args:
-        state: What `agent.invoke` returned, in either version, or the same as JSON; for a failed run, whatever there
-            is of it.
+        state: What `agent.invoke` returned, in either version, or the same as JSON; for a failed run, what there is.
         error: Why the run failed.
-        model: The model that was asked, for a run without any reply.
+        model: The model's name, for a run without any reply.
 
     Returns:
         The page, a string: `Path("run.html").write_text(trace_page(state), encoding="utf-8")`.
 
     Raises:
         InputError: The state has no conversation.
+
+    Example:
+        >>> state = agent.invoke({"messages": [("user", "Who founded the Emberlane Glassworks?")]})
+        >>> "Mattick Grevane" in trace_page(state)
+        True
     """
     run = show_run(state.value if isinstance(state, GraphOutput) else state)
     return TracePage(

@@ -360,7 +360,14 @@ def test_every_page_can_be_found():
 
 # --- examples in docstrings ---
 
-WITH_EXAMPLES = ("arag", "graph", "ingest", "models", "retrieval")  # parts whose public docstrings all show an example
+WITH_EXAMPLES = (
+    "arag",
+    "graph",
+    "ingest",
+    "models",
+    "pages",
+    "retrieval",
+)  # parts whose public docstrings all show an example
 
 
 def public_objects():

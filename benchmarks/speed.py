@@ -19,6 +19,7 @@ import time
 from pathlib import Path
 
 from speed_alternative import Alternative
+from speed_commands import measure_cold_starts
 from speed_data import Data, read_data
 from speed_ingestion import measure_again, measure_ingestion, measure_memory, measure_service, measure_splitting
 from speed_report import Report, say
@@ -27,7 +28,7 @@ from speed_retrieval import measure_import, measure_keywords, measure_semantic, 
 from arag.models.names import DEFAULT_EMBEDDER
 from arag.models.onnx import find_packaged_model
 
-_PARTS = ("keywords", "semantic", "ingestion", "again", "memory")
+_PARTS = ("commands", "keywords", "semantic", "ingestion", "again", "memory")
 _QUICK_SENTENCES = 500  # as many are embedded in some seconds
 
 
@@ -88,8 +89,10 @@ def _options() -> argparse.Namespace:
 def _measure(report: Report, data: Data, authors: Path | None, work: Path, options: argparse.Namespace) -> None:
     quick = options.quick
     model = str(find_packaged_model() or DEFAULT_EMBEDDER.partition(":")[2])
-    if "keywords" in options.only:
+    if "commands" in options.only:
         measure_import(report)
+        measure_cold_starts(report, work)
+    if "keywords" in options.only:
         measure_keywords(report, data, options.chunks, authors, work)
     if "semantic" in options.only:
         measure_semantic(report, data, options.sentences, authors, work, model=model)

@@ -79,7 +79,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--sweep", action="store_true", help="measure other parameters of the vector index, too")
     options = parser.parse_args()
     quick = options.quick
-    options.chunks = options.chunks or ([300, 3_000] if quick else [1_000, 10_000, 100_000])
+    options.chunks = options.chunks or ([300, 6_000] if quick else [1_000, 10_000, 100_000])
     options.sentences = options.sentences or ([500] if quick else [1_000, 4_000, 16_000, 43_000, 100_000])
     options.own_memory = [] if quick or options.memory else [30, 100]  # without Chroma: much less work
     options.memory = options.memory or ([1] if quick else [2, 5])

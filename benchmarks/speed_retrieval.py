@@ -26,13 +26,14 @@ from speed_data import (
 )
 from speed_fresh import fresh
 from speed_report import Report, say
+from stringzilla import File, Str
 
 from arag.models.embedders import load_embedder
 from arag.retrieval.exact import MAX_BYTES, ExactVectors
 from arag.retrieval.index import Index, open_index
 from arag.retrieval.local import sentence_store
 from arag.retrieval.local.chunk_store import ChunkStore
-from arag.retrieval.local.keywords import KeywordMatcher
+from arag.retrieval.local.keywords import KeywordMatcher, searchable
 from arag.retrieval.local.manifest import keyword_file, read_manifest, vectors_folder
 from arag.retrieval.local.sentence_store import SentenceMatch, SentenceStore
 
@@ -91,28 +92,41 @@ def _misspelled(word: str) -> str:
 def _keyword_rows(
     report: Report, index: Index, alternative: Alternative, terms: dict[str, list[str]], size: int
 ) -> None:
-    matcher = KeywordMatcher(keyword_file(index.path, read_manifest(index.path).generation))
+    file = keyword_file(index.path, read_manifest(index.path).generation)
+    matcher = KeywordMatcher(file)
+    text = Str(File(str(file)))
     matching: dict[str, float] = {}
+    scanning: dict[str, float] = {}
     for kind, keywords in terms.items():
         best = report.best_of(
             {
                 "matcher": lambda keywords=keywords: timed(matcher.rank, keywords, 5),
+                "scan": lambda keywords=keywords: timed(_scan, text, keywords),
                 "whole": lambda keywords=keywords: timed(index.keyword_search, keywords),
                 "other": lambda keywords=keywords: alternative.ask("keyword", keywords=keywords)["seconds"],
             }
         )
         matching[kind] = best["matcher"]
+        scanning[kind] = best["scan"]
         whole, other = 1_000 * best["whole"], 1_000 * best["other"]
         target = {"target": "about 30 ms", "met": best["whole"] <= 0.035} if kind in list(terms)[:2] else {}
         if size < 100_000:
             target = {}
         report.add("Keyword search, chunks", kind, "ms", whole, other=other, size=size, **target)
-        report.add("Keyword search without snippets and suggestions", kind, "ms", 1_000 * best["matcher"], size=size)
-    rare = matching["a name that one chunk holds"]
+        report.add(
+            "Keyword search without snippets and suggestions",
+            kind,
+            "ms",
+            1_000 * best["matcher"],
+            other=1_000 * best["scan"],
+            beside="one scan of the file per keyword",
+            size=size,
+        )
+    rare = scanning["a name that one chunk holds"]
     for kind in list(terms)[2:5]:
         times = matching[kind] / rare
         report.add(
-            "The same, in times of the name's",
+            "The same, in times of one scan for the name",
             kind,
             "times",
             times,
@@ -120,6 +134,11 @@ def _keyword_rows(
             target="at most 5",
             met=times <= 5 if size >= 10_000 else None,  # below, both take less than a millisecond
         )
+
+
+def _scan(text: Str, keywords: Sequence[str]) -> None:
+    for keyword in keywords:
+        text.count(searchable(keyword))
 
 
 def _opening_rows(report: Report, folder: Path, chunks: Path, authors: Path | None, size: int, keyword: str) -> None:

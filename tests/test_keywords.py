@@ -15,6 +15,7 @@ from arag.errors import DamagedFileError, IndexFormatError, InputError
 from arag.files import digest
 from arag.ingest.pipeline import ingest
 from arag.retrieval.local import keywords as keywords_module
+from arag.retrieval.local.keyword_filter import find_blocks
 from arag.retrieval.local.keywords import KeywordMatcher, write_keyword_file
 from arag.retrieval.local.manifest import LocalManifest, keyword_file, read_manifest, vocabulary_file
 from arag.retrieval.local.vocabulary import LocalWords, write_vocabulary
@@ -202,6 +203,121 @@ def test_a_keyword_file_that_is_cut_off_while_it_is_open_is_noticed(tmp_path, si
         for keyword in ("a", "gull"):
             with pytest.raises(DamagedFileError, match="truncated"):
                 search(keyword)
+
+
+@pytest.fixture
+def small_blocks(monkeypatch):
+    """Blocks of so few bytes that short texts have a filter."""
+    monkeypatch.setattr(keywords_module, "_BLOCK_BYTES", 40)
+
+
+def filtered_texts(choice, words, chunks=400):
+    """Chunks of random words; some are empty, some are longer than a block."""
+    return {str(n): "".join(choice.choices(words, k=choice.choice([0, 1, 3, 9, 30]))) for n in range(chunks)}
+
+
+FILTERED_WORDS = [
+    "gull",
+    "tern ",
+    "petrel",
+    " ",
+    "北京",
+    "首都。",
+    "İstanbul",
+    "ß",
+    "é",
+    "e\u0301",
+    "😀",
+    "aa",
+    "x.",
+    *WHITE,
+]
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.data())
+def test_the_filter_hides_no_hit(tmp_path, small_blocks, data):
+    choice = random.Random(data.draw(st.integers(0, 9)))
+    texts = filtered_texts(choice, FILTERED_WORDS)
+    matcher = matcher_of(tmp_path, texts)
+    assert len(matcher._filter) > 1
+    whole = "".join(texts.values())
+    keywords = [data.draw(STRINGS.filter(str.strip))]
+    for _ in range(3):  # parts of chunks, and what would only match across two
+        source = data.draw(st.sampled_from([whole, *filter(str.strip, texts.values())]))
+        start = data.draw(st.integers(0, len(source) - 1))
+        part = source[start : start + data.draw(st.integers(1, 40))]
+        keywords.append(part.upper() if data.draw(st.booleans()) else part)
+    keywords = list({folded(k).lower(): k for k in keywords if k.strip()}.values())
+    ranked, held, total = ranking(matcher, texts, keywords, 7)
+    assert (ranked, total) == reference(texts, keywords, 7)
+    assert held == {k: holding(texts, k) for k in keywords}
+
+
+@pytest.mark.parametrize("character", ["x", "é", "京", "😀"])
+def test_a_keyword_is_found_wherever_blocks_begin(tmp_path, small_blocks, character):
+    texts = {str(n): "o" * (n % 41) + f"tern{character}gull {n:04}" for n in range(200)}
+    matcher = matcher_of(tmp_path, texts)
+    assert len(matcher._filter)
+    for keyword in [f"tern{character}gull", *(f"{character}gull {n:04}" for n in range(200))]:
+        assert matcher.counts(keyword).tolist() == [count(text, keyword) for text in texts.values()]
+
+
+def test_the_filter_leaves_few_blocks_to_search_for_a_rare_keyword(tmp_path, small_blocks):
+    texts = {str(n): f"it was {n * 982_451_653 % 10**9:09} who told them" for n in range(1_000)}
+    matcher = matcher_of(tmp_path, texts)
+    blocks = len(matcher._filter) * 64
+    assert blocks > 700
+    for number in range(0, 1_000, 50):
+        assert 1 <= find_blocks(matcher._filter, texts[str(number)][7:16].encode()).sum() < blocks / 50
+    assert find_blocks(matcher._filter, b"albatross").sum() == 0
+    assert find_blocks(matcher._filter, b"who told").all()
+    assert find_blocks(matcher._filter, b"albs").all()  # shorter than what the filter knows of
+
+
+def test_a_text_shorter_than_a_group_of_blocks_has_no_filter(tmp_path):
+    assert len(matcher_of(tmp_path, {"a": "gull " * 1_000})._filter) == 0
+    assert (tmp_path / "keywords").stat().st_size < 6_000
+
+
+def filter_bounds(data, text_bytes, chunks):
+    return text_bytes, len(data) - 8 * (3 * chunks + 1) - 28
+
+
+def test_a_foreign_filter_hides_hits_at_worst(tmp_path, small_blocks):
+    texts = filtered_texts(random.Random(7), ["gull ", "tern ", "a petrel "])
+    keywords = ["petrel", "tern gull", "gull"]
+    right = ranking(matcher_of(tmp_path, texts), texts, keywords, 500)
+    file = tmp_path / "keywords"
+    data = file.read_bytes()
+    begin, end = filter_bounds(data, int(KeywordMatcher(file)._borders[-1]), len(texts))
+    file.write_bytes(data[:begin] + b"\xff" * (end - begin) + data[end:])
+    assert ranking(KeywordMatcher(file), texts, keywords, 500) == right
+    for foreign in (bytes(end - begin), random.Random(8).randbytes(end - begin)):
+        file.write_bytes(data[:begin] + foreign + data[end:])
+        found, held, _ = ranking(KeywordMatcher(file), texts, keywords, 500)
+        assert all(held[k] <= right[1][k] for k in keywords)
+        assert held["gull"] == right[1]["gull"]  # too short for the filter
+        all_counts = {chunk: counts for chunk, _, counts in right[0]}
+        assert all(counts.items() <= all_counts[chunk].items() for chunk, _, counts in found)
+    for size in (0, 1, end - begin - 1, end - begin + 8):
+        file.write_bytes(data[:begin] + bytes(size) + data[end:])
+        with pytest.raises(DamagedFileError, match="sizes"):
+            KeywordMatcher(file)
+
+
+def test_a_file_from_before_there_was_a_filter_is_searched(tmp_path, small_blocks):
+    texts = filtered_texts(random.Random(9), ["gull ", "tern ", "a petrel "])
+    keywords = ["petrel", "tern gull", "gull", "albatross"]
+    right = ranking(matcher_of(tmp_path, texts), texts, keywords, 20)
+    file = tmp_path / "keywords"
+    data = file.read_bytes()
+    begin, end = filter_bounds(data, int(KeywordMatcher(file)._borders[-1]), len(texts))
+    file.write_bytes((data[:begin] + data[end:]).replace(b"ARAGKW03", b"ARAGKW02"))
+    assert ranking(KeywordMatcher(file), texts, keywords, 20) == right
+    file.write_bytes(data.replace(b"ARAGKW03", b"ARAGKW02"))
+    with pytest.raises(DamagedFileError, match="sizes"):
+        KeywordMatcher(file)
 
 
 def damaged(data, choice):

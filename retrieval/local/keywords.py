@@ -5,7 +5,8 @@ non-overlapping occurrences of k in the chunk's text T_c, and |k| is its length 
 in both: a line break between two words matches like the space that it stands for.
 
 The texts, folded and in lower case, are stored one after another in one file that is mapped into memory and searched
-at memory speed. The file is derived from the chunk store, and written again for every generation of the index.
+at memory speed. In a large file, a filter tells which blocks of text cannot hold a keyword; they are skipped. The file
+is derived from the chunk store, and written again for every generation of the index.
 """
 
 from __future__ import annotations
@@ -14,8 +15,10 @@ import mmap
 import os
 import struct
 import zlib
+from bisect import bisect
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import repeat
+from concurrent.futures import ThreadPoolExecutor
+from itertools import chain, compress, islice, pairwise, repeat
 from pathlib import Path
 from typing import BinaryIO
 
@@ -26,17 +29,24 @@ from stringzilla import Str
 from arag.errors import DamagedFileError, IndexFormatError
 from arag.files import written_whole
 from arag.retrieval.backend import RankedChunk
+from arag.retrieval.local.keyword_filter import GROUP, GROUP_BYTES, find_blocks, make_filter, read_filter
 from arag.retrieval.text import fold
 
 # Never occurs in UTF-8: no keyword can match across the border of two chunks.
 _SEPARATOR = b"\xff"
-# A file holds the texts, each followed by a separator; then the arrays: where each text begins and the last one ends,
-# the chunks' numbers, and their places in the order of chunk ids; then a footer: the mark, the number of chunks, the
-# size of the texts in bytes, and the CRC-32 of the arrays. The texts have no checksum here: computing it for hundreds
-# of megabytes would slow every opening. The manifest has one for the whole file, which `verify` compares.
-_MARK = b"ARAGKW02"
+# A file holds the texts, each followed by a separator; then the filter of all whole groups of blocks; then the arrays:
+# where each text begins and the last one ends, the chunks' numbers, and their places in the order of chunk ids; then a
+# footer: the mark, the number of chunks, the size of the texts in bytes, and the CRC-32 of the arrays. Texts and filter
+# have no checksum here: computing it for hundreds of megabytes would slow every opening. The manifest has one for the
+# whole file, which `verify` compares.
+_MARK = b"ARAGKW03"
+_MARK_WITHOUT_FILTER = b"ARAGKW02"  # of earlier versions
 _FOOTER = struct.Struct("<8sQQI")
-_BLOCK_BYTES = 1 << 20  # compared at once: fits the processor's cache
+_BLOCK_BYTES = 5 << 16  # a block is the chunks that begin within this many bytes; it fits the processor's cache
+_FREQUENT = 1 / 256  # hits per byte above which comparing every byte is faster than searching
+_SAMPLES, _SAMPLE_BYTES = 16, 1 << 12
+_PART = 16  # blocks that a thread takes at once; comparing fewer is faster than starting threads
+_NEAR = 8  # spans with fewer chunks between them are counted as one
 
 Integers = NDArray[np.int64]
 
@@ -66,9 +76,30 @@ def write_keyword_file(file: Path, texts: Iterable[tuple[int, str]], numbers_by_
         order = np.asarray(numbers, dtype=np.int64)
         places = np.empty_like(order)
         places[np.searchsorted(order, np.asarray(numbers_by_id, dtype=np.int64))] = np.arange(len(order))
-        arrays = np.concatenate([np.asarray(borders, dtype=np.int64), order, places]).tobytes()
+        begins = np.asarray(borders, dtype=np.int64)
+        _write_filter(out, begins)
+        arrays = np.concatenate([begins, order, places]).tobytes()
         out.write(arrays)
         out.write(_FOOTER.pack(_MARK, len(numbers), borders[-1], zlib.crc32(arrays)))
+
+
+def _write_filter(out: BinaryIO, borders: Integers) -> None:
+    """Write the filter of the texts that were written to a file."""
+    blocks = GROUP * _count_groups(int(borders[-1]))
+    sizes = np.diff(borders[_first_chunks(borders)[: blocks + 1]])
+    out.flush()
+    with Path(out.name).open("rb") as texts:
+        out.writelines(make_filter(texts.read(size) for size in sizes.tolist()))
+
+
+def _count_groups(text_bytes: int) -> int:
+    """Return how many groups of blocks are whole: these have a filter, the blocks after them are always searched."""
+    return text_bytes // (_BLOCK_BYTES * GROUP)
+
+
+def _first_chunks(borders: Integers) -> Integers:
+    """Return the first chunk of each block, and after them the number of chunks."""
+    return np.searchsorted(borders[:-1], np.append(np.arange(0, borders[-1], _BLOCK_BYTES), borders[-1]))
 
 
 class KeywordMatcher:
@@ -89,27 +120,32 @@ class KeywordMatcher:
         try:
             with file.open("rb") as opened:
                 self._size = os.fstat(opened.fileno()).st_size
-                self._borders, self._numbers, self._places = self._read_arrays(opened)
+                self._borders, self._numbers, self._places, filter_bytes = self._read_arrays(opened)
                 self._map = mmap.mmap(opened.fileno(), self._size, access=mmap.ACCESS_READ)
         except (OSError, ValueError) as error:  # truncated while it was opened
             raise DamagedFileError(file, str(error)) from error
-        self._bytes = np.frombuffer(self._map, np.uint8, int(self._borders[-1]))
+        self._bytes = np.frombuffer(self._map, np.uint8)
         self._text = Str(memoryview(self._map))
-        self._spans = self._borders[:-1].tolist(), (self._borders[1:] - 1).tolist()
+        self._begins: list[int] = self._borders.tolist()  # single values are read faster from a list than from an array
+        self._blocks: list[int] = _first_chunks(self._borders).tolist()
+        self._is_small = len(self._blocks) <= 2 * _PART
+        text_bytes = self._begins[-1]
+        self._filter = read_filter(memoryview(self._map)[text_bytes : text_bytes + filter_bytes])
         # Sums of the smallest type that holds any count are three times as fast as those of int64.
         self._count_type = np.min_scalar_type(np.diff(self._borders).max(initial=0))
 
-    def _read_arrays(self, opened: BinaryIO) -> tuple[Integers, Integers, Integers]:
-        """Read the texts' borders, the chunks' numbers and their places from the end of the file, and check them."""
+    def _read_arrays(self, opened: BinaryIO) -> tuple[Integers, Integers, Integers, int]:
+        """Read and check the texts' borders, the chunks' numbers and their places, and the size of the filter."""
         opened.seek(max(0, self._size - _FOOTER.size))
         footer = opened.read()
-        if len(footer) < _FOOTER.size or not footer.startswith(_MARK):
+        if len(footer) < _FOOTER.size or not footer.startswith((_MARK, _MARK_WITHOUT_FILTER)):
             raise DamagedFileError(self._file, "it is truncated, or not a keyword file of this version")
-        _, chunks, text_bytes, checksum = _FOOTER.unpack(footer)
+        mark, chunks, text_bytes, checksum = _FOOTER.unpack(footer)
+        filter_bytes = GROUP_BYTES * _count_groups(text_bytes) if mark == _MARK else 0
         array_bytes = 8 * (3 * chunks + 1)
-        if text_bytes + array_bytes + _FOOTER.size != self._size:
+        if text_bytes + filter_bytes + array_bytes + _FOOTER.size != self._size:
             raise DamagedFileError(self._file, "its sizes do not add up")
-        opened.seek(text_bytes)
+        opened.seek(text_bytes + filter_bytes)
         data = opened.read(array_bytes)
         if len(data) != array_bytes or zlib.crc32(data) != checksum:
             raise DamagedFileError(self._file, "its checksum is wrong")
@@ -117,7 +153,7 @@ class KeywordMatcher:
         # A file from somebody else may have a valid checksum too: nothing may be read outside the texts.
         if borders[0] != 0 or borders[-1] != text_bytes or np.any(borders[1:] <= borders[:-1]):
             raise DamagedFileError(self._file, "its texts have impossible borders")
-        return borders, numbers, places
+        return borders, numbers, places, filter_bytes
 
     def __len__(self) -> int:
         """Return the number of chunks."""
@@ -132,48 +168,106 @@ class KeywordMatcher:
         Raises:
             DamagedFileError: The file was truncated since it was opened.
         """
+        chunks, occurrences = self._find(keyword)
+        counts = np.zeros(len(self), dtype=np.int64)
+        counts[chunks] = occurrences
+        return counts
+
+    def _find(self, keyword: str) -> tuple[Integers, Integers]:
+        """Return the chunks that hold a keyword, in ascending order, and how often each of them holds it."""
         needle = searchable(keyword)
         if not needle:
             raise ValueError("a blank keyword matches nowhere")
         if self._map.size() < self._size:  # the size of the file: reading past its end would kill the process
             raise DamagedFileError(self._file, "it was truncated while it was open")
-        if len(needle) == 1 or (len(needle) == 2 and needle[0] != needle[1]):
-            return self._count_letters(needle)
-        # A call per chunk costs no more than searching its four thousand bytes.
-        return np.fromiter(map(self._text.count, repeat(needle), *self._spans), np.int64, len(self))
+        can_overlap = len(needle) > 3 or (len(needle) > 1 and needle[0] == needle[-1])
+        if not can_overlap and self._is_frequent(needle):
+            counts = self._compare(needle)
+            chunks = np.flatnonzero(counts)
+            return chunks, counts[chunks]
+        return self._search(needle)
 
-    def _count_letters(self, needle: bytes) -> Integers:
-        """Count one byte, or two that differ, by comparing them with every byte of the texts.
+    def _is_frequent(self, needle: bytes) -> bool:
+        """Tell whether comparing a needle with every byte is faster than searching, which takes time for every hit."""
+        if self._is_small:
+            return len(needle) < 3
+        size = self._begins[-1]
+        begins = range(0, size, size // _SAMPLES + 1)
+        hits = sum(int(self._text.count(needle, begin, begin + _SAMPLE_BYTES)) for begin in begins)
+        return hits > _FREQUENT * _SAMPLE_BYTES * len(begins)
 
-        A search takes time for every hit, and letters have very many. These hits never overlap, so all of them count.
+    def _search(self, needle: bytes) -> tuple[Integers, Integers]:
+        """Find the first hit in each block that may hold a needle, and count from there to the end of the block."""
+        begins = self._begins
+        spans = [(0, 0)]  # of chunks
+        for first, end in self._blocks_to_search(needle):
+            hit = self._text.find(needle, begins[first], begins[end])
+            if hit < 0:
+                continue
+            holding = bisect(begins, hit, first, end) - 1
+            if holding - spans[-1][1] < _NEAR:
+                spans[-1] = spans[-1][0], end
+            else:
+                spans.append((holding, end))
+        chunks, occurrences = [], []
+        for first, end in spans:
+            borders = begins[first : end + 1]
+            # A call per chunk costs no more than searching its four thousand bytes.
+            calls = map(self._text.count, repeat(needle), borders, islice(borders, 1, None))
+            counts = np.fromiter(calls, np.int64, end - first)
+            inside = np.flatnonzero(counts)
+            chunks.append(first + inside)
+            occurrences.append(counts[inside])
+        return np.concatenate(chunks), np.concatenate(occurrences)
+
+    def _blocks_to_search(self, needle: bytes) -> Iterable[tuple[int, int]]:
+        """Return the first chunk, and the one after the last, of each block that may hold a needle."""
+        blocks = pairwise(self._blocks)
+        if not len(self._filter):
+            return blocks
+        return compress(blocks, chain(find_blocks(self._filter, needle).tolist(), repeat(True)))
+
+    def _compare(self, needle: bytes) -> Integers:
+        """Count a needle whose occurrences cannot overlap by comparing it with the bytes at every place.
+
+        NumPy compares without the interpreter's lock, so the threads run at the same time.
         """
         counts = np.zeros(len(self), dtype=np.int64)
-        for start in range(0, len(self._bytes), _BLOCK_BYTES):
-            block = self._bytes[start : start + _BLOCK_BYTES + len(needle) - 1]
-            hits = block[: len(block) - len(needle) + 1] == needle[0]
-            if len(needle) == 2:
-                hits &= block[1:] == needle[1]
-            if not len(hits):
-                break
-            first = int(np.searchsorted(self._borders, start, "right")) - 1  # the chunk that the block begins in
-            last = int(np.searchsorted(self._borders[:-1], start + len(hits)))
-            inside = np.maximum(self._borders[first:last] - start, 0)
-            counts[first:last] += np.add.reduceat(hits, inside, dtype=self._count_type)
+        blocks = list(pairwise(self._blocks))
+        if self._is_small:
+            self._compare_blocks(needle, blocks, counts)
+        else:
+            parts = [blocks[begin : begin + _PART] for begin in range(0, len(blocks), _PART)]
+            with ThreadPoolExecutor(os.cpu_count()) as pool:
+                list(pool.map(lambda part: self._compare_blocks(needle, part, counts), parts))
         return counts
+
+    def _compare_blocks(self, needle: bytes, blocks: Sequence[tuple[int, int]], counts: Integers) -> None:
+        begins, text = self._begins, self._bytes
+        # Allocating arrays for each comparison would take as long as comparing.
+        longest = max((begins[end] - begins[first] for first, end in blocks), default=0)
+        arrays = np.empty((2, longest), dtype=np.bool_)
+        for first, end in blocks:
+            if first == end:  # a chunk that is longer than a block continues here
+                continue
+            begin, behind = begins[first], begins[end]
+            hits, are_equal = arrays[:, : behind - begin]
+            np.equal(text[begin:behind], needle[0], out=hits)
+            for place, byte in enumerate(needle[1:], start=1):
+                hits &= np.equal(text[begin + place : behind + place], byte, out=are_equal)
+            counts[first:end] = np.add.reduceat(hits, self._borders[first:end] - begin, dtype=self._count_type)
 
     def chunks_holding(self, keyword: str) -> int:
         """Count the chunks that hold a keyword."""
-        return int(np.count_nonzero(self.counts(keyword)))
+        return len(self._find(keyword)[0])
 
     def rank(self, keywords: Sequence[str], top_k: int) -> tuple[list[RankedChunk], dict[str, int], int]:
         """Rank the chunks by Score(c, K), ties by chunk id; see `Keywords.rank`."""
         scores = np.zeros(len(self), dtype=np.int64)
         found: dict[str, tuple[Integers, Integers]] = {}  # the chunks that hold a keyword, and how often
         for keyword in keywords:
-            counts = self.counts(keyword)
-            scores += counts * len(fold(keyword))
-            holding = np.flatnonzero(counts)
-            found[keyword] = holding, counts[holding]
+            chunks, occurrences = found[keyword] = self._find(keyword)
+            scores[chunks] += occurrences * len(fold(keyword))
         matching = np.flatnonzero(scores)
         if len(matching) > top_k:
             # Keep everything that ties with the last place: the ids decide.

@@ -21,14 +21,21 @@ from pathlib import Path
 from speed_alternative import Alternative
 from speed_commands import measure_cold_starts
 from speed_data import Data, read_data
-from speed_ingestion import measure_again, measure_ingestion, measure_memory, measure_service, measure_splitting
+from speed_ingestion import (
+    measure_again,
+    measure_ingestion,
+    measure_memory,
+    measure_million,
+    measure_service,
+    measure_splitting,
+)
 from speed_report import Report, say
 from speed_retrieval import measure_import, measure_keywords, measure_semantic, sweep
 
 from arag.models.names import DEFAULT_EMBEDDER
 from arag.models.onnx import find_packaged_model
 
-_PARTS = ("commands", "keywords", "semantic", "ingestion", "again", "memory")
+_PARTS = ("commands", "keywords", "semantic", "ingestion", "again", "memory", "million")
 _QUICK_SENTENCES = 500  # as many are embedded in some seconds
 
 
@@ -107,6 +114,8 @@ def _measure(report: Report, data: Data, authors: Path | None, work: Path, optio
         measure_again(report, data, work, documents=500 if quick else 10_000)
     if "memory" in options.only:
         measure_memory(report, data, work, sizes=options.memory, own_sizes=options.own_memory)
+    if "million" in options.only:
+        measure_million(report, data, work, sentences=2_000 if quick else 1_000_000)
 
 
 if __name__ == "__main__":

@@ -253,6 +253,12 @@ def _again_rows(
         target="less than 3%" if target else "", met=share < 0.03 if target else None,
     )  # fmt: skip
     report.add(section, "of that: publishing", "s", changed.publishing)
+    records.append(records[0] | {"id": "one more", "text": "One document was added."})
+    corpus.with_name(f"{corpus.stem}-more.jsonl").write_text(
+        "\n".join(map(json.dumps, records)) + "\n", encoding="utf-8"
+    )
+    added = _run(corpus.with_name(f"{corpus.stem}-more.jsonl"), folder, embedder)
+    report.add(section, "one document added", "s", added.seconds, other=first.seconds, beside="first time")
 
 
 def measure_service(report: Report, data: Data, work: Path, *, documents: int) -> None:
@@ -364,3 +370,19 @@ def _texts_of(data: Data, characters: int) -> Iterator[list[str]]:
         characters -= sum(map(len, text)) + len(text)
         if characters <= 0:
             return
+
+
+def measure_million(report: Report, data: Data, work: Path, *, sentences: int) -> None:
+    """Measure the ingestion of very many sentences with an embedder that costs nothing."""
+    say(f"ingestion of {sentences:,} sentences")
+    file, folder = work / "million.jsonl", work / "million"
+    mean = sum(map(len, data.sentences)) / len(data.sentences)
+    write_records(file, _texts_of(data, int(sentences * mean)))
+    found = fresh("ingest", file, folder)
+    section = "Ingestion of very many sentences, an embedder that costs nothing"
+    bytes_on_disk = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+    report.add(section, "seconds", "s", found["seconds"], size=found["sentences"])
+    report.add(section, "peak memory", "MB", found["memory"].get("peak", 0.0), size=found["sentences"])
+    report.add(section, "index", "MB", bytes_on_disk / _MB, size=found["sentences"])
+    file.unlink()
+    shutil.rmtree(folder)

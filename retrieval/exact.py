@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from arag.errors import IndexFormatError
-from arag.retrieval.backend import Manifest, SentenceMatch
+from arag.retrieval.backend import Manifest, SentenceMatch, Vectors
 
 MAX_BYTES = 80_000_000  # of vectors: 52,000 sentences with the default embedder
 _ROUNDING = 1e-6  # of float32 sums in different orders
@@ -24,7 +24,7 @@ class ExactVectors:
 
     Args:
         placed: For every chunk of a generation, its number, the positions of its embedded sentences, and their vectors
-            of length one as the bytes of float32 numbers.
+            of length one, shape (sentences, dimension).
         manifest: The generation's manifest.
         location: The index, for messages.
 
@@ -35,16 +35,16 @@ class ExactVectors:
     is_exact = True
 
     def __init__(
-        self, placed: Iterable[tuple[int, Sequence[int], bytes]], manifest: Manifest, location: Path | str
+        self, placed: Iterable[tuple[int, Sequence[int], Vectors]], manifest: Manifest, location: Path | str
     ) -> None:
         self._vectors = np.empty((manifest.sentences, manifest.dimension), dtype=np.float32)
         self._places = np.empty((manifest.sentences, 2), dtype=np.int64)
         filled = 0
-        for number, positions, blob in placed:
-            if len(blob) != 4 * manifest.dimension * len(positions) or filled + len(positions) > manifest.sentences:
+        for number, positions, vectors in placed:
+            if (positions and vectors.shape[1] != manifest.dimension) or filled + len(positions) > manifest.sentences:
                 break
             rows = slice(filled, filled + len(positions))
-            self._vectors[rows] = np.frombuffer(blob, dtype=np.float32).reshape(len(positions), manifest.dimension)
+            self._vectors[rows] = vectors
             self._places[rows, 0] = number
             self._places[rows, 1] = positions
             filled += len(positions)
@@ -52,6 +52,8 @@ class ExactVectors:
             raise IndexFormatError(
                 f"the index in {location} lacks vectors: run `arag verify --index {location} --repair`"
             )
+        lengths = np.sqrt(np.einsum("ij,ij->i", self._vectors, self._vectors))[:, np.newaxis]
+        self._vectors /= np.where(lengths, lengths, 1)  # stored as float16, they are not quite of length one
 
     def nearest(self, vector: NDArray[np.float32], count: int) -> list[SentenceMatch]:
         """Return the sentences nearest to a vector; see `Sentences.nearest`."""

@@ -169,7 +169,7 @@ class MemoryGeneration:
             (
                 n,
                 [i for i, s in enumerate(c.sentences) if s.embedded],
-                self.chunks.vectors[n].astype(np.float32).tobytes(),
+                self.chunks.vectors[n],
             )
             for n, c in self.chunks.chunks.items()
         )

@@ -162,7 +162,7 @@ def test_chunks_wait_for_their_vectors(store):
     assert [(number, c.id) for number, c in store.claim(5)] == [(1, "doc:0"), (2, "doc:1")]
     assert [c.id for _, c in store.claim(1)] == ["doc:0"]
     assert [c.id for _, c in store.claim(5, after=1)] == ["doc:1"]
-    vectors = np.random.default_rng(0).standard_normal((2, 1, 3), dtype=np.float32)
+    vectors = np.random.default_rng(0).standard_normal((2, 1, 3), dtype=np.float32).astype(np.float16)
     store.set_vectors([(1, vectors[0]), (2, vectors[1])])
     assert store.claim(5) == []
     found = list(store.embedded_chunks())

@@ -137,7 +137,7 @@ def assert_every_vector_is_found(folder, expected):
         nearest = store._collection.query(query_embeddings=stored["embeddings"], n_results=2, include=["distances"])
         for i, found, distances in zip(stored["ids"], nearest["ids"], nearest["distances"], strict=True):
             assert dict(zip(found, distances, strict=True))[i] == pytest.approx(0, abs=1e-6)
-        vectors = {i: vector for i, (vector, _, _) in store._read_rows(stored["ids"]).items()}
+        vectors = {i: row.vector for i, row in store._read_rows(stored["ids"]).items()}
     for i, sentence in expected.items():
         assert np.allclose(vectors[i], text_vector(sentence), atol=1e-4)
 
@@ -151,12 +151,11 @@ def contents(folder):
         documents = [(r.id, r.title, r.metadata, r.fingerprint) for r in index._snapshot.chunks.documents()]
         chunks = {i: index.get(i) for i in index.chunk_ids()}
     with closing(SentenceStore(vectors_folder(folder, manifest.generation))) as store:
-        found = store._collection.get(include=["documents", "metadatas"])
-    rows = zip(found["documents"], found["metadatas"], strict=True)
+        rows = store._read_rows(store._collection.get(include=[])["ids"]).values()
     return (
         documents,
         chunks,
-        {(metadata["chunk_id"], metadata["position"]): (text, metadata) for text, metadata in rows},
+        {(row.chunk_id, row.id.partition("#")[2]): row.text for row in rows},
         {file.name.removesuffix(f".{manifest.generation}") for file in folder.iterdir()},
     )
 

@@ -89,13 +89,9 @@ def vectors_of(folder):
             )
         }
     store = SentenceStore(vectors_folder(folder, read_manifest(folder).generation))
-    found = store._collection.get(include=["documents", "metadatas"])
-    vectors = {i: vector for i, (vector, _, _) in store._read_rows(found["ids"]).items()}
+    rows = store._read_rows(store._collection.get(include=[])["ids"]).values()
     store.close()
-    return {
-        (m["chunk_id"], m["position"], text): vectors[i]
-        for i, m, text in zip(found["ids"], found["metadatas"], found["documents"], strict=True)
-    }
+    return {(row.chunk_id, int(row.id.partition("#")[2]), row.text): row.vector for row in rows}
 
 
 def assert_consistent(folder, embedder):

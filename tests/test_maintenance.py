@@ -20,6 +20,7 @@ from arag.errors import IndexFormatError, IndexNotFoundError, InputError, Storag
 from arag.ingest.maintenance import compact, remove, verify
 from arag.ingest.pipeline import run_ingest
 from arag.retrieval.index import open_index
+from arag.retrieval.local.chunk_rows import parse_vectors, vectors_blob
 from arag.retrieval.local.chunk_store import ChunkStore
 from arag.retrieval.local.manifest import read_manifest, vectors_folder
 from arag.retrieval.local.sentence_store import _open_collection
@@ -104,7 +105,7 @@ def change_vectors(folder, change, *, checksum=False):
     """Change the vectors of a chunk; its checksum goes with them where a run has written them so."""
     with database(folder) as connection:
         (blob,) = connection.execute("SELECT vectors FROM vectors WHERE number = 7").fetchone()
-        blob = change(np.frombuffer(blob, np.float32).reshape(3, 64)).tobytes()
+        blob = vectors_blob(change(parse_vectors(blob, 3)))
         connection.execute("UPDATE vectors SET vectors = ? WHERE number = 7", (blob,))
         if checksum:
             connection.execute("UPDATE vectors SET checksum = ? WHERE number = 7", (zlib.crc32(blob),))
@@ -117,7 +118,7 @@ def delete_vectors(folder):
 
 def add_a_vector(folder):
     with _open_collection(chroma(folder)) as collection:
-        collection.upsert(ids=["99999#0"], embeddings=np.ones((1, 64)), documents=["Nobody's."])
+        collection.upsert(ids=["99999#0"], embeddings=np.ones((1, 64)), metadatas=[{"sentence": "Nobody's."}])
 
 
 def mix_up_vectors(folder):
@@ -292,7 +293,7 @@ def test_a_manifest_that_is_lost_twice_is_told(index, tmp_path):
 
 def test_an_index_of_another_version_is_told_and_left_alone(index):
     change_manifest(index, format_version=2)
-    run_sql(index, """UPDATE state SET value = replace(value, '"format_version": 4', '"format_version": 2')""")
+    run_sql(index, """UPDATE state SET value = replace(value, '"format_version": 5', '"format_version": 2')""")
     before = (index / "chunks.sqlite3").read_bytes()
     (damage,), left = verify(index, repair=True)
     assert damage.what.endswith("Ingest the documents again into another folder.")

@@ -11,14 +11,16 @@ import zlib
 from collections.abc import Sequence
 from typing import Any
 
-from arag.retrieval.backend import DocumentRecord
+import numpy as np
+
+from arag.retrieval.backend import DocumentRecord, Vectors
 from arag.retrieval.types import Chunk, Section, Sentence
 
 FOR_EVER = 2**63 - 1  # `removed` of a row that is not removed
 
 # Short fields are in `chunks`, which is scanned often; the texts are kept apart from it. A chunk's number is never
 # reused: it names one version of a chunk, in Chroma too. `vectors` has a row for each chunk: the vectors of its
-# embedded sentences, one after another, as float32. Embedding is the most expensive part of an index, so its vectors
+# embedded sentences, one after another, as float16. Embedding is the most expensive part of an index, so its vectors
 # are kept here, where nothing is lost, and Chroma's folder can be rebuilt from them.
 #
 # An entry of `documents` says how many chunks hold a part of the document, so that a lost chunk is noticed. `members`,
@@ -188,6 +190,24 @@ def embedded_positions(sentences: str) -> list[int]:
         return [i for i, (_, _, embedded) in enumerate(_load(sentences)) if embedded]
     except TypeError as error:
         raise ValueError(str(error)) from error
+
+
+def vectors_blob(vectors: Vectors) -> bytes:
+    """Return a chunk's vectors, of shape (sentences, dimension), as they are stored: float16, and one more byte.
+
+    That byte makes the length odd. It is even for float32, which format 4 has.
+    """
+    return np.asarray(vectors, dtype=np.float16).tobytes() + b"\0"
+
+
+def parse_vectors(blob: bytes, sentences: int) -> Vectors:
+    """Read a chunk's stored vectors; the result has the shape (sentences, dimension).
+
+    Raises:
+        ValueError: They are not vectors of so many sentences.
+    """
+    numbers = np.frombuffer(blob[:-1], np.float16) if len(blob) % 2 else np.frombuffer(blob, np.float32)
+    return numbers.astype(np.float32).reshape(sentences, -1 if sentences else 0)
 
 
 def _load(value: str) -> Any:

@@ -38,6 +38,8 @@ from arag.retrieval.local.chunk_rows import (
     embedded_positions,
     parse_chunk,
     parse_document,
+    parse_vectors,
+    vectors_blob,
 )
 from arag.retrieval.local.database import Database, name_failures, new_database
 from arag.retrieval.types import Chunk
@@ -328,7 +330,7 @@ class ChunkStore(BaseStore[str, Chunk]):
         """Write the vectors of chunks; see `WritableChunks.set_vectors`."""
         with self.transaction():
             for number, array in vectors:
-                blob = np.ascontiguousarray(array, dtype=np.float32).tobytes()
+                blob = vectors_blob(array)
                 self._connection.execute(
                     "INSERT OR REPLACE INTO vectors (number, vectors, checksum) VALUES (?, ?, ?)",
                     (number, blob, zlib.crc32(blob)),
@@ -343,15 +345,16 @@ class ChunkStore(BaseStore[str, Chunk]):
         )
         for row in rows:
             chunk = self._chunk(row)
-            yield row[0], chunk, self._vectors(row[-1], chunk)
+            yield row[0], chunk, self._vectors(row[-1], row[0], len(chunk.embedded_texts()))
 
-    def placed_vectors(self) -> Iterator[tuple[int, list[int], bytes]]:
-        """Yield, for every chunk, its number, the positions of its embedded sentences, and their vectors' bytes."""
+    def placed_vectors(self) -> Iterator[tuple[int, list[int], Vectors]]:
+        """Yield, for every chunk, its number, the positions of its embedded sentences, and their vectors."""
         rows = self._pages(
             f"SELECT chunks.number, sentences, vectors FROM {_EMBEDDED} WHERE {self._seen} AND NOT pending", size=500
         )
         for number, sentences, blob in rows:
-            yield number, self._positions(number, sentences), blob
+            positions = self._positions(number, sentences)
+            yield number, positions, self._vectors(blob, number, len(positions))
 
     def former_vectors(self, document_ids: Sequence[str]) -> dict[str, NDArray[np.float32]]:
         """Return the vectors of former versions of these documents' chunks, by the sentences' texts."""
@@ -364,7 +367,8 @@ class ChunkStore(BaseStore[str, Chunk]):
         found: dict[str, NDArray[np.float32]] = {}
         for row in rows:
             chunk = self._chunk(row)
-            found.update(zip(chunk.embedded_texts(), self._vectors(row[-1], chunk), strict=True))
+            texts = chunk.embedded_texts()
+            found.update(zip(texts, self._vectors(row[-1], row[0], len(texts)), strict=True))
         return found
 
     def removed_positions(self, since: int) -> Iterator[tuple[int, list[int]]]:
@@ -454,10 +458,9 @@ class ChunkStore(BaseStore[str, Chunk]):
         with self._name_damage(f"the chunk {number}"):
             return embedded_positions(sentences)
 
-    def _vectors(self, blob: bytes, chunk: Chunk) -> Vectors:
-        count = len(chunk.embedded_texts())
-        with self._name_damage(f"the vectors of the chunk {chunk.id!r}"):
-            return np.frombuffer(blob, dtype=np.float32).reshape(count, -1 if count else 0)
+    def _vectors(self, blob: bytes, number: int, sentences: int) -> Vectors:
+        with self._name_damage(f"the vectors of the chunk {number}"):
+            return parse_vectors(blob, sentences)
 
     @contextmanager
     def _name_damage(self, what: str) -> Iterator[None]:

@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from arag.errors import IndexFormatError, StorageError
+from arag.errors import DamagedFileError, IndexFormatError, StorageError
 from arag.files import digest
 from arag.retrieval.backend import Manifest
 from arag.retrieval.local.chunk_store import FILE_NAME as CHUNKS_FILE
@@ -19,6 +19,7 @@ from arag.retrieval.local.folder import delete_other_generations, name_storage_f
 from arag.retrieval.local.keywords import write_keyword_file
 from arag.retrieval.local.manifest import (
     FILE_NAME,
+    FORMAT_VERSION,
     LocalManifest,
     check_files,
     find_file_faults,
@@ -68,7 +69,8 @@ class LocalDraft:
         """Let readers see what was written; see `Draft.publish`."""
         counts = self.chunks.counts()
         totals = {"documents": counts.documents, "chunks": counts.chunks, "sentences": counts.sentences}
-        wanted = replace(self.manifest, **_settings(manifest) | totals)
+        rebuild = rebuild or self.manifest.format_version != FORMAT_VERSION
+        wanted = replace(self.manifest, **_settings(manifest) | totals, format_version=FORMAT_VERSION)
         is_changed = wanted != self.manifest or self.chunks.differs_from(self.manifest.generation)
         if rebuild or is_changed or not self._is_whole:
             self._write_next(replace(wanted, generation=wanted.generation + 1), rebuild=rebuild, on_written=on_written)
@@ -143,6 +145,9 @@ def open_draft(folder: Path, begin: Callable[[], Manifest]) -> Iterator[LocalDra
         manifest = read_manifest(folder) if (folder / FILE_NAME).exists() else _begin_index(folder, begin)
         delete_other_generations(folder, manifest.generation)
         discard_database(folder / f"{CHUNKS_FILE}.new")
+        if manifest.format_version != FORMAT_VERSION:
+            with suppress(DamagedFileError):  # a repair does it later; vectors of both formats are read
+                renew_store(folder, manifest)
         with closing(LocalDraft(folder, manifest)) as draft:
             if manifest.generation < 0:
                 draft.publish(manifest, rebuild=True)
@@ -175,11 +180,4 @@ def read_sentences(chunks: ChunkStore, since: int) -> Iterator[SentenceRecord]:
     for number, chunk, vectors in chunks.embedded_chunks(since):
         positions = [position for position, sentence in enumerate(chunk.sentences) if sentence.embedded]
         for position, vector in zip(positions, vectors, strict=True):
-            section = chunk.section_at(chunk.sentences[position].start)
-            metadata: dict[str, str | int] = {
-                "chunk_id": chunk.id,
-                "document_id": section.document_id,
-                "position": position,
-                "title": section.title,
-            }
-            yield SentenceRecord(vector_id(number, position), chunk.sentence_text(position), metadata, vector)
+            yield SentenceRecord(vector_id(number, position), chunk.id, chunk.sentence_text(position), vector)

@@ -16,9 +16,10 @@ from arag.files import digest, written_whole
 from arag.models.names import drop_credentials
 from arag.retrieval.backend import Manifest
 
-FORMAT_VERSION = 4
+FORMAT_VERSION = 5
 FILE_NAME = "manifest.json"
 
+_OLDEST_VERSION = 4  # that is read; the next run that writes converts it
 _MAX_BYTES = 1_000_000  # of a manifest: a thousand times what is written
 # An index may come from somebody else. Its manifest may name only the index's own files and possible numbers.
 _FileName = Annotated[str, StringConstraints(pattern=r"^(?:(?:keywords|words)\.\d+|chroma\.\d+(?:/[\w-][\w.-]*)+)$")]
@@ -157,9 +158,9 @@ def parse_manifest(text: str, file: Path) -> LocalManifest:
     except (ValueError, RecursionError) as error:
         raise DamagedFileError(file, str(error)) from error
     version = values.get("format_version") if isinstance(values, dict) else None
-    if isinstance(version, int) and version != FORMAT_VERSION:
+    if isinstance(version, int) and not _OLDEST_VERSION <= version <= FORMAT_VERSION:
         raise IndexFormatError(
-            f"{file} has format version {version!r}; this version of arag reads {FORMAT_VERSION}. "
+            f"{file} has format version {version!r}; this version of arag reads {_OLDEST_VERSION} to {FORMAT_VERSION}. "
             "Ingest the documents again into another folder."
         )
     try:

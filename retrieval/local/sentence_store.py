@@ -1,4 +1,4 @@
-"""Sentence vectors in Chroma, each with its chunk's id, its document's id and its position.
+"""Sentences in Chroma: vector, text, and the chunk's id. The position is a part of the id.
 
 Chroma overwrites its graph in pieces, and even the first search does so in a folder with enough changes. A process
 that is killed while it writes, or two that have the same folder open, damage the graph, often unnoticed. So every
@@ -47,7 +47,7 @@ _SYNC = 1_000  # changes after which Chroma writes its graph
 _CLIENTS = threading.RLock()  # Chroma shares what it opens between clients, and counts them without a lock
 _SHIFT = 1e-3  # less is lost in float32's rounding of a cosine distance
 _ROUNDING = 1e-5  # of similarities of one vector, stored with different shifts
-_SAME = 1e-4  # of vectors, shifted and shifted back
+_SAME = 1e-3  # of vectors, rounded to float16, shifted and shifted back
 # A write of this many holds the interpreter's lock for half a second. A read turns ids into SQL variables, whose
 # number is limited.
 _SENTENCES_PER_CALL = 500
@@ -62,14 +62,14 @@ class SentenceRecord:
 
     Attributes:
         id: The id of its vector.
+        chunk_id: The id of its chunk.
         text: The sentence.
-        metadata: What Chroma keeps beside the text.
         vector: Its vector, of length one, shape (dimension,).
     """
 
     id: str
+    chunk_id: str
     text: str
-    metadata: dict[str, str | int]
     vector: NDArray[np.float32]
 
 
@@ -124,36 +124,40 @@ class SentenceStore:
             wrong += sum(s.id not in found or not _is_as_written(found[s.id], s) for s in sentences)
         return f"{wrong:,} sentences have no vector, or the wrong vector or text" if wrong else ""
 
-    def _read_rows(self, ids: Sequence[str]) -> dict[str, tuple[NDArray[np.float32], str | None, Any]]:
-        """Return vector, text and metadata of the sentences with these ids, as far as they exist."""
+    def _read_rows(self, ids: Sequence[str]) -> dict[str, SentenceRecord]:
+        """Return the sentences with these ids, as far as they exist."""
         with self._name_failures():
             found = self._collection.get(ids=list(ids), include=["embeddings", "documents", "metadatas"])
         if found["embeddings"] is None or not found["ids"]:
             return {}
         vectors = _unshift(found["ids"], found["embeddings"])
-        rows = zip(vectors, found["documents"] or (), found["metadatas"] or (), strict=True)
-        return dict(zip(found["ids"], rows, strict=True))
+        rows = zip(found["ids"], found["metadatas"] or (), found["documents"] or (), vectors, strict=True)
+        return {
+            # Format 4 has the text as Chroma's document.
+            i: SentenceRecord(i, str(kept.get("chunk_id")), str(kept.get("sentence", document)), vector)
+            for i, metadata, document, vector in rows
+            for kept in [metadata or {}]
+        }
 
     def nearest(self, vector: NDArray[np.float32], count: int) -> list[SentenceMatch]:
         """Return the sentences nearest to a vector; all sentences if the graph finds too few."""
         with self._name_failures():
             found = self._collection.query(
-                query_embeddings=vector.reshape(1, -1), n_results=count, include=["documents", "embeddings"]
+                query_embeddings=vector.reshape(1, -1), n_results=count, include=["embeddings"]
             )
-        documents, embeddings = found["documents"], found["embeddings"]
-        if not documents or not embeddings or len(found["ids"][0]) < count:
+        embeddings = found["embeddings"]
+        if not embeddings or len(found["ids"][0]) < count:
             return self._compare(vector)
-        return _make_matches(found["ids"][0], documents[0], embeddings[0], vector)
+        return _make_matches(found["ids"][0], embeddings[0], vector)
 
     def _compare(self, vector: NDArray[np.float32]) -> list[SentenceMatch]:
         """Compare a vector with every sentence, nearest first: exact, and much slower than the graph."""
         matches: list[SentenceMatch] = []
         for offset in range(0, self.count(), _READ_AT_ONCE):
             with self._name_failures():
-                found = self._collection.get(limit=_READ_AT_ONCE, offset=offset, include=["documents", "embeddings"])
-            documents, embeddings = found["documents"], found["embeddings"]
-            if documents and embeddings is not None:
-                matches += _make_matches(found["ids"], documents, embeddings, vector)
+                found = self._collection.get(limit=_READ_AT_ONCE, offset=offset, include=["embeddings"])
+            if found["embeddings"] is not None:
+                matches += _make_matches(found["ids"], found["embeddings"], vector)
         return sorted(matches, key=lambda match: -match.similarity)
 
     @contextmanager
@@ -174,27 +178,32 @@ def _is_chroma_error(error: BaseException) -> bool:
     return isinstance(error, ChromaError | ValueError | AttributeError) or type(error).__name__ == "PanicException"
 
 
-def _make_matches(
-    ids: Sequence[str], documents: Sequence[str | None], embeddings: Any, vector: NDArray[np.float32]
-) -> list[SentenceMatch]:
-    if any(text is None for text in documents) or any(embedding is None for embedding in embeddings):
-        raise IndexFormatError("a sentence has no text or no vector")
+def _make_matches(ids: Sequence[str], embeddings: Any, vector: NDArray[np.float32]) -> list[SentenceMatch]:
+    if any(embedding is None for embedding in embeddings):
+        raise IndexFormatError("a sentence has no vector")
     if not len(ids):
         return []
-    by_text: dict[str, float] = {}  # the same sentence has the same similarity, to the last bit
-    matches = []
-    for i, text, similarity in zip(ids, documents, _unshift(ids, embeddings) @ vector, strict=True):
-        chunk, _, position = i.partition("#")
-        same = by_text.setdefault(str(text), float(similarity))
-        close = abs(same - similarity) < _ROUNDING
-        matches.append(SentenceMatch(int(chunk), int(position), same if close else float(similarity)))
-    return sorted(matches, key=lambda match: -match.similarity)
+    vectors = _unshift(ids, embeddings)
+    similarities = vectors @ vector
+    order = np.argsort(-similarities, kind="stable").tolist()
+    matches: list[SentenceMatch] = []
+    for row, before in zip(order, [None, *order], strict=False):
+        similarity = float(similarities[row])
+        # The same vector has the same similarity, to the last bit.
+        if (
+            before is not None
+            and matches[-1].similarity - similarity < _ROUNDING
+            and np.allclose(vectors[row], vectors[before], atol=_SAME)
+        ):
+            similarity = matches[-1].similarity
+        chunk, _, position = ids[row].partition("#")
+        matches.append(SentenceMatch(int(chunk), int(position), similarity))
+    return matches
 
 
-def _is_as_written(row: tuple[NDArray[np.float32], str | None, Any], sentence: SentenceRecord) -> bool:
-    vector, text, metadata = row
-    is_same = text == sentence.text and metadata == sentence.metadata
-    return is_same and np.allclose(vector, sentence.vector, atol=_SAME)
+def _is_as_written(found: SentenceRecord, sentence: SentenceRecord) -> bool:
+    is_same = (found.chunk_id, found.text) == (sentence.chunk_id, sentence.text)
+    return is_same and np.allclose(found.vector, sentence.vector, atol=_SAME)
 
 
 def _batches(items: Iterable[_Item]) -> Iterator[list[_Item]]:
@@ -276,11 +285,11 @@ def _write(
             ids = [s.id for s in sentences]
             vectors = np.stack([s.vector for s in sentences])
             _retry_while_locked(
-                collection.upsert,
+                collection.add,
                 ids=ids,
                 embeddings=vectors + _shifts_of(ids, vectors.shape[1]),
-                documents=[s.text for s in sentences],
-                metadatas=[s.metadata for s in sentences],
+                # Not as documents: of these Chroma makes a full-text table, four times as large, whatever it is told.
+                metadatas=[{"chunk_id": s.chunk_id, "sentence": s.text} for s in sentences],
             )
             if on_written is not None:
                 on_written(len(sentences))

@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from arag.errors import DamagedFileError, IndexFormatError
-from arag.retrieval.backend import DocumentRecord
+from arag.retrieval.backend import DocumentRecord, Vectors
 from arag.retrieval.local.chunk_rows import (
     CONTENT_COLUMNS,
     DOCUMENT_COLUMNS,
@@ -29,6 +29,8 @@ from arag.retrieval.local.chunk_rows import (
     document_row,
     parse_chunk,
     parse_document,
+    parse_vectors,
+    vectors_blob,
 )
 from arag.retrieval.local.chunk_store import FILE_NAME
 from arag.retrieval.local.database import Database, error_code, is_damage, name_failures, new_database
@@ -225,21 +227,27 @@ class StoreCheck:
             return
         self._write("contents", number, *contents, checksum([*entry, *contents]))
         if vectors is not None:
-            self._write("vectors", number, vectors, zlib.crc32(vectors))
+            blob = vectors_blob(vectors)
+            self._write("vectors", number, blob, zlib.crc32(blob))
         documents = {section.document_id for section in chunk.sections}
         for document_id in documents:
             self._write("members", document_id, number)
         if removed == FOR_EVER:
             self.parts.update(documents)
 
-    def _vectors(self, number: int, sentences: int) -> bytes | None:
-        """Return the bytes of a chunk's vectors; None if they are missing or not what was written."""
+    def _vectors(self, number: int, sentences: int) -> Vectors | None:
+        """Return a chunk's vectors; None if they are missing or not what was written."""
         blob, told = self._rows.row("vectors", "vectors, checksum", number) or (None, None)
-        if not isinstance(blob, bytes) or zlib.crc32(blob) != told or len(blob) != 4 * self._dimension * sentences:
+        if not isinstance(blob, bytes) or zlib.crc32(blob) != told:
             return None
-        lengths = np.linalg.norm(np.frombuffer(blob, np.float32).reshape(sentences, self._dimension), axis=1)
+        try:
+            vectors = parse_vectors(blob, sentences)
+        except ValueError:
+            return None
+        lengths = np.linalg.norm(vectors, axis=1)
         # A vector that is not finite is neither.
-        return blob if (np.isclose(lengths, 1, rtol=0, atol=_LENGTH_TOLERANCE) | (lengths == 0)).all() else None
+        is_sound = np.isclose(lengths, 1, rtol=0, atol=_LENGTH_TOLERANCE) | (lengths == 0)
+        return vectors if is_sound.all() and vectors.shape[1] == (self._dimension if sentences else 0) else None
 
     def _write(self, table: str, *values: Any) -> bool:
         """Write a row to the new store, if there is one; return whether no other row is in its way."""

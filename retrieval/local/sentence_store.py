@@ -29,7 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from arag.errors import IndexFormatError, StorageError
-from arag.files import delete, publish_path, sync_tree
+from arag.files import copy_file, delete, publish_path, sync_tree
 from arag.retrieval.backend import SentenceMatch, Vectors
 from arag.retrieval.local.chroma_check import COLLECTION, DATABASE, check_database
 
@@ -242,6 +242,8 @@ def write_sentences(
             check_database(previous, pages=True)
             _copy(previous, working)
         _write(working, removed, added, total, on_written)
+        if previous is None:
+            _vacuum(working)
         sync_tree(working)
     except BaseException as error:
         delete(working)
@@ -263,8 +265,9 @@ def _copy_aside(folder: Path, stack: ExitStack) -> Path:
 
 
 def _copy(previous: Path, working: Path) -> None:
+    # Reflinks, never hard links: Chroma overwrites each of its files in place.
+    shutil.copytree(previous, working, ignore=shutil.ignore_patterns(f"{DATABASE}*"), copy_function=copy_file)
     # A reader may be opening the folder, which writes to Chroma's database.
-    shutil.copytree(previous, working, ignore=shutil.ignore_patterns(f"{DATABASE}*"))
     source = sqlite3.connect(f"{(previous / DATABASE).absolute().as_uri()}?mode=ro", uri=True)
     with closing(source), closing(sqlite3.connect(working / DATABASE)) as copy:
         source.backup(copy)
@@ -301,6 +304,12 @@ def _write(
         fault = store.fault(added(), total)
     if fault:  # on a full disk, Chroma silently writes half of its graph
         raise IndexFormatError(f"{fault}; is the disk full?")
+
+
+def _vacuum(folder: Path) -> None:
+    """Give back what Chroma's queue of writes took, as `chroma vacuum` does, but silently."""
+    with closing(sqlite3.connect(folder / DATABASE)) as connection:
+        connection.execute("VACUUM")
 
 
 def _write_graph_after(changes: int, collection: Collection) -> None:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import re
 import shutil
+import sqlite3
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from itertools import islice
@@ -28,6 +30,7 @@ from arag.ingest.readers import read_documents
 from arag.ingest.sentences import split_sentences
 from arag.models.embedders import load_embedder
 from arag.retrieval.index import open_index
+from arag.retrieval.local.chunk_store import FILE_NAME as CHUNKS_FILE
 from arag.retrieval.local.draft import LocalDraft
 from arag.retrieval.tokens import load_token_counter
 
@@ -145,6 +148,9 @@ def measure_ingestion(
     before = free.seconds - free.publishing
     report.add(free_section, "read, cut, store", "sentences/s", free.sentences / before, more_is_better=True)
     report.add(free_section, "publish", "sentences/s", free.sentences / free.publishing, more_is_better=True)
+    _size_rows(
+        report, f"Size of the index: {characters / _MB:.2f} MB of text, {free.sentences:,} sentences", work / "free"
+    )
     _again_rows(report, f"{corpus.stem}, the default model", corpus, work / "real", recording, ours, target=True)
     for folder in ("real", "alike", "free", "few"):
         shutil.rmtree(work / folder, ignore_errors=True)
@@ -221,6 +227,24 @@ def _publishing_timed() -> Iterator[list[float]]:
         yield seconds
     finally:
         LocalDraft._write_next = publish  # noqa: SLF001
+
+
+def _size_rows(report: Report, section: str, folder: Path) -> None:
+    """Tell how much room each part of an index takes."""
+    with closing(sqlite3.connect(folder / CHUNKS_FILE)) as connection:
+        (vectors,) = connection.execute("SELECT sum(length(vectors)) FROM vectors").fetchone()
+    sizes = Counter({"SQLite: vectors": vectors, "SQLite: all else": -vectors})
+    for file in folder.rglob("*"):
+        if file.is_file():
+            sizes[_part(file.relative_to(folder))] += file.stat().st_size
+    for part, size in [*sizes.items(), ("all", sizes.total())]:
+        report.add(section, part, "MB", size / _MB)
+
+
+def _part(file: Path) -> str:
+    if len(file.parts) == 1:
+        return "SQLite: all else" if file.name.startswith(CHUNKS_FILE) else "keywords, words, manifest"
+    return "Chroma: graph" if len(file.parts) > 2 else "Chroma: database"
 
 
 def _again_rows(

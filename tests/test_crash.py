@@ -139,7 +139,7 @@ def assert_every_vector_is_found(folder, expected):
             assert dict(zip(found, distances, strict=True))[i] == pytest.approx(0, abs=1e-6)
         vectors = {i: row.vector for i, row in store._read_rows(stored["ids"]).items()}
     for i, sentence in expected.items():
-        assert np.allclose(vectors[i], text_vector(sentence), atol=1e-4)
+        assert np.allclose(vectors[i], text_vector(sentence), atol=1e-3)  # kept as float16
 
 
 def contents(folder):
@@ -213,7 +213,7 @@ def watch(step, folder):
     connect_to, sqlite3.connect = sqlite3.connect, connect
     sys.addaudithook(on_event)
     os.fsync = announced("fsync", os.fsync)
-    for name in ("upsert", "delete", "modify", "count", "get"):
+    for name in ("add", "delete", "modify", "count", "get"):
         setattr(Collection, name, announced(name, getattr(Collection, name)))
 
 

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 # and 0.9998; 32 and 200 give 0.997, 0.9998 and 0.9998, and take 1.4 times as long to build; 48 and 400 give no more.
 # Questions about something other than the corpus are harder: among 16,000 vectors, 0.97 with ef_search 200.
 _HNSW: CreateHNSWConfiguration = {"space": "cosine", "ef_construction": 100, "ef_search": 400, "max_neighbors": 32}
-_SYNC = 1_000  # changes after which Chroma writes its graph
+_SYNC = 5_000  # changes after which Chroma writes its graph: each time most of it
 _CLIENTS = threading.RLock()  # Chroma shares what it opens between clients, and counts them without a lock
 _SHIFT = 1e-3  # less is lost in float32's rounding of a cosine distance
 _ROUNDING = 1e-5  # of similarities of one vector, stored with different shifts

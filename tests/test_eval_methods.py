@@ -157,7 +157,7 @@ def test_without_chunk_read_searches_return_whole_chunks(name, index):
     chunk = index.get(chunk_id)
     assert chunk.text.removeprefix("Annals of Storms").strip() in result.text
     assert state["read_chunks"] == state["trace"][0]["new_chunks"] == [chunk_id]
-    assert state["trace"][0]["retrieved_tokens"] == pytest.approx(chunk.tokens, rel=0.03)  # counted by sentences
+    assert state["trace"][0]["retrieved_tokens"] == pytest.approx(chunk.tokens, rel=0.05)  # and the sentences found
 
 
 def test_with_chunk_read_searches_return_snippets(index):

@@ -5,20 +5,20 @@ from __future__ import annotations
 import time
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from arag.errors import InputError
-from arag.ingest.chunking import groups
+from arag.ingest.chunking import CountBatch, groups
 from arag.ingest.documents import DEFAULT_LIMITS, Document, Limits, Problem, file_of
 from arag.ingest.readers import find_skipped, read_documents
 from arag.ingest.sentences import check_language
 from arag.ingest.writer import IndexWriter, open_writer
 from arag.models.embedders import Embedder, load_embedder
-from arag.retrieval.backend import Backend
+from arag.retrieval.backend import Backend, Manifest
 from arag.retrieval.index import Index
 from arag.retrieval.locations import backend_at
 from arag.retrieval.tokens import load_token_counter
@@ -29,8 +29,9 @@ if TYPE_CHECKING:
 
 MIN_CHUNK_TOKENS = 50
 
-_BATCH_CHARACTERS = 1_000_000
+_BATCH_CHARACTERS = 100_000  # cut while the sentences before them are embedded
 _BATCH_DOCUMENTS = 2_000
+_PACKED_CHARACTERS = 1_000_000  # of documents that are packed together
 _MAX_REASONS = 8
 
 
@@ -193,11 +194,11 @@ def run_ingest(
                 on_progress(characters)
 
         writer.on_indexed = on_indexed
-        documents = chain([first], stream)
-        while batch := list(_take(documents)):
+        grouped = _group(chain([first], stream), settings, counter.count_batch)
+        while some := list(_take(grouped, _BATCH_CHARACTERS)):
+            batch = list(chain.from_iterable(some))
             seen.update(document.id for document in batch)
-            grouped = groups(batch, pack=settings.packed, chunk_tokens=settings.chunk_tokens, count=counter.count_batch)
-            new, failed = writer.put(list(grouped))
+            new, failed = writer.put(some)
             problems += failed
             failed_sources = {problem.source for problem in failed}
             refused |= {document.id: document.source for document in batch if document.source in failed_sources}
@@ -245,14 +246,22 @@ def _read(paths: Sequence[str | Path], index: str, limits: Limits, problems: lis
             yield item
 
 
-def _take(documents: Iterator[Document]) -> Iterator[Document]:
-    """Yield the next few thousand documents."""
-    characters = 0
-    for number, document in enumerate(documents, start=1):
-        yield document
-        characters += len(document.text)
-        if characters >= _BATCH_CHARACTERS or number >= _BATCH_DOCUMENTS:
-            return
+def _group(documents: Iterable[Document], settings: Manifest, count: CountBatch) -> Iterator[list[Document]]:
+    """Group the documents that share a chunk. Without packing, none is read before the last one was taken."""
+    alone = ([document] for document in documents)
+    if not settings.packed:
+        yield from alone
+    while batch := list(chain.from_iterable(_take(alone, _PACKED_CHARACTERS))):
+        yield from groups(batch, pack=True, chunk_tokens=settings.chunk_tokens, count=count)
+
+
+def _take(grouped: Iterator[list[Document]], most: int) -> Iterator[list[Document]]:
+    """Yield the next groups, until their documents have this many characters, or are a few thousand."""
+    characters = number = 0
+    while characters < most and number < _BATCH_DOCUMENTS and (group := next(grouped, None)):
+        yield group
+        characters += sum(len(document.text) for document in group)
+        number += len(group)
 
 
 def _prune(writer: IndexWriter, seen: set[str], problems: Sequence[Problem]) -> int:

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 DEFAULT_CHUNK_TOKENS = 1_000
 
 _CHUNKS_PER_READ = 128
-_BETWEEN_COMMITS = 10.0  # seconds, at least
+_BETWEEN_COMMITS = 30.0  # seconds, at least
 _COMMIT_SHARE = 0.2  # new sentences, at least, as a share of those that readers see
 
 
@@ -144,12 +144,13 @@ class IndexWriter:
 
         Args:
             on_written: Called with the number of characters whose vectors were written, each time some are.
-            wait: Return only when all are written; otherwise the last ones may still be in progress.
+            wait: Return only when all are written; otherwise the last ones may still be in progress, or wait until
+                there are enough of them for a call of the embedder.
 
         Raises:
             EmbedderError: The embedder fails; what was written is kept, and the next run does the rest.
         """
-        for batch in self._claim_batches():
+        for batch in self._claim_batches(whole=not wait):
             texts = [text for _, chunk in batch for text in chunk.embedded_texts()]
             known = self._draft.chunks.former_vectors([s.document_id for _, chunk in batch for s in chunk.sections])
             self._embedding.append((batch, self._pool.submit(self._embed, texts, known)))
@@ -290,19 +291,25 @@ class IndexWriter:
         ]
         return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
-    def _claim_batches(self) -> Iterator[list[tuple[int, Chunk]]]:
-        """Yield the chunks whose sentences are neither embedded nor being embedded, with their numbers."""
+    def _claim_batches(self, *, whole: bool) -> Iterator[list[tuple[int, Chunk]]]:
+        """Yield the chunks whose sentences are neither embedded nor being embedded, with their numbers.
+
+        Args:
+            whole: Leave out the last ones if they are too few for a call of the embedder.
+        """
         batch: list[tuple[int, Chunk]] = []
         sentences = 0
-        while pending := self._draft.chunks.claim(_CHUNKS_PER_READ, after=self._submitted):
-            for number, chunk in pending:
-                self._submitted = number
-                batch.append((number, chunk))
+        last = self._submitted
+        while pending := self._draft.chunks.claim(_CHUNKS_PER_READ, after=last):
+            for last, chunk in pending:
+                batch.append((last, chunk))
                 sentences += len(chunk.embedded_texts())
                 if sentences >= self._embedder.batch:
+                    self._submitted = last
                     yield batch
                     batch, sentences = [], 0
-        if batch:
+        if batch and not whole:
+            self._submitted = last
             yield batch
 
     def _embed(self, texts: Sequence[str], known: Mapping[str, NDArray[np.float32]]) -> tuple[Vectors, int]:

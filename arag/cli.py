@@ -7,7 +7,7 @@ import os
 import sys
 import traceback
 import warnings
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection
 from dataclasses import asdict
 from importlib.metadata import version
 from io import TextIOWrapper
@@ -15,14 +15,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
-from rich.progress import TaskProgressColumn
+from rich.progress import TextColumn
 from rich.table import Table
 
 from arag.evaluation.cli import eval_app
 from arag.evaluation.cli.options import JsonOption
 from arag.ingest.documents import DEFAULT_LIMITS, Limits
 from arag.interruption import Commands, Interrupted, end_interrupted, soon_interrupted
-from arag.showing import run_record, show_answer, show_summary, show_update, write_page
+from arag.showing import run_record, show_answer, show_progress, show_summary, show_update, write_page
 from arag.terminal import FAILED, confirm_embedder, err, out, print_json, progress, styled
 
 if TYPE_CHECKING:
@@ -108,15 +108,7 @@ def ingest(
 
     if embedder is None:
         confirm_embedder(index)
-    with progress(TaskProgressColumn(), hidden=as_json) as bar:
-        total = max(_count_bytes(paths), 1)
-        embedding = bar.add_task("Embedding", total=total)
-        writing = bar.add_task("Writing vectors", total=None, visible=False)
-
-        def show_written(sentences: int) -> None:
-            bar.update(writing, advance=sentences, visible=True)
-            bar.update(writing, description=f"Writing vectors: {bar.tasks[writing].completed:,.0f}")
-
+    with progress(TextColumn("{task.fields[figures]}"), hidden=as_json) as bars:
         summary = run_ingest(
             paths,
             index,
@@ -126,8 +118,7 @@ def ingest(
             prune=prune,
             language=language,
             limits=Limits(max_characters, max_pages, max_seconds),
-            on_progress=lambda done: bar.update(embedding, completed=min(done, total)),
-            on_indexed=show_written,
+            progress=show_progress(bars) if err.is_terminal else not as_json,
         )
     if as_json:
         print_json(asdict(summary))
@@ -357,12 +348,3 @@ def _show_results(results: Any, render: Callable[[Any, Collection[str]], str], a
         print_json(asdict(results))
     else:
         out.print(render(results, ()))
-
-
-def _count_bytes(paths: Sequence[Path]) -> int:
-    """Estimate the number of characters from the file sizes."""
-    files = (file for path in paths for file in (path.rglob("*") if path.is_dir() else [path]))
-    try:
-        return sum(file.stat().st_size for file in files if file.is_file())
-    except (OSError, ValueError):  # problems with a path are reported when it is read
-        return 0

@@ -3,14 +3,50 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from rich.progress import Progress as Bars
 
 from arag.terminal import err, out, styled
 
 if TYPE_CHECKING:
     from arag.graph.state import State
     from arag.ingest.pipeline import IngestSummary
+    from arag.ingest.progress import Progress
+
+
+def show_progress(bars: Bars) -> Callable[[Progress], None]:
+    """Return a function that shows the progress of an ingestion as two bars: of the files, and of a publication.
+
+    Args:
+        bars: The bars, with a column for the field `figures`.
+    """
+    files = bars.add_task("Reading", total=None, figures="")
+    publication = bars.add_task("Publishing", total=None, figures="", visible=False)
+
+    def show(now: Progress) -> None:
+        if now.phase == "publishing":
+            figures = f"{now.published:,} of {now.to_publish:,} sentences"
+            if not now.published or not bars.tasks[publication].visible:
+                bars.reset(publication, visible=True)
+            bars.update(publication, completed=now.published, total=now.to_publish, figures=figures)
+            return
+        names = {"reading": "Reading", "loading": "Loading the embedder"}
+        figures = f"{now.share:.0%}, {now.documents:,} documents"
+        if now.sentences:  # on a line of their own: a terminal may have 80 columns
+            figures += f"\n{now.sentences:,} sentences, {now.per_second:,.0f} per second"
+        bars.update(
+            files,
+            description=names.get(now.phase, "Embedding"),
+            completed=now.done,
+            total=max(now.total, 1),
+            figures=figures,
+        )
+        bars.update(publication, visible=False)
+
+    return show
 
 
 def show_summary(summary: IngestSummary, index: Path) -> None:

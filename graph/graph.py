@@ -43,7 +43,7 @@ from arag.graph.state import InputState, OutputState, State
 from arag.models.asking import aask, ask, is_transient
 from arag.models.replies import mend_reply
 from arag.retrieval.index import Index
-from arag.retrieval.tools import DEFAULT_TOP_K, TOOL_NAMES
+from arag.retrieval.tools import DEFAULT_TOP_K, TOOL_NAMES, RetrievalTool
 
 ARAGAgent: TypeAlias = CompiledStateGraph[State, Context, InputState, OutputState]
 
@@ -210,7 +210,10 @@ class _Loop:
         message = cast("AIMessage", state["messages"][-1])
         results = CallResults(resources.index, state, drop_old_results(state["messages"], resources.room))
         for call in message.tool_calls:
-            if call["name"] in resources.tools.tools_by_name:
+            tool = resources.tools.tools_by_name.get(call["name"])
+            if tool is not None:
+                if isinstance(tool, RetrievalTool):
+                    tool.load()
                 outcome, seconds = yield resources.tools, results.write_input(call)
                 results.add(call, outcome, seconds)
             else:

@@ -41,6 +41,17 @@ class Document:
     ready_chunks: tuple[tuple[str, str], ...] | None = None
 
 
+@dataclass(slots=True)
+class Position:
+    """How far the files have been read.
+
+    Attributes:
+        bytes: Bytes of the files read so far, with that of the document that was read last.
+    """
+
+    bytes: int = 0
+
+
 @dataclass(frozen=True, slots=True)
 class Limits:
     """Limits of what is read; a document that exceeds one is left out.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING
 
 from arag.errors import InputError
 from arag.ingest.chunking import CountBatch, groups
-from arag.ingest.documents import DEFAULT_LIMITS, Document, Limits, Problem, file_of
-from arag.ingest.readers import find_skipped, read_documents
+from arag.ingest.documents import DEFAULT_LIMITS, Document, Limits, Position, Problem, file_of
+from arag.ingest.progress import ShowProgress, Tracker, showing
+from arag.ingest.readers import count_bytes, find_skipped, read_documents
 from arag.ingest.sentences import check_language
 from arag.ingest.writer import IndexWriter, open_writer
 from arag.models.embedders import Embedder, load_embedder
@@ -76,6 +77,7 @@ def ingest(
     prune: bool = False,
     language: str | None = None,
     limits: Limits = DEFAULT_LIMITS,
+    progress: bool | ShowProgress = False,
 ) -> Index:
     """Write files and folders into an index and open it.
 
@@ -94,6 +96,8 @@ def ingest(
         language: Language of the sentence rules, as a spaCy code; `auto` is English, with Chinese and Japanese
             recognised by their script.
         limits: How much of a document is read; a document that exceeds a limit is left out.
+        progress: True prints a line about the progress on stderr every few seconds. A function is called with each
+            `Progress` instead, in this thread.
 
     Returns:
         The index, open.
@@ -109,6 +113,14 @@ def ingest(
         >>> with ingest("examples/corpus", "my-index") as corpus:
         ...     corpus
         Index('my-index', documents=25, chunks=26, embedder='huggingface:sentence-transformers/all-MiniLM-L6-v2')
+
+        With a function that shows the progress in your own way:
+
+        >>> def show(progress):
+        ...     if progress.phase == "done":
+        ...         print(f"{progress.share:.0%}, {progress.documents} documents")
+        >>> ingest("examples/corpus", "my-index", progress=show).close()
+        100%, 25 documents
     """
     chosen = None if embedder is None else load_embedder(embedder)
     backend = backend_at(index)
@@ -121,6 +133,7 @@ def ingest(
         prune=prune,
         language=language,
         limits=limits,
+        progress=progress,
     )
     if summary.skipped:
         warnings.warn(f"skipped: {count_reasons(summary.skipped)}", stacklevel=3)
@@ -139,13 +152,11 @@ def run_ingest(
     prune: bool = False,
     language: str | None = None,
     limits: Limits = DEFAULT_LIMITS,
-    on_progress: Callable[[int], None] | None = None,
-    on_indexed: Callable[[int], None] | None = None,
+    progress: bool | ShowProgress = False,
 ) -> IngestSummary:
     """Write files and folders into an index and return a summary.
 
-    It takes the arguments of `ingest` and raises the same errors. In addition, `on_progress` is called with the number
-    of characters embedded so far, and `on_indexed` with the number of sentences just written to Chroma.
+    It takes the arguments of `ingest` and raises the same errors.
 
     Returns:
         The summary, with everything that was left out and why.
@@ -155,17 +166,53 @@ def run_ingest(
         >>> summary = run_ingest(["examples/corpus"], "my-index")
         >>> summary.read, summary.written, summary.problems
         (25, 0, ())
+
+        With the progress, of which the last phase is shown here:
+
+        >>> phases = []
+        >>> summary = run_ingest(["examples/corpus"], "my-index", progress=lambda now: phases.append(now.phase))
+        >>> phases[-1]
+        'done'
     """
-    began = time.perf_counter()
     if chunk_tokens is not None and chunk_tokens < MIN_CHUNK_TOKENS:
         raise InputError(f"chunk_tokens is {chunk_tokens}: it must be at least {MIN_CHUNK_TOKENS}")
     if language is not None:
         check_language(language)
-    # Bad paths are found before anything is created: the first item is read before the index is opened.
-    problems: list[Problem] = []
     given = [paths] if isinstance(paths, str | Path) else list(paths)
     backend = backend_at(index)
-    stream = _read(given, str(backend.location), limits, problems)
+    with showing(progress) as show:
+        return _ingest(
+            given,
+            backend,
+            embedder=embedder,
+            chunk_tokens=chunk_tokens,
+            pack=pack,
+            prune=prune,
+            language=language,
+            limits=limits,
+            show=show,
+        )
+
+
+def _ingest(
+    given: Sequence[str | Path],
+    backend: Backend,
+    *,
+    embedder: str | Embeddings | Embedder | None,
+    chunk_tokens: int | None,
+    pack: bool | None,
+    prune: bool,
+    language: str | None,
+    limits: Limits,
+    show: ShowProgress | None,
+) -> IngestSummary:
+    began = time.perf_counter()
+    # Bad paths are found before anything is created: the first item is read before the index is opened.
+    position = Position()
+    items = read_documents(given, index=str(backend.location), limits=limits, position=position)
+    tracker = Tracker(show, 0 if show is None else count_bytes(given, index=str(backend.location)))
+    problems: list[Problem] = []
+    stream = _select(items, position, problems, tracker)
     first = next(stream, None)
     if first is None:
         reasons = "; ".join(map(str, problems[:5]))
@@ -180,20 +227,13 @@ def run_ingest(
         language=language,
         packed=pack,
         counter=counter,
+        tracker=tracker,
     ) as writer:
         settings = writer.manifest
         remember_embedder(settings.embedder, given=embedder is not None)
-        written = characters = 0
+        written = 0
         seen: set[str] = set()
         refused: dict[str, str] = {}  # sources by id
-
-        def advance(more: int) -> None:
-            nonlocal characters
-            characters += more
-            if on_progress is not None:
-                on_progress(characters)
-
-        writer.on_indexed = on_indexed
         grouped = _group(chain([first], stream), settings, counter.count_batch)
         while some := list(_take(grouped, _BATCH_CHARACTERS)):
             batch = list(chain.from_iterable(some))
@@ -203,17 +243,17 @@ def run_ingest(
             failed_sources = {problem.source for problem in failed}
             refused |= {document.id: document.source for document in batch if document.source in failed_sources}
             written += len(new)
-            advance(sum(len(document.text) for document in batch if document.id not in new))
-            writer.flush(advance, wait=False)
+            tracker.settle(document.id for document in batch if document.id not in new)
+            writer.flush(wait=False)
             writer.commit_if_due()
         removed = _prune(writer, seen, problems) if prune else 0
-        writer.flush(advance)
         writer.commit()
+        tracker.finish()
         if written and writer.manifest.tokenizer != counter.name:
             warnings.warn(
                 f"the tokens of this index were counted in different ways ({writer.manifest.tokenizer}), now by "
                 f"{counter.name}, so its chunks vary in size. Ingest everything into a new folder for uniform chunks.",
-                stacklevel=2,
+                stacklevel=3,
             )
         read = len(seen) - len(refused)
         return IngestSummary(
@@ -238,12 +278,20 @@ def count_reasons(skipped: Sequence[Problem]) -> str:
     return ", ".join([*shown, *(["others"] if len(counts) > _MAX_REASONS else [])])
 
 
-def _read(paths: Sequence[str | Path], index: str, limits: Limits, problems: list[Problem]) -> Iterator[Document]:
-    for item in read_documents(paths, index=index, limits=limits):
+def _select(
+    items: Iterable[Document | Problem], position: Position, problems: list[Problem], tracker: Tracker
+) -> Iterator[Document]:
+    """Yield the documents, of which the tracker learns how many bytes were read for each, and collect the problems."""
+    before = 0
+    for item in items:
+        size, before = position.bytes - before, position.bytes
         if isinstance(item, Problem):
+            tracker.skip(size)
             problems.append(item)
         else:
+            tracker.read(item.id, size, len(item.text))
             yield item
+    tracker.skip(position.bytes - before)
 
 
 def _group(documents: Iterable[Document], settings: Manifest, count: CountBatch) -> Iterator[list[Document]]:

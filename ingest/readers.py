@@ -5,12 +5,12 @@ from __future__ import annotations
 import dataclasses
 import os
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from pathlib import Path, PurePath
 
 from arag.errors import InputError
-from arag.ingest.documents import DEFAULT_LIMITS, Document, Limits, Problem
+from arag.ingest.documents import DEFAULT_LIMITS, Document, Limits, Position, Problem
 from arag.ingest.formats import (
     Content,
     FormatError,
@@ -34,7 +34,11 @@ _MAX_BYTES_PER_CHARACTER = 4  # in UTF-8 and UTF-16
 
 
 def read_documents(
-    paths: Sequence[str | Path], *, index: str | Path | None = None, limits: Limits = DEFAULT_LIMITS
+    paths: Sequence[str | Path],
+    *,
+    index: str | Path | None = None,
+    limits: Limits = DEFAULT_LIMITS,
+    position: Position | None = None,
 ) -> Iterator[Document | Problem]:
     """Read the documents in files and folders, one at a time.
 
@@ -46,6 +50,7 @@ def read_documents(
         paths: The files and folders.
         index: The folder that the documents are for, which is not walked, whatever it holds.
         limits: How much of a document is read.
+        position: Is moved on with every document; it ends at what `count_bytes` returns.
 
     Returns:
         An iterator over the documents and, in their place, what was wrong with those that cannot be read.
@@ -62,7 +67,7 @@ def read_documents(
     target = _real(index)
     for path in checked:
         _check_path(path, target)
-    return _read_paths(checked, target, limits)
+    return _read_paths(checked, target, limits, position or Position())
 
 
 def _check_path(path: Path, index: str) -> None:
@@ -110,6 +115,23 @@ def find_skipped(paths: Sequence[str | Path], *, index: str | Path | None = None
         if isinstance(reason, str)
     }
     return tuple(skipped.values())
+
+
+def count_bytes(paths: Sequence[str | Path], *, index: str | Path | None = None) -> int:
+    """Return the bytes of all files that `read_documents` reads, readable or not.
+
+    Args:
+        paths: The files and folders, as for `read_documents`.
+        index: The folder that the documents are for.
+    """
+    return sum(_size(file) for _, file, reason in _find_files(map(Path, paths), _real(index)) if reason is None)
+
+
+def _size(file: Path) -> int:
+    try:
+        return file.stat().st_size
+    except (OSError, ValueError):  # reported when it is read
+        return 0
 
 
 def _real(path: str | Path | None) -> str:
@@ -174,19 +196,35 @@ def _why_unread(path: Path, root: Path) -> FormatError | str | None:
     return None
 
 
-def _read_paths(paths: list[Path], index: str, limits: Limits) -> Iterator[Document | Problem]:
-    sources: dict[str, str] = {}
+def _find_files(paths: Iterable[Path], index: str) -> Iterator[tuple[Path, Path, Exception | str | None]]:
+    """Find what is given and what is in folders, each readable file once.
+
+    Yields:
+        The path that was given, a path, and what `_walk` says about it.
+    """
     places: set[str] = set()
+    for given in paths:
+        for file, reason in _walk(given, index) if given.is_dir() else [(given, None)]:
+            if reason is not None:
+                yield given, file, reason
+            elif (place := _place(file)) not in places:
+                places.add(place)
+                yield given, file, None
+
+
+def _read_paths(paths: list[Path], index: str, limits: Limits, position: Position) -> Iterator[Document | Problem]:
+    sources: dict[str, str] = {}
     with closing(PdfReader(limits)) as pdfs:
-        for given in paths:
-            for file, reason in _walk(given, index) if given.is_dir() else [(given, None)]:
-                if isinstance(reason, Exception):
-                    yield problem_at(file, reason)
-                elif reason is None and (place := _place(file)) not in places:
-                    places.add(place)
-                    file_id = file.name if file == given else file.relative_to(given).as_posix()
-                    for item in _read_file(file, file_id, limits, pdfs):
-                        yield _admit(item, sources, limits) if isinstance(item, Document) else item
+        for given, file, reason in _find_files(paths, index):
+            if isinstance(reason, Exception):
+                yield problem_at(file, reason)
+            elif reason is None:
+                end = position.bytes + _size(file)
+                file_id = file.name if file == given else file.relative_to(given).as_posix()
+                for item in _read_file(file, file_id, limits, pdfs, position):
+                    position.bytes = min(position.bytes, end)
+                    yield _admit(item, sources, limits) if isinstance(item, Document) else item
+                position.bytes = end
 
 
 def _place(file: Path) -> str:
@@ -214,18 +252,23 @@ def _admit(document: Document, sources: dict[str, str], limits: Limits) -> Docum
     return dataclasses.replace(document, id=document_id, title=folded(clean_characters(document.title)))
 
 
-def _read_file(path: Path, file_id: str, limits: Limits, pdfs: PdfReader) -> Iterator[Document | Problem]:
+def _read_file(
+    path: Path, file_id: str, limits: Limits, pdfs: PdfReader, position: Position
+) -> Iterator[Document | Problem]:
     suffix = path.suffix.lower()
     try:
         if suffix in _RECORD_READERS:
-            yield from _RECORD_READERS[suffix](path, file_id)
-        elif suffix == ".pdf":
+            yield from _RECORD_READERS[suffix](path, file_id, position)
+            return
+        size = path.stat().st_size
+        position.bytes += size
+        if suffix == ".pdf":
             content = pdfs.read(path)
             for number, reason in content.bad_pages:
                 yield problem_at(f"{path}, page {number}", reason)
             yield _document(path, file_id, content)
         # A file with more bytes than its text may have is not read into memory.
-        elif path.stat().st_size > _MAX_BYTES_PER_CHARACTER * limits.max_characters:
+        elif size > _MAX_BYTES_PER_CHARACTER * limits.max_characters:
             yield problem_at(path, limits.exceeded("max_characters"))
         else:
             yield _document(path, file_id, _TEXT_READERS[suffix](path.read_bytes()))

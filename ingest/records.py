@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator
 from io import TextIOWrapper
 from pathlib import Path
 
-from arag.ingest.documents import JSON, Document, Problem
+from arag.ingest.documents import JSON, Document, Position, Problem
 from arag.ingest.formats import (
     FormatError,
     clean_characters,
@@ -34,12 +34,13 @@ _RECORD_LIST_KEYS = ("documents", "records", "data")
 _BENCHMARK_KEYS = {"corpus_name": "id", "context": "text"}  # as GraphRAG-Bench's corpora have them
 
 
-def read_jsonl(path: Path, file_id: str) -> Iterator[Document | Problem]:
+def read_jsonl(path: Path, file_id: str, position: Position) -> Iterator[Document | Problem]:
     """Read a file with one JSON record per line.
 
     Args:
         path: The file.
         file_id: What the ids of records without one begin with.
+        position: Is moved on, line by line.
 
     Yields:
         The records, and what is wrong with those that cannot be read.
@@ -49,6 +50,7 @@ def read_jsonl(path: Path, file_id: str) -> Iterator[Document | Problem]:
     """
     record_number = 0
     for line_number, line in enumerate(_lines(path), 1):
+        position.bytes += len(line)
         if not line.strip():
             continue
         record_number += 1
@@ -77,12 +79,13 @@ def _lines(path: Path) -> Iterator[bytes]:
             raise FormatError("not valid UTF-16; convert it to UTF-8") from error
 
 
-def read_json(path: Path, file_id: str) -> Iterator[Document | Problem]:
+def read_json(path: Path, file_id: str, position: Position) -> Iterator[Document | Problem]:
     """Read a JSON file: a list of records, one record, or the authors' `chunks.json`.
 
     Args:
         path: The file.
         file_id: The file's own id, and what the ids of records without one begin with.
+        position: Is moved on, record by record.
 
     Yields:
         The records, or one document made of chunks, and what is wrong with those that cannot be read.
@@ -90,20 +93,24 @@ def read_json(path: Path, file_id: str) -> Iterator[Document | Problem]:
     Raises:
         FormatError: The file is in another encoding, or holds no records.
     """
-    text = decode(path.read_bytes())
+    data = path.read_bytes()
+    text = decode(data)
     if not text.strip():
         raise FormatError("empty document")
     value = _load_json(text, one_line=False)
     items = _record_list(value)
     if items is None:
+        position.bytes += len(data)
         yield _record(value, f"{file_id}#1", str(path))
     elif not items:
         raise FormatError("empty list")
     elif _are_chunks(items, path.name):
+        position.bytes += len(data)
         yield from _read_chunks(items, path, file_id)
     else:
         for number, item in enumerate(items, 1):
             source = f"{path}, item {number}"
+            position.bytes += len(data) // len(items)
             try:
                 yield _record(item, f"{file_id}#{number}", source)
             except FormatError as error:

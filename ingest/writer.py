@@ -12,7 +12,7 @@ import json
 import os
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import replace
@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 from arag.errors import EmbedderError
 from arag.ingest.chunking import CountBatch, can_be_packed, chunk_document, pack_documents, without_documents
 from arag.ingest.documents import Document, Problem, file_of
+from arag.ingest.progress import Tracker
 from arag.ingest.sentences import AUTO, RULES_VERSION
 from arag.models.embedders import Embedder, load_embedder
 from arag.retrieval.backend import Backend, DocumentRecord, Draft, Manifest, Vectors
@@ -51,20 +52,26 @@ class IndexWriter:
         embedder: Embeds the sentences.
         counter: Counts the tokens of texts.
         location: The index, for messages.
+        tracker: Is told what is loaded, embedded and published.
 
     Attributes:
         manifest: The settings, and the counts of what readers see.
         embedded: Sentences embedded so far.
-        on_indexed: Called with the number of sentences written to the vector store, each time some are.
     """
 
     def __init__(
-        self, draft: Draft, manifest: Manifest, embedder: Embedder, counter: TokenCounter, location: Path | str
+        self,
+        draft: Draft,
+        manifest: Manifest,
+        embedder: Embedder,
+        counter: TokenCounter,
+        location: Path | str,
+        tracker: Tracker,
     ) -> None:
         self.manifest = manifest
         self.embedded = 0
-        self.on_indexed: Callable[[int], None] | None = None
         self._draft = draft
+        self._tracker = tracker
         self._location = location
         self._embedder = embedder
         self._counter = counter
@@ -139,11 +146,10 @@ class IndexWriter:
         with self._draft.chunks.transaction():
             self._remove(set(document_ids))
 
-    def flush(self, on_written: Callable[[int], None] | None = None, *, wait: bool = True) -> None:
+    def flush(self, *, wait: bool = True) -> None:
         """Write the vectors of all pending chunks.
 
         Args:
-            on_written: Called with the number of characters whose vectors were written, each time some are.
             wait: Return only when all are written; otherwise the last ones may still be in progress, or wait until
                 there are enough of them for a call of the embedder.
 
@@ -153,11 +159,13 @@ class IndexWriter:
         for batch in self._claim_batches(whole=not wait):
             texts = [text for _, chunk in batch for text in chunk.embedded_texts()]
             known = self._draft.chunks.former_vectors([s.document_id for _, chunk in batch for s in chunk.sections])
+            if not known.keys() >= set(texts):
+                self._load_embedder()
             self._embedding.append((batch, self._pool.submit(self._embed, texts, known)))
             while len(self._embedding) > self._embedder.concurrency:
-                self._write_next(on_written)
+                self._write_next()
         while wait and self._embedding:
-            self._write_next(on_written)
+            self._write_next()
 
     def commit_if_due(self) -> None:
         """Let readers see what was written, if that is worth the time: a part of the index is copied."""
@@ -177,7 +185,8 @@ class IndexWriter:
         """
         self.flush()
         settings = replace(self.manifest, tokenizer=self._name_tokenizer(self._draft.chunks.counts().documents))
-        self._draft.publish(settings, rebuild=rebuild, on_written=self.on_indexed)
+        self._draft.publish(settings, rebuild=rebuild, on_written=self._tracker.publish)
+        self._tracker.published()
         self.manifest = self._draft.manifest
         self._committed = time.monotonic()
         self._uncommitted = 0
@@ -291,6 +300,13 @@ class IndexWriter:
         ]
         return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
+    def _load_embedder(self) -> None:
+        """Load the embedder if it is not loaded, which may take long: it may have to be downloaded first."""
+        if not self._embedder.is_loaded:
+            self._tracker.load()
+            self._embedder.load()
+        self._tracker.embed()
+
     def _claim_batches(self, *, whole: bool) -> Iterator[list[tuple[int, Chunk]]]:
         """Yield the chunks whose sentences are neither embedded nor being embedded, with their numbers.
 
@@ -328,7 +344,7 @@ class IndexWriter:
         found = [known[text] if text in known else embedded[text] for text in texts]
         return np.asarray(found, dtype=np.float32).reshape(shape), len(new)
 
-    def _write_next(self, on_written: Callable[[int], None] | None) -> None:
+    def _write_next(self) -> None:
         """Write the vectors of the batch that was submitted first."""
         batch, future = self._embedding.popleft()
         vectors, embedded = future.result()
@@ -337,8 +353,7 @@ class IndexWriter:
         self._draft.chunks.set_vectors(zip((number for number, _ in batch), parts, strict=True))
         self.embedded += embedded
         self._uncommitted += sum(counts)
-        if on_written is not None:
-            on_written(sum(len(chunk.text) for _, chunk in batch))
+        self._tracker.embedded([chunk for _, chunk in batch], embedded)
 
 
 @contextmanager
@@ -351,6 +366,7 @@ def open_writer(
     packed: bool | None = None,
     counter: TokenCounter | None = None,
     locked: bool = False,
+    tracker: Tracker | None = None,
 ) -> Iterator[IndexWriter]:
     """Open an index for writing, creating it if it does not exist; only one writer at a time.
 
@@ -362,6 +378,7 @@ def open_writer(
         packed: Whether short documents are packed, likewise.
         counter: Counts tokens, for documents written from now on.
         locked: Whether the caller holds the index's lock; otherwise it is taken here.
+        tracker: Is told what is loaded, embedded and published.
 
     Raises:
         IndexLockedError: Another process is writing to the index.
@@ -370,11 +387,14 @@ def open_writer(
         StorageError: It cannot be written.
     """
     given = None if embedder is None else load_embedder(embedder)
+    tracker = tracker or Tracker()
 
     def begin() -> Manifest:
         nonlocal given
         given = given or load_embedder()
+        tracker.load()
         dimension = int(given.embed_documents(["dimension"]).shape[1])
+        tracker.embed()
         return Manifest(given.name, dimension, DEFAULT_CHUNK_TOKENS, "", AUTO, packed=False)
 
     with ExitStack() as stack:
@@ -385,7 +405,7 @@ def open_writer(
         settings: dict[str, Any] = {"chunk_tokens": chunk_tokens, "language": language, "packed": packed}
         manifest = replace(draft.manifest, **{name: value for name, value in settings.items() if value is not None})
         chosen = choose_embedder(given, manifest.embedder, backend.location)
-        writer = IndexWriter(draft, manifest, chosen, counter or load_token_counter(), backend.location)
+        writer = IndexWriter(draft, manifest, chosen, counter or load_token_counter(), backend.location, tracker)
         yield stack.enter_context(closing(writer))
 
 

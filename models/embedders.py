@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -56,6 +57,20 @@ class Embedder:
         self._loaded: Embeddings | None = None
         self._lock = threading.Lock()
 
+    @property
+    def is_loaded(self) -> bool:
+        """Whether the model is loaded."""
+        return self._loaded is not None
+
+    def load(self) -> None:
+        """Load the model now, not on first use.
+
+        Raises:
+            EmbedderError: It cannot be loaded.
+        """
+        with self._name_failures():
+            self._model()
+
     def embed_documents(self, texts: Sequence[str]) -> Vectors:
         """Embed sentences.
 
@@ -94,9 +109,15 @@ class Embedder:
 
         # For a response of status 200 that is cut off or does not contain vectors.
         retrying = Retrying(**retry_rules(CALL_ERRORS, self._retries))
-        try:
+        with self._name_failures():
             model = self._model()
-            return retrying(lambda: np.asarray(ask(model), dtype=np.float32))
+            vectors: Vectors = retrying(lambda: np.asarray(ask(model), dtype=np.float32))
+            return vectors
+
+    @contextmanager
+    def _name_failures(self) -> Iterator[None]:
+        try:
+            yield
         except (ARAGError, MemoryError):
             raise
         # Providers' clients have no common error class: the network, a GPU or a missing key in a response may fail.

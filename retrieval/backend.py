@@ -370,14 +370,15 @@ class Draft(Protocol):
     def published(self) -> Chunks: ...  # noqa: D102
 
     def publish(
-        self, manifest: Manifest, *, rebuild: bool = False, on_written: Callable[[int], None] | None = None
+        self, manifest: Manifest, *, rebuild: bool = False, on_written: Callable[[int, int], None] | None = None
     ) -> None:
         """Let readers see what was written, and delete what it replaces; do nothing if nothing has changed.
 
         Args:
             manifest: The settings to publish; its counts and its generation are set here.
             rebuild: Rebuild everything that is derived from the chunks, even if nothing was written.
-            on_written: Called with the number of sentences written to the vector store, each time some are.
+            on_written: Called with the number of sentences written to the vector store so far, and of all that are to
+                be written, each time some are.
 
         Raises:
             StorageError: It cannot be written.

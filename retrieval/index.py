@@ -107,6 +107,19 @@ class Index:
             self._reader.close()
             self._snapshot = None  # releases the files
 
+    def load_embedder(self) -> None:
+        """Load the embedder now; otherwise the first semantic search does, and takes longer.
+
+        Raises:
+            EmbedderError: It cannot be loaded.
+
+        Example:
+            >>> index.load_embedder()
+            >>> index.semantic_search("When was the Vellin Light first lit?", top_k=1).hits[0].chunk_id
+            'places/vellin-light.md:0'
+        """
+        self._embedder.load()
+
     def keyword_search(
         self, keywords: str | Sequence[str], top_k: int = 5, *, read: Collection[str] = ()
     ) -> KeywordResults:

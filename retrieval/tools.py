@@ -198,6 +198,9 @@ class RetrievalTool(BaseTool):
             faults = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors())
             raise InputError(f"{cls.__name__} is not a complete retrieval tool: {faults}") from error
 
+    def load(self) -> None:
+        """Load what a call needs. The agent does so before it measures the call's time."""
+
     def retrieve(self, *args: Any, **arguments: Any) -> Retrieved:
         """Search, and return what the model is shown.
 
@@ -274,6 +277,10 @@ Returns the best chunks with their ids, similarity and closest sentences. There 
 the sentences decide."""
     prompt_line: str = "semantic_search finds sentences by meaning, for facts whose wording you do not know."
     args_schema: ArgsSchema | None = _SemanticArguments
+
+    def load(self) -> None:
+        """Load the embedder."""
+        self.index.load_embedder()
 
     def retrieve(self, query: str, top_k: int, read_chunks: Sequence[str]) -> Retrieved:
         """Search."""

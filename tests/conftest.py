@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from arag.cli import main
+from arag.ingest import progress
 from arag.ingest.pipeline import ingest
 from fakes import HashEmbeddings, write_corpus
 from memory_backend import MemoryBackend
@@ -22,8 +23,12 @@ if (_SHARED / "tiktoken").is_dir():
 
 @pytest.fixture(scope="session", autouse=True)
 def _own_configuration(tmp_path_factory):
-    """A configuration folder of the tests' own, for their child processes, too, and no embedder of the environment."""
+    """A configuration folder of the tests' own, for their child processes, too, and no embedder of the environment.
+
+    Slow or not, an ingestion prints lines about its progress only where a test asks for them.
+    """
     with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(progress, "_BETWEEN_LINES", 600.0)
         patch.setenv("XDG_CONFIG_HOME", str(tmp_path_factory.mktemp("configuration")))
         patch.delenv("ARAG_EMBEDDER", raising=False)
         yield

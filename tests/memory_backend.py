@@ -258,7 +258,7 @@ class MemoryDraft:
             self.chunks.former = {}
             self._backend.current = MemoryGeneration(manifest, self.chunks.copy())
             if on_written is not None:
-                on_written(counts.sentences)
+                on_written(counts.sentences, counts.sentences)
 
     def renew(self):
         pass

@@ -379,7 +379,8 @@ class Run:
         )
         if done.returncode != 0:
             assert (done.returncode, done.stdout) == (1, ""), done.stderr
-            assert re.fullmatch(r"(Note: [^\n]*\n)*Error: [^\n]* cannot be written[^\n]*\n", done.stderr), done.stderr
+            lines = r"((Note|Reading|Embedding|Publishing): [^\n]*\n|Loading the embedder\n)*"
+            assert re.fullmatch(rf"{lines}Error: [^\n]* cannot be written[^\n]*\n", done.stderr), done.stderr
         return done.returncode == 0
 
     def check_served(self, *, done):

@@ -801,15 +801,16 @@ def test_ingest_does_not_warn_without_a_problem(corpus):
 
 
 @in_any_backend
-def test_progress_grows_to_all_characters(corpus):
+def test_progress_grows_to_all_bytes(corpus):
     told = []
-    corpus.ingest(TEXTS, chunk_tokens=100, on_progress=told.append)
+    corpus.ingest(TEXTS, chunk_tokens=100, progress=told.append)
     assert told
-    assert all(one <= two for one, two in pairwise(told))
-    assert told[-1] == sum(map(len, TEXTS.values()))
+    assert all(one.done <= two.done for one, two in pairwise(told))
+    size = sum(file.stat().st_size for file in corpus.source.rglob("*") if file.is_file())
+    assert (told[-1].done, told[-1].total, told[-1].documents) == (size, size, len(TEXTS))
     told.clear()
-    corpus.ingest(chunk_tokens=100, on_progress=told.append)
-    assert told[-1] == sum(map(len, TEXTS.values()))
+    corpus.ingest(chunk_tokens=100, progress=told.append)
+    assert (told[-1].done, told[-1].total, told[-1].documents) == (size, size, len(TEXTS))
 
 
 def test_lost_vectors_are_made_again(corpus, through_chroma):

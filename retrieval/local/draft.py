@@ -64,7 +64,7 @@ class LocalDraft:
         self.chunks.close()
 
     def publish(
-        self, manifest: Manifest, *, rebuild: bool = False, on_written: Callable[[int], None] | None = None
+        self, manifest: Manifest, *, rebuild: bool = False, on_written: Callable[[int, int], None] | None = None
     ) -> None:
         """Let readers see what was written; see `Draft.publish`."""
         counts = self.chunks.counts()
@@ -87,7 +87,9 @@ class LocalDraft:
         self.chunks.writes = manifest.generation + 1
         self.published = self.chunks.at(manifest.generation)
 
-    def _write_next(self, manifest: LocalManifest, *, rebuild: bool, on_written: Callable[[int], None] | None) -> None:
+    def _write_next(
+        self, manifest: LocalManifest, *, rebuild: bool, on_written: Callable[[int, int], None] | None
+    ) -> None:
         """Make the files of the next generation, and let readers see it.
 
         Readers see it as soon as the manifest is replaced. The previous generation's files are then deleted: a search
@@ -117,7 +119,7 @@ class LocalDraft:
         self._is_whole = True
 
     def _write_vectors(
-        self, manifest: LocalManifest, *, rebuild: bool, on_written: Callable[[int], None] | None
+        self, manifest: LocalManifest, *, rebuild: bool, on_written: Callable[[int, int], None] | None
     ) -> int:
         """Make a generation's Chroma folder: from the previous one if that is intact, otherwise from scratch.
 
@@ -132,10 +134,26 @@ class LocalDraft:
             with suppress(IndexFormatError, StorageError):
                 check_files(folder, manifest, previous, contents=True)
                 new = partial(read_sentences, chunks, before)
-                write_sentences(target, previous, removed, new, manifest.sentences, on_written)
+                added = manifest.sentences - self.manifest.sentences + len(removed)
+                write_sentences(target, previous, removed, new, manifest.sentences, _sum_up(on_written, added))
                 return removed_vectors
-        write_sentences(target, None, [], partial(read_sentences, chunks, -1), manifest.sentences, on_written)
+        everything = partial(read_sentences, chunks, -1)
+        write_sentences(target, None, [], everything, manifest.sentences, _sum_up(on_written, manifest.sentences))
         return 0
+
+
+def _sum_up(on_written: Callable[[int, int], None] | None, total: int) -> Callable[[int], None] | None:
+    """Return a function that adds up what was written, and passes it on with the total."""
+    if on_written is None:
+        return None
+    written = 0
+
+    def add(more: int) -> None:
+        nonlocal written
+        written += more
+        on_written(written, total)
+
+    return add
 
 
 @contextmanager

@@ -1,0 +1,241 @@
+"""Shows how far an ingestion is to whoever waits for it."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from threading import Event, Thread
+from typing import Literal, Self, TypeAlias
+
+from arag.retrieval.types import Chunk
+
+Phase: TypeAlias = Literal["reading", "loading", "embedding", "publishing", "done"]
+
+_BETWEEN_LINES = 5.0  # seconds
+_WINDOW = 30.0  # seconds that speeds are measured over
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far an ingestion is.
+
+    Attributes:
+        phase: What is under way. `reading` includes cutting into chunks; `loading` is of the embedder; `publishing`
+            lets readers see what was written, at the end and now and then before it.
+        done: Bytes of the files that are finished: their text has its vectors, or is unchanged, or cannot be read.
+        total: Bytes of all files that are read. `done` ends there.
+        documents: Documents that are finished.
+        sentences: Sentences embedded.
+        per_second: Sentences embedded per second, in the last half minute.
+        seconds_left: Seconds until all is embedded or, in the last publication, published; None if not known yet.
+        published: Sentences written to the vector store in the current or last publication.
+        to_publish: Sentences that this publication writes.
+        seconds: Seconds since the start.
+    """
+
+    phase: Phase
+    done: int
+    total: int
+    documents: int
+    sentences: int
+    per_second: float
+    seconds_left: float | None
+    published: int
+    to_publish: int
+    seconds: float
+
+    @property
+    def share(self) -> float:
+        """What is finished of the files, 0 to 1."""
+        return self.done / self.total if self.total else float(self.phase == "done")
+
+    def __str__(self) -> str:
+        """Return one line of text."""
+        if self.phase == "loading":
+            return "Loading the embedder"
+        left = "" if self.seconds_left is None else f", {_clock(self.seconds_left)} left"
+        if self.phase == "publishing":
+            return f"Publishing: {self.published:,} of {self.to_publish:,} sentences{left}"
+        said = f"{self.phase.capitalize()}: {self.share:.0%}, {self.documents:,} documents"
+        if self.sentences:
+            said += f", {self.sentences:,} sentences, {self.per_second:,.0f} per second"
+        return said + ("" if self.phase == "done" else left)
+
+
+ShowProgress: TypeAlias = Callable[[Progress], None]
+
+
+class Tracker:
+    """Follows the documents of a run until their vectors are written.
+
+    Args:
+        show: Called with the progress whenever there is some.
+        total: Bytes of all files that are read.
+    """
+
+    def __init__(self, show: ShowProgress | None = None, total: int = 0) -> None:
+        self._show = show
+        self._total = total
+        self._began = time.monotonic()
+        self._phase: Phase = "reading"
+        self._done = self._documents = self._sentences = self._published = self._to_publish = 0
+        self._publishing_since = 0.0
+        # Bytes and characters of the documents that were read and are not finished, less what was embedded of them.
+        self._left: dict[str, tuple[int, int]] = {}
+        self._recent = deque([(0.0, 0, 0)])  # seconds, bytes and sentences
+        self._report()
+
+    def read(self, document_id: str, size: int, characters: int) -> None:
+        """A document was read that takes up so many bytes of its file."""
+        self._left[document_id] = size, characters
+
+    def skip(self, size: int) -> None:
+        """So many bytes of a file have no document."""
+        self._done = min(self._done + size, self._total)
+
+    def settle(self, document_ids: Iterable[str]) -> None:
+        """Nothing is embedded of these documents: they are unchanged, or were refused."""
+        for document_id in document_ids:
+            self._advance(document_id, sys.maxsize)
+        self._report()
+
+    def load(self) -> None:
+        """The embedder is being loaded."""
+        self._enter("loading")
+
+    def embed(self) -> None:
+        """The embedder is loaded."""
+        if self._phase in {"reading", "loading"}:
+            self._recent = deque([(self._seconds(), self._done, self._sentences)])  # speeds are measured from here on
+            self._enter("embedding")
+
+    def embedded(self, chunks: Sequence[Chunk], sentences: int) -> None:
+        """The vectors of chunks were written, of which so many sentences were embedded."""
+        self._sentences += sentences
+        for chunk in chunks:
+            for section in chunk.sections:
+                self._advance(section.document_id, section.end - section.start)
+        self._report()
+
+    def publish(self, written: int, total: int) -> None:
+        """So many sentences, of all that a publication writes, were written to the vector store."""
+        if self._phase != "publishing":
+            self._publishing_since = self._seconds()
+        self._published, self._to_publish = written, total
+        self._enter("publishing")
+
+    def published(self) -> None:
+        """The publication is over."""
+        if self._phase == "publishing":
+            self._enter("embedding")
+
+    def finish(self) -> None:
+        """All is written and published."""
+        self._done = self._total
+        self._enter("done")
+
+    def _advance(self, document_id: str, characters: int) -> None:
+        if document_id not in self._left:  # of an earlier run
+            return
+        size, rest = self._left[document_id]
+        if characters < rest:
+            more = size * characters // rest
+            self._left[document_id] = size - more, rest - characters
+        else:
+            more = size
+            del self._left[document_id]
+            self._documents += 1
+        self._done = min(self._done + more, self._total)
+
+    def _enter(self, phase: Phase) -> None:
+        self._phase = phase
+        self._report()
+
+    def _report(self) -> None:
+        if self._show is None:
+            return
+        now = self._seconds()
+        while len(self._recent) > 1 and now - self._recent[0][0] > _WINDOW:
+            self._recent.popleft()
+        since, done, sentences = self._recent[0]
+        elapsed = now - since
+        if self._phase == "publishing" and self._done == self._total:
+            left = _rest(now - self._publishing_since, self._published, self._to_publish - self._published)
+        else:
+            left = _rest(elapsed, self._done - done, self._total - self._done)
+        self._recent.append((now, self._done, self._sentences))
+        self._show(
+            Progress(
+                phase=self._phase,
+                done=self._done,
+                total=self._total,
+                documents=self._documents,
+                sentences=self._sentences,
+                per_second=(self._sentences - sentences) / elapsed if elapsed else 0.0,
+                seconds_left=left,
+                published=self._published,
+                to_publish=self._to_publish,
+                seconds=now,
+            )
+        )
+
+    def _seconds(self) -> float:
+        return time.monotonic() - self._began
+
+
+@contextmanager
+def showing(progress: bool | ShowProgress) -> Iterator[ShowProgress | None]:
+    """Return what progress is shown with: lines on stderr for true, nothing for false."""
+    if not isinstance(progress, bool):
+        yield progress
+    elif progress:
+        with _Lines() as lines:
+            yield lines.show
+    else:
+        yield None
+
+
+class _Lines:
+    """Prints a line on stderr every few seconds, from a thread: reading a file may take long."""
+
+    def __init__(self) -> None:
+        self._latest: Progress | None = None
+        self._printed = False
+        self._ended = Event()
+        self._thread = Thread(target=self._run, name="progress", daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        self._ended.set()
+        self._thread.join()
+        if self._printed and kind is None:
+            self._print()
+
+    def show(self, progress: Progress) -> None:
+        self._latest = progress
+
+    def _run(self) -> None:
+        while not self._ended.wait(_BETWEEN_LINES):
+            self._print()
+
+    def _print(self) -> None:
+        if self._latest is not None:
+            print(self._latest, file=sys.stderr, flush=True)  # noqa: T201
+            self._printed = True
+
+
+def _rest(seconds: float, done: int, left: int) -> float | None:
+    return seconds * left / done if done else None
+
+
+def _clock(seconds: float) -> str:
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"

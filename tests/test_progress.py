@@ -1,0 +1,347 @@
+"""What an ingestion shows while it runs."""
+
+from __future__ import annotations
+
+import io
+import json
+import threading
+from contextlib import redirect_stderr
+from itertools import pairwise
+
+import pytest
+from langchain_core.callbacks import BaseCallbackHandler
+from langchain_core.messages import AIMessage
+from reportlab.pdfgen.canvas import Canvas
+from rich.progress import Progress as Bars
+from rich.progress import TextColumn
+
+from arag import ingest, run_ingest
+from arag.errors import EmbedderError, InputError
+from arag.graph.graph import create_arag_agent
+from arag.ingest import progress
+from arag.ingest.documents import Limits
+from arag.ingest.progress import Progress
+from arag.models import huggingface
+from arag.models.embedders import Embedder
+from arag.retrieval.index import open_index
+from arag.showing import show_progress
+from arag.terminal import Console
+from arag.testing import ScriptedModel, call
+from fakes import HashEmbeddings
+from memory_backend import MemoryBackend
+
+FIGURES = {
+    "phase": "embedding",
+    "done": 340,
+    "total": 1_000,
+    "documents": 1_204,
+    "sentences": 9_412,
+    "per_second": 451.3,
+    "seconds_left": 80.2,
+    "published": 0,
+    "to_publish": 0,
+    "seconds": 21.0,
+}
+
+
+def records(number, text="The mill {0} stands. It turns {0} times."):
+    return [{"id": f"r{n}", "text": text.format(n), "note": "x" * 50} for n in range(number)]
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """Files of every format, and some that cannot be read or are not read."""
+    folder = tmp_path / "docs"
+    (folder / "deep").mkdir(parents=True)
+    (folder / "deep/page.html").write_text("<html><body><p>One ship.</p></body></html>" + "<!-- x -->" * 5_000)
+    (folder / "a.txt").write_text("The mill stands. It turns.")
+    (folder / "b.md").write_text("# Title\n\nThe grey petrel flew.\n")
+    page = io.BytesIO()
+    canvas = Canvas(page)
+    canvas.drawString(72, 720, "The harbour of the island was deep.")
+    canvas.save()
+    (folder / "c.pdf").write_bytes(page.getvalue())
+    (folder / "d.jsonl").write_text("".join(f"{json.dumps(record)}\n" for record in records(30)) + "\n{broken\n")
+    (folder / "e.json").write_text(json.dumps(records(7, "Ship {} sank.")).replace('"r', '"s'))
+    (folder / "chunks.json").write_text(json.dumps(["0:The first chunk.", "1:The second chunk."]))
+    (folder / "f.jsonl").write_bytes('{"id": "u", "text": "日本の船。"}\n'.encode("utf-16"))
+    (folder / "g.txt").write_bytes(b"\xff\xfe\xfa")
+    (folder / "h.pdf").write_bytes(b"%PDF-1.4 broken")
+    (folder / "i.txt").write_text("too long " * 3_000)
+    (folder / "j.txt").write_text("")
+    (folder / "link.txt").symlink_to(folder / "a.txt")
+    size = sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
+    (folder / ".hidden.txt").write_text("Not read.")
+    (folder / ".git").mkdir()
+    (folder / ".git/a.txt").write_text("Not read.")
+    (folder / "k.png").write_bytes(b"x" * 10_000)
+    (folder / "loop").symlink_to(folder, target_is_directory=True)
+    return folder, size
+
+
+def follow(paths, index, **options):
+    """Ingest, check that all figures only grow, and return the summary and what was shown."""
+    shown = []
+    options.setdefault("embedder", HashEmbeddings())
+    summary = run_ingest(paths, index, progress=shown.append, **options)
+    for one, two in pairwise(shown):
+        assert one.done <= two.done
+        assert one.documents <= two.documents
+        assert one.sentences <= two.sentences
+        assert one.seconds <= two.seconds
+    assert len({now.total for now in shown}) == 1
+    assert shown[0].phase == "reading"
+    assert shown[0].done == 0
+    assert shown[-1].phase == "done"
+    assert shown[-1].share == 1
+    return summary, shown
+
+
+@pytest.mark.parametrize("pack", [False, True])
+@pytest.mark.parametrize("backend", ["folder", "memory"])
+def test_the_total_is_of_what_is_read_and_is_reached(folder, tmp_path, pack, backend):
+    folder, size = folder
+    index = tmp_path / "index" if backend == "folder" else MemoryBackend()
+    limits = Limits(max_characters=20_000)
+    summary, shown = follow([folder, folder / "a.txt"], index, pack=pack, limits=limits)
+    assert len(summary.problems) == 5
+    assert shown[-1].total == size
+    assert (shown[-1].documents, shown[-1].sentences) == (summary.read, summary.embedded)
+    published = [now for now in shown if now.phase == "publishing"]
+    assert {now.done for now in published} == {size}
+    assert published[-1].published == published[-1].to_publish == summary.sentences
+    # All is unchanged: nothing is loaded, embedded or published.
+    again, shown = follow([folder], index, pack=pack, limits=limits)
+    assert again.written == 0
+    assert {now.phase for now in shown} == {"reading", "done"}
+    assert shown[-2].done == shown[-1].total == size
+    assert (shown[-1].documents, shown[-1].sentences) == (summary.read, 0)
+
+
+def test_a_file_of_many_records_moves_on_record_by_record(tmp_path):
+    file = tmp_path / "records.jsonl"
+    file.write_text("".join(f"{json.dumps(record)}\n" for record in records(200)))
+    embedder = Embedder("hash", HashEmbeddings, batch=40)
+    summary, shown = follow(file, tmp_path / "index", embedder=embedder)
+    assert summary.embedded == 400
+    shares = {round(now.share, 1) for now in shown}
+    assert shares == {n / 10 for n in range(11)}
+
+
+def test_a_long_document_moves_on_chunk_by_chunk(tmp_path):
+    file = tmp_path / "book.txt"
+    file.write_text("\n\n".join(f"In the year {n} the mill was sold. Nobody knew why." for n in range(400)))
+    _, shown = follow(file, tmp_path / "index", embedder=Embedder("hash", HashEmbeddings, batch=40), chunk_tokens=100)
+    assert len({now.done for now in shown}) > 10
+    assert {now.documents for now in shown} == {0, 1}
+
+
+def test_loading_is_a_phase_of_its_own(tmp_path):
+    file = tmp_path / "a.txt"
+    for text in ("The mill stands.", "The mill fell."):  # a new index, and one that exists
+        file.write_text(text)
+        phases = [now.phase for now in follow(file, tmp_path / "index", embedder=Embedder("h", HashEmbeddings))[1]]
+        order = [one for one, two in pairwise([*phases, ""]) if one != two]
+        assert order == ["reading", "loading", "embedding", "publishing", "embedding", "done"]
+
+
+def test_an_interrupted_run_is_finished_by_the_next(tmp_path):
+    file = tmp_path / "records.jsonl"
+    file.write_text("".join(f"{json.dumps(record)}\n" for record in records(200)))
+    shown = []
+
+    def stop(now):
+        shown.append(now)
+        if now.share > 0.5:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run_ingest(file, tmp_path / "index", embedder=Embedder("h", HashEmbeddings, batch=40), progress=stop)
+    assert 0.5 < shown[-1].share < 0.7
+    summary, shown = follow(file, tmp_path / "index", embedder=Embedder("h", HashEmbeddings, batch=40))
+    assert summary.written == 0
+    assert 0 < summary.embedded < 400
+    assert shown[-1].sentences == summary.embedded
+
+
+def test_speed_and_time_left_are_known_once_something_is_embedded(tmp_path):
+    file = tmp_path / "records.jsonl"
+    file.write_text("".join(f"{json.dumps(record)}\n" for record in records(200)))
+    _, shown = follow(file, tmp_path / "index", embedder=Embedder("h", HashEmbeddings, batch=40))
+    assert shown[0].seconds_left is None
+    embedding = [now for now in shown if now.phase == "embedding" and now.sentences]
+    assert embedding
+    assert all(now.per_second > 0 and now.seconds_left is not None for now in embedding)
+    assert shown[-2].seconds_left == 0
+
+
+def test_paths_that_do_not_exist_show_nothing(tmp_path):
+    shown = []
+    for path in ("nowhere", "a\0b"):
+        with pytest.raises(InputError):
+            run_ingest(path, tmp_path / "index", embedder=HashEmbeddings(), progress=shown.append)
+    assert shown == []
+
+
+# --- lines ---
+
+
+class WaitsForALine(HashEmbeddings):
+    """Embeds only when some text was printed, a different one for each call."""
+
+    def __init__(self, lines, *shown):
+        super().__init__()
+        self.lines = lines
+        self.shown = list(shown)
+
+    def embed_documents(self, texts):
+        if self.shown:
+            self.lines.wait_for(self.shown.pop(0))
+        return super().embed_documents(texts)
+
+
+class Lines(io.StringIO):
+    """A stream that somebody may wait for; it is not a terminal."""
+
+    def __init__(self):
+        super().__init__()
+        self.written = threading.Event()
+
+    def write(self, text):
+        super().write(text)
+        self.written.set()
+        return len(text)
+
+    def wait_for(self, text):
+        while text not in self.getvalue():
+            assert self.written.wait(60)
+            self.written.clear()
+
+
+@pytest.fixture
+def lines(monkeypatch):
+    monkeypatch.setattr(progress, "_BETWEEN_LINES", 0.01)
+    return Lines()
+
+
+@pytest.fixture
+def corpus(tmp_path):
+    file = tmp_path / "records.jsonl"
+    file.write_text("".join(f"{json.dumps(record)}\n" for record in records(200)))
+    return file
+
+
+def test_lines_in_python(lines, corpus, tmp_path):
+    shown = ["Loading the embedder\n", "Embedding: 0%, 0 documents\n", " documents, 40 sentences, "]
+    embedder = Embedder("h", lambda: WaitsForALine(lines, *shown), batch=40)
+    with redirect_stderr(lines):
+        ingest(corpus, tmp_path / "index", embedder=embedder, progress=True).close()
+    assert lines.getvalue().splitlines()[-1].startswith("Done: 100%, 200 documents, 400 sentences, ")
+
+
+@pytest.mark.usefixtures("lines")
+def test_python_prints_nothing_unless_asked(corpus, tmp_path, capsys):
+    ingest(corpus, tmp_path / "index", embedder=HashEmbeddings()).close()
+    ingest(corpus, tmp_path / "index2", embedder=HashEmbeddings(), progress=lambda now: None).close()
+    assert capsys.readouterr() == ("", "")
+
+
+def test_a_short_run_prints_no_line(corpus, tmp_path, capsys):
+    ingest(corpus, tmp_path / "index", embedder=HashEmbeddings(), progress=True).close()
+    assert capsys.readouterr() == ("", "")
+
+
+def test_lines_end_with_an_error(lines, corpus, tmp_path):
+    shown = Embedder("h", lambda: HashEmbeddings(fail_after=100), batch=40)
+    with redirect_stderr(lines), pytest.raises(EmbedderError, match="went away"):
+        run_ingest(corpus, tmp_path / "index", embedder=shown, progress=True)
+    assert "Done" not in lines.getvalue()
+    assert not [thread for thread in threading.enumerate() if thread.name == "progress"]
+
+
+def test_lines_on_the_command_line(arag, lines, corpus, tmp_path, monkeypatch):
+    embedder = WaitsForALine(lines, "Loading the embedder\n", "Embedding: 0%, 0 documents\n")
+    monkeypatch.setattr(huggingface, "load_huggingface", lambda model, *, named: embedder)
+    with redirect_stderr(lines):
+        code, out, _ = arag("ingest", corpus, "--index", tmp_path / "index")
+    assert code == 0
+    assert out.startswith("Read 200 documents: ")
+    assert lines.getvalue().splitlines()[-1].startswith("Done: 100%, 200 documents, 400 sentences, ")
+    code, out, err = arag("ingest", corpus, "--index", tmp_path / "index2", "--json")
+    assert (code, json.loads(out)["read"], err) == (0, 200, "")
+
+
+@pytest.mark.parametrize(
+    ("changes", "line"),
+    [
+        ({}, "Embedding: 34%, 1,204 documents, 9,412 sentences, 451 per second, 1:20 left"),
+        ({"phase": "loading"}, "Loading the embedder"),
+        ({"phase": "reading", "sentences": 0, "seconds_left": None}, "Reading: 34%, 1,204 documents"),
+        ({"seconds_left": 3_725.0, "sentences": 0}, "Embedding: 34%, 1,204 documents, 1:02:05 left"),
+        (
+            {"phase": "publishing", "published": 500, "to_publish": 9_412, "seconds_left": 5.2},
+            "Publishing: 500 of 9,412 sentences, 0:05 left",
+        ),
+        (
+            {"phase": "done", "done": 1_000, "seconds_left": 0.0},
+            "Done: 100%, 1,204 documents, 9,412 sentences, 451 per second",
+        ),
+    ],
+)
+def test_a_line(changes, line):
+    assert str(Progress(**FIGURES | changes)) == line
+
+
+# --- bars ---
+
+
+def test_bars():
+    console = Console()
+    console.file = io.StringIO()
+    with Bars(TextColumn("{task.description}"), TextColumn("{task.fields[figures]}"), console=console) as bars:
+        show = show_progress(bars)
+        show(Progress(**FIGURES | {"phase": "loading", "documents": 0, "sentences": 0, "done": 0}))
+        assert bars.tasks[0].description == "Loading the embedder"
+        show(Progress(**FIGURES))
+        files, publication = bars.tasks
+        assert (files.description, files.completed, files.total) == ("Embedding", 340, 1_000)
+        assert files.fields["figures"] == "34%, 1,204 documents\n9,412 sentences, 451 per second"
+        assert not publication.visible
+        show(Progress(**FIGURES | {"phase": "publishing", "published": 500, "to_publish": 9_412}))
+        assert publication.visible
+        assert (publication.completed, publication.total) == (500, 9_412)
+        assert publication.fields["figures"] == "500 of 9,412 sentences"
+        show(Progress(**FIGURES | {"phase": "done", "done": 1_000}))
+        assert files.percentage == 100
+
+
+# --- the first search of a run ---
+
+
+class Order(BaseCallbackHandler):
+    """Notes when the embedder is loaded, and when tools start."""
+
+    def __init__(self):
+        self.events = []
+
+    def load(self):
+        self.events.append("load")
+        return HashEmbeddings()
+
+    def on_tool_start(self, serialized, input_str, **_):
+        self.events.append(serialized["name"])
+
+
+def test_the_first_search_is_measured_without_loading_the_embedder(corpus, tmp_path):
+    run_ingest(corpus, tmp_path / "index", embedder=Embedder("h", HashEmbeddings))
+    order = Order()
+    model = ScriptedModel(
+        call("keyword_search", keywords=["mill"]),
+        call("semantic_search", query="Which mill turns?"),
+        call("semantic_search", query="Which mill stands?"),
+        AIMessage("The mill."),
+    )
+    with open_index(tmp_path / "index", embedder=Embedder("h", order.load)) as index:
+        agent = create_arag_agent(model, index)
+        agent.invoke({"messages": [("user", "Which mill?")]}, {"callbacks": [order]})
+    assert order.events == ["keyword_search", "load", "semantic_search", "semantic_search"]

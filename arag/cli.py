@@ -273,7 +273,7 @@ def remove(
     from arag.ingest.maintenance import remove as remove_documents
 
     removed = remove_documents(ids, index)
-    out.print(f"Removed {removed:,} documents; run `arag compact` to delete their text from the files.")
+    out.print(f"Documents removed: {removed:,}. Run `arag compact` to delete their text from the files.")
 
 
 @app.command()

@@ -54,17 +54,22 @@ def show_summary(summary: IngestSummary, index: Path) -> None:
     from arag.ingest.pipeline import count_reasons
 
     out.print(
-        f"Read {summary.read:,} documents: {summary.written:,} new or changed, {summary.embedded:,} sentences "
-        f"embedded, {summary.removed:,} documents removed, {summary.seconds:.1f} s."
+        f"Read {_count(summary.read, 'document')}: {summary.written:,} new or changed, "
+        f"{_count(summary.embedded, 'sentence')} embedded, {_count(summary.removed, 'document')} removed, "
+        f"{summary.seconds:.1f} s."
     )
     out.print(
         styled(
             (str(index), "bold"),
-            f" holds {summary.documents:,} documents, {summary.chunks:,} chunks, {summary.sentences:,} sentences.",
+            f" holds {_count(summary.documents, 'document')}, {_count(summary.chunks, 'chunk')}, "
+            f"{_count(summary.sentences, 'sentence')}.",
         )
     )
     if summary.absent:
-        out.print(f"{summary.absent:,} of them were not read this time; --prune removes those that are gone.")
+        out.print(
+            f"Kept, but not read this time: {_count(summary.absent, 'document')}. --prune removes those whose files no "
+            "longer exist; `arag remove` removes any."
+        )
     if summary.skipped:
         told = f" {len(summary.skipped):,}: {count_reasons(summary.skipped)}"
         err.print(styled(("Skipped:", "yellow"), told))
@@ -104,8 +109,8 @@ def show_answer(state: State) -> None:
     record = state["trace"]
     tokens = sum(entry["retrieved_tokens"] for entry in record)
     out.print(
-        f"{state['steps']} steps, {len(record)} tool calls, {tokens:,} retrieved tokens, "
-        f"{len(state.get('read_chunks', []))} chunks read, {state['stop_reason']}",
+        f"{_count(state['steps'], 'step')}, {_count(len(record), 'tool call')}, {_count(tokens, 'retrieved token')}, "
+        f"{_count(len(state.get('read_chunks', [])), 'chunk')} read, {state['stop_reason']}",
         style="dim",
     )
 
@@ -141,3 +146,7 @@ def run_record(question: str, state: State) -> dict[str, Any]:
         "model_calls": state["model_calls"],
         "usage": state["usage"],
     }
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"

@@ -302,7 +302,7 @@ def test_chunks_that_are_not_as_they_were_written_are_found_and_dropped_or_kept(
     assert faults(tmp_path) == [
         "1 chunks cannot be read",
         "1 chunks have changed since they were written",
-        "3 documents are incomplete or changed: 'd0', 'd1', 'd2'",
+        "incomplete or changed documents (3): 'd0', 'd1', 'd2'",
         "the lists of each document's chunks are wrong",
         "the word table does not match the texts (database disk image is malformed)",
     ]

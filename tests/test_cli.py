@@ -107,9 +107,9 @@ def test_the_summary_names_absent_documents(arag, tmp_path):
     (folder / "b.txt").unlink()
     code, out, _ = arag("ingest", folder, "--index", tmp_path / "index")
     assert code == 0
-    assert "Read 1 documents" in out
+    assert "Read 1 document:" in out
     assert "holds 2 documents" in out
-    assert "1 of them were not read this time" in out
+    assert "Kept, but not read this time: 1 document." in out
 
 
 def test_version(arag):

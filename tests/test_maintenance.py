@@ -244,7 +244,9 @@ def test_what_is_lost_is_told_until_it_is_ingested_again(index, sound, loss, tmp
     run_sql(index, LOSSES[loss])
     (found, _), (_, left) = verify(index), verify(index, repair=True, embedder=HashEmbeddings())
     assert any("'d5'" in damage.what and damage.repairable for damage in found)
-    assert [str(damage) for damage in left] == ["chunks.sqlite3: 1 documents have lost a part: ingest them again: 'd5'"]
+    assert [str(damage) for damage in left] == [
+        "chunks.sqlite3: ingest again the documents that have lost a part (1): 'd5'"
+    ]
     assert verify(index, repair=True) == (left, left)
     with open_index(index, embedder=HashEmbeddings()) as opened:
         assert len(opened.semantic_search("ship7 was built", 70).hits) in {60, 61}
@@ -258,7 +260,7 @@ def test_what_is_lost_is_told_until_it_is_ingested_again(index, sound, loss, tmp
 def test_only_documents_of_which_something_is_lost_are_named(index):
     run_sql(index, "UPDATE contents SET text = text || '.' WHERE number <= 20")
     (damage,) = verify(index, repair=True, embedder=HashEmbeddings())[1]
-    assert damage.what.startswith("20 documents have lost a part")
+    assert damage.what.startswith("ingest again the documents that have lost a part (20)")
     assert damage.what.endswith("and 10 more")
     assert not damage.repairable
 
@@ -583,7 +585,7 @@ def test_the_commands(index):
     assert mended.returncode == 0, mended.stderr
     assert "Repaired keywords.1: it is missing" in mended.stdout
     assert json.loads(arag("verify", "-i", index, "--json").stdout) == {"found": [], "left": []}
-    assert "Removed 1 documents" in arag("remove", "secret", "-i", index).stdout
+    assert "Documents removed: 1." in arag("remove", "secret", "-i", index).stdout
     assert arag("remove", "secret", "-i", index).returncode == 1
     assert "MB after" in arag("compact", "-i", index).stdout
     assert files_holding(index, "zyzzyva") == {}

@@ -150,7 +150,7 @@ def test_a_field_that_changed_is_found_and_the_document_named(index, sound, fiel
     if field == "an entry without chunks":
         assert left == []
     else:
-        assert [damage.what for damage in left] == ["1 documents have lost a part: ingest them again: 'd5'"]
+        assert [damage.what for damage in left] == ["ingest again the documents that have lost a part (1): 'd5'"]
     corpus = sound.parent / "corpus"
     assert run_ingest(corpus, index, embedder=HashEmbeddings()).written == len(left)
     assert verify(index) == ([], [])
@@ -163,7 +163,7 @@ def test_a_lost_chunk_of_several_is_noticed(tmp_path):
     last = "(SELECT max(number) FROM chunks)"
     run_sql(tmp_path / "index", "".join(f"DELETE FROM {t} WHERE number = {last};" for t in ("members", "contents")))
     run_sql(tmp_path / "index", f"DELETE FROM vectors WHERE number = {last}; DELETE FROM chunks WHERE number = {last}")
-    assert any("documents are incomplete or changed: 'long'" in damage.what for damage in verify(tmp_path / "index")[0])
+    assert any("incomplete or changed documents (1): 'long'" in damage.what for damage in verify(tmp_path / "index")[0])
 
 
 def test_a_document_whose_source_moved_stays_sound(index, tmp_path):

@@ -172,9 +172,9 @@ class StoreCheck:
         self.unnamed = max(0, manifest.documents - self.counts["documents"] - len(nameless))
         self.faults = [f"{count:,} {what}" for what, count in self._found.items()]
         if self._lost:
-            self.faults.append(f"{len(self._lost):,} documents are incomplete or changed: {list_ids(self._lost)}")
+            self.faults.append(f"incomplete or changed documents ({len(self._lost):,}): {list_ids(self._lost)}")
         if nameless:
-            self.faults.append(f"{len(nameless):,} documents have no entry: {list_ids(nameless)}")
+            self.faults.append(f"documents without an entry ({len(nameless):,}): {list_ids(nameless)}")
         if new is not None:
             new.create_function("checksum", -1, lambda *values: checksum(values))
             for document_id in self._lost | nameless:

@@ -115,7 +115,7 @@ def _check_store(rows: StoreRows, manifest: LocalManifest, *, locked: bool) -> I
             yield Damage(FILE_NAME, f"it lists {getattr(manifest, name):,} {name}, the chunk store holds {there:,}")
     if check.to_ingest_again:
         again = check.to_ingest_again
-        what = f"{len(again):,} documents have lost a part: ingest them again: {list_ids(again)}"
+        what = f"ingest again the documents that have lost a part ({len(again):,}): {list_ids(again)}"
         yield Damage(CHUNKS_FILE, what, repairable=False)
 
 

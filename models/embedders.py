@@ -103,15 +103,19 @@ class Embedder:
         return normalised
 
     def _ask(self, ask: Callable[[Embeddings], Any]) -> Vectors:
-        from tenacity import Retrying
+        def embed() -> Vectors:
+            return np.asarray(ask(model), dtype=np.float32)
 
-        from arag.models.asking import CALL_ERRORS, retry_rules  # not needed by keyword searches
-
-        # For a response of status 200 that is cut off or does not contain vectors.
-        retrying = Retrying(**retry_rules(CALL_ERRORS, self._retries))
         with self._name_failures():
             model = self._model()
-            vectors: Vectors = retrying(lambda: np.asarray(ask(model), dtype=np.float32))
+            if not self._retries:
+                return embed()
+            from tenacity import Retrying
+
+            from arag.models.asking import CALL_ERRORS, retry_rules  # slow to import
+
+            # For a response of status 200 that is cut off or does not contain vectors.
+            vectors: Vectors = Retrying(**retry_rules(CALL_ERRORS, self._retries))(embed)
             return vectors
 
     @contextmanager

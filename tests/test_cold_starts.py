@@ -23,7 +23,7 @@ main()
         (["info"], HEAVY | MODELS | GRAPH),
         (["read", "places/skellavy.md:0"], HEAVY | MODELS | GRAPH),
         (["search", "keyword", "ship"], HEAVY | MODELS | GRAPH),
-        (["search", "semantic", "ship"], HEAVY | {"huggingface_hub", "langgraph"}),
+        (["search", "semantic", "ship"], HEAVY | GRAPH | {"huggingface_hub"}),
         (["ask", "Who founded the glassworks?", "--model", "extractive"], HEAVY | {"huggingface_hub"}),
     ],
 )

@@ -15,9 +15,8 @@ import mmap
 import os
 import struct
 import zlib
-from bisect import bisect
+from bisect import bisect, bisect_left
 from collections.abc import Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from itertools import chain, compress, islice, pairwise, repeat
 from pathlib import Path
 from typing import BinaryIO
@@ -43,9 +42,7 @@ _MARK = b"ARAGKW03"
 _MARK_WITHOUT_FILTER = b"ARAGKW02"  # of earlier versions
 _FOOTER = struct.Struct("<8sQQI")
 _BLOCK_BYTES = 5 << 16  # a block is the chunks that begin within this many bytes; it fits the processor's cache
-_FREQUENT = 1 / 256  # hits per byte above which comparing every byte is faster than searching
-_SAMPLES, _SAMPLE_BYTES = 16, 1 << 12
-_PART = 16  # blocks that a thread takes at once; comparing fewer is faster than starting threads
+_COMPARED_BYTES = 1 << 20  # compared at once: fits the processor's cache
 _NEAR = 8  # spans with fewer chunks between them are counted as one
 
 Integers = NDArray[np.int64]
@@ -128,7 +125,6 @@ class KeywordMatcher:
         self._text = Str(memoryview(self._map))
         self._begins: list[int] = self._borders.tolist()  # single values are read faster from a list than from an array
         self._blocks: list[int] = _first_chunks(self._borders).tolist()
-        self._is_small = len(self._blocks) <= 2 * _PART
         text_bytes = self._begins[-1]
         self._filter = read_filter(memoryview(self._map)[text_bytes : text_bytes + filter_bytes])
         # Sums of the smallest type that holds any count are three times as fast as those of int64.
@@ -180,21 +176,11 @@ class KeywordMatcher:
             raise ValueError("a blank keyword matches nowhere")
         if self._map.size() < self._size:  # the size of the file: reading past its end would kill the process
             raise DamagedFileError(self._file, "it was truncated while it was open")
-        can_overlap = len(needle) > 3 or (len(needle) > 1 and needle[0] == needle[-1])
-        if not can_overlap and self._is_frequent(needle):
-            counts = self._compare(needle)
+        if len(needle) == 1 or (len(needle) == 2 and needle[0] != needle[1]):
+            counts = self._count_letters(needle)
             chunks = np.flatnonzero(counts)
             return chunks, counts[chunks]
         return self._search(needle)
-
-    def _is_frequent(self, needle: bytes) -> bool:
-        """Tell whether comparing a needle with every byte is faster than searching, which takes time for every hit."""
-        if self._is_small:
-            return len(needle) < 3
-        size = self._begins[-1]
-        begins = range(0, size, size // _SAMPLES + 1)
-        hits = sum(int(self._text.count(needle, begin, begin + _SAMPLE_BYTES)) for begin in begins)
-        return hits > _FREQUENT * _SAMPLE_BYTES * len(begins)
 
     def _search(self, needle: bytes) -> tuple[Integers, Integers]:
         """Find the first hit in each block that may hold a needle, and count from there to the end of the block."""
@@ -227,35 +213,22 @@ class KeywordMatcher:
             return blocks
         return compress(blocks, chain(find_blocks(self._filter, needle).tolist(), repeat(True)))
 
-    def _compare(self, needle: bytes) -> Integers:
-        """Count a needle whose occurrences cannot overlap by comparing it with the bytes at every place.
+    def _count_letters(self, needle: bytes) -> Integers:
+        """Count one byte, or two that differ, by comparing them with every byte of the texts.
 
-        NumPy compares without the interpreter's lock, so the threads run at the same time.
+        A search takes time for every hit, and letters have very many. These hits never overlap, so all of them count.
         """
         counts = np.zeros(len(self), dtype=np.int64)
-        blocks = list(pairwise(self._blocks))
-        if self._is_small:
-            self._compare_blocks(needle, blocks, counts)
-        else:
-            parts = [blocks[begin : begin + _PART] for begin in range(0, len(blocks), _PART)]
-            with ThreadPoolExecutor(os.cpu_count()) as pool:
-                list(pool.map(lambda part: self._compare_blocks(needle, part, counts), parts))
+        for start in range(0, self._begins[-1], _COMPARED_BYTES):
+            block = self._bytes[start : min(start + _COMPARED_BYTES, self._begins[-1]) + len(needle) - 1]
+            hits = block[: len(block) - len(needle) + 1] == needle[0]
+            if len(needle) == 2:
+                hits &= block[1:] == needle[1]
+            first = bisect(self._begins, start) - 1  # the chunk that the block begins in
+            last = bisect_left(self._begins, start + len(hits), hi=len(self))
+            inside = np.maximum(self._borders[first:last] - start, 0)
+            counts[first:last] += np.add.reduceat(hits, inside, dtype=self._count_type)
         return counts
-
-    def _compare_blocks(self, needle: bytes, blocks: Sequence[tuple[int, int]], counts: Integers) -> None:
-        begins, text = self._begins, self._bytes
-        # Allocating arrays for each comparison would take as long as comparing.
-        longest = max((begins[end] - begins[first] for first, end in blocks), default=0)
-        arrays = np.empty((2, longest), dtype=np.bool_)
-        for first, end in blocks:
-            if first == end:  # a chunk that is longer than a block continues here
-                continue
-            begin, behind = begins[first], begins[end]
-            hits, are_equal = arrays[:, : behind - begin]
-            np.equal(text[begin:behind], needle[0], out=hits)
-            for place, byte in enumerate(needle[1:], start=1):
-                hits &= np.equal(text[begin + place : behind + place], byte, out=are_equal)
-            counts[first:end] = np.add.reduceat(hits, self._borders[first:end] - begin, dtype=self._count_type)
 
     def chunks_holding(self, keyword: str) -> int:
         """Count the chunks that hold a keyword."""

@@ -11,7 +11,12 @@ CREDENTIALS = re.compile(r"(?<=://)[^\s/?#]*@")
 
 
 def without_credentials(text: str) -> str:
-    """Replace user names and passwords in a text's URLs with `***`."""
+    """Replace user names and passwords in a text's URLs with `***`.
+
+    Example:
+        >>> without_credentials("no reply from http://user:password@host/v1")
+        'no reply from http://***@host/v1'
+    """
     return CREDENTIALS.sub("***@", text)
 
 
@@ -31,15 +36,39 @@ class ARAGError(RuntimeError):
 
 
 class InputError(ARAGError, ValueError):
-    """An argument, a path or a document cannot be used."""
+    """An argument, a path or a document cannot be used.
+
+    Example:
+        >>> index.keyword_search([])
+        Traceback (most recent call last):
+            ...
+        arag.errors.InputError: no keyword given: keyword_search needs at least one that is not blank
+    """
 
 
 class IndexNotFoundError(ARAGError, FileNotFoundError):
-    """The given folder does not contain an index."""
+    """The given folder does not contain an index.
+
+    Example:
+        >>> from arag import open_index
+        >>> open_index("no-such-folder")
+        Traceback (most recent call last):
+            ...
+        arag.errors.IndexNotFoundError: no index in no-such-folder: make one with `arag ingest ...`
+    """
 
 
 class IndexFormatError(ARAGError):
-    """The index is damaged, or this version cannot read it."""
+    """The index is damaged, or this version cannot read it.
+
+    Example:
+        >>> from arag import open_index
+        >>> _ = Path("my-index/manifest.json").write_text("{")
+        >>> open_index("my-index")
+        Traceback (most recent call last):
+            ...
+        arag.errors.DamagedFileError: my-index/manifest.json is damaged (...): run `arag verify ...`
+    """
 
 
 class DamagedFileError(IndexFormatError):
@@ -48,6 +77,11 @@ class DamagedFileError(IndexFormatError):
     Attributes:
         part: The file's name.
         reason: What is wrong with it, without the repair command.
+
+    Example:
+        >>> error = DamagedFileError(Path("my-index/keywords"), "it is truncated")
+        >>> error.part, error.reason
+        ('keywords', 'it is truncated')
     """
 
     def __init__(self, file: Path, reason: str) -> None:
@@ -57,27 +91,72 @@ class DamagedFileError(IndexFormatError):
 
 
 class IndexClosedError(ARAGError):
-    """The index was used after it was closed."""
+    """The index was used after it was closed.
+
+    Example:
+        >>> index.close()
+        >>> index.keyword_search("ship")
+        Traceback (most recent call last):
+            ...
+        arag.errors.IndexClosedError: the index in my-index is closed: open it again with open_index
+    """
 
 
 class IndexLockedError(ARAGError):
-    """Another process is writing to the index."""
+    """Another process is writing to the index.
+
+    Example:
+        >>> from arag import ingest
+        >>> try:
+        ...     updated = ingest("examples/corpus", "my-index")
+        ... except IndexLockedError:
+        ...     print("Another process is writing: try again later.")
+    """
 
 
 class StorageError(ARAGError):
-    """The index's files cannot be written or opened: the disk is full or denies access."""
+    """The index's files cannot be written or opened: the disk is full or denies access.
+
+    Example:
+        >>> from arag import ingest
+        >>> try:
+        ...     updated = ingest("examples/corpus", "my-index")
+        ... except StorageError as error:
+        ...     print("Is the disk full?", error)
+    """
 
 
 class ServiceError(ARAGError):
-    """Base of model errors; hides credentials in messages, because clients quote URLs that may contain them."""
+    """Base of model errors; hides credentials in messages, because clients quote URLs that may contain them.
+
+    Example:
+        >>> str(ServiceError("no reply from http://user:password@host/v1"))
+        'no reply from http://***@host/v1'
+    """
 
     def __init__(self, message: str) -> None:
         super().__init__(without_credentials(message))
 
 
 class EmbedderError(ServiceError):
-    """The embedder cannot be loaded, fails, differs from the index's embedder, or has not been allowed."""
+    """The embedder cannot be loaded, fails, differs from the index's embedder, or has not been allowed.
+
+    Example:
+        >>> from arag import open_index
+        >>> open_index("my-index", embedder="openai:text-embedding-3-small")
+        Traceback (most recent call last):
+            ...
+        arag.errors.EmbedderError: the index in my-index was made with the embedder huggingface:..., not openai:...
+    """
 
 
 class ModelError(ServiceError):
-    """The chat model cannot be loaded (unknown name, missing package or key), or its response contains no reply."""
+    """The chat model cannot be loaded (unknown name, missing package or key), or its response contains no reply.
+
+    Example:
+        >>> from arag import load_model
+        >>> load_model("no_provider:x")
+        Traceback (most recent call last):
+            ...
+        arag.errors.ModelError: the model no_provider:x cannot be created: ...
+    """

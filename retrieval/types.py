@@ -18,6 +18,10 @@ class Section:
         start: Character offset in the chunk's text at which the section starts.
         end: Offset after its last character.
         whole: Whether the section is the document's whole text.
+
+    Example:
+        >>> index.get("places/skellavy.md:0").sections[0].title
+        'Skellavy'
     """
 
     document_id: str
@@ -35,6 +39,12 @@ class Sentence:
         start: Character offset in the chunk's text.
         end: Offset after its last character, white space not included.
         embedded: Whether it has a vector; bare headings have none.
+
+    Example:
+        >>> chunk = index.get("places/skellavy.md:0")
+        >>> first = chunk.sentences[1]
+        >>> chunk.text[first.start : first.end]
+        'Skellavy is the northernmost and hardest of the seven inhabited Lanthry Isles...'
     """
 
     start: int
@@ -55,6 +65,11 @@ class Chunk:
         sentences: The sentences, in order.
         tokens: Tokens of the text.
         pages: First and last page, for documents that have pages.
+
+    Example:
+        >>> chunk = index.get("places/skellavy.md:0")
+        >>> chunk.document_id, chunk.ordinal, len(chunk.sentences)
+        ('places/skellavy.md', 0, 14)
     """
 
     id: str
@@ -92,6 +107,11 @@ class SnippetSentence:
         text: What is shown of it; `…` stands for what was cut from a very long sentence.
         matched: Whether it matched, or is shown as context.
         similarity: Cosine similarity to the query, for matched sentences of a semantic search.
+
+    Example:
+        >>> hit = index.keyword_search(["Grey Petrel"]).hits[0]
+        >>> [sentence.matched for sentence in hit.snippets[0].sentences]
+        [True, True, True, True, False, True]
     """
 
     position: int
@@ -111,6 +131,11 @@ class Snippet:
         begins: Whether the first one is the first that the chunk holds of the document, a title aside.
         ends: Whether the last one is the last that the chunk holds of it.
         whole: Whether this is the document's whole text.
+
+    Example:
+        >>> hit = index.keyword_search(["Grey Petrel"]).hits[0]
+        >>> hit.snippets[0].title
+        'Grey Petrel (packet schooner)'
     """
 
     document_id: str
@@ -134,6 +159,11 @@ class Hit:
         snippets: What is shown, by document.
         more: How many further sentences matched and are not shown.
         tokens: Tokens of the full chunk.
+
+    Example:
+        >>> hit = index.keyword_search(["Grey Petrel"]).hits[0]
+        >>> hit.chunk_id, hit.score, hit.keyword_counts
+        ('ships/grey-petrel-packet-schooner.md:0', 55, {'Grey Petrel': 5})
     """
 
     chunk_id: str
@@ -159,6 +189,10 @@ class Term:
         chunks: How many chunks hold it.
         respelled: Whether it is the keyword with other diacritics, other dashes or other spaces around dashes: surely
             meant, not just similar.
+
+    Example:
+        >>> index.keyword_search(["Grey Petral"]).keywords[0].closest[0].text
+        'Grey Petrel'
     """
 
     text: str
@@ -173,6 +207,11 @@ class Titled:
     Attributes:
         title: The title.
         chunk_id: The document's first chunk.
+
+    Example:
+        >>> report = index.keyword_search(["Vellin Light"], top_k=1).keywords[0]
+        >>> report.titled or "its document is among the hits"
+        'its document is among the hits'
     """
 
     title: str
@@ -189,6 +228,11 @@ class KeywordReport:
         closest: Terms in the corpus that may be meant, if few or no chunks hold the keyword.
         titled: Documents that have the keyword as their title and are not among the hits.
         searched_as: The spelling that the tool searched for instead, if it did.
+
+    Example:
+        >>> report = index.keyword_search(["Grey Petrel"]).keywords[0]
+        >>> report.keyword, report.chunks
+        ('Grey Petrel', 3)
     """
 
     keyword: str
@@ -206,6 +250,11 @@ class KeywordResults:
         keywords: A report for each keyword, in the order given.
         hits: The best chunks, best first; ties by chunk id.
         total: How many chunks hold at least one keyword.
+
+    Example:
+        >>> results = index.keyword_search(["Grey Petrel", "Vellin"], top_k=2)
+        >>> len(results.hits), results.total
+        (2, 11)
     """
 
     keywords: tuple[KeywordReport, ...]
@@ -220,6 +269,11 @@ class SemanticResults:
     Attributes:
         query: The query.
         hits: The best chunks, best first; ties by chunk id.
+
+    Example:
+        >>> results = index.semantic_search("Which ship carried letters?", top_k=2)
+        >>> results.query, len(results.hits)
+        ('Which ship carried letters?', 2)
     """
 
     query: str
@@ -234,6 +288,10 @@ class UnknownChunk:
         chunk_id: The id asked for.
         closest: Ids in the index that may be meant, or else some of its ids as examples. Only
             the first 20 unknown ids of a read have them.
+
+    Example:
+        >>> index.read("places/skelavy.md:0").unknown[0].closest[0]
+        'places/skellavy.md:0'
     """
 
     chunk_id: str
@@ -248,6 +306,11 @@ class ReadResults:
         chunks: The chunks, in the order asked for, neighbours in text order around theirs; none twice.
         unknown: Ids that the index does not hold.
         chunks_in_document: For each document, how many chunks it has, to show "part 2 of 9".
+
+    Example:
+        >>> results = index.read(["places/skellavy.md:0", "nowhere:0"])
+        >>> len(results.chunks), results.unknown[0].chunk_id
+        (1, 'nowhere:0')
     """
 
     chunks: tuple[Chunk, ...]
@@ -264,6 +327,10 @@ class DocumentInfo:
         title: Its title, or an empty string.
         source: The file that it was read from, with the line or item for records.
         metadata: Further fields of a record, as they were.
+
+    Example:
+        >>> index.document("places/skellavy.md").title
+        'Skellavy'
     """
 
     id: str
@@ -290,6 +357,11 @@ class IndexInfo:
         language: Language of the sentence rules, or `auto`.
         packed: Whether consecutive short documents share chunks.
         bytes: Size on disk.
+
+    Example:
+        >>> info = index.info()
+        >>> info.documents, info.chunks, info.dimension
+        (25, 26, 384)
     """
 
     path: str

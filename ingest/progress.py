@@ -1,4 +1,4 @@
-"""Shows how far an ingestion is to whoever waits for it."""
+"""The progress of an ingestion."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ _WINDOW = 30.0  # seconds that speeds are measured over
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far an ingestion is.
+    """The progress of an ingestion.
 
     Attributes:
-        phase: What is under way. `reading` includes cutting into chunks; `loading` is of the embedder; `publishing`
+        phase: The current step. `reading` includes cutting into chunks; `loading` is of the embedder; `publishing`
             lets readers see what was written, at the end and now and then before it.
         done: Bytes of the files that are finished: their text has its vectors, or is unchanged, or cannot be read.
         total: Bytes of all files that are read. `done` ends there.
@@ -73,7 +73,7 @@ class Tracker:
     """Follows the documents of a run until their vectors are written.
 
     Args:
-        show: Called with the progress whenever there is some.
+        show: Called whenever there is progress.
         total: Bytes of all files that are read.
     """
 
@@ -134,7 +134,7 @@ class Tracker:
             self._enter("embedding")
 
     def finish(self) -> None:
-        """All is written and published."""
+        """Everything is written and published."""
         self._done = self._total
         self._enter("done")
 
@@ -189,7 +189,7 @@ class Tracker:
 
 @contextmanager
 def showing(progress: bool | ShowProgress) -> Iterator[ShowProgress | None]:
-    """Return what progress is shown with: lines on stderr for true, nothing for false."""
+    """Return the function that shows progress: true prints lines on stderr, false shows nothing."""
     if not isinstance(progress, bool):
         yield progress
     elif progress:

@@ -50,7 +50,7 @@ def read_documents(
         paths: The files and folders.
         index: The folder that the documents are for, which is not walked, whatever it holds.
         limits: How much of a document is read.
-        position: Is moved on with every document; it ends at what `count_bytes` returns.
+        position: Advanced with every document, up to what `count_bytes` returns.
 
     Returns:
         An iterator over the documents and, in their place, what was wrong with those that cannot be read.

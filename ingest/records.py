@@ -40,7 +40,7 @@ def read_jsonl(path: Path, file_id: str, position: Position) -> Iterator[Documen
     Args:
         path: The file.
         file_id: What the ids of records without one begin with.
-        position: Is moved on, line by line.
+        position: Advanced with every line.
 
     Yields:
         The records, and what is wrong with those that cannot be read.
@@ -85,7 +85,7 @@ def read_json(path: Path, file_id: str, position: Position) -> Iterator[Document
     Args:
         path: The file.
         file_id: The file's own id, and what the ids of records without one begin with.
-        position: Is moved on, record by record.
+        position: Advanced with every record.
 
     Yields:
         The records, or one document made of chunks, and what is wrong with those that cannot be read.

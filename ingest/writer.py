@@ -52,7 +52,7 @@ class IndexWriter:
         embedder: Embeds the sentences.
         counter: Counts the tokens of texts.
         location: The index, for messages.
-        tracker: Is told what is loaded, embedded and published.
+        tracker: Follows what is loaded, embedded and published.
 
     Attributes:
         manifest: The settings, and the counts of what readers see.
@@ -378,7 +378,7 @@ def open_writer(
         packed: Whether short documents are packed, likewise.
         counter: Counts tokens, for documents written from now on.
         locked: Whether the caller holds the index's lock; otherwise it is taken here.
-        tracker: Is told what is loaded, embedded and published.
+        tracker: Follows what is loaded, embedded and published.
 
     Raises:
         IndexLockedError: Another process is writing to the index.

@@ -10,6 +10,7 @@ import numpy as np
 from langchain_core.embeddings import Embeddings
 from langchain_core.messages import ToolMessage
 
+from arag.ingest.pipeline import run_ingest
 from arag.ingest.readers import READABLE_SUFFIXES
 
 DIMENSION = 64
@@ -66,3 +67,9 @@ def write_corpus(folder, documents):
         lines = "".join(f"{json.dumps(record)}\n" for record in documents)
         (folder / "corpus.jsonl").write_text(lines, encoding="utf-8")
     return folder
+
+
+def write_index(folder, documents):
+    """Write documents and ingest them with HashEmbeddings; return the index's folder."""
+    run_ingest(write_corpus(folder / "corpus", documents), folder / "index", embedder=HashEmbeddings())
+    return folder / "index"

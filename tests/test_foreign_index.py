@@ -22,7 +22,7 @@ from arag.ingest.maintenance import compact, remove, verify
 from arag.ingest.pipeline import run_ingest
 from arag.retrieval.index import open_index
 from arag.retrieval.local.manifest import Manifest
-from fakes import HashEmbeddings, hash_vector, write_corpus
+from fakes import HashEmbeddings, hash_vector, write_corpus, write_index
 from openai_server import embeddings, serve
 from test_maintenance import chroma
 
@@ -34,9 +34,7 @@ QUERIES = ("ship7 was built", "nobody sailed in 1533", "document 12")
 
 @pytest.fixture(scope="module")
 def sound(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("sound")
-    run_ingest(write_corpus(folder / "corpus", DOCUMENTS), folder / "index", embedder=HashEmbeddings())
-    return folder / "index"
+    return write_index(tmp_path_factory.mktemp("sound"), DOCUMENTS)
 
 
 @pytest.fixture

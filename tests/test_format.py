@@ -20,16 +20,14 @@ from arag.retrieval.local.chunk_store import ChunkStore
 from arag.retrieval.local.manifest import FORMAT_VERSION, manifest_json, read_manifest, vectors_folder, write_manifest
 from arag.retrieval.local.seal import make_seal
 from arag.retrieval.local.sentence_store import SentenceStore, _open_collection, _shifts_of, _write_graph_after
-from fakes import HashEmbeddings, hash_vector, write_corpus
+from fakes import HashEmbeddings, hash_vector, write_index
 
 DOCUMENTS = {f"d{n}": f"Ship{n} was built in {1500 + n}. Nobody sailed it." for n in range(20)}
 
 
 @pytest.fixture(scope="module")
 def sound(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("sound")
-    run_ingest(write_corpus(folder / "corpus", DOCUMENTS), folder / "index", embedder=HashEmbeddings())
-    return folder / "index"
+    return write_index(tmp_path_factory.mktemp("sound"), DOCUMENTS)
 
 
 @pytest.fixture

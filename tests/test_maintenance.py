@@ -25,7 +25,7 @@ from arag.retrieval.local.chunk_store import ChunkStore
 from arag.retrieval.local.manifest import read_manifest, vectors_folder
 from arag.retrieval.local.sentence_store import _open_collection
 from arag.retrieval.local.store_check import StoreRows
-from fakes import HashEmbeddings, write_corpus
+from fakes import HashEmbeddings, write_corpus, write_index
 from test_crash import processes
 
 DOCUMENTS = {
@@ -37,9 +37,7 @@ DOCUMENTS = {
 
 @pytest.fixture(scope="module")
 def sound(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("sound")
-    run_ingest(write_corpus(folder / "corpus", DOCUMENTS), folder / "index", embedder=HashEmbeddings())
-    return folder / "index"
+    return write_index(tmp_path_factory.mktemp("sound"), DOCUMENTS)
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from arag.ingest.maintenance import remove, verify
 from arag.ingest.pipeline import ingest, run_ingest
 from arag.retrieval.index import open_index
 from arag.retrieval.local.chunk_rows import FOR_EVER
-from fakes import HashEmbeddings, write_corpus
+from fakes import HashEmbeddings, write_corpus, write_index
 
 RECORDS = [
     {"id": f"d{n}", "title": f"The Ship {n}", "text": f"Ship{n} was built. Nobody sailed it.", "year": 1500 + n}
@@ -22,9 +22,7 @@ RECORDS = [
 
 @pytest.fixture(scope="module")
 def sound(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("sound")
-    run_ingest(write_corpus(folder / "corpus", RECORDS), folder / "index", embedder=HashEmbeddings())
-    return folder / "index"
+    return write_index(tmp_path_factory.mktemp("sound"), RECORDS)
 
 
 @pytest.fixture

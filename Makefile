@@ -18,7 +18,8 @@ help:
 	@echo "make docs     set up, build the documentation in build/site; a warning is an error"
 	@echo "make format   mend style"
 	@echo "make bench    set up, measure speed beside an alternative (ARAG_AUTHORS=DIR: a checkout of the authors'"
-	@echo "              code), and what is found and answered in examples/ (DATA=DIR: in other corpora)"
+	@echo "              code), what is found and answered in examples/, and what recorded tool calls show there"
+	@echo "              (DATA=DIR: in other corpora)"
 	@echo "make clean    remove what these made"
 
 $(VENV)/installed: pyproject.toml constraints.txt
@@ -72,6 +73,7 @@ format: install
 bench: install
 	$(BIN)/python benchmarks/speed.py $(if $(DATA),--data $(DATA))
 	$(BIN)/python benchmarks/corpora.py --data $(or $(DATA),.)
+	$(BIN)/python benchmarks/replay.py --data $(or $(DATA),.) --work build/bench
 
 clean:
 	rm -rf $(VENV) build *.egg-info $(INDEX) notebooks/lanthry-index .langgraph_api .pytest_cache .hypothesis .mypy_cache .ruff_cache

@@ -13,7 +13,7 @@ import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from arag.errors import InputError
 from arag.evaluation.files import write_file
@@ -26,6 +26,10 @@ _ALIASES = ("answer_aliases", "aliases")
 _USED = {*_IDS, *_ANSWERS, *_ALIASES, "question", "supporting", "paragraphs"}
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 _MAX_SHOWN = 60  # characters of an invalid value in messages
+
+# Where a gold answer is: a document, by its id, or a page of one, from 1. A page's document is named without folder and
+# suffix.
+Source: TypeAlias = str | tuple[str, int]
 
 
 @dataclass(frozen=True, slots=True)

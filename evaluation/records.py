@@ -5,17 +5,17 @@ from __future__ import annotations
 import json
 import os
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, suppress
 from io import FileIO
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any, TypedDict
 
 from filelock import FileLock, Timeout
 from langchain_core.messages import BaseMessage, messages_to_dict
 
 from arag.errors import InputError, StorageError
-from arag.evaluation.datasets import Question
+from arag.evaluation.datasets import Question, Source
 from arag.evaluation.scores import contains, exact_match, f1, share
 from arag.graph.state import Citation, ToolRecord
 from arag.models.prices import cost
@@ -96,8 +96,8 @@ def record_answer(question: Question, state: Mapping[str, Any], seconds: float, 
     record["f1"] = f1(prediction, answers)
     seen = [chunk_id for entry in record["trace"] for chunk_id in entry["chunk_ids"]]
     read = [chunk_id for entry in record["trace"] for chunk_id in entry["new_chunks"]]
-    record["gold_seen"] = share(question.gold_documents, _documents(index, seen))
-    record["gold_read"] = share(question.gold_documents, _documents(index, read))
+    record["gold_seen"] = share(question.gold_documents, find_sources(index, seen))
+    record["gold_read"] = share(question.gold_documents, find_sources(index, read))
     return record
 
 
@@ -172,9 +172,17 @@ def _record(question: Question, state: Mapping[str, Any], seconds: float) -> Rec
     )
 
 
-def _documents(index: Index, chunk_ids: list[str]) -> set[str]:
-    chunks = (index.get(chunk_id) for chunk_id in dict.fromkeys(chunk_ids))
-    return {section.document_id for chunk in chunks if chunk is not None for section in chunk.sections}
+def find_sources(index: Index, chunk_ids: Iterable[str]) -> set[Source]:
+    """Return the documents and the pages that chunks come from."""
+    found: set[Source] = set()
+    for chunk in map(index.get, dict.fromkeys(chunk_ids)):
+        if chunk is None:
+            continue
+        found.update(section.document_id for section in chunk.sections)
+        if chunk.pages is not None:  # a chunk with pages is of one document
+            first, last = chunk.pages
+            found.update((PurePosixPath(chunk.document_id).stem, page) for page in range(first, last + 1))
+    return found
 
 
 class RecordFile:

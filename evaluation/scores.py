@@ -47,8 +47,8 @@ def _f1(prediction: Sequence[str], answer: Sequence[str]) -> float:
     return 2 * common / (len(prediction) + len(answer)) if common else 0.0
 
 
-def share(gold: Collection[str], found: Collection[str]) -> float | None:
-    """Return the share of the gold documents that were found; None if there are no gold documents."""
+def share(gold: Collection[object], found: Collection[object]) -> float | None:
+    """Return the share of the gold documents, or of their pages, that were found; None if there are none."""
     return len(set(gold) & set(found)) / len(set(gold)) if gold else None
 
 

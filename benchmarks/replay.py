@@ -1,0 +1,317 @@
+"""Replays recorded tool calls against the present tools, without a model: how much text they show, and its worth.
+
+    python benchmarks/replay.py record RUN [RUN ...] --to FILE [--questions FILE]
+    python benchmarks/replay.py FILE [FILE ...] --index DIR [--json OUT]
+    python benchmarks/replay.py compare A.json B.json
+    python benchmarks/replay.py --data DIR [--work DIR]
+
+`record` takes the calls from folders of `arag eval run`; the gold documents too, or else those of another questions
+file. A replay makes each question's calls in their order, with the conversation so far, as an agent would: whatever the
+tools then show, the calls stay the same. With `--data`, the files in `recorded` are replayed whose corpora are there; a
+corpus is as in `corpora.py`, and its index is kept in `--work`.
+
+- A unit of gold is a document or, where pages are known, a page. It is shown when a chunk of it is.
+- A call shows nothing new if all of its chunks were shown before, and none is shown in full for the first time.
+- A call's gold was in reach if the call before it, a search, finds all the gold that it newly shows in 20 results.
+- The text before a result's first chunk counts as rank 0.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import sys
+import tempfile
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from statistics import mean, median
+from typing import Any
+
+from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolCall, ToolMessage
+from langchain_core.tools import BaseTool
+from rich.console import Console
+from rich.table import Table
+
+from arag.evaluation.datasets import Source, load_questions
+from arag.evaluation.records import find_sources
+from arag.evaluation.runs import load_plan, load_records
+from arag.evaluation.scores import contains, share
+from arag.ingest.pipeline import run_ingest
+from arag.retrieval.index import Index, open_index
+from arag.retrieval.tokens import count_tokens
+from arag.retrieval.tools import find_artifacts, make_tools
+from arag.retrieval.types import Hit
+
+RECORDED = Path(__file__).parent / "recorded"
+REACH = 20
+_NOTHING: dict[str, Any] = {"chunk_ids": [], "new_chunks": [], "retrieved_tokens": 0}  # of a result that is an error
+
+
+@dataclass
+class Replayed:
+    """What the calls of one question show."""
+
+    id: str
+    counts: Counter[str] = field(default_factory=Counter)
+    ranks: dict[str, Counter[str]] = field(default_factory=dict)
+    """Hits, tokens and newly shown gold at each rank of each tool's results."""
+    gold_shown: float | None = None
+    calls_until_all: int | None = None
+    """Calls until all gold is shown."""
+    answer_shown: bool | None = None
+    """Whether the gold that holds the answer is shown; all gold if none of it holds the answer word for word."""
+
+
+# --- recording ---
+
+
+def record_calls(runs: Sequence[Path], questions: Path | None = None) -> Iterator[dict[str, Any]]:
+    """Yield what is recorded of each question that the agent answered in runs."""
+    known = {question.id: question for question in load_questions(questions)} if questions else {}
+    for run in runs:
+        for record in load_records(run).get("arag", {}).values():
+            if record["error"] is None:
+                question = known.get(record["question_id"])
+                yield {
+                    "corpus": Path(load_plan(run).index).name,
+                    "id": record["question_id"],
+                    "question": record["question"],
+                    "answers": [record["answer"], *record["aliases"]],
+                    "gold": list(question.gold_documents if question else record["gold_documents"]),
+                    "calls": [{"tool": entry["tool"], "args": entry["arguments"]} for entry in record["trace"]],
+                }
+
+
+def read_recorded(file: Path) -> list[dict[str, Any]]:
+    """Read a file of recorded calls."""
+    return [json.loads(line) for line in file.read_text(encoding="utf-8").split("\n") if line.strip()]
+
+
+# --- replaying ---
+
+
+def replay(recorded: Sequence[Mapping[str, Any]], index: Index) -> list[Replayed]:
+    """Make the recorded calls of each question."""
+    tools = {tool.name: tool for tool in make_tools(index)}
+    golds = [{unit if isinstance(unit, str) else (unit[0], unit[1]) for unit in one["gold"]} for one in recorded]
+    texts = _read_texts(index, set[Source]().union(*golds))
+    replayed = []
+    for one, gold in zip(recorded, golds, strict=True):
+        holding = {unit for unit in gold if contains(texts[unit], one["answers"])}
+        replayed.append(_replay_question(one, gold, holding or gold, index, tools))
+    return replayed
+
+
+def _read_texts(index: Index, wanted: set[Source]) -> dict[Source, str]:
+    """Return the texts of documents and pages."""
+    texts: dict[Source, str] = defaultdict(str)
+    for chunk_id in index.chunk_ids() if wanted else ():
+        for source in find_sources(index, [chunk_id]) & wanted:
+            texts[source] += index.read(chunk_id).chunks[0].text
+    return texts
+
+
+def _replay_question(
+    recorded: Mapping[str, Any], gold: set[Source], holding: set[Source], index: Index, tools: Mapping[str, BaseTool]
+) -> Replayed:
+    result = Replayed(recorded["id"])
+    messages: list[AnyMessage] = [HumanMessage(recorded["question"])]
+    shown: set[str] = set()
+    seen: set[Source] = set()  # of the gold
+    for number, given in enumerate(recorded["calls"], start=1):
+        name, before = given["tool"], messages[-1]
+        call = ToolCall(name=name, args=given["args"], id=str(number), type="tool_call")
+        answer = _call(tools, call, messages)
+        messages += [AIMessage("", tool_calls=[call]), answer]
+        artifact = next(find_artifacts([answer]), _NOTHING)
+        chunk_ids, tokens = artifact["chunk_ids"], count_tokens(answer.text)
+        is_error = int(answer.status == "error")
+        is_new = bool(artifact["new_chunks"]) or not shown.issuperset(chunk_ids)
+        gained = (find_sources(index, chunk_ids) & gold) - seen
+        result.counts.update(
+            {
+                "calls": 1,
+                "errors": is_error,
+                "retrieved tokens": artifact["retrieved_tokens"],
+                "tokens of results": tokens,
+                "calls that show nothing new": int(not is_new),
+                "calls whose new gold was in reach": int(bool(gained) and gained <= _find_reach(index, before)),
+                f"{name}: calls": 1,
+                f"{name}: errors": is_error,
+                f"{name}: tokens of results": tokens,
+            }
+        )
+        for rank, (chunk_id, text) in enumerate(split_blocks(answer.text, chunk_ids)):
+            found = (find_sources(index, [chunk_id]) & gained) - seen
+            seen |= found
+            counts = result.ranks.setdefault(f"{name} {rank:02}", Counter())
+            counts.update({"hits": 1, "tokens": count_tokens(text), "new gold": len(found)})
+        shown.update(chunk_ids)
+        seen |= gained
+        if gained and seen == gold:
+            result.calls_until_all = number
+    if gold:
+        result.gold_shown = share(gold, seen)
+        result.answer_shown = holding <= seen
+    return result
+
+
+def _call(tools: Mapping[str, BaseTool], call: ToolCall, messages: Sequence[AnyMessage]) -> ToolMessage:
+    if call["name"] not in tools:
+        return ToolMessage(f"There is no tool {call['name']}.", tool_call_id=call["id"], status="error")
+    # An agent's graph fills in `messages`, the conversation so far.
+    answer = tools[call["name"]].invoke({**call, "args": {**call["args"], "messages": list(messages)}})
+    assert isinstance(answer, ToolMessage)
+    return answer
+
+
+def split_blocks(text: str, chunk_ids: Sequence[str]) -> list[tuple[str, str]]:
+    """Split a tool's result at the lines that begin with the id of a chunk shown.
+
+    Returns:
+        The text before the first of them, with an empty id; then the chunks' ids and texts, best first.
+    """
+    if not chunk_ids:
+        return [("", text)]
+    before, *parts = re.split(rf"(?m)^(?=\[({'|'.join(map(re.escape, chunk_ids))})\])", text)
+    return [("", before), *zip(parts[::2], parts[1::2], strict=True)]
+
+
+def _find_reach(index: Index, before: AnyMessage) -> set[Source]:
+    """Return what the search whose result a message is would find with more results; nothing for other messages."""
+    artifact = next(find_artifacts([before]), None)
+    hits: Sequence[Hit] = ()
+    if artifact is not None and before.name == "keyword_search":
+        hits = index.keyword_search(artifact["query"], REACH).hits
+    elif artifact is not None and before.name == "semantic_search":
+        hits = index.semantic_search(artifact["query"], REACH).hits
+    return find_sources(index, [hit.chunk_id for hit in hits])
+
+
+# --- figures ---
+
+
+def summarise(replayed: Sequence[Replayed]) -> dict[str, Any]:
+    """Return the figures of a replay as plain values, by their names in the table."""
+    total: Counter[str] = Counter()
+    ranks: defaultdict[str, Counter[str]] = defaultdict(Counter)
+    for one in replayed:
+        total.update(one.counts)
+        for place, counts in one.ranks.items():
+            ranks[place].update(counts)
+    golden = [one for one in replayed if one.gold_shown is not None]
+    complete = [one.calls_until_all for one in golden if one.calls_until_all is not None]
+    figures: dict[str, float | None] = {"questions": len(replayed)}
+    for name in ("retrieved tokens", "tokens of results"):
+        figures[f"{name} a question, mean"] = mean(one.counts[name] for one in replayed)
+        figures[f"{name} a question, median"] = median(one.counts[name] for one in replayed)
+    figures |= {
+        "questions with gold": len(golden),
+        "gold shown a question, %": 100 * mean(one.gold_shown or 0 for one in golden) if golden else None,
+        "questions with all gold shown": len(complete),
+        "calls until all gold is shown, mean": mean(complete) if complete else None,
+        "questions whose answer's gold is never shown": sum(not one.answer_shown for one in golden),
+        **{name: total[name] for name in total if ":" not in name},
+        **{name: total[name] for name in sorted(total) if ":" in name},
+    }
+    return {"figures": figures, "ranks": dict(sorted(ranks.items())), "questions": [vars(one) for one in replayed]}
+
+
+def show(replays: Mapping[str, Mapping[str, Any]]) -> None:
+    """Print the figures of one replay, or of two beside each other."""
+    known = [replay["figures"] for replay in replays.values()]
+    table = Table("", *replays, *["difference"][: len(known) - 1])
+    for name in dict.fromkeys(name for figures in known for name in figures):
+        values = [figures.get(name) for figures in known]
+        difference = values[1] - values[0] if len(values) == 2 and None not in values else None
+        table.add_row(name, *(_write(value) for value in [*values, difference][: len(table.columns) - 1]))
+    kinds = ("hits", "tokens", "new gold")
+    ranks = Table("tool and rank", *(f"{kind}\n{name}" for kind in kinds for name in replays))
+    for place in sorted({place for replay in replays.values() for place in replay["ranks"]}):
+        counts = [replay["ranks"].get(place, {}) for replay in replays.values()]
+        ranks.add_row(place, *(_write(count.get(kind)) for kind in kinds for count in counts))
+    for each in (table, ranks):
+        for column in each.columns[1:]:
+            column.justify = "right"
+        Console(width=120).print(each)
+
+
+def _write(value: float | None) -> str:
+    return "" if value is None else f"{value:,.1f}" if isinstance(value, float) else f"{value:,}"
+
+
+# --- commands ---
+
+
+def main() -> None:
+    """Record, compare or replay."""
+    command, *rest = sys.argv[1:] or [""]
+    if command == "record":
+        _record(rest)
+    elif command == "compare":
+        _compare(rest)
+    else:
+        _replay(sys.argv[1:])
+
+
+def _record(arguments: Sequence[str]) -> None:
+    parser = argparse.ArgumentParser(prog="replay.py record")
+    parser.add_argument("runs", nargs="+", type=Path)
+    parser.add_argument("--to", type=Path, required=True)
+    parser.add_argument("--questions", type=Path, help="take the gold from here")
+    options = parser.parse_args(arguments)
+    lines = [json.dumps(one, ensure_ascii=False) + "\n" for one in record_calls(options.runs, options.questions)]
+    options.to.write_text("".join(lines), encoding="utf-8")
+    print(f"{len(lines)} questions: {options.to}")
+
+
+def _compare(arguments: Sequence[str]) -> None:
+    parser = argparse.ArgumentParser(prog="replay.py compare")
+    parser.add_argument("files", nargs=2, type=Path)
+    first, second = (json.loads(file.read_text("utf-8")) for file in parser.parse_args(arguments).files)
+    show({"first": first, "second": second})
+
+
+def _replay(arguments: Sequence[str]) -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("file", nargs="?", type=Path)
+    parser.add_argument("--index", type=Path)
+    parser.add_argument("--json", type=Path, help="write the figures here, too, with those of each question")
+    parser.add_argument("--data", type=Path)
+    parser.add_argument("--work", type=Path)
+    options = parser.parse_args(arguments)
+    if options.data is not None:
+        with tempfile.TemporaryDirectory() as scratch:
+            _replay_corpora(options.data, options.work or Path(scratch))
+        return
+    if options.file is None or options.index is None:
+        parser.error("give a recorded file and --index, or --data")
+    summary = _replay_and_show(options.file, options.index)
+    if options.json is not None:
+        options.json.write_text(json.dumps(summary, indent=1) + "\n", encoding="utf-8")
+
+
+def _replay_corpora(data: Path, work: Path) -> None:
+    for file in sorted(RECORDED.glob("*.jsonl")):
+        name = read_recorded(file)[0]["corpus"]
+        corpus = next((data / name).glob("corpus*"), None)
+        if corpus is None:
+            print(f"{file.name} is left out: there is no corpus {name} in {data}")
+        else:
+            run_ingest(corpus, work / name)
+            _replay_and_show(file, work / name)
+
+
+def _replay_and_show(file: Path, folder: Path) -> dict[str, Any]:
+    with open_index(folder) as index:
+        summary = summarise(replay(read_recorded(file), index))
+    print(f"{file.stem}, in the index {folder}")
+    show({"": summary})
+    return summary
+
+
+if __name__ == "__main__":
+    main()

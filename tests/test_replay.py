@@ -1,0 +1,116 @@
+"""Recorded tool calls are replayed without a model: what they show, what of it is gold, and which were unnecessary."""
+
+import json
+import re
+import sys
+
+import pytest
+import replay
+
+from arag.evaluation.datasets import load_questions
+from arag.evaluation.methods import method
+from arag.evaluation.runs import Plan, Runner, open_run, record_file
+from arag.ingest.pipeline import ingest
+from arag.models.chat import load_model
+from conftest import _ROOT
+from fakes import HashEmbeddings
+
+SHIP = "ships/grey-petrel-packet-schooner.md"
+WRIGHT = "people/hesper-quillorne.md"
+ISLAND = "places/skellavy.md"
+
+
+@pytest.fixture(scope="module")
+def examples(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("replayed") / "examples"
+    with ingest(_ROOT / "examples" / "corpus", folder, embedder=HashEmbeddings()) as index:
+        yield index
+
+
+def recorded(*calls, gold=(SHIP, WRIGHT, ISLAND), answers=("1783",)):
+    calls = [{"tool": tool, "args": args} for tool, args in calls]
+    return {"corpus": "examples", "id": "q", "question": "When?", "answers": answers, "gold": gold, "calls": calls}
+
+
+def search(*keywords, **more):
+    return "keyword_search", {"keywords": [*keywords], **more}
+
+
+def read(*documents):
+    return "chunk_read", {"chunk_ids": [f"{document}:0" for document in documents]}
+
+
+def test_calls_see_the_conversation_before_them(examples):
+    (once, twice) = replay.replay([recorded(read(SHIP)), recorded(read(SHIP), read(SHIP))], examples)
+    assert twice.counts["retrieved tokens"] == once.counts["retrieved tokens"] > 0
+    assert twice.counts["tokens of results"] > once.counts["tokens of results"]
+    assert (once.counts["calls that show nothing new"], twice.counts["calls that show nothing new"]) == (0, 1)
+
+
+def test_gold_is_counted_once_and_at_its_rank(examples):
+    (found,) = replay.replay([recorded(read(ISLAND, SHIP), read(SHIP), read(WRIGHT), read(SHIP))], examples)
+    assert found.gold_shown == 1
+    assert found.calls_until_all == 3
+    assert found.answer_shown
+    new_gold = {place: counts["new gold"] for place, counts in found.ranks.items()}
+    assert new_gold == {"chunk_read 00": 0, "chunk_read 01": 2, "chunk_read 02": 1}
+    assert found.ranks["chunk_read 01"]["hits"] == 4
+
+
+def test_the_gold_with_the_answer_may_never_be_shown(examples):
+    (found,) = replay.replay([recorded(read(SHIP, WRIGHT))], examples)
+    assert found.gold_shown == pytest.approx(2 / 3)
+    assert (found.calls_until_all, found.answer_shown) == (None, False)
+    (unknown,) = replay.replay([recorded(read(SHIP), gold=())], examples)
+    assert (unknown.gold_shown, unknown.answer_shown) == (None, None)
+
+
+def test_gold_that_the_call_before_could_have_shown(examples):
+    narrow = recorded(search("Skellavy", top_k=1), search("Skellavy", top_k=20), gold=[ISLAND, SHIP, WRIGHT])
+    other = recorded(search("no such word", top_k=1), search("Skellavy", top_k=20))
+    counts = [found.counts["calls whose new gold was in reach"] for found in replay.replay([narrow, other], examples)]
+    assert counts == [1, 0]
+
+
+def test_calls_that_are_not_valid_count_as_errors(examples):
+    calls = [("outline", {}), ("keyword_search", {"words": ["Skellavy"]}), search("Skellavy")]
+    (found,) = replay.replay([recorded(*calls)], examples)
+    assert found.counts["errors"] == 2
+    assert (found.counts["keyword_search: errors"], found.counts["keyword_search: calls"]) == (1, 2)
+
+
+def test_blocks_of_a_result():
+    text = "2 chunks:\n\n[a:0] x\ny [b:0]\n\n[b:0] z"
+    blocks = [("", "2 chunks:\n\n"), ("a:0", "[a:0] x\ny [b:0]\n\n"), ("b:0", "[b:0] z")]
+    assert replay.split_blocks(text, ["a:0", "b:0"]) == blocks
+    assert replay.split_blocks("none", []) == [("", "none")]
+
+
+def test_a_run_shows_the_same_when_it_is_replayed(examples, tmp_path, monkeypatch, capsys):
+    questions = _ROOT / "examples" / "questions.json"
+    folder = tmp_path / "run"
+    open_run(folder, Plan(questions=str(questions), index=str(tmp_path / "examples"), model="extractive"))
+    asked = load_questions(questions)[:3]
+    Runner(method("arag"), examples, load_model("extractive")).run(asked, record_file(folder, "arag"))
+    run(monkeypatch, "record", folder, "--to", tmp_path / "calls.jsonl")
+    calls = replay.read_recorded(tmp_path / "calls.jsonl")
+    assert {one["corpus"] for one in calls} == {"examples"}
+    assert {one["id"]: tuple(one["gold"]) for one in calls} == {q.id: q.gold_documents for q in asked}
+
+    summary = replay.summarise(replay.replay(calls, examples))
+    records = record_file(folder, "arag").read()
+    for one in summary["questions"]:
+        assert one["counts"]["retrieved tokens"] == records[one["id"]]["retrieved_tokens"]
+        assert one["gold_shown"] == records[one["id"]]["gold_seen"]
+
+    for name, calls_of_it in (("a", calls), ("b", calls[:1])):
+        made = replay.summarise(replay.replay(calls_of_it, examples))
+        (tmp_path / f"{name}.json").write_text(json.dumps(made), encoding="utf-8")
+    capsys.readouterr()
+    run(monkeypatch, "compare", tmp_path / "a.json", tmp_path / "b.json")
+    assert re.search(r"questions +│ +3 +│ +1 +│ +-2 ", capsys.readouterr().out)
+
+
+def run(monkeypatch, *arguments):
+    monkeypatch.setattr(sys, "argv", ["replay.py", *map(str, arguments)])
+    replay.main()

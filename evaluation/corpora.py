@@ -6,7 +6,8 @@ import hashlib
 import json
 from collections.abc import Iterator, Sequence
 from contextlib import closing
-from pathlib import Path
+from dataclasses import replace
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from arag.errors import InputError
@@ -80,6 +81,35 @@ def contents(folder: Path) -> dict[str, Any]:
         "sentences": manifest.sentences,
         "fingerprint": digest.hexdigest(),
     }
+
+
+def locate_gold(questions: Sequence[Question], folder: Path) -> list[Question]:
+    """Return questions with gold pages, their gold documents named as in an index, and other questions as they are.
+
+    A document that the index lacks keeps its name. If the index has no pages of a document, as of a text file, the
+    question's gold documents count as gold.
+
+    Args:
+        questions: The questions.
+        folder: The index folder.
+    """
+    if not any(question.gold_pages for question in questions):
+        return list(questions)
+    with closing(backend_at(folder).reader()) as reader:
+        chunks = reader.generation().chunks
+        ids = {PurePosixPath(document.id).stem: document.id for document in chunks.documents()}
+        firsts = {name: chunks.mget([f"{document}:0"])[0] for name, document in ids.items()}
+    without_pages = {name for name, first in firsts.items() if first is None or first.pages is None}
+    return [
+        replace(
+            question,
+            gold_documents=tuple(ids.get(name, name) for name in question.gold_documents),
+            gold_pages=() if without_pages.intersection(question.gold_documents) else question.gold_pages,
+        )
+        if question.gold_pages
+        else question
+        for question in questions
+    ]
 
 
 def missing_gold(questions: Sequence[Question], index: Index) -> str | None:

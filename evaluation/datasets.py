@@ -6,6 +6,7 @@ experiment. `paragraphs` reads them, so that an experiment needs only the downlo
 
 from __future__ import annotations
 
+import ast
 import hashlib
 import json
 import re
@@ -19,7 +20,7 @@ from arag.errors import InputError
 from arag.evaluation.files import write_file
 from arag.ingest.formats import clean_characters, clean_text
 
-_IDS = ("id", "qid", "_id", "question_id")
+_IDS = ("id", "qid", "_id", "question_id", "financebench_id")
 _ANSWERS = ("answer", "gold_answer")
 _ALIASES = ("answer_aliases", "aliases")
 # The corpus of an experiment is not repeated as a field of every record.
@@ -41,7 +42,9 @@ class Question:
         text: The question.
         answer: The gold answer.
         aliases: Other accepted answers.
-        gold_documents: Ids of the documents with the answer, if the data has them.
+        gold_documents: Ids of the documents with the answer, if the data has them. FinanceBench's are names without
+            folder and suffix, which `corpora.locate_gold` replaces with the ids in an index.
+        gold_pages: Pages with the answer, if the data has them: then these count as gold, not the documents.
         fields: The other fields of the data.
     """
 
@@ -50,6 +53,7 @@ class Question:
     answer: str
     aliases: tuple[str, ...] = ()
     gold_documents: tuple[str, ...] = ()
+    gold_pages: tuple[tuple[str, int], ...] = ()
     fields: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -73,9 +77,10 @@ def load_questions(file: Path) -> list[Question]:
 
     The file is a JSON list or JSON Lines, in one of these formats: the authors' (`id` or `qid`, `question`, `answer` or
     `gold_answer`), MuSiQue's (with `paragraphs`), HotpotQA's and 2WikiMultiHopQA's (`_id`, `supporting_facts`,
-    `context`, as pairs or as the model hub's columns) or GraphRAG-Bench's. `supporting` may list the documents with the
-    answer. An answer may be a list: all but the first are aliases. Questions marked as unanswerable (`answerable` is
-    false, in MuSiQue-Full) are left out with a warning: their gold answer belongs to another question.
+    `context`, as pairs or as the model hub's columns), GraphRAG-Bench's or FinanceBench's (`financebench_id`,
+    `evidence`). `supporting` may list the documents with the answer. An answer may be a list: all but the first are
+    aliases. Questions marked as unanswerable (`answerable` is false, in MuSiQue-Full) are left out with a warning:
+    their gold answer belongs to another question.
 
     Args:
         file: The file.
@@ -179,6 +184,8 @@ def _question(record: dict[str, Any], place: str) -> Question:
             )
     gold = _texts(record.get("supporting"), f"{place}: 'supporting'")
     gold += [paragraph.id for paragraph, supporting in _paragraphs(record, place) if supporting]
+    pages = list(_pages(record, place)) if _is_financebench(record) else []
+    gold += [document for document, _ in pages]
     aliases = [alias for name in _ALIASES for alias in _texts(record.get(name), f"{place}: {name!r}")]
     return Question(
         id=question_id,
@@ -186,12 +193,21 @@ def _question(record: dict[str, Any], place: str) -> Question:
         answer=answers[0],
         aliases=tuple(dict.fromkeys([*answers[1:], *aliases])),
         gold_documents=tuple(dict.fromkeys(gold)),
+        gold_pages=tuple(dict.fromkeys(pages)),
         fields={name: value for name, value in record.items() if not _is_used(name, record)},
     )
 
 
 def _is_used(name: str, record: Mapping[str, Any]) -> bool:
-    return name in _USED or (name == "context" and _is_hotpotqa(record))
+    return (
+        name in _USED
+        or (name == "context" and _is_hotpotqa(record))
+        or (name == "evidence" and _is_financebench(record))
+    )
+
+
+def _is_financebench(record: Mapping[str, Any]) -> bool:
+    return "financebench_id" in record
 
 
 def _is_hotpotqa(record: Mapping[str, Any]) -> bool:
@@ -244,6 +260,36 @@ def _paragraphs(record: Mapping[str, Any], place: str) -> Iterator[tuple[Paragra
             # HotpotQA's sentences start with a space, 2WikiMultiHopQA's do not.
             text = "".join(f"{' ' if n and not s.startswith(' ') else ''}{s}" for n, s in enumerate(sentences))
             yield from _paragraph(title, text, where, _text(title, f"{where}: its title") in supporting)
+
+
+def _pages(record: Mapping[str, Any], place: str) -> Iterator[tuple[str, int]]:
+    """Yield the pages of FinanceBench's evidence, which counts them from 0."""
+    evidence = record.get("evidence")
+    if isinstance(evidence, str):
+        evidence = _literal(evidence, f"{place}: 'evidence'")
+    for number, given in enumerate(_list(evidence, f"{place}: 'evidence'"), start=1):
+        where = f"{place}, evidence {number}"
+        if not isinstance(given, dict):
+            raise InputError(f"{where} is not a JSON object: {_shown(given)}")
+        document = _text(given.get("doc_name") or record.get("doc_name"), f"{where}: 'doc_name'")
+        page = given.get("evidence_page_num")
+        if not document:
+            raise InputError(f"{where} has no 'doc_name', or a blank one")
+        if isinstance(page, bool) or not isinstance(page, int):
+            raise InputError(f"{where}: 'evidence_page_num' is not a whole number: {_shown(page)}")
+        yield document, page + 1
+
+
+def _literal(text: str, name: str) -> Any:
+    """Return the value of a text in JSON or, as a table's export may have it, in Python's syntax."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        pass
+    try:
+        return ast.literal_eval(text)
+    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError) as error:
+        raise InputError(f"{name} is neither JSON nor a Python literal: {_shown(text)}") from error
 
 
 def _list(value: Any, name: str) -> list[Any]:

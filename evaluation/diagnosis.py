@@ -15,7 +15,7 @@ from arag.evaluation.event_loop import work_through
 from arag.evaluation.failure_labels import describe
 from arag.evaluation.failures import AGENTIC, DEEPER, ONE_SHOT, Failure, Taxonomy
 from arag.evaluation.patience import Patience
-from arag.evaluation.records import Record
+from arag.evaluation.records import Record, find_gold, find_sources
 from arag.evaluation.scores import contains
 from arag.evaluation.structured import StructuredModel
 from arag.graph.prompts import DATA_RULE, as_data
@@ -103,7 +103,7 @@ def _messages(failure: Failure, index: Index) -> list[BaseMessage]:
     else:
         parts += [
             f"It ended after {record['steps']} steps: {record['stop_reason']}",
-            f"Gold documents of which a snippet was seen: {row['gold_seen']}; read in full: {row['gold_read']}",
+            f"Gold of which a snippet was seen: {row['gold_seen']}; read in full: {row['gold_read']}",
             f"Tool calls:\n{as_data('calls', _cut(row['searches'], _MAX_SEARCHES) or '(none)')}",
         ]
     parts += _passages(record, index)
@@ -125,12 +125,12 @@ def _passages(record: Record, index: Index) -> Iterator[str]:
     """Yield the chunks that the model read, each cut to its share of the available length."""
     ids = dict.fromkeys(chunk_id for entry in record["trace"] for chunk_id in entry["new_chunks"])
     chunks = [chunk for chunk in map(index.get, ids) if chunk is not None]
+    gold = set(find_gold(record))
     yield f"Chunks read: {len(chunks)}"
     for chunk in chunks:
-        is_gold = any(section.document_id in record["gold_documents"] for section in chunk.sections)
         text = _cut(chunk.text, _MAX_PASSAGES // len(chunks), around=record["answer"])
         shown = as_data("chunk", f"[{chunk.id}]\n{text}")
-        yield f"Of a gold document:\n{shown}" if is_gold else shown
+        yield f"With gold:\n{shown}" if gold & find_sources(index, [chunk.id]) else shown
 
 
 def _cut(text: str, longest: int, *, around: str = "") -> str:

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from arag.evaluation.methods import all_methods
-from arag.evaluation.records import Record
+from arag.evaluation.records import Record, find_gold, find_sources
 from arag.evaluation.scores import share
 from arag.graph.prompts import NO_ANSWER
 from arag.retrieval.index import Index
@@ -156,7 +156,7 @@ def _decide_agentic(record: Record) -> tuple[str, str]:
     if record["stop_reason"] != "answered":
         return "exceeded budget", f"the answer was forced: {record['stop_reason']}"
     if record["gold_read"] == 1:
-        return "entity confusion", "every gold document was read in full"
+        return "entity confusion", "all gold was read in full"
     # Poor queries, a misread question, or a model that gave up: the record does not show which.
     return "", ""
 
@@ -165,8 +165,8 @@ def _decide_one_shot(record: Record, index: Index) -> tuple[str, str]:
     if not record["gold_documents"]:
         return "", ""
     if record["gold_seen"] == 1:
-        return "model understanding", "every gold document was in the prompt"
+        return "model understanding", "all gold was in the prompt"
     hits = index.semantic_search(record["question"], DEEPER).hits
-    if share(record["gold_documents"], {document for hit in hits for document in hit.document_ids}) == 1:
-        return "top-k insufficient", f"every gold document is among the nearest {DEEPER} chunks"
-    return "multi-hop retrieval", f"some gold documents are not among the nearest {DEEPER} chunks"
+    if share(find_gold(record), find_sources(index, [hit.chunk_id for hit in hits])) == 1:
+        return "top-k insufficient", f"all gold is among the nearest {DEEPER} chunks"
+    return "multi-hop retrieval", f"some gold is not among the nearest {DEEPER} chunks"

@@ -45,6 +45,8 @@ class Record(TypedDict):
     """The gold answer."""
     aliases: list[str]
     gold_documents: list[str]
+    gold_pages: list[tuple[str, int]]
+    """Pages with the answer, each with its document's name; if there are any, shares of gold count pages."""
     fields: dict[str, Any]
     """The other fields of the question's data."""
     prediction: str
@@ -69,9 +71,11 @@ class Record(TypedDict):
     exact_match: bool
     f1: float
     gold_seen: float | None
-    """The share of gold documents of which a snippet or chunk was shown; None if none are known."""
+    """The share of gold documents or pages of which a snippet or chunk was shown; None if none are known."""
     gold_read: float | None
-    """The share of gold documents that were shown in full."""
+    """The share of them of which a chunk was shown in full."""
+    gold_cited: float | None
+    """The share of them of which a chunk is cited."""
     judgement: Judgement | None
     """None if no judge was asked."""
     citations: list[Citation]
@@ -96,8 +100,11 @@ def record_answer(question: Question, state: Mapping[str, Any], seconds: float, 
     record["f1"] = f1(prediction, answers)
     seen = [chunk_id for entry in record["trace"] for chunk_id in entry["chunk_ids"]]
     read = [chunk_id for entry in record["trace"] for chunk_id in entry["new_chunks"]]
-    record["gold_seen"] = share(question.gold_documents, find_sources(index, seen))
-    record["gold_read"] = share(question.gold_documents, find_sources(index, read))
+    cited = [citation["chunk_id"] for citation in record["citations"]]
+    gold = find_gold(record)
+    record["gold_seen"] = share(gold, find_sources(index, seen))
+    record["gold_read"] = share(gold, find_sources(index, read))
+    record["gold_cited"] = share(gold, find_sources(index, cited))
     return record
 
 
@@ -144,6 +151,7 @@ def _record(question: Question, state: Mapping[str, Any], seconds: float) -> Rec
         answer=question.answer,
         aliases=list(question.aliases),
         gold_documents=list(question.gold_documents),
+        gold_pages=list(question.gold_pages),
         fields=dict(question.fields),
         prediction="",
         stop_reason=None,
@@ -162,6 +170,7 @@ def _record(question: Question, state: Mapping[str, Any], seconds: float) -> Rec
         f1=0.0,
         gold_seen=None,
         gold_read=None,
+        gold_cited=None,
         judgement=None,
         citations=[],
         trace=trace,
@@ -170,6 +179,12 @@ def _record(question: Question, state: Mapping[str, Any], seconds: float) -> Rec
         read_chunks=state.get("read_chunks") or [],
         messages=messages_to_dict(messages),
     )
+
+
+def find_gold(record: Record) -> list[Source]:
+    """Return where the answer to a record's question is: pages if they are known, otherwise documents."""
+    pages = record.get("gold_pages", [])  # records of earlier versions have none
+    return [(document, page) for document, page in pages] or [*record["gold_documents"]]
 
 
 def find_sources(index: Index, chunk_ids: Iterable[str]) -> set[Source]:

@@ -210,6 +210,25 @@ def test_without_an_index_and_paragraphs(arag, folder):
     assert arag(*run_of("--model", "extractive", questions="questions.json", index="other"))[0] == 0
 
 
+def test_gold_that_is_named_without_folder_and_suffix(arag, folder):
+    (folder / "filings").mkdir()
+    (folder / "filings" / "BOSO_2021.txt").write_text("Boso the Elder was a count of Arles.")
+    run_ingest([folder], folder / "index")
+    evidence = str([{"doc_name": "BOSO_2021", "evidence_page_num": 3}])
+    question = {
+        "financebench_id": "f1",
+        "question": "Who was a count of Arles?",
+        "answer": "Boso",
+        "evidence": evidence,
+    }
+    (folder / "financebench.jsonl").write_text(json.dumps(question))
+    code, _, err = arag(*run_of("--model", "extractive", questions="financebench.jsonl"))
+    assert (code, err) == (0, "")
+    record = records(folder / "runs/financebench")["f1"]
+    assert (record["gold_documents"], record["gold_pages"]) == (["filings/BOSO_2021.txt"], [])  # a text has no pages
+    assert (record["gold_seen"], record["gold_cited"]) == (1, 1)
+
+
 # --- exit codes ---
 
 

@@ -7,9 +7,12 @@ from contextlib import suppress
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from reportlab.pdfgen.canvas import Canvas
 
 from arag.errors import InputError
+from arag.evaluation.corpora import locate_gold
 from arag.evaluation.datasets import load_questions, paragraphs, write_corpus
+from arag.evaluation.records import find_gold, record_answer
 from arag.ingest.pipeline import ingest
 from arag.ingest.readers import read_documents
 from fakes import HashEmbeddings
@@ -76,6 +79,19 @@ GRAPHRAG_BENCH = {
     "question_type": "Fact Retrieval",
     "evidence": "Basal cell skin cancer is the most common.",
     "evidence_relations": "BCC: is a: skin cancer",
+}
+# The public file has the evidence as a list; tables made from it hold its text.
+FINANCEBENCH = {
+    "financebench_id": "financebench_id_90001",
+    "company": "Tarnow",
+    "doc_name": "TARNOW_2021_10K",
+    "question_type": "metrics-generated",
+    "question": "What was Tarnow's capital expenditure in 2021?",
+    "answer": "$12.00",
+    "evidence": [
+        {"evidence_text": "Purchases 12", "doc_name": "TARNOW_2021_10K", "evidence_page_num": 1},
+        {"evidence_text": "Purchases in all", "doc_name": "TARNOW_2021_10K", "evidence_page_num": 2},
+    ],
 }
 
 
@@ -177,6 +193,17 @@ def test_graphrag_bench(write):
     question, _ = load_questions(file)
     assert (question.id, question.answer) == ("Medical-73586ddc", "Basal cell carcinoma (BCC).")
     assert set(question.fields) == {"source", "question_type", "evidence", "evidence_relations"}
+    assert paragraphs(file) == []
+
+
+@pytest.mark.parametrize("form", [list, json.dumps, repr], ids=["list", "JSON", "Python"])
+def test_financebench(write, form):
+    file = write(lines({**FINANCEBENCH, "evidence": form(FINANCEBENCH["evidence"])}), "financebench_open_source.jsonl")
+    (question,) = load_questions(file)
+    assert (question.id, question.answer) == ("financebench_id_90001", "$12.00")
+    assert question.gold_documents == ("TARNOW_2021_10K",)
+    assert question.gold_pages == (("TARNOW_2021_10K", 2), ("TARNOW_2021_10K", 3))  # the data counts from 0
+    assert set(question.fields) == {"company", "doc_name", "question_type"}
     assert paragraphs(file) == []
 
 
@@ -287,6 +314,18 @@ BAD = {
     "context: a text": ([{**HOTPOTQA, "context": [["A", "B"]]}], r"paragraph 1: a list of sentences is needed, not 'B"),
     "context: numbers": ([{**HOTPOTQA, "context": [["A", [1]]]}], r"paragraph 1: a list of sentences is needed"),
     "context: a column": ([{**HOTPOTQA, "context": {"title": ["A"]}}], r"has 1 of 'title' and 0 of 'sentences'"),
+    "evidence: words": (
+        [{**FINANCEBENCH, "evidence": "page 7"}],
+        r"'evidence' is neither JSON nor a Python literal: 'p",
+    ),
+    "evidence: a call": ([{**FINANCEBENCH, "evidence": "exit(1)"}], r"'evidence' is neither JSON nor a Python literal"),
+    "evidence: one": ([{**FINANCEBENCH, "evidence": {}}], r"question 1: 'evidence' is not a list"),
+    "evidence: texts": ([{**FINANCEBENCH, "evidence": ["A"]}], r"question 1, evidence 1 is not a JSON object: 'A'"),
+    "evidence: no document": (
+        [{**FINANCEBENCH, "doc_name": None, "evidence": [{"evidence_page_num": 1}]}],
+        r"evidence 1 has no 'doc_name'",
+    ),
+    "evidence: no page": ([{**FINANCEBENCH, "evidence": [{}]}], r"'evidence_page_num' is not a whole number: None"),
     "facts: a number": ([{**HOTPOTQA, "supporting_facts": 1}], r"'supporting_facts' is not a list"),
     "facts: texts": ([{**HOTPOTQA, "supporting_facts": ["A"]}], r"'supporting_facts': pairs of 'title' and 'sent_id'"),
 }
@@ -302,7 +341,7 @@ def test_bad_files(write, kind):
     assert len(str(error.value)) < len(str(file)) * 2 + 300
 
 
-@pytest.mark.parametrize("kind", [kind for kind in BAD if ":" in kind])
+@pytest.mark.parametrize("kind", [kind for kind in BAD if ":" in kind and not kind.startswith("evidence")])
 def test_bad_paragraphs(write, kind):
     content, message = BAD[kind]
     with pytest.raises(InputError, match=message):
@@ -334,6 +373,10 @@ NAMES = [
     "paragraph_text",
     "supporting_facts",
     "supporting",
+    "financebench_id",
+    "evidence",
+    "doc_name",
+    "evidence_page_num",
 ]
 ANY_JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(),
@@ -369,3 +412,60 @@ def test_a_corpus_has_the_gold_documents_ids(write, tmp_path):
             assert question.gold_documents
             assert all(index.document(document) for document in question.gold_documents)
         assert index.info().documents == len(paragraphs(file)) == 11
+
+
+# --- gold pages ---
+
+
+@pytest.fixture
+def filings(tmp_path):
+    """An index of a filing of three pages, in a folder of its own, and of a text."""
+    folder = tmp_path / "filings" / "annual"
+    folder.mkdir(parents=True)
+    canvas = Canvas(str(folder / "TARNOW_2021_10K.pdf"))
+    for page in (1, 2, 3):
+        for line in range(30):
+            canvas.drawString(
+                50, 800 - 20 * line, f"Line {line} of page {page} tells of purchases and of depreciation."
+            )
+        canvas.showPage()
+    canvas.save()
+    (folder / "NOTES_2021.txt").write_text("Notes without pages.")
+    with ingest(tmp_path / "filings", tmp_path / "index", embedder=HashEmbeddings(), chunk_tokens=200) as index:
+        yield index
+
+
+def answered(question, index, shown, cited):
+    """The shares of gold that were seen, read and cited."""
+    citations = [
+        {"chunk_id": chunk_id, "document_ids": [], "titles": [], "seen": True, "read": True} for chunk_id in cited
+    ]
+    trace = [{"chunk_ids": shown, "new_chunks": shown[:1], "retrieved_tokens": 1}]
+    state = {"answer": "12", "stop_reason": "answered", "citations": citations, "trace": trace}
+    record = json.loads(json.dumps(record_answer(question, state, 1.0, index)))
+    return record, (record["gold_seen"], record["gold_read"], record["gold_cited"])
+
+
+def test_a_gold_page_counts_when_a_chunk_covers_it(write, filings, tmp_path):
+    (question,) = locate_gold(load_questions(write(lines(FINANCEBENCH))), tmp_path / "index")
+    filing = "annual/TARNOW_2021_10K.pdf"
+    assert question.gold_documents == (filing,)
+    chunks = [chunk for chunk in map(filings.get, filings.chunk_ids()) if chunk.document_id == filing]
+    first, last = (next(c.id for c in chunks if c.pages[0] == c.pages[1] == page) for page in (1, 3))
+    across = next(c.id for c in chunks if c.pages == (2, 3))
+    assert answered(question, filings, [first], [first])[1] == (0, 0, 0)
+    assert answered(question, filings, [last, across], [last])[1] == (1, 0.5, 0.5)
+    record, _ = answered(question, filings, [last], [])
+    assert find_gold(record) == [("TARNOW_2021_10K", 2), ("TARNOW_2021_10K", 3)]
+    assert find_gold({"gold_documents": ["of", "old"]}) == ["of", "old"]
+
+
+def test_gold_pages_of_other_documents(write, filings, tmp_path):
+    evidence = [{"doc_name": "NOTES_2021", "evidence_page_num": 0}]
+    absent = {**FINANCEBENCH, "financebench_id": "2", "evidence": [{"doc_name": "ABSENT", "evidence_page_num": 0}]}
+    file = write(lines({**FINANCEBENCH, "evidence": evidence}, absent, AUTHORS))
+    loaded = load_questions(file)
+    without_pages, missing, other = locate_gold(loaded, tmp_path / "index")
+    assert answered(without_pages, filings, ["annual/NOTES_2021.txt:0"], [])[1] == (1, 1, 0)
+    assert (missing, other) == (loaded[1], loaded[2])
+    assert answered(missing, filings, ["annual/NOTES_2021.txt:0"], [])[1] == (0, 0, 0)

@@ -345,10 +345,10 @@ def test_the_model_sees_what_was_searched_and_read(small_index, record):
         "Gold answer: Boso\n",
         "Predicted answer:\n<answer-1>\nx\n</answer-1>\n",
         "It ended after 2 steps: answered\n",
-        "Gold documents of which a snippet was seen: 50%; read in full: 50%",
+        "Gold of which a snippet was seen: 50%; read in full: 50%",
         "1. chunk_read(['lothair:0', 'annals:0'])",
         "Chunks read: 2\n",
-        "Of a gold document:\n<chunk-1>\n[lothair:0]\n",
+        "With gold:\n<chunk-1>\n[lothair:0]\n",
         "He married Teutberga in 855.",
         "[annals:0]\n",
     ):

@@ -142,7 +142,7 @@ class _Experiment:
 
     def run(self, folder: Path, budget: Budget, *, quiet: bool = False) -> list[dict[str, Any]]:
         """Answer the questions; return the results of each method."""
-        from arag.evaluation.corpora import contents, make_index, missing_gold
+        from arag.evaluation.corpora import contents, locate_gold, make_index, missing_gold
         from arag.evaluation.datasets import load_questions
         from arag.evaluation.judge import Judge
         from arag.evaluation.methods import Options
@@ -176,6 +176,7 @@ class _Experiment:
         for note in make_index(self.questions, self.index):
             err.print(note)
         open_run(folder, replace(plan, contents=contents(self.index)))
+        asked = locate_gold(asked, self.index)
         summaries = []
         with open_index(self.index) as index:
             if (warning := missing_gold(asked, index)) is not None:

@@ -86,6 +86,7 @@ SECONDS = Measure("seconds", "Seconds", "seconds", lambda record: record["second
 EFFORT = (
     Measure("gold_seen", "Gold seen", "share", lambda record: record["gold_seen"], with_gaps=True),
     Measure("gold_read", "Gold read", "share", lambda record: record["gold_read"], with_gaps=True),
+    Measure("gold_cited", "Gold cited", "share", lambda record: record.get("gold_cited"), with_gaps=True),
     RETRIEVED,
     STEPS,
     Measure("model_calls", "Model calls", "number", lambda record: len(record["model_calls"])),

@@ -65,8 +65,9 @@ def _accuracy(report: Report) -> Table:
 
 def _effort(report: Report) -> Table:
     note = (
-        "Answered questions only. Gold seen: the share of gold documents of which the model was shown a snippet or "
-        "chunk. Gold read: the share that it was shown in full."
+        "Answered questions only. Gold seen: the share of gold documents, or of gold pages where the data has them, of "
+        "which the model was shown a snippet or chunk. Gold read: the share of which it was shown a chunk in full. "
+        "Gold cited: the share of which its answer cites a chunk."
     )
     rows = [[method.title, *_cells(EFFORT, method)] for method in report.methods]
     return make_table(

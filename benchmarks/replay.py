@@ -36,7 +36,7 @@ from rich.console import Console
 from rich.table import Table
 
 from arag.evaluation.datasets import Source, load_questions
-from arag.evaluation.records import find_sources
+from arag.evaluation.records import find_gold, find_sources
 from arag.evaluation.runs import load_plan, load_records
 from arag.evaluation.scores import contains, share
 from arag.ingest.pipeline import run_ingest
@@ -74,13 +74,15 @@ def record_calls(runs: Sequence[Path], questions: Path | None = None) -> Iterato
     for run in runs:
         for record in load_records(run).get("arag", {}).values():
             if record["error"] is None:
-                question = known.get(record["question_id"])
+                gold = find_gold(record)
+                if (question := known.get(record["question_id"])) is not None:
+                    gold = [*(question.gold_pages or question.gold_documents)]
                 yield {
                     "corpus": Path(load_plan(run).index).name,
                     "id": record["question_id"],
                     "question": record["question"],
                     "answers": [record["answer"], *record["aliases"]],
-                    "gold": list(question.gold_documents if question else record["gold_documents"]),
+                    "gold": gold,
                     "calls": [{"tool": entry["tool"], "args": entry["arguments"]} for entry in record["trace"]],
                 }
 

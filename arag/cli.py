@@ -7,7 +7,6 @@ import os
 import sys
 import traceback
 import warnings
-from collections.abc import Callable, Collection
 from dataclasses import asdict
 from importlib.metadata import version
 from io import TextIOWrapper
@@ -207,10 +206,12 @@ def search_keyword(
 ) -> None:
     """Find chunks that contain keywords."""
     from arag.retrieval.index import open_index
+    from arag.retrieval.presentation import show_all
     from arag.retrieval.render import render_keywords
 
     with open_index(index) as opened:
-        _show_results(opened.keyword_search(terms, top_k), render_keywords, as_json)
+        results = opened.keyword_search(terms, top_k)
+    _show_results(results, render_keywords(results, show_all(results.hits)), as_json)
 
 
 @search_app.command("semantic")
@@ -222,11 +223,13 @@ def search_semantic(
 ) -> None:
     """Find chunks with sentences close in meaning to a query."""
     from arag.retrieval.index import open_index
+    from arag.retrieval.presentation import show_all
     from arag.retrieval.render import render_semantic
 
     confirm_embedder(index)
     with open_index(index) as opened:
-        _show_results(opened.semantic_search(query, top_k), render_semantic, as_json)
+        results = opened.semantic_search(query, top_k)
+    _show_results(results, render_semantic(results.hits, show_all(results.hits)), as_json)
 
 
 @app.command()
@@ -242,7 +245,7 @@ def read(
 
     with open_index(index) as opened:
         results = opened.read(ids, adjacent)
-    _show_results(results, render_chunks, as_json)
+    _show_results(results, render_chunks(results, ()), as_json)
     if results.unknown:
         raise typer.Exit(FAILED)
 
@@ -342,9 +345,9 @@ def _quiet() -> None:
     warnings.showwarning = show
 
 
-def _show_results(results: Any, render: Callable[[Any, Collection[str]], str], as_json: bool) -> None:
-    """Print an index's results, as the agent sees them or as JSON."""
+def _show_results(results: Any, text: str, as_json: bool) -> None:
+    """Print an index's results, as text or as JSON."""
     if as_json:
         print_json(asdict(results))
     else:
-        out.print(render(results, ()))
+        out.print(text)

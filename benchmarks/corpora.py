@@ -1,10 +1,14 @@
 """Ingests real corpora and measures what the searches find and what the extractive model answers.
 
     python benchmarks/corpora.py --data DIR [--corpus NAME ...] [--pack] [--work DIR]
+    python benchmarks/corpora.py --packages [--work DIR]
 
 Each folder in DIR holds `corpus.jsonl`, or a folder `corpus`, and, where there are questions, `questions.json`. With
 `supporting` (ids of the gold documents) the share of gold documents among the top 5 of each search is measured, with
 `decomposition` also by sub-question, its placeholders filled in.
+
+With `--packages` the corpus is what the packages installed beside this one say of themselves, and the questions
+are those of `packages.json`, as somebody new to a package would ask them.
 """
 
 from __future__ import annotations
@@ -14,6 +18,7 @@ import json
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
+from importlib.metadata import distributions
 from itertools import permutations
 from pathlib import Path
 from typing import Any
@@ -30,6 +35,8 @@ from arag.models.extractive import question_keywords
 from arag.retrieval.index import Index, open_index
 
 TOP_K = 5
+LONGEST_DESCRIPTION = 20_000  # characters
+PACKAGE_QUESTIONS = Path(__file__).with_name("packages.json")
 
 
 def lost_characters(index: Index, texts: Mapping[str, str]) -> int:
@@ -83,14 +90,38 @@ def sub_questions(question: dict[str, Any], texts: Mapping[str, str]) -> list[tu
     return [(text, [gold]) for (text, _), gold in zip(filled, best, strict=True)]
 
 
+def write_packages(folder: Path) -> None:
+    """Write the descriptions of the installed packages as files, and the questions about those that are there."""
+    (folder / "corpus").mkdir(parents=True, exist_ok=True)
+    files = {}
+    for package in distributions():
+        description = package.metadata.get("Description") or package.metadata.get_payload()
+        if isinstance(description, str) and description.strip():
+            suffix = ".md" if "markdown" in (package.metadata.get("Description-Content-Type") or "") else ".txt"
+            files[package.name.lower()] = f"{package.name}{suffix}"
+            text = description[:LONGEST_DESCRIPTION]  # what comes after it is lists of changes
+            (folder / "corpus" / files[package.name.lower()]).write_text(text, encoding="utf-8")
+    asked = [q for q in json.loads(PACKAGE_QUESTIONS.read_text(encoding="utf-8")) if q["package"] in files]
+    questions = [q | {"supporting": [files[q["package"]]]} for q in asked]
+    (folder / "questions.json").write_text(json.dumps(questions), encoding="utf-8")
+
+
 def main() -> None:
     """Measure the corpora and print a table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, required=True)
+    what = parser.add_mutually_exclusive_group(required=True)
+    what.add_argument("--data", type=Path)
+    what.add_argument("--packages", action="store_true")
     parser.add_argument("--corpus", action="append")
     parser.add_argument("--pack", action="store_true")
     parser.add_argument("--work", type=Path, help="keep the indexes here; those that are there are used again")
     options = parser.parse_args()
+    if options.packages:
+        with tempfile.TemporaryDirectory() as scratch:
+            folder = Path(scratch) / "packages"
+            write_packages(folder)
+            measure(folder, (options.work or Path(scratch)) / "packages-index", pack=options.pack)
+        return
     names = options.corpus or sorted({path.parent.name for path in options.data.glob("*/corpus*")})
     if not names:
         parser.error(f"no corpus in {options.data}: expected folders that hold a corpus.jsonl or a folder corpus")

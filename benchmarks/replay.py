@@ -42,7 +42,8 @@ from arag.evaluation.scores import contains, share
 from arag.ingest.pipeline import run_ingest
 from arag.retrieval.index import Index, open_index
 from arag.retrieval.tokens import count_tokens
-from arag.retrieval.tools import find_artifacts, make_tools
+from arag.retrieval.tool_base import find_artifacts
+from arag.retrieval.tools import make_tools
 from arag.retrieval.types import Hit
 
 RECORDED = Path(__file__).parent / "recorded"
@@ -189,7 +190,7 @@ def _find_reach(index: Index, before: AnyMessage) -> set[Source]:
     if artifact is not None and before.name == "keyword_search":
         hits = index.keyword_search(artifact["query"], REACH).hits
     elif artifact is not None and before.name == "semantic_search":
-        hits = index.semantic_search(artifact["query"], REACH).hits
+        hits = [hit for query in artifact["query"] for hit in index.semantic_search(query, REACH).hits]
     return find_sources(index, [hit.chunk_id for hit in hits])
 
 
@@ -298,12 +299,12 @@ def _replay(arguments: Sequence[str]) -> None:
 
 def _replay_corpora(data: Path, work: Path) -> None:
     for file in sorted(RECORDED.glob("*.jsonl")):
-        name = read_recorded(file)[0]["corpus"]
-        corpus = next((data / name).glob("corpus*"), None)
-        if corpus is None:
+        name = read_recorded(file)[0]["corpus"]  # of several corpora: "one+another"
+        corpora = [next((data / part).glob("corpus*"), None) for part in name.split("+")]
+        if None in corpora:
             print(f"{file.name} is left out: there is no corpus {name} in {data}")
         else:
-            run_ingest(corpus, work / name)
+            run_ingest([corpus for corpus in corpora if corpus is not None], work / name)
             _replay_and_show(file, work / name)
 
 

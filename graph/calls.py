@@ -14,7 +14,7 @@ from arag.graph.state import State, ToolRecord
 from arag.models.messages import marked_feedback
 from arag.retrieval.index import Index
 from arag.retrieval.tokens import count_tokens
-from arag.retrieval.tools import find_artifacts
+from arag.retrieval.tool_base import find_artifacts
 
 
 class CallResults:

@@ -8,7 +8,8 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
 
 from arag.errors import InputError
-from arag.retrieval.tools import MAX_RESULTS, ToolName
+from arag.retrieval.tool_base import MAX_RESULTS
+from arag.retrieval.tools import Presentation, ToolName
 
 MAX_STEPS = 100
 
@@ -54,7 +55,12 @@ class Context(BaseModel):
         default=None,
         ge=1,
         le=MAX_RESULTS,
-        description="Number of chunks that a search returns, unless the model asks for another.",
+        description="Number of chunks that a search shows.",
+        json_schema_extra={"langgraph_nodes": ["agent", "tools"]},
+    )
+    presentation: Presentation | None = Field(
+        default=None,
+        description="What searches show: compact, or the paper's plain lists.",
         json_schema_extra={"langgraph_nodes": ["agent", "tools"]},
     )
     tools: Annotated[tuple[ToolName, ...], Field(min_length=1)] | None = Field(

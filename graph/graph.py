@@ -43,7 +43,8 @@ from arag.graph.state import InputState, OutputState, State
 from arag.models.asking import aask, ask, is_transient
 from arag.models.replies import mend_reply
 from arag.retrieval.index import Index
-from arag.retrieval.tools import DEFAULT_TOP_K, TOOL_NAMES, RetrievalTool
+from arag.retrieval.tool_base import DEFAULT_TOP_K, RetrievalTool
+from arag.retrieval.tools import TOOL_NAMES, Presentation
 
 ARAGAgent: TypeAlias = CompiledStateGraph[State, Context, InputState, OutputState]
 
@@ -54,6 +55,7 @@ def create_arag_agent(
     *,
     tools: Sequence[AnyTool] = TOOL_NAMES,
     top_k: int = DEFAULT_TOP_K,
+    presentation: Presentation = "compact",
     system_prompt: str | None = None,
     max_steps: int = DEFAULT_MAX_STEPS,
     max_context_tokens: int = DEFAULT_MAX_CONTEXT_TOKENS,
@@ -80,7 +82,8 @@ def create_arag_agent(
             tools show count as seen if a result's artifact has their ids as `chunk_ids`, or its text has them in square
             brackets. The calls of one message run one after another in one step: if one interrupts or fails, a resumed
             run repeats all of them.
-        top_k: Number of chunks that a search returns, 1 to 20, unless the model asks for another.
+        top_k: Number of chunks that a search shows, 1 to 20; more if more keywords or queries are given.
+        presentation: What searches show: `compact`, or the `paper`'s plain lists, for experiments.
         system_prompt: Replaces the default system prompt.
         max_steps: Maximum model calls per question, at least 1, not counting a forced answer.
         max_context_tokens: Maximum tokens in the model's context.
@@ -112,6 +115,7 @@ def create_arag_agent(
         index=index,
         tools=tools,
         top_k=top_k,
+        presentation=presentation,
         system_prompt=system_prompt,
         max_steps=max_steps,
         max_context_tokens=max_context_tokens,

@@ -7,28 +7,19 @@ from itertools import count
 
 from langchain_core.tools import BaseTool
 
-from arag.retrieval.tools import RetrievalTool
+_SEARCH = """Answer questions from a corpus that you see only through your tools, not from memory.
 
-_HEAD = """You answer questions from a corpus of documents that you see only through your tools.
+- Put all that you can already look for into one call: each name a keyword, or each fact a query. Then follow the \
+names that you find.
+- If the question is about one document, or what documents are named after, search `within` it.
+- Make sure that a passage is about the very person, place or work in question, not a namesake.
+- "…" marks omissions; text without it is complete.{read}
+- Answer as soon as the facts are found. When all chunks that hold a name are shown and the fact is not there, or a \
+search brings nothing that bears on it, the corpus does not have it: do not search for it again. Say what comes \
+closest, and that it is not settled.
 
-Tools:
-{tools}
-
-How to work:
-- Split the question into single facts. Find one, then search for the next with the name that it gave you.
-- Make one tool call at a time, and let its result decide the next.
-- Make sure that a passage speaks of the very person, place or work in question, not of a namesake.
-- When a search fails, change it: another spelling, fewer or rarer words, another tool. Do not repeat it.
-- A snippet that states the fact is evidence enough. "…" marks where something is left out; a passage without it is
-  shown whole, and there is no more of it to read.{read}
-- Take the names that you search for from results, not from memory.
-- Stop as soon as the facts are found. Where the passages on a thing are shown whole and the fact is not there, try one
-  more search in other words, then answer with what the corpus comes closest to.
-
-Your final answer: first the answer itself, as briefly as the question allows, then in a sentence or two the facts that
-lead to it, each with the id of its chunk in square brackets, like [{example}]. Name only chunks that you have seen.
-Use the corpus, not your memory; if it does not hold the answer, name what comes closest, and say that it is not
-settled."""
+Begin with the answer itself, as brief as the question allows; then a sentence or two with the facts that lead to it, \
+each with the id of its chunk in square brackets, like [{example}]."""
 
 _FORCED = """You answer a question from passages that were found in a corpus. The search is over: there are no tools.
 {rule}
@@ -54,18 +45,10 @@ DROPPED = "[This result was dropped to save room. Search or read again if you ne
 
 
 def system_prompt(tools: Sequence[BaseTool]) -> str:
-    """Return the system prompt of the search, which names the given tools and no others."""
-    lines = "\n".join(f"- {_describe(tool)}" for tool in tools)
-    reads = "chunk_read" in {tool.name for tool in tools}
-    read = " Read the chunk where the snippet is cut off or ambiguous." if reads else ""
-    return _HEAD.format(tools=lines, read=read, example=EXAMPLE_ID)
-
-
-def _describe(tool: BaseTool) -> str:
-    if isinstance(tool, RetrievalTool):
-        return tool.prompt_line
-    first, *_ = tool.description.strip().splitlines() or [""]
-    return f"{tool.name}: {first}"
+    """Return the system prompt of the search; the tools describe themselves."""
+    names = {tool.name for tool in tools}
+    read = " Read a chunk only if the fact must be in what is omitted." if "chunk_read" in names else ""
+    return _SEARCH.format(read=read, example=EXAMPLE_ID)
 
 
 def forced_prompt(instructions: str | None = None) -> str:

@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 from weakref import WeakValueDictionary
 
 from langchain_core.language_models import BaseChatModel, LanguageModelInput
-from langchain_core.messages import AIMessage
+from langchain_core.messages import AIMessage, SystemMessage
 from langchain_core.runnables import Runnable
 from langchain_core.tools import BaseTool
 from langchain_core.tools import tool as create_tool
@@ -20,11 +20,13 @@ from langgraph.prebuilt import ToolNode
 
 from arag.errors import InputError, ModelError
 from arag.graph.context import Context
+from arag.graph.messages import count_context_tokens
 from arag.graph.prompts import system_prompt
 from arag.models.chat import load_model
 from arag.retrieval.index import Index, open_index
 from arag.retrieval.tokens import count_tokens
-from arag.retrieval.tools import DEFAULT_TOP_K, TOOL_NAMES, RetrievalTool, make_tools
+from arag.retrieval.tool_base import DEFAULT_TOP_K, RetrievalTool
+from arag.retrieval.tools import TOOL_NAMES, Presentation, make_tools
 
 DEFAULT_MAX_STEPS = 15
 DEFAULT_MAX_CONTEXT_TOKENS = 128_000
@@ -51,6 +53,7 @@ class Settings:
     index: Index | str | None = None
     tools: Sequence[AnyTool] = TOOL_NAMES
     top_k: int = DEFAULT_TOP_K
+    presentation: Presentation = "compact"
     system_prompt: str | None = None
     max_steps: int = DEFAULT_MAX_STEPS
     max_context_tokens: int = DEFAULT_MAX_CONTEXT_TOKENS
@@ -102,7 +105,8 @@ class Resources:
         self.tools = ToolNode(tools)
         self.system_prompt = system_prompt(tools) if settings.system_prompt is None else settings.system_prompt
         schemas = json.dumps([convert_to_openai_tool(tool) for tool in tools])
-        self.room = settings.max_context_tokens - count_tokens(self.system_prompt) - count_tokens(schemas)
+        prompt = count_context_tokens([SystemMessage(self.system_prompt)])
+        self.room = settings.max_context_tokens - prompt - count_tokens(schemas)
         if self.room < _MIN_FREE_TOKENS:
             raise InputError(
                 f"the system prompt and the tools leave {self.room} of max_context_tokens "
@@ -170,7 +174,7 @@ def _collect_tools(settings: Settings, index: Index) -> list[BaseTool]:
             own.append(_make_own_tool(tool))
     if not ours:
         raise InputError(f"tools has no retrieval tool: include one or more of {', '.join(TOOL_NAMES)}")
-    tools = [*make_tools(index, names=ours, top_k=settings.top_k), *own]
+    tools = [*make_tools(index, names=ours, top_k=settings.top_k, presentation=settings.presentation), *own]
     names = [tool.name for tool in tools]
     for name in names:
         if names.count(name) > 1:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 import time
@@ -17,6 +18,8 @@ from arag.ingest.documents import Limits
 from arag.ingest.formats import Content, FormatError, clean_text
 
 _PAGE_GAP = "\n\n"
+# Programs also write file names and numbers into a PDF as its title.
+_NO_TITLE = re.compile(r"^microsoft \w+ - |^untitled|\.\w{2,4}$|\d{6}|^[\W\d_]*$", re.IGNORECASE)
 
 
 class PdfReader:
@@ -64,7 +67,8 @@ class PdfReader:
                 "no text could be found in the PDF; its pages are probably scanned images: run OCR on it first"
             )
         starts = accumulate((len(page) + len(_PAGE_GAP) for page in pages[:-1]), initial=0)
-        return Content(reply["title"], _PAGE_GAP.join(pages), page_starts=tuple(starts), bad_pages=bad_pages)
+        title = "" if _NO_TITLE.search(reply["title"]) else reply["title"]
+        return Content(title, _PAGE_GAP.join(pages), page_starts=tuple(starts), bad_pages=bad_pages)
 
     def _ask(self, file: Path) -> dict[str, Any]:
         """Let the process read a file and return its reply."""

@@ -18,6 +18,7 @@ _FULL_TEXTS = "\n\nFull texts:\n\n"
 class _ReadChunk(BaseModel):
     chunk_id: str
     tokens: int | None = None
+    passages: tuple[Snippet, ...] = ()
 
 
 class _Reads(BaseModel):
@@ -71,13 +72,15 @@ class Chunk:
     joint: bool = False
     """Whether the text is that of several chunks that cannot be separated."""
     hits: list[Hit] = field(default_factory=list)
+    passages: list[Snippet] = field(default_factory=list)
+    """What reads showed of it instead of its full text."""
     tokens: int | None = None
 
     @property
     def snippets(self) -> list[Snippet]:
-        """The sentences that searches showed of it, each once, in the order of the text."""
+        """The sentences that were shown of it, each once, in the order of the text."""
         joined: dict[str, Snippet] = {}
-        for snippet in (snippet for hit in self.hits for snippet in hit.snippets):
+        for snippet in [*(snippet for hit in self.hits for snippet in hit.snippets), *self.passages]:
             known = joined.get(snippet.document_id, snippet)
             sentences = {sentence.position: sentence for sentence in (*known.sentences, *snippet.sentences)}
             joined[snippet.document_id] = replace(
@@ -126,7 +129,9 @@ def _note_chunks(text: str, artifact: Artifact, seen: dict[str, Chunk]) -> None:
     if isinstance(results, _Reads):
         ids = [*ids, *(each.chunk_id for each in results.unknown)]
         for read in results.chunks:
-            seen.setdefault(read.chunk_id, Chunk(read.chunk_id)).tokens = read.tokens
+            chunk = seen.setdefault(read.chunk_id, Chunk(read.chunk_id))
+            chunk.tokens = read.tokens
+            chunk.passages += read.passages
     elif results is not None:
         _, _, text = text.partition(_FULL_TEXTS)
         for hit in results.hits:

@@ -12,7 +12,7 @@ from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from arag.models.replies import mend_characters
-from arag.retrieval.snippets import is_title
+from arag.retrieval.layout import is_title
 
 
 def render(template: str, *, package: str = "arag.pages", **values: Any) -> str:

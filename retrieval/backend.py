@@ -8,7 +8,7 @@ Chunks have numbers as well as ids: a number names one version of a chunk and is
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
@@ -101,13 +101,47 @@ class RankedChunk:
 
     Attributes:
         number: The chunk's number.
-        score: Score(c, K).
+        score: Score(c, K), or the coverage.
         counts: Occurrences of each keyword that the chunk holds.
     """
 
     number: int
-    score: int
+    score: float
     counts: dict[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class KeywordRanking:
+    """Chunks ranked by keywords.
+
+    Attributes:
+        chunks: The best chunks, best first.
+        holding: For each keyword, how many chunks hold it.
+        as_word: For each keyword, how many chunks hold it as a word of its own; only for a ranking by coverage.
+        total: How many chunks hold any keyword.
+    """
+
+    chunks: list[RankedChunk]
+    holding: dict[str, int]
+    as_word: dict[str, int]
+    total: int
+
+
+def keyword_weight(occurrences: NDArray[np.int64], holding: int, chunks: int) -> NDArray[np.float64]:
+    """Return what a keyword adds to chunks' coverage: more for a rare keyword, and little more for repetitions.
+
+    This is BM25's term weight with k1 = 0.5 and b = 0 (chunks have about the same length).
+
+    Args:
+        occurrences: How often each chunk holds the keyword, shape (n,).
+        holding: How many chunks hold it.
+        chunks: How many chunks there are.
+
+    Returns:
+        The weights, shape (n,).
+    """
+    weights: NDArray[np.float64] = np.log1p(chunks / holding) * occurrences / (occurrences + 0.5)
+    return weights
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,6 +208,9 @@ class Chunks(Protocol):
     def ids(self, numbers: Sequence[int]) -> dict[int, str]:
         """Return the ids of the chunks with these numbers, as far as they exist."""
 
+    def numbers(self, keys: Sequence[str]) -> list[int]:
+        """Return the numbers of the chunks with these ids, as far as they exist."""
+
     def similar_ids(self, chunk_id: str, limit: int) -> list[str]:
         """Return ids spelled like an unknown one, the most similar first; any ids if none is similar."""
 
@@ -192,6 +229,12 @@ class Chunks(Protocol):
     def document(self, document_id: str) -> DocumentRecord | None:
         """Return a document's entry, or None."""
 
+    def numbers_of(self, document_ids: Sequence[str]) -> list[int]:
+        """Return the numbers of the chunks that hold a part of one of these documents, in order."""
+
+    def named(self, words: Sequence[str], limit: int) -> list[str]:
+        """Return ids of documents whose id and title together hold all of these words, ignoring case, in order."""
+
     def titled(self, title: str, limit: int) -> list[tuple[str, str]]:
         """Return id and title of documents with a title, ignoring case, or with that title and a note in brackets."""
 
@@ -208,15 +251,17 @@ class Keywords(Protocol):
     def __len__(self) -> int:
         """Return the number of chunks."""
 
-    def rank(self, keywords: Sequence[str], top_k: int) -> tuple[list[RankedChunk], dict[str, int], int]:
+    def rank(
+        self, keywords: Sequence[str], top_k: int, *, within: Collection[int] | None = None, by_coverage: bool = False
+    ) -> KeywordRanking:
         """Rank the chunks by Score(c, K) = sum over k in K of count(k, T_c) * |k|, ties by chunk id.
 
         Args:
             keywords: Keywords, none blank and none twice.
             top_k: How many chunks to return at most.
-
-        Returns:
-            The best chunks, best first; for each keyword how many chunks hold it; how many chunks hold any.
+            within: Numbers of the chunks to search in; everything else is as if it were not there.
+            by_coverage: Rank by the sum of `keyword_weight` instead, and return each keyword's best chunk too.
+                Occurrences inside longer words do not count for a keyword that occurs as a word.
 
         Raises:
             IndexFormatError: The keyword data is damaged.
@@ -236,12 +281,16 @@ class Sentences(Protocol):
     @property
     def is_exact(self) -> bool: ...  # noqa: D102 - see the class
 
-    def nearest(self, vector: NDArray[np.float32], count: int) -> list[SentenceMatch]:
+    def nearest(
+        self, vector: NDArray[np.float32], count: int, *, within: Collection[int] | None = None
+    ) -> list[SentenceMatch]:
         """Return the sentences nearest to a vector, nearest first. Equal sentences have equal similarities.
 
         Args:
             vector: The query's vector, of length one, shape (dimension,).
-            count: How many, at most the number of sentences; more may be returned, but never fewer.
+            count: How many, at most the number of sentences; more may be returned, but never fewer unless there are
+                fewer in `within`.
+            within: Numbers of the chunks to search in; everything else is as if it were not there.
 
         Raises:
             IndexFormatError: The vectors are damaged.

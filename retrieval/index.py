@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
 
 from arag.errors import (
     EmbedderError,
@@ -121,7 +124,12 @@ class Index:
         self._embedder.load()
 
     def keyword_search(
-        self, keywords: str | Sequence[str], top_k: int = 5, *, read: Collection[str] = ()
+        self,
+        keywords: str | Sequence[str],
+        top_k: int = 5,
+        *,
+        within: Sequence[str] | None = None,
+        by_coverage: bool = False,
     ) -> KeywordResults:
         """Find the chunks that hold keywords, exactly and case-insensitively (paper, section 3.2).
 
@@ -132,7 +140,11 @@ class Index:
         Args:
             keywords: Keywords; surrounding white space and repetitions (ignoring case) are dropped.
             top_k: How many chunks to return, at least 1.
-            read: Ids of chunks whose text the reader has: little is shown of them.
+            within: Ids of the documents to search in; by default all.
+            by_coverage: Rank as the tools do, by how many of the keywords a chunk holds and how rare they are
+                (BM25's term weight; repetitions add little), and return each keyword's best chunk too, so that there
+                may be more than `top_k`. Occurrences inside longer words do not count for a keyword that occurs as a
+                word.
 
         Returns:
             The best chunks with the sentences that hold the keywords, and for every keyword how many chunks
@@ -153,9 +165,11 @@ class Index:
         wanted = _drop_repetitions([keywords] if isinstance(keywords, str) else keywords)
         if not wanted:
             raise InputError("no keyword given: keyword_search needs at least one that is not blank")
-        return self._search(lambda snapshot: snapshot.keyword_search(wanted, top_k, read))
+        return self._search(lambda snapshot: snapshot.keyword_search(wanted, top_k, within, by_coverage=by_coverage))
 
-    def semantic_search(self, query: str, top_k: int = 5, *, read: Collection[str] = ()) -> SemanticResults:
+    def semantic_search(
+        self, query: str, top_k: int = 5, *, within: Sequence[str] | None = None, subjects: bool = False
+    ) -> SemanticResults:
         """Find the chunks with the sentences nearest to a query (paper, section 3.2).
 
         Sentences are ranked by cosine similarity; a chunk's score is that of its best sentence. Ties are broken by
@@ -164,7 +178,8 @@ class Index:
         Args:
             query: The query.
             top_k: How many chunks to return, at least 1.
-            read: Ids of chunks whose text the reader has: little is shown of them.
+            within: Ids of the documents to search in; by default all.
+            subjects: Also return, in front, up to two documents whose titles the query names.
 
         Returns:
             The best chunks with their nearest sentences.
@@ -179,8 +194,50 @@ class Index:
             (3, 'places/vellin-light.md:0')
         """
         _check_top_k(top_k)
+        vector = self._embed(query)
+        return self._search(lambda snapshot: snapshot.semantic_search(query, vector, top_k, within, subjects=subjects))
+
+    def rate_sentences(self, query: str, chunk_ids: Sequence[str]) -> dict[str, dict[int, float]]:
+        """Compare the sentences of chunks with a query.
+
+        Args:
+            query: The query.
+            chunk_ids: Ids of chunks; unknown ones are left out.
+
+        Returns:
+            For each chunk, the cosine similarity of its sentences by their positions; bare headings have none.
+
+        Raises:
+            InputError: The query is blank.
+            EmbedderError: The query cannot be embedded, or its vector does not fit the index.
+
+        Example:
+            >>> rated = index.rate_sentences("Who built it?", ["places/vellin-light.md:0"])
+            >>> len(rated["places/vellin-light.md:0"])
+            13
+        """
+        vector = self._embed(query)
+        return self._search(lambda snapshot: snapshot.rate_sentences(vector, chunk_ids))
+
+    def find_documents(self, name: str, limit: int = 100) -> list[str]:
+        """Find documents by a part of their name.
+
+        Args:
+            name: A document's id, a chunk's id, or words that all occur in the id or the title, in any case and order.
+            limit: How many documents to return at most, at least 1.
+
+        Returns:
+            Ids of documents.
+
+        Example:
+            >>> index.find_documents("grey petrel steamer")
+            ['ships/grey-petrel-mail-steamer.md']
+        """
+        return self._search(lambda snapshot: snapshot.find_documents(name, limit))
+
+    def _embed(self, query: str) -> NDArray[np.float32]:
         if not query.strip():
-            raise InputError("the query is blank: semantic_search needs words to search for")
+            raise InputError("the query is blank: give words to search for")
         vector = self._embedder.embed_query(query)
         dimension = self._search(lambda snapshot: snapshot.manifest.dimension)
         if vector.shape != (dimension,):
@@ -188,7 +245,7 @@ class Index:
                 f"the embedder {self._embedder.name} returns vectors of {vector.shape[0]} dimensions, but the "
                 f"index in {self.path} has {dimension}"
             )
-        return self._search(lambda snapshot: snapshot.semantic_search(query, vector, top_k, read))
+        return vector
 
     def read(self, chunk_ids: str | Sequence[str], adjacent: int = 0) -> ReadResults:
         """Return full chunks (paper, section 3.2).

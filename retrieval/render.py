@@ -2,94 +2,115 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+import re
+from collections.abc import Collection, Mapping, Sequence
+from types import MappingProxyType
 
-from arag.retrieval.snippets import is_title
-from arag.retrieval.types import (
-    Chunk,
-    Hit,
-    KeywordReport,
-    KeywordResults,
-    ReadResults,
-    SemanticResults,
-    Snippet,
-)
+from arag.retrieval.layout import is_title
+from arag.retrieval.presentation import Shown
+from arag.retrieval.types import Chunk, Hit, KeywordReport, KeywordResults, ReadResults, Snippet
 
 _GAP = "…"
 READ_BEFORE = "This chunk has been read before."
+_CURRENCY = re.compile(r"\s*\|\s*\$\s*\|\s*|\s+\$\s*\|\s*")  # in a table's row, in a cell of its own
+_PERCENT = re.compile(r"(?<=[\d)]) (?=%)")
 
 
-def render_keywords(results: KeywordResults, read_chunks: Collection[str]) -> str:
+def render_keywords(results: KeywordResults, shown: Shown) -> str:
     """Write a keyword search's results: what each keyword hits, then the chunks.
 
     Args:
         results: The results.
-        read_chunks: Ids of chunks that were read already.
+        shown: What is shown of their hits.
     """
-    shown = {keyword.lower() for hit in results.hits for keyword in hit.keyword_counts}
-    reports = "; ".join(_report(report, shown) for report in results.keywords)
+    reports = "; ".join(_report(report) for report in results.keywords)
     if not results.hits:
         return f"{reports}.\nNo chunk holds any of these keywords."
-    number = f"the best {len(results.hits)}" if len(results.hits) < results.total else "all shown"
-    blocks = [f"{reports}.\n{_chunks(results.total)} in all, {number}, best first:"]
-    blocks += [_hit(hit, f"score {hit.score:.0f}", read_chunks) for hit in results.hits]
-    return "\n\n".join(blocks)
+    number = f"The best {len(results.hits)} of {results.total:,} chunks" if len(results.hits) < results.total else "All"
+    return _join(f"{reports}. {number}:", shown, results.hits)
 
 
-def render_semantic(results: SemanticResults, read_chunks: Collection[str]) -> str:
-    """Write a semantic search's results, with the similarity of each chunk.
+def render_semantic(hits: Sequence[Hit], shown: Shown) -> str:
+    """Write a semantic search's results.
 
     Args:
-        results: The results.
-        read_chunks: Ids of chunks that were read already.
+        hits: The hits.
+        shown: What is shown of them.
     """
-    if not results.hits:
-        return "The index holds no sentences to search in."
-    blocks = [f"The nearest {_chunks(len(results.hits))}, best first:"]
-    blocks += [_hit(hit, f"similarity {hit.score:.2f}", read_chunks) for hit in results.hits]
+    if not hits:
+        return "There are no sentences to search in."
+    return _join("The nearest, by similarity:", shown, hits)
+
+
+def _join(head: str, shown: Shown, hits: Sequence[Hit]) -> str:
+    blocks = [head]
+    titles: set[str] = set()  # of long documents, which are named once
+    for hit in shown.hits:
+        first, *others = hit.snippets
+        packed = len(hit.document_ids) > 1
+        is_new = bool(first.whole or first.document_id not in titles)
+        titles.add(first.document_id)
+        similarity = "" if hit.keyword_counts else f" ({hit.score:.2f})"
+        lines = [f"[{hit.chunk_id}]{similarity} {_snippet(first, titled=is_new, packed=packed)}"]
+        lines += [_snippet(other, packed=packed) for other in others]
+        if same := shown.same.get(hit.chunk_id):
+            lines.append(f"(the same text: {_list(same)})")
+        blocks.append("\n".join(lines))
+    if shown.above:
+        blocks.append(f"Shown above: {_list(shown.above)}")
+    if shown.brief:
+        blocks.append(
+            "\n".join(
+                ["In brief:", *(" ".join([f"[{hit.chunk_id}]", *map(_snippet, hit.snippets)]) for hit in shown.brief)]
+            )
+        )
+    if len(shown.above) == len(hits):
+        blocks.append("Nothing new was found.")
     return "\n\n".join(blocks)
 
 
-def render_chunks(results: ReadResults, read_chunks: Collection[str]) -> str:
-    """Write full chunks, a notice in place of those read already, and what is wrong with unknown ids.
+def render_chunks(
+    results: ReadResults, read_chunks: Collection[str], passages: Mapping[str, Sequence[Snippet]] = MappingProxyType({})
+) -> str:
+    """Write full chunks, or passages of them, a notice for those read already, and what is wrong with unknown ids.
 
     Args:
         results: The chunks.
         read_chunks: Ids of chunks that were read already.
+        passages: By chunk id, what to show of it instead of its full text.
     """
-    blocks = [
-        f"[{chunk.id}] {READ_BEFORE}" if chunk.id in read_chunks else _full(chunk, results.chunks_in_document)
-        for chunk in results.chunks
-    ]
+    blocks = []
+    for chunk in results.chunks:
+        if chunk.id in read_chunks:
+            blocks.append(f"[{chunk.id}] {READ_BEFORE}")
+        elif chunk.id in passages:
+            packed = len(chunk.sections) > 1
+            text = "\n".join(_snippet(snippet, packed=packed) for snippet in passages[chunk.id])
+            blocks.append(f"[{chunk.id}] {text or 'Nothing more in it is close to this.'}")
+        else:
+            blocks.append(_full(chunk, results.chunks_in_document))
     for number, unknown in enumerate(results.unknown):
         block = f"[{unknown.chunk_id}] There is no chunk with this id."
         if unknown.closest:
-            ids = ", ".join(f"[{chunk_id}]" for chunk_id in unknown.closest)
-            block += f" Ids look like {ids}; search results give them."
+            block += f" Ids look like {_list(unknown.closest)}; search results give them."
         elif number == 0:  # the later ones have no examples in any case
             block += " The index is empty."
         blocks.append(block)
     return "\n\n".join(blocks)
 
 
-def snippet_text(hits: Sequence[Hit]) -> str:
-    """Return the sentences that results show, for counting their tokens."""
-    return "\n".join(s.text for hit in hits for snippet in hit.snippets for s in snippet.sentences)
-
-
-def _report(report: KeywordReport, shown: Collection[str]) -> str:
+def _report(report: KeywordReport) -> str:
     found = _chunks(report.chunks) if report.chunks else "none"
+    notes = []
+    if report.as_word is not None and 0 < report.as_word < report.chunks:
+        notes.append(f"{report.as_word:,} as a word")
     if report.searched_as is not None:
         count = next(term.chunks for term in report.closest if term.text == report.searched_as)
-        return f"{report.keyword}: none, searched as {report.searched_as} ({_chunks(count)})"
-    notes = []
-    if report.chunks and report.keyword.lower() not in shown:
-        notes.append("not among those shown")
-    if report.closest:
+        notes.append(f"and {_chunks(count)} as {report.searched_as}" if report.chunks else _chunks(count))
+        found = found if report.chunks else f"spelled {report.searched_as}"
+    elif report.closest:
         terms = ", ".join(f"{term.text} ({_chunks(term.chunks)})" for term in report.closest)
-        notes.append(f"{'also' if report.chunks else 'closest'}: {terms}")
-    if report.titled:
-        notes.append("title of " + ", ".join(f"[{t.chunk_id}] {t.title}" for t in report.titled))
+        notes.append(f"{'similar' if report.chunks else 'closest'}: {terms}")
     return f"{report.keyword}: {found}" + (f" ({'; '.join(notes)})" if notes else "")
 
 
@@ -97,36 +118,39 @@ def _chunks(count: int) -> str:
     return f"{count:,} chunk{'' if count == 1 else 's'}"
 
 
-def _hit(hit: Hit, score: str, read_chunks: Collection[str]) -> str:
-    notes = [score]
-    if hit.keyword_counts:
-        notes.append(", ".join(f"{keyword} ×{count}" for keyword, count in hit.keyword_counts.items()))
-    if hit.chunk_id in read_chunks:
-        notes.append("already read")
-    elif hit.whole:
-        notes.append("whole chunk shown")
-    lines = [f"[{hit.chunk_id}] {'; '.join(notes)}"]
-    lines += [_snippet(snippet) for snippet in hit.snippets]
-    if hit.more and hit.chunk_id not in read_chunks:
-        lines.append(f"({hit.more} more matching sentence{'' if hit.more == 1 else 's'} in this chunk)")
-    return "\n".join(lines)
+def _list(chunk_ids: Sequence[str]) -> str:
+    return ", ".join(f"[{chunk_id}]" for chunk_id in chunk_ids)
 
 
-def _snippet(snippet: Snippet) -> str:
+def _snippet(snippet: Snippet, *, titled: bool = True, packed: bool = False) -> str:
     parts: list[str] = []
     before: int | None = None
     for sentence in snippet.sentences:
         gap = not snippet.begins if before is None else sentence.position != before + 1
         before = sentence.position
-        if is_title(sentence.text, snippet.title):  # the title is shown in front already
+        if is_title(sentence.text, snippet.title) or sentence.text == snippet.heading:  # shown in front already
             continue
         if gap and not sentence.text.startswith(_GAP):
             parts.append(_GAP)
-        parts.append(sentence.text)
+        parts.append(_tidy_row(sentence.text))
     if not snippet.ends and not (parts and parts[-1].endswith(_GAP)):
         parts.append(_GAP)
-    text = " ".join(parts)
-    return f"{snippet.title}: {text}" if snippet.title else text
+    name = _name(snippet) if titled else snippet.heading
+    if packed:  # the chunk's id names another document: with this id, the document alone can be read
+        name = f"(document {snippet.document_id}) {name}".strip()
+    if name and not any(part != _GAP for part in parts):  # the title alone matched
+        return name
+    return f"{name}: {' '.join(parts)}" if name else " ".join(parts)
+
+
+def _name(snippet: Snippet) -> str:
+    """Return the title of a document in one chunk; of a part of a longer one, which its id names, the heading."""
+    return snippet.heading or snippet.title
+
+
+def _tidy_row(text: str) -> str:
+    """Join what belongs together in a table's row: currency, numbers and percent signs."""
+    return _PERCENT.sub("", _CURRENCY.sub(" | $", text)) if " | " in text else text
 
 
 def _full(chunk: Chunk, chunks_in_document: dict[str, int]) -> str:

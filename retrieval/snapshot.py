@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import re
 import string
 from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-from arag.retrieval.backend import Generation, RankedChunk, SentenceMatch
+from arag.retrieval.backend import Generation, KeywordRanking, SentenceMatch
 from arag.retrieval.snippets import choose_keyword_snippets, choose_semantic_snippets
 from arag.retrieval.suggestions import find_closest_terms
+from arag.retrieval.text import fold
 from arag.retrieval.types import (
     Chunk,
     Hit,
@@ -18,6 +20,7 @@ from arag.retrieval.types import (
     KeywordResults,
     ReadResults,
     SemanticResults,
+    Snippet,
     Titled,
     UnknownChunk,
 )
@@ -31,6 +34,14 @@ _MAX_TIED = 3_000  # sentences fetched from a graph only to resolve ties: takes 
 _MAX_EXPLAINED = 20  # unknown ids of one read that get the closest ones
 _MAX_CLOSEST = 3
 _MAX_ID = 200  # characters of an unknown id that are looked at
+_WORD = re.compile(r"\w+")
+_NAME_WORD = re.compile(r"[^\s,;:?!\"“”()]+(?<![.'’])")
+_MAX_NAME_WORDS = 20
+_MAX_QUERY_WORDS = 40
+_MAX_TITLE_WORDS = 6
+_MAX_BEST = 2  # hits of which more is shown
+_MAX_NAMED = 2  # documents that a query names
+_UNRELATED = 0.25  # of similarity, below the nearest chunk: a title may be a common word
 _AROUND_IDS = string.whitespace + "[](){}<>\"'`"
 
 
@@ -46,26 +57,39 @@ class Snapshot:
         self.chunks = generation.chunks
         self._generation = generation
 
-    def keyword_search(self, keywords: Sequence[str], top_k: int, read: Collection[str]) -> KeywordResults:
+    def keyword_search(
+        self, keywords: Sequence[str], top_k: int, within: Sequence[str] | None, *, by_coverage: bool
+    ) -> KeywordResults:
         """Find the chunks that hold keywords; see `Index.keyword_search`."""
-        ranking = self._generation.keywords()
-        ranked, holding, total = ranking.rank(keywords, top_k)
-        hits = self._make_hits(ranked, holding, read)
+        keyword_index = self._generation.keywords()
+        numbers = None if within is None else self.chunks.numbers_of(within)
+        ranking = keyword_index.rank(keywords, top_k, within=numbers, by_coverage=by_coverage)
+        holding = ranking.holding
+        hits = self._make_hits(ranking)
         rare = [keyword for keyword in keywords if holding[keyword] <= _FEW_CHUNKS][:_MAX_SUGGESTIONS]
         words = self._generation.words()
-        closest = {k: find_closest_terms(k, holding[k], ranking, words) for k in rare}
+        closest = {k: find_closest_terms(k, holding[k], keyword_index, words) for k in rare}
+        if by_coverage and within is None:
+            hits += self._find_subjects(keywords[:_MAX_SUGGESTIONS], {hit.chunk_id for hit in hits}, holding)
         shown = {hit.chunk_id for hit in hits}
         reports = tuple(
-            KeywordReport(k, holding[k], closest.get(k, ()), self._find_titled(k, shown) if holding[k] > top_k else ())
+            KeywordReport(
+                k,
+                holding[k],
+                ranking.as_word.get(k),
+                closest.get(k, ()),
+                self._find_titled(k, shown) if holding[k] > top_k and within is None else (),
+            )
             for k in keywords
         )
-        return KeywordResults(reports, hits, total)
+        return KeywordResults(reports, hits, ranking.total)
 
     def semantic_search(
-        self, query: str, vector: NDArray[np.float32], top_k: int, read: Collection[str]
+        self, query: str, vector: NDArray[np.float32], top_k: int, within: Sequence[str] | None, *, subjects: bool
     ) -> SemanticResults:
         """Find the chunks with the sentences nearest to a query's vector; see `Index.semantic_search`."""
-        matches = self._find_nearest(vector, top_k)
+        numbers = None if within is None else self.chunks.numbers_of(within)
+        matches = self._find_nearest(vector, top_k, numbers)
         scores: dict[int, float] = {}
         similarities: dict[int, dict[int, float]] = {}
         for rank, match in enumerate(matches):
@@ -75,20 +99,34 @@ class Snapshot:
         ids = self.chunks.ids(list(scores))
         best = sorted(ids, key=lambda number: (-scores[number], ids[number]))[:top_k]
         chunks = self.chunks.numbered(best)
-        hits = []
-        for number, chunk in ((number, chunks[number]) for number in best if number in chunks):
-            snippets, more = choose_semantic_snippets(chunk, similarities[number], brief=chunk.id in read)
-            hits.append(
-                Hit(
-                    chunk_id=chunk.id,
-                    document_ids=tuple(section.document_id for section in chunk.sections),
-                    score=scores[number],
-                    snippets=snippets,
-                    more=more,
-                    tokens=chunk.tokens,
-                )
-            )
+        hits: list[Hit] = []
+        for chunk, number in ((chunks[number], number) for number in best if number in chunks):
+            chosen = choose_semantic_snippets(chunk, similarities[number], query, is_best=len(hits) < _MAX_BEST)
+            hits.append(_make_hit(chunk, scores[number], chosen))
+        if subjects and within is None:
+            least = (hits[0].score if hits else 0.0) - _UNRELATED
+            named = [hit for hit in self._find_named(query, vector) if hit.score >= least]
+            hits = [*named, *(hit for hit in hits if hit.chunk_id not in {other.chunk_id for other in named})]
         return SemanticResults(query, tuple(hits))
+
+    def rate_sentences(self, vector: NDArray[np.float32], chunk_ids: Sequence[str]) -> dict[str, dict[int, float]]:
+        """Compare the sentences of chunks with a query's vector; see `Index.rate_sentences`."""
+        numbers = self.chunks.numbers(chunk_ids)
+        ids = self.chunks.ids(numbers)
+        found: dict[str, dict[int, float]] = {chunk_id: {} for chunk_id in ids.values()}
+        if numbers:
+            for match in self._generation.sentences().nearest(vector, self.manifest.sentences, within=numbers):
+                found[ids[match.chunk]][match.position] = match.similarity
+        return found
+
+    def find_documents(self, name: str, limit: int) -> list[str]:
+        """Find documents by a part of their name; see `Index.find_documents`."""
+        if self.chunks.document(name) is not None:
+            return [name]
+        chunk = self._resolve(name)
+        if chunk is not None:
+            return [section.document_id for section in chunk.sections]
+        return self.chunks.named(_WORD.findall(name)[:_MAX_NAME_WORDS], limit)
 
     def read(self, chunk_ids: Sequence[str], adjacent: int) -> ReadResults:
         """Return full chunks; see `Index.read`."""
@@ -106,28 +144,46 @@ class Snapshot:
         reports = tuple(UnknownChunk(chunk_id, closest.get(chunk_id, ())) for chunk_id in unknown)
         return ReadResults(tuple(found.values()), reports, totals)
 
-    def _make_hits(
-        self, ranked: Sequence[RankedChunk], holding: Mapping[str, int], read: Collection[str]
-    ) -> tuple[Hit, ...]:
-        chunks = self.chunks.numbered([entry.number for entry in ranked])
-        hits = []
-        for entry in ranked:
+    def _make_hits(self, ranking: KeywordRanking) -> tuple[Hit, ...]:
+        chunks = self.chunks.numbered([entry.number for entry in ranking.chunks])
+        hits: list[Hit] = []
+        for entry in ranking.chunks:
             chunk = chunks.get(entry.number)
             if chunk is None:  # just deleted by a writer: the search will be repeated
                 continue
-            snippets, more = choose_keyword_snippets(chunk, list(entry.counts), holding, brief=chunk.id in read)
-            hits.append(
-                Hit(
-                    chunk_id=chunk.id,
-                    document_ids=tuple(section.document_id for section in chunk.sections),
-                    score=entry.score,
-                    snippets=snippets,
-                    more=more,
-                    tokens=chunk.tokens,
-                    keyword_counts=entry.counts,
-                )
-            )
+            is_best = len(hits) < _MAX_BEST
+            chosen = choose_keyword_snippets(chunk, list(entry.counts), ranking.holding, is_best=is_best)
+            hits.append(_make_hit(chunk, entry.score, chosen, entry.counts))
         return tuple(hits)
+
+    def _find_subjects(
+        self, keywords: Sequence[str], known: Collection[str], holding: Mapping[str, int]
+    ) -> tuple[Hit, ...]:
+        """Find the documents with a keyword as their title among those that are not known."""
+        found: dict[str, Hit] = {}
+        for keyword in keywords:
+            for titled in self._find_titled(keyword, known)[:1]:
+                chunk = self.chunks.mget([titled.chunk_id])[0]
+                if chunk is not None and holding[keyword]:
+                    text = fold(chunk.text).lower()
+                    counts = {k: text.count(k.lower()) for k in keywords if k.lower() in text}
+                    chosen = choose_keyword_snippets(chunk, list(counts), holding)
+                    found[chunk.id] = _make_hit(chunk, 0.0, chosen, counts)
+        return tuple(found.values())
+
+    def _find_named(self, query: str, vector: NDArray[np.float32]) -> list[Hit]:
+        """Find the documents whose titles a query names."""
+        ids: list[str] = []
+        for name in _list_names(query):
+            if len(ids) < _MAX_NAMED:
+                ids += [t.chunk_id for t in self._find_titled(name, ids)[:1]]
+        rated = self.rate_sentences(vector, ids)
+        found = []
+        for chunk in self.chunks.mget(ids):
+            if chunk is not None and rated.get(chunk.id):
+                chosen = choose_semantic_snippets(chunk, rated[chunk.id], query, is_best=True)
+                found.append(_make_hit(chunk, max(rated[chunk.id].values()), chosen))
+        return found
 
     def _find_titled(self, keyword: str, shown: Collection[str]) -> tuple[Titled, ...]:
         """Find documents with a keyword as their title that the hits do not show."""
@@ -138,7 +194,9 @@ class Snapshot:
                 found.append(Titled(title, chunks[0].id))
         return tuple(found)
 
-    def _find_nearest(self, vector: NDArray[np.float32], top_k: int) -> list[SentenceMatch]:
+    def _find_nearest(
+        self, vector: NDArray[np.float32], top_k: int, within: Sequence[int] | None
+    ) -> list[SentenceMatch]:
         """Fetch sentences until they cover `top_k` chunks, and all that tie with the last, or none are left.
 
         If a large corpus has one sentence in thousands of chunks, any of these is as good as the others.
@@ -150,8 +208,8 @@ class Snapshot:
         most = total if sentences.is_exact else _MAX_TIED
         count = min(max(_FIRST_SENTENCES, 4 * top_k), total)
         while True:
-            matches = sentences.nearest(vector, count)
-            if len(matches) >= total or count >= total or _is_decided(matches, top_k, most):
+            matches = sentences.nearest(vector, count, within=within)
+            if len(matches) < count or count >= total or _is_decided(matches, top_k, most):
                 return matches
             count = min(4 * count, total)
 
@@ -171,6 +229,25 @@ class Snapshot:
         if of_document:
             return tuple(chunk.id for chunk in of_document[:_MAX_CLOSEST])
         return tuple(self.chunks.similar_ids(chunk_id[:_MAX_ID], _MAX_CLOSEST))
+
+
+def _list_names(query: str) -> list[str]:
+    """Return the runs of words in a query that may be titles, the longest first: those with a capital or a digit."""
+    words = list(_NAME_WORD.finditer(query))[:_MAX_QUERY_WORDS]
+    runs = [
+        query[words[first].start() : words[first + length - 1].end()]
+        for length in range(min(_MAX_TITLE_WORDS, len(words)), 0, -1)
+        for first in range(len(words) - length + 1)
+    ]
+    return [run for run in dict.fromkeys(runs) if any(c.isupper() or c.isdigit() for c in run) and len(run) > 2]
+
+
+def _make_hit(
+    chunk: Chunk, score: float, chosen: tuple[tuple[Snippet, ...], int], counts: Mapping[str, int] | None = None
+) -> Hit:
+    snippets, more = chosen
+    documents = tuple(section.document_id for section in chunk.sections)
+    return Hit(chunk.id, documents, score, snippets, more, chunk.tokens, dict(counts or {}))
 
 
 def _is_decided(matches: Sequence[SentenceMatch], top_k: int, most: int) -> bool:

@@ -4,18 +4,41 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Mapping, Sequence
-from itertools import accumulate, pairwise
+from collections.abc import Callable, Collection, Mapping, Sequence
+from itertools import accumulate, pairwise, zip_longest
+from types import MappingProxyType
 
+from arag.retrieval.layout import (
+    bare_title,
+    find_header,
+    find_heading,
+    find_rows,
+    fold_sentence,
+    is_row,
+    is_title,
+    list_words,
+    row_label,
+)
 from arag.retrieval.text import fold
 from arag.retrieval.types import Chunk, Section, Snippet, SnippetSentence
 
-_MAX_SENTENCES = 5  # beyond those that every keyword needs
-_MAX_SIMILAR = 3
+_MAX_SENTENCES = 3  # unless more are needed to show every keyword
+_MAX_SIMILAR = 2
+_MAX_RARE = 3  # sentences of a chunk with a word that is rare in it
+_RARE_WORD = 0.15  # of similarity
+_MAX_PASSAGES = 3  # of the best chunk
+_PASSAGES = 1_600  # characters of passages in one read
+_PASSAGE = 600  # more for each query
+_PASSAGES_SHARE = 0.5  # of the chunks read
+_PASSAGES_FALLING_OFF = 0.3
+_FALLING_OFF = 0.2  # of similarity, from a chunk's best sentence
 _MAX_SENTENCE_CHARACTERS = 400  # characters
 _CUT = "…"
 _SHORT_SENTENCE = 200  # characters
 _SHORT_DOCUMENT = 700  # characters: shown whole rather than in pieces
+
+_ANNOUNCES = re.compile(r":$|\b(?:the following|as follows|listed below|these are|includes?:)", re.IGNORECASE)
+_NO_STATEMENT = re.compile(r"[?:]$|^[^.!。！]{0,60}$")  # a question, or what may be a heading or a line of a list
 
 # A sentence that begins like this refers to something named before it.
 _WITHOUT_SUBJECT = re.compile(
@@ -26,71 +49,186 @@ _WITHOUT_SUBJECT = re.compile(
 
 
 def choose_keyword_snippets(
-    chunk: Chunk, keywords: Sequence[str], rarity: Mapping[str, int], *, brief: bool = False
+    chunk: Chunk, keywords: Sequence[str], rarity: Mapping[str, int], *, is_best: bool = False
 ) -> tuple[tuple[Snippet, ...], int]:
     """Choose the sentences that show a chunk's keywords.
 
-    Every keyword that the chunk holds gets a sentence, the rarest keyword first; then more sentences follow, up
-    to five, again by the rarity of what they hold.
+    Sentences are chosen one by one, those with the most keywords first, until every keyword that the chunk holds has
+    one; then up to three in all, by the rarity of what they hold. A document whose title is a keyword is shown whole
+    if it is short: the question is probably about it.
 
     Args:
         chunk: The chunk.
         keywords: The keywords that it holds.
         rarity: For each keyword, how many chunks of the corpus hold it.
-        brief: Show only one sentence, that of the rarest keyword: the reader has the chunk's text already.
+        is_best: Whether the chunk is among the best: of a long document, the passage around the best sentence is shown.
 
     Returns:
         What to show, by document, and how many further sentences hold a keyword.
     """
     places = _find_keywords(chunk, keywords)
     by_rarity = sorted(keywords, key=lambda keyword: (rarity[keyword], keywords.index(keyword)))
+    ranks = {keyword: rank for rank, keyword in enumerate(by_rarity)}
     matched: dict[int, set[str]] = {}
     for keyword, spans in places.items():
         for first, last, _ in spans:
             for position in range(first, last + 1):
                 matched.setdefault(position, set()).add(keyword)
+
+    def worth(position: int, wanted: Collection[str]) -> tuple[int, int, int, int, int]:
+        held = matched[position] & set(wanted)
+        return (
+            len(held),
+            _rate_sentence(chunk, position, held),
+            -min((ranks[keyword] for keyword in held), default=0),
+            len(matched[position]),
+            -position,
+        )
+
     chosen: set[int] = set()
-    for keyword in by_rarity:
-        spans = places[keyword]
-        if spans and not any(set(range(first, last + 1)) <= chosen for first, last, _ in spans):
-            first, last, _ = max(
-                spans, key=lambda span: (chunk.sentences[span[0]].embedded, len(matched[span[0]]), -span[0])
-            )
+    missing = {keyword for keyword in keywords if places[keyword]}
+    main: int | None = None  # the sentence that says most
+    while missing:
+        best = max((p for p in matched if matched[p] & missing), key=lambda position: worth(position, missing))
+        main = best if main is None else main
+        for keyword in matched[best] & missing:
+            first, last, _ = next(span for span in places[keyword] if span[0] <= best <= span[1])
             chosen.update(range(first, last + 1))
-        if brief and chosen:
-            break
-    ranks = {keyword: rank for rank, keyword in enumerate(by_rarity)}
-    for position in sorted(matched, key=lambda p: (min(ranks[keyword] for keyword in matched[p]), p)):
-        if brief or len(chosen) >= _MAX_SENTENCES:
-            break
-        chosen.add(position)
+        missing -= matched[best]
+    rest = sorted(matched.keys() - chosen, key=lambda position: worth(position, keywords), reverse=True)
+    chosen.update(rest[: max(0, _MAX_SENTENCES - len(chosen))])
     marks = {
         position: _find_offset(chunk, position, places[min(matched[position], key=lambda keyword: ranks[keyword])])
         for position in chosen
     }
-    shown = chosen if brief else _add_context(chunk, chosen)
-    snippets = _make_snippets(chunk, shown, chosen, {}, marks)
-    return snippets, len(matched.keys() - shown)
+    titles = {bare_title(keyword) for keyword in keywords}
+    shown = _add_context(chunk, chosen, is_subject=lambda section: bare_title(section.title) in titles)
+    if is_best and main is not None and _is_part(chunk, main) and not is_row(fold_sentence(chunk, main)):
+        shown |= set(_find_passage(chunk, main))
+    return _make_snippets(chunk, shown, chosen, {}, marks), len(matched.keys() - shown)
 
 
 def choose_semantic_snippets(
-    chunk: Chunk, similarities: Mapping[int, float], *, brief: bool = False
+    chunk: Chunk, similarities: Mapping[int, float], query: str, *, is_best: bool = False
 ) -> tuple[tuple[Snippet, ...], int]:
-    """Choose the sentences that show why a chunk is near to a query: the three most similar.
+    """Choose the sentences that show why a chunk is near to a query: the most similar, and rows with its words.
 
     Args:
         chunk: The chunk.
         similarities: Cosine similarity by position, for the chunk's sentences among those found.
-        brief: Show only the most similar sentence: the reader has the chunk's text already.
+        query: The query.
+        is_best: Whether the chunk is the nearest of all: a short document is then shown whole, and of a longer one the
+            the passages around the most similar sentences.
 
     Returns:
         What to show, by document, and how many further sentences were found.
     """
     best = sorted(similarities, key=lambda position: (-similarities[position], position))
-    chosen = set(best[: 1 if brief else _MAX_SIMILAR])
-    shown = chosen if brief else _add_context(chunk, chosen)
-    more = 0 if brief else len(similarities.keys() - shown)
-    return _make_snippets(chunk, shown, chosen, similarities, {}), more
+    near = [p for p in best if similarities[p] > similarities[best[0]] - _FALLING_OFF]
+    rows = find_rows(chunk, query)
+    chosen = {*near[:_MAX_SIMILAR], *rows}
+    shown = _add_context(chunk, chosen, is_subject=lambda _: is_best)
+    if is_best and not rows:
+        shown.update(
+            *(_find_passage(chunk, position) for position in near[:_MAX_PASSAGES] if _is_part(chunk, position))
+        )
+    return _make_snippets(chunk, shown, chosen, similarities, {}), len(similarities.keys() - shown)
+
+
+def choose_passages(
+    chunks: Sequence[Chunk],
+    similarities: Mapping[str, Mapping[str, Mapping[int, float]]],
+    held: Mapping[str, Collection[int]] = MappingProxyType({}),
+) -> dict[str, tuple[Snippet, ...]]:
+    """Choose the passages of chunks that bear on queries: the best for each query in turn, and rows of tables.
+
+    Args:
+        chunks: The chunks.
+        similarities: By query, chunk id and position, the cosine similarity of every sentence that has a vector.
+        held: By chunk id, the positions of sentences that the reader has seen.
+
+    Returns:
+        What to show, by chunk id; nothing of chunks that are far from every query.
+    """
+    rows = {chunk.id: set(find_rows(chunk, " ".join(similarities))) for chunk in chunks}
+    chosen = {chunk_id: set(positions) for chunk_id, positions in rows.items()}
+    shown = {chunk_id: set(positions) for chunk_id, positions in rows.items()}
+    room = min(_PASSAGES + _PASSAGE * len(similarities), int(_PASSAGES_SHARE * sum(len(c.text) for c in chunks)))
+    ranked = [_rank_sentences(chunks, rated, query) for query, rated in similarities.items()]
+    for chunk, position in (place for places in zip_longest(*ranked) for place in places if place is not None):
+        if room < 0:
+            break
+        new = {position} if rows[chunk.id] else set(_find_passage(chunk, position))
+        room -= sum(len(chunk.sentence_text(p)) for p in new - shown[chunk.id] - set(held.get(chunk.id, ())))
+        chosen[chunk.id].add(position)
+        shown[chunk.id] |= new
+    found = {}
+    for chunk in chunks:
+        new = (_add_context(chunk, chosen[chunk.id]) | shown[chunk.id]) - set(held.get(chunk.id, ()))
+        found[chunk.id] = _make_snippets(chunk, new, chosen[chunk.id], {}, {})
+    return found
+
+
+def choose_documents(chunk: Chunk, document_ids: Collection[str]) -> tuple[Snippet, ...]:
+    """Show some of the documents in a chunk in full."""
+    sections = [section for section in chunk.sections if section.document_id in document_ids]
+    shown = {position for section in sections for position in _find_positions(chunk, section)}
+    return _make_snippets(chunk, shown, shown, {}, {})
+
+
+def _rank_sentences(
+    chunks: Sequence[Chunk], similarities: Mapping[str, Mapping[int, float]], query: str
+) -> list[tuple[Chunk, int]]:
+    """Return the sentences that bear on a query, the best first."""
+    rated = {
+        (number, position): value
+        for number, chunk in enumerate(chunks)
+        for position, value in _add_rare_words(chunk, similarities.get(chunk.id, {}), query).items()
+    }
+    least = max(rated.values(), default=0.0) - _PASSAGES_FALLING_OFF
+    best = sorted((place for place in rated if rated[place] >= least), key=lambda place: (-rated[place], place))
+    return [(chunks[number], position) for number, position in best]
+
+
+def _add_rare_words(chunk: Chunk, similarities: Mapping[int, float], query: str) -> dict[int, float]:
+    """Raise the similarity of sentences with words of a query that few sentences of the chunk have."""
+    words = {p: set(list_words(chunk.sentence_text(p))) for p in similarities}
+    holding = {word: [p for p in words if word in words[p]] for word in list_words(query)}
+    rare = [found for found in holding.values() if len(found) <= _MAX_RARE]
+    return {p: similarities[p] + _RARE_WORD * min(2, sum(p in found for found in rare)) for p in similarities}
+
+
+def _is_part(chunk: Chunk, position: int) -> bool:
+    """Return whether a sentence belongs to a document that goes on in other chunks."""
+    return not chunk.section_at(chunk.sentences[position].start).whole
+
+
+def _find_passage(chunk: Chunk, position: int) -> range:
+    """Return the positions of a sentence, the one before it, and those after it that speak on, in the same document.
+
+    These are the next two; after one that announces a list, five more.
+    """
+    inside = next(inside for section in chunk.sections if position in (inside := _find_positions(chunk, section)))
+    end = position + 3
+    for at in range(position, min(end, inside.stop)):
+        if _ANNOUNCES.search(fold_sentence(chunk, at)):
+            end = at + 6
+    return range(max(position - 1, inside.start), min(end, inside.stop))
+
+
+def _rate_sentence(chunk: Chunk, position: int, keywords: Collection[str]) -> int:
+    """Rate what a sentence says of keywords.
+
+    A row labelled with one, or a sentence that begins with one, is about it (2); other sentences tell something (1);
+    headings, questions and other rows do not.
+    """
+    text = fold_sentence(chunk, position)
+    wanted = [fold(keyword).lower() for keyword in keywords]
+    if is_row(text):
+        return 2 if row_label(text) in wanted else 0
+    if not chunk.sentences[position].embedded or _NO_STATEMENT.search(text):
+        return 0
+    return 2 if text.lower().startswith(tuple(wanted)) else 1
 
 
 def _find_keywords(chunk: Chunk, keywords: Sequence[str]) -> dict[str, list[tuple[int, int, int]]]:
@@ -123,15 +261,16 @@ def _find_offset(chunk: Chunk, position: int, spans: Sequence[tuple[int, int, in
     first, _, lowered = next(span for span in spans if span[0] <= position <= span[1])
     if first < position:
         return 0
-    ends = list(accumulate(len(character.lower()) for character in _fold_sentence(chunk, position)))
+    ends = list(accumulate(len(character.lower()) for character in fold_sentence(chunk, position)))
     return bisect_right(ends, lowered)
 
 
-def _add_context(chunk: Chunk, chosen: set[int]) -> set[int]:
+def _add_context(chunk: Chunk, chosen: set[int], is_subject: Callable[[Section], bool] = lambda _: False) -> set[int]:
     """Add sentences that save a read.
 
-    These are: the rest of short documents; the sentences around one that starts without its subject; the one after a
-    chosen one, if it continues with the same subject; and a short one that would be the only one left out of a gap.
+    These are: the rest of short documents that the search is about, or of which little is left; the sentences around
+    one that starts without its subject; the one after a chosen one, if it continues with the same subject; the header
+    of a row's table; and a short sentence that would be the only one left out of a gap.
     """
     shown = set(chosen)
     for section in chunk.sections:
@@ -139,16 +278,19 @@ def _add_context(chunk: Chunk, chosen: set[int]) -> set[int]:
         here = chosen & set(inside)
         if not here:
             continue
-        if _is_short(chunk, section):
+        omitted = sum(len(chunk.sentence_text(position)) for position in inside if position not in chosen)
+        if _is_short(chunk, section) and (is_subject(section) or omitted <= _SHORT_SENTENCE // 2):
             shown.update(inside)
             continue
         for position in here:
-            text = _fold_sentence(chunk, position)
-            if _WITHOUT_SUBJECT.match(text):
+            text = fold_sentence(chunk, position)
+            if is_row(text):
+                shown.update({find_header(chunk, position)} & set(inside))
+            elif _WITHOUT_SUBJECT.match(text):
                 shown.update({position - 1, position + 1} & set(inside))
             elif position + 1 in inside and (
                 not chunk.sentences[position].embedded  # a heading alone says nothing
-                or _WITHOUT_SUBJECT.match(_fold_sentence(chunk, position + 1))
+                or _WITHOUT_SUBJECT.match(fold_sentence(chunk, position + 1))
             ):
                 shown.add(position + 1)
         shown.update(
@@ -166,17 +308,6 @@ def _is_short(chunk: Chunk, section: Section) -> bool:
     first, _, rest = text.partition("\n")
     body = rest if is_title(first, section.title) else text
     return section.whole and len(body.strip()) <= _SHORT_DOCUMENT
-
-
-def is_title(line: str, title: str) -> bool:
-    """Return whether a line is a title, as a heading or plain, ignoring white space."""
-    name = fold(title).strip("# ")
-    return bool(name) and fold(line).strip("# ") == name
-
-
-def _fold_sentence(chunk: Chunk, position: int) -> str:
-    """Return a sentence as it is shown, on one line."""
-    return fold(chunk.sentence_text(position))
 
 
 def _find_positions(chunk: Chunk, section: Section) -> range:
@@ -201,7 +332,7 @@ def _make_snippets(
             continue
         complete = len(here) == len(inside)
         cut = _SHORT_DOCUMENT if complete and _is_short(chunk, section) else _MAX_SENTENCE_CHARACTERS
-        texts = [_shorten(_fold_sentence(chunk, position), marks.get(position, 0), cut) for position in here]
+        texts = [_shorten(fold_sentence(chunk, position), marks.get(position, 0), cut) for position in here]
         first = inside[0]
         if here[0] != first and is_title(chunk.sentence_text(first), section.title):
             first += 1  # the title is shown in front of the sentences anyway
@@ -217,6 +348,7 @@ def _make_snippets(
                 ),
                 begins=here[0] == first,
                 ends=here[-1] == inside[-1],
+                heading="" if section.whole else find_heading(chunk, section, here[0]),
                 whole=section.whole and complete and not any(_CUT in text[:1] + text[-1:] for text in texts),
             )
         )

@@ -18,9 +18,10 @@ _MAX_WORDS = 8
 _CHUNKS_LOOKED_AT = 200  # for a phrase's spellings
 _SIMILAR = 75.0  # rapidfuzz ratio, 0 to 100
 _MIN_SPLIT = 2  # letters
-_MAX_SHARE = 0.1  # of all chunks: a part of a keyword in more of them is too common to help
+_MAX_SHARE = 0.01  # of all chunks: a part of a keyword in more of them is too common to help
+_MIN_TELLING = 3  # chunks: in a small corpus, so many are not too common
 _FUNCTION_WORDS = frozenset("a an and at by de for from in la of on or the to with".split())
-_DASH = re.compile(r"\s*[-\u2010-\u2015\u2212]\s*")
+_GAPS = re.compile(r"[\s\u2010-\u2015\u2212-]+")
 _WORD = re.compile(r"[^\W_]+")
 
 
@@ -56,7 +57,7 @@ def find_closest_terms(keyword: str, chunks: int, keywords: Keywords, corpus: Wo
                 break
             runs = (words[i : i + length] for i in range(len(words) - length + 1))
             parts = (Phrase(tuple(run)) for run in runs if _FUNCTION_WORDS.isdisjoint((run[0], run[-1])))
-            telling = int(_MAX_SHARE * len(keywords)) + 1
+            telling = max(_MIN_TELLING, int(_MAX_SHARE * len(keywords)))
             found = [
                 t for t in _find_terms(parts, keyword, keywords, corpus) if t.chunks <= telling and len(t.text) > 1
             ]
@@ -76,12 +77,12 @@ def _find_terms(phrases: Iterable[Phrase], keyword: str, keywords: Keywords, cor
 
 
 def _has_same_letters(one: str, other: str) -> bool:
-    """Return whether two spellings differ only in case, diacritics, kinds of dash and spaces around dashes."""
-    return _normalize(one) == _normalize(other)
+    """Return whether two spellings differ only in case, diacritics, dashes and spaces."""
+    return _drop_gaps(one) == _drop_gaps(other)
 
 
-def _normalize(text: str) -> str:
-    return " ".join(_DASH.sub("-", _drop_diacritics(text.lower())).split())
+def _drop_gaps(text: str) -> str:
+    return _GAPS.sub("", _drop_diacritics(text.lower()))
 
 
 def _spell_otherwise(words: list[str], corpus: Words) -> Iterator[Phrase]:

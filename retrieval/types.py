@@ -109,9 +109,9 @@ class SnippetSentence:
         similarity: Cosine similarity to the query, for matched sentences of a semantic search.
 
     Example:
-        >>> hit = index.keyword_search(["Grey Petrel"]).hits[0]
+        >>> hit = index.keyword_search(["lens"]).hits[0]
         >>> [sentence.matched for sentence in hit.snippets[0].sentences]
-        [True, True, True, True, False, True]
+        [True, False]
     """
 
     position: int
@@ -131,6 +131,7 @@ class Snippet:
         begins: Whether the first one is the first that the chunk holds of the document, a title aside.
         ends: Whether the last one is the last that the chunk holds of it.
         whole: Whether this is the document's whole text.
+        heading: The nearest heading above the first one, if it is in the chunk; empty for a document in one chunk.
 
     Example:
         >>> hit = index.keyword_search(["Grey Petrel"]).hits[0]
@@ -144,6 +145,7 @@ class Snippet:
     begins: bool
     ends: bool
     whole: bool
+    heading: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +156,7 @@ class Hit:
         chunk_id: The chunk.
         document_ids: The documents in it.
         score: The paper's score: for keywords the sum of count times length, for a semantic search the cosine
-            similarity of the best sentence.
+            similarity of the best sentence. In a ranking by coverage, the coverage.
         keyword_counts: For a keyword search, the occurrences of each keyword that the chunk holds.
         snippets: What is shown, by document.
         more: How many further sentences matched and are not shown.
@@ -187,8 +189,7 @@ class Term:
     Attributes:
         text: As it is spelled in the corpus, line breaks included.
         chunks: How many chunks hold it.
-        respelled: Whether it is the keyword with other diacritics, other dashes or other spaces around dashes: surely
-            meant, not just similar.
+        respelled: Whether it is the keyword with other diacritics, dashes or spaces: meant, not just similar.
 
     Example:
         >>> index.keyword_search(["Grey Petral"]).keywords[0].closest[0].text
@@ -225,6 +226,8 @@ class KeywordReport:
     Attributes:
         keyword: The keyword as given.
         chunks: How many chunks hold it.
+        as_word: How many of them hold it as a word of its own, not only inside longer words; None if that was not
+            counted.
         closest: Terms in the corpus that may be meant, if few or no chunks hold the keyword.
         titled: Documents that have the keyword as their title and are not among the hits.
         searched_as: The spelling that the tool searched for instead, if it did.
@@ -237,6 +240,7 @@ class KeywordReport:
 
     keyword: str
     chunks: int
+    as_word: int | None = None
     closest: tuple[Term, ...] = ()
     titled: tuple[Titled, ...] = ()
     searched_as: str | None = None

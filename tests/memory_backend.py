@@ -13,7 +13,7 @@ import numpy as np
 from rapidfuzz import fuzz, process
 
 from arag.errors import IndexLockedError, IndexNotFoundError
-from arag.retrieval.backend import Counts, Manifest, Phrase, RankedChunk
+from arag.retrieval.backend import Counts, KeywordRanking, Manifest, Phrase, RankedChunk, keyword_weight
 from arag.retrieval.exact import ExactVectors
 
 WORD = re.compile(r"[^\W_]+")
@@ -26,6 +26,34 @@ def fold(text):
 def bare(text):
     decomposed = unicodedata.normalize("NFKD", text.lower())
     return "".join(c for c in decomposed if not unicodedata.combining(c))
+
+
+def count_words(keyword, text):
+    """Count a keyword where no letter or digit continues it, apart from a plural's ending; the plainest way."""
+    if not any(c.isalnum() and ord(c) < 0x2E80 for c in (keyword[0], keyword[-1])):
+        return text.count(keyword)
+    count, at = 0, text.find(keyword)
+    while at >= 0:
+        end = at + len(keyword)
+        fits_before = not (is_letter(keyword[0]) and at and continues(text[at - 1]))
+        endings = [e for e in ("es", "s", "") if text.startswith(e, end)] if is_letter(keyword[-1]) else [""]
+        fits = [
+            e for e in endings if not is_letter(keyword[-1]) or not continues(text[end + len(e) : end + len(e) + 1])
+        ]
+        if fits_before and fits:
+            count += 1
+            at = text.find(keyword, end + len(fits[0]))
+        else:
+            at = text.find(keyword, at + 1)
+    return count
+
+
+def is_letter(character):
+    return character.isalnum() and ord(character) < 0x2E80
+
+
+def continues(character):
+    return bool(character) and (character in "0123456789abcdefghijklmnopqrstuvwxyz" or ord(character) > 127)
 
 
 class MemoryChunks:
@@ -59,6 +87,9 @@ class MemoryChunks:
     def ids(self, numbers):
         return {n: self.chunks[n].id for n in numbers if n in self.chunks}
 
+    def numbers(self, keys):
+        return sorted(n for n, chunk in self.chunks.items() if chunk.id in set(keys))
+
     def similar_ids(self, chunk_id, limit):
         keys = list(self.yield_keys())
         found = process.extract(chunk_id, keys, scorer=fuzz.ratio, score_cutoff=60, limit=limit)
@@ -80,6 +111,15 @@ class MemoryChunks:
 
     def document(self, document_id):
         return self.entries.get(document_id)
+
+    def numbers_of(self, document_ids):
+        wanted = set(document_ids)
+        return sorted(n for n, c in self.chunks.items() if any(s.document_id in wanted for s in c.sections))
+
+    def named(self, words, limit):
+        names = {i: f"{i} {entry.title}".lower() for i, entry in self.entries.items()}
+        found = sorted(i for i, name in names.items() if words and all(word.lower() in name for word in words))
+        return found[:limit]
 
     def titled(self, title, limit):
         wanted = title.lower()
@@ -178,15 +218,33 @@ class MemoryGeneration:
     def __len__(self):
         return len(self._texts)
 
-    def rank(self, keywords, top_k):
-        counts = {n: {k: c for k in keywords if (c := text.count(fold(k).lower()))} for n, text in self._texts.items()}
-        ranked = [
-            RankedChunk(n, sum(count * len(fold(k)) for k, count in found.items()), found)
-            for n, found in counts.items()
-            if found
-        ]
-        ranked.sort(key=lambda entry: (-entry.score, self.chunks.chunks[entry.number].id))
-        return ranked[:top_k], {k: self.chunks_holding(k) for k in keywords}, len(ranked)
+    def rank(self, keywords, top_k, *, within=None, by_coverage=False):
+        texts = {n: text for n, text in self._texts.items() if within is None or n in within}
+        counts = {n: {k: c for k in keywords if (c := text.count(fold(k).lower()))} for n, text in texts.items()}
+        holding = {k: sum(k in found for found in counts.values()) for k in keywords}
+        total = sum(bool(found) for found in counts.values())
+        scores = {n: sum(count * len(fold(k)) for k, count in found.items()) for n, found in counts.items()}
+        as_word = {}
+        best = []
+        if by_coverage:
+            words = {k: {n: count_words(fold(k).lower(), text) for n, text in texts.items()} for k in keywords}
+            as_word = {k: sum(c > 0 for c in words[k].values()) for k in keywords if holding[k]}
+            used = {k: words[k] if as_word.get(k) else {n: counts[n].get(k, 0) for n in texts} for k in keywords}
+            scores = dict.fromkeys(texts, 0.0)
+            for k in keywords:
+                if holding[k]:
+                    numbers = list(texts)
+                    occurrences = np.array([used[k][n] for n in numbers])
+                    weights = keyword_weight(occurrences, as_word[k] or holding[k], len(texts))
+                    for n, weight in zip(numbers, weights.tolist(), strict=True):
+                        scores[n] += weight
+        order = sorted(texts, key=lambda n: (-scores[n], self.chunks.chunks[n].id))
+        found = [n for n in order if scores[n]]
+        if by_coverage:
+            best = [next(n for n in order if used[k][n]) for k in keywords if holding[k]]
+        chosen = {*found[:top_k], *best}
+        ranked = [RankedChunk(n, scores[n], counts[n]) for n in found if n in chosen]
+        return KeywordRanking(ranked, holding, as_word, total)
 
     def chunks_holding(self, keyword):
         return sum(fold(keyword).lower() in text for text in self._texts.values())

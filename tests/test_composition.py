@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
 from operator import add
 from typing import Annotated, Any
 
@@ -24,8 +23,10 @@ from typing_extensions import TypedDict
 from arag.errors import InputError
 from arag.graph.graph import create_arag_agent
 from arag.ingest.pipeline import ingest
+from arag.retrieval.presentation import Held
 from arag.retrieval.render import READ_BEFORE
-from arag.retrieval.tools import TOOL_NAMES, RetrievalArguments, RetrievalTool, Retrieved, TopK, make_tools
+from arag.retrieval.tool_base import RetrievalArguments, RetrievalTool, Retrieved
+from arag.retrieval.tools import TOOL_NAMES, make_tools
 from arag.testing import ScriptedModel, assert_paired, call, calls
 from conftest import write_corpus
 from fakes import HashEmbeddings
@@ -190,7 +191,7 @@ def test_the_tools_in_somebody_elses_agent_know_what_was_read(small_index, make)
     model.assert_used_up()
     read, found, again, boso = results(state)
     assert read.artifact["new_chunks"] == ["lothair:0", "boso:0"]
-    assert "already read" in found.text
+    assert "Shown above: [lothair:0]" in found.text
     assert again.text == NOTICE
     assert again.artifact["retrieved_tokens"] == 0
     assert boso.text == "[boso:0] This chunk has been read before."
@@ -243,7 +244,7 @@ def test_another_tool_beside_ours(small_index):
         assert_paired(state["messages"])
     model.assert_used_up()
     assert model.calls[0].tool_names == [*TOOL_NAMES, "add_years"]
-    assert "- add_years: Add years to a year.\n" in model.calls[0].messages[0].text
+    assert model.calls[0].options["tools"][-1]["function"]["description"].startswith("Add years to a year.")
 
 
 def test_a_function_and_a_coroutine_are_tools_too(small_index):
@@ -294,7 +295,7 @@ def test_another_tools_command_changes_the_state_and_its_result_stays_paired(sma
     model = ScriptedModel(wanted, AIMessage("Done."), wanted, AIMessage("Done."))
     agent = create_arag_agent(model, small_index, tools=["keyword_search", note])
     for state in both_ways(agent, asked()):
-        assert [m.text.partition("\n")[0] for m in results(state)] == ["Noted: a", "Boso: 2 chunks.", "Noted: b"]
+        assert [m.text.partition("\n")[0] for m in results(state)] == ["Noted: a", "Boso: 2 chunks. All:", "Noted: b"]
         assert [record["tool"] for record in state["trace"]] == ["note", "keyword_search", "note"]
         assert_paired(state["messages"])
     model.assert_used_up()
@@ -430,24 +431,23 @@ def test_a_graph_made_of_all_of_it(small_index):
 class _FindArguments(RetrievalArguments):
     document_id: str = Field(description="The document.")
     word: str = Field(description="A word in it.")
-    top_k: TopK = 1
 
 
 class FindInDocument(RetrievalTool):
     name: str = "find_in_document"
     description: str = "Find the chunks of one document that hold a word."
-    prompt_line: str = "find_in_document looks into one document for a word."
     args_schema: ArgsSchema | None = _FindArguments
 
-    def retrieve(self, document_id: str, word: str, top_k: int, read_chunks: Sequence[str]) -> Retrieved:
+    def retrieve(self, document_id: str, word: str, held: Held) -> Retrieved:
         if self.index.document(document_id) is None:
             raise InputError(f"there is no document {document_id!r}")
         ids = [chunk_id for chunk_id in self.index.chunk_ids() if chunk_id.startswith(f"{document_id}:")]
-        chunks = [chunk for chunk in self.index.read(ids).chunks if word in chunk.text][:top_k]
-        lines = [f"[{c.id}] {READ_BEFORE if c.id in read_chunks else c.text}" for c in chunks]
-        new = [chunk for chunk in chunks if chunk.id not in read_chunks]
+        chunks = [chunk for chunk in self.index.read(ids).chunks if word in chunk.text][: self.top_k]
+        lines = [f"[{c.id}] {READ_BEFORE if c.id in held.chunks else c.text}" for c in chunks]
+        new = [chunk for chunk in chunks if chunk.id not in held.chunks]
         tokens = sum(chunk.tokens for chunk in new)
-        return Retrieved("\n".join(lines), word, {"found": len(chunks)}, [c.id for c in chunks], new, tokens)
+        ids = [c.id for c in chunks]
+        return Retrieved("\n".join(lines), word, {"found": len(chunks)}, ids, new, tokens=tokens)
 
 
 def test_a_fourth_retrieval_tool_is_one_class(small_index):
@@ -473,10 +473,8 @@ def test_a_fourth_retrieval_tool_is_one_class(small_index):
         assert [record["retrieved_tokens"] for record in state["trace"]][:2] == [small_index.get("boso:0").tokens, 0]
         assert [(c["seen"], c["read"]) for c in state["citations"]] == [(True, True)]
     model.assert_used_up()
-    assert "- find_in_document looks into one document for a word.\n" in model.calls[0].messages[0].text
     offered = model.calls[0].options["tools"][-1]["function"]
     assert offered["name"] == "find_in_document"
-    assert offered["parameters"]["properties"]["top_k"]["default"] == 2
     assert "messages" not in offered["parameters"]["properties"]
 
 

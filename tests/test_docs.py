@@ -26,7 +26,7 @@ from arag.ingest import readers
 from arag.retrieval import types
 from arag.retrieval.index import Index
 from arag.retrieval.locations import backend_at
-from arag.retrieval.tools import RetrievalArguments, RetrievalTool, Retrieved
+from arag.retrieval.tool_base import RetrievalArguments, RetrievalTool, Retrieved
 from fakes import hash_vector
 from openai_server import chat, embeddings, serve
 
@@ -44,18 +44,20 @@ SHOWN = {
         "ships/grey-petrel-packet-schooner.md:0 55",
         "places/vellin-light.md:0",
     ],
-    "docs/getting-started.md": ["founded in 1746 by Mattick Grevane", "read in full", "Lanthry", '"chunks": 26'],
+    "docs/getting-started.md": ["founded in 1746 by Mattick Grevane", "['Brannisey'] seen", "Lanthry", '"chunks": 26'],
     "docs/documents.md": ["dues", "tariff-1882:0", "raise the limit"],
     "docs/models.md": ["A failed apothecary"],
     "docs/agent.md": ["3 max_steps", "answered"],
     "docs/tools.md": [
+        "Odvar Felisk: spelled Odvár Félisk (2 chunks); Grey Petrel: 3 chunks. The best 2 of 5 chunks:",
+        "[ships/grey-petrel-packet-schooner.md:0] score 55",
         "[('ships/grey-petrel-packet-schooner.md:0', 55)",
         "[events/chronicle-of-the-lanthry-isles.md:1] ",
     ],
     "docs/compose.md": [
         "['agent']\n['tools']",
-        "keyword_search ['Vellin Light'] ['places/vellin-light.md:0']",
-        "The model wants to call keyword_search",
+        "keyword_search ['Vellin Light'",
+        "The model wants to call ",
         "The engineer of the Vellin Light was Corrin Ashe-Woldar",
         "[('places/skellavy.md:0', True)]",
     ],

@@ -12,7 +12,7 @@ import pytest
 from arag import terminal as printing
 from arag.errors import EmbedderError
 from arag.evaluation.datasets import load_questions
-from arag.evaluation.methods import Method, agentic
+from arag.evaluation.methods import Method, Options, agentic
 from arag.evaluation.methods import method as find_method
 from arag.evaluation.runs import load_plan, load_records, record_file
 from arag.ingest.pipeline import run_ingest
@@ -242,6 +242,7 @@ def test_gold_that_is_named_without_folder_and_suffix(arag, folder):
         (run_of("--model", "extractive", "--judge", "extractive"), 1, "cannot judge"),
         (run_of("--model", "extractive", "--judge", "gpt"), 1, "unknown model 'gpt'"),
         (run_of("--model", "extractive", "--top-k", "99"), 1, "top_k"),
+        (run_of("--presentation", "plain"), 2, "presentation"),
         (run_of("--limit", "0"), 2, "limit"),
         (run_of("--concurrency", "0"), 2, "concurrency"),
     ],
@@ -251,6 +252,29 @@ def test_errors_are_named(arag, folder, arguments, code, told):
     assert (found, out) == (code, "")
     assert told in err
     assert "Traceback" not in err
+
+
+def test_the_presentation_is_a_part_of_the_plan(arag, folder):
+    paper = run_of("--limit", 1, "--model", "extractive", "--presentation", "paper", "--out", "run")
+    assert arag(*paper)[0] == 0
+    assert load_plan(folder / "run").options.presentation == "paper"
+    assert arag("eval", "report", "run")[0] == 0
+    assert "- Presentation: paper\n" in (folder / "run/report.md").read_text("utf-8")
+    code, _, err = arag(*run_of("--limit", 1, "--model", "extractive", "--out", "run"))
+    assert code == 1
+    assert "'presentation': 'paper'" in err
+    assert "'presentation': 'compact'" in err
+
+
+def test_a_plan_from_before_there_were_presentations_is_compact(arag, folder):
+    wanted = run_of("--limit", 1, "--model", "extractive", "--out", "run")
+    assert arag(*wanted)[0] == 0
+    file = folder / "run/run.json"
+    plan = json.loads(file.read_text("utf-8"))
+    del plan["options"]["presentation"]
+    file.write_text(json.dumps(plan), encoding="utf-8")
+    assert arag(*wanted)[0] == 0
+    assert load_plan(folder / "run").options.presentation == "compact"
 
 
 def test_another_plan_is_refused(arag, folder):
@@ -403,11 +427,14 @@ def test_prices_that_cannot_be_read_are_told_of_before_any_call(arag, folder, mo
 def test_an_ablation_takes_the_options_of_a_run(arag, folder):
     with serve(Replies()) as server:
         model = ["--model", f"openai:gpt-5-mini@{server.url}", "--reasoning-effort", "low", "--concurrency", 1]
-        more = ["--top-k", 3, "--max-steps", 7, "--max-cost", 0.0003, "--out", "ablation"]
+        more = ["--top-k", 3, "--presentation", "paper", "--max-steps", 7, "--max-cost", 0.0003, "--out", "ablation"]
         code, out, err = arag("eval", "ablate", *run_of()[2:-2], *model, *more)
     assert code == 1
     plan = load_plan(folder / "ablation")
-    assert (plan.options.top_k, plan.options.max_steps, plan.model_options) == (3, 7, {"reasoning_effort": "low"})
+    assert (plan.options, plan.model_options) == (
+        Options(top_k=3, presentation="paper", max_steps=7),
+        {"reasoning_effort": "low"},
+    )
     answered = [int(number) for number in re.findall(r"(\d) of 5 answered", out)]
     assert 0 < answered[0] < 5
     assert answered[1:] == [0, 0, 0]
@@ -419,13 +446,13 @@ def test_the_most_cost_is_that_of_all_settings(arag, folder):
         model = ["--model", f"openai:gpt-5-mini@{server.url}", "--concurrency", 1]
         one = json.loads(arag(*run_of(*model, "--limit", 1, "--json"))[1])["methods"][0]["cost"]
         before = len(server.requests)
-        more = ["--top-k", 4, "--steps", 5, "--steps", 10, "--limit", 3, "--out", "scale"]
+        more = ["--top-k", 4, "--presentation", "paper", "--steps", 5, "--steps", 10, "--limit", 3, "--out", "scale"]
         for _ in range(2):  # the second time everything is spent
             code, _, err = arag("eval", "scale", *run_of()[2:-2], *model, *more, "--max-cost", 3.5 * one)
             assert code == 1
             assert "Not started: 2, because --max-cost was reached" in err
             assert len(server.requests) - before == 4 * STEPS
-    assert load_plan(folder / "scale/steps-5").options.top_k == 4
+    assert load_plan(folder / "scale/steps-5").options == Options(top_k=4, presentation="paper", max_steps=5)
     assert (folder / "scale/scale.csv").exists()
 
 

@@ -36,7 +36,7 @@ ANSWER = AIMessage(
 )
 KEYWORDS = call("keyword_search", keywords=["Teutberga"])
 MEANING = call("semantic_search", query="a daughter of Boso the Elder")
-LONG = call("semantic_search", query="storm number 5600 broke the bridges", top_k=1)
+LONG = call("semantic_search", query="storm number 5600 broke the bridges")
 READ = call("chunk_read", chunk_ids=["teutberga:0"])
 SCRIPTS = {
     "arag": [KEYWORDS, READ, ANSWER],
@@ -151,13 +151,14 @@ def test_a_forced_answer_has_no_tools(name, index):
 
 @pytest.mark.parametrize("name", ["arag-naive", "arag-without-read"])
 def test_without_chunk_read_searches_return_whole_chunks(name, index):
-    state, _ = run(name, index, LONG, ANSWER)
+    state, _ = run(name, index, LONG, ANSWER, options=Options(top_k=1))
     (result,) = results(state)
     (chunk_id,) = state["trace"][0]["chunk_ids"]
     chunk = index.get(chunk_id)
     assert chunk.text.removeprefix("Annals of Storms").strip() in result.text
     assert state["read_chunks"] == state["trace"][0]["new_chunks"] == [chunk_id]
-    assert state["trace"][0]["retrieved_tokens"] == pytest.approx(chunk.tokens, rel=0.05)  # and the sentences found
+    tokens = state["trace"][0]["retrieved_tokens"]  # of the sentences found and of the chunk
+    assert chunk.tokens < tokens < 1.25 * chunk.tokens
 
 
 def test_with_chunk_read_searches_return_snippets(index):
@@ -184,6 +185,8 @@ def test_options_reach_the_agent(index):
     search = call("semantic_search", query="Who was a count or a king?")
     state, _ = run("arag", index, search, ANSWER, options=Options(top_k=2))
     assert len(state["trace"][0]["chunk_ids"]) == 2
+    state, _ = run("arag", index, search, ANSWER, options=Options(presentation="paper"))
+    assert " score 0." in results(state)[0].text  # the paper's plain list
     with pytest.raises(InputError, match="top_k"):
         run("arag", index, options=Options(top_k=0))
     with pytest.raises(InputError, match="max_context_tokens"):

@@ -18,7 +18,7 @@ from langchain_core.messages import AIMessage, HumanMessage
 from arag import create_arag_agent
 from arag.errors import InputError
 from arag.evaluation.datasets import Question
-from arag.evaluation.methods import all_methods
+from arag.evaluation.methods import Options, all_methods
 from arag.evaluation.records import add_attempts, add_judgement, record_answer, record_failure
 from arag.evaluation.report import plots
 from arag.evaluation.report.figures import make_report
@@ -97,11 +97,9 @@ def failure(number, error="APITimeoutError: timed out", **changes):
 def write_run(tmp_path):
     """A function that writes records by method into a run's folder, and returns it."""
 
-    def write(
-        methods, *, questions="questions.json", model="openai:gpt-5-mini", judge=None, index="gone", asked=0, name="run"
-    ):
+    def write(methods, *, questions="questions.json", model="openai:gpt-5-mini", index="gone", name="run", **settings):
         folder = tmp_path / name
-        open_run(folder, Plan(questions=questions, index=str(index), model=model, judge=judge, asked=asked))
+        open_run(folder, Plan(questions=questions, index=str(index), model=model, **settings))
         for name, records in methods.items():
             for each in records:
                 record_file(folder, name).append(each)
@@ -474,15 +472,20 @@ def test_what_differs_from_the_paper_is_said(write_run, make_index, tmp_path):
     assert "Different model: ours extractive, the paper's GPT-5-mini and GPT-4o-mini." in told
     assert any(line.startswith("Different embedder: ") for line in told)
     assert any(line.startswith("We used no judge") for line in told)
+    assert any("`--presentation paper`" in line for line in told)
     assert any("1 question, 1 document in 1 chunk" in line for line in told)
 
 
 def test_what_is_the_same_is_not_said_to_differ(write_run):
     run = write_run(
-        {"arag": [record(1, verdict=True)]}, questions="musique/q.json", judge="openai:gpt-5-mini@http://x/v1"
+        {"arag": [record(1, verdict=True)]},
+        questions="musique/q.json",
+        judge="openai:gpt-5-mini@http://x/v1",
+        options=Options(presentation="paper"),
     )
     report = make_report(run)
-    assert not any("Different model" in line or "Different judge" in line for line in report.differences)
+    same = ("Different model", "Different judge", "presentation")
+    assert not any(what in line for line in report.differences for what in same)
     assert any("embedder is unknown" in line for line in report.differences)
 
 
@@ -836,9 +839,9 @@ def test_several_runs_are_printed(arag, several):
 
 def test_runs_of_the_same_model_and_questions_are_told_apart(write_run):
     folders = [write_run({"arag": [record(1)]}, questions="mine.json", name=name) for name in ("one", "two")]
-    assert [row[0].text for row in make_overview(folders).tables[1].rows] == [
-        f"mine, gpt-5-mini-2025-08-07 ({folder})" for folder in folders
-    ]
+    runs = make_overview(folders).tables[1]
+    assert [row[0].text for row in runs.rows] == [f"mine, gpt-5-mini-2025-08-07 ({folder})" for folder in folders]
+    assert runs.rows[0][runs.columns.index("Presentation")].text == "compact"
 
 
 def test_what_does_not_go_with_several_runs_is_told(arag, several, tmp_path):

@@ -42,7 +42,8 @@ from arag.ingest.readers import READABLE_SUFFIXES, read_documents
 from arag.models import huggingface
 from arag.retrieval.index import open_index
 from arag.retrieval.tokens import load_token_counter
-from arag.retrieval.tools import MAX_KEYWORDS, TOOL_NAMES, make_tools
+from arag.retrieval.tool_base import MAX_KEYWORDS
+from arag.retrieval.tools import TOOL_NAMES, make_tools
 from arag.testing import ScriptedModel, assert_paired, calls
 from fakes import HashEmbeddings, write_corpus
 from scripted_model import DOCUMENTS, asked
@@ -541,7 +542,7 @@ likely = st.fixed_dictionaries(
     {},
     optional={
         "keywords": values, "keyword": values, "query": strings | values, "chunk_ids": values, "chunk_id": values,
-        "top_k": sizes, "adjacent": sizes, "messages": values,
+        "top_k": sizes, "within": strings, "about": strings, "messages": values,
     },
 )  # fmt: skip
 names = st.sampled_from(
@@ -598,11 +599,14 @@ def test_no_tool_call_is_more_than_an_error_message(examples, index, only_in):
 def test_no_search_raises_anything_but_the_library_s_own_errors(examples, index, only_in):
     numbers = st.integers(-2, 40) | st.sampled_from([10**30, -(10**30)])
 
-    def body(several, one, number, read):
+    def body(several, one, number, documents):
         searches = (
-            lambda: index.keyword_search(several, number, read=read),
-            lambda: index.keyword_search(one, number, read=read),
-            lambda: index.semantic_search(one, number, read=read),
+            lambda: index.keyword_search(several, number, within=documents),
+            lambda: index.keyword_search(one, number, by_coverage=True),
+            lambda: index.semantic_search(one, number, within=documents),
+            lambda: index.semantic_search(one, number, subjects=True),
+            lambda: index.rate_sentences(one, several),
+            lambda: index.find_documents(one),
             lambda: index.read(several, number),
             lambda: index.read(one),
             lambda: index.get(one),
@@ -612,8 +616,8 @@ def test_no_search_raises_anything_but_the_library_s_own_errors(examples, index,
             with bounded(), only_in(index.path), suppress(ARAGError):
                 search()
 
-    reads = st.lists(st.sampled_from(["annals:0", "boso:0"]) | strings, max_size=2)
-    check(examples, body, several=a_list, one=strings, number=numbers, read=reads)
+    named = st.lists(st.sampled_from(["annals", "boso"]) | strings, max_size=2)
+    check(examples, body, several=a_list, one=strings, number=numbers, documents=st.none() | named)
 
 
 # --- command lines ---
@@ -701,7 +705,7 @@ def test_a_thousand_keywords(large_index, name):
         told = tool.invoke({"keywords": wanted})
         found = tool.invoke({"keywords": wanted[:MAX_KEYWORDS]})
     assert len(results.keywords) == len(wanted) == 1_000
-    assert "keywords: List should have at most 50 items after validation, not 1000." in told
+    assert "keywords: Value error, there are 1000: give 1 to 50." in told
     assert "Call the tool again" not in found
 
 
@@ -731,7 +735,8 @@ def test_a_query_of_a_million_characters(index, large_index, piece):
 def test_ten_thousand_chunk_ids_that_are_there(large_index):
     ids = list(large_index[0].chunk_ids()) * 4
     with bounded():
-        message = make_tools(large_index[0])[2].invoke({"chunk_ids": [f"[{i}]" for i in ids], "adjacent": 2})
+        arguments = {"chunk_ids": [f"[{i}]" for i in ids], "about": "a storm, a bridge"}
+        message = make_tools(large_index[0])[2].invoke(arguments)
     assert message
 
 

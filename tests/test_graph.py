@@ -35,7 +35,7 @@ from arag.graph.state import union
 from arag.models.extractive import asked_and_found
 from arag.retrieval import tokens
 from arag.retrieval.tokens import TokenCounter, count_tokens
-from arag.retrieval.tools import TOOL_NAMES, make_tools
+from arag.retrieval.tools import PRESENTATIONS, TOOL_NAMES, make_tools
 from arag.testing import ScriptedModel, assert_paired, call, calls, invalid_call
 from scripted_model import ANSWER, MODES, NOTICE, QUESTION, EndlessModel, asked, in_thread, plain, results
 
@@ -53,7 +53,7 @@ def quick_retries(monkeypatch):
 def test_a_run_message_by_message(small_index):
     model = ScriptedModel(
         call("keyword_search", "c1", keywords=["Lothair II"]),
-        call("chunk_read", "c2", chunk_ids=["teutberga:0"], adjacent=1),
+        call("chunk_read", "c2", chunk_ids=["teutberga:0"]),
         ANSWER,
     )
     state = create_arag_agent(model, small_index).invoke(asked())
@@ -183,7 +183,7 @@ def test_calls_of_one_message_run_in_order_and_the_second_read_sees_the_first(sm
     first, search, second = results(state)
     assert [m.tool_call_id for m in (first, search, second)] == ["a", "b", "c"]
     assert "He married Teutberga" in first.text
-    assert "already read" in search.text
+    assert "Shown above: [lothair:0]" in search.text
     assert second.text.startswith(f"{NOTICE}\n\n[boso:0] Boso the Elder\n")
     assert [record["new_chunks"] for record in state["trace"]] == [["lothair:0"], [], ["boso:0"]]
     assert state["trace"][2]["retrieved_tokens"] == small_index.get("boso:0").tokens
@@ -737,13 +737,11 @@ _SUBSETS = [subset for size in (1, 2, 3) for subset in combinations(TOOL_NAMES, 
 
 
 @pytest.mark.parametrize("subset", _SUBSETS, ids="+".join)
-def test_the_system_prompt_names_only_the_tools_that_are_bound(small_index, subset):
+def test_the_system_prompt_speaks_of_reading_only_where_it_is_possible(small_index, subset):
     model = ScriptedModel(call("nonsense"), ANSWER)
     state = create_arag_agent(model, small_index, tools=subset).invoke(asked())
     prompt = model.calls[0].messages[0].text
-    for name in TOOL_NAMES:
-        assert (name in prompt) == (name in subset)
-    assert ("Read the chunk" in prompt) == ("chunk_read" in subset)
+    assert ("Read a chunk" in prompt) == ("chunk_read" in subset)
     assert model.calls[0].tool_names == list(subset)
     assert results(state)[0].text == f"There is no tool 'nonsense'. The tools are: {', '.join(subset)}."
 
@@ -761,10 +759,12 @@ def test_a_system_prompt_of_ones_own_replaces_the_default(small_index):
     assert [sent.messages[0].text for sent in model.calls] == ["Be terse."] * 2
 
 
-def test_top_k_is_the_default_of_the_searches(small_index):
-    model = ScriptedModel(call("semantic_search", query="a king"), ANSWER)
-    state = create_arag_agent(model, small_index, top_k=2).invoke(asked())
-    assert len(state["trace"][0]["chunk_ids"]) == 2
+@pytest.mark.parametrize("presentation", PRESENTATIONS)
+def test_top_k_is_the_number_of_chunks_that_a_search_shows(small_index, presentation):
+    model = ScriptedModel(call("semantic_search", query="Lothair was a king"), ANSWER)
+    state = create_arag_agent(model, small_index, top_k=2, presentation=presentation).invoke(asked())
+    assert 1 <= len(state["trace"][0]["chunk_ids"]) <= 2
+    assert results(state)[0].text.startswith("The nearest, by similarity:" if presentation == "compact" else "[")
 
 
 @pytest.mark.parametrize(
@@ -782,6 +782,7 @@ def test_top_k_is_the_default_of_the_searches(small_index):
         ({"tools": ["chunk_read", "chunk_read"]}, "each once"),
         ({"top_k": 0}, "top_k is 0"),
         ({"top_k": 21}, "valid are 1 to 20"),
+        ({"presentation": "long"}, "presentation is 'long': valid are compact, paper"),
         ({"system_prompt": "word " * 2_000, "max_context_tokens": 2_000}, "leave -.* of max_context_tokens"),
     ],
 )

@@ -19,10 +19,12 @@ from arag.retrieval.local.keyword_filter import find_blocks
 from arag.retrieval.local.keywords import KeywordMatcher, write_keyword_file
 from arag.retrieval.local.manifest import LocalManifest, keyword_file, read_manifest, vocabulary_file
 from arag.retrieval.local.vocabulary import LocalWords, write_vocabulary
+from arag.retrieval.presentation import show_all
 from arag.retrieval.render import render_keywords
 from arag.retrieval.text import fold
+from arag.retrieval.types import Chunk
 from fakes import HashEmbeddings, write_corpus
-from memory_backend import MemoryBackend
+from memory_backend import MemoryBackend, MemoryChunks, MemoryGeneration
 
 in_any_backend = pytest.mark.parametrize("backend", ["folder", "memory"], indirect=True)
 
@@ -93,9 +95,9 @@ def matcher_of(folder, texts):
 
 
 def ranking(matcher, texts, keywords, top_k):
-    ranked, held, total = matcher.rank(keywords, top_k)
+    found = matcher.rank(keywords, top_k)
     ids = list(texts)
-    return [(ids[r.number // 10 - 1], r.score, r.counts) for r in ranked], held, total
+    return [(ids[r.number // 10 - 1], r.score, r.counts) for r in found.chunks], found.holding, found.total
 
 
 FILES = settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -110,6 +112,46 @@ def test_matcher_ranks_as_the_equation_says(tmp_path, texts, keywords, top_k, bl
         ranked, held, total = ranking(matcher_of(tmp_path, named), named, keywords, top_k)
     assert (ranked, total) == reference(named, keywords, top_k)
     assert held == {k: holding(named, k) for k in keywords}
+
+
+WORDS = "all tall walls AML aml. é éall 北京 all-in 1 10 the".split()
+TEXTS = st.lists(st.lists(st.sampled_from(WORDS), max_size=8).map(" ".join), max_size=10)
+TERMS = st.lists(st.sampled_from("all AML é 北 1 the al tall all-in .".split()), min_size=1, max_size=3, unique=True)
+
+
+@FILES
+@given(TEXTS, TERMS, st.integers(1, 4), st.none() | st.sets(st.integers(1, 10)))
+def test_matcher_ranks_by_coverage_as_the_plainest_way_does(tmp_path, texts, keywords, top_k, within):
+    named = {f"c{n}": text for n, text in enumerate(texts)}
+    chunks = MemoryChunks()
+    for n, (chunk_id, text) in enumerate(named.items(), start=1):
+        chunks.chunks[10 * n] = Chunk(chunk_id, chunk_id, 0, text, (), (), 1)
+    numbers = None if within is None else [10 * n for n in within]
+    arguments = {"within": numbers, "by_coverage": True}
+    expected = MemoryGeneration(None, chunks).rank(keywords, top_k, **arguments)
+    found = matcher_of(tmp_path, named).rank(keywords, top_k, **arguments)
+    assert [(r.number, r.counts) for r in found.chunks] == [(r.number, r.counts) for r in expected.chunks]
+    assert [r.score for r in found.chunks] == pytest.approx([r.score for r in expected.chunks])
+    assert (found.holding, found.as_word, found.total) == (expected.holding, expected.as_word, expected.total)
+
+
+@FILES
+@given(st.lists(STRINGS, max_size=10), KEYWORDS, st.integers(1, 4), st.sets(st.integers(0, 9)))
+def test_a_search_within_chunks_is_that_of_an_index_without_the_others(tmp_path, texts, keywords, top_k, inside):
+    named = {f"c{n}": text for n, text in enumerate(texts)}
+    part = {chunk_id: text for n, (chunk_id, text) in enumerate(named.items()) if n in inside}
+    found = matcher_of(tmp_path, named).rank(keywords, top_k, within=[10 * n + 10 for n in inside])
+    ids = list(named)
+    ranked = [(ids[r.number // 10 - 1], r.score, r.counts) for r in found.chunks]
+    assert (ranked, found.total) == reference(part, keywords, top_k)
+    assert found.holding == {k: holding(part, k) for k in keywords}
+
+
+def test_of_a_keyword_in_very_many_chunks_every_occurrence_counts(tmp_path, monkeypatch):
+    monkeypatch.setattr(keywords_module, "_MAX_CHECKED", 2)
+    matcher = matcher_of(tmp_path, {"a": "tall", "b": "all", "c": "ball"})
+    assert matcher.rank(["all"], 3, by_coverage=True).as_word == {"all": 3}
+    assert matcher.rank(["tall"], 3, by_coverage=True).as_word == {"tall": 1}
 
 
 @FILES
@@ -133,7 +175,7 @@ def test_counts_in_a_large_text_are_those_of_python(tmp_path, keyword):
 
 
 def test_occurrences_do_not_overlap(tmp_path):
-    ranked, _, _ = matcher_of(tmp_path, {"c": "aaaa aaa"}).rank(["aa"], 1)
+    ranked = matcher_of(tmp_path, {"c": "aaaa aaa"}).rank(["aa"], 1).chunks
     assert ranked[0].counts == {"aa": 3}
     assert ranked[0].score == 6
 
@@ -161,7 +203,7 @@ def test_white_space_is_folded_before_and_after_lower_casing_alike():
 def test_any_white_space_matches_any_other(tmp_path, white):
     matcher = matcher_of(tmp_path, {"a": f"The Grey{white}Petrel sank.", "b": "The GreyPetrel and the Grey-Petrel."})
     for keyword in ("Grey Petrel", "grey\npetrel", f"Grey{white}{white}Petrel", f"{white}grey petrel "):
-        ranked, _, _ = matcher.rank([keyword], 5)
+        ranked = matcher.rank([keyword], 5).chunks
         assert [(r.number, r.score, r.counts) for r in ranked] == [(10, len("Grey Petrel"), {keyword: 1})]
 
 
@@ -501,12 +543,12 @@ def test_a_keyword_matches_across_sentences_and_lines(corpus_index, keyword):
 def test_what_matches_across_sentences_is_shown(make_index):
     filler = " ".join(f"Nothing happened in {n}." for n in range(1600, 1700))
     index = make_index({"a.txt": f"{filler} Orlath met the Duke.\n\nOf York he knew\nnothing. {filler}"})
-    text = render_keywords(index.keyword_search(["duke. of york he knew nothing"]), ())
-    assert "duke. of york he knew nothing: 1 chunk.\n1 chunk in all, all shown" in text
-    assert "… Orlath met the Duke. Of York he knew nothing. …" in text
-    assert "more matching" not in text
-    brief = index.keyword_search(["duke. of york"], read=["a.txt:0"]).hits[0]
-    assert [s.text for s in brief.snippets[0].sentences] == ["Orlath met the Duke.", "Of York he knew nothing."]
+    results = index.keyword_search(["duke. of york he knew nothing"])
+    text = render_keywords(results, show_all(results.hits))
+    assert "duke. of york he knew nothing: 1 chunk. All:" in text
+    assert (
+        "… Nothing happened in 1699. Orlath met the Duke. Of York he knew nothing. Nothing happened in 1600. …" in text
+    )
 
 
 def test_repeated_and_padded_keywords_count_once(corpus_index):

@@ -22,7 +22,7 @@ from arag.models.asking import check_whole, replace_unreadable
 from arag.models.messages import feedback, marked_feedback
 from arag.models.replies import mend_reply
 from arag.retrieval.tokens import count_tokens
-from arag.retrieval.tools import find_artifacts
+from arag.retrieval.tool_base import find_artifacts
 from arag.testing import assert_paired, call, calls, invalid_call
 
 

@@ -159,7 +159,7 @@ def test_old_results_are_dropped_to_fit_and_their_chunks_can_be_read_again(small
     model = ScriptedModel(
         calls(("chunk_read", {"chunk_ids": ["annals:0"]}), ("chunk_read", {"chunk_ids": ["annals:1"]})),
         AIMessage("Storms [annals:0]."),
-        read(chunk_ids=["annals:2", "lothair:0"]),
+        calls(("chunk_read", {"chunk_ids": ["annals:2"]}), ("chunk_read", {"chunk_ids": ["lothair:0"]})),
         read(chunk_ids=["annals:1"]),
         read(chunk_ids=["annals:0"]),
         ANSWER,

@@ -66,9 +66,9 @@ def test_a_multi_hop_question_message_by_message(small_index):
         assert "tool_choice" not in request
     properties = {t["function"]["name"]: t["function"]["parameters"]["properties"] for t in requests[0]["tools"]}
     assert {name: sorted(schema) for name, schema in properties.items()} == {
-        "keyword_search": ["keywords", "top_k"],
-        "semantic_search": ["query", "top_k"],
-        "chunk_read": ["adjacent", "chunk_ids"],
+        "keyword_search": ["keywords", "within"],
+        "semantic_search": ["queries", "within"],
+        "chunk_read": ["about", "chunk_ids"],
     }
 
     found, read = (m.text for m in state["messages"] if m.type == "tool")

@@ -12,6 +12,7 @@ from arag.evaluation.methods import method
 from arag.evaluation.runs import Plan, Runner, open_run, record_file
 from arag.ingest.pipeline import ingest
 from arag.models.chat import load_model
+from arag.retrieval.tools import make_tools
 from conftest import _ROOT
 from fakes import HashEmbeddings
 
@@ -66,9 +67,14 @@ def test_the_gold_with_the_answer_may_never_be_shown(examples):
 
 
 def test_gold_that_the_call_before_could_have_shown(examples):
-    narrow = recorded(search("Skellavy", top_k=1), search("Skellavy", top_k=20), gold=[ISLAND, SHIP, WRIGHT])
-    other = recorded(search("no such word", top_k=1), search("Skellavy", top_k=20))
-    counts = [found.counts["calls whose new gold was in reach"] for found in replay.replay([narrow, other], examples)]
+    (tool,) = make_tools(examples, names=["keyword_search"])
+    call = {"type": "tool_call", "id": "1", "name": tool.name, "args": {"keywords": ["island"]}}
+    shown = tool.invoke(call).artifact["chunk_ids"]
+    found = [hit for hit in examples.keyword_search(["island"], replay.REACH).hits if hit.chunk_id not in shown]
+    (hidden, *_) = found[0].document_ids
+    after = recorded(search("island"), read(hidden), gold=[hidden])
+    other = recorded(search("no such word"), read(hidden), gold=[hidden])
+    counts = [found.counts["calls whose new gold was in reach"] for found in replay.replay([after, other], examples)]
     assert counts == [1, 0]
 
 

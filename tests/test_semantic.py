@@ -326,7 +326,7 @@ def test_a_sentence_that_stands_thousands_of_times_hides_no_other(make_index, or
 
 def test_the_graph_finds_what_a_comparison_with_every_sentence_finds(example_index):
     snapshot = example_index._refresh()
-    store = snapshot._generation._open_graph()
+    store = snapshot._generation._open_graph()._store
     sentences = [text for _, chunk, _ in snapshot.chunks.embedded_chunks() for text in chunk.embedded_texts()]
     found = wanted = 0
     for vector in load_embedder().embed_documents(sentences[::7]):

@@ -6,8 +6,9 @@ from hypothesis import strategies as st
 
 from arag.ingest.chunking import chunk_document, pack_documents
 from arag.ingest.documents import Document
+from arag.retrieval.presentation import show_all
 from arag.retrieval.render import render_keywords, render_semantic
-from arag.retrieval.snippets import choose_keyword_snippets, choose_semantic_snippets
+from arag.retrieval.snippets import choose_keyword_snippets, choose_passages, choose_semantic_snippets
 from arag.retrieval.text import fold
 
 FILLER = " ".join(f"Nothing of note happened in the year {n} on the islands." for n in range(1600, 1620))
@@ -27,9 +28,10 @@ def packed(**texts):
     return pack_documents(documents, count=count_words)
 
 
-def by_keywords(chunk, *keywords, **rarity):
+def by_keywords(chunk, *keywords, is_best=False, **rarity):
     """Show a chunk's keywords, each as rare as it was given before."""
-    return choose_keyword_snippets(chunk, list(keywords), {k: rarity.get(k, n) for n, k in enumerate(keywords)})
+    held = {k: rarity.get(k, n) for n, k in enumerate(keywords)}
+    return choose_keyword_snippets(chunk, list(keywords), held, is_best=is_best)
 
 
 def shown(snippets):
@@ -44,8 +46,8 @@ def test_every_keyword_gets_a_sentence_even_behind_many_of_a_frequent_one():
     often = [f"The ship sailed again in the year {n}." for n in range(9)]
     text = " ".join([*often, FILLER, "Then Orlath drowned.", "Then Tamsin wept.", FILLER])
     snippets, more = by_keywords(chunk_of(text), "ship", "Orlath", "Tamsin", ship=50, Orlath=1, Tamsin=2)
-    assert matched(snippets) == [*often[:3], "Then Orlath drowned.", "Then Tamsin wept."]
-    assert more == 6
+    assert matched(snippets) == [often[0], "Then Orlath drowned.", "Then Tamsin wept."]
+    assert more == 8
 
 
 def test_more_than_five_keywords_get_a_sentence_each():
@@ -61,8 +63,48 @@ def test_the_rarest_keyword_fills_up_the_rest():
         [f"The ship left in {n}." for n in range(6)] + [f"Orlath rested in {n}." for n in range(6)] + [FILLER]
     )
     snippets, more = by_keywords(chunk_of(text), "ship", "Orlath", ship=9, Orlath=2)
-    assert matched(snippets) == ["The ship left in 0.", *(f"Orlath rested in {n}." for n in range(4))]
-    assert more == 7
+    assert matched(snippets) == ["The ship left in 0.", "Orlath rested in 0.", "Orlath rested in 1."]
+    assert more == 9
+
+
+def test_a_sentence_with_several_keywords_comes_first():
+    often = " ".join(f"The ship left in {n}." for n in range(4))
+    text = f"{often} {FILLER} Orlath slept. {FILLER} Orlath saw the ship and Tamsin. {FILLER} Tamsin wept."
+    snippets, _ = by_keywords(chunk_of(text), "ship", "Orlath", "Tamsin")
+    assert "Orlath saw the ship and Tamsin." in matched(snippets)
+    assert len(matched(snippets)) == 3
+
+
+def test_a_sentence_that_begins_with_the_keyword_comes_before_one_that_mentions_it():
+    text = (
+        f"{FILLER} They met Orlath. They saw Orlath. They fed Orlath. {FILLER} Orlath was a painter of ships. {FILLER}"
+    )
+    snippets, _ = by_keywords(chunk_of(text), "orlath")
+    assert "Orlath was a painter of ships." in matched(snippets)
+
+
+TABLE = """Consolidated Balance Sheets
+In millions | 2022 | 2021
+Assets:
+Cash | $ | 12,945 $ | 9,408
+Inventories | 19,090 | 17,760
+Total assets | $ | 228,275 $ | 232,999"""
+
+
+def test_a_row_of_a_table_brings_the_header_of_its_columns():
+    prose = f"Total assets grew, as the notes on total assets say. {FILLER}"
+    (snippet,), _ = by_keywords(chunk_of(f"{prose}\n\n{TABLE}\n\n{FILLER}"), "total assets")
+    lines = [s.text for s in snippet.sentences]
+    assert "In millions | 2022 | 2021" in " ".join(lines)
+    assert "Total assets | $ | 228,275 $ | 232,999" in lines
+    assert "Cash | $ | 12,945 $ | 9,408" not in lines
+
+
+def test_rows_whose_labels_are_in_a_query_are_found_by_meaning_too():
+    chunk = chunk_of(f"{FILLER}\n\n{TABLE}\n\n{FILLER}")
+    (snippet,), _ = choose_semantic_snippets(chunk, {0: 0.5}, "What were the total assets and inventories?")
+    lines = [s.text for s in snippet.sentences if s.matched]
+    assert lines[1:] == ["Inventories | 19,090 | 17,760", "Total assets | $ | 228,275 $ | 232,999"]
 
 
 def test_one_sentence_may_serve_several_keywords():
@@ -126,7 +168,7 @@ def test_a_keyword_across_sentences_counts_among_those_that_are_more():
     text = " ".join([f"Gale number {n} came." for n in range(7)] + [FILLER, "He met the Duke.\nOf York he knew."])
     snippets, more = by_keywords(chunk_of(text), "gale", "duke. of york")
     assert matched(snippets)[-2:] == ["He met the Duke.", "Of York he knew."]
-    assert more == 4
+    assert more == 6
 
 
 def test_a_title_with_other_white_space_is_not_repeated():
@@ -168,7 +210,17 @@ def test_neighbours_of_another_document_are_not_brought():
     assert [s.text for s in snippet.sentences] == ["He was in Rome.", FILLER[: FILLER.index(".") + 1]]
 
 
-def test_a_short_document_is_shown_whole():
+def test_a_short_document_about_the_keyword_is_shown_whole():
+    middle = "Tamsin stayed at home. " * 8
+    chunk = packed(a=FILLER, b=f"Orlath was a painter. {middle} Nobody knew.", c=FILLER)
+    (snippet,), more = by_keywords(chunk, "title b", "painter")
+    assert (snippet.document_id, snippet.title, snippet.whole) == ("b", "Title b", True)
+    (part,), _ = by_keywords(chunk, "painter")
+    assert [s.text for s in part.sentences] == ["Orlath was a painter."]
+    assert more == 0
+
+
+def test_a_short_document_of_which_little_is_left_is_shown_whole():
     chunk = packed(a=FILLER, b="Orlath was a painter. Tamsin stayed. Nobody knew.", c=FILLER)
     (snippet,), more = by_keywords(chunk, "Tamsin")
     assert (snippet.document_id, snippet.title, snippet.whole) == ("b", "Title b", True)
@@ -215,19 +267,62 @@ def test_a_sentence_is_preferred_to_a_heading():
     assert "Gale number 0 came." in matched(snippets)
 
 
-def test_semantic_snippets_show_the_three_nearest():
+def test_semantic_snippets_show_the_nearest():
     chunk = chunk_of(FILLER)
-    (snippet,), more = choose_semantic_snippets(chunk, {1: 0.2, 4: 0.9, 7: 0.5, 10: 0.5, 13: 0.5})
-    assert [(s.position, s.similarity, s.matched) for s in snippet.sentences] == [
-        (4, 0.9, True),
-        (7, 0.5, True),
-        (10, 0.5, True),
-    ]
-    assert more == 2
+    (snippet,), more = choose_semantic_snippets(chunk, {1: 0.2, 4: 0.9, 7: 0.75, 10: 0.75, 13: 0.5}, "islands")
+    assert [(s.position, s.similarity, s.matched) for s in snippet.sentences] == [(4, 0.9, True), (7, 0.75, True)]
+    assert more == 3
+
+
+def test_of_the_best_chunk_of_a_long_document_passages_are_shown():
+    document = Document("doc", "", FILLER * 3, "doc.txt")
+    first, *_ = chunk_document(document, chunk_tokens=150, count=count_words)
+    (snippet,), _ = choose_semantic_snippets(first, {4: 0.9}, "islands", is_best=True)
+    assert [s.position for s in snippet.sentences] == [3, 4, 5, 6]
+    (snippet,), _ = choose_semantic_snippets(first, {4: 0.9}, "islands")
+    assert [s.position for s in snippet.sentences] == [4]
+    (snippet,), _ = by_keywords(first, "1604", is_best=True)
+    assert [s.position for s in snippet.sentences] == [3, 4, 5, 6]
+
+
+def test_a_passage_goes_on_through_an_announced_list():
+    parts = ["The following are risk factors.", *(f"Item {n} is one." for n in range(9))]
+    document = Document("doc", "", f"{' '.join(parts)} {FILLER * 3}", "doc.txt")
+    first, *_ = chunk_document(document, chunk_tokens=150, count=count_words)
+    (snippet,), _ = choose_semantic_snippets(first, {0: 0.9}, "risk", is_best=True)
+    assert [s.text for s in snippet.sentences] == parts[:6]
+
+
+def test_passages_are_the_best_of_all_chunks():
+    document = Document("doc", "", f"{FILLER} Orlath saw Tamsin. {FILLER}", "doc.txt")
+    chunks = chunk_document(document, chunk_tokens=100, count=count_words)
+    rated = {chunk.id: dict.fromkeys(range(len(chunk.sentences)), 0.1) for chunk in chunks}
+    rated[chunks[1].id][2] = 0.8
+    found = choose_passages(chunks, {"Who?": rated})
+    assert {chunk_id: bool(snippets) for chunk_id, snippets in found.items()} == {c.id: c is chunks[1] for c in chunks}
+    assert [s.position for s in found[chunks[1].id][0].sentences] == [1, 2, 3, 4]
+
+
+def test_a_rare_word_of_the_query_counts_in_passages():
+    chunk = chunk_of(f"{FILLER * 2} The chordoma is rare. {FILLER * 2}")
+    rated = {chunk.id: dict.fromkeys(range(len(chunk.sentences)), 0.5)}
+    (snippet,) = choose_passages([chunk], {"Where does chordoma occur?": rated})[chunk.id]
+    assert "The chordoma is rare." in [s.text for s in snippet.sentences]
+    assert len(snippet.sentences) < len(chunk.sentences) / 2 + 4
+
+
+def test_a_part_of_a_document_names_the_heading_above_it():
+    text = f"{FILLER}\n\n## The Great Storm\n\nMany ships sank. {FILLER}"
+    (snippet,), _ = by_keywords(chunk_of(f"{text} {LONG}"), "ships sank")
+    assert snippet.heading == ""  # a document in one chunk has its title
+    document = Document("doc", "", f"{text}\n\n{FILLER * 3}", "doc.txt")
+    *_, holding = (c for c in chunk_document(document, chunk_tokens=330, count=count_words) if "ships" in c.text)
+    (snippet,), _ = by_keywords(holding, "ships sank")
+    assert snippet.heading == "The Great Storm"
 
 
 def test_semantic_snippets_cut_long_sentences():
-    (snippet,), _ = choose_semantic_snippets(chunk_of("Word " * 199 + "end."), {0: 0.5})
+    (snippet,), _ = choose_semantic_snippets(chunk_of("Word " * 199 + "end."), {0: 0.5}, "word")
     (sentence,) = snippet.sentences
     assert sentence.text.startswith("Word Word")
     assert sentence.text.endswith("Word…")
@@ -240,17 +335,17 @@ TITLED = [{"id": "b", "title": "The Gale", "text": "Many ships sank. Few came ho
 
 def test_a_title_is_not_repeated(make_index):
     index = make_index(TITLED)
-    text = render_keywords(index.keyword_search(["ships"]), ())
+    results = index.keyword_search(["ships"])
+    text = render_keywords(results, show_all(results.hits))
     assert text.count("The Gale") == 1
     assert "The Gale: Many ships sank. Few came home." in text
-    text = render_semantic(index.semantic_search("Many ships"), ())
-    assert text.count("The Gale") == 1
+    hits = index.semantic_search("Many ships").hits
+    assert render_semantic(hits, show_all(hits)).count("The Gale") == 1
 
 
 def test_a_matching_title_is_shown_once(make_index):
-    text = render_keywords(make_index(TITLED).keyword_search(["gale"]), ())
-    assert text.count("The Gale") == 1
-    assert "gale ×1" in text
+    results = make_index(TITLED).keyword_search(["gale"])
+    assert render_keywords(results, show_all(results.hits)).count("The Gale") == 1
 
 
 LINES = st.sampled_from(

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import copy
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -9,8 +10,10 @@ from langchain_core.utils.function_calling import convert_to_openai_tool
 
 from arag.errors import InputError
 from arag.ingest.pipeline import ingest
+from arag.retrieval.compact_tools import ChunkRead
 from arag.retrieval.tokens import count_tokens
-from arag.retrieval.tools import TOOL_NAMES, ChunkRead, RetrievalTool, make_tools
+from arag.retrieval.tool_base import RetrievalTool
+from arag.retrieval.tools import PRESENTATIONS, TOOL_NAMES, make_tools
 from fakes import HashEmbeddings, after_reading, write_corpus
 
 LONG = " ".join(f"In the year {n} the harbour of Vellin was frozen and nobody sailed." for n in range(1700, 1740))
@@ -49,30 +52,32 @@ def parts(index):
 # --- what a model sees ---
 
 
-def test_a_model_sees_names_bounds_and_descriptions(index):
-    seen = {t["function"]["name"]: t["function"] for t in map(convert_to_openai_tool, make_tools(index, top_k=7))}
+def test_a_model_sees_names_and_descriptions(index):
+    seen = {t["function"]["name"]: t["function"] for t in map(convert_to_openai_tool, make_tools(index))}
     assert tuple(seen) == TOOL_NAMES
     assert {name: sorted(f["parameters"]["properties"]) for name, f in seen.items()} == {
-        "keyword_search": ["keywords", "top_k"],
-        "semantic_search": ["query", "top_k"],
-        "chunk_read": ["adjacent", "chunk_ids"],
+        "keyword_search": ["keywords", "within"],
+        "semantic_search": ["queries", "within"],
+        "chunk_read": ["about", "chunk_ids"],
     }
     assert {name: f["parameters"]["required"] for name, f in seen.items()} == {
         "keyword_search": ["keywords"],
-        "semantic_search": ["query"],
+        "semantic_search": ["queries"],
         "chunk_read": ["chunk_ids"],
     }
     for function in seen.values():
         assert function["description"]
         for field in function["parameters"]["properties"].values():
             assert field["description"]
-    keywords, semantic, read = (seen[name]["parameters"]["properties"] for name in TOOL_NAMES)
-    assert keywords["keywords"]["type"] == "array"
-    assert keywords["keywords"]["items"] == {"type": "string"}
-    assert keywords["top_k"]["default"] == semantic["top_k"]["default"] == 7
-    assert "1 to 20" in keywords["top_k"]["description"]
-    assert read["adjacent"]["default"] == 0
-    assert "0 to 2" in read["adjacent"]["description"]
+    keywords = seen["keyword_search"]["parameters"]["properties"]["keywords"]
+    assert (keywords["type"], keywords["items"]) == ("array", {"type": "string"})
+
+
+@pytest.mark.parametrize("presentation", PRESENTATIONS)
+def test_schemas_hold_nothing_that_only_costs_tokens(index, presentation):
+    """A model is sent them with every prompt."""
+    text = json.dumps([convert_to_openai_tool(tool) for tool in make_tools(index, presentation=presentation)])
+    assert not re.search(r'"(default|title|maxItems|minItems|anyOf)":', text)
 
 
 @pytest.mark.parametrize("name", TOOL_NAMES)
@@ -89,12 +94,9 @@ def test_keyword_search_says_what_each_keyword_hits_and_then_the_chunks(call):
     message = call("keyword_search", {"keywords": ["gale", "Orlath", "xyzzy"]})
     assert message.status == "success"
     assert message.content == (
-        "gale: 2 chunks; Orlath: 1 chunk; xyzzy: none.\n"
-        "2 chunks in all, all shown, best first:\n\n"
-        "[12:0] score 10; gale ×1, Orlath ×1; whole chunk shown\n"
-        "Orlath was a painter. He saw the gale.\n\n"
-        "[gale:0] score 8; gale ×2; whole chunk shown\n"
-        "The Gale: Many ships sank in the gale. Few came home."
+        "gale: 2 chunks; Orlath: 1 chunk; xyzzy: none. All:\n\n"
+        "[12:0] Orlath was a painter. He saw the gale.\n\n"
+        "[gale:0] The Gale: Many ships sank in the gale. Few came home."
     )
 
 
@@ -103,19 +105,21 @@ def test_keyword_search_artifact(index, call):
     assert artifact["query"] == ["gale"]
     assert artifact["chunk_ids"] == ["gale:0", "12:0"]
     assert artifact["new_chunks"] == ["gale:0", "12:0"]  # both are shown whole
-    assert [hit["score"] for hit in artifact["results"]["hits"]] == [8, 4]
+    assert artifact["sentences"] == {"gale:0": [0, 1, 2], "12:0": [0, 1]}
+    first, second = (hit["score"] for hit in artifact["results"]["hits"])
+    assert first > second > 0
     assert artifact["results"]["total"] == 2
     shown = "The Gale\nMany ships sank in the gale.\nFew came home.\nOrlath was a painter.\nHe saw the gale."
     assert artifact["retrieved_tokens"] == count_tokens(shown)
     assert json.loads(json.dumps(artifact))["chunk_ids"] == artifact["chunk_ids"]
 
 
-def test_keyword_search_tells_how_many_it_leaves_out(index, call):
-    content = call("keyword_search", {"keywords": ["Vellin"], "top_k": 1}).content
+def test_keyword_search_tells_how_many_it_leaves_out(index):
+    (tool,) = make_tools(index, names=["keyword_search"], top_k=2)
+    content = tool.invoke({"keywords": ["Vellin"]})
     total = len(parts(index))
     assert total > 3
-    assert f"Vellin: {total} chunks.\n{total} chunks in all, the best 1, best first:" in content
-    assert "more matching sentences in this chunk)" in content
+    assert content.startswith(f"Vellin: {total} chunks. The best 2 of {total} chunks:\n\n[long:0] Vellin: ")
 
 
 def test_keyword_search_offers_the_closest_terms(call):
@@ -126,19 +130,23 @@ def test_keyword_search_offers_the_closest_terms(call):
 # --- semantic_search ---
 
 
-def test_semantic_search_shows_similarities_even_low_ones(call):
-    message = call("semantic_search", {"query": "Orlath was a painter", "top_k": 20})
-    first, *_, last = message.content.split("\n\n")[1:]
-    assert message.content.startswith("The nearest ")
-    assert first.startswith("[12:0] similarity 1.00")
-    assert "Orlath was a painter. He saw the gale." in first
-    assert "similarity 0." in last
-    similarities = [hit["score"] for hit in message.artifact["results"]["hits"]]
-    assert similarities[-1] < 0.4
-    assert f"similarity {similarities[-1]:.2f}" in last
-    assert message.artifact["query"] == "Orlath was a painter"
+def test_semantic_search_shows_similarities(call):
+    message = call("semantic_search", {"queries": ["Orlath was a painter"]})
+    head, first, *_ = message.content.split("\n\n")
+    assert head == "The nearest, by similarity:"
+    assert first == "[12:0] (1.00) Orlath was a painter. He saw the gale."
+    assert message.artifact["results"]["hits"][0]["score"] == pytest.approx(1.0)
+    assert message.artifact["query"] == ["Orlath was a painter"]
     assert message.artifact["new_chunks"][0] == "12:0"  # shown whole
     assert message.artifact["retrieved_tokens"] > 0
+
+
+def test_several_queries_are_answered_one_after_another(call):
+    content = call("semantic_search", {"queries": ["Orlath was a painter", "Few came home"]}).content
+    first, second = content.split("Few came home: The nearest, by similarity:")
+    assert first.startswith("Orlath was a painter: The nearest, by similarity:\n\n[12:0] (1.00)")
+    assert "Few came home." in content
+    assert "Orlath was a painter." not in second  # shown above
 
 
 # --- chunk_read ---
@@ -158,30 +166,22 @@ def test_chunk_read_gives_full_texts(index, call):
         "query": ["gale:0", "12:0"],
         "results": {
             "chunks": [
-                {"chunk_id": "gale:0", "document_ids": ["gale"], "tokens": chunks[0].tokens},
-                {"chunk_id": "12:0", "document_ids": ["12"], "tokens": chunks[1].tokens},
+                {"chunk_id": "gale:0", "document_ids": ["gale"], "tokens": chunks[0].tokens, "passages": []},
+                {"chunk_id": "12:0", "document_ids": ["12"], "tokens": chunks[1].tokens, "passages": []},
             ],
             "unknown": [],
         },
         "chunk_ids": ["gale:0", "12:0"],
         "new_chunks": ["gale:0", "12:0"],
+        "sentences": {},
         "retrieved_tokens": sum(chunk.tokens for chunk in chunks),
     }
 
 
-@pytest.mark.parametrize(
-    ("adjacent", "expected"),
-    [(0, [2]), (1, [1, 2, 3]), (2, [0, 1, 2, 3, 4]), (9, [0, 1, 2, 3, 4]), ("1", [1, 2, 3]), (-1, [2])],
-)
-def test_adjacent_reads_neighbours(index, call, adjacent, expected):
-    message = call("chunk_read", {"chunk_ids": ["long:2"], "adjacent": adjacent})
-    assert message.artifact["chunk_ids"] == [f"long:{n}" for n in expected]
+def test_a_part_of_a_document_says_which(index, call):
+    message = call("chunk_read", {"chunk_ids": ["long:2", "long:1", "long:2"]})
+    assert message.artifact["chunk_ids"] == ["long:2", "long:1"]
     assert f"[long:2] Vellin, part 3 of {len(parts(index))}\n" in message.content
-
-
-def test_neighbours_are_read_once(call):
-    message = call("chunk_read", {"chunk_ids": ["long:1", "long:2", "long:1"], "adjacent": 1})
-    assert message.artifact["chunk_ids"] == ["long:0", "long:1", "long:2", "long:3"]
 
 
 def test_a_chunk_read_before_is_not_repeated_and_costs_nothing(index, call):
@@ -196,14 +196,23 @@ def test_a_chunk_read_before_is_not_repeated_and_costs_nothing(index, call):
     assert (again.artifact["new_chunks"], again.artifact["retrieved_tokens"]) == ([], 0)
 
 
-def test_searches_mark_chunks_that_were_read(call):
+def test_searches_do_not_show_again_what_was_read(call):
     read = after_reading("gale:0")
-    keywords = call("keyword_search", {"keywords": ["gale"], **read}).content
-    assert "[gale:0] score 8; gale ×2; already read\n" in keywords
-    assert keywords.count("already read") == 1
+    keywords = call("keyword_search", {"keywords": ["gale"], **read})
+    assert keywords.content == (
+        "gale: 2 chunks. All:\n\n[12:0] Orlath was a painter. He saw the gale.\n\nShown above: [gale:0]"
+    )
+    assert keywords.artifact["new_chunks"] == ["12:0"]
+    assert keywords.artifact["chunk_ids"] == ["12:0", "gale:0"]
     semantic = call("semantic_search", {"query": "ships sank", **read}).content
-    assert "; already read\n" in semantic
-    assert semantic.count("already read") == 1
+    assert "[gale:0] (" not in semantic
+    assert "Shown above: [gale:0]" in semantic
+
+
+def test_a_search_that_finds_nothing_new_says_so(call):
+    message = call("keyword_search", {"keywords": ["Orlath"], **after_reading("12:0")})
+    assert message.content == "Orlath: 1 chunk. All:\n\nShown above: [12:0]\n\nNothing new was found."
+    assert message.artifact["retrieved_tokens"] == 0
 
 
 def test_an_unknown_id_is_answered_with_ids_that_exist(call):
@@ -245,7 +254,7 @@ def test_odd_ids_are_unknown(call, chunk_id):
         {"chunk_ids": 12},
         {"chunk_id": 12},
         {"chunk_ids": "[12]"},
-        {"chunk_ids": ["12:0"], "adjacent": "0", "reason": "unknown arguments do not matter"},
+        {"chunk_ids": ["12:0"], "about": None, "reason": "unknown arguments do not matter"},
     ],
 )
 def test_what_models_send_for_ids_is_understood(call, arguments):
@@ -273,33 +282,11 @@ def test_a_number_is_a_keyword(call):
 
 
 @pytest.mark.parametrize(
-    ("top_k", "most"), [(0, 1), (-5, 1), (1, 1), ("2", 2), (3.0, 3), ("2.0", 2), (50, 20), (10**400, 20), ("999", 20)]
+    "arguments",
+    [{"queries": ["ships sank"]}, {"query": "ships sank"}, {"queries": '["ships sank"]'}, {"query": ["ships sank"]}],
 )
-@pytest.mark.parametrize(
-    ("name", "query"), [("keyword_search", {"keywords": ["e"]}), ("semantic_search", {"query": "e"})]
-)
-def test_top_k_is_brought_within_bounds(index, call, name, query, top_k, most):
-    message = call(name, query | {"top_k": top_k})
-    assert message.status == "success"
-    assert len(message.artifact["chunk_ids"]) == min(most, len(list(index.chunk_ids())))
-
-
-def test_top_k_is_clamped_to_twenty(make_index):
-    tools = {tool.name: tool for tool in make_tools(make_index({f"d{n}": "One ship." for n in range(30)}))}
-    for name, query in (("keyword_search", {"keywords": ["ship"]}), ("semantic_search", {"query": "ship"})):
-        for top_k, expected in (
-            (0, 1),
-            (50, 20),
-            (10**400, 20),
-            ("9" * 400, 20),
-            (1e300, 20),
-            ("7", 7),
-            (3.0, 3),
-            (None, 5),
-        ):
-            for arguments in (query | {"top_k": top_k}, *([query] if top_k is None else [])):
-                message = tools[name].invoke({"type": "tool_call", "id": "1", "name": name, "args": arguments})
-                assert len(message.artifact["chunk_ids"]) == expected
+def test_what_models_send_for_queries_is_understood(call, arguments):
+    assert call("semantic_search", arguments).artifact["query"] == ["ships sank"]
 
 
 # --- errors that the model can mend ---
@@ -315,15 +302,17 @@ def test_top_k_is_clamped_to_twenty(make_index):
         ("keyword_search", {"keywords": {"a": 1}}, "keywords"),
         ("keyword_search", {"keywords": []}, "keyword"),
         ("keyword_search", {"keywords": [" "]}, "keyword"),
-        ("keyword_search", {"keywords": ["gale"], "top_k": "many"}, "top_k"),
-        ("keyword_search", {"keywords": ["gale"], "top_k": [5]}, "top_k"),
-        ("semantic_search", {}, "query"),
-        ("semantic_search", {"query": ""}, "query"),
-        ("semantic_search", {"query": ["gale"]}, "query"),
+        ("keyword_search", {"keywords": ["gale"] * 51}, "give 1 to 50"),
+        ("keyword_search", {"keywords": ["gale"], "within": "xyzzy"}, "No document has 'xyzzy' in its title or id"),
+        ("semantic_search", {}, "queries"),
+        ("semantic_search", {"queries": []}, "give 1 to 10"),
+        ("semantic_search", {"queries": [""]}, "query is blank"),
+        ("semantic_search", {"queries": ["gale"] * 11}, "give 1 to 10"),
+        ("semantic_search", {"queries": ["gale"], "within": "12 xyzzy"}, "No document has '12 xyzzy'"),
         ("chunk_read", {}, "chunk_ids"),
         ("chunk_read", {"chunk_ids": []}, "chunk_read"),
         ("chunk_read", {"chunk_ids": [True]}, "chunk_ids"),
-        ("chunk_read", {"chunk_ids": ["12:0"], "adjacent": "next"}, "adjacent"),
+        ("chunk_read", {"chunk_ids": ["12:0"], "about": ["x"]}, "about"),
     ],
 )
 def test_bad_arguments_are_an_error_message_that_names_them(call, name, arguments, names):
@@ -332,13 +321,6 @@ def test_bad_arguments_are_an_error_message_that_names_them(call, name, argument
     assert names in message.content
     assert message.tool_call_id == "call-1"
     assert "pydantic" not in message.content
-
-
-@pytest.mark.parametrize("top_k", [float("nan"), "many"])
-def test_a_top_k_that_is_no_number_is_an_error_message(call, top_k):
-    message = call("semantic_search", {"query": "gale", "top_k": top_k})
-    assert message.status == "error"
-    assert "top_k" in message.content
 
 
 # --- which tools ---
@@ -361,9 +343,10 @@ def test_a_default_out_of_bounds_is_an_input_error(index, top_k):
         make_tools(index, top_k=top_k)
 
 
-def test_without_chunk_read_searches_give_full_texts(index):
+@pytest.mark.parametrize("presentation", PRESENTATIONS)
+def test_without_chunk_read_searches_give_full_texts(index, presentation):
     names = ["keyword_search", "semantic_search"]
-    tools = {tool.name: tool for tool in make_tools(index, names=names, top_k=2)}
+    tools = {tool.name: tool for tool in make_tools(index, names=names, top_k=2, presentation=presentation)}
     for name, query in zip(names, ({"keywords": ["Vellin"]}, {"query": "the harbour of Vellin"}), strict=True):
         message = tools[name].invoke({"type": "tool_call", "id": "1", "name": name, "args": query})
         ids = message.artifact["chunk_ids"]
@@ -374,23 +357,23 @@ def test_without_chunk_read_searches_give_full_texts(index):
         assert message.artifact["new_chunks"] == ids
         assert message.artifact["retrieved_tokens"] >= sum(chunk.tokens for chunk in chunks)
         assert len(message.artifact["results"]["hits"]) == 2
-        again = tools[name].invoke(
-            {"type": "tool_call", "id": "1", "name": name, "args": query | after_reading(*ids[:1])}
-        )
+        read = query | after_reading(*ids[:1])
+        again = tools[name].invoke({"type": "tool_call", "id": "1", "name": name, "args": read})
         assert f"[{ids[0]}] This chunk has been read before." in again.content
-        assert chunks[0].text.removeprefix("Vellin").strip() not in again.content
-        assert again.artifact["new_chunks"] == ids[1:]
+        assert presentation == "paper" or chunks[0].text.removeprefix("Vellin").strip() not in again.content
+        assert again.artifact["new_chunks"] == [i for i in again.artifact["chunk_ids"] if i != ids[0]]
 
 
 def test_a_packed_chunk_is_read_document_by_document(make_index):
     index = make_index([RECORDS[0], RECORDS[1], {"id": "b", "title": "B", "text": "B sank. C did not."}], pack=True)
     tool = make_tools(index, names=["chunk_read"])[0]
-    message = tool.invoke({"type": "tool_call", "id": "1", "name": "chunk_read", "args": {"chunk_ids": ["12"]}})
+    message = tool.invoke({"type": "tool_call", "id": "1", "name": "chunk_read", "args": {"chunk_ids": ["gale:0"]}})
     assert message.content == (
         "[gale:0] 3 documents\nThe Gale\nMany ships sank in the gale. Few came home.\n\n"
         "Orlath was a painter. He saw the gale.\n\nB\nB sank. C did not."
     )
     assert message.artifact["results"]["chunks"][0]["document_ids"] == ["gale", "12", "b"]
+    assert tool.invoke({"chunk_ids": ["12"]}) == "[gale:0] (document 12): Orlath was a painter. He saw the gale."
 
 
 def test_pages_are_named(make_index, tmp_path):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -40,6 +40,9 @@ JudgeOption = Annotated[
 LimitOption = Annotated[int | None, typer.Option(min=1, help="Use only the first N questions.")]
 ConcurrencyOption = Annotated[int, typer.Option(min=1, help="Questions to run at the same time.")]
 TopKOption = Annotated[int, typer.Option(min=1, help="Chunks per search.")]
+PresentationOption = Annotated[
+    Literal["compact", "paper"], typer.Option(help="What A-RAG's tools show: compact, or the paper's plain lists.")
+]
 MaxStepsOption = Annotated[int, typer.Option(min=1, help="Maximum steps before an answer is forced.")]
 MaxCostOption = Annotated[
     float | None,

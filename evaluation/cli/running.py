@@ -25,6 +25,7 @@ from arag.evaluation.cli.options import (
     ModelOption,
     ModelOptionsOption,
     OutOption,
+    PresentationOption,
     QuestionsOption,
     TopKOption,
     show_written,
@@ -34,6 +35,7 @@ from arag.terminal import FAILED, confirm_embedder, err, out, print_json, warn
 
 if TYPE_CHECKING:
     from arag.evaluation.budget import Budget
+    from arag.retrieval.tools import Presentation
 
 _ABLATION = ["arag", "arag-without-keyword", "arag-without-semantic", "arag-without-read"]
 
@@ -49,6 +51,7 @@ def run(
     limit: LimitOption = None,
     concurrency: ConcurrencyOption = 8,
     top_k: TopKOption = 5,
+    presentation: PresentationOption = "compact",
     max_steps: MaxStepsOption = DEFAULT_MAX_STEPS,
     max_cost: MaxCostOption = None,
     folder: Annotated[Path | None, typer.Option("--out", metavar="DIR", help="Where to write the records.")] = None,
@@ -62,7 +65,9 @@ def run(
 
     target = folder or Path("runs") / name_dataset(questions)
     options = _model_options(model_option, reasoning_effort)
-    experiment = _Experiment(questions, index, method, model, judge, options, limit, concurrency, top_k, max_steps)
+    experiment = _Experiment(
+        questions, index, method, model, judge, options, limit, concurrency, top_k, presentation, max_steps
+    )
     summaries = experiment.run(target, _budget(max_cost, [target]), quiet=as_json)
     if as_json:
         print_json({"folder": str(target), "methods": summaries})
@@ -80,12 +85,13 @@ def ablate(
     limit: LimitOption = None,
     concurrency: ConcurrencyOption = 8,
     top_k: TopKOption = 5,
+    presentation: PresentationOption = "compact",
     max_steps: MaxStepsOption = DEFAULT_MAX_STEPS,
     max_cost: MaxCostOption = None,
 ) -> None:
     """Run A-RAG with all tools and without each of them (paper, Table 2). Compare them with `arag eval report`."""
-    common = (model, judge, reasoning_effort, model_option, limit, concurrency, top_k, max_steps, max_cost)
-    run(questions, index, _ABLATION, *common, folder)
+    same = (model, judge, reasoning_effort, model_option, limit, concurrency, top_k, presentation, max_steps, max_cost)
+    run(questions, index, _ABLATION, *same, folder)
 
 
 def scale(
@@ -103,15 +109,15 @@ def scale(
     limit: LimitOption = 300,
     concurrency: ConcurrencyOption = 8,
     top_k: TopKOption = 5,
+    presentation: PresentationOption = "compact",
     max_cost: MaxCostOption = None,
 ) -> None:
     """Run one method with different step limits and reasoning efforts (paper, Figure 4)."""
     from arag.evaluation.datasets import load_questions
     from arag.evaluation.report.scaling import EFFORT, STEPS, make_scaling, setting_folder
 
-    common = _Experiment(
-        questions, index, [method], model, judge, _model_options(model_option, None), limit, concurrency, top_k
-    )
+    options = _model_options(model_option, None)
+    common = _Experiment(questions, index, [method], model, judge, options, limit, concurrency, top_k, presentation)
     settings = {
         setting_folder(folder, STEPS, str(most)): replace(common, max_steps=most) for most in steps or [5, 10, 15, 20]
     } | {
@@ -138,6 +144,7 @@ class _Experiment:
     limit: int | None
     concurrency: int
     top_k: int
+    presentation: Presentation
     max_steps: int = DEFAULT_MAX_STEPS
 
     def run(self, folder: Path, budget: Budget, *, quiet: bool = False) -> list[dict[str, Any]]:
@@ -160,7 +167,7 @@ class _Experiment:
         model = load_model(self.model, **self.model_options)
         judge = Judge(load_model(self.judge), self.judge) if self.judge else None
         judged = judge is not None
-        options = Options(top_k=self.top_k, max_steps=self.max_steps)
+        options = Options(top_k=self.top_k, presentation=self.presentation, max_steps=self.max_steps)
         plan = Plan(
             questions=str(self.questions),
             index=str(self.index),

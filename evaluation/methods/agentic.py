@@ -18,6 +18,7 @@ def _make(tools: tuple[ToolName, ...], index: Index, model: BaseChatModel, optio
         index,
         tools=tools,
         top_k=options.top_k,
+        presentation=options.presentation,
         max_steps=options.max_steps,
         max_context_tokens=options.max_context_tokens,
     )

@@ -20,6 +20,7 @@ from langgraph.graph.state import CompiledStateGraph
 from arag.graph.settings import DEFAULT_MAX_CONTEXT_TOKENS, DEFAULT_MAX_STEPS
 from arag.models.usage import ModelCall
 from arag.retrieval.index import Index
+from arag.retrieval.tools import Presentation
 
 MethodGraph: TypeAlias = CompiledStateGraph[Any, Any, Any, Any]
 
@@ -30,11 +31,13 @@ class Options:
 
     Attributes:
         top_k: Chunks per search (the paper's k).
+        presentation: What A-RAG's tools show: `compact`, or the `paper`'s plain lists.
         max_steps: Maximum model calls before an answer is forced.
         max_context_tokens: Maximum tokens of the context.
     """
 
     top_k: int = 5
+    presentation: Presentation = "compact"
     max_steps: int = DEFAULT_MAX_STEPS
     max_context_tokens: int = DEFAULT_MAX_CONTEXT_TOKENS
 

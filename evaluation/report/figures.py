@@ -186,7 +186,9 @@ def make_report(folder: Path, *, baseline: str | None = None, dataset: str | Non
         questions=questions,
         judged=judged,
         paper=paper,
-        differences=differences(paper, models, plan.judge, manifest, len(questions)) if paper else [],
+        differences=differences(paper, models, plan.judge, plan.options.presentation, manifest, len(questions))
+        if paper
+        else [],
         notes=_make_notes(methods, len(questions), plan.asked, judged),
     )
 

@@ -51,7 +51,9 @@ def make_overview(folders: Sequence[Path]) -> Document:
     columns = ["Method", *(f"{name}: {measure.title}" for name, _, measure in measures)]
     accuracy = make_table("Accuracy", columns, rows, told)
     about = make_table(
-        "Runs", ["Run", "Questions", "Judge", "Embedder", "Folder"], [_about(*run) for run in runs.items()]
+        "Runs",
+        ["Run", "Questions", "Judge", "Embedder", "Presentation", "Folder"],
+        [_about(*run) for run in runs.items()],
     )
     return Document("Methods by dataset and model", notes=_notes(runs), tables=[accuracy, about], figures=figures)
 
@@ -64,7 +66,8 @@ def _name(report: Report) -> str:
 
 def _about(name: str, report: Report) -> list[str | int]:
     embedder = report.manifest.embedder if report.manifest else UNKNOWN
-    return [name, len(report.questions), report.plan.judge or "none", embedder, str(report.folder)]
+    judge, presentation = report.plan.judge or "none", report.plan.options.presentation
+    return [name, len(report.questions), judge, embedder, presentation, str(report.folder)]
 
 
 def _notes(runs: Mapping[str, Report]) -> list[str]:

@@ -14,6 +14,7 @@ from typing import Any
 from arag.errors import InputError
 from arag.pages.templates import count
 from arag.retrieval.backend import Manifest
+from arag.retrieval.tools import Presentation
 
 _WORDS = re.compile(r"[^a-z0-9]+")
 _VERSION = re.compile(r"-\d{4}-\d{2}-\d{2}$")
@@ -72,7 +73,12 @@ def same_model(name: str, backbone: str) -> bool:
 
 
 def differences(
-    paper: PaperResults, models: Iterable[str], judge: str | None, manifest: Manifest | None, questions: int
+    paper: PaperResults,
+    models: Iterable[str],
+    judge: str | None,
+    presentation: Presentation,
+    manifest: Manifest | None,
+    questions: int,
 ) -> list[str]:
     """Describe how a run differs from the paper's experiment, or may differ.
 
@@ -80,6 +86,7 @@ def differences(
         paper: The paper's results.
         models: The models that answered, as their providers report them.
         judge: The judge.
+        presentation: What A-RAG's tools show.
         manifest: The index's manifest, if the index still exists.
         questions: How many questions were asked.
     """
@@ -96,6 +103,8 @@ def differences(
         told.append(f"We used no judge; the paper used {judged}.")
     elif not same_model(judge.partition("@")[0].rpartition(":")[2], judged):
         told.append(f"Different judge: ours {judge}, the paper's {judged}, which does not see the question.")
+    if presentation != "paper":
+        told.append(f"A-RAG's tools show another selection: {presentation}. `--presentation paper` shows the paper's.")
     corpus = f"{count(manifest.documents, 'document')} in {count(manifest.chunks, 'chunk')}" if manifest else "an index"
     asked = count(questions, "question")
     told.append(f"The questions and the corpus ({asked}, {corpus}) may differ from the paper's.")

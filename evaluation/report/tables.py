@@ -189,6 +189,7 @@ def _facts(report: Report) -> list[tuple[str, str]]:
         ("Embedder", manifest.embedder if manifest else UNKNOWN),
         ("Index", index),
         ("Top k", f"{plan.options.top_k:,}"),
+        ("Presentation", plan.options.presentation),
         ("Max steps", f"{plan.options.max_steps:,}"),
         ("Max context tokens", f"{plan.options.max_context_tokens:,}"),
     ]

@@ -5,12 +5,16 @@ from __future__ import annotations
 import os
 import threading
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
+from numpy.typing import NDArray
+
 from arag.errors import IndexFormatError
-from arag.retrieval.backend import Damage, Draft, Manifest, Sentences
+from arag.retrieval.backend import Damage, Draft, Manifest, SentenceMatch, Sentences
 from arag.retrieval.exact import MAX_BYTES, ExactVectors
 from arag.retrieval.local.chunk_store import FILE_NAME as CHUNKS_FILE
 from arag.retrieval.local.chunk_store import ChunkStore
@@ -172,7 +176,7 @@ class LocalGeneration:
                     self._sentences = self._open_graph()
             return self._sentences
 
-    def _open_graph(self) -> SentenceStore:
+    def _open_graph(self) -> Sentences:
         folder = vectors_folder(self._folder, self.manifest.generation)
         # A flipped bit in its graph can crash the process, or make Chroma run forever.
         check_files(self._folder, self.manifest, folder, contents=True)
@@ -182,7 +186,7 @@ class LocalGeneration:
                 f"{folder} has {store.count():,} vectors instead of {self.manifest.sentences:,}: "
                 f"run `arag verify --index {self._location} --repair`"
             )
-        return store
+        return _Graph(store, self.chunks, self.manifest, self._location)
 
     def _has_own_graph(self) -> bool:
         if is_sealed(self.manifest):
@@ -195,6 +199,35 @@ class LocalGeneration:
             stacklevel=2,
         )
         return False
+
+
+class _Graph:
+    """Sentences in a graph; a search within a part of the index compares with every vector of that part.
+
+    Args:
+        store: The graph.
+        chunks: The chunks, which have the vectors, too.
+        manifest: The generation's manifest.
+        location: The index, for messages.
+    """
+
+    is_exact = False
+
+    def __init__(self, store: SentenceStore, chunks: ChunkStore, manifest: Manifest, location: Path) -> None:
+        self._store = store
+        self._chunks = chunks
+        self._manifest = manifest
+        self._location = location
+
+    def nearest(
+        self, vector: NDArray[np.float32], count: int, *, within: Collection[int] | None = None
+    ) -> list[SentenceMatch]:
+        """Return the sentences nearest to a vector; see `Sentences.nearest`."""
+        if within is None:
+            return self._store.nearest(vector, count)
+        placed = list(self._chunks.placed_vectors(within))
+        part = replace(self._manifest, sentences=sum(len(positions) for _, positions, _ in placed))
+        return ExactVectors(placed, part, self._location).nearest(vector, count)
 
 
 def is_index(folder: Path) -> bool:

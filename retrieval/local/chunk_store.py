@@ -12,7 +12,7 @@ import re
 import sqlite3
 import threading
 import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -178,6 +178,10 @@ class ChunkStore(BaseStore[str, Chunk]):
         """Return the ids of the chunks with these numbers that this generation has."""
         return dict(self._each("SELECT number, CAST(id AS TEXT) FROM chunks WHERE number IN ({marks})", numbers))
 
+    def numbers(self, keys: Sequence[str]) -> list[int]:
+        """Return the numbers of the chunks with these ids, as far as they exist."""
+        return [row[0] for row in self._each("SELECT number FROM chunks WHERE id IN ({marks})", keys)]
+
     def numbers_by_id(self) -> list[int]:
         """Return the numbers of all chunks, in the order of their ids."""
         return [row[0] for row in self._query(f"SELECT number FROM chunks WHERE {self._seen} ORDER BY id")]
@@ -222,6 +226,20 @@ class ChunkStore(BaseStore[str, Chunk]):
         found = dict(self._chunks_where(parts, document_ids))
         return [found[number] for number in sorted(found)]
 
+    def numbers_of(self, document_ids: Sequence[str]) -> list[int]:
+        """Return the numbers of the chunks that hold a part of one of these documents, in order."""
+        parts = "SELECT number FROM chunks WHERE number IN (SELECT number FROM members WHERE document_id IN ({marks}))"
+        return sorted({row[0] for row in self._each(parts, document_ids)})
+
+    def named(self, words: Sequence[str], limit: int) -> list[str]:
+        """Return ids of documents whose id and title together hold all of these words, ignoring case, in order."""
+        holds = " AND ".join(["instr(lower(id || ' ' || title), lower(?)) > 0"] * len(words))
+        rows = self._query(
+            f"SELECT CAST(id AS TEXT) FROM documents WHERE {self._seen} AND {holds or 'FALSE'} ORDER BY id LIMIT ?",
+            (*(_HALF_PAIR.sub("", word) for word in words), limit),
+        )
+        return [row[0] for row in rows]
+
     def in_shared_chunks(self, document_ids: Sequence[str]) -> set[str]:
         """Return which of these documents share a chunk with another one."""
         rows = self._each(
@@ -259,7 +277,7 @@ class ChunkStore(BaseStore[str, Chunk]):
             "AND (title = ?1 COLLATE NOCASE "
             "OR (title >= ?1 || ' (' COLLATE NOCASE AND title < ?1 || ' )' COLLATE NOCASE)) "
             "ORDER BY title, id LIMIT ?2",
-            (title, limit),
+            (_HALF_PAIR.sub("\ufffd", title), limit),
         )
 
     def words(self) -> list[str]:
@@ -347,11 +365,17 @@ class ChunkStore(BaseStore[str, Chunk]):
             chunk = self._chunk(row)
             yield row[0], chunk, self._vectors(row[-1], row[0], len(chunk.embedded_texts()))
 
-    def placed_vectors(self) -> Iterator[tuple[int, list[int], Vectors]]:
-        """Yield, for every chunk, its number, the positions of its embedded sentences, and their vectors."""
-        rows = self._pages(
-            f"SELECT chunks.number, sentences, vectors FROM {_EMBEDDED} WHERE {self._seen} AND NOT pending", size=500
-        )
+    def placed_vectors(self, numbers: Collection[int] | None = None) -> Iterator[tuple[int, list[int], Vectors]]:
+        """Yield for every chunk, or for these, its number, the positions of its embedded sentences, and their vectors.
+
+        Args:
+            numbers: The chunks' numbers, or None for all.
+        """
+        select = f"SELECT chunks.number, sentences, vectors FROM {_EMBEDDED} WHERE "
+        if numbers is None:
+            rows = self._pages(f"{select} {self._seen} AND NOT pending", size=500)
+        else:
+            rows = self._each(f"{select} chunks.number IN ({{marks}}) AND NOT pending", list(numbers))
         for number, sentences, blob in rows:
             positions = self._positions(number, sentences)
             yield number, positions, self._vectors(blob, number, len(positions))

@@ -16,10 +16,10 @@ import os
 import struct
 import zlib
 from bisect import bisect, bisect_left
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import chain, compress, islice, pairwise, repeat
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,7 +27,7 @@ from stringzilla import Str
 
 from arag.errors import DamagedFileError, IndexFormatError
 from arag.files import written_whole
-from arag.retrieval.backend import RankedChunk
+from arag.retrieval.backend import KeywordRanking, RankedChunk, keyword_weight
 from arag.retrieval.local.keyword_filter import GROUP, GROUP_BYTES, find_blocks, make_filter, read_filter
 from arag.retrieval.text import fold
 
@@ -43,6 +43,9 @@ _MARK_WITHOUT_FILTER = b"ARAGKW02"  # of earlier versions
 _FOOTER = struct.Struct("<8sQQI")
 _BLOCK_BYTES = 5 << 16  # a block is the chunks that begin within this many bytes; it fits the processor's cache
 _COMPARED_BYTES = 1 << 20  # compared at once: fits the processor's cache
+_MAX_CHECKED = 5_000  # chunks that hold a keyword: of more, every occurrence counts, in longer words too
+_LETTERS = frozenset(b"0123456789abcdefghijklmnopqrstuvwxyz" + bytes(range(0x80, 0xF5)))  # bytes of letters and digits
+_SPACED_SCRIPTS = 0x2E80  # scripts from here on (Chinese, Japanese...) do not separate words
 _NEAR = 8  # spans with fewer chunks between them are counted as one
 
 Integers = NDArray[np.int64]
@@ -234,23 +237,71 @@ class KeywordMatcher:
         """Count the chunks that hold a keyword."""
         return len(self._find(keyword)[0])
 
-    def rank(self, keywords: Sequence[str], top_k: int) -> tuple[list[RankedChunk], dict[str, int], int]:
+    def rank(
+        self, keywords: Sequence[str], top_k: int, *, within: Collection[int] | None = None, by_coverage: bool = False
+    ) -> KeywordRanking:
         """Rank the chunks by Score(c, K), ties by chunk id; see `Keywords.rank`."""
-        scores = np.zeros(len(self), dtype=np.int64)
+        inside = None if within is None else np.isin(self._numbers, np.fromiter(within, np.int64, len(within)))
+        size = len(self) if inside is None else int(inside.sum())
+        scores: NDArray[Any] = np.zeros(len(self), dtype=np.float64 if by_coverage else np.int64)
         found: dict[str, tuple[Integers, Integers]] = {}  # the chunks that hold a keyword, and how often
+        as_word: dict[str, int] = {}
+        holding: dict[str, int] = {}
+        any_held = np.zeros(len(self), dtype=np.bool_)
+        firsts = []
         for keyword in keywords:
-            chunks, occurrences = found[keyword] = self._find(keyword)
-            scores[chunks] += occurrences * len(fold(keyword))
-        matching = np.flatnonzero(scores)
-        if len(matching) > top_k:
+            chunks, occurrences = self._find(keyword)
+            if inside is not None:
+                kept = inside[chunks]
+                chunks, occurrences = chunks[kept], occurrences[kept]
+            holding[keyword] = len(chunks)
+            if by_coverage and len(chunks):
+                words = self._count_words(keyword, chunks, occurrences)
+                as_word[keyword] = int(np.count_nonzero(words))
+                counted = words if as_word[keyword] else occurrences
+                scores[chunks] += keyword_weight(counted, as_word[keyword] or len(chunks), size)
+                firsts.append(chunks[counted > 0])
+            elif not by_coverage:
+                scores[chunks] += occurrences * len(fold(keyword))
+            found[keyword] = chunks, occurrences
+            any_held[chunks] = True
+        best = self._best(np.flatnonzero(scores), scores, top_k)
+        # Each keyword's best chunk, by all keywords.
+        best = np.unique(np.concatenate([best, *(self._best(chunks, scores, 1) for chunks in firsts)]))
+        best = self._best(best, scores, len(best))
+        ranked = [RankedChunk(int(self._numbers[i]), scores[i].item(), _pick_counts(found, i)) for i in best]
+        return KeywordRanking(ranked, holding, as_word, int(np.count_nonzero(any_held)))
+
+    def _best(self, chunks: Integers, scores: NDArray[Any], top_k: int) -> Integers:
+        """Return the chunks with the highest scores, best first, ties by chunk id."""
+        if len(chunks) > top_k:
             # Keep everything that ties with the last place: the ids decide.
-            threshold = np.partition(scores[matching], -top_k)[-top_k]
-            candidates = matching[scores[matching] >= threshold]
-        else:
-            candidates = matching
-        best = candidates[np.lexsort((self._places[candidates], -scores[candidates]))][:top_k]
-        ranked = [RankedChunk(int(self._numbers[i]), int(scores[i]), _pick_counts(found, i)) for i in best]
-        return ranked, {keyword: len(holding) for keyword, (holding, _) in found.items()}, len(matching)
+            threshold = np.partition(scores[chunks], -top_k)[-top_k]
+            chunks = chunks[scores[chunks] >= threshold]
+        return chunks[np.lexsort((self._places[chunks], -scores[chunks]))][:top_k]
+
+    def _count_words(self, keyword: str, chunks: Integers, occurrences: Integers) -> Integers:
+        """Count a keyword in chunks that hold it, where it is not a part of a longer word; a plural still counts."""
+        folded = fold(keyword).lower()
+        starts, ends = (c.isalnum() and ord(c) < _SPACED_SCRIPTS for c in (folded[0], folded[-1]))
+        if not (starts or ends) or len(chunks) > _MAX_CHECKED:
+            return occurrences
+        needle = searchable(keyword)
+        counts = (self._count_words_in(chunk, needle, starts=starts, ends=ends) for chunk in chunks.tolist())
+        return np.fromiter(counts, np.int64, len(chunks))
+
+    def _count_words_in(self, chunk: int, needle: bytes, *, starts: bool, ends: bool) -> int:
+        """Count a needle in a chunk where no letter comes before it, if it `starts` with one, and none after it."""
+        text, end = self._map, self._begins[chunk + 1]
+        count, at = 0, text.find(needle, self._begins[chunk], end)
+        while at >= 0:
+            after = at + len(needle)
+            if ends and text[after] in _LETTERS:
+                after += next((len(e) for e in (b"es", b"s") if text[after : after + len(e)] == e), 0)
+            is_word = not (ends and text[after] in _LETTERS) and not (starts and at and text[at - 1] in _LETTERS)
+            count += is_word
+            at = text.find(needle, after if is_word else at + 1, end)
+        return count
 
 
 def searchable(text: str) -> bytes:

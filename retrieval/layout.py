@@ -1,0 +1,87 @@
+"""What a chunk's text looks like: titles, headings, and rows of tables."""
+
+from __future__ import annotations
+
+import re
+
+from arag.retrieval.text import fold
+from arag.retrieval.types import Chunk, Section
+
+_MAX_ROWS = 4  # of tables, with the words of a query
+_HEADER_REACH = 60  # sentences between a row and the header of its table
+_ROW = re.compile(r"\S \| .*\d")  # of a table
+_PAGE_HEADER = re.compile(r"table of contents|\(continued\)|^see ", re.IGNORECASE)
+_YEARS = re.compile(r"\b(?:19|20)\d\d\b")
+_NOTE = re.compile(r"\s*[(（][^()（）]*[)）]$")
+_QUOTES = "\"'“”‘’«»《》「」『』"
+_WORD = re.compile(r"[^\W\d_]{3,}")
+# A line of at least two words, each with a capital but for short ones, or of capitals only.
+_HEADING = re.compile(
+    r"(?=.{6,80}$)(?:(?:Item |Note |Part )?\d[\d.]*\s+)?"
+    r"[A-Z][\w’'/-]*(?:,? (?:[A-Z(&–—][\w’'/)–-]*|and|of|the|for|in|on|to|with|by|or|from|at|a|an|\d{4}|–|—))+"
+)
+
+
+def is_title(line: str, title: str) -> bool:
+    """Return whether a line is a title, as a heading or plain, ignoring white space."""
+    name = fold(title).strip("# ")
+    return bool(name) and fold(line).strip("# ") == name
+
+
+def bare_title(title: str) -> str:
+    """Return a title as keywords are compared with it: in lower case, without quotation marks or a note in brackets."""
+    return fold(_NOTE.sub("", title)).strip(_QUOTES).lower()
+
+
+def find_heading(chunk: Chunk, section: Section, position: int) -> str:
+    """Return the nearest line above a sentence, in the same document, that looks like a heading, or an empty string."""
+    above = chunk.text[section.start : chunk.sentences[position].start]
+    lines = [line.strip() for line in above.splitlines()[-_HEADER_REACH:]]
+    for line in reversed(lines):
+        heading = line.lstrip("# ")
+        if is_title(heading, section.title) or _PAGE_HEADER.search(heading):
+            continue
+        if line.startswith("#") or _HEADING.fullmatch(heading):
+            return heading
+    return ""
+
+
+def is_row(text: str) -> bool:
+    """Return whether a sentence is a row of a table, with a number."""
+    return bool(_ROW.search(text))
+
+
+def row_label(text: str) -> str:
+    """Return the label of a table's row, in lower case, or an empty string for other texts."""
+    return text.partition(" | ")[0].lower().strip("$: ") if is_row(text) else ""
+
+
+def find_header(chunk: Chunk, row: int) -> int:
+    """Return the position of the nearest line above a table's row that names two years, or the row's own."""
+    for position in range(row, max(row - _HEADER_REACH, -1), -1):
+        if len(_YEARS.findall(chunk.sentence_text(position))) > 1:
+            return position
+    return row
+
+
+def find_rows(chunk: Chunk, query: str) -> list[int]:
+    """Return the positions of the table rows most of whose label is in a query, at most four, the fullest first."""
+    wanted = {word.removesuffix("s") for word in list_words(query)}
+    shares: dict[int, float] = {}
+    for position in range(len(chunk.sentences)):
+        text = chunk.sentence_text(position)
+        if is_row(text):
+            label = {word.removesuffix("s") for word in list_words(row_label(text))}
+            if label and len(label & wanted) / len(label) > 0.6:
+                shares[position] = len(label & wanted)
+    return sorted(shares, key=lambda position: (-shares[position], position))[:_MAX_ROWS]
+
+
+def fold_sentence(chunk: Chunk, position: int) -> str:
+    """Return a sentence as it is shown, on one line."""
+    return fold(chunk.sentence_text(position))
+
+
+def list_words(text: str) -> list[str]:
+    """Return the words of a text that have three letters or more, in lower case."""
+    return [word.lower() for word in _WORD.findall(text)]

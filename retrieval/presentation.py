@@ -1,0 +1,185 @@
+"""What the tools show of a search's results, beyond the paper's ranking.
+
+Each keyword that occurs gets its best chunk before any gets a second. Nothing that the conversation holds is shown
+again. Equal texts are shown once. Of a semantic search, what is much less similar than the best is only named.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from arag.retrieval.layout import bare_title, row_label
+from arag.retrieval.text import fold
+from arag.retrieval.tokens import count_tokens
+from arag.retrieval.types import Hit, KeywordReport
+
+MAX_TOKENS = 300  # of a result's sentences; beyond them, chunks are only named
+_MAX_BRIEF = 3
+_NOISE = 0.3  # the same: beyond it, nothing is shown
+_BRIEF = 120  # characters
+_FALLING_OFF = 0.15  # of similarity, from the best chunk: beyond it, chunks are shown in brief
+
+
+@dataclass(frozen=True)
+class Held:
+    """What a conversation holds of an index's chunks.
+
+    Attributes:
+        chunks: Ids of the chunks whose full text it holds, in order.
+        sentences: By chunk id, the positions of the sentences that it holds of further chunks.
+        question: The question that it is about, or an empty string.
+    """
+
+    chunks: Sequence[str] = ()
+    sentences: Mapping[str, Collection[int]] = field(default_factory=dict)
+    question: str = ""
+
+    def add(self, hits: Iterable[Hit]) -> Held:
+        """Return what the conversation holds after hits have been shown."""
+        sentences = {chunk_id: set(positions) for chunk_id, positions in self.sentences.items()}
+        for hit in hits:
+            new = {s.position for snippet in hit.snippets for s in snippet.sentences}
+            sentences.setdefault(hit.chunk_id, set()).update(new)
+        return replace(self, sentences=sentences)
+
+
+@dataclass(frozen=True)
+class Shown:
+    """What is shown of a search's hits.
+
+    Attributes:
+        hits: The hits whose sentences are shown, with these sentences only.
+        above: Ids of hits that the conversation holds already.
+        same: Ids of hits with the text of another one, by its id.
+        brief: Further hits, with the beginning of one sentence.
+    """
+
+    hits: Sequence[Hit]
+    above: Sequence[str]
+    same: Mapping[str, Sequence[str]]
+    brief: Sequence[Hit]
+
+
+def spread_keywords(hits: Sequence[Hit], reports: Sequence[KeywordReport], top_k: int) -> tuple[list[Hit], int]:
+    """Choose hits so that each keyword has its best chunk before any has a second.
+
+    A document with a keyword as its title comes before those that mention it, and so does a table's row that it labels.
+
+    Args:
+        hits: The hits by their coverage of the keywords.
+        reports: The keywords that were searched for.
+        top_k: How many hits to return; more if there are more keywords.
+
+    Returns:
+        The hits, and how many of them it takes to show every keyword; these come first.
+    """
+    needed: list[Hit] = []
+    for report in sorted(reports, key=lambda report: report.chunks):
+        holding = [hit for hit in hits if report.keyword in hit.keyword_counts]
+        holding.sort(key=lambda hit: not _has_row(hit, report.keyword))
+        about = [hit for hit in holding if _is_about(hit, report.keyword)]
+        if about or not any(hit in needed for hit in holding):
+            needed += [hit for hit in (about or holding)[:1] if hit not in needed]
+    needed.sort(key=hits.index)
+    rest = [hit for hit in hits if hit not in needed]
+    return [*needed, *rest[: max(0, top_k - len(needed))]], len(needed)
+
+
+def choose_shown(
+    hits: Sequence[Hit], held: Held, *, always: int, tokens: int = MAX_TOKENS, by_similarity: bool = False
+) -> Shown:
+    """Choose what to show of hits.
+
+    Args:
+        hits: The hits, best first.
+        held: What the conversation holds.
+        always: How many hits to show whatever their sentences cost.
+        tokens: What the sentences of the others may cost.
+        by_similarity: Whether scores are similarities.
+    """
+    shown: list[Hit] = []
+    above: list[str] = []
+    brief: list[Hit] = []
+    same: dict[str, list[str]] = {}
+    by_text: dict[str, str] = {}
+    used = 0
+    best = max((hit.score for hit in hits), default=0.0)
+    for hit in hits:
+        new = _drop_held(hit, held)
+        text = _matched_text(new)
+        if hit.chunk_id in held.chunks or (hit.snippets and not text):
+            above.append(hit.chunk_id)
+        elif not hit.snippets:  # a keyword across the border of sentences that are no text
+            brief.append(hit)
+        elif text in by_text:
+            same.setdefault(by_text[text], []).append(hit.chunk_id)
+        elif by_similarity and len(shown) >= always and hit.score < best - _FALLING_OFF:
+            brief += [_shorten(new)] if hit.score > best - _NOISE else []
+        else:
+            cost = count_tokens(shown_text([new]))
+            if len(shown) >= always and used + cost > tokens:
+                brief.append(_shorten(new))
+                continue
+            used += cost
+            by_text[text] = hit.chunk_id
+            shown.append(new)
+    return Shown(shown, above, same, brief[:_MAX_BRIEF])
+
+
+def show_all(hits: Sequence[Hit]) -> Shown:
+    """Show all hits with all of their sentences, for a reader who has seen nothing yet."""
+    return Shown(hits, (), {}, ())
+
+
+def shown_text(hits: Sequence[Hit]) -> str:
+    """Return the sentences that hits show, for counting their tokens."""
+    return "\n".join(s.text for hit in hits for snippet in hit.snippets for s in snippet.sentences)
+
+
+def _shorten(hit: Hit) -> Hit:
+    """Return a hit with nothing but the beginning of its first sentence that matched."""
+    snippet = hit.snippets[0]
+    sentence = next((s for s in snippet.sentences if s.matched and len(s.text) > _BRIEF // 3), snippet.sentences[0])
+    text = sentence.text
+    if len(text) > _BRIEF:
+        cut = text[: _BRIEF - 1]
+        text = f"{cut.rpartition(' ')[0] or cut}…"
+    short = replace(snippet, sentences=(replace(sentence, text=text),), begins=False, ends=False, whole=False)
+    return replace(hit, snippets=(short,))
+
+
+def _is_about(hit: Hit, keyword: str) -> bool:
+    """Return whether a keyword is the title of a document in a hit."""
+    return any(bare_title(snippet.title) == bare_title(keyword) for snippet in hit.snippets)
+
+
+def _has_row(hit: Hit, keyword: str) -> bool:
+    """Return whether a hit shows a table's row that a keyword is the label of."""
+    return any(row_label(s.text) == fold(keyword).lower() for snippet in hit.snippets for s in snippet.sentences)
+
+
+def limit_to(hits: Sequence[Hit], document_ids: Collection[str]) -> tuple[Hit, ...]:
+    """Drop from hits in chunks of several documents what is from other documents than these."""
+    return tuple(replace(h, snippets=tuple(s for s in h.snippets if s.document_id in document_ids)) for h in hits)
+
+
+def _drop_held(hit: Hit, held: Held) -> Hit:
+    """Drop the sentences that the conversation holds, and documents of which nothing else matched."""
+    known = held.sentences.get(hit.chunk_id, ())
+    snippets = []
+    for snippet in hit.snippets:
+        sentences = tuple(s for s in snippet.sentences if s.position not in known)
+        if any(s.matched for s in sentences):
+            is_all = len(sentences) == len(snippet.sentences)
+            begins = snippet.begins and sentences[0] == snippet.sentences[0]
+            ends = snippet.ends and sentences[-1] == snippet.sentences[-1]
+            snippets.append(
+                replace(snippet, sentences=sentences, begins=begins, ends=ends, whole=snippet.whole and is_all)
+            )
+    return replace(hit, snippets=tuple(snippets))
+
+
+def _matched_text(hit: Hit) -> str:
+    """Return the sentences of a hit that matched, for comparing them with another hit's."""
+    return "\n".join(fold(s.text).lower() for snippet in hit.snippets for s in snippet.sentences if s.matched)

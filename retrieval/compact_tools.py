@@ -116,6 +116,7 @@ class SemanticSearch(RetrievalTool):
         found: list[Hit] = []
         brief: list[Hit] = []
         above: list[str] = []
+        same: dict[str, Sequence[str]] = {}
         texts: list[str] = []
         for query in queries:
             hits = self.index.semantic_search(query, self.top_k, within=documents, subjects=True).hits
@@ -126,8 +127,9 @@ class SemanticSearch(RetrievalTool):
             found += shown.hits
             brief += shown.brief
             above += shown.above
+            same |= shown.same
         results = SemanticResults("; ".join(queries), tuple(found))
-        return _show_hits(self, queries, results, Shown(found, above, {}, brief), "\n\n".join(texts), held)
+        return _show_hits(self, queries, results, Shown(found, above, same, brief), "\n\n".join(texts), held)
 
 
 class ChunkRead(RetrievalTool):
@@ -195,8 +197,10 @@ def _find_documents(index: Index, within: str) -> list[str] | None:
     """
     if not within.strip():
         return None
-    found = index.find_documents(within, _MAX_DOCUMENTS)
+    found = index.find_documents(within, _MAX_DOCUMENTS + 1)
+    if len(found) > _MAX_DOCUMENTS:
+        raise InputError(f"More than {_MAX_DOCUMENTS:,} documents have {within!r} in title or id. Give more words.")
     if not found:
-        closest = ", ".join(index.read([within]).unknown[0].closest)
+        closest = ", ".join(chunk_id for unknown in index.read([within]).unknown for chunk_id in unknown.closest)
         raise InputError(f"No document has {within!r} in its title or id. Chunk ids look like: {closest}.")
     return found

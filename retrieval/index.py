@@ -223,7 +223,8 @@ class Index:
         """Find documents by a part of their name.
 
         Args:
-            name: A document's id, a chunk's id, or words that all occur in the id or the title, in any case and order.
+            name: A document's id, a chunk's id, or words that all occur in the id or the title, in any order; the
+                case of ASCII letters does not matter.
             limit: How many documents to return at most, at least 1.
 
         Returns:

@@ -107,10 +107,7 @@ class SemanticSearch(RetrievalTool):
     def retrieve(self, query: str, top_k: int, held: Held) -> Retrieved:
         """Search."""
         results = self.index.semantic_search(query, top_k or self.top_k)
-        found = {
-            hit.chunk_id: {s.position for snippet in hit.snippets for s in snippet.sentences if s.matched}
-            for hit in results.hits
-        }
+        found = {hit.chunk_id: hit.matches for hit in results.hits}
         return _show_sentences(self, query, results, lambda chunk, place: place in found[chunk.id], held)
 
 
@@ -142,7 +139,7 @@ def _show_sentences(
         chunk.id: " ".join(_text(chunk, place) for place in range(len(chunk.sentences)) if is_match(chunk, place))
         for chunk in chunks
     }
-    blocks = [f"[{hit.chunk_id}] score {hit.score:.4g}\n{texts[hit.chunk_id]}" for hit in results.hits]
+    blocks = [f"[{hit.chunk_id}] score {hit.score:.4g}\n{texts.get(hit.chunk_id, '')}" for hit in results.hits]
     text = "\n\n".join(blocks) or "No chunk was found."
     tokens = count_tokens("\n".join(texts.values()))
     if not tool.full_texts:

@@ -12,11 +12,12 @@ from dataclasses import dataclass, field, replace
 from arag.retrieval.layout import bare_title, row_label
 from arag.retrieval.text import fold
 from arag.retrieval.tokens import count_tokens
-from arag.retrieval.types import Hit, KeywordReport
+from arag.retrieval.types import Hit, KeywordReport, Snippet
 
 MAX_TOKENS = 300  # of a result's sentences; beyond them, chunks are only named
 _MAX_BRIEF = 3
 _NOISE = 0.3  # the same: beyond it, nothing is shown
+_CUT = "…"
 _BRIEF = 120  # characters
 _FALLING_OFF = 0.15  # of similarity, from the best chunk: beyond it, chunks are shown in brief
 
@@ -39,9 +40,14 @@ class Held:
         """Return what the conversation holds after hits have been shown."""
         sentences = {chunk_id: set(positions) for chunk_id, positions in self.sentences.items()}
         for hit in hits:
-            new = {s.position for snippet in hit.snippets for s in snippet.sentences}
-            sentences.setdefault(hit.chunk_id, set()).update(new)
+            sentences.setdefault(hit.chunk_id, set()).update(uncut_positions(hit.snippets))
         return replace(self, sentences=sentences)
+
+
+def uncut_positions(snippets: Iterable[Snippet]) -> list[int]:
+    """Return the positions of the sentences that are shown in full, not cut."""
+    sentences = (sentence for snippet in snippets for sentence in snippet.sentences)
+    return [s.position for s in sentences if _CUT not in (s.text[:1], s.text[-1:])]
 
 
 @dataclass(frozen=True)
@@ -107,8 +113,8 @@ def choose_shown(
     best = max((hit.score for hit in hits), default=0.0)
     for hit in hits:
         new = _drop_held(hit, held)
-        text = _matched_text(new)
-        if hit.chunk_id in held.chunks or (hit.snippets and not text):
+        text = _shown_words(new)
+        if hit.chunk_id in held.chunks or (hit.snippets and not new.snippets):
             above.append(hit.chunk_id)
         elif not hit.snippets:  # a keyword across the border of sentences that are no text
             brief.append(hit)
@@ -161,7 +167,8 @@ def _has_row(hit: Hit, keyword: str) -> bool:
 
 def limit_to(hits: Sequence[Hit], document_ids: Collection[str]) -> tuple[Hit, ...]:
     """Drop from hits in chunks of several documents what is from other documents than these."""
-    return tuple(replace(h, snippets=tuple(s for s in h.snippets if s.document_id in document_ids)) for h in hits)
+    limited = (replace(h, snippets=tuple(s for s in h.snippets if s.document_id in document_ids)) for h in hits)
+    return tuple(hit for hit in limited if hit.snippets)
 
 
 def _drop_held(hit: Hit, held: Held) -> Hit:
@@ -180,6 +187,7 @@ def _drop_held(hit: Hit, held: Held) -> Hit:
     return replace(hit, snippets=tuple(snippets))
 
 
-def _matched_text(hit: Hit) -> str:
-    """Return the sentences of a hit that matched, for comparing them with another hit's."""
-    return "\n".join(fold(s.text).lower() for snippet in hit.snippets for s in snippet.sentences if s.matched)
+def _shown_words(hit: Hit) -> str:
+    """Return what a hit shows, apart from titles, for comparing it with another hit."""
+    lines = [line for snippet in hit.snippets for line in (snippet.heading, *(s.text for s in snippet.sentences))]
+    return fold("\n".join(lines)).lower()

@@ -26,7 +26,8 @@ def render_keywords(results: KeywordResults, shown: Shown) -> str:
     reports = "; ".join(_report(report) for report in results.keywords)
     if not results.hits:
         return f"{reports}.\nNo chunk holds any of these keywords."
-    number = f"The best {len(results.hits)} of {results.total:,} chunks" if len(results.hits) < results.total else "All"
+    told = len(shown.hits) + len(shown.above) + len(shown.brief) + sum(map(len, shown.same.values()))
+    number = f"The best {told} of {results.total:,} chunks" if told < results.total else "All"
     return _join(f"{reports}. {number}:", shown, results.hits)
 
 
@@ -46,6 +47,9 @@ def _join(head: str, shown: Shown, hits: Sequence[Hit]) -> str:
     blocks = [head]
     titles: set[str] = set()  # of long documents, which are named once
     for hit in shown.hits:
+        if not hit.snippets:
+            blocks.append(f"[{hit.chunk_id}]")
+            continue
         first, *others = hit.snippets
         packed = len(hit.document_ids) > 1
         is_new = bool(first.whole or first.document_id not in titles)

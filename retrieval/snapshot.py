@@ -102,7 +102,7 @@ class Snapshot:
         hits: list[Hit] = []
         for chunk, number in ((chunks[number], number) for number in best if number in chunks):
             chosen = choose_semantic_snippets(chunk, similarities[number], query, is_best=len(hits) < _MAX_BEST)
-            hits.append(_make_hit(chunk, scores[number], chosen))
+            hits.append(_make_hit(chunk, scores[number], chosen, matches=sorted(similarities[number])))
         if subjects and within is None:
             least = (hits[0].score if hits else 0.0) - _UNRELATED
             named = [hit for hit in self._find_named(query, vector) if hit.score >= least]
@@ -116,7 +116,8 @@ class Snapshot:
         found: dict[str, dict[int, float]] = {chunk_id: {} for chunk_id in ids.values()}
         if numbers:
             for match in self._generation.sentences().nearest(vector, self.manifest.sentences, within=numbers):
-                found[ids[match.chunk]][match.position] = match.similarity
+                if match.chunk in ids:  # or it has just been deleted by a writer
+                    found[ids[match.chunk]][match.position] = match.similarity
         return found
 
     def find_documents(self, name: str, limit: int) -> list[str]:
@@ -189,9 +190,8 @@ class Snapshot:
         """Find documents with a keyword as their title that the hits do not show."""
         found = []
         for document_id, title in self.chunks.titled(keyword, _MAX_TITLED):
-            chunks = self.chunks.chunks_of([document_id])
-            if chunks and chunks[0].id not in shown:
-                found.append(Titled(title, chunks[0].id))
+            first = self.chunks.ids(self.chunks.numbers_of([document_id])[:1])
+            found += [Titled(title, chunk_id) for chunk_id in first.values() if chunk_id not in shown]
         return tuple(found)
 
     def _find_nearest(
@@ -243,11 +243,15 @@ def _list_names(query: str) -> list[str]:
 
 
 def _make_hit(
-    chunk: Chunk, score: float, chosen: tuple[tuple[Snippet, ...], int], counts: Mapping[str, int] | None = None
+    chunk: Chunk,
+    score: float,
+    chosen: tuple[tuple[Snippet, ...], int],
+    counts: Mapping[str, int] | None = None,
+    matches: Sequence[int] = (),
 ) -> Hit:
     snippets, more = chosen
     documents = tuple(section.document_id for section in chunk.sections)
-    return Hit(chunk.id, documents, score, snippets, more, chunk.tokens, dict(counts or {}))
+    return Hit(chunk.id, documents, score, snippets, more, chunk.tokens, dict(counts or {}), tuple(matches))
 
 
 def _is_decided(matches: Sequence[SentenceMatch], top_k: int, most: int) -> bool:

@@ -165,7 +165,7 @@ def choose_passages(
     found = {}
     for chunk in chunks:
         new = (_add_context(chunk, chosen[chunk.id]) | shown[chunk.id]) - set(held.get(chunk.id, ()))
-        found[chunk.id] = _make_snippets(chunk, new, chosen[chunk.id], {}, {})
+        found[chunk.id] = _make_snippets(chunk, new, chosen[chunk.id], {}, {}, longest=_PASSAGES)
     return found
 
 
@@ -173,7 +173,7 @@ def choose_documents(chunk: Chunk, document_ids: Collection[str]) -> tuple[Snipp
     """Show some of the documents in a chunk in full."""
     sections = [section for section in chunk.sections if section.document_id in document_ids]
     shown = {position for section in sections for position in _find_positions(chunk, section)}
-    return _make_snippets(chunk, shown, shown, {}, {})
+    return _make_snippets(chunk, shown, shown, {}, {}, longest=len(chunk.text))
 
 
 def _rank_sentences(
@@ -192,6 +192,7 @@ def _rank_sentences(
 
 def _add_rare_words(chunk: Chunk, similarities: Mapping[int, float], query: str) -> dict[int, float]:
     """Raise the similarity of sentences with words of a query that few sentences of the chunk have."""
+    similarities = {p: value for p, value in similarities.items() if p < len(chunk.sentences)}  # or it has changed
     words = {p: set(list_words(chunk.sentence_text(p))) for p in similarities}
     holding = {word: [p for p in words if word in words[p]] for word in list_words(query)}
     rare = [found for found in holding.values() if len(found) <= _MAX_RARE]
@@ -323,6 +324,7 @@ def _make_snippets(
     chosen: set[int],
     similarities: Mapping[int, float],
     marks: Mapping[int, int],
+    longest: int = _MAX_SENTENCE_CHARACTERS,
 ) -> tuple[Snippet, ...]:
     snippets = []
     for section in chunk.sections:
@@ -331,7 +333,7 @@ def _make_snippets(
         if not here:
             continue
         complete = len(here) == len(inside)
-        cut = _SHORT_DOCUMENT if complete and _is_short(chunk, section) else _MAX_SENTENCE_CHARACTERS
+        cut = _SHORT_DOCUMENT if complete and _is_short(chunk, section) else longest
         texts = [_shorten(fold_sentence(chunk, position), marks.get(position, 0), cut) for position in here]
         first = inside[0]
         if here[0] != first and is_title(chunk.sentence_text(first), section.title):

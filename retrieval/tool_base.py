@@ -20,7 +20,7 @@ from arag.errors import InputError
 from arag.models.messages import is_question
 from arag.models.replies import mend_characters
 from arag.retrieval.index import Index
-from arag.retrieval.presentation import Held
+from arag.retrieval.presentation import Held, uncut_positions
 from arag.retrieval.render import render_chunks
 from arag.retrieval.tokens import count_tokens
 from arag.retrieval.types import Chunk, ReadResults, Snippet
@@ -195,7 +195,8 @@ class RetrievalTool(BaseTool):
             "chunk_ids": list(found.chunk_ids),
             "new_chunks": new,
             "sentences": {chunk_id: sorted(places) for chunk_id, places in found.sentences.items()},
-            "digests": {chunk_id: _digest(self.index.get(chunk_id)) for chunk_id in [*new, *found.sentences]},
+            "digests": {chunk_id: _digest(self.index.get(chunk_id)) for chunk_id in found.sentences}
+            | {chunk.id: _digest(chunk) for chunk in found.new_chunks},
             "retrieved_tokens": found.tokens,
         }
         told = {key: value for key, value in artifact.items() if key not in {"results", "sentences", "digests"}}
@@ -291,7 +292,7 @@ def show_chunks(
         {"chunks": chunks, "unknown": [asdict(unknown) for unknown in results.unknown]},
         [chunk.id for chunk in results.chunks],
         new,
-        {chunk_id: [sentence.position for sentence in found] for chunk_id, found in sentences.items()},
+        {chunk_id: uncut_positions(found) for chunk_id, found in passages.items()},
         sum(chunk.tokens for chunk in new) + count_tokens(shown),
     )
 

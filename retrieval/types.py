@@ -158,6 +158,7 @@ class Hit:
         score: The paper's score: for keywords the sum of count times length, for a semantic search the cosine
             similarity of the best sentence. In a ranking by coverage, the coverage.
         keyword_counts: For a keyword search, the occurrences of each keyword that the chunk holds.
+        matches: For a semantic search, the positions of all its sentences that were found, also of those not shown.
         snippets: What is shown, by document.
         more: How many further sentences matched and are not shown.
         tokens: Tokens of the full chunk.
@@ -175,6 +176,7 @@ class Hit:
     more: int
     tokens: int
     keyword_counts: dict[str, int] = field(default_factory=dict)
+    matches: tuple[int, ...] = ()
 
     @property
     def whole(self) -> bool:
@@ -226,8 +228,8 @@ class KeywordReport:
     Attributes:
         keyword: The keyword as given.
         chunks: How many chunks hold it.
-        as_word: How many of them hold it as a word of its own, not only inside longer words; None if that was not
-            counted.
+        as_word: How many of them hold it as a word of its own, not only inside longer words, as far as that was
+            counted; None if the ranking is not by coverage.
         closest: Terms in the corpus that may be meant, if few or no chunks hold the keyword.
         titled: Documents that have the keyword as their title and are not among the hits.
         searched_as: The spelling that the tool searched for instead, if it did.

@@ -53,7 +53,7 @@ def is_letter(character):
 
 
 def continues(character):
-    return bool(character) and (character in "0123456789abcdefghijklmnopqrstuvwxyz" or ord(character) > 127)
+    return bool(character) and is_letter(character)
 
 
 class MemoryChunks:

@@ -107,6 +107,41 @@ def test_sentences_that_were_shown_are_not_shown_again(call):
     assert last.content.endswith("Shown above: [fair:0]\n\nNothing new was found.")
 
 
+def test_a_sentence_that_was_cut_is_not_held(make_index):
+    long = f"The alpha {'and so on ' * 60} the beta came."
+    tool, *_ = make_tools(make_index({"a": f"{long} {LONG}"}))
+    first = tool.invoke({"name": tool.name, "args": {"keywords": ["alpha"]}, "id": "1", "type": "tool_call"})
+    assert "the beta came" not in first.content
+    again = {"keywords": ["beta"], "messages": [first]}
+    assert "the beta came" in tool.invoke({"name": tool.name, "args": again, "id": "2", "type": "tool_call"}).content
+
+
+def test_all_is_said_only_of_chunks_that_are_told(make_index):
+    texts = {f"d{n}": f"In {n} the gale came. {f'Of year {n} there is much to tell here. ' * 30}" for n in range(9)}
+    tool, *_ = make_tools(make_index(texts), top_k=9)
+    message = tool.invoke({"name": tool.name, "args": {"keywords": ["gale"]}, "id": "1", "type": "tool_call"})
+    told = len(message.artifact["chunk_ids"])
+    assert message.content.startswith("gale: 9 chunks. " + ("All:" if told == 9 else f"The best {told} of 9 chunks:"))
+
+
+def test_the_same_sentence_beside_different_ones_is_shown_twice(make_index):
+    rest = [f"{'Nobody knew of it in those days. ' * 30}" for _ in range(2)]
+    texts = {"a": f"The gale came. It sank ten ships. {rest[0]}", "b": f"The gale came. It sank two ships. {rest[1]}"}
+    content = make_tools(make_index(texts))[0].invoke({"keywords": ["gale"]})
+    assert "It sank ten ships." in content
+    assert "It sank two ships." in content
+
+
+def test_the_papers_list_shows_every_sentence_that_was_found(make_index):
+    text = " ".join(f"Gale {n} sank ships." for n in range(8))
+    index = make_index({"a": f"{text} {LONG}"})
+    tool = make_tools(index, presentation="paper")[1]
+    (hit,) = index.semantic_search("the gale sank ships", 1).hits
+    content = tool.invoke({"query": "the gale sank ships", "top_k": 1})
+    assert len(hit.matches) > 2
+    assert all(index.get("a:0").sentence_text(position) in content for position in hit.matches)
+
+
 def test_equal_passages_are_shown_once(make_index):
     text = f"The gale sank many ships. {LONG}"
     index = make_index([{"id": "a", "text": text}, {"id": "b", "text": f"{text} The end."}])

@@ -114,7 +114,7 @@ def test_matcher_ranks_as_the_equation_says(tmp_path, texts, keywords, top_k, bl
     assert held == {k: holding(named, k) for k in keywords}
 
 
-WORDS = "all tall walls AML aml. é éall 北京 all-in 1 10 the".split()
+WORDS = "“all” all’s 全all— all tall walls AML aml. é éall 北京 all-in 1 10 the".split()
 TEXTS = st.lists(st.lists(st.sampled_from(WORDS), max_size=8).map(" ".join), max_size=10)
 TERMS = st.lists(st.sampled_from("all AML é 北 1 the al tall all-in .".split()), min_size=1, max_size=3, unique=True)
 

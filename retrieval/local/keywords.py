@@ -44,7 +44,6 @@ _FOOTER = struct.Struct("<8sQQI")
 _BLOCK_BYTES = 5 << 16  # a block is the chunks that begin within this many bytes; it fits the processor's cache
 _COMPARED_BYTES = 1 << 20  # compared at once: fits the processor's cache
 _MAX_CHECKED = 5_000  # chunks that hold a keyword: of more, every occurrence counts, in longer words too
-_LETTERS = frozenset(b"0123456789abcdefghijklmnopqrstuvwxyz" + bytes(range(0x80, 0xF5)))  # bytes of letters and digits
 _SPACED_SCRIPTS = 0x2E80  # scripts from here on (Chinese, Japanese...) do not separate words
 _NEAR = 8  # spans with fewer chunks between them are counted as one
 
@@ -296,12 +295,28 @@ class KeywordMatcher:
         count, at = 0, text.find(needle, self._begins[chunk], end)
         while at >= 0:
             after = at + len(needle)
-            if ends and text[after] in _LETTERS:
+            if ends and text[after] in b"es":
                 after += next((len(e) for e in (b"es", b"s") if text[after : after + len(e)] == e), 0)
-            is_word = not (ends and text[after] in _LETTERS) and not (starts and at and text[at - 1] in _LETTERS)
+            is_word = not (ends and _begins_letter(text, after)) and not (starts and _ends_letter(text, at))
             count += is_word
             at = text.find(needle, after if is_word else at + 1, end)
         return count
+
+
+def _begins_letter(text: mmap.mmap, at: int) -> bool:
+    """Return whether a letter or digit of a script that separates words begins at an offset."""
+    if text[at] == _SEPARATOR[0]:
+        return False
+    character = text[at : at + 4].decode("utf-8", "ignore")[:1]
+    return character.isalnum() and ord(character) < _SPACED_SCRIPTS
+
+
+def _ends_letter(text: mmap.mmap, at: int) -> bool:
+    """Return whether such a letter ends before an offset."""
+    start = at - 1
+    while start > 0 and 0x80 <= text[start] < 0xC0:
+        start -= 1
+    return start >= 0 and _begins_letter(text, start)
 
 
 def searchable(text: str) -> bytes:

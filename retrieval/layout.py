@@ -7,6 +7,7 @@ import re
 from arag.retrieval.text import fold
 from arag.retrieval.types import Chunk, Section
 
+CUT = "…"  # stands for what is left out of a text
 _MAX_ROWS = 4  # of tables, with the words of a query
 _HEADER_REACH = 60  # sentences between a row and the header of its table
 _ROW = re.compile(r"\S \| .*\d")  # of a table

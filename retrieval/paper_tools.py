@@ -134,17 +134,17 @@ def _show_sentences(
 ) -> Retrieved:
     """Show the sentences of each hit that matched, and full texts if the model cannot read them."""
     ids = [hit.chunk_id for hit in results.hits]
-    chunks = tool.index.read(ids).chunks
+    found = tool.index.read(ids)
     texts = {
         chunk.id: " ".join(_text(chunk, place) for place in range(len(chunk.sentences)) if is_match(chunk, place))
-        for chunk in chunks
+        for chunk in found.chunks
     }
     blocks = [f"[{hit.chunk_id}] score {hit.score:.4g}\n{texts.get(hit.chunk_id, '')}" for hit in results.hits]
     text = "\n\n".join(blocks) or "No chunk was found."
     tokens = count_tokens("\n".join(texts.values()))
     if not tool.full_texts:
         return Retrieved(text, query, asdict(results), ids, tokens=tokens)
-    full = show_chunks(tool.index.read(ids), query, held)
+    full = show_chunks(found, query, held)
     text = f"{text}\n\nFull texts:\n\n{full.text}"
     return replace(full, text=text, results=asdict(results), tokens=tokens + full.tokens)
 

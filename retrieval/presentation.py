@@ -1,7 +1,7 @@
 """What the tools show of a search's results, beyond the paper's ranking.
 
 Each keyword that occurs gets its best chunk before any gets a second. Nothing that the conversation holds is shown
-again. Equal texts are shown once. Of a semantic search, what is much less similar than the best is only named.
+again. Equal texts are shown once. Of a semantic search, what is much less similar than the best is shown in brief.
 """
 
 from __future__ import annotations
@@ -9,17 +9,16 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from arag.retrieval.layout import bare_title, row_label
+from arag.retrieval.layout import CUT, bare_title, row_label
 from arag.retrieval.text import fold
 from arag.retrieval.tokens import count_tokens
 from arag.retrieval.types import Hit, KeywordReport, Snippet
 
-MAX_TOKENS = 300  # of a result's sentences; beyond them, chunks are only named
-_MAX_BRIEF = 3
-_NOISE = 0.3  # the same: beyond it, nothing is shown
-_CUT = "…"
+MAX_TOKENS = 300  # of a result's sentences; beyond them, chunks are shown in brief
+_MAX_BRIEF = 3  # chunks
 _BRIEF = 120  # characters
 _FALLING_OFF = 0.15  # of similarity, from the best chunk: beyond it, chunks are shown in brief
+_NOISE = 0.3  # the same: beyond it, nothing is shown
 
 
 @dataclass(frozen=True)
@@ -47,7 +46,7 @@ class Held:
 def uncut_positions(snippets: Iterable[Snippet]) -> list[int]:
     """Return the positions of the sentences that are shown in full, not cut."""
     sentences = (sentence for snippet in snippets for sentence in snippet.sentences)
-    return [s.position for s in sentences if _CUT not in (s.text[:1], s.text[-1:])]
+    return [s.position for s in sentences if CUT not in (s.text[:1], s.text[-1:])]
 
 
 @dataclass(frozen=True)
@@ -150,7 +149,7 @@ def _shorten(hit: Hit) -> Hit:
     text = sentence.text
     if len(text) > _BRIEF:
         cut = text[: _BRIEF - 1]
-        text = f"{cut.rpartition(' ')[0] or cut}…"
+        text = f"{cut.rpartition(' ')[0] or cut}{CUT}"
     short = replace(snippet, sentences=(replace(sentence, text=text),), begins=False, ends=False, whole=False)
     return replace(hit, snippets=(short,))
 

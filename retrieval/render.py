@@ -6,11 +6,10 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from types import MappingProxyType
 
-from arag.retrieval.layout import is_title
+from arag.retrieval.layout import CUT, is_title
 from arag.retrieval.presentation import Shown
 from arag.retrieval.types import Chunk, Hit, KeywordReport, KeywordResults, ReadResults, Snippet
 
-_GAP = "…"
 READ_BEFORE = "This chunk has been read before."
 _CURRENCY = re.compile(r"\s*\|\s*\$\s*\|\s*|\s+\$\s*\|\s*")  # in a table's row, in a cell of its own
 _PERCENT = re.compile(r"(?<=[\d)]) (?=%)")
@@ -63,11 +62,8 @@ def _join(head: str, shown: Shown, hits: Sequence[Hit]) -> str:
     if shown.above:
         blocks.append(f"Shown above: {_list(shown.above)}")
     if shown.brief:
-        blocks.append(
-            "\n".join(
-                ["In brief:", *(" ".join([f"[{hit.chunk_id}]", *map(_snippet, hit.snippets)]) for hit in shown.brief)]
-            )
-        )
+        brief = [" ".join([f"[{hit.chunk_id}]", *map(_snippet, hit.snippets)]) for hit in shown.brief]
+        blocks.append("\n".join(["In brief:", *brief]))
     if len(shown.above) == len(hits):
         blocks.append("Nothing new was found.")
     return "\n\n".join(blocks)
@@ -134,15 +130,15 @@ def _snippet(snippet: Snippet, *, titled: bool = True, packed: bool = False) -> 
         before = sentence.position
         if is_title(sentence.text, snippet.title) or sentence.text == snippet.heading:  # shown in front already
             continue
-        if gap and not sentence.text.startswith(_GAP):
-            parts.append(_GAP)
+        if gap and not sentence.text.startswith(CUT):
+            parts.append(CUT)
         parts.append(_tidy_row(sentence.text))
-    if not snippet.ends and not (parts and parts[-1].endswith(_GAP)):
-        parts.append(_GAP)
+    if not snippet.ends and not (parts and parts[-1].endswith(CUT)):
+        parts.append(CUT)
     name = _name(snippet) if titled else snippet.heading
     if packed:  # the chunk's id names another document: with this id, the document alone can be read
         name = f"(document {snippet.document_id}) {name}".strip()
-    if name and not any(part != _GAP for part in parts):  # the title alone matched
+    if name and not any(part != CUT for part in parts):  # the title alone matched
         return name
     return f"{name}: {' '.join(parts)}" if name else " ".join(parts)
 

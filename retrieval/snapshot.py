@@ -21,7 +21,6 @@ from arag.retrieval.types import (
     ReadResults,
     SemanticResults,
     Snippet,
-    Titled,
     UnknownChunk,
 )
 
@@ -71,17 +70,7 @@ class Snapshot:
         closest = {k: find_closest_terms(k, holding[k], keyword_index, words) for k in rare}
         if by_coverage and within is None:
             hits += self._find_subjects(keywords[:_MAX_SUGGESTIONS], {hit.chunk_id for hit in hits}, holding)
-        shown = {hit.chunk_id for hit in hits}
-        reports = tuple(
-            KeywordReport(
-                k,
-                holding[k],
-                ranking.as_word.get(k),
-                closest.get(k, ()),
-                self._find_titled(k, shown) if holding[k] > top_k and within is None else (),
-            )
-            for k in keywords
-        )
+        reports = tuple(KeywordReport(k, holding[k], ranking.as_word.get(k), closest.get(k, ())) for k in keywords)
         return KeywordResults(reports, hits, ranking.total)
 
     def semantic_search(
@@ -163,8 +152,7 @@ class Snapshot:
         """Find the documents with a keyword as their title among those that are not known."""
         found: dict[str, Hit] = {}
         for keyword in keywords:
-            for titled in self._find_titled(keyword, known)[:1]:
-                chunk = self.chunks.mget([titled.chunk_id])[0]
+            for chunk in self.chunks.mget(self._find_titled(keyword, known)[:1]):
                 if chunk is not None and holding[keyword]:
                     text = fold(chunk.text).lower()
                     counts = {k: text.count(k.lower()) for k in keywords if k.lower() in text}
@@ -177,7 +165,7 @@ class Snapshot:
         ids: list[str] = []
         for name in _list_names(query):
             if len(ids) < _MAX_NAMED:
-                ids += [t.chunk_id for t in self._find_titled(name, ids)[:1]]
+                ids += self._find_titled(name, ids)[:1]
         rated = self.rate_sentences(vector, ids)
         found = []
         for chunk in self.chunks.mget(ids):
@@ -186,13 +174,13 @@ class Snapshot:
                 found.append(_make_hit(chunk, max(rated[chunk.id].values()), chosen))
         return found
 
-    def _find_titled(self, keyword: str, shown: Collection[str]) -> tuple[Titled, ...]:
-        """Find documents with a keyword as their title that the hits do not show."""
-        found = []
-        for document_id, title in self.chunks.titled(keyword, _MAX_TITLED):
+    def _find_titled(self, title: str, known: Collection[str]) -> list[str]:
+        """Return the ids of the first chunks of documents with a title, apart from the known ones."""
+        found: list[str] = []
+        for document_id, _ in self.chunks.titled(title, _MAX_TITLED):
             first = self.chunks.ids(self.chunks.numbers_of([document_id])[:1])
-            found += [Titled(title, chunk_id) for chunk_id in first.values() if chunk_id not in shown]
-        return tuple(found)
+            found += [chunk_id for chunk_id in first.values() if chunk_id not in known]
+        return found
 
     def _find_nearest(
         self, vector: NDArray[np.float32], top_k: int, within: Sequence[int] | None

@@ -9,6 +9,7 @@ from itertools import accumulate, pairwise, zip_longest
 from types import MappingProxyType
 
 from arag.retrieval.layout import (
+    CUT,
     bare_title,
     find_header,
     find_heading,
@@ -33,7 +34,6 @@ _PASSAGES_SHARE = 0.5  # of the chunks read
 _PASSAGES_FALLING_OFF = 0.3
 _FALLING_OFF = 0.2  # of similarity, from a chunk's best sentence
 _MAX_SENTENCE_CHARACTERS = 400  # characters
-_CUT = "…"
 _SHORT_SENTENCE = 200  # characters
 _SHORT_DOCUMENT = 700  # characters: shown whole rather than in pieces
 
@@ -117,7 +117,7 @@ def choose_semantic_snippets(
         chunk: The chunk.
         similarities: Cosine similarity by position, for the chunk's sentences among those found.
         query: The query.
-        is_best: Whether the chunk is the nearest of all: a short document is then shown whole, and of a longer one the
+        is_best: Whether the chunk is among the nearest: a short document is then shown whole, and of a longer one
             the passages around the most similar sentences.
 
     Returns:
@@ -351,7 +351,7 @@ def _make_snippets(
                 begins=here[0] == first,
                 ends=here[-1] == inside[-1],
                 heading="" if section.whole else find_heading(chunk, section, here[0]),
-                whole=section.whole and complete and not any(_CUT in text[:1] + text[-1:] for text in texts),
+                whole=section.whole and complete and not any(CUT in text[:1] + text[-1:] for text in texts),
             )
         )
     return tuple(snippets)
@@ -368,4 +368,4 @@ def _shorten(text: str, at: int, longest: int) -> str:
     if end < len(text):
         space = text.rfind(" ", at + 1, end)
         end = space if space > end - 40 else end
-    return f"{_CUT if start > 0 else ''}{text[start:end].strip()}{_CUT if end < len(text) else ''}"
+    return f"{CUT if start > 0 else ''}{text[start:end].strip()}{CUT if end < len(text) else ''}"

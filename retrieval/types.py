@@ -204,24 +204,6 @@ class Term:
 
 
 @dataclass(frozen=True, slots=True)
-class Titled:
-    """A document whose title is a keyword.
-
-    Attributes:
-        title: The title.
-        chunk_id: The document's first chunk.
-
-    Example:
-        >>> report = index.keyword_search(["Vellin Light"], top_k=1).keywords[0]
-        >>> report.titled or "its document is among the hits"
-        'its document is among the hits'
-    """
-
-    title: str
-    chunk_id: str
-
-
-@dataclass(frozen=True, slots=True)
 class KeywordReport:
     """How one keyword occurs in the corpus.
 
@@ -231,7 +213,6 @@ class KeywordReport:
         as_word: How many of them hold it as a word of its own, not only inside longer words, as far as that was
             counted; None if the ranking is not by coverage.
         closest: Terms in the corpus that may be meant, if few or no chunks hold the keyword.
-        titled: Documents that have the keyword as their title and are not among the hits.
         searched_as: The spelling that the tool searched for instead, if it did.
 
     Example:
@@ -244,7 +225,6 @@ class KeywordReport:
     chunks: int
     as_word: int | None = None
     closest: tuple[Term, ...] = ()
-    titled: tuple[Titled, ...] = ()
     searched_as: str | None = None
 
 

@@ -13,7 +13,7 @@ from arag.errors import InputError, ModelError
 from arag.evaluation import methods as package
 from arag.evaluation.methods import Options, all_methods, method
 from arag.graph.state import OutputState
-from arag.models.extractive import asked_and_found
+from arag.models.findings import asked_and_found
 from arag.retrieval.tokens import count_tokens
 from arag.testing import ScriptedModel, call
 from scripted_model import DOCUMENTS, QUESTION, asked, results

@@ -32,7 +32,7 @@ from arag.graph.graph import create_arag_agent, recursion_limit
 from arag.graph.messages import count_context_tokens
 from arag.graph.prompts import DATA_RULE, EMPTY_REPLY, NO_ANSWER, NOT_RUN, system_prompt
 from arag.graph.state import union
-from arag.models.extractive import asked_and_found
+from arag.models.findings import asked_and_found
 from arag.retrieval import tokens
 from arag.retrieval.tokens import TokenCounter, count_tokens
 from arag.retrieval.tools import PRESENTATIONS, TOOL_NAMES, make_tools

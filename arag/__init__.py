@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from arag.models.embedders import load_embedder
     from arag.pages.page import trace_page
     from arag.retrieval.index import Index, open_index
+    from arag.retrieval.scope import Scope
     from arag.retrieval.tools import make_tools
 
 __all__ = [
@@ -29,6 +30,7 @@ __all__ = [
     "Context",
     "Index",
     "Limits",
+    "Scope",
     "create_arag_agent",
     "ingest",
     "load_embedder",
@@ -46,6 +48,7 @@ _HOMES = {
     "Context": "arag.graph.context",
     "Index": "arag.retrieval.index",
     "Limits": "arag.ingest.documents",
+    "Scope": "arag.retrieval.scope",
     "create_arag_agent": "arag.graph.graph",
     "ingest": "arag.ingest.pipeline",
     "load_embedder": "arag.models.embedders",

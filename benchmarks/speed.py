@@ -31,11 +31,12 @@ from speed_ingestion import (
 )
 from speed_report import Report, say
 from speed_retrieval import measure_import, measure_keywords, measure_semantic, sweep
+from speed_scopes import measure_scopes
 
 from arag.models.names import DEFAULT_EMBEDDER
 from arag.models.onnx import find_packaged_model
 
-_PARTS = ("commands", "keywords", "semantic", "ingestion", "again", "memory", "million")
+_PARTS = ("commands", "keywords", "semantic", "scopes", "ingestion", "again", "memory", "million")
 _QUICK_SENTENCES = 500  # as many are embedded in some seconds
 
 
@@ -105,6 +106,8 @@ def _measure(report: Report, data: Data, authors: Path | None, work: Path, optio
         measure_semantic(report, data, options.sentences, authors, work, model=model)
     if options.sweep:
         sweep(report, data, work)
+    if "scopes" in options.only:
+        measure_scopes(report, data, work, chunks=max(options.chunks))
     if "ingestion" in options.only:
         some = 50 if quick else None
         rates = measure_ingestion(report, data, authors, work, model=model, documents=some, rounds=1 if quick else 2)

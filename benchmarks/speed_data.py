@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import count, islice
 from pathlib import Path
@@ -169,7 +169,12 @@ def make_chunk(number: int, texts: Sequence[str], *, embedded: bool) -> Chunk:
     )
 
 
-def make_index(folder: Path, chunks: Iterable[Chunk], vectors: Vectors | None = None) -> None:
+def make_index(
+    folder: Path,
+    chunks: Iterable[Chunk],
+    vectors: Vectors | None = None,
+    metadata: Callable[[Chunk], dict[str, Any]] = lambda _: {},
+) -> None:
     """Make an index of chunks whose sentences are known and, where they are embedded, their vectors in their order.
 
     It is what ingestion makes, without the time that finding and embedding sentences takes.
@@ -185,7 +190,7 @@ def make_index(folder: Path, chunks: Iterable[Chunk], vectors: Vectors | None = 
         while some := list(islice(left, _CHUNKS_AT_ONCE)):
             with draft.chunks.transaction():
                 draft.chunks.add_documents(
-                    DocumentRecord(c.document_id, c.sections[0].title, "", "{}", "", 1) for c in some
+                    DocumentRecord(c.document_id, c.sections[0].title, "", json.dumps(metadata(c)), "", 1) for c in some
                 )
                 draft.chunks.mset([(chunk.id, chunk) for chunk in some])
                 parts = []

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
 
 from arag.errors import InputError
+from arag.retrieval.scope import Scope
 from arag.retrieval.tool_base import MAX_RESULTS
 from arag.retrieval.tools import Presentation, ToolName
 
@@ -34,6 +35,11 @@ class Context(BaseModel):
         default=None,
         description="Folder of the index to search. On a server: ARAG_INDEX, or a folder below ARAG_INDEX_ROOT, "
         "absolute or relative to it.",
+        json_schema_extra={"langgraph_nodes": ["tools"]},
+    )
+    scope: Scope | None = Field(
+        default=None,
+        description="Which documents the run may see; the model is not told. It never widens the agent's own scope.",
         json_schema_extra={"langgraph_nodes": ["tools"]},
     )
     model: str | None = Field(

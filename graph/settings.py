@@ -24,6 +24,7 @@ from arag.graph.messages import count_context_tokens
 from arag.graph.prompts import system_prompt
 from arag.models.chat import load_model
 from arag.retrieval.index import Index, open_index
+from arag.retrieval.scope import Scope
 from arag.retrieval.tokens import count_tokens
 from arag.retrieval.tool_base import DEFAULT_TOP_K, RetrievalTool
 from arag.retrieval.tools import TOOL_NAMES, Presentation, make_tools
@@ -33,7 +34,7 @@ DEFAULT_MAX_CONTEXT_TOKENS = 128_000
 DEFAULT_MAX_INVALID_REPLIES = 3
 MIN_CONTEXT_TOKENS = 2_000
 _MIN_FREE_TOKENS = 500  # that the system prompt and the tools must leave for the conversation
-_MAX_KEPT = 16  # contexts whose resources are kept
+_MAX_KEPT = 64  # contexts, with their users' scopes, whose resources are kept
 
 ChatModel: TypeAlias = Runnable[LanguageModelInput, AIMessage]
 AnyTool: TypeAlias = str | type[RetrievalTool] | BaseTool | Callable[..., Any]
@@ -68,8 +69,12 @@ class Settings:
             raise InputError(f"tools is the string {self.tools!r}: give a list of tools")
 
     def change(self, context: Context) -> Settings:
-        """Return the settings for a run with this context; its tools replace only those given by name."""
-        changes = context.model_dump(exclude_none=True)
+        """Return the settings for a run with this context; its tools replace only those given by name.
+
+        Its scope is no setting: it limits the index, whichever that is.
+        """
+        given = {name: getattr(context, name) for name in Context.model_fields if name != "scope"}
+        changes = {name: value for name, value in given.items() if value is not None}
         if "tools" in changes:
             changes["tools"] = [*changes["tools"], *(tool for tool in self.tools if not isinstance(tool, str))]
         return replace(self, **changes)
@@ -80,7 +85,8 @@ class Resources:
 
     Args:
         settings: The settings.
-        index: The settings' index, opened.
+        index: The settings' index, opened, and limited to the run's scopes.
+        model: The settings' model, loaded.
 
     Attributes:
         settings: The settings.
@@ -93,14 +99,14 @@ class Resources:
 
     Raises:
         InputError: A tool is not valid, or there is too little room.
-        ModelError: The model string is not valid, or the model cannot be created.
+        ModelError: The model cannot call tools.
     """
 
-    def __init__(self, settings: Settings, index: Index) -> None:
+    def __init__(self, settings: Settings, index: Index, model: BaseChatModel) -> None:
         tools = _collect_tools(settings, index)
         self.settings = settings
         self.index = index
-        self.model = load_model(settings.model)
+        self.model = model
         self.searcher = _bind(self.model, tools)
         self.tools = ToolNode(tools)
         self.system_prompt = system_prompt(tools) if settings.system_prompt is None else settings.system_prompt
@@ -123,13 +129,21 @@ class ResourceLoader:
     Args:
         settings: The agent's settings.
         restrict: Returns the allowed context, or raises an error; for untrusted contexts.
+        find_user_scope: Returns the scope of the user whose run it is, or None if users have no scopes.
     """
 
-    def __init__(self, settings: Settings, restrict: Callable[[Context], Context] | None = None) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        restrict: Callable[[Context], Context] | None = None,
+        find_user_scope: Callable[[], Scope | None] | None = None,
+    ) -> None:
         self.settings = settings
         self._restrict = restrict
+        self._find_user_scope = find_user_scope
         self._opened: WeakValueDictionary[str, Index] = WeakValueDictionary()
         self._load = lru_cache(_MAX_KEPT)(self._load_anew)
+        self._load_model = lru_cache(_MAX_KEPT)(load_model)  # runs with other scopes share it
 
     def __call__(self, context: object) -> Resources:
         """Return the resources of a run.
@@ -145,9 +159,10 @@ class ResourceLoader:
         """
         given = {name: getattr(context, name) for name in Context.model_fields} if isinstance(context, Context) else {}
         changes = Context(**given)
-        return self._load(self._restrict(changes) if self._restrict else changes)
+        user_scope = self._find_user_scope() if self._find_user_scope else None
+        return self._load(self._restrict(changes) if self._restrict else changes, user_scope)
 
-    def _load_anew(self, context: Context) -> Resources:
+    def _load_anew(self, context: Context, user_scope: Scope | None) -> Resources:
         settings = self.settings.change(context)
         index = settings.index
         if index is None:
@@ -156,7 +171,10 @@ class ResourceLoader:
             folder = index
             index = self._opened.get(folder) or open_index(folder)
             self._opened[folder] = index
-        return Resources(settings, index)
+        for scope in (user_scope, context.scope):
+            index = index if scope is None else index.scoped(scope)
+        model = settings.model
+        return Resources(settings, index, self._load_model(model) if isinstance(model, str) else load_model(model))
 
 
 def _collect_tools(settings: Settings, index: Index) -> list[BaseTool]:

@@ -1,7 +1,8 @@
 """The graph that `langgraph.json` names, for LangGraph Studio and the LangGraph API server.
 
 A run's context, which Studio shows as a form, sets the index, the model and the rest. The defaults come from the
-environment: the index's folder from ARAG_INDEX, the model from ARAG_MODEL, else the built-in one.
+environment: the index's folder from ARAG_INDEX, the model from ARAG_MODEL, else the built-in one. ARAG_USER_SCOPE names
+the field of authenticated users that holds the scope that each may see.
 """
 
 from __future__ import annotations
@@ -10,16 +11,20 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
+from langgraph.runtime import get_runtime
+
 from arag.errors import InputError, ModelError
 from arag.graph.context import Context
 from arag.graph.graph import build_graph
 from arag.graph.settings import ResourceLoader, Settings
 from arag.models.chat import EXTRACTIVE, MODEL_VARIABLE
 from arag.models.names import parse_base_url, parse_name
+from arag.retrieval.scope import Scope
 
 INDEX_VARIABLE = "ARAG_INDEX"
 ROOT_VARIABLE = "ARAG_INDEX_ROOT"
 ADDRESSES_VARIABLE = "ARAG_MODEL_ADDRESSES"
+SCOPE_VARIABLE = "ARAG_USER_SCOPE"
 
 
 class ServerRules:
@@ -43,7 +48,28 @@ class ServerRules:
         listed = environment.get(ADDRESSES_VARIABLE, "").split(",")
         addresses = [parse_name(self._model).base_url, *(parse_base_url(url) for url in listed if url.strip())]
         self._addresses = {address.key: address for address in addresses if address is not None}
+        self._scope_field = environment.get(SCOPE_VARIABLE) or None
         self.settings = Settings(model=self._model, index=self._index)
+
+    def find_user_scope(self) -> Scope | None:
+        """Return the scope of the run's user, which the server's authentication has set, or None if users have none.
+
+        Raises:
+            InputError: The user has no valid scope, or nobody is authenticated: such a run sees nothing.
+        """
+        if self._scope_field is None:
+            return None
+        server = get_runtime().server_info
+        user = server.user if server is not None else None
+        if user is None or self._scope_field not in user:
+            raise InputError(
+                f"this server gives each user a scope ({SCOPE_VARIABLE}={self._scope_field}), and this run's user has "
+                "none: the server's authentication must set it"
+            )
+        conditions = user[self._scope_field]
+        if not isinstance(conditions, Mapping) or not conditions:
+            raise InputError(f"the user's {self._scope_field} is not a scope: it needs `where`, `documents` or both")
+        return Scope(**conditions)
 
     def restrict(self, context: Context) -> Context:
         """Return a context with its model and index, if the operator allows them.
@@ -98,4 +124,4 @@ class ServerRules:
 
 # The server provides its own checkpointer, and nothing is opened before the first run needs it.
 _rules = ServerRules(os.environ)
-graph = build_graph(ResourceLoader(_rules.settings, _rules.restrict))
+graph = build_graph(ResourceLoader(_rules.settings, _rules.restrict, _rules.find_user_scope))

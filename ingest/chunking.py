@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from arag.ingest.documents import Document
 from arag.ingest.sentences import AUTO, split_sentences
+from arag.retrieval.packing import CountBatch, make_findable, pack
 from arag.retrieval.types import Chunk, Section, Sentence
 
 # Embedding models read a few hundred tokens and ignore the rest: a longer "sentence" (a table, a list without full
 # stops) is cut at word borders into pieces that are embedded in full.
 MAX_SENTENCE_TOKENS = 256
 _WORD = re.compile(r"\S+\s*")
-_DOCUMENT_GAP = "\n\n"
-
-CountBatch = Callable[[Sequence[str]], list[int]]
 
 
 def chunk_document(document: Document, *, chunk_tokens: int, count: CountBatch, language: str = AUTO) -> list[Chunk]:
@@ -64,34 +62,10 @@ def pack_documents(documents: Sequence[Document], *, count: CountBatch, language
     Returns:
         The chunk, with a section for each document.
     """
-    return _pack(
+    return pack(
         [(d.id, d.title, d.text, _sentences(d.text, d.title, MAX_SENTENCE_TOKENS, count, language)) for d in documents],
         count,
     )
-
-
-def without_documents(chunk: Chunk, document_ids: set[str], *, count: CountBatch) -> Chunk | None:
-    """Take documents out of a packed chunk.
-
-    Args:
-        chunk: The chunk.
-        document_ids: The documents to take out.
-        count: Counts the tokens of texts.
-
-    Returns:
-        A chunk of the documents that are left, or None if there are none.
-    """
-    parts = []
-    for section in chunk.sections:
-        if section.document_id in document_ids:
-            continue
-        sentences = [
-            Sentence(s.start - section.start, s.end - section.start, s.embedded)
-            for s in chunk.sentences
-            if section.start <= s.start < section.end
-        ]
-        parts.append((section.document_id, section.title, chunk.text[section.start : section.end], sentences))
-    return _pack(parts, count) if parts else None
 
 
 def can_be_packed(document: Document) -> bool:
@@ -129,20 +103,6 @@ def groups(
         yield group
 
 
-def _pack(parts: Sequence[tuple[str, str, str, list[Sentence]]], count: CountBatch) -> Chunk:
-    """Put documents (id, title, text, sentences) into one chunk."""
-    sections: list[Section] = []
-    sentences: list[Sentence] = []
-    at = 0
-    for document_id, title, text, inside in parts:
-        sections.append(Section(document_id, title, at, at + len(text), whole=True))
-        # Each document is judged by itself: semantic search would otherwise never find one that has only headings.
-        sentences += [Sentence(at + s.start, at + s.end, s.embedded) for s in _findable(inside)]
-        at += len(text) + len(_DOCUMENT_GAP)
-    text = _DOCUMENT_GAP.join(part[2] for part in parts)
-    return _chunk(f"{parts[0][0]}:0", 0, text, sections, sentences, count)
-
-
 def _ready_chunks(document: Document, count: CountBatch, language: str) -> list[Chunk]:
     chunks = []
     ready = document.ready_chunks or ()
@@ -162,15 +122,8 @@ def _chunk(
     count: CountBatch,
     pages: tuple[int, int] | None = None,
 ) -> Chunk:
-    found, tokens = tuple(_findable(sentences)), count([text])[0]
+    found, tokens = tuple(make_findable(sentences)), count([text])[0]
     return Chunk(chunk_id, sections[0].document_id, ordinal, text, tuple(sections), found, tokens, pages)
-
-
-def _findable(sentences: list[Sentence]) -> list[Sentence]:
-    """Embed everything if nothing else would be embedded: a text that has only headings must be found too."""
-    if any(sentence.embedded for sentence in sentences):
-        return sentences
-    return [Sentence(s.start, s.end, embedded=True) for s in sentences]
 
 
 def _sentences(text: str, title: str, max_tokens: int, count: CountBatch, language: str) -> list[Sentence]:

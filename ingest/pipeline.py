@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from arag.errors import InputError
-from arag.ingest.chunking import CountBatch, groups
+from arag.ingest.chunking import groups
 from arag.ingest.documents import DEFAULT_LIMITS, Document, Limits, Position, Problem, file_of
 from arag.ingest.progress import ShowProgress, Tracker, showing
 from arag.ingest.readers import count_bytes, find_skipped, read_documents
@@ -22,6 +22,7 @@ from arag.models.embedders import Embedder, load_embedder
 from arag.retrieval.backend import Backend, Manifest
 from arag.retrieval.index import Index
 from arag.retrieval.locations import backend_at
+from arag.retrieval.packing import CountBatch
 from arag.retrieval.tokens import load_token_counter
 from arag.retrieval.trust import check_embedder, remember_embedder
 

@@ -23,12 +23,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from arag.errors import EmbedderError
-from arag.ingest.chunking import CountBatch, can_be_packed, chunk_document, pack_documents, without_documents
+from arag.ingest.chunking import can_be_packed, chunk_document, pack_documents
 from arag.ingest.documents import Document, Problem, file_of
 from arag.ingest.progress import Tracker
 from arag.ingest.sentences import AUTO, RULES_VERSION
 from arag.models.embedders import Embedder, load_embedder
 from arag.retrieval.backend import Backend, DocumentRecord, Draft, Manifest, Vectors
+from arag.retrieval.packing import CountBatch, keep_documents
 from arag.retrieval.tokens import TokenCounter, load_token_counter
 from arag.retrieval.trust import choose_embedder
 from arag.retrieval.types import Chunk
@@ -235,7 +236,11 @@ class IndexWriter:
     def _remove(self, gone: set[str]) -> None:
         chunks = self._draft.chunks.chunks_of(list(gone))
         if chunks:
-            rest = [r for chunk in chunks if (r := without_documents(chunk, gone, count=self._count)) is not None]
+            rest = [
+                kept
+                for chunk in chunks
+                if (kept := keep_documents(chunk, {s.document_id for s in chunk.sections} - gone, count=self._count))
+            ]
             self._counted |= {section.document_id for chunk in rest for section in chunk.sections}
             self._draft.chunks.mdelete([chunk.id for chunk in chunks])
             self._draft.chunks.mset([(chunk.id, chunk) for chunk in rest])

@@ -304,7 +304,10 @@ class Words(Protocol):
         """Return whether the corpus holds a word."""
 
     def of_length(self, shortest: int, longest: int) -> list[str]:
-        """Return the words whose lengths, in characters, lie between two bounds, both included."""
+        """Return the words whose lengths, in characters, lie between two bounds, both included.
+
+        Of a part of an index, words that only other documents have may be among them: ask `holds`.
+        """
 
     def spellings(self, phrase: Phrase, limit: int) -> list[str]:
         """Return the spellings of a phrase in the corpus.
@@ -341,6 +344,15 @@ class Generation(Protocol):
 
     def words(self) -> Words:
         """Return the corpus's words."""
+
+    def part(self, document_ids: Collection[str]) -> Generation:
+        """Return the generation limited to some documents; everything else is as if it were not there.
+
+        Of a packed chunk only these documents are left, and its id is made from the first of them.
+
+        Args:
+            document_ids: Ids of documents that the generation has.
+        """
 
 
 class Reader(Protocol):

@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self, TypeVar
+from weakref import WeakValueDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +25,7 @@ from arag.errors import (
 from arag.models.embedders import Embedder
 from arag.retrieval.backend import Backend
 from arag.retrieval.locations import backend_at
+from arag.retrieval.scope import Scope
 from arag.retrieval.snapshot import Snapshot
 from arag.retrieval.text import fold
 from arag.retrieval.trust import choose_embedder
@@ -77,6 +80,7 @@ class Index:
         generation = self._reader.generation()
         self._manifest = generation.manifest
         self._snapshot: Snapshot | None = Snapshot(generation)  # None when closed
+        self._scoped: WeakValueDictionary[Scope, ScopedIndex] = WeakValueDictionary()
 
     def __enter__(self) -> Self:
         return self
@@ -109,6 +113,30 @@ class Index:
         with self._lock:
             self._reader.close()
             self._snapshot = None  # releases the files
+
+    def scoped(self, scope: Scope) -> Index:
+        """Return this index limited to the documents that a scope allows.
+
+        Everything else is as if the index did not hold it: results, counts, scores, suggestions, neighbours and error
+        messages equal those of an index of these documents. Of a packed chunk only their parts are left, and its id is
+        made from the first of them. The scope is applied again whenever a writer publishes.
+
+        Closing this index closes the scoped ones, too.
+
+        Args:
+            scope: The scope; on an index that is scoped already, both apply.
+
+        Example:
+            >>> from arag import Scope
+            >>> ships = index.scoped(Scope(documents=["ships/*"]))
+            >>> ships.keyword_search("Vellin Light", top_k=2).total, ships.get("places/vellin-light.md:0")
+            (0, None)
+        """
+        with self._lock:
+            found = self._scoped.get(scope)
+            if found is None:
+                found = self._scoped[scope] = ScopedIndex(self, scope)
+            return found
 
     def load_embedder(self) -> None:
         """Load the embedder now; otherwise the first semantic search does, and takes longer.
@@ -314,6 +342,9 @@ class Index:
             >>> found.documents, found.chunk_tokens, found.language
             (25, 1000, 'auto')
         """
+        return replace(self._describe(), bytes=self._backend.size())
+
+    def _describe(self) -> IndexInfo:
         counts, manifest = self._search(lambda snapshot: (snapshot.chunks.counts(), snapshot.manifest))
         return IndexInfo(
             path=str(self.path),
@@ -328,7 +359,7 @@ class Index:
             tokenizer=manifest.tokenizer,
             language=manifest.language,
             packed=manifest.packed,
-            bytes=self._backend.size(),
+            bytes=0,
         )
 
     def _search(self, search: Callable[[Snapshot], T]) -> T:
@@ -362,6 +393,48 @@ class Index:
                 self._manifest = generation.manifest
                 self._stamp = stamp
             return self._snapshot
+
+
+class ScopedIndex(Index):
+    """An index limited to a scope; see `Index.scoped`.
+
+    Args:
+        whole: The index, which may be scoped itself.
+        scope: The scope.
+    """
+
+    def __init__(self, whole: Index, scope: Scope) -> None:
+        self.path = whole.path
+        self._whole = whole
+        self._scope = scope
+        self._lock = threading.Lock()
+        self._scoped = WeakValueDictionary()
+        self._seen: tuple[Snapshot, Snapshot] | None = None  # a generation of the index, and its part
+
+    def __repr__(self) -> str:
+        return f"Index({str(self.path)!r}).scoped({self._scope!r})"
+
+    def close(self) -> None:
+        """Do nothing: the files belong to the whole index."""
+
+    def load_embedder(self) -> None:
+        """Load the embedder now; see `Index.load_embedder`."""
+        self._whole.load_embedder()
+
+    def info(self) -> IndexInfo:
+        """Return what the scope holds; see `Index.info`."""
+        return self._describe()
+
+    def _embed(self, query: str) -> NDArray[np.float32]:
+        return self._whole._embed(query)  # noqa: SLF001 - its own
+
+    def _refresh(self) -> Snapshot:
+        """Return the scope's part of the generation that the manifest describes."""
+        whole = self._whole._refresh()  # noqa: SLF001 - its own
+        with self._lock:
+            if self._seen is None or self._seen[0] is not whole:
+                self._seen = whole, whole.part(self._scope)
+            return self._seen[1]
 
 
 def open_index(path: str | Path | Backend, *, embedder: str | Embeddings | Embedder | None = None) -> Index:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import string
 from collections.abc import Collection, Mapping, Sequence
@@ -10,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from arag.retrieval.backend import Generation, KeywordRanking, SentenceMatch
+from arag.retrieval.scope import Scope
 from arag.retrieval.snippets import choose_keyword_snippets, choose_semantic_snippets
 from arag.retrieval.suggestions import find_closest_terms
 from arag.retrieval.text import fold
@@ -55,6 +57,11 @@ class Snapshot:
         self.manifest = generation.manifest
         self.chunks = generation.chunks
         self._generation = generation
+
+    def part(self, scope: Scope) -> Snapshot:
+        """Return the searches in the documents that a scope allows; see `Index.scoped`."""
+        allowed = [d.id for d in self.chunks.documents() if scope.allows(d.id, json.loads(d.metadata))]
+        return Snapshot(self._generation.part(allowed))
 
     def keyword_search(
         self, keywords: Sequence[str], top_k: int, within: Sequence[str] | None, *, by_coverage: bool

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator
+from itertools import islice
 
 from rapidfuzz import fuzz, process
 
@@ -105,8 +106,8 @@ def _replace_unknown(words: list[str], corpus: Words) -> Iterator[Phrase]:
             continue
         reach = max(1, len(word) // 4)
         candidates = corpus.of_length(len(word) - reach, len(word) + reach)
-        found = process.extract(word, candidates, scorer=fuzz.ratio, score_cutoff=_SIMILAR, limit=_MAX_TERMS)
-        for similar, _, _ in found:
+        found = process.extract(word, candidates, scorer=fuzz.ratio, score_cutoff=_SIMILAR, limit=None)
+        for similar in islice((found_word for found_word, _, _ in found if corpus.holds(found_word)), _MAX_TERMS):
             if len(words) > 1:
                 yield Phrase((*words[:i], similar, *words[i + 1 :]))
             yield Phrase((similar,))

@@ -342,7 +342,7 @@ class IndexInfo:
         tokenizer: What counted the tokens: `o200k_base`, `estimate`, or both, for different documents.
         language: Language of the sentence rules, or `auto`.
         packed: Whether consecutive short documents share chunks.
-        bytes: Size on disk.
+        bytes: Size on disk; 0 for a scoped index, whose share of the files is not known.
 
     Example:
         >>> info = index.info()

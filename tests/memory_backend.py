@@ -15,6 +15,8 @@ from rapidfuzz import fuzz, process
 from arag.errors import IndexLockedError, IndexNotFoundError
 from arag.retrieval.backend import Counts, KeywordRanking, Manifest, Phrase, RankedChunk, keyword_weight
 from arag.retrieval.exact import ExactVectors
+from arag.retrieval.packing import keep_documents
+from arag.retrieval.tokens import load_token_counter
 
 WORD = re.compile(r"[^\W_]+")
 
@@ -197,6 +199,28 @@ class MemoryGeneration:
         self.chunks = chunks
         self._texts = {n: fold(chunk.text).lower() for n, chunk in chunks.chunks.items()}
         self._words = {word for text in self._texts.values() for word in WORD.findall(bare(text))}
+
+    def part(self, document_ids):
+        """Copy these documents, and take the others out of their chunks: the plainest way."""
+        allowed = set(document_ids)
+        part = MemoryChunks()
+        part.entries = {i: entry for i, entry in self.chunks.entries.items() if i in allowed}
+        for number, chunk in self.chunks.chunks.items():
+            ours = {s.document_id for s in chunk.sections} & allowed
+            if len(ours) == len(chunk.sections):
+                part.chunks[number] = chunk
+                part.vectors[number] = self.chunks.vectors[number]
+            elif ours:
+                places = [
+                    next(s.document_id for s in chunk.sections if s.start <= sentence.start < s.end) in ours
+                    for sentence in chunk.sentences
+                    if sentence.embedded
+                ]
+                part.chunks[number] = keep_documents(chunk, ours, count=load_token_counter().count_batch)
+                part.vectors[number] = self.chunks.vectors[number][places]
+        counts = part.counts()
+        manifest = replace(self.manifest, documents=counts.documents, chunks=counts.chunks, sentences=counts.sentences)
+        return MemoryGeneration(manifest, part)
 
     def keywords(self):
         return self

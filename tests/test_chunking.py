@@ -6,9 +6,10 @@ from itertools import pairwise
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from arag.ingest.chunking import MAX_SENTENCE_TOKENS, chunk_document, groups, pack_documents, without_documents
+from arag.ingest.chunking import MAX_SENTENCE_TOKENS, chunk_document, groups, pack_documents
 from arag.ingest.documents import Document
 from arag.ingest.sentences import split_sentences
+from arag.retrieval.packing import keep_documents
 from arag.retrieval.tokens import load_token_counter
 from test_sentences import assert_covers
 
@@ -206,11 +207,10 @@ def test_a_packed_chunk_gives_back_each_document(parts):
 
 @settings(max_examples=60, deadline=None)
 @given(DOCUMENTS, st.sets(st.integers(0, 5)))
-def test_taking_documents_out_is_packing_the_others(parts, numbers):
+def test_keeping_documents_is_packing_them(parts, numbers):
     documents = make_documents(parts)
-    gone = {f"d{n}" for n in numbers}
-    stay = [d for d in documents if d.id not in gone]
-    rest = without_documents(pack_documents(documents, count=count_words), gone, count=count_words)
+    stay = [d for d in documents if d.id in {f"d{n}" for n in numbers}]
+    rest = keep_documents(pack_documents(documents, count=count_words), [d.id for d in stay], count=count_words)
     assert rest == (pack_documents(stay, count=count_words) if stay else None)
 
 

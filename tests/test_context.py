@@ -9,6 +9,7 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from langchain_core.messages import AIMessage
 from langgraph.graph import START, MessagesState, StateGraph
 from pydantic import BaseModel
 
@@ -18,6 +19,7 @@ from arag.graph.graph import build_graph, create_arag_agent
 from arag.graph.settings import ResourceLoader, Settings
 from arag.ingest.pipeline import ingest
 from arag.models.extractive import ExtractiveModel
+from arag.retrieval.scope import Scope
 from arag.retrieval.tools import TOOL_NAMES
 from arag.testing import ScriptedModel, call
 from conftest import write_corpus
@@ -39,6 +41,38 @@ def test_the_number_of_chunks(small_index):
     shown = [agent.invoke(asked(), context=context)["trace"][0]["chunk_ids"] for context in ({"top_k": 1}, {})]
     assert len(shown[0]) == 1
     assert len(shown[1]) > 1
+
+
+def test_the_scope(small_index):
+    model = ScriptedModel(*[call("chunk_read", chunk_ids=["boso:0", "annals:0"]), AIMessage("[boso:0] [annals:0]")] * 3)
+    agent = create_arag_agent(model, small_index.scoped(Scope(documents=["boso", "annals"])))
+    for scope, found in (
+        (None, ["boso:0", "annals:0"]),
+        (Scope(documents=["boso"]), ["boso:0"]),
+        (Scope(documents=["*"]), ["boso:0", "annals:0"]),
+    ):
+        state = agent.invoke(asked(), context=Context(scope=scope))
+        assert state["trace"][0]["chunk_ids"] == found
+        assert [citation["chunk_id"] for citation in state["citations"] if citation["seen"]] == found
+    # The model is told the same, whatever the scope.
+    first, *_ = model.calls
+    for told in model.calls[::2]:
+        assert (told.tool_names, told.messages) == (first.tool_names, first.messages)
+
+
+def test_runs_in_other_scopes_share_the_model(small_index, monkeypatch):
+    made = []
+    monkeypatch.setattr("arag.graph.settings.load_model", lambda name: made.append(name) or ExtractiveModel())
+    agent = create_arag_agent("extractive", small_index)
+    for document_id in ("boso", "annals"):
+        agent.invoke(asked(), context=Context(scope=Scope(documents=[document_id])))
+    assert made == ["extractive"]
+
+
+@pytest.mark.parametrize("scope", [{"where": {"a": {"$like": 1}}}, {"documents": "boso"}, {"titles": ["a"]}, "boso"])
+def test_a_wrong_scope_is_refused(scope):
+    with pytest.raises(InputError):
+        Context(scope=scope)
 
 
 def test_the_tools(small_index):

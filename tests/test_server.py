@@ -4,16 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import shutil
-import signal
-import socket
-import subprocess
-import sys
 import threading
-import time
 from collections import Counter
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -33,12 +26,11 @@ from arag.ingest.pipeline import ingest
 from arag.retrieval.tool_base import MAX_RESULTS
 from arag.retrieval.tools import TOOL_NAMES
 from fakes import write_corpus
+from langgraph_server import free_port, start_server
 from openai_server import Failure, chat, serve
 from scripted_model import DOCUMENTS
 
 _ROOT = Path(__file__).resolve().parent.parent
-_STARTS_WITHIN = 60.0  # seconds
-_STOPS_WITHIN = 10.0
 
 LENS = "Who founded the glassworks that made the lens of the Vellin Light?"
 FOUNDER = "Mattick Grevane"
@@ -49,49 +41,20 @@ MODES = ["values", "updates", "messages", "messages-tuple", "custom", "events", 
 CHANNELS = ["values", "updates", "messages", "tools", "custom", "lifecycle"]
 
 
-@dataclass
-class Server:
-    """A running server.
-
-    Attributes:
-        url: Its address.
-        log: The file that it writes to.
-    """
-
-    url: str
-    log: Path
-
-
 @pytest.fixture(scope="module")
 def server(tmp_path_factory, example_index, other_index, provider_ports):
     """The server, started in a folder of its own on what the checkout's langgraph.json says."""
     folder = tmp_path_factory.mktemp("server")
     shutil.copy(_ROOT / "langgraph.json", folder)
-    port = _free_port()
-    running = Server(f"http://127.0.0.1:{port}", folder / "server.log")
-    command = [sys.executable, "-m", "langgraph_cli", "dev", "--no-browser", "--no-reload"]
-    command += ["--n-jobs-per-worker", "10", "--port", str(port)]
-    with running.log.open("wb") as log:
-        process = subprocess.Popen(
-            command,
-            cwd=folder,
-            env=_environment(
-                ARAG_INDEX=str(example_index.path),
-                ARAG_INDEX_ROOT=str(other_index.parent),
-                ARAG_MODEL_ADDRESSES=" , ".join(f"http://127.0.0.1:{port}/v1/" for port in provider_ports),
-                ARAG_ORIGINS="https://app.example.com",
-                ARAG_HOSTS="arag.example.com",
-            ),
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,  # a process group of its own, which ends with all its children
-        )
-        try:
-            _wait_for(running, process)
-            yield running
-        finally:
-            _stop(process)
+    variables = {
+        "ARAG_INDEX": str(example_index.path),
+        "ARAG_INDEX_ROOT": str(other_index.parent),
+        "ARAG_MODEL_ADDRESSES": " , ".join(f"http://127.0.0.1:{port}/v1/" for port in provider_ports),
+        "ARAG_ORIGINS": "https://app.example.com",
+        "ARAG_HOSTS": "arag.example.com",
+    }
+    with start_server(folder, **variables) as running:
+        yield running
 
 
 @pytest.fixture(scope="module")
@@ -112,7 +75,7 @@ def other_index(tmp_path_factory):
 @pytest.fixture(scope="module")
 def provider_ports():
     """Ports of model servers that the server's operator has named."""
-    return [_free_port() for _ in range(3)]
+    return [free_port() for _ in range(3)]
 
 
 @pytest.fixture
@@ -690,45 +653,6 @@ def test_nothing_blocked_the_server_and_nothing_failed_but_what_was_meant_to(ser
     meant = ("validation error", "UserInterrupt", "CancelledError")
     meant += ("IndexNotFoundError", "ModelError", "InputError", "EmbedderError")
     assert [entry for entry in failures if not any(kind in json.dumps(entry) for kind in meant)] == []
-
-
-def _free_port() -> int:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return free.getsockname()[1]
-
-
-def _environment(**variables: str) -> dict[str, str]:
-    """This process' environment without what would change the server or send anything anywhere, and with variables."""
-    strange = ("LANGSMITH_", "LANGCHAIN_", "LANGGRAPH_", "LANGSERVE_", "OPENAI_", "ARAG_")
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(strange)}
-    return kept | variables | {"LANGGRAPH_CLI_NO_ANALYTICS": "1", "LOG_JSON": "true"}
-
-
-def _wait_for(server: Server, process: subprocess.Popen[bytes]) -> None:
-    deadline = time.monotonic() + _STARTS_WITHIN
-    while time.monotonic() < deadline:
-        if process.poll() is not None:
-            break
-        try:
-            if httpx.get(f"{server.url}/ok", timeout=1).status_code == 200:
-                return
-        except httpx.TransportError:
-            time.sleep(0.05)
-    pytest.fail(f"the server did not start:\n{server.log.read_text(encoding='utf-8')[-5000:]}")
-
-
-def _stop(process: subprocess.Popen[bytes]) -> None:
-    for how in (signal.SIGTERM, signal.SIGKILL):
-        try:
-            os.killpg(process.pid, how)
-        except ProcessLookupError:
-            break
-        try:
-            process.wait(_STOPS_WITHIN)
-        except subprocess.TimeoutExpired:
-            continue
-    process.wait()
 
 
 def _limits(field: dict[str, Any]) -> dict[str, Any]:

@@ -9,13 +9,12 @@ from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TypeAlias
 
 from arag.errors import IndexFormatError
-from arag.retrieval.backend import Damage, Draft, Manifest, SentenceMatch, Sentences
+from arag.retrieval.backend import Damage, Draft, Manifest, Sentences
 from arag.retrieval.exact import MAX_BYTES, ExactVectors
+from arag.retrieval.local.chunk_part import ChunkPart
 from arag.retrieval.local.chunk_store import FILE_NAME as CHUNKS_FILE
 from arag.retrieval.local.chunk_store import ChunkStore
 from arag.retrieval.local.keywords import KeywordMatcher
@@ -28,8 +27,11 @@ from arag.retrieval.local.manifest import (
     vectors_folder,
 )
 from arag.retrieval.local.seal import KEY_VARIABLE, is_sealed
+from arag.retrieval.local.sentence_graph import SentenceGraph
 from arag.retrieval.local.sentence_store import SentenceStore
-from arag.retrieval.local.vocabulary import LocalWords
+from arag.retrieval.local.vocabulary import LocalWords, PartOfWords
+
+LocalSentences: TypeAlias = "ExactVectors | SentenceGraph"
 
 
 class LocalBackend:
@@ -150,7 +152,7 @@ class LocalGeneration:
         self._lock = threading.Lock()
         self._keywords: KeywordMatcher | None = None
         self._words = LocalWords(folder, manifest, chunks)
-        self._sentences: Sentences | None = None
+        self._sentences: LocalSentences | None = None
 
     def keywords(self) -> KeywordMatcher:
         """Open the keyword file."""
@@ -165,7 +167,7 @@ class LocalGeneration:
         """Return the words of the chunk store, and of the vocabulary file."""
         return self._words
 
-    def sentences(self) -> Sentences:
+    def sentences(self) -> LocalSentences:
         """Open the vectors: as one matrix if they are few, or if Chroma's graph cannot be trusted."""
         with self._lock:
             if self._sentences is None:
@@ -176,7 +178,11 @@ class LocalGeneration:
                     self._sentences = self._open_graph()
             return self._sentences
 
-    def _open_graph(self) -> Sentences:
+    def part(self, document_ids: Collection[str]) -> LocalPart:
+        """Return the generation limited to some documents; see `Generation.part`."""
+        return LocalPart(self, document_ids)
+
+    def _open_graph(self) -> LocalSentences:
         folder = vectors_folder(self._folder, self.manifest.generation)
         # A flipped bit in its graph can crash the process, or make Chroma run forever.
         check_files(self._folder, self.manifest, folder, contents=True)
@@ -186,7 +192,7 @@ class LocalGeneration:
                 f"{folder} has {store.count():,} vectors instead of {self.manifest.sentences:,}: "
                 f"run `arag verify --index {self._location} --repair`"
             )
-        return _Graph(store, self.chunks, self.manifest, self._location)
+        return SentenceGraph(store, self.chunks, self.manifest, self._location)
 
     def _has_own_graph(self) -> bool:
         if is_sealed(self.manifest):
@@ -201,33 +207,49 @@ class LocalGeneration:
         return False
 
 
-class _Graph:
-    """Sentences in a graph; a search within a part of the index compares with every vector of that part.
+class LocalPart:
+    """A part of a generation; it shares the generation's open files.
 
     Args:
-        store: The graph.
-        chunks: The chunks, which have the vectors, too.
-        manifest: The generation's manifest.
-        location: The index, for messages.
+        whole: The generation.
+        document_ids: The documents that are left.
     """
 
-    is_exact = False
+    def __init__(self, whole: LocalGeneration, document_ids: Collection[str]) -> None:
+        self._whole = whole
+        self.chunks = ChunkPart(whole.chunks, document_ids)
+        counts = self.chunks.counts()
+        self.manifest = replace(
+            whole.manifest, documents=counts.documents, chunks=counts.chunks, sentences=counts.sentences
+        )
+        self._words = PartOfWords(whole.words(), self.chunks)
+        self._lock = threading.Lock()
+        self._keywords: KeywordMatcher | None = None
+        self._sentences: Sentences | None = None
 
-    def __init__(self, store: SentenceStore, chunks: ChunkStore, manifest: Manifest, location: Path) -> None:
-        self._store = store
-        self._chunks = chunks
-        self._manifest = manifest
-        self._location = location
+    def keywords(self) -> KeywordMatcher:
+        """Open the keyword file."""
+        with self._lock:
+            if self._keywords is None:
+                cut = {number: chunk.text for number, chunk in self.chunks.cut.items()}
+                by_id = self.chunks.numbers_by_id() if cut else ()
+                self._keywords = self._whole.keywords().part(self.chunks.inside, cut, by_id)
+            return self._keywords
 
-    def nearest(
-        self, vector: NDArray[np.float32], count: int, *, within: Collection[int] | None = None
-    ) -> list[SentenceMatch]:
-        """Return the sentences nearest to a vector; see `Sentences.nearest`."""
-        if within is None:
-            return self._store.nearest(vector, count)
-        placed = list(self._chunks.placed_vectors(within))
-        part = replace(self._manifest, sentences=sum(len(positions) for _, positions, _ in placed))
-        return ExactVectors(placed, part, self._location).nearest(vector, count)
+    def words(self) -> PartOfWords:
+        """Return the words of the chunks."""
+        return self._words
+
+    def sentences(self) -> Sentences:
+        """Open the vectors."""
+        with self._lock:
+            if self._sentences is None:
+                self._sentences = self._whole.sentences().part(self.chunks.inside, self.chunks.kept)
+            return self._sentences
+
+    def part(self, document_ids: Collection[str]) -> LocalPart:
+        """Return the generation limited to some of these documents."""
+        return self._whole.part(document_ids)
 
 
 def is_index(folder: Path) -> bool:

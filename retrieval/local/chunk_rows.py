@@ -16,6 +16,7 @@ import numpy as np
 from arag.retrieval.backend import DocumentRecord, Vectors
 from arag.retrieval.types import Chunk, Section, Sentence
 
+TOKENIZER = "unicode61 remove_diacritics 2"  # of `terms`
 FOR_EVER = 2**63 - 1  # `removed` of a row that is not removed
 
 # Short fields are in `chunks`, which is scanned often; the texts are kept apart from it. A chunk's number is never
@@ -79,7 +80,7 @@ CREATE TABLE members (
 ) WITHOUT ROWID;
 CREATE INDEX members_by_chunk ON members (number);
 CREATE VIRTUAL TABLE terms USING fts5 (
-    text, content='contents', content_rowid='number', tokenize='unicode61 remove_diacritics 2'
+    text, content='contents', content_rowid='number', tokenize='{TOKENIZER}'
 );
 CREATE VIRTUAL TABLE vocabulary USING fts5vocab (terms, row);
 """

@@ -42,6 +42,7 @@ from arag.retrieval.local.chunk_rows import (
     vectors_blob,
 )
 from arag.retrieval.local.database import Database, name_failures, new_database
+from arag.retrieval.local.number_sets import has_number
 from arag.retrieval.types import Chunk
 
 FILE_NAME = "chunks.sqlite3"
@@ -52,6 +53,7 @@ _COLUMNS = f"chunks.number, {ENTRY_COLUMNS}, {CONTENT_COLUMNS}, contents.checksu
 _FULL = "chunks JOIN contents ON contents.number = chunks.number"
 _EMBEDDED = f"{_FULL} JOIN vectors ON vectors.number = chunks.number"
 # Bytes that never occur in UTF-8, and so in no text.
+HIGHLIGHTED = "CAST(highlight(terms, 0, X'FE', X'FF') AS BLOB)"
 _MARKED = re.compile(b"\xfe(.*?)\xff", re.DOTALL)
 _HALF_PAIR = re.compile("[\ud800-\udfff]")
 _WORD = re.compile(r"\w+")
@@ -90,16 +92,20 @@ class ChunkStore(BaseStore[str, Chunk]):
             with new_database(self.file, SCHEMA):
                 pass
         self.writes = 0
-        self._seen = _seen(generation)
+        self._see(generation)
         self._lock = threading.RLock()
         with name_failures(self.file):
-            self._opened = Database(self.file, SCHEMA)
+            self._opened = Database(self.file, SCHEMA, functions={"has_number": (2, has_number)})
 
     def at(self, generation: int) -> Self:
         """Return this store as another generation has it; both share one connection."""
         other = copy.copy(self)
-        other._seen = _seen(generation)  # noqa: SLF001 - its own
+        other._see(generation)  # noqa: SLF001 - its own
         return other
+
+    def _see(self, generation: int) -> None:
+        """Read a generation's rows only."""
+        self._seen = self._documents_seen = f"added <= {generation} AND removed > {generation}"
 
     def was_replaced(self) -> bool:
         """Return whether the open file is no longer the one in the folder, or can be opened in a better way."""
@@ -151,24 +157,25 @@ class ChunkStore(BaseStore[str, Chunk]):
     # --- reading ---
 
     def similar_ids(self, chunk_id: str, limit: int) -> list[str]:
-        """Return ids spelled like an unknown one; see `Chunks.similar_ids`.
-
-        It compares the ids next to it in alphabetical order, and those that share the most words with it.
-        """
+        """Return ids spelled like an unknown one; see `Chunks.similar_ids`."""
         wanted = _HALF_PAIR.sub("", chunk_id)
-        words = list(dict.fromkeys(_WORD.findall(wanted.lower())))[:_MAX_ID_WORDS]
-        shared = " + ".join(["number * 0", *["(instr(lower(id), ?) > 0)"] * len(words)])
-        ids = "SELECT CAST(id AS TEXT) FROM chunks WHERE " + self._seen
-        rows = [
-            *self._query(f"{ids} ORDER BY {shared} DESC, number LIMIT {_IDS_COMPARED}", words),
-            *self._query(f"{ids} AND id >= ? ORDER BY id LIMIT {_IDS_COMPARED}", (wanted,)),
-            *self._query(f"{ids} AND id < ? ORDER BY id DESC LIMIT {_IDS_COMPARED}", (wanted,)),
-        ]
-        near = list(dict.fromkeys(row[0] for row in rows))
+        near = list(dict.fromkeys(self.near_ids(wanted)))
         found = process.extract(
             wanted, near, processor=str.lower, scorer=fuzz.ratio, score_cutoff=_SIMILAR, limit=limit
         )
         return [match[0] for match in found] or near[:limit]
+
+    def near_ids(self, chunk_id: str) -> list[str]:
+        """Return ids to compare with an unknown one: those that share the most words, and the next by alphabet."""
+        words = list(dict.fromkeys(_WORD.findall(chunk_id.lower())))[:_MAX_ID_WORDS]
+        shared = " + ".join(["number * 0", *["(instr(lower(id), ?) > 0)"] * len(words)])
+        ids = "SELECT CAST(id AS TEXT) FROM chunks WHERE " + self._seen
+        rows = [
+            *self._query(f"{ids} ORDER BY {shared} DESC, number LIMIT {_IDS_COMPARED}", words),
+            *self._query(f"{ids} AND id >= ? ORDER BY id LIMIT {_IDS_COMPARED}", (chunk_id,)),
+            *self._query(f"{ids} AND id < ? ORDER BY id DESC LIMIT {_IDS_COMPARED}", (chunk_id,)),
+        ]
+        return [row[0] for row in rows]
 
     def numbered(self, numbers: Sequence[int]) -> dict[int, Chunk]:
         """Return the chunks with these numbers that this generation has."""
@@ -209,8 +216,8 @@ class ChunkStore(BaseStore[str, Chunk]):
 
     def documents(self) -> Iterator[DocumentRecord]:
         """Yield all documents, by id."""
-        rows = self._query(f"SELECT {DOCUMENT_COLUMNS}, checksum FROM documents WHERE {self._seen} ORDER BY id")
-        yield from map(self._record, rows)
+        select = f"SELECT {DOCUMENT_COLUMNS}, checksum FROM documents"
+        yield from map(self._record, self._query(f"{select} WHERE {self._documents_seen} ORDER BY id"))
 
     def document(self, document_id: str) -> DocumentRecord | None:
         """Return a document's entry, or None."""
@@ -218,7 +225,8 @@ class ChunkStore(BaseStore[str, Chunk]):
 
     def fingerprints(self, document_ids: Sequence[str]) -> dict[str, str]:
         """Return the fingerprints of those documents that exist."""
-        return dict(self._each("SELECT id, fingerprint FROM documents WHERE id IN ({marks})", document_ids))
+        sql = "SELECT id, fingerprint FROM documents WHERE id IN ({marks})"
+        return dict(self._each(sql, document_ids, self._documents_seen))
 
     def chunks_of(self, document_ids: Sequence[str]) -> list[Chunk]:
         """Return every chunk that holds a part of one of these documents, each once, in order."""
@@ -235,7 +243,8 @@ class ChunkStore(BaseStore[str, Chunk]):
         """Return ids of documents whose id and title together hold all of these words, ignoring case, in order."""
         holds = " AND ".join(["instr(lower(id || ' ' || title), lower(?)) > 0"] * len(words))
         rows = self._query(
-            f"SELECT CAST(id AS TEXT) FROM documents WHERE {self._seen} AND {holds or 'FALSE'} ORDER BY id LIMIT ?",
+            f"SELECT CAST(id AS TEXT) FROM documents WHERE {self._documents_seen} AND {holds or 'FALSE'} "
+            "ORDER BY id LIMIT ?",
             (*(_HALF_PAIR.sub("", word) for word in words), limit),
         )
         return [row[0] for row in rows]
@@ -252,7 +261,7 @@ class ChunkStore(BaseStore[str, Chunk]):
 
     def counts(self) -> Counts:
         """Count documents, chunks, sentences and tokens."""
-        documents = self._query(f"SELECT count(*) FROM documents WHERE {self._seen}")[0][0]
+        documents = self._query(f"SELECT count(*) FROM documents WHERE {self._documents_seen}")[0][0]
         chunks, sentences, tokens = self._query(
             "SELECT count(*), coalesce(sum(embedded_sentences), 0), coalesce(sum(tokens), 0) FROM chunks "
             f"WHERE {self._seen}"
@@ -261,19 +270,22 @@ class ChunkStore(BaseStore[str, Chunk]):
 
     def spellings(self, phrase: Phrase, limit: int) -> list[str]:
         """Return the spellings of a phrase in the chunks; see `Words.spellings`."""
-        quoted = '"' + " ".join(phrase.words).replace('"', '""') + '"'
-        rows = self._query(
-            "SELECT CAST(highlight(terms, 0, X'FE', X'FF') AS BLOB) "
-            "FROM terms JOIN chunks ON chunks.number = terms.rowid "
-            f"WHERE terms MATCH ? AND {self._seen} LIMIT ?",
-            (f"{quoted} *" if phrase.is_prefix else quoted, limit),
+        return [spelled for _, found in self._spelled(phrase, limit) for spelled in found]
+
+    def _spelled(self, phrase: Phrase, limit: int) -> list[tuple[int, list[str]]]:
+        """Return a phrase's spellings in the first chunks that hold it, with the chunks' numbers."""
+        return read_spellings(
+            self._query(
+                f"SELECT chunks.number, {HIGHLIGHTED} FROM terms JOIN chunks ON chunks.number = terms.rowid "
+                f"WHERE terms MATCH ? AND {self._seen} LIMIT ?",
+                (match_query(phrase), limit),
+            )
         )
-        return [spelled.decode() for (marked,) in rows for spelled in dict.fromkeys(_MARKED.findall(marked))]
 
     def titled(self, title: str, limit: int) -> list[tuple[str, str]]:
         """Return id and title of documents with a title, ignoring case, or with that title and a note in brackets."""
         return self._query(
-            f"SELECT CAST(id AS TEXT), CAST(title AS TEXT) FROM documents WHERE {self._seen} "
+            f"SELECT CAST(id AS TEXT), CAST(title AS TEXT) FROM documents WHERE {self._documents_seen} "
             "AND (title = ?1 COLLATE NOCASE "
             "OR (title >= ?1 || ' (' COLLATE NOCASE AND title < ?1 || ' )' COLLATE NOCASE)) "
             "ORDER BY title, id LIMIT ?2",
@@ -323,7 +335,7 @@ class ChunkStore(BaseStore[str, Chunk]):
                 replace(r, source=sources[r.id]) for r in self._records(list(sources)) if r.source != sources[r.id]
             ]
             self._connection.executemany(
-                f"UPDATE documents SET source = ?, checksum = ? WHERE id = ? AND {self._seen}",
+                f"UPDATE documents SET source = ?, checksum = ? WHERE id = ? AND {self._documents_seen}",
                 [(record.source, checksum(document_row(record)), record.id) for record in moved],
             )
 
@@ -386,7 +398,7 @@ class ChunkStore(BaseStore[str, Chunk]):
             f"SELECT {_COLUMNS}, vectors FROM {_EMBEDDED} WHERE removed < {FOR_EVER} "
             "AND chunks.number IN (SELECT number FROM members WHERE document_id IN ({marks}))",
             document_ids,
-            seen=False,
+            "TRUE",
         )
         found: dict[str, NDArray[np.float32]] = {}
         for row in rows:
@@ -467,7 +479,7 @@ class ChunkStore(BaseStore[str, Chunk]):
 
     def _records(self, document_ids: Sequence[str]) -> Iterator[DocumentRecord]:
         sql = f"SELECT {DOCUMENT_COLUMNS}, checksum FROM documents WHERE id IN ({{marks}})"
-        yield from map(self._record, self._each(sql, document_ids))
+        yield from map(self._record, self._each(sql, document_ids, self._documents_seen))
 
     def _record(self, row: Sequence[Any]) -> DocumentRecord:
         with self._name_damage(f"the entry of the document {row[0]!r}"):
@@ -493,14 +505,14 @@ class ChunkStore(BaseStore[str, Chunk]):
         except (ValueError, TypeError) as error:
             raise DamagedFileError(self.file, f"{what}: {error}") from error
 
-    def _each(self, sql: str, values: Sequence[Any], *, seen: bool = True) -> Iterator[tuple[Any, ...]]:
-        """Run a query with `{marks}` in batches of values, on this generation's rows unless `seen` is false."""
+    def _each(self, sql: str, values: Sequence[Any], seen: str | None = None) -> Iterator[tuple[Any, ...]]:
+        """Run a query with `{marks}` in batches of values; by default on the chunks of this generation."""
         # A model may send half a surrogate pair: no id holds one, and SQLite refuses it.
         unique = [v for v in dict.fromkeys(values) if not (isinstance(v, str) and _HALF_PAIR.search(v))]
         for start in range(0, len(unique), _VALUES_PER_QUERY):
             some = unique[start : start + _VALUES_PER_QUERY]
             filled = sql.replace("{marks}", ",".join("?" * len(some)))
-            yield from self._query(f"{filled} AND {self._seen}" if seen else filled, some)
+            yield from self._query(f"{filled} AND {seen or self._seen}", some)
 
     def _chunks_where(self, condition: str, values: Sequence[Any]) -> Iterator[tuple[int, Chunk]]:
         for row in self._each(f"SELECT {_COLUMNS} FROM {_FULL} WHERE {condition}", values):
@@ -514,5 +526,12 @@ class ChunkStore(BaseStore[str, Chunk]):
             after = rows[-1][0]
 
 
-def _seen(generation: int) -> str:
-    return f"added <= {generation} AND removed > {generation}"
+def match_query(phrase: Phrase) -> str:
+    """Return the full-text query for a phrase."""
+    quoted = '"' + " ".join(phrase.words).replace('"', '""') + '"'
+    return f"{quoted} *" if phrase.is_prefix else quoted
+
+
+def read_spellings(rows: Iterable[tuple[int, bytes]]) -> list[tuple[int, list[str]]]:
+    """Return the marked parts of each text, given numbers and `HIGHLIGHTED` texts."""
+    return [(n, [spelled.decode() for spelled in dict.fromkeys(_MARKED.findall(marked))]) for n, marked in rows]

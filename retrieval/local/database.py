@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import sqlite3
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 from arag.errors import DamagedFileError, IndexFormatError, StorageError
 from arag.files import publish_path, sync_path
@@ -34,6 +35,7 @@ class Database:
     Args:
         file: The file.
         schema: The SQL that made its tables: a file whose schema differs is not used.
+        functions: Functions that queries may call, by name, with the number of their arguments.
         salvage: Open a damaged file to read what is left: the schema is not compared, text may hold any bytes, and
             only tables can be read, not views.
 
@@ -46,9 +48,17 @@ class Database:
         DamagedFileError: The file is not a database with this schema.
     """
 
-    def __init__(self, file: Path, schema: str, *, salvage: bool = False) -> None:
+    def __init__(
+        self,
+        file: Path,
+        schema: str,
+        *,
+        functions: Mapping[str, tuple[int, Callable[..., Any]]] | None = None,
+        salvage: bool = False,
+    ) -> None:
         self._file = file
         self._schema = schema
+        self._functions = functions or {}
         self._salvage = salvage
         self.frozen: tuple[int, ...] | None = None
         self.is_closed = False
@@ -108,6 +118,8 @@ class Database:
                 connection.set_authorizer(_allow_tables_only)
             else:
                 _check_schema(connection, self._schema)
+            for function, (arguments, body) in self._functions.items():
+                connection.create_function(function, arguments, body)
         except BaseException:
             connection.close()
             raise

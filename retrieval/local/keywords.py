@@ -167,7 +167,7 @@ class KeywordMatcher:
             DamagedFileError: The file was truncated since it was opened.
         """
         chunks, occurrences = self._find(keyword)
-        counts = np.zeros(len(self), dtype=np.int64)
+        counts = np.zeros(len(self._numbers), dtype=np.int64)
         counts[chunks] = occurrences
         return counts
 
@@ -220,17 +220,27 @@ class KeywordMatcher:
 
         A search takes time for every hit, and letters have very many. These hits never overlap, so all of them count.
         """
-        counts = np.zeros(len(self), dtype=np.int64)
+        counts = np.zeros(len(self._numbers), dtype=np.int64)
         for start in range(0, self._begins[-1], _COMPARED_BYTES):
             block = self._bytes[start : min(start + _COMPARED_BYTES, self._begins[-1]) + len(needle) - 1]
             hits = block[: len(block) - len(needle) + 1] == needle[0]
             if len(needle) == 2:
                 hits &= block[1:] == needle[1]
             first = bisect(self._begins, start) - 1  # the chunk that the block begins in
-            last = bisect_left(self._begins, start + len(hits), hi=len(self))
+            last = bisect_left(self._begins, start + len(hits), hi=len(self._numbers))
             inside = np.maximum(self._borders[first:last] - start, 0)
             counts[first:last] += np.add.reduceat(hits, inside, dtype=self._count_type)
         return counts
+
+    def part(self, numbers: Sequence[int], cut: Mapping[int, str], numbers_by_id: Sequence[int]) -> KeywordPart:
+        """Return the search in some chunks.
+
+        Args:
+            numbers: Their numbers.
+            cut: The texts of those that are cut, by number.
+            numbers_by_id: The same numbers in the order of the chunks' ids, if some are cut: that changes ids.
+        """
+        return KeywordPart(self, numbers, cut, numbers_by_id)
 
     def chunks_holding(self, keyword: str) -> int:
         """Count the chunks that hold a keyword."""
@@ -242,11 +252,11 @@ class KeywordMatcher:
         """Rank the chunks by Score(c, K), ties by chunk id; see `Keywords.rank`."""
         inside = None if within is None else np.isin(self._numbers, np.fromiter(within, np.int64, len(within)))
         size = len(self) if inside is None else int(inside.sum())
-        scores: NDArray[Any] = np.zeros(len(self), dtype=np.float64 if by_coverage else np.int64)
+        scores: NDArray[Any] = np.zeros(len(self._numbers), dtype=np.float64 if by_coverage else np.int64)
         found: dict[str, tuple[Integers, Integers]] = {}  # the chunks that hold a keyword, and how often
         as_word: dict[str, int] = {}
         holding: dict[str, int] = {}
-        any_held = np.zeros(len(self), dtype=np.bool_)
+        any_held = np.zeros(len(self._numbers), dtype=np.bool_)
         firsts = []
         for keyword in keywords:
             chunks, occurrences = self._find(keyword)
@@ -291,8 +301,8 @@ class KeywordMatcher:
 
     def _count_words_in(self, chunk: int, needle: bytes, *, starts: bool, ends: bool) -> int:
         """Count a needle in a chunk where no letter comes before it, if it `starts` with one, and none after it."""
-        text, end = self._map, self._begins[chunk + 1]
-        count, at = 0, text.find(needle, self._begins[chunk], end)
+        text, begin, end = self._place(chunk)
+        count, at = 0, text.find(needle, begin, end)
         while at >= 0:
             after = at + len(needle)
             if ends and text[after] in b"es":
@@ -302,8 +312,56 @@ class KeywordMatcher:
             at = text.find(needle, after if is_word else at + 1, end)
         return count
 
+    def _place(self, chunk: int) -> tuple[mmap.mmap | bytes, int, int]:
+        """Return what holds a chunk's text, where it begins there, and where its separator ends."""
+        return self._map, self._begins[chunk], self._begins[chunk + 1]
 
-def _begins_letter(text: mmap.mmap, at: int) -> bool:
+
+class KeywordPart(KeywordMatcher):
+    """The keyword search in some chunks of a keyword file; see `KeywordMatcher.part`."""
+
+    def __init__(
+        self, whole: KeywordMatcher, numbers: Sequence[int], cut: Mapping[int, str], numbers_by_id: Sequence[int]
+    ) -> None:
+        self.__dict__ |= whole.__dict__
+        places = np.searchsorted(self._numbers, np.asarray(numbers, dtype=np.int64))
+        self._length = len(numbers)
+        self._is_whole = np.zeros(len(self._numbers), dtype=np.bool_)
+        self._is_whole[places] = True
+        # By the chunk's place in the file, so in the order of the numbers.
+        self._cut = {
+            int(np.searchsorted(self._numbers, number)): searchable(cut[number]) + _SEPARATOR for number in sorted(cut)
+        }
+        self._cut_places = np.fromiter(self._cut, np.int64, len(self._cut))
+        self._is_whole[self._cut_places] = False
+        if cut:
+            self._places = self._places.copy()
+            by_id = np.searchsorted(self._numbers, np.asarray(numbers_by_id, dtype=np.int64))
+            self._places[by_id] = np.arange(len(by_id))
+
+    def __len__(self) -> int:
+        """Return the number of chunks."""
+        return self._length
+
+    def _find(self, keyword: str) -> tuple[Integers, Integers]:
+        """Return the chunks that hold a keyword, in ascending order, and how often each of them holds it."""
+        chunks, occurrences = super()._find(keyword)
+        kept = self._is_whole[chunks]
+        chunks, occurrences = chunks[kept], occurrences[kept]
+        if not self._cut:
+            return chunks, occurrences
+        needle = searchable(keyword)
+        counts = np.fromiter((text.count(needle) for text in self._cut.values()), np.int64, len(self._cut))
+        chunks = np.concatenate([chunks, self._cut_places[counts > 0]])
+        order = np.argsort(chunks)
+        return chunks[order], np.concatenate([occurrences, counts[counts > 0]])[order]
+
+    def _place(self, chunk: int) -> tuple[mmap.mmap | bytes, int, int]:
+        text = self._cut.get(chunk)
+        return super()._place(chunk) if text is None else (text, 0, len(text))
+
+
+def _begins_letter(text: mmap.mmap | bytes, at: int) -> bool:
     """Return whether a letter or digit of a script that separates words begins at an offset."""
     if text[at] == _SEPARATOR[0]:
         return False
@@ -311,7 +369,7 @@ def _begins_letter(text: mmap.mmap, at: int) -> bool:
     return character.isalnum() and ord(character) < _SPACED_SCRIPTS
 
 
-def _ends_letter(text: mmap.mmap, at: int) -> bool:
+def _ends_letter(text: mmap.mmap | bytes, at: int) -> bool:
     """Return whether such a letter ends before an offset."""
     start = at - 1
     while start > 0 and 0x80 <= text[start] < 0xC0:

@@ -59,3 +59,17 @@ class LocalWords:
             return file.read_bytes().decode().split("\n")[:-1]
         except (OSError, UnicodeDecodeError) as error:
             raise DamagedFileError(file, str(error)) from error
+
+
+class PartOfWords:
+    """The words of a part of a generation.
+
+    Args:
+        whole: The words of the generation.
+        chunks: The part's chunks.
+    """
+
+    def __init__(self, whole: LocalWords, chunks: ChunkStore) -> None:
+        self.of_length = whole.of_length  # with words that `holds` denies
+        self.holds = chunks.holds_word
+        self.spellings = chunks.spellings

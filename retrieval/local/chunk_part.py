@@ -1,0 +1,157 @@
+"""A part of a chunk store: some of its documents, as if it held no others."""
+
+from __future__ import annotations
+
+import heapq
+import sqlite3
+from collections import Counter
+from collections.abc import Collection, Iterator, Sequence
+from functools import cached_property
+
+from arag.retrieval.backend import Counts, Phrase
+from arag.retrieval.local.chunk_rows import TOKENIZER
+from arag.retrieval.local.chunk_store import HIGHLIGHTED, ChunkStore, match_query, read_spellings
+from arag.retrieval.local.number_sets import NumberSet
+from arag.retrieval.packing import keep_documents
+from arag.retrieval.tokens import load_token_counter
+from arag.retrieval.types import Chunk
+
+
+class ChunkPart(ChunkStore):
+    """The chunks of some documents, in one generation; it shares the store's connection.
+
+    Chunks that hold these documents only are selected by SQL. Packed chunks that hold others, too, are cut when the
+    part is opened, and kept in memory.
+
+    Args:
+        store: The chunk store, at the generation.
+        document_ids: The documents.
+
+    Attributes:
+        inside: The numbers of the chunks in this part, in order.
+        cut: The packed chunks that are cut, as they are in this part, by their numbers.
+        kept: For each of these, the positions of its sentences in the whole chunk.
+    """
+
+    def __init__(self, store: ChunkStore, document_ids: Collection[str]) -> None:
+        self.__dict__ |= store.__dict__
+        allowed = list(document_ids)
+        rows = self._each("SELECT number FROM documents WHERE id IN ({marks})", allowed, self._documents_seen)
+        self._documents = NumberSet(row[0] for row in rows)
+        self.inside = inside = store.numbers_of(allowed)
+        self.cut: dict[int, Chunk] = {}
+        self.kept: dict[int, list[int]] = {}
+        self._cut_shared(store, inside, frozenset(allowed))
+        self._whole = NumberSet(number for number in inside if number not in self.cut)
+        self._cut_ids = {chunk.id: number for number, chunk in self.cut.items()}
+        self._documents_seen += f" AND has_number({self._documents.key}, documents.number)"
+        self._seen += f" AND has_number({self._whole.key}, chunks.number)"
+
+    def _cut_shared(self, store: ChunkStore, numbers: Sequence[int], allowed: Collection[str]) -> None:
+        """Cut the chunks that hold other documents, too."""
+        rows = store._query(  # noqa: SLF001 - its own
+            "SELECT number FROM members GROUP BY number HAVING count(*) > 1"
+        )
+        shared = {row[0] for row in rows}.intersection(numbers)
+        for number, chunk in sorted(store.numbered(list(shared)).items()):
+            kept = {section.document_id for section in chunk.sections}.intersection(allowed)
+            if len(kept) < len(chunk.sections):
+                cut = keep_documents(chunk, kept, count=load_token_counter().count_batch)
+                if cut is not None:
+                    self.cut[number] = cut
+                    sections = [section for section in chunk.sections if section.document_id in kept]
+                    self.kept[number] = [
+                        i for i, s in enumerate(chunk.sentences) if any(c.start <= s.start < c.end for c in sections)
+                    ]
+
+    def mget(self, keys: Sequence[str]) -> list[Chunk | None]:
+        """Return the chunks with these ids, or None where an id is unknown."""
+        cut = (self.cut[self._cut_ids[key]] if key in self._cut_ids else None for key in keys)
+        return [chunk or other for chunk, other in zip(super().mget(keys), cut, strict=True)]
+
+    def yield_keys(self, *, prefix: str | None = None) -> Iterator[str]:
+        """Yield the ids of all chunks, or of those that begin with a prefix, in the order of ingestion."""
+        whole = self._query(f"SELECT number, CAST(id AS TEXT) FROM chunks WHERE {self._seen} ORDER BY number")
+        cut = ((number, chunk.id) for number, chunk in self.cut.items())
+        for _, chunk_id in heapq.merge(whole, cut):
+            if prefix is None or chunk_id.startswith(prefix):
+                yield chunk_id
+
+    def near_ids(self, chunk_id: str) -> list[str]:
+        """Return ids to compare with an unknown one."""
+        return [*super().near_ids(chunk_id), *self._cut_ids]
+
+    def numbered(self, numbers: Sequence[int]) -> dict[int, Chunk]:
+        """Return the chunks with these numbers that this part has."""
+        return super().numbered(numbers) | {n: self.cut[n] for n in numbers if n in self.cut}
+
+    def ids(self, numbers: Sequence[int]) -> dict[int, str]:
+        """Return the ids of the chunks with these numbers that this part has."""
+        return super().ids(numbers) | {n: self.cut[n].id for n in numbers if n in self.cut}
+
+    def numbers(self, keys: Sequence[str]) -> list[int]:
+        """Return the numbers of the chunks with these ids, as far as they exist."""
+        return super().numbers(keys) + [self._cut_ids[key] for key in dict.fromkeys(keys) if key in self._cut_ids]
+
+    def numbers_by_id(self) -> list[int]:
+        """Return the numbers of all chunks, in the order of their ids."""
+        whole = self._query(f"SELECT CAST(id AS TEXT), number FROM chunks WHERE {self._seen} ORDER BY id")
+        return [number for _, number in heapq.merge(whole, sorted(self._cut_ids.items()))]
+
+    def neighbours(self, chunk: Chunk, reach: int) -> list[Chunk]:
+        """Return a chunk and those up to `reach` before and after it in its document, in order."""
+        return [chunk] if chunk.id in self._cut_ids else super().neighbours(chunk, reach)
+
+    def chunks_in_document(self, document_id: str) -> int:
+        """Return how many chunks start in a document."""
+        return super().chunks_in_document(document_id) + self._starts[document_id]
+
+    def chunks_of(self, document_ids: Sequence[str]) -> list[Chunk]:
+        """Return every chunk that holds a part of one of these documents, each once, in order."""
+        found = self.numbered(self.numbers_of(document_ids))
+        return [found[number] for number in sorted(found)]
+
+    def numbers_of(self, document_ids: Sequence[str]) -> list[int]:
+        """Return the numbers of the chunks that hold a part of one of these documents, in order."""
+        wanted = set(document_ids)
+        cut = [n for n, chunk in self.cut.items() if any(s.document_id in wanted for s in chunk.sections)]
+        return sorted([*super().numbers_of(document_ids), *cut])
+
+    def counts(self) -> Counts:
+        """Count documents, chunks, sentences and tokens."""
+        whole, cut = super().counts(), self.cut.values()
+        return Counts(
+            whole.documents,
+            whole.chunks + len(cut),
+            whole.sentences + sum(len(chunk.embedded_texts()) for chunk in cut),
+            whole.tokens + sum(chunk.tokens for chunk in cut),
+        )
+
+    def holds_word(self, word: str) -> bool:
+        """Return whether a word (lower case, without diacritics) is in the part."""
+        return bool(self._spelled(Phrase((word,)), 1))
+
+    def _spelled(self, phrase: Phrase, limit: int) -> list[tuple[int, list[str]]]:
+        """Return a phrase's spellings in the first chunks that hold it, with the chunks' numbers."""
+        whole = super()._spelled(phrase, limit)
+        if not self.cut:
+            return whole
+        query = f"SELECT rowid, {HIGHLIGHTED} FROM terms WHERE terms MATCH ? LIMIT ?"
+        with self._lock:
+            cut = read_spellings(self._cut_terms.execute(query, (match_query(phrase), limit)).fetchall())
+        return sorted([*whole, *cut])[:limit]
+
+    @cached_property
+    def _starts(self) -> Counter[str]:
+        """How many of the cut chunks start in each document."""
+        return Counter(chunk.document_id for chunk in self.cut.values())
+
+    @cached_property
+    def _cut_terms(self) -> sqlite3.Connection:
+        """The words of the cut chunks, as the store's table has those of the whole ones."""
+        connection = sqlite3.connect(":memory:", check_same_thread=False)
+        connection.execute(f"CREATE VIRTUAL TABLE terms USING fts5 (text, tokenize='{TOKENIZER}')")
+        connection.executemany(
+            "INSERT INTO terms (rowid, text) VALUES (?, ?)", [(n, chunk.text) for n, chunk in self.cut.items()]
+        )
+        return connection

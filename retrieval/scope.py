@@ -1,0 +1,212 @@
+"""Scopes: the part of an index that a run, or a user, may see."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from functools import cached_property
+from operator import ge, gt, le, lt
+from typing import Any, TypeAlias
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+
+from arag.errors import InputError
+
+_MAX_DEPTH = 20  # of conditions inside conditions
+_MISSING = object()
+
+Test: TypeAlias = Callable[[Mapping[str, Any]], bool]
+
+
+class Scope(BaseModel):
+    """Which documents may be seen; everything else is as if the index did not hold it.
+
+    What the conditions do not allow for certain is out of scope: a document without the field, or with a value of
+    another type, matches only `$ne` and `$nin`.
+
+    Attributes:
+        where: Conditions on the documents' metadata, in Chroma's language: `{"team": "ops"}`,
+            `{"year": {"$gte": 2020}}`, several fields, which must all match, and lists of conditions under `$and` and
+            `$or`. Operators: `$eq`, `$ne`, `$gt`, `$gte`, `$lt`, `$lte` (numbers with numbers, texts with texts),
+            `$in`, `$nin`, and, for fields that are lists, `$contains` and `$not_contains`. None allows all documents.
+        documents: Ids of documents, in which `*` stands for any characters, `/` included. None allows all documents;
+            an empty list allows none.
+
+    Raises:
+        InputError: A condition is not valid.
+
+    Example:
+        >>> from arag import Scope
+        >>> notices = Scope(where={"year": {"$lt": 1800}}, documents=["notice-*"])
+        >>> scoped = index.scoped(notices)
+        >>> scoped.info().documents, [hit.chunk_id for hit in scoped.keyword_search("apprentice").hits]
+        (1, ['notice-1763-ropewalk:0'])
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    where: dict[str, Any] | None = Field(
+        default=None, description='Conditions on metadata in Chroma\'s language: {"year": {"$gte": 2020}}.'
+    )
+    documents: tuple[str, ...] | None = Field(
+        default=None, description="Document ids, or patterns of them such as handbook/*."
+    )
+
+    def __init__(self, **conditions: Any) -> None:
+        try:
+            super().__init__(**conditions)
+        except ValidationError as error:
+            faults = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors())
+            raise InputError(f"the scope is not valid: {faults}") from error
+        _ = self._test  # raises an error for conditions that cannot be checked
+
+    def __hash__(self) -> int:
+        return hash(self._key)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Scope) and self._key == other._key
+
+    @field_validator("documents", mode="before")
+    @classmethod
+    def _refuse_text(cls, value: object) -> object:
+        """Refuse a single string, each character of which would be a pattern."""
+        if isinstance(value, str):
+            raise ValueError(f"{value!r} is a string: give a list of ids or patterns")  # noqa: TRY004 - for pydantic
+        return value
+
+    def allows(self, document_id: str, metadata: Mapping[str, Any]) -> bool:
+        """Return whether a document is in the scope.
+
+        Args:
+            document_id: Its id.
+            metadata: Its metadata.
+
+        Example:
+            >>> from arag import Scope
+            >>> Scope(where={"team": {"$in": ["a", "b"]}}).allows("handbook/start.md", {"team": "c"})
+            False
+        """
+        return self._names(document_id) and self._test(metadata)
+
+    @cached_property
+    def _key(self) -> tuple[str, tuple[str, ...] | None]:
+        """The conditions, with true and 1 apart."""
+        return json.dumps(self.where, sort_keys=True), self.documents
+
+    @cached_property
+    def _test(self) -> Test:
+        return _all_of([]) if self.where is None else _parse(self.where)
+
+    @cached_property
+    def _names(self) -> Callable[[str], bool]:
+        if self.documents is None:
+            return lambda _: True
+        ids = frozenset(self.documents)
+        patterns = [".*".join(map(re.escape, name.split("*"))) for name in ids if "*" in name]
+        match = re.compile("|".join(patterns) or r"(?!)", re.DOTALL).fullmatch
+        return lambda document_id: document_id in ids or match(document_id) is not None
+
+
+def _parse(where: object, depth: int = 0) -> Test:
+    """Return the test that conditions on several fields describe.
+
+    Raises:
+        InputError: They are not valid.
+    """
+    if depth > _MAX_DEPTH:
+        raise InputError(f"the scope's conditions are nested more than {_MAX_DEPTH} deep")
+    if not isinstance(where, dict) or not where:
+        raise InputError(f"{where!r} is not a condition: give a field and a value, such as {{'team': 'ops'}}")
+    tests: list[Test] = []
+    for name, condition in where.items():
+        if name in {"$and", "$or"}:
+            if not isinstance(condition, list) or not condition:
+                raise InputError(f"{name} needs a list of conditions, not {condition!r}")
+            parts = [_parse(part, depth + 1) for part in condition]
+            tests.append(_all_of(parts) if name == "$and" else _any_of(parts))
+        elif name.startswith("$"):
+            raise InputError(f"{name} is not valid around conditions: use $and or $or, or give a field's name")
+        else:
+            tests.append(_parse_field(name, condition))
+    return _all_of(tests)
+
+
+def _parse_field(name: str, condition: object) -> Test:
+    """Return the test of one field: a value that it must be equal to, or operators with their operands."""
+    operands = condition if isinstance(condition, dict) else {"$eq": condition}
+    if not operands:
+        raise InputError(f"{name} has no condition: give a value, or an operator such as $in")
+    tests: list[Test] = []
+    for operator, operand in operands.items():
+        if operator not in _OPERATORS:
+            raise InputError(f"{operator!r} is not an operator: valid are {', '.join(_OPERATORS)}")
+        check, compare = _OPERATORS[operator]
+        if not check(operand):
+            raise InputError(f"{operator} of {name} cannot take {operand!r}: it needs {_NEEDED[check]}")
+        tests.append(_compare_field(name, compare, operand))
+    return _all_of(tests)
+
+
+def _compare_field(name: str, compare: Callable[[Any, Any], bool], operand: object) -> Test:
+    return lambda metadata: compare(metadata.get(name, _MISSING), operand)
+
+
+def _all_of(tests: list[Test]) -> Test:
+    return lambda metadata: all(test(metadata) for test in tests)
+
+
+def _any_of(tests: list[Test]) -> Test:
+    return lambda metadata: any(test(metadata) for test in tests)
+
+
+def _is_scalar(value: object) -> bool:
+    return isinstance(value, str | int | float)
+
+
+def _is_ordered(value: object) -> bool:
+    return _is_scalar(value) and not isinstance(value, bool)
+
+
+def _is_list(value: object) -> bool:
+    return isinstance(value, list) and all(map(_is_scalar, value))
+
+
+def _is_equal(value: object, operand: object) -> bool:
+    """Return whether two values are equal; true is not 1."""
+    return isinstance(value, bool) == isinstance(operand, bool) and value == operand
+
+
+def _is_among(value: object, operands: list[object]) -> bool:
+    return any(_is_equal(value, operand) for operand in operands)
+
+
+def _holds(value: object, operand: object) -> bool:
+    return isinstance(value, list) and any(_is_equal(item, operand) for item in value)
+
+
+def _ordered_by(compare: Callable[[Any, Any], bool]) -> Callable[[Any, Any], bool]:
+    def fits(value: object, operand: object) -> bool:
+        return _is_ordered(value) and isinstance(value, str) == isinstance(operand, str) and compare(value, operand)
+
+    return fits
+
+
+_NEEDED: dict[Callable[[object], bool], str] = {
+    _is_scalar: "a text, a number, true or false",
+    _is_ordered: "a number or a text",
+    _is_list: "a list of texts, numbers, true or false",
+}
+# For each operator, what its operand must be, and how a document's value is compared with it.
+_OPERATORS: dict[str, tuple[Callable[[object], bool], Callable[[Any, Any], bool]]] = {
+    "$eq": (_is_scalar, _is_equal),
+    "$ne": (_is_scalar, lambda value, operand: not _is_equal(value, operand)),
+    "$gt": (_is_ordered, _ordered_by(gt)),
+    "$gte": (_is_ordered, _ordered_by(ge)),
+    "$lt": (_is_ordered, _ordered_by(lt)),
+    "$lte": (_is_ordered, _ordered_by(le)),
+    "$in": (_is_list, _is_among),
+    "$nin": (_is_list, lambda value, operands: not _is_among(value, operands)),
+    "$contains": (_is_scalar, _holds),
+    "$not_contains": (_is_scalar, lambda value, operand: not _holds(value, operand)),
+}

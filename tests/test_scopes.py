@@ -1,0 +1,260 @@
+"""A scoped index behaves as an index of the allowed documents only."""
+
+from __future__ import annotations
+
+import shutil
+from contextlib import ExitStack
+from dataclasses import replace
+
+import chromadb
+import pytest
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
+
+from arag import Scope, make_tools
+from arag.errors import InputError
+from arag.ingest.maintenance import remove
+from arag.ingest.pipeline import run_ingest
+from arag.retrieval.index import open_index
+from fakes import HashEmbeddings, write_corpus
+from memory_backend import MemoryBackend
+
+# --- which documents a scope allows ---
+
+METADATA = [
+    {"team": "a", "year": 2019, "open": True, "tags": ["x", "y"]},
+    {"team": "b", "year": 2020, "open": False, "tags": ["y"]},
+    {"team": "c", "year": 2021.5, "tags": ["z"]},
+    {"year": 2021},
+    {"team": "a", "year": 1},
+]
+
+
+@pytest.mark.parametrize(
+    ("where", "allowed"),
+    [
+        ({"team": "a"}, [0, 4]),
+        ({"team": {"$in": ["a", "b"]}, "year": {"$gte": 2020}}, [1]),
+        ({"$or": [{"team": "c"}, {"year": {"$lt": 2}}]}, [2, 4]),
+        ({"$and": [{"team": {"$ne": "a"}}, {"year": {"$gt": 2020, "$lte": 2021}}]}, [3]),
+        ({"open": True}, [0]),
+        ({"year": True}, []),  # true is not 1
+        ({"open": {"$in": [1, 0]}}, []),
+        ({"year": {"$gt": "1"}}, []),  # texts are not compared with numbers
+        ({"team": {"$gte": "b"}}, [1, 2]),
+        ({"tags": {"$contains": "y"}}, [0, 1]),
+        ({"tags": {"$not_contains": "y"}}, [2, 3, 4]),
+        ({"tags": "y"}, []),  # a list is not one of its items
+        ({"team": {"$in": []}}, []),
+    ],
+)
+def test_conditions_choose_documents(where, allowed):
+    scope = Scope(where=where)
+    assert [i for i, metadata in enumerate(METADATA) if scope.allows(str(i), metadata)] == allowed
+
+
+# No fractions: Chroma takes 0.5 for equal to 0.
+VALUES = st.one_of(st.sampled_from(["a", "b"]), st.integers(0, 2), st.booleans())
+NUMBERS = st.integers(0, 2)
+
+
+def same_type(values):
+    return st.one_of(*(st.lists(kind, min_size=1, max_size=2) for kind in values))
+
+
+FIELD = st.one_of(
+    st.builds(lambda o, v: {o: v}, st.sampled_from(["$eq", "$ne"]), VALUES),
+    st.builds(lambda o, v: {o: v}, st.sampled_from(["$gt", "$gte", "$lt", "$lte"]), NUMBERS),
+    st.builds(
+        lambda o, v: {o: v},
+        st.sampled_from(["$in", "$nin"]),
+        same_type([st.sampled_from(["a", "b"]), st.integers(0, 2), st.booleans()]),
+    ),
+    VALUES,
+)
+CONDITION = st.recursive(
+    st.builds(lambda n, c: {n: c}, st.sampled_from(["p", "q"]), FIELD),
+    lambda parts: st.builds(
+        lambda o, p: {o: p}, st.sampled_from(["$and", "$or"]), st.lists(parts, min_size=2, max_size=3)
+    ),
+    max_leaves=4,
+)
+RECORD = st.dictionaries(
+    st.sampled_from(["p", "q"]), st.one_of(st.sampled_from(["a", "b"]), st.integers(0, 2), st.booleans())
+)
+
+
+@pytest.fixture(scope="module")
+def chroma():
+    return chromadb.EphemeralClient()
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(where=CONDITION, records=st.lists(RECORD, min_size=1, max_size=5))
+def test_conditions_mean_what_they_mean_to_chroma(chroma, where, records):
+    collection = chroma.get_or_create_collection("scopes", embedding_function=None)
+    ids = [str(i) for i in range(len(records))]
+    # Chroma takes no empty metadata.
+    collection.add(ids=ids, embeddings=[[1.0]] * len(ids), metadatas=[{**r, "here": "yes"} for r in records])
+    try:
+        expected = set(collection.get(where=where)["ids"])
+    finally:
+        chroma.delete_collection("scopes")
+    assert {i for i, r in zip(ids, records, strict=True) if Scope(where=where).allows(i, r)} == expected
+
+
+@pytest.mark.parametrize(
+    ("patterns", "allowed"),
+    [
+        (["handbook/*"], ["handbook/a.md", "handbook/b/c.md"]),
+        (["handbook/a.md", "n[1].txt"], ["handbook/a.md", "n[1].txt"]),
+        (["n?.txt"], []),
+        (["h*b*.md"], ["handbook/a.md", "handbook/b/c.md"]),
+        (["*.txt"], ["n[1].txt", "n1.txt"]),
+        (["HANDBOOK/*"], []),
+        ([], []),
+        (None, ["handbook/a.md", "handbook/b/c.md", "n[1].txt", "n1.txt"]),
+    ],
+)
+def test_patterns_choose_documents(patterns, allowed):
+    ids = ["handbook/a.md", "handbook/b/c.md", "n[1].txt", "n1.txt"]
+    scope = Scope(documents=patterns)
+    assert [i for i in ids if scope.allows(i, {})] == allowed
+
+
+@pytest.mark.parametrize(
+    ("conditions", "message"),
+    [
+        ({"where": {}}, "{} is not a condition"),
+        ({"where": {"year": {"$above": 1}}}, "'$above' is not an operator: valid are $eq, $ne"),
+        ({"where": {"year": {"$gt": True}}}, "$gt of year cannot take True: it needs a number or a text"),
+        ({"where": {"year": {"$in": 3}}}, "$in of year cannot take 3: it needs a list"),
+        ({"where": {"year": None}}, "$eq of year cannot take None"),
+        ({"where": {"year": {}}}, "year has no condition"),
+        ({"where": {"$or": []}}, "$or needs a list of conditions, not []"),
+        ({"where": {"$not": [{"a": 1}]}}, "$not is not valid around conditions: use $and or $or"),
+        ({"where": "team"}, "where: Input should be a valid dictionary"),
+        ({"documents": "handbook/*"}, "'handbook/*' is a string: give a list of ids or patterns"),
+        ({"document": ["a"]}, "document: Extra inputs are not permitted"),
+    ],
+)
+def test_a_wrong_scope_is_refused(conditions, message):
+    with pytest.raises(InputError) as caught:
+        Scope(**conditions)
+    assert message in str(caught.value)
+
+
+def test_conditions_nested_without_end_are_refused():
+    where = {"a": 1}
+    for _ in range(30):
+        where = {"$and": [where]}
+    with pytest.raises(InputError, match="nested more than 20 deep"):
+        Scope(where=where)
+
+
+# --- what a scoped index finds ---
+
+WORDS = [
+    "gull",
+    "gulls",
+    "Gull",
+    "reef",
+    "tide",
+    "naïve",
+    "naive",
+    "the",
+    "light house",
+    "lighthouse",
+    "海",
+    "海鸥",
+    "a-b",
+    "x",
+]
+SENTENCES = st.lists(st.sampled_from(WORDS), min_size=1, max_size=6).map(lambda words: " ".join(words) + ".")
+TITLES = st.sampled_from(["", "Gull", "Reef", "Gull (bird)", "The tide"])
+DOCUMENTS = st.lists(st.tuples(TITLES, st.lists(SENTENCES, min_size=1, max_size=4)), min_size=1, max_size=6)
+KEYWORDS = st.lists(
+    st.sampled_from([*WORDS, "gul", "tides", "ull", "reef.", "海鸟", "lighthose", "zzz", "e"]), min_size=1, max_size=3
+)
+
+
+def make_records(documents):
+    return [{"id": f"d{i}", "title": t, "text": " ".join(s), "n": i} for i, (t, s) in enumerate(documents)]
+
+
+def everything(index, keywords, ids):
+    """Return all that an index says; names of places, sizes and rounding aside."""
+    text = " ".join(keywords)
+    info = index.info()
+    found = {
+        "counts": (info.documents, info.chunks, info.sentences, info.tokens),
+        "keyword": index.keyword_search(keywords, 2),
+        "coverage": index.keyword_search(keywords, 2, by_coverage=True),
+        "within": index.keyword_search(keywords, 2, within=ids[:2], by_coverage=True),
+        "semantic": rounded(index.semantic_search(text, 2, subjects=True)),
+        "semantic_within": rounded(index.semantic_search(text, 2, within=ids[:2])),
+        "read": index.read([*ids, *(f"{i}:0" for i in ids)], 1),
+        "documents": [index.document(i) and replace(index.document(i), source="") for i in ids],
+        "names": index.find_documents("d"),
+        "chunks": list(index.chunk_ids()),
+        "rated": {k: sorted(v) for k, v in index.rate_sentences(text, [f"{i}:0" for i in ids]).items()},
+    }
+    tools = {tool.name: tool for tool in make_tools(index)}
+    calls = [
+        ("keyword_search", {"keywords": keywords}),
+        ("keyword_search", {"keywords": keywords, "within": "d1"}),
+        ("semantic_search", {"queries": [text]}),
+        ("chunk_read", {"chunk_ids": [f"{i}:0" for i in ids]}),
+        ("chunk_read", {"chunk_ids": [f"{i}:0" for i in ids], "about": text}),
+    ]
+    return found | {f"{i} {name}": tools[name].invoke(arguments) for i, (name, arguments) in enumerate(calls)}
+
+
+def rounded(results):
+    hits = [
+        replace(
+            hit,
+            score=round(hit.score, 4),
+            snippets=tuple(
+                replace(
+                    snippet,
+                    sentences=tuple(
+                        replace(s, similarity=None if s.similarity is None else round(s.similarity, 4))
+                        for s in snippet.sentences
+                    ),
+                )
+                for snippet in hit.snippets
+            ),
+        )
+        for hit in results.hits
+    ]
+    return replace(results, hits=tuple(hits))
+
+
+@pytest.mark.parametrize("place", ["folder", "memory"])
+@pytest.mark.parametrize("pack", [False, True])
+@settings(max_examples=8, deadline=None, suppress_health_check=list(HealthCheck))
+@given(documents=DOCUMENTS, keywords=KEYWORDS, data=st.data())
+def test_a_scoped_index_equals_one_of_these_documents(tmp_path_factory, place, pack, documents, keywords, data):
+    folder = tmp_path_factory.mktemp("scopes")
+    records = make_records(documents)
+    corpus = write_corpus(folder / "corpus", records)
+    whole = MemoryBackend() if place == "memory" else folder / "whole"
+    run_ingest(corpus, whole, embedder=HashEmbeddings(), pack=pack)
+    allowed = data.draw(st.sets(st.integers(0, len(records) - 1), max_size=len(records)))
+    assume(allowed)
+    scope = Scope(where={"n": {"$in": sorted(allowed)}})
+    with ExitStack() as stack:
+        scoped = stack.enter_context(open_index(whole, embedder=HashEmbeddings())).scoped(scope)
+        other = folder / "other"
+        if place == "memory":
+            other = MemoryBackend()
+            run_ingest(corpus, other, embedder=HashEmbeddings(), pack=pack)
+        else:
+            shutil.copytree(whole, other)
+        gone = [f"d{i}" for i in range(len(records)) if i not in allowed]
+        if gone:
+            remove(gone, other)
+        expected = stack.enter_context(open_index(other, embedder=HashEmbeddings()))
+        ids = [r["id"] for r in records]
+        assert everything(scoped, keywords, ids) == everything(expected, keywords, ids)

@@ -1,0 +1,120 @@
+"""Two users of one server, each with a scope of their own."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from httpx import HTTPStatusError
+from langgraph_sdk import get_sync_client
+
+from langgraph_server import start_server
+
+_ROOT = Path(__file__).resolve().parent.parent
+
+LENS = {"messages": [{"role": "user", "content": "Who founded the glassworks that made the lens of the Vellin Light?"}]}
+SHIP = {"messages": [{"role": "user", "content": "Who was the shipwright of the packet schooner Grey Petrel?"}]}
+ALL = {"scope": {"documents": ["*"]}}
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory, example_index):
+    """A server with the authentication that the documentation shows, and a user without a scope."""
+    folder = tmp_path_factory.mktemp("server")
+    page = (_ROOT / "docs" / "studio.md").read_text(encoding="utf-8")
+    (code,) = [block for block in re.findall(r"```python\n(.*?)```", page, re.DOTALL) if "Auth()" in block]
+    (folder / "auth.py").write_text(f'{code}\nUSERS["Bearer eve"] = {{"identity": "eve"}}\n', encoding="utf-8")
+    config = json.loads((_ROOT / "langgraph.json").read_text(encoding="utf-8"))
+    (folder / "langgraph.json").write_text(json.dumps(config | {"auth": {"path": "./auth.py:auth"}}), encoding="utf-8")
+    variables = {"ARAG_INDEX": str(example_index.path), "ARAG_USER_SCOPE": "arag_scope"}
+    with start_server(folder, **variables) as running:
+        yield running
+
+
+@pytest.fixture
+def client_of(server):
+    return lambda name: get_sync_client(
+        url=server.url, api_key=None, timeout=60, headers={"authorization": f"Bearer {name}"}
+    )
+
+
+def documents_in(result, index):
+    """Return every document of the index whose id occurs in what a client got."""
+    text = json.dumps(result)
+    return {i.rpartition(":")[0] for i in index.chunk_ids() if i.rpartition(":")[0] in text}
+
+
+def test_each_user_sees_their_scope_only(client_of, example_index):
+    ann, ben = client_of("ann"), client_of("ben")
+    ship, lens = ann.runs.wait(None, "arag", input=SHIP), ann.runs.wait(None, "arag", input=LENS)
+    assert "Hesper Quillorne" in ship["answer"]
+    assert "Mattick Grevane" not in json.dumps(lens)
+    found = documents_in([ship, lens], example_index)
+    assert found
+    assert all(document.startswith("ships/") for document in found)
+    others = documents_in(
+        [ben.runs.wait(None, "arag", input=SHIP), ben.runs.wait(None, "arag", input=LENS)], example_index
+    )
+    years = [example_index.document(document).metadata.get("year") for document in others]
+    assert all(year is not None and year < 1800 for year in years)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"context": ALL},
+        {"context": {"scope": {"where": {"$or": [{"year": {"$gte": 0}}, {"year": {"$ne": 0}}]}}}},
+        {"config": {"configurable": {"scope": {"documents": ["*"]}}}},
+    ],
+)
+def test_a_run_cannot_widen_its_users_scope(client_of, example_index, given):
+    state = client_of("ann").runs.wait(None, "arag", input=LENS, **given)
+    assert all(document.startswith("ships/") for document in documents_in(state, example_index))
+
+
+def test_a_run_can_narrow_its_users_scope(client_of, example_index):
+    narrow = {"scope": {"documents": ["ships/grey-petrel-mail-steamer.md", "places/vellin-light.md"]}}
+    state = client_of("ann").runs.wait(None, "arag", input=SHIP, context=narrow)
+    assert documents_in(state, example_index) <= {"ships/grey-petrel-mail-steamer.md"}
+
+
+def test_a_run_cannot_name_another_user(client_of, example_index):
+    user = {"langgraph_auth_user": {"identity": "boss", "arag_scope": {"documents": ["*"]}}}
+    state = client_of("ann").runs.wait(None, "arag", input=LENS, config={"configurable": user})
+    assert all(document.startswith("ships/") for document in documents_in(state, example_index))
+    state = client_of("ann").runs.wait(None, "arag", input=LENS, context=user)
+    assert all(document.startswith("ships/") for document in documents_in(state, example_index))
+
+
+def test_an_assistant_cannot_widen_the_scope_of_who_runs_it(client_of, example_index):
+    ann = client_of("ann")
+    assistant = ann.assistants.create("arag", context=ALL)
+    state = ann.runs.wait(None, assistant["assistant_id"], input=LENS)
+    assert all(document.startswith("ships/") for document in documents_in(state, example_index))
+    with pytest.raises(HTTPStatusError, match="404"):
+        client_of("ben").runs.wait(None, assistant["assistant_id"], input=LENS)
+
+
+def test_a_thread_is_its_owners(client_of):
+    ann, ben = client_of("ann"), client_of("ben")
+    thread = ann.threads.create()["thread_id"]
+    ann.runs.wait(thread, "arag", input=SHIP)
+    for attempt in (
+        lambda: ben.threads.get_state(thread),
+        lambda: ben.threads.get_history(thread),
+        lambda: ben.runs.wait(thread, "arag", input=LENS),
+        lambda: ben.threads.copy(thread),
+        lambda: ben.threads.update_state(thread, {"messages": []}),
+    ):
+        with pytest.raises(HTTPStatusError, match=r"40[349]|not found|Conflict"):
+            attempt()
+    assert ben.threads.search() == []
+
+
+def test_who_has_no_scope_sees_nothing(client_of):
+    with pytest.raises(Exception, match="this run's user has none"):
+        client_of("eve").runs.wait(None, "arag", input=LENS)
+    with pytest.raises(HTTPStatusError, match="401"):
+        client_of("mallory").runs.wait(None, "arag", input=LENS)

@@ -71,7 +71,7 @@ class Settings:
     def change(self, context: Context) -> Settings:
         """Return the settings for a run with this context; its tools replace only those given by name.
 
-        Its scope is no setting: it limits the index, whichever that is.
+        Its scope is not among them: it limits the index, whichever that is.
         """
         given = {name: getattr(context, name) for name in Context.model_fields if name != "scope"}
         changes = {name: value for name, value in given.items() if value is not None}

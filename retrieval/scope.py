@@ -41,7 +41,7 @@ class Scope(BaseModel):
         >>> notices = Scope(where={"year": {"$lt": 1800}}, documents=["notice-*"])
         >>> scoped = index.scoped(notices)
         >>> scoped.info().documents, [hit.chunk_id for hit in scoped.keyword_search("apprentice").hits]
-        (1, ['notice-1763-ropewalk:0'])
+        (2, ['notice-1763-ropewalk:0'])
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")

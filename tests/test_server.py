@@ -237,7 +237,7 @@ def test_schemas(client):
     schemas = client.assistants.get_schemas(assistant["assistant_id"])
 
     fields = schemas["context_schema"]["properties"]
-    names = ["index", "model", "max_steps", "top_k", "presentation", "tools", "system_prompt"]
+    names = ["index", "scope", "model", "max_steps", "top_k", "presentation", "tools", "system_prompt"]
     assert list(fields) == names == [*Context.model_fields]
     assert "required" not in schemas["context_schema"]
     nodes = {"agent", "tools", "force_answer"}

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from arag.retrieval.index import Index, open_index
     from arag.retrieval.scope import Scope
     from arag.retrieval.tools import make_tools
+    from arag.serving.mcp import make_mcp_server, serve_mcp
 
 __all__ = [
     "ARAGAgent",
@@ -35,9 +36,11 @@ __all__ = [
     "ingest",
     "load_embedder",
     "load_model",
+    "make_mcp_server",
     "make_tools",
     "open_index",
     "run_ingest",
+    "serve_mcp",
     "trace_page",
 ]
 
@@ -54,9 +57,11 @@ _HOMES = {
     "load_embedder": "arag.models.embedders",
     "load_ipython_extension": "arag.pages.page",
     "load_model": "arag.models.chat",
+    "make_mcp_server": "arag.serving.mcp",
     "make_tools": "arag.retrieval.tools",
     "open_index": "arag.retrieval.index",
     "run_ingest": "arag.ingest.pipeline",
+    "serve_mcp": "arag.serving.mcp",
     "trace_page": "arag.pages.page",
     "unload_ipython_extension": "arag.pages.page",
 }

@@ -223,8 +223,8 @@ class Chunks(Protocol):
     def chunks_of(self, document_ids: Sequence[str]) -> list[Chunk]:
         """Return every chunk that holds a part of one of these documents, each once, in order."""
 
-    def documents(self) -> Iterator[DocumentRecord]:
-        """Yield all documents' entries, by id."""
+    def documents(self, *, after: str = "") -> Iterator[DocumentRecord]:
+        """Yield all documents' entries, by id, beginning after an id."""
 
     def document(self, document_id: str) -> DocumentRecord | None:
         """Return a document's entry, or None."""

@@ -6,6 +6,7 @@ import json
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self, TypeVar
@@ -23,7 +24,7 @@ from arag.errors import (
     StorageError,
 )
 from arag.models.embedders import Embedder
-from arag.retrieval.backend import Backend
+from arag.retrieval.backend import Backend, DocumentRecord
 from arag.retrieval.locations import backend_at
 from arag.retrieval.scope import Scope
 from arag.retrieval.snapshot import Snapshot
@@ -34,7 +35,10 @@ from arag.retrieval.types import Chunk, DocumentInfo, IndexInfo, KeywordResults,
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
 
+    from arag.retrieval.retriever import Granularity, IndexRetriever, Search
+
 MAX_ADJACENT = 2
+_PAGE = 500  # documents that are listed at a time
 _MAX_TRIES = 10  # of a search while a writer publishes; generations are seconds apart
 
 T = TypeVar("T")
@@ -330,9 +334,71 @@ class Index:
             ('Notice: apprentice wanted at the ropewalk', {'year': 1763})
         """
         record = self._search(lambda snapshot: snapshot.chunks.document(document_id))
-        if record is None:
-            return None
-        return DocumentInfo(record.id, record.title, record.source, json.loads(record.metadata))
+        return None if record is None else _describe_document(record)
+
+    def documents(self, after: str = "") -> Iterator[DocumentInfo]:
+        """Yield what is known about each document apart from its text, in the order of their ids.
+
+        The documents are read a few hundred at a time. If a writer publishes meanwhile, the rest is as it is then.
+
+        Args:
+            after: Yield only documents with ids after this one, which need not exist.
+
+        Example:
+            >>> from itertools import islice
+            >>> page = list(islice(index.documents(), 2))
+            >>> [found.id for found in page]
+            ['events/chronicle-of-the-lanthry-isles.md', 'events/sorrelock-flooding.html']
+            >>> next(index.documents(after=page[-1].id)).title
+            "St. Ebbery's Gale"
+        """
+        last = after
+        while page := self._search(lambda snapshot: list(islice(snapshot.chunks.documents(after=last), _PAGE))):  # noqa: B023 - called at once
+            yield from map(_describe_document, page)
+            last = page[-1].id
+
+    def document_text(self, document_id: str) -> str | None:
+        """Return a document's whole text, or None if the index does not hold it.
+
+        Example:
+            >>> index.document_text("places/skellavy.md")[:10]
+            '# Skellavy'
+        """
+        chunks = self._search(lambda snapshot: snapshot.chunks.chunks_of([document_id]))
+        parts = [c.text[s.start : s.end] for c in chunks for s in c.sections if s.document_id == document_id]
+        return "".join(parts) if parts else None
+
+    def as_retriever(
+        self, search: Search = "semantic", *, k: int = 5, granularity: Granularity = "chunk"
+    ) -> IndexRetriever:
+        """Return a LangChain retriever.
+
+        Its documents have the chunk's id (and `#` with the position, for a sentence) as `id`, the text as
+        `page_content`, and as `metadata`: `chunk_id`, `document_ids`, `title`, `source`, `score`, `pages` (first and
+        last) if the document has pages, and the document's own fields. An own field with one of these names gets
+        `document_` in front of its name. Chunks of several documents have no own fields, and titles and sources are
+        joined by semicolons.
+
+        Args:
+            search: `semantic` compares the query with the sentences; the score is the cosine similarity. `keyword`
+                looks for the words of the query exactly, without common English ones; words in double quotes are one
+                keyword. It ranks as `keyword_search(..., by_coverage=True)`.
+            k: How many documents to return, at least 1.
+            granularity: `chunk` for chunks, or `sentence` for the best sentences of the best `k` chunks. By meaning
+                these are the nearest ones of all. By keywords their score is the paper's, of the sentence.
+
+        Raises:
+            InputError: A setting is not valid.
+
+        Example:
+            >>> retriever = index.as_retriever(k=2, granularity="sentence")
+            >>> found = retriever.invoke("When was the Vellin Light first lit?")
+            >>> found[0].metadata["chunk_id"], found[0].page_content
+            ('places/vellin-light.md:0', '...')
+        """
+        from arag.retrieval.retriever import IndexRetriever
+
+        return IndexRetriever.make(index=self, search=search, k=k, granularity=granularity)
 
     def info(self) -> IndexInfo:
         """Return what the index holds, and the settings that it was made with.
@@ -463,6 +529,10 @@ def open_index(path: str | Path | Backend, *, embedder: str | Embeddings | Embed
         25
     """
     return Index(path, embedder=embedder)
+
+
+def _describe_document(record: DocumentRecord) -> DocumentInfo:
+    return DocumentInfo(record.id, record.title, record.source, json.loads(record.metadata))
 
 
 def _check_top_k(top_k: int) -> None:

@@ -108,8 +108,8 @@ class MemoryChunks:
         wanted = set(document_ids)
         return [c for c in self.chunks.values() if any(s.document_id in wanted for s in c.sections)]
 
-    def documents(self):
-        return iter([self.entries[i] for i in sorted(self.entries)])
+    def documents(self, *, after=""):
+        return iter([self.entries[i] for i in sorted(self.entries) if i > after])
 
     def document(self, document_id):
         return self.entries.get(document_id)

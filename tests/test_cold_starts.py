@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-HEAVY = {"torch", "transformers", "sentence_transformers", "spacy", "chromadb", "scipy", "pandas", "openai"}
+HEAVY = {"torch", "transformers", "sentence_transformers", "spacy", "chromadb", "scipy", "pandas", "openai", "mcp"}
 MODELS = {"onnxruntime", "tokenizers", "huggingface_hub", "langchain_openai"}
 GRAPH = {"langgraph", "langsmith", "httpx"}
 REPORT = """

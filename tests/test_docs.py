@@ -32,7 +32,7 @@ from openai_server import chat, embeddings, serve
 
 ROOT = Path(__file__).parent.parent
 TRANSLATION = "README.zh-CN.md"
-PARTS = ["arag", "evaluation", "graph", "ingest", "models", "pages", "retrieval"]
+PARTS = ["arag", "evaluation", "graph", "ingest", "models", "pages", "retrieval", "serving"]
 RUN = ["README.md", "CONTRIBUTING.md", *sorted(f"docs/{path.name}" for path in (ROOT / "docs").glob("*.md"))]
 PAGES = [*RUN, TRANSLATION, "CHANGELOG.md", "SECURITY.md", "examples/README.md"]
 FENCE = re.compile(r"^```(\w+)([^\n]*)\n(.*?)^```", flags=re.MULTILINE | re.DOTALL)
@@ -60,6 +60,11 @@ SHOWN = {
         "The model wants to call ",
         "The engineer of the Vellin Light was Corrin Ashe-Woldar",
         "[('places/skellavy.md:0', True)]",
+    ],
+    "docs/clients.md": [
+        "Corrin Ashe-Woldar: 2 chunks",
+        "places/vellin-light.md:0 Vellin Light",
+        "The shipwright of the Grey Petrel was Hesper Quillorne",
     ],
     "docs/experiments.md": ["naive-rag", "arag-without-keyword"],
     "docs/reports.md": ["runs/first/report.html", "runs/both/overview.html"],

@@ -598,6 +598,7 @@ def test_no_tool_call_is_more_than_an_error_message(examples, index, only_in):
 @fuzzed(quick=80, slow=1_600)
 def test_no_search_raises_anything_but_the_library_s_own_errors(examples, index, only_in):
     numbers = st.integers(-2, 40) | st.sampled_from([10**30, -(10**30)])
+    retriever = index.as_retriever("keyword", granularity="sentence")
 
     def body(several, one, number, documents):
         searches = (
@@ -611,6 +612,9 @@ def test_no_search_raises_anything_but_the_library_s_own_errors(examples, index,
             lambda: index.read(one),
             lambda: index.get(one),
             lambda: index.document(one),
+            lambda: list(index.documents(one)),
+            lambda: index.document_text(one),
+            lambda: retriever.invoke(one, k=number),
         )
         for search in searches:
             with bounded(), only_in(index.path), suppress(ARAGError):

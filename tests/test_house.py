@@ -13,12 +13,14 @@ BELOW = {
     "ingest": ["retrieval", "models"],
     "graph": ["retrieval", "models"],
     "pages": ["graph", "retrieval", "models"],
+    "serving": ["graph", "retrieval", "models"],
     "evaluation": ["pages", "graph", "ingest", "retrieval", "models"],
 }
 ONLY_IN = {
     "sqlite3": "retrieval/local",
     "chromadb": "retrieval/local",
     "filelock": "retrieval/local",
+    "mcp": "serving",
     "arag.retrieval.local": "retrieval/local",
 }
 ALSO = {

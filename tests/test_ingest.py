@@ -152,6 +152,20 @@ def test_titles_and_metadata_are_kept(corpus):
         assert index.get("a:0").text == "The Ship\n\nShe sank."
 
 
+@in_any_backend
+def test_documents_are_listed_page_by_page_and_come_back_whole(corpus, monkeypatch):
+    monkeypatch.setattr("arag.retrieval.index._PAGE", 3)
+    monkeypatch.setattr("arag.retrieval.local.chunk_store._DOCUMENTS_PER_QUERY", 2)
+    texts = {f"d{number}": f"Text {number}. {'More of it. ' * 40 * number}".strip() for number in range(7)}
+    corpus.ingest([{"id": i, "text": text} for i, text in texts.items()], pack=True, chunk_tokens=200)
+    with corpus.open() as index:
+        assert [info.id for info in index.documents()] == list(texts)
+        assert [info.id for info in index.documents(after="d3")] == ["d4", "d5", "d6"]
+        assert [info.id for info in index.documents(after="d4x\ud800")] == ["d5", "d6"]
+        assert {i: index.document_text(i) for i in texts} == texts
+        assert index.document_text("d7") is None
+
+
 def test_real_corpora_come_back(shared_data, tmp_path):
     lines = (shared_data / "hotpotqa" / "corpus.jsonl").read_text(encoding="utf-8").splitlines()[:300]
     records = [json.loads(line) for line in lines]

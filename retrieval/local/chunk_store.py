@@ -60,6 +60,7 @@ _WORD = re.compile(r"\w+")
 _IDS_COMPARED = 500  # of each kind, with an unknown one
 _MAX_ID_WORDS = 10
 _SIMILAR = 60  # rapidfuzz ratio, 0 to 100
+_DOCUMENTS_PER_QUERY = 500
 _VALUES_PER_QUERY = 500  # SQLite limits the variables of a statement
 
 
@@ -214,10 +215,13 @@ class ChunkStore(BaseStore[str, Chunk]):
         counted = self._query(f"SELECT count(*) FROM chunks WHERE document_id = ? AND {self._seen}", (document_id,))
         return int(counted[0][0])
 
-    def documents(self) -> Iterator[DocumentRecord]:
-        """Yield all documents, by id."""
-        select = f"SELECT {DOCUMENT_COLUMNS}, checksum FROM documents"
-        yield from map(self._record, self._query(f"{select} WHERE {self._documents_seen} ORDER BY id"))
+    def documents(self, *, after: str = "") -> Iterator[DocumentRecord]:
+        """Yield all documents, by id, beginning after an id."""
+        after = _HALF_PAIR.sub("", after)
+        select = f"SELECT {DOCUMENT_COLUMNS}, checksum FROM documents WHERE {self._documents_seen} AND id > ?"
+        while rows := self._query(f"{select} ORDER BY id LIMIT ?", (after, _DOCUMENTS_PER_QUERY)):
+            yield from map(self._record, rows)
+            after = rows[-1][0]
 
     def document(self, document_id: str) -> DocumentRecord | None:
         """Return a document's entry, or None."""

@@ -1,0 +1,1 @@
+"""An index as a server for agents of other programs (Model Context Protocol)."""

@@ -202,5 +202,6 @@ def _find_documents(index: Index, within: str) -> list[str] | None:
         raise InputError(f"More than {_MAX_DOCUMENTS:,} documents have {within!r} in title or id. Give more words.")
     if not found:
         closest = ", ".join(chunk_id for unknown in index.read([within]).unknown for chunk_id in unknown.closest)
-        raise InputError(f"No document has {within!r} in its title or id. Chunk ids look like: {closest}.")
+        example = f"Chunk ids look like: {closest}." if closest else "The index is empty."
+        raise InputError(f"No document has {within!r} in its title or id. {example}")
     return found

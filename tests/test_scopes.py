@@ -12,9 +12,9 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from arag import Scope, make_tools
-from arag.errors import InputError
+from arag.errors import IndexClosedError, InputError
 from arag.ingest.maintenance import remove
-from arag.ingest.pipeline import run_ingest
+from arag.ingest.pipeline import ingest, run_ingest
 from arag.retrieval.index import open_index
 from fakes import HashEmbeddings, write_corpus
 from memory_backend import MemoryBackend
@@ -258,3 +258,49 @@ def test_a_scoped_index_equals_one_of_these_documents(tmp_path_factory, place, p
         expected = stack.enter_context(open_index(other, embedder=HashEmbeddings()))
         ids = [r["id"] for r in records]
         assert everything(scoped, keywords, ids) == everything(expected, keywords, ids)
+
+
+@pytest.mark.parametrize("backend", ["folder", "memory"], indirect=True)
+def test_a_scope_that_allows_nothing_is_an_empty_index(make_index):
+    index = make_index([{"id": "a", "title": "Gull", "text": "A gull."}])
+    scoped = index.scoped(Scope(documents=[]))
+    assert (scoped.info().documents, scoped.info().chunks, list(scoped.chunk_ids())) == (0, 0, [])
+    assert scoped.keyword_search(["gull"]).hits == scoped.semantic_search("gull").hits == ()
+    tools = {tool.name: tool for tool in make_tools(scoped)}
+    assert tools["keyword_search"].invoke({"keywords": ["gull"]}).startswith("gull: none.")
+    assert tools["keyword_search"].invoke({"keywords": ["gull"], "within": "a"}).endswith("The index is empty.")
+    assert tools["chunk_read"].invoke({"chunk_ids": ["a:0"]}).endswith("The index is empty.")
+
+
+def test_scopes_narrow_each_other_and_follow_the_index(tmp_path):
+    def write(*years):
+        records = [{"id": f"d{year}", "text": f"The gull of {year}.", "year": year} for year in years]
+        return ingest(write_corpus(tmp_path / "corpus", records), tmp_path / "index", embedder=HashEmbeddings())
+
+    with write(1900, 1950, 2000) as index:
+        recent = index.scoped(Scope(where={"year": {"$gte": 1950}}))
+        both = recent.scoped(Scope(where={"year": {"$lt": 2000}}))
+        assert list(recent.chunk_ids()) == ["d1950:0", "d2000:0"]
+        assert list(both.chunk_ids()) == ["d1950:0"]
+        assert index.scoped(Scope(where={"year": {"$gte": 1950}})) is recent
+        write(1900, 1951, 2000, 2001).close()
+        assert sorted(recent.chunk_ids()) == ["d1950:0", "d1951:0", "d2000:0", "d2001:0"]
+        assert sorted(both.chunk_ids()) == ["d1950:0", "d1951:0"]
+        assert recent.keyword_search("gull").total == 4
+    with pytest.raises(IndexClosedError):
+        recent.keyword_search("gull")
+
+
+@pytest.mark.usefixtures("through_chroma")
+@pytest.mark.parametrize("most", [0, 100_000])
+def test_a_part_of_a_graph_is_searched_as_one_compares(make_index, monkeypatch, most):
+    """The graph is asked for a large part, and a small one is compared; each chunk is found with its own sentence."""
+    monkeypatch.setattr("arag.retrieval.local.sentence_graph.MAX_BYTES", most)
+    records = [{"id": f"d{i}", "text": f"The gull number {i} of {i % 7}. It sat.", "odd": i % 2} for i in range(60)]
+    index = make_index(records, pack=True, chunk_tokens=50)
+    scoped = index.scoped(Scope(where={"odd": 1}))
+    for i in range(1, 60, 6):
+        (hit, *_) = scoped.semantic_search(f"The gull number {i} of {i % 7}.", 3).hits
+        assert hit.score == pytest.approx(1, abs=1e-3)
+        assert f"number {i} of" in scoped.get(hit.chunk_id).sentence_text(hit.matches[0])
+        assert all(int(document[1:]) % 2 for document in hit.document_ids)

@@ -12,9 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from arag.cli import FAILED, LEFT_OUT
+from arag.cli.ingesting import LEFT_OUT
 from arag.interruption import INTERRUPTED
 from arag.retrieval.local.chunk_store import ChunkStore
+from arag.terminal import FAILED
 from fakes import hash_vector, write_corpus
 from openai_server import Failure, chat, embeddings, serve
 

@@ -27,7 +27,8 @@ from langchain_core.messages.tool import invalid_tool_call
 from reportlab.lib.pdfencrypt import StandardEncryption
 from reportlab.pdfgen.canvas import Canvas
 
-from arag.cli import FAILED, LEFT_OUT, main
+from arag.cli import main
+from arag.cli.ingesting import LEFT_OUT
 from arag.errors import ARAGError
 from arag.graph.graph import create_arag_agent
 from arag.ingest import pdf
@@ -44,6 +45,7 @@ from arag.retrieval.index import open_index
 from arag.retrieval.tokens import load_token_counter
 from arag.retrieval.tool_base import MAX_KEYWORDS
 from arag.retrieval.tools import TOOL_NAMES, make_tools
+from arag.terminal import FAILED
 from arag.testing import ScriptedModel, assert_paired, calls
 from fakes import HashEmbeddings, write_corpus
 from scripted_model import DOCUMENTS, asked

@@ -16,6 +16,7 @@ from rich.progress import Progress as Bars
 from rich.progress import TextColumn
 
 from arag import ingest, run_ingest
+from arag.cli.showing import show_progress
 from arag.errors import EmbedderError, InputError
 from arag.graph.graph import create_arag_agent
 from arag.ingest import progress
@@ -24,7 +25,6 @@ from arag.ingest.progress import Progress
 from arag.models import huggingface
 from arag.models.embedders import Embedder
 from arag.retrieval.index import open_index
-from arag.showing import show_progress
 from arag.terminal import Console
 from arag.testing import ScriptedModel, call
 from fakes import HashEmbeddings

@@ -1,0 +1,85 @@
+"""The command line: `arag ingest`, `ask`, `mcp`, `search`, `read`, `info`, `remove`, `compact`, `verify`, `eval`."""
+
+from __future__ import annotations
+
+import logging
+import sys
+import traceback
+import warnings
+from importlib.metadata import version
+from io import TextIOWrapper
+from typing import Annotated, Any
+
+import typer
+
+from arag.cli.asking import ask
+from arag.cli.ingesting import ingest
+from arag.cli.maintaining import compact, info, remove, verify
+from arag.cli.searching import read, search_keyword, search_semantic
+from arag.cli.serving import mcp
+from arag.evaluation.cli import eval_app
+from arag.interruption import Commands, Interrupted, end_interrupted
+from arag.terminal import FAILED, err, out, styled
+
+app = typer.Typer(
+    cls=Commands,
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+)
+search_app = typer.Typer(help="Search an index as the agent does.", no_args_is_help=True)
+app.add_typer(search_app, name="search", cls=Commands)
+app.add_typer(eval_app, name="eval", cls=Commands)
+search_app.command("keyword")(search_keyword)
+search_app.command("semantic")(search_semantic)
+for command in (ingest, ask, mcp, read, info, remove, compact, verify):
+    app.command()(command)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        out.print(version("langgraph-arag"))
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    _: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+) -> None:
+    """An agent that searches a corpus by itself: build an index, ask questions, inspect the results."""
+
+
+def main() -> None:
+    """Run the command line; our own errors print one line on stderr and exit with code 1."""
+    from arag.errors import ARAGError
+
+    _quiet()
+    if isinstance(sys.stdout, TextIOWrapper):  # arguments and file names may contain bytes that are not text
+        sys.stdout.reconfigure(errors="backslashreplace")
+    try:
+        app()
+    except ARAGError as error:
+        err.print(styled(("Error:", "bold red"), f" {error}"))
+        sys.exit(FAILED)
+    except Interrupted as interrupted:
+        end_interrupted(interrupted.command)
+    finally:
+        sys.excepthook = _show_bug  # Typer has installed its own
+
+
+def _show_bug(*error: Any) -> None:
+    """Print the traceback of an unexpected error through our console: its message may contain untrusted text."""
+    err.print("".join(traceback.format_exception(*error)).rstrip())
+
+
+def _quiet() -> None:
+    """Hide libraries' progress bars and notices, and print our own warnings in one line each."""
+    logging.getLogger("transformers").setLevel(logging.ERROR)
+
+    def show(message: Warning | str, *_: Any, **__: Any) -> None:
+        err.print(styled(("Note:", "yellow"), f" {message}"))
+
+    warnings.showwarning = show

@@ -1,0 +1,84 @@
+"""`arag ingest`: write documents into an index."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.progress import TextColumn
+
+from arag.cli.options import IndexOption
+from arag.cli.showing import show_progress, show_summary
+from arag.evaluation.cli.options import JsonOption
+from arag.ingest.documents import DEFAULT_LIMITS, Limits
+from arag.terminal import confirm_embedder, err, print_json, progress
+
+LEFT_OUT = 3  # exit code of `ingest` when it left something out; 2 means a usage error
+
+
+def ingest(
+    paths: Annotated[
+        list[Path],
+        typer.Argument(metavar="PATH...", help="Files and folders to read: txt, md, html, pdf, json, jsonl."),
+    ],
+    index: IndexOption,
+    embedder: Annotated[
+        str | None,
+        typer.Option(
+            help="Embedder as provider:model, plus @base_url for an OpenAI-compatible server. Default: the index's "
+            "embedder, then $ARAG_EMBEDDER, then huggingface:sentence-transformers/all-MiniLM-L6-v2."
+        ),
+    ] = None,
+    chunk_tokens: Annotated[
+        int | None, typer.Option(help="Maximum tokens per chunk, at least 50. Default: the index's setting, or 1,000.")
+    ] = None,
+    pack: Annotated[
+        bool | None,
+        typer.Option(
+            "--pack/--no-pack", help="Combine consecutive short documents in one chunk. Default: the index's setting."
+        ),
+    ] = None,
+    prune: Annotated[bool, typer.Option("--prune", help="Remove documents that are no longer in PATH.")] = False,
+    language: Annotated[
+        str | None,
+        typer.Option(help="Language for sentence splitting: auto or a spaCy code. Default: the index's setting."),
+    ] = None,
+    max_characters: Annotated[
+        int, typer.Option(help="Leave out documents with more characters than this.")
+    ] = DEFAULT_LIMITS.max_characters,
+    max_pages: Annotated[
+        int, typer.Option(help="Leave out PDFs with more pages than this.")
+    ] = DEFAULT_LIMITS.max_pages,
+    max_seconds: Annotated[
+        float, typer.Option(help="Leave out PDFs that take more seconds than this to read.")
+    ] = DEFAULT_LIMITS.max_seconds,
+    as_json: JsonOption = False,
+) -> None:
+    """Write documents into an index; later runs embed only what has changed.
+
+    Exit code 3 means that the index was written, but something was left out.
+    """
+    from arag.ingest.pipeline import run_ingest
+
+    if embedder is None:
+        confirm_embedder(index)
+    with progress(TextColumn("{task.fields[figures]}"), hidden=as_json) as bars:
+        summary = run_ingest(
+            paths,
+            index,
+            embedder=embedder,
+            chunk_tokens=chunk_tokens,
+            pack=pack,
+            prune=prune,
+            language=language,
+            limits=Limits(max_characters, max_pages, max_seconds),
+            progress=show_progress(bars) if err.is_terminal else not as_json,
+        )
+    if as_json:
+        print_json(asdict(summary))
+    else:
+        show_summary(summary, index)
+    if summary.problems:
+        raise typer.Exit(LEFT_OUT)

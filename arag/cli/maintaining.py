@@ -1,0 +1,71 @@
+"""`arag info`, `remove`, `compact` and `verify`: look after an index."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Annotated
+
+import typer
+from rich.table import Table
+
+from arag.cli.options import IndexOption
+from arag.evaluation.cli.options import JsonOption
+from arag.terminal import FAILED, out, print_json, styled
+
+
+def info(index: IndexOption, as_json: JsonOption = False) -> None:
+    """Show what an index contains and how it was built."""
+    from arag.retrieval.index import open_index
+
+    with open_index(index) as opened:
+        values = asdict(opened.info())
+    if as_json:
+        print_json(values)
+        return
+    table = Table(show_header=False, box=None)
+    for name, value in values.items():
+        shown = f"{value / 1e6:,.1f} MB" if name == "bytes" else f"{value:,}" if isinstance(value, int) else value
+        table.add_row(name.replace("_", " "), str(shown))
+    out.print(table)
+
+
+def remove(
+    ids: Annotated[list[str], typer.Argument(metavar="ID...", help="Document ids.")],
+    index: IndexOption,
+) -> None:
+    """Remove documents from an index; run `compact` to delete their text from its files."""
+    from arag.ingest.maintenance import remove as remove_documents
+
+    removed = remove_documents(ids, index)
+    out.print(f"Documents removed: {removed:,}. Run `arag compact` to delete their text from the files.")
+
+
+def compact(index: IndexOption) -> None:
+    """Rewrite the files of an index without the removed text and vectors."""
+    from arag.ingest.maintenance import compact as compact_index
+
+    before, after = compact_index(index)
+    out.print(f"{before / 1e6:,.1f} MB before, {after / 1e6:,.1f} MB after.")
+
+
+def verify(
+    index: IndexOption,
+    repair: Annotated[bool, typer.Option("--repair", help="Repair the damage.")] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Check every part of an index for damage. Exit code 1 means that damage remains."""
+    from arag.ingest.maintenance import verify as verify_index
+
+    found, left = verify_index(index, repair=repair)
+    if as_json:
+        print_json({"found": [asdict(damage) for damage in found], "left": [asdict(damage) for damage in left]})
+    else:
+        for damage in dict.fromkeys([*found, *left]):
+            mark = ("Damaged", "red") if damage in left else ("Repaired", "green")
+            out.print(styled(mark, f" {damage}"))
+        if not found:
+            out.print(f"No damage found in {index}.")
+        elif not repair and any(damage.repairable for damage in left):
+            out.print("Run `arag verify --repair` to repair it.")
+    if left:
+        raise typer.Exit(FAILED)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, Literal, TypeAlias, cast
 
 from langchain_core.language_models import BaseChatModel
@@ -35,6 +36,7 @@ from arag.graph.settings import (
     DEFAULT_MAX_INVALID_REPLIES,
     DEFAULT_MAX_STEPS,
     AnyTool,
+    Output,
     ResourceLoader,
     Resources,
     Settings,
@@ -42,7 +44,7 @@ from arag.graph.settings import (
 from arag.graph.state import InputState, OutputState, State
 from arag.models.asking import aask, ask, is_transient
 from arag.models.replies import mend_reply
-from arag.retrieval.index import Index
+from arag.retrieval.index import Index, open_index
 from arag.retrieval.tool_base import DEFAULT_TOP_K, RetrievalTool
 from arag.retrieval.tools import TOOL_NAMES, Presentation
 
@@ -51,7 +53,7 @@ ARAGAgent: TypeAlias = CompiledStateGraph[State, Context, InputState, OutputStat
 
 def create_arag_agent(
     model: str | BaseChatModel,
-    index: Index,
+    index: Index | str | Path,
     *,
     tools: Sequence[AnyTool] = TOOL_NAMES,
     top_k: int = DEFAULT_TOP_K,
@@ -60,6 +62,7 @@ def create_arag_agent(
     max_steps: int = DEFAULT_MAX_STEPS,
     max_context_tokens: int = DEFAULT_MAX_CONTEXT_TOKENS,
     max_invalid_replies: int = DEFAULT_MAX_INVALID_REPLIES,
+    output: Output = "messages",
     checkpointer: Checkpointer = None,
     store: BaseStore | None = None,
     interrupt_before: All | list[str] | None = None,
@@ -76,7 +79,7 @@ def create_arag_agent(
 
     Args:
         model: A chat model that calls tools, or a string for `load_model`.
-        index: The index to search.
+        index: The index to search, or its folder, which then stays open as long as the agent is used.
         tools: The tools that the model gets: retrieval tools by name, subclasses of `RetrievalTool`, and your own
             LangChain tools or functions with a docstring. The system prompt names only these. Chunks that your own
             tools show count as seen if a result's artifact has their ids as `chunk_ids`, or its text has them in square
@@ -88,6 +91,9 @@ def create_arag_agent(
         max_steps: Maximum model calls per question, at least 1, not counting a forced answer.
         max_context_tokens: Maximum tokens in the model's context.
         max_invalid_replies: Maximum consecutive replies without text or a usable tool call.
+        output: What a question adds to `messages`: all messages, or only the `answer`. The second is for a parent graph
+            that shares its `messages`: the tool calls and their results are removed when the question is answered, and
+            streams show them all the same. The other keys are not affected.
         checkpointer: Saves conversations, for several questions in a thread and for resuming after an error.
         store: LangGraph's long-term store, for tools that use one.
         interrupt_before: Nodes before which a run pauses for a person: `agent`, `tools`, `force_answer`.
@@ -100,6 +106,7 @@ def create_arag_agent(
 
     Raises:
         InputError: A setting is out of bounds.
+        IndexNotFoundError: The folder does not contain an index.
         ModelError: The model string is not valid, or the model cannot be created.
 
     Example:
@@ -112,7 +119,7 @@ def create_arag_agent(
     """
     settings = Settings(
         model=model,
-        index=index,
+        index=open_index(index) if isinstance(index, str | Path) else index,
         tools=tools,
         top_k=top_k,
         presentation=presentation,
@@ -120,6 +127,7 @@ def create_arag_agent(
         max_steps=max_steps,
         max_context_tokens=max_context_tokens,
         max_invalid_replies=max_invalid_replies,
+        output=output,
     )
     load = ResourceLoader(settings)
     load(None)  # reports errors now, not in the first run
@@ -193,7 +201,7 @@ class _Loop:
             is_valid = any(call["name"] in resources.tools.tools_by_name for call in reply.tool_calls)
             update["messages"] = [reply]
         elif is_valid := bool(reply.text.strip()):
-            update |= end_question(resources.index, state, reply, "answered")
+            update |= end_question(resources, state, reply, "answered")
         else:
             update["messages"] = []
         update["invalid_replies"] = 0 if is_valid else state["invalid_replies"] + 1
@@ -241,9 +249,10 @@ class _Loop:
         reply = take_text(mend_reply(reply, state["messages"]))
         reason = find_spent_budget(resources, state) or "max_steps"
         update = {**begun, **count_call(state, reply, seconds, forced=True)}
-        update |= end_question(resources.index, state, reply, reason)
-        skipped = write_missing_results(state["messages"], len(state["messages"]) - 1)
-        return update | {"messages": [*skipped, reply]}
+        update |= end_question(resources, state, reply, reason)
+        if resources.settings.output == "messages":
+            update["messages"] = [*write_missing_results(state["messages"], len(state["messages"]) - 1), reply]
+        return update
 
 
 def recursion_limit(max_steps: int) -> int:

@@ -165,6 +165,17 @@ def _is_evidence(message: AnyMessage, *, behind_question: bool) -> bool:
     return behind_question and (isinstance(message, HumanMessage) or is_answer(message))
 
 
+def find_tool_messages(messages: Sequence[AnyMessage]) -> list[AnyMessage]:
+    """Return the messages behind the question that only a search needs: tool calls, results, and other feedback."""
+    behind = messages[find_question(messages) + 1 :]
+    return [
+        m
+        for m in behind
+        if isinstance(m, ToolMessage | HumanMessage)  # not the user's own: the question is the last of those
+        or (isinstance(m, AIMessage) and (m.tool_calls or m.invalid_tool_calls))
+    ]
+
+
 def is_answer(message: AnyMessage) -> bool:
     """Return whether a message is a model's text, without calls."""
     return (

@@ -4,11 +4,17 @@ from __future__ import annotations
 
 from typing import Any, TypeAlias, cast
 
-from langchain_core.messages import AIMessage, AnyMessage
+from langchain_core.messages import AIMessage, AnyMessage, RemoveMessage
 from langgraph.graph.message import add_messages
 
 from arag.graph.citations import find_shown_chunks, parse_citations
-from arag.graph.messages import count_context_tokens, drop_old_results, find_question, mend_conversation
+from arag.graph.messages import (
+    count_context_tokens,
+    drop_old_results,
+    find_question,
+    find_tool_messages,
+    mend_conversation,
+)
 from arag.graph.prompts import EMPTY_REPLY
 from arag.graph.settings import Resources
 from arag.graph.state import State, StopReason, union
@@ -93,13 +99,15 @@ def count_call(state: State, reply: AIMessage, seconds: float, *, forced: bool =
     return {"model_calls": calls, "usage": total(calls)}
 
 
-def end_question(index: Index, state: State, reply: AIMessage, reason: StopReason) -> Update:
+def end_question(resources: Resources, state: State, reply: AIMessage, reason: StopReason) -> Update:
     """Return the final values of a question: the answer, and its citations checked against what was shown."""
+    index, messages = resources.index, state["messages"]
     answer = reply.text.strip()
-    seen = union(state.get("seen_chunks"), find_shown_chunks(state["messages"], index))
-    read = find_read_chunks(state["messages"], index)
+    seen = union(state.get("seen_chunks"), find_shown_chunks(messages, index))
+    read = find_read_chunks(messages, index)
+    removed = find_tool_messages(messages) if resources.settings.output == "answer" else []
     return {
-        "messages": [reply],
+        "messages": [*(RemoveMessage(cast("str", message.id)) for message in removed), reply],
         "answer": answer,
         "citations": parse_citations(answer, index, union(seen, state.get("read_chunks")), read),
         "stop_reason": reason,

@@ -7,7 +7,7 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias, get_args
 from weakref import WeakValueDictionary
 
 from langchain_core.language_models import BaseChatModel, LanguageModelInput
@@ -37,6 +37,7 @@ _MIN_FREE_TOKENS = 500  # that the system prompt and the tools must leave for th
 _MAX_KEPT = 64  # contexts, with their users' scopes, whose resources are kept
 
 ChatModel: TypeAlias = Runnable[LanguageModelInput, AIMessage]
+Output: TypeAlias = Literal["messages", "answer"]
 AnyTool: TypeAlias = str | type[RetrievalTool] | BaseTool | Callable[..., Any]
 
 
@@ -59,6 +60,7 @@ class Settings:
     max_steps: int = DEFAULT_MAX_STEPS
     max_context_tokens: int = DEFAULT_MAX_CONTEXT_TOKENS
     max_invalid_replies: int = DEFAULT_MAX_INVALID_REPLIES
+    output: Output = "messages"
 
     def __post_init__(self) -> None:
         minima = {"max_steps": 1, "max_context_tokens": MIN_CONTEXT_TOKENS, "max_invalid_replies": 1}
@@ -67,6 +69,8 @@ class Settings:
                 raise InputError(f"{name} is {getattr(self, name)}: it must be at least {minimum}")
         if isinstance(self.tools, str):
             raise InputError(f"tools is the string {self.tools!r}: give a list of tools")
+        if self.output not in get_args(Output):
+            raise InputError(f"output is {self.output!r}: it must be one of {', '.join(get_args(Output))}")
 
     def change(self, context: Context) -> Settings:
         """Return the settings for a run with this context; its tools replace only those given by name.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from operator import add
+from pathlib import Path
 from typing import Annotated, Any
 
 import pytest
@@ -20,7 +21,7 @@ from langgraph.types import Command, Send, interrupt
 from pydantic import Field
 from typing_extensions import TypedDict
 
-from arag.errors import InputError
+from arag.errors import IndexNotFoundError, InputError
 from arag.graph.graph import create_arag_agent
 from arag.ingest.pipeline import ingest
 from arag.retrieval.presentation import Held
@@ -58,6 +59,54 @@ def test_as_a_node_of_a_parent_with_shared_messages(small_index):
     assert [m.type for m in state["messages"]] == ["human", "ai", "tool", "ai", "human", "ai", "tool", "ai"]
     assert results(state)[1].text == NOTICE  # the conversation itself says what was read
     assert_paired(state["messages"])
+
+
+class Shared(MessagesState):
+    answer: str
+    citations: list[Any]
+    trace: list[Any]
+
+
+@pytest.mark.parametrize("memory", [None, True])
+def test_a_parent_that_gets_the_answer_only(small_index, memory):
+    found = [call("chunk_read", "a", chunk_ids=["lothair:0"]), AIMessage("Teutberga [lothair:0].")]
+    again = [call("chunk_read", "b", chunk_ids=["lothair:0"]), AIMessage("In 855 [lothair:0].")]
+    model = ScriptedModel(*found, *again)
+    agent = create_arag_agent(model, small_index, output="answer", checkpointer=memory)
+    parent = StateGraph(Shared).add_node("research", agent).add_edge(START, "research")
+    graph = parent.compile(checkpointer=InMemorySaver())
+    graph.invoke(asked("Who was his wife?"), in_thread())
+    streamed = list(graph.stream(asked("When?"), in_thread(), stream_mode=["updates", "messages"], subgraphs=True))
+    model.assert_used_up()
+    steps = [next(iter(part)) for space, mode, part in streamed if mode == "updates" and space]
+    assert steps == ["agent", "tools", "agent"]
+    shown = [part[0].type for _, mode, part in streamed if mode == "messages"]
+    assert shown == ["ai", "tool", "ai"]
+    state = graph.get_state(in_thread()).values
+    texts = ["Who was his wife?", "Teutberga [lothair:0].", "When?", "In 855 [lothair:0]."]
+    assert [m.text for m in state["messages"]] == texts
+    assert (state["answer"], state["citations"][0]["read"]) == ("In 855 [lothair:0].", True)
+    # What is no longer in the conversation is shown again.
+    assert [(record["tool"], record["new_chunks"]) for record in state["trace"]] == [("chunk_read", ["lothair:0"])]
+
+
+def test_a_forced_answer_leaves_no_tool_calls_either(small_index):
+    model = EndlessModel(mode="several_calls")
+    agent = create_arag_agent(model, small_index, output="answer", max_steps=2)
+    for limit in (None, 3):
+        for state in both_ways(agent, asked(), config={"recursion_limit": limit} if limit else {}):
+            assert [m.type for m in state["messages"]] == ["human", "ai"]
+            assert state["stop_reason"] == "max_steps"
+    with pytest.raises(InputError, match="output is 'text': it must be one of messages, answer"):
+        create_arag_agent(model, small_index, output="text")
+
+
+@pytest.mark.parametrize("kind", [str, Path])
+def test_an_index_by_its_folder(example_index, kind, tmp_path):
+    agent = create_arag_agent("extractive", kind(example_index.path))
+    assert "Mattick Grevane" in agent.invoke(asked("Who founded the Emberlane Glassworks?"))["answer"]
+    with pytest.raises(IndexNotFoundError):
+        create_arag_agent("extractive", kind(tmp_path))
 
 
 class Report(TypedDict):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import shutil
 import threading
 from collections import Counter
@@ -638,6 +639,33 @@ def test_an_asynchronous_remote_graph(server):
     state, updates = asyncio.run(run())
     assert FOUNDER in state["answer"]
     assert len(updates) == len(state["trace"]) + state["steps"]
+
+
+# --- in a project of one's own ---
+
+
+def test_the_studio_page_can_be_followed_in_a_project_of_ones_own(tmp_path, example_index, other_index):
+    page = (_ROOT / "docs" / "studio.md").read_text(encoding="utf-8")
+    for name, text in re.findall(r'^```\w+ title="([^"]+)"\n(.*?)^```', page, flags=re.MULTILINE | re.DOTALL):
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    (tmp_path / "my-index").symlink_to(example_index.path)
+    stranger = {"origin": "https://evil.example"}
+    with (
+        start_server(tmp_path, ARAG_INDEX="my-index") as server,
+        get_sync_client(url=server.url, api_key=None) as client,
+    ):
+        assert FOUNDER in client.runs.wait(None, "arag", input=asked(LENS))["answer"]
+        refused = client.runs.wait(
+            None, "arag", input=asked(LENS), context={"index": str(other_index)}, raise_error=False
+        )
+        assert "may not open the index" in refused["__error__"]["message"]
+        thread = client.threads.create()["thread_id"]
+        for question in (LENS, SHIPWRIGHT):  # a context of the parent's run does not reach the agent
+            state = client.runs.wait(thread, "report", input=asked(question), context={"index": str(other_index)})
+        assert [message["type"] for message in state["messages"]] == ["human", "ai", "human", "ai"]
+        assert "Hesper Quillorne" in state["messages"][-1]["content"]
+        assert httpx.get(f"{server.url}/info", headers=stranger).status_code == 403
+    assert "blocking" not in server.log.read_text(encoding="utf-8").lower()
 
 
 # --- the log, of all that was done above ---

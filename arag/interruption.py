@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import os
-import signal
 import sys
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from typing import Any, NoReturn
 
 from typer.core import TyperGroup
@@ -15,7 +12,6 @@ from typer.core import TyperGroup
 from arag.terminal import Console
 
 INTERRUPTED = 130  # exit code that shells use for Ctrl-C
-_LAST_SECONDS = 1.0  # for running work to close its files
 
 _RESUMED = "Completed work is kept; the next run continues from there."
 _WHOLE = "The index is intact: either unchanged or fully updated."
@@ -57,36 +53,18 @@ class Commands(TyperGroup):
 
 
 def end_interrupted(command: str) -> NoReturn:
-    """Print what happened, and exit without waiting for threads, which a hanging service could block.
+    """Print what happened, and exit at once.
 
     Args:
         command: The command that was running.
     """
     err = Console(stderr=True)  # a separate console: the interrupted code may hold the other one's lock
     err.print(" ".join(filter(None, ["Interrupted.", _AFTERWARDS.get(command)])))
+    end_at_once(INTERRUPTED)
+
+
+def end_at_once(code: int) -> NoReturn:
+    """Exit without waiting for threads, which a hanging service could block."""
     with suppress(OSError):  # the reader of a pipe may be gone
         sys.stdout.flush()
-    os._exit(INTERRUPTED)
-
-
-@contextmanager
-def soon_interrupted(command: str) -> Iterator[None]:
-    """Exit soon after Ctrl-C: LangGraph waits for running tools, which may wait for a hanging service.
-
-    Args:
-        command: The command that is running.
-    """
-
-    def interrupt(*_: object) -> NoReturn:
-        end = threading.Timer(_LAST_SECONDS, end_interrupted, [command])
-        end.daemon = True
-        end.start()
-        raise KeyboardInterrupt
-
-    former = signal.getsignal(signal.SIGINT)
-    if former is signal.default_int_handler:  # background jobs are often started with SIGINT ignored
-        signal.signal(signal.SIGINT, interrupt)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, former)
+    os._exit(code)

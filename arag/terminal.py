@@ -69,6 +69,11 @@ def warn(line: str) -> None:
     err.print(line, style="yellow")
 
 
+def show_error(error: Exception) -> None:
+    """Print an error on stderr in one line."""
+    err.print(styled(("Error:", "bold red"), f" {error}"))
+
+
 def print_json(value: Any) -> None:
     """Print a value as JSON, with control characters escaped; programs read the same value."""
     # Streams of other encodings escape as Python does, which is not valid JSON.

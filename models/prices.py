@@ -80,6 +80,15 @@ def cost(model_calls: Iterable[Mapping[str, Any]]) -> float | None:
     return total
 
 
+def format_dollars(amount: float) -> str:
+    """Format an amount for readers."""
+    if amount == 0:
+        return "$0"
+    if amount < 0.0001:
+        return "< $0.0001"
+    return f"${amount:.4f}" if amount < 1 else f"${amount:,.2f}"
+
+
 def cite_prices() -> str:
     """Return the source of the prices, for reports: the month of your own list if it has one, or genai-prices' version.
 

@@ -11,6 +11,7 @@ from typing import Any
 from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
+from arag.models.prices import format_dollars
 from arag.models.replies import mend_characters
 from arag.retrieval.layout import is_title
 
@@ -35,7 +36,7 @@ def _environment(package: str) -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"duration": _duration, "dollars": _dollars, "count": count, "short": _short}
+    environment.filters |= {"duration": _duration, "dollars": format_dollars, "count": count, "short": _short}
     environment.filters |= {"json": partial(json.dumps, ensure_ascii=False, default=str), "mark": _mark, "bold": _bold}
     environment.tests["title_of"] = is_title
     return environment
@@ -53,14 +54,6 @@ def _duration(seconds: float) -> str:
         return f"{seconds:.2f} s" if seconds < 1 else f"{seconds:.1f} s"
     minutes, rest = divmod(round(seconds), 60)
     return f"{minutes:,} min {rest} s"
-
-
-def _dollars(amount: float) -> str:
-    if amount == 0:
-        return "$0"
-    if amount < 0.0001:
-        return "< $0.0001"
-    return f"${amount:.4f}" if amount < 1 else f"${amount:,.2f}"
 
 
 def _short(text: str, length: int) -> str:

@@ -23,7 +23,7 @@ if (_SHARED / "tiktoken").is_dir():
 
 @pytest.fixture(scope="session", autouse=True)
 def _own_configuration(tmp_path_factory):
-    """A configuration folder of the tests' own, for their child processes, too, and no embedder of the environment.
+    """A configuration folder of the tests' own, for child processes, too; no embedder and no index of the environment.
 
     Slow or not, an ingestion prints lines about its progress only where a test asks for them.
     """
@@ -31,6 +31,7 @@ def _own_configuration(tmp_path_factory):
         patch.setattr(progress, "_BETWEEN_LINES", 600.0)
         patch.setenv("XDG_CONFIG_HOME", str(tmp_path_factory.mktemp("configuration")))
         patch.delenv("ARAG_EMBEDDER", raising=False)
+        patch.delenv("ARAG_INDEX", raising=False)
         yield
 
 

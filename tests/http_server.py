@@ -40,11 +40,13 @@ class Cut:
         response: The response that it begins.
         events: How many of its events are sent.
         clean: Whether HTTP is told of the end; if not, the connection breaks.
+        hang: Whether nothing more comes, and the connection stays, until the server stops.
     """
 
     response: dict[str, Any]
     events: int
     clean: bool = False
+    hang: bool = False
 
 
 @dataclass
@@ -144,6 +146,8 @@ class _Handler(BaseHTTPRequestHandler):
             self._send(200, "application/json", response.body, response.headers)
         elif isinstance(response, Cut):
             self._stream(list(server.events(response.response, request))[: response.events])
+            if response.hang:
+                server.stopping.wait(30)
             if response.clean:
                 self.wfile.write(b"0\r\n\r\n")
             self.close_connection = True

@@ -1,6 +1,7 @@
 """The command line, run as a user would, in this process; one test starts the installed program."""
 
 import json
+import re
 import shutil
 import signal
 import subprocess
@@ -157,7 +158,7 @@ def test_ask_html_shows_a_run_that_failed_too(arag, index, tmp_path):
     text = page.read_text(encoding="utf-8")
     assert "No answer" in text
     assert "Run with openai:none@http://127.0.0.1:9/v1" in text
-    assert "<b>Error.</b> Connection error." in text
+    assert "<b>Error.</b> the model openai:none@http://127.0.0.1:9/v1 failed: Connection error." in text
 
 
 def test_ask_with_few_steps_gives_a_forced_answer_that_says_so(arag, index):
@@ -226,7 +227,11 @@ def test_info_names_embedder_and_counts(arag, index):
         (["ask", "q", "--index", "{index}", "--model", "gpt"], "provider:model"),
         (["ask", "q", "--index", "{index}", "--model", "nobody:gpt"], "nobody"),
         (["ask", "q", "--index", "{index}", "--model", "openai:gpt-5-mini"], "OPENAI_API_KEY"),
-        (["ask", "q", "--index", "{index}", "--model", "extractive", "--max-steps", "0"], "at least 1"),
+        (["ask", "q", "--index", "{index}", "--model", "extractive", "--top-k", "99"], "top_k"),
+        (
+            ["ask", "q", "--index", "{index}", "--model", "extractive", "--tools", "web"],
+            "keyword_search, semantic_search, chunk_read",
+        ),
         (["search", "keyword", " ", "--index", "{index}"], "no keyword"),
         (["search", "semantic", " ", "--index", "{index}"], "blank"),
         (["read", "a:0", "--adjacent", "9", "--index", "{index}"], "0 to 2"),
@@ -401,7 +406,7 @@ WHOLE = "Interrupted. The index is intact: either unchanged or fully updated.\n"
         (["compact", "-i", "i"], "arag.ingest.maintenance.compact", WHOLE),
         (
             ["eval", "run", "--questions", "q", "-i", "i", "--method", "arag"],
-            "arag.evaluation.datasets.load_questions",
+            "arag.evaluation.datasets.name_dataset",
             RESUMED,
         ),
         (["eval", "failures", "r"], "arag.evaluation.runs.load_plan", RESUMED),
@@ -429,8 +434,55 @@ def test_each_interrupted_command_says_what_is_true_of_it(arag, monkeypatch, com
 def test_what_a_provider_refuses_is_one_line(arag, index, responses, said, monkeypatch):
     monkeypatch.setattr("arag.models.asking.FIRST_PAUSE", 0)
     with serve(responses) as server:
-        code, _, err = arag("ask", QUESTION, "--index", index, "--model", f"openai:m@{server.url}")
+        code, _, err = arag("ask", QUESTION, "--index", index, "--model", f"openai:m@{server.url}", "--quiet")
     assert code == FAILED
     assert err.startswith("Error: the model ")
     assert said in err
     assert err.count("\n") == 1
+
+
+# --- ask ---
+
+
+def test_ask_passes_the_agents_settings_on(arag, index):
+    with serve([chat("Nobody.")]) as server:
+        options = ["--tools", "keyword_search", "--tools", "chunk_read", "--top-k", 3, "--system-prompt", "Be brief."]
+        options += ["--model-option", "temperature=0.25", "--model", f"openai:m@{server.url}"]
+        assert arag("ask", QUESTION, "--index", index, *options)[0] == 0
+    (request,) = server.requests
+    assert [tool["function"]["name"] for tool in request["tools"]] == ["keyword_search", "chunk_read"]
+    assert (request["messages"][0]["content"], request["temperature"]) == ("Be brief.", 0.25)
+    code, _, err = arag("ask", QUESTION, "--index", index, "--model-option", "temperature")
+    assert (code, "NAME=VALUE is needed" in err) == (FAILED, True)
+
+
+def test_ask_shows_the_answer_as_it_is_written_and_what_it_cost(arag, index):
+    script = [
+        chat("I look first.", ("c1", "keyword_search", '{"keywords": ["Skellavy"]}')),
+        chat("In 1783 [places/skellavy.md:0]."),
+    ]
+    with serve([reply | {"model": "gpt-5-mini-2025-08-07"} for reply in script]) as server:
+        _, out, _ = arag("ask", QUESTION, "--index", index, "--model", f"openai:gpt-5-mini@{server.url}")
+    places = [out.index(text) for text in ("I look first.", "keyword_search", "In 1783", "Sources", "200 input tokens")]
+    assert places == sorted(places)
+    assert out.count("In 1783") == 1
+    assert re.search(r"^200 input tokens \(80 cached\), 20 output tokens, (< )?\$0\.\d{4}$", out, flags=re.MULTILINE)
+
+
+def test_ask_quiet_prints_the_answer_and_its_sources_only(arag, index):
+    script = [
+        chat("I look first.", ("c1", "keyword_search", '{"keywords": ["Skellavy"]}')),
+        chat("In 1783 [places/skellavy.md:0]."),
+    ]
+    with serve(script) as server:
+        ask = ["ask", QUESTION, "--index", index, "--model", f"openai:m@{server.url}", "--quiet"]
+        code, out, err = arag(*ask)
+    assert (code, err) == (0, "")
+    assert out == "In 1783 [places/skellavy.md:0].\n\nSources\n  places/skellavy.md:0  Skellavy\n"
+
+
+def test_an_invalid_price_list_is_refused_before_anything_is_paid_for(arag, index, tmp_path, monkeypatch):
+    monkeypatch.setenv("ARAG_PRICES", str(tmp_path / "none.json"))
+    with serve([]) as server:
+        code, _, err = arag("ask", QUESTION, "--index", index, "--model", f"openai:m@{server.url}")
+    assert (code, "ARAG_PRICES" in err) == (FAILED, True)

@@ -403,7 +403,7 @@ def test_options_of_the_model(arag, folder):
         (["=1"], "--model-option '=1': NAME=VALUE is needed"),
         (["temperature=1", "temperature=2"], "temperature is given twice"),
         (["temperatur=1"], "has no option temperatur. Did you mean temperature?"),
-        (["openai_api_key=secret"], "keys would be stored with the run"),
+        (["openai_api_key=secret"], "could see an API key"),
     ],
 )
 def test_options_that_are_refused(arag, folder, options, told):

@@ -1,4 +1,4 @@
-"""The command line: `arag ingest`, `ask`, `mcp`, `search`, `read`, `info`, `remove`, `compact`, `verify`, `eval`."""
+"""The command line: `arag` with its commands."""
 
 from __future__ import annotations
 
@@ -6,25 +6,29 @@ import logging
 import sys
 import traceback
 import warnings
+from contextlib import suppress
 from importlib.metadata import version
 from io import TextIOWrapper
-from typing import Annotated, Any
+from pathlib import Path
+from typing import Annotated, Any, cast
 
 import typer
+from typer.core import TyperGroup
 
-from arag.cli.asking import ask
+from arag.cli.asking import ask, chat
+from arag.cli.defaults import find_defaults, spread
 from arag.cli.ingesting import ingest
 from arag.cli.maintaining import compact, info, remove, verify
 from arag.cli.searching import read, search_keyword, search_semantic
 from arag.cli.serving import mcp
 from arag.evaluation.cli import eval_app
 from arag.interruption import Commands, Interrupted, end_interrupted
-from arag.terminal import FAILED, err, out, styled
+from arag.terminal import FAILED, err, out, show_error, styled
 
 app = typer.Typer(
     cls=Commands,
     no_args_is_help=True,
-    add_completion=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
 )
@@ -33,7 +37,7 @@ app.add_typer(search_app, name="search", cls=Commands)
 app.add_typer(eval_app, name="eval", cls=Commands)
 search_app.command("keyword")(search_keyword)
 search_app.command("semantic")(search_semantic)
-for command in (ingest, ask, mcp, read, info, remove, compact, verify):
+for command in (ingest, ask, chat, mcp, read, info, remove, compact, verify):
     app.command()(command)
 
 
@@ -45,11 +49,14 @@ def _version(wanted: bool) -> None:
 
 @app.callback()
 def options(
+    context: typer.Context,
     _: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
     ] = False,
 ) -> None:
     """An agent that searches a corpus by itself: build an index, ask questions, inspect the results."""
+    with suppress(FileNotFoundError):  # the working folder has been deleted
+        context.default_map = spread(find_defaults(Path.cwd()), cast("TyperGroup", context.command))
 
 
 def main() -> None:
@@ -62,7 +69,7 @@ def main() -> None:
     try:
         app()
     except ARAGError as error:
-        err.print(styled(("Error:", "bold red"), f" {error}"))
+        show_error(error)
         sys.exit(FAILED)
     except Interrupted as interrupted:
         end_interrupted(interrupted.command)

@@ -9,10 +9,9 @@ from typing import Annotated
 import typer
 from rich.progress import TextColumn
 
-from arag.cli.options import IndexOption
 from arag.cli.showing import show_progress, show_summary
-from arag.evaluation.cli.options import JsonOption
 from arag.ingest.documents import DEFAULT_LIMITS, Limits
+from arag.options import IndexOption, JsonOption
 from arag.terminal import confirm_embedder, err, print_json, progress
 
 LEFT_OUT = 3  # exit code of `ingest` when it left something out; 2 means a usage error

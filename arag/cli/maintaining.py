@@ -8,8 +8,7 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from arag.cli.options import IndexOption
-from arag.evaluation.cli.options import JsonOption
+from arag.options import IndexOption, JsonOption
 from arag.terminal import FAILED, out, print_json, styled
 
 

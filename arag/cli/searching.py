@@ -7,17 +7,14 @@ from typing import Annotated, Any
 
 import typer
 
-from arag.cli.options import IndexOption
-from arag.evaluation.cli.options import JsonOption
+from arag.options import DEFAULT_TOP_K, IndexOption, JsonOption, TopKOption
 from arag.terminal import FAILED, confirm_embedder, out, print_json
-
-TopK = Annotated[int, typer.Option("--top-k", "-k", min=1, help="Number of chunks to return.")]
 
 
 def search_keyword(
     terms: Annotated[list[str], typer.Argument(metavar="TERM...", help="Keywords, matched exactly, ignoring case.")],
     index: IndexOption,
-    top_k: TopK = 5,
+    top_k: TopKOption = DEFAULT_TOP_K,
     as_json: JsonOption = False,
 ) -> None:
     """Find chunks that contain keywords."""
@@ -33,7 +30,7 @@ def search_keyword(
 def search_semantic(
     query: Annotated[str, typer.Argument(help="Text to search for.")],
     index: IndexOption,
-    top_k: TopK = 5,
+    top_k: TopKOption = DEFAULT_TOP_K,
     as_json: JsonOption = False,
 ) -> None:
     """Find chunks with sentences close in meaning to a query."""

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from arag.cli.options import IndexOption
+from arag.options import IndexOption
 from arag.terminal import confirm_embedder, err
 
 

@@ -77,45 +77,105 @@ def show_summary(summary: IngestSummary, index: Path) -> None:
         err.print(styled(("Left out:", "yellow"), f" {problem}"))
 
 
-def show_update(update: dict[str, Any]) -> None:
-    """Print one node's tool calls, with one line for each result."""
-    for node, changes in update.items():
-        if node == "tools":
-            for record, message in zip(changes["trace"][-len(changes["messages"]) :], changes["messages"], strict=True):
-                arguments = ", ".join(
-                    f"{k}={json.dumps(v, ensure_ascii=False)}" for k, v in record["arguments"].items()
-                )
-                step = (f"{record['step']:>2}", "dim")
-                out.print(styled(step, " ", (record["tool"], "bold cyan"), f" {arguments}"))
-                first = message.text.splitlines()[0] if message.text else ""
-                shown = ", ".join(record["chunk_ids"]) or first
-                style = "red" if record["error"] else "dim"
-                out.print(f"   {shown} ({record['retrieved_tokens']:,} tokens)", style=style)
-        elif node == "force_answer":
-            out.print(f"   Answer forced: {changes['stop_reason']}.", style="yellow")
+class RunView:
+    """Shows a run as it happens: what the model writes, and each tool call with one line for its result."""
+
+    def __init__(self) -> None:
+        self._message_id: str | None = None
+        self._text = ""  # of the message that was shown last
+
+    def show(self, mode: str, event: Any) -> None:
+        """Show what a run streams in the modes `messages` and `updates`."""
+        if mode == "messages":
+            message, _ = event
+            if message.type in {"ai", "AIMessageChunk"}:
+                self._show_piece(message.id, message.text)
+            return
+        self.end_line()
+        for node, changes in event.items():
+            if node == "tools":
+                _show_calls(changes)
+            elif node == "force_answer":
+                out.print(f"   Answer forced: {changes['stop_reason']}.", style="yellow")
+
+    def end_line(self) -> None:
+        """End the line that the model was writing."""
+        if self._text and not self._text.endswith("\n"):
+            out.print()
+            self._text += "\n"
+
+    def show_end(self, state: State) -> None:
+        """Show the answer unless the model has just written it, its sources, and the run's counts."""
+        if self._text.strip() != state["answer"]:
+            self._show_piece(None, state["answer"])
+            self.end_line()
+        out.print()
+        show_sources(state)
+        _show_counts(state)
+
+    def _show_piece(self, message_id: str | None, piece: str) -> None:
+        if message_id != self._message_id or not self._text:
+            self.end_line()
+            self._message_id, self._text = message_id, ""
+            piece = piece.lstrip()
+            if piece:
+                out.print()
+        out.print(piece, end="")
+        self._text += piece
+
+
+def _show_calls(changes: dict[str, Any]) -> None:
+    for record, message in zip(changes["trace"][-len(changes["messages"]) :], changes["messages"], strict=True):
+        arguments = ", ".join(f"{k}={json.dumps(v, ensure_ascii=False)}" for k, v in record["arguments"].items())
+        step = (f"{record['step']:>2}", "dim")
+        out.print(styled(step, " ", (record["tool"], "bold cyan"), f" {arguments}"))
+        first = message.text.splitlines()[0] if message.text else ""
+        shown = ", ".join(record["chunk_ids"]) or first
+        style = "red" if record["error"] else "dim"
+        out.print(f"   {shown} ({record['retrieved_tokens']:,} tokens)", style=style)
 
 
 def show_answer(state: State) -> None:
-    """Print an answer, its sources, and the run's counts."""
-    out.print()
+    """Print an answer and its sources."""
     out.print(state["answer"])
-    out.print()
+    if state["citations"]:
+        out.print()
+    show_sources(state)
+
+
+def show_sources(state: State) -> None:
+    """Print the sources of an answer."""
     if state["citations"]:
         out.print("Sources", style="bold")
         for citation in state["citations"]:
             title = "; ".join(citation["titles"])
             note = "" if citation["seen"] else " (not seen in this run)"
             out.print(styled(f"  {citation['chunk_id']}  ", (title, "dim"), (note, "red")))
+
+
+def _show_counts(state: State) -> None:
+    from arag.models.prices import cost, format_dollars
+
     record = state["trace"]
     tokens = sum(entry["retrieved_tokens"] for entry in record)
-    out.print(
-        f"{_count(state['steps'], 'step')}, {_count(len(record), 'tool call')}, {_count(tokens, 'retrieved token')}, "
-        f"{_count(len(state.get('read_chunks', [])), 'chunk')} read, {state['stop_reason']}",
-        style="dim",
-    )
+    read = {chunk_id for entry in record for chunk_id in entry["new_chunks"]}  # for this question
+    counts = [
+        _count(state["steps"], "step"),
+        _count(len(record), "tool call"),
+        _count(tokens, "retrieved token"),
+        f"{_count(len(read), 'chunk')} read",
+        state["stop_reason"],
+    ]
+    out.print(", ".join(map(str, counts)), style="dim")
+    usage = state["usage"]
+    if usage["input_tokens"] or usage["output_tokens"]:  # the built-in model uses none, some servers report none
+        used = f"{_count(usage['input_tokens'], 'input token')} ({usage['cached_tokens']:,} cached), "
+        used += _count(usage["output_tokens"], "output token")
+        dollars = cost(state["model_calls"])
+        out.print(used + (f", {format_dollars(dollars)}" if dollars is not None else ""), style="dim")
 
 
-def write_page(path: Path, state: dict[str, Any], failure: str, model: str) -> None:
+def write_page(path: Path, state: State, failure: str, model: str) -> None:
     """Write a run's page.
 
     Raises:
@@ -134,6 +194,8 @@ def write_page(path: Path, state: dict[str, Any], failure: str, model: str) -> N
 
 def run_record(question: str, state: State) -> dict[str, Any]:
     """Return a run's record for `--json`."""
+    from arag.models.prices import cost
+
     return {
         "question": question,
         "answer": state["answer"],
@@ -145,6 +207,7 @@ def run_record(question: str, state: State) -> dict[str, Any]:
         "trace": state["trace"],
         "model_calls": state["model_calls"],
         "usage": state["usage"],
+        "cost": cost(state["model_calls"]),
     }
 
 

@@ -1,4 +1,4 @@
-"""What the commands share: their options, and the list of written files."""
+"""What the commands of experiments share: their options, and the list of written files."""
 
 from __future__ import annotations
 
@@ -8,9 +8,8 @@ from typing import Annotated, Literal
 
 import typer
 
+from arag.options import INDEX_VARIABLE
 from arag.terminal import out, print_json, warn
-
-DEFAULT_MAX_STEPS = 15
 
 QuestionsOption = Annotated[Path, typer.Option("--questions", metavar="FILE", help="Questions with gold answers.")]
 IndexOption = Annotated[
@@ -19,31 +18,18 @@ IndexOption = Annotated[
         "--index",
         "-i",
         metavar="DIR",
+        envvar=INDEX_VARIABLE,
         help="The index folder. If it does not exist, the paragraphs that come with the questions are ingested.",
     ),
 ]
-ModelOption = Annotated[
-    str | None, typer.Option("--model", "-m", help="provider:model. Default: $ARAG_MODEL, else extractive.")
-]
-ModelOptionsOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--model-option",
-        metavar="NAME=VALUE",
-        help="An option of the model's class, such as temperature=0; repeatable. VALUE is JSON, else a string.",
-    ),
-]
-EffortOption = Annotated[str | None, typer.Option(help="For reasoning models: minimal, low, ...")]
 JudgeOption = Annotated[
     str | None, typer.Option("--judge", help="provider:model of a judge, for LLM-Acc. Default: none.")
 ]
 LimitOption = Annotated[int | None, typer.Option(min=1, help="Use only the first N questions.")]
 ConcurrencyOption = Annotated[int, typer.Option(min=1, help="Questions to run at the same time.")]
-TopKOption = Annotated[int, typer.Option(min=1, help="Chunks per search.")]
 PresentationOption = Annotated[
     Literal["compact", "paper"], typer.Option(help="What A-RAG's tools show: compact, or the paper's plain lists.")
 ]
-MaxStepsOption = Annotated[int, typer.Option(min=1, help="Maximum steps before an answer is forced.")]
 MaxCostOption = Annotated[
     float | None,
     typer.Option(
@@ -53,7 +39,6 @@ MaxCostOption = Annotated[
 ]
 OutOption = Annotated[Path, typer.Option("--out", metavar="DIR", help="Where to write the records.")]
 RunArgument = Annotated[Path, typer.Argument(metavar="DIR", help="A run folder.")]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object, for programs.")]
 
 
 def show_written(files: Sequence[Path], notes: Sequence[str], as_json: bool) -> None:

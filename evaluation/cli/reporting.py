@@ -10,7 +10,8 @@ import typer
 from rich.progress import MofNCompleteColumn
 
 from arag.errors import InputError
-from arag.evaluation.cli.options import JsonOption, show_written
+from arag.evaluation.cli.options import show_written
+from arag.options import JsonOption
 from arag.terminal import out, progress
 
 

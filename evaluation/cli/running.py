@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -11,26 +10,29 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from arag.errors import InputError
 from arag.evaluation.cli.options import (
-    DEFAULT_MAX_STEPS,
     ConcurrencyOption,
-    EffortOption,
     IndexOption,
-    JsonOption,
     JudgeOption,
     LimitOption,
     MaxCostOption,
-    MaxStepsOption,
-    ModelOption,
-    ModelOptionsOption,
     OutOption,
     PresentationOption,
     QuestionsOption,
-    TopKOption,
     show_written,
 )
 from arag.evaluation.cli.progress import method_progress, show_failures, show_summary, summarise
+from arag.options import (
+    DEFAULT_MAX_STEPS,
+    DEFAULT_TOP_K,
+    EffortOption,
+    JsonOption,
+    MaxStepsOption,
+    ModelOption,
+    ModelOptionsOption,
+    TopKOption,
+    read_model_options,
+)
 from arag.terminal import FAILED, confirm_embedder, err, out, print_json, warn
 
 if TYPE_CHECKING:
@@ -50,7 +52,7 @@ def run(
     model_option: ModelOptionsOption = None,
     limit: LimitOption = None,
     concurrency: ConcurrencyOption = 8,
-    top_k: TopKOption = 5,
+    top_k: TopKOption = DEFAULT_TOP_K,
     presentation: PresentationOption = "compact",
     max_steps: MaxStepsOption = DEFAULT_MAX_STEPS,
     max_cost: MaxCostOption = None,
@@ -64,7 +66,7 @@ def run(
     from arag.evaluation.datasets import name_dataset
 
     target = folder or Path("runs") / name_dataset(questions)
-    options = _model_options(model_option, reasoning_effort)
+    options = read_model_options(model_option, reasoning_effort)
     experiment = _Experiment(
         questions, index, method, model, judge, options, limit, concurrency, top_k, presentation, max_steps
     )
@@ -84,7 +86,7 @@ def ablate(
     model_option: ModelOptionsOption = None,
     limit: LimitOption = None,
     concurrency: ConcurrencyOption = 8,
-    top_k: TopKOption = 5,
+    top_k: TopKOption = DEFAULT_TOP_K,
     presentation: PresentationOption = "compact",
     max_steps: MaxStepsOption = DEFAULT_MAX_STEPS,
     max_cost: MaxCostOption = None,
@@ -108,7 +110,7 @@ def scale(
     model_option: ModelOptionsOption = None,
     limit: LimitOption = 300,
     concurrency: ConcurrencyOption = 8,
-    top_k: TopKOption = 5,
+    top_k: TopKOption = DEFAULT_TOP_K,
     presentation: PresentationOption = "compact",
     max_cost: MaxCostOption = None,
 ) -> None:
@@ -116,12 +118,12 @@ def scale(
     from arag.evaluation.datasets import load_questions
     from arag.evaluation.report.scaling import EFFORT, STEPS, make_scaling, setting_folder
 
-    options = _model_options(model_option, None)
+    options = read_model_options(model_option, None)
     common = _Experiment(questions, index, [method], model, judge, options, limit, concurrency, top_k, presentation)
     settings = {
         setting_folder(folder, STEPS, str(most)): replace(common, max_steps=most) for most in steps or [5, 10, 15, 20]
     } | {
-        setting_folder(folder, EFFORT, name): replace(common, model_options=_model_options(model_option, name))
+        setting_folder(folder, EFFORT, name): replace(common, model_options=read_model_options(model_option, name))
         for name in effort or ()
     }
     budget = _budget(max_cost, list(settings))
@@ -226,34 +228,3 @@ def _budget(limit: float | None, folders: Sequence[Path]) -> Budget:
         count_spent(folder, budget)
     budget.check()
     return budget
-
-
-def _model_options(given: Sequence[str] | None, reasoning_effort: str | None) -> dict[str, Any]:
-    """Return the options of the model's class.
-
-    Raises:
-        InputError: An option is not NAME=VALUE, is given twice, or is an API key, which would be stored with the run.
-    """
-    options: dict[str, Any] = {"reasoning_effort": reasoning_effort} if reasoning_effort else {}
-    for option in given or ():
-        name, equals, value = option.partition("=")
-        if not name or not equals:
-            raise InputError(f"--model-option {option!r}: NAME=VALUE is needed, such as temperature=0")
-        if name in options:
-            raise InputError(f"--model-option {name} is given twice")
-        if "api_key" in name:
-            raise InputError(
-                "--model-option: API keys would be stored with the run; set an environment variable instead"
-            )
-        options[name] = _value(value)
-    return options
-
-
-def _value(text: str) -> Any:
-    """Parse a string as JSON if possible; `NaN`, which equals nothing, stays a string."""
-    try:
-        value = json.loads(text)
-        json.dumps(value, allow_nan=False)
-    except (ValueError, RecursionError):
-        return text
-    return value

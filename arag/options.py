@@ -1,0 +1,86 @@
+"""Options that several commands share, those of experiments included."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from arag.errors import InputError
+
+DEFAULT_TOP_K = 5
+DEFAULT_MAX_STEPS = 15
+INDEX_VARIABLE = "ARAG_INDEX"
+
+IndexOption = Annotated[
+    Path, typer.Option("--index", "-i", metavar="DIR", envvar=INDEX_VARIABLE, help="The index folder.")
+]
+ModelOption = Annotated[
+    str | None,
+    typer.Option(
+        "--model",
+        "-m",
+        help="Model as provider:model, plus @base_url for an OpenAI-compatible server; or extractive, the built-in "
+        "model. Default: $ARAG_MODEL, then extractive.",
+    ),
+]
+ModelOptionsOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--model-option",
+        metavar="NAME=VALUE",
+        help="An option of the model's class, such as temperature=0; repeatable. VALUE is JSON, else a string.",
+    ),
+]
+EffortOption = Annotated[
+    str | None,
+    typer.Option(
+        "--reasoning-effort",
+        metavar="EFFORT",
+        help="low, medium, high or another value that the model accepts; OpenAI and Anthropic.",
+    ),
+]
+TopKOption = Annotated[int, typer.Option("--top-k", "-k", min=1, help="Number of chunks per search.")]
+ToolsOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--tools", metavar="NAME", help="keyword_search, semantic_search or chunk_read; repeatable. Default: all."
+    ),
+]
+MaxStepsOption = Annotated[int, typer.Option("--max-steps", min=1, help="Maximum steps before an answer is forced.")]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object, for programs.")]
+
+
+def read_model_options(given: Sequence[str] | None, reasoning_effort: str | None) -> dict[str, Any]:
+    """Return the options of the model's class.
+
+    Raises:
+        InputError: An option is not NAME=VALUE, is given twice, or is an API key, which the list of processes and the
+            files of a run would show.
+    """
+    options: dict[str, Any] = {"reasoning_effort": reasoning_effort} if reasoning_effort else {}
+    for option in given or ():
+        name, equals, value = option.partition("=")
+        if not name or not equals:
+            raise InputError(f"--model-option {option!r}: NAME=VALUE is needed, such as temperature=0")
+        if name in options:
+            raise InputError(f"--model-option {name} is given twice")
+        if "api_key" in name:
+            raise InputError(
+                "--model-option: others could see an API key on the command line; set an environment variable instead"
+            )
+        options[name] = _value(value)
+    return options
+
+
+def _value(text: str) -> Any:
+    """Parse a string as JSON if possible; `NaN`, which equals nothing, stays a string."""
+    try:
+        value = json.loads(text)
+        json.dumps(value, allow_nan=False)
+    except (ValueError, RecursionError):
+        return text
+    return value

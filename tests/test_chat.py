@@ -1,0 +1,189 @@
+"""`arag chat`, in a terminal and in a pipe."""
+
+import io
+import os
+import re
+import select
+import signal
+import subprocess
+import sys
+import time
+from contextlib import contextmanager
+
+import pytest
+
+from arag.models.embedders import load_embeddings
+from arag.terminal import FAILED
+from fakes import hash_vector, write_corpus
+from openai_server import Cut, Failure, chat, embeddings, serve
+
+pty = pytest.importorskip("pty", reason="needs a POSIX terminal")
+
+QUESTION = "Who was the shipwright of the packet schooner Grey Petrel?"
+STYLE = re.compile(r"\x1b\[[\d;?]*[a-zA-Z]")
+KEYWORDS = ("c1", "keyword_search", '{"keywords": ["Skellavy"]}')
+
+
+class Terminal:
+    """A program in a terminal: what it has printed, and a keyboard."""
+
+    def __init__(self, descriptor):
+        self.descriptor = descriptor
+        self.printed = ""
+        self._seen = 0
+
+    def type(self, keys):
+        os.write(self.descriptor, keys.encode())
+
+    def wait_for(self, text):
+        """Wait until a text is printed after what was waited for before; return all up to there."""
+        deadline = time.monotonic() + 60
+        while (place := self.printed.find(text, self._seen)) < 0:
+            assert time.monotonic() < deadline, self.printed
+            if select.select([self.descriptor], [], [], 1)[0]:
+                self._read()
+        before, self._seen = self.printed[self._seen : place], place + len(text)
+        return before
+
+    def read_to_the_end(self):
+        while True:
+            try:
+                self._read()
+            except OSError:  # the other side is closed
+                return
+
+    def _read(self):
+        self.printed += STYLE.sub("", os.read(self.descriptor, 4096).decode(errors="replace").replace("\r\n", "\n"))
+
+
+@contextmanager
+def in_terminal(*arguments):
+    """Run the command line in a terminal; its exit code must be 0."""
+    process, descriptor = pty.fork()
+    if process == 0:
+        os.execv(sys.executable, [sys.executable, "-m", "arag", *map(str, arguments)])
+    terminal = Terminal(descriptor)
+    try:
+        yield terminal
+        terminal.read_to_the_end()
+    except BaseException:
+        os.kill(process, signal.SIGKILL)
+        raise
+    finally:
+        _, status = os.waitpid(process, 0)
+        os.close(descriptor)
+    assert os.waitstatus_to_exitcode(status) == 0, terminal.printed
+
+
+def test_ctrl_c_stops_an_answer_and_the_conversation_goes_on(example_index):
+    script = [
+        chat("Let me look.", KEYWORDS),
+        Cut(chat("The light on Skellavy was built by the Lampwrights"), 5, hang=True),
+        chat("In 1783 [places/skellavy.md:0]."),
+    ]
+    with (
+        serve(script) as server,
+        in_terminal("chat", "--index", example_index.path, "--model", f"openai:m@{server.url}") as terminal,
+    ):
+        terminal.wait_for("> ")
+        terminal.type("When was it built?\n")
+        steps = terminal.wait_for("The light on")  # as it is written: the rest never comes
+        assert steps.index("Let me look.") < steps.index(' 1 keyword_search keywords=["Skellavy"]')
+        terminal.type("\x03")
+        assert "Interrupted." in terminal.wait_for("\n> ")
+        terminal.type("not this\x03")  # at the prompt, it drops the line
+        terminal.wait_for("\n> ")
+        terminal.type("\x1b[A\n")  # the arrow brings back the question
+        terminal.wait_for("When was it built?")
+        shown = terminal.wait_for("1 step, 0 tool calls, 0 retrieved tokens, 0 chunks read, answered\n")
+        assert shown.count("In 1783 [places/skellavy.md:0].") == 1
+        assert "Sources\n  places/skellavy.md:0  Skellavy\n" in shown
+        terminal.wait_for("\n> ")
+        terminal.type("\x04")
+    texts = [(message["role"], message["content"]) for message in server.requests[-1]["messages"][1:]]
+    assert [role for role, _ in texts] == ["user", "assistant", "tool", "user"]
+    assert "Lampwrights" not in texts[-1][1]
+
+
+COMMAND = """
+import signal
+signal.signal(signal.SIGINT, signal.default_int_handler)  # what runs in the background is started to ignore it
+from arag.cli import main
+main()
+"""
+
+
+def test_a_hanging_tool_holds_up_neither_the_next_question_nor_the_end(arag, tmp_path):
+    def respond(_, request):
+        if "input" in request:
+            texts = [request["input"]] if isinstance(request["input"], str) else request["input"]
+            return Failure(hang=True) if "lighthouse" in texts else embeddings([hash_vector(t).tolist() for t in texts])
+        if len(request["messages"]) == 2:
+            return chat(None, ("c1", "semantic_search", '{"query": "lighthouse"}'))
+        return chat("It stands.")
+
+    docs, index = write_corpus(tmp_path / "docs", {"a.md": "The mill stands."}), tmp_path / "index"
+    with serve(respond) as server:
+        arag("ingest", docs, "--index", index, "--embedder", f"openai:m@{server.url}")
+        command = [sys.executable, "-c", COMMAND, "chat", "--index", index, "--model", f"openai:m@{server.url}"]
+        pipe = subprocess.PIPE
+        with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True) as process:
+            process.stdin.write("Where is the lighthouse?\nAnd the mill?\n")
+            process.stdin.flush()
+            deadline = time.monotonic() + 60
+            while not any(request.get("input") in ("lighthouse", ["lighthouse"]) for request in server.requests):
+                assert time.monotonic() < deadline
+                time.sleep(0.01)
+            process.send_signal(signal.SIGINT)
+            began = time.monotonic()
+            out, err = process.communicate(timeout=25)
+    assert (process.returncode, err) == (0, "")
+    assert time.monotonic() - began < 5
+    assert out.index("Interrupted.") < out.index("> And the mill?") < out.index("It stands.")
+    sent = server.requests[-1]["messages"]
+    assert [message["role"] for message in sent] == ["system", "user", "assistant", "tool", "user"]
+    assert sent[2]["tool_calls"][0]["id"] == sent[3]["tool_call_id"]
+
+
+@pytest.fixture
+def piped(arag, monkeypatch):
+    """A function that runs `arag chat` with lines from a pipe."""
+
+    def run(lines, *arguments):
+        monkeypatch.setattr(sys, "stdin", io.StringIO(lines))
+        return arag("chat", *arguments)
+
+    return run
+
+
+def test_questions_come_through_a_pipe_and_each_has_its_own_budget(piped, example_index, monkeypatch):
+    loaded = []
+
+    def load(name, **options):
+        loaded.append(name)
+        return load_embeddings(name, **options)
+
+    monkeypatch.setenv("ARAG_INDEX", str(example_index.path))
+    monkeypatch.setattr("arag.retrieval.trust.load_embeddings", load)
+    questions = f"{QUESTION}\n \nWhere was Hesper Quillorne born?\nexit\nNot this\n"
+    code, out, err = piped(questions, "--model", "extractive", "--max-steps", 2)
+    assert (code, err) == (0, "")
+    first, second = out.split("> Where was Hesper Quillorne born?\n")
+    assert first.startswith(f"> {QUESTION}\n 1 semantic_search")
+    assert "Hesper Quillorne" in first
+    for shown in (first, second):
+        assert "Answer forced: max_steps." in shown
+        assert "2 steps, 2 tool calls, " in shown
+    assert "Not this" not in out
+    assert len(loaded) == 1
+
+
+def test_a_question_that_fails_shows_in_the_exit_code_and_the_next_is_answered(piped, example_index):
+    script = [Failure(401), chat("In 1783.")]
+    with serve(script) as server:
+        model = f"openai:m@{server.url}"
+        code, out, err = piped("When?\nWhen was it?\n", "--index", example_index.path, "--model", model)
+    assert code == FAILED
+    assert err.startswith(f"Error: the model {model} failed: ")
+    assert err.count("\n") == 1
+    assert "\nIn 1783.\n" in out

@@ -14,11 +14,13 @@ from typing import TYPE_CHECKING
 from arag.errors import InputError
 from arag.ingest.chunking import groups
 from arag.ingest.documents import DEFAULT_LIMITS, Document, Limits, Position, Problem, file_of
+from arag.ingest.english import LanguageSample
 from arag.ingest.progress import ShowProgress, Tracker, showing
 from arag.ingest.readers import count_bytes, find_skipped, read_documents
 from arag.ingest.sentences import check_language
 from arag.ingest.writer import IndexWriter, open_writer
 from arag.models.embedders import Embedder, load_embedder
+from arag.models.names import DEFAULT_EMBEDDER, MULTILINGUAL_EMBEDDER
 from arag.retrieval.backend import Backend, Manifest
 from arag.retrieval.index import Index
 from arag.retrieval.locations import backend_at
@@ -235,6 +237,7 @@ def _ingest(
         written = 0
         seen: set[str] = set()
         refused: dict[str, str] = {}  # sources by id
+        sample = LanguageSample() if settings.embedder == DEFAULT_EMBEDDER and not settings.documents else None
         grouped = _group(chain([first], stream), settings, counter.count_batch)
         while some := list(_take(grouped, _BATCH_CHARACTERS)):
             batch = list(chain.from_iterable(some))
@@ -244,6 +247,13 @@ def _ingest(
             failed_sources = {problem.source for problem in failed}
             refused |= {document.id: document.source for document in batch if document.source in failed_sources}
             written += len(new)
+            if sample is not None and _is_foreign(sample, batch):
+                sample = None  # said once
+                warnings.warn(
+                    "most of the text is not English, but this index's embedder is for English: to find it by meaning, "
+                    f"ingest it into a new folder with a multilingual embedder, such as {MULTILINGUAL_EMBEDDER}",
+                    stacklevel=3,
+                )
             tracker.settle(document.id for document in batch if document.id not in new)
             writer.flush(wait=False)
             writer.commit_if_due()
@@ -311,6 +321,13 @@ def _take(grouped: Iterator[list[Document]], most: int) -> Iterator[list[Documen
         yield group
         characters += sum(len(document.text) for document in group)
         number += len(group)
+
+
+def _is_foreign(sample: LanguageSample, documents: Iterable[Document]) -> bool:
+    """Return whether most of the text up to these documents is not English."""
+    for document in documents:
+        sample.add(document.text)
+    return sample.is_foreign
 
 
 def _prune(writer: IndexWriter, seen: set[str], problems: Sequence[Problem]) -> int:

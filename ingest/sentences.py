@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from spacy.tokens import Doc
 
 AUTO = "auto"
-RULES_VERSION = 2  # part of every document's fingerprint: documents are cut again when the rules change
+RULES_VERSION = 3  # part of every document's fingerprint: documents are cut again when the rules change
 
 _MAX_BLOCK = 100_000  # characters given to spaCy at once
 _MAX_HEADING = 100  # characters
@@ -34,10 +34,12 @@ _RULE = re.compile(r"[\s=\-*_~#|:+]{3,}$")
 _WHITE = re.compile(r"\s*")
 _FENCE = re.compile(r"\s*(?:```|~~~)")
 
-_CLOSERS = "\"'”’»›)]}」』》】"
-_OPENERS = "“‘«‹„([{「『《【"
+_CLOSERS = "\"'”’»›)]}」』》】）"
+_OPENERS = "“‘«‹„([{「『《【（"
 _ENDS = ".!?…。！？｡؟।۔"
 _EAST_ASIAN_ENDS = "。！？｡"
+_EAST_ASIAN_CLOSERS = "”’」』》】）"
+_QUOTES = re.compile("と|って")  # in Japanese, after a quotation that the sentence goes on from
 
 # Never the last word of a sentence.
 _NEVER_LAST = frozenset(
@@ -229,7 +231,11 @@ def _before_openers(text: str, border: int, opening_quotes: set[int]) -> int:
         near = max(0, border - 64)
         last = near + len(text[near:border].rstrip()) - 1
         opens = text[last] in _OPENERS or last in opening_quotes
-        if last <= 0 or not opens or not text[last - 1].isspace():
+        if (
+            last <= 0
+            or not opens
+            or not (text[last - 1].isspace() or text[last - 1] in _EAST_ASIAN_ENDS + _EAST_ASIAN_CLOSERS)
+        ):
             return border
         border = last
 
@@ -242,6 +248,8 @@ def _is_border(text: str, border: int) -> bool:
         return False
     if core[-1] not in _EAST_ASIAN_ENDS and before == ended:
         return False  # no white space: "example.com", "EURO.KO."
+    if core != ended and core[-1] in _EAST_ASIAN_ENDS and _QUOTES.match(text, border):
+        return False
     following = text[border : border + 32].lstrip("\"'" + _OPENERS + " ")
     if following[:1].islower() and core[-1] not in _EAST_ASIAN_ENDS:
         return False

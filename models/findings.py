@@ -25,7 +25,12 @@ _STOP_WORDS = frozenset(
     ).split()
 )
 _WORD = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*")
-_CHINESE = re.compile(r"[\u3400-\u9fff]+")  # has no spaces between words: pairs of characters are compared
+# Without spaces between words (Chinese, katakana) or with endings joined to them (Korean): characters count in pairs.
+_UNSPACED = re.compile(r"[\u30a1-\u30fa\u30fc\u3400-\u9fff\uac00-\ud7a3]+")
+_BETWEEN_WORDS = re.compile(  # particles and question words that may stand between two words of these; all hiragana
+    "什么时候|为什么|什么|怎么样|怎么|怎样|如何|多少|哪[些里个年位]?|哪|谁|几年|吗|呢|的|了|是|在|和|与|被|把|什麼時候|為什麼|什麼|誰|何|嗎"
+    "|[\u3041-\u309f]+"
+)
 _NAME = re.compile(
     r"(?:[A-Z][\w'’.-]*\w|[A-Z])(?:\s+(?:(?:of|the|de|la|van|von|du|al|and|for|in|on)\s+){0,2}(?:[A-Z][\w'’.-]*\w|[A-Z]\.?|\d+))*"
 )
@@ -34,8 +39,8 @@ _NUMBER = re.compile(r"\b\d{3,}\b")
 _FILE_ENDING = re.compile(r"(?:\.\w+)?:\d+$")
 _KEPT_STOP = re.compile(r"\b(Dr|Mr|Mrs|Ms|Prof|St|Capt|Gen|Col|Lt|Sgt|Rev|Gov|Sen|Rep|No|vs|Mt|[A-Z])\.(?= )")
 _SENTENCE_END = re.compile(
-    r"(?:(?<=[.!?])|(?<=[.!?][\"”’)]))\s+(?=[\"“(]*[A-Z0-9])"
-    r"|(?<=[。！？])(?![”’」』）])\s*|(?<=[。！？][”’」』）])\s*| … |^… |\s+(?=#{2,6} )"
+    r"(?:(?<=[.!?؟।])|(?<=[.!?؟][\"”’)»]))\s+(?=[\"“«(¿¡]*[A-Z0-9À-ÖØ-ÞΆ-ΫА-ЯЁ\u0530-\uffff])"
+    r"|(?<=[。！？])(?![”’」』）])\s*|(?<=[。！？][”’」』）])(?!と|って)\s*| … |^… |\s+(?=#{2,6} )"
 )
 _ALONE = re.compile(
     r"\s{0,3}#{1,6}\s|\s*(?:\||```|~~~)|.* \| |[\s=\-*_~#|:+]{3,}$"
@@ -231,14 +236,16 @@ def find_names(text: str) -> list[str]:
 
 def list_words(text: str) -> list[str]:
     """Return the words of a text in lower case, each once, without stop words."""
-    words = (m.group(0).lower().removesuffix("'s").removesuffix("’s") for m in _WORD.finditer(text))
+    runs = (m.group(0).lower().removesuffix("'s").removesuffix("’s") for m in _WORD.finditer(text))
+    words = (word for run in runs for word in (_BETWEEN_WORDS.split(run) if _UNSPACED.search(run) else [run]))
     return [w for w in dict.fromkeys(words) if w not in _STOP_WORDS and len(w) > 1]
 
 
 def content_words(text: str) -> set[str]:
-    """Return the stems of a text's words, and the pairs of its Chinese characters."""
-    pairs = (run[i : i + 2] for run in _CHINESE.findall(text) for i in range(len(run) - 1))
-    return {stem(word) for word in list_words(text)} | set(pairs)
+    """Return the stems of a text's words, and the pairs of characters of words in scripts without spaces."""
+    words = list_words(text)
+    runs = (run for word in words for run in _UNSPACED.findall(word))
+    return {stem(word) for word in words} | {run[i : i + 2] for run in runs for i in range(len(run) - 1)}
 
 
 def stem(word: str) -> str:

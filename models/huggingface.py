@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import re
 import warnings
 from collections.abc import Callable
 from functools import cache
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
 # 290 with 24 to 48, 246 with 128; 201 with the library's own batches of 32, sorted by characters.
 _AT_ONCE_ON_CPU = 32
 _AT_ONCE_ON_GPU = 128
+
+# Models that were trained with prompts which their files do not name.
+_E5 = re.compile(r"(?:^|/)(?:multilingual-)?e5-(?:small|base|large)(?:-v2)?/?$")
 
 
 def load_huggingface(model: str, *, named: bool) -> Embeddings:
@@ -91,8 +95,14 @@ def _load_sentence_transformers(model: str, *, named: bool) -> Embeddings:
         if drew_bars:
             logging.enable_progress_bar()  # type: ignore[no-untyped-call]
     # The prompts belong to the SentenceTransformer, which the LangChain class keeps private.
-    if embeddings._client.prompts.get("query"):  # noqa: SLF001
+    prompts = embeddings._client.prompts  # noqa: SLF001
+    if _E5.search(model):
+        prompts |= {"query": "query: ", "document": "passage: "}
+    if prompts.get("query"):
         embeddings.query_encode_kwargs = {"normalize_embeddings": True, "prompt_name": "query"}
+    if prompts.get("document"):
+        embeddings.encode_kwargs = {"normalize_embeddings": True, "prompt_name": "document"}
+        embeddings.query_encode_kwargs = embeddings.query_encode_kwargs or {"normalize_embeddings": True}
     return _sort_by_length(embeddings)
 
 

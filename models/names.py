@@ -18,6 +18,7 @@ from arag.errors import CREDENTIALS, InputError
 HUGGINGFACE = "huggingface"
 EMBEDDER_VARIABLE = "ARAG_EMBEDDER"
 DEFAULT_EMBEDDER = f"{HUGGINGFACE}:sentence-transformers/all-MiniLM-L6-v2"
+MULTILINGUAL_EMBEDDER = f"{HUGGINGFACE}:intfloat/multilingual-e5-small"
 KEY_VARIABLES = {
     "openai": "OPENAI_API_KEY",
     "anthropic": "ANTHROPIC_API_KEY",

@@ -74,7 +74,7 @@ class Snapshot:
         hits = self._make_hits(ranking)
         rare = [keyword for keyword in keywords if holding[keyword] <= _FEW_CHUNKS][:_MAX_SUGGESTIONS]
         words = self._generation.words()
-        closest = {k: find_closest_terms(k, holding[k], keyword_index, words) for k in rare}
+        closest = {k: find_closest_terms(k, holding[k], keyword_index, words, self.chunks) for k in rare}
         if by_coverage and within is None:
             hits += self._find_subjects(keywords[:_MAX_SUGGESTIONS], {hit.chunk_id for hit in hits}, holding)
         reports = tuple(KeywordReport(k, holding[k], ranking.as_word.get(k), closest.get(k, ())) for k in keywords)

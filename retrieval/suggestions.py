@@ -6,10 +6,12 @@ import re
 import unicodedata
 from collections.abc import Iterable, Iterator
 from itertools import islice
+from string import ascii_lowercase
 
 from rapidfuzz import fuzz, process
 
-from arag.retrieval.backend import Keywords, Phrase, Words
+from arag.retrieval.backend import Chunks, Keywords, Phrase, Words
+from arag.retrieval.suggestions_by_characters import find_by_characters, find_other_widths, is_east_asian
 from arag.retrieval.text import fold
 from arag.retrieval.types import Term
 
@@ -26,18 +28,20 @@ _GAPS = re.compile(r"[\s\u2010-\u2015\u2212-]+")
 _WORD = re.compile(r"[^\W_]+")
 
 
-def find_closest_terms(keyword: str, chunks: int, keywords: Keywords, corpus: Words) -> tuple[Term, ...]:
+def find_closest_terms(keyword: str, chunks: int, keywords: Keywords, corpus: Words, texts: Chunks) -> tuple[Term, ...]:
     """Find terms of the corpus that a keyword may mean and that its exact match does not count.
 
     First come other spellings of the whole keyword: other spaces, hyphens and diacritics, parts written as one
     word or apart, longer endings. If the corpus holds neither the keyword nor one of these, similar words
-    follow, then the longest parts of the keyword that do occur, then its words, the rarest first.
+    follow, then the longest parts of the keyword that do occur, then its words, the rarest first. For Chinese,
+    Japanese and Korean keywords, these are found by their characters.
 
     Args:
         keyword: The keyword, white space folded.
         chunks: How many chunks hold it.
         keywords: Counts the chunks that hold a term.
         corpus: The words of the corpus.
+        texts: Its chunks.
 
     Returns:
         At most three terms.
@@ -51,19 +55,31 @@ def find_closest_terms(keyword: str, chunks: int, keywords: Keywords, corpus: Wo
     found = _find_terms(_spell_otherwise(words, corpus), keyword, keywords, corpus) if is_term else []
     # The keyword without a bracket or a quotation mark is worth naming only if more chunks hold it.
     found = [term for term in found if term.text.lower() not in keyword.lower() or term.chunks > chunks]
+    east_asian = is_east_asian(keyword)
+    if not found and (east_asian or chunks == 0):
+        found = [term for term in find_other_widths(keyword, keywords) if term.chunks > chunks]
     if not found and chunks == 0:
-        found = _find_terms(_replace_unknown(words, corpus), keyword, keywords, corpus) if is_term else []
-        for length in range(len(words) - 1 if is_term else 1, 0, -1):
-            if found:
-                break
-            runs = (words[i : i + length] for i in range(len(words) - length + 1))
-            parts = (Phrase(tuple(run)) for run in runs if _FUNCTION_WORDS.isdisjoint((run[0], run[-1])))
-            telling = max(_MIN_TELLING, int(_MAX_SHARE * len(keywords)))
-            found = [
-                t for t in _find_terms(parts, keyword, keywords, corpus) if t.chunks <= telling and len(t.text) > 1
-            ]
-            found.sort(key=lambda term: (term.chunks, term.text))
+        telling = max(_MIN_TELLING, int(_MAX_SHARE * len(keywords)))
+        if east_asian:
+            found = find_by_characters(keyword, telling, keywords, texts)
+        else:
+            found = _find_by_words(words, keyword, telling, keywords, corpus, is_term=is_term)
     return tuple(found[:_MAX_TERMS])
+
+
+def _find_by_words(
+    words: list[str], keyword: str, most: int, keywords: Keywords, corpus: Words, *, is_term: bool
+) -> list[Term]:
+    """Find terms with similar words; or else the longest parts of a keyword that at most so many chunks hold."""
+    found = _find_terms(_replace_unknown(words, corpus), keyword, keywords, corpus) if is_term else []
+    for length in range(len(words) - 1 if is_term else 1, 0, -1):
+        if found:
+            break
+        runs = (words[i : i + length] for i in range(len(words) - length + 1))
+        parts = (Phrase(tuple(run)) for run in runs if _FUNCTION_WORDS.isdisjoint((run[0], run[-1])))
+        found = [t for t in _find_terms(parts, keyword, keywords, corpus) if t.chunks <= most and len(t.text) > 1]
+        found.sort(key=lambda term: (term.chunks, term.text))
+    return found
 
 
 def _find_terms(phrases: Iterable[Phrase], keyword: str, keywords: Keywords, corpus: Words) -> list[Term]:
@@ -83,7 +99,10 @@ def _has_same_letters(one: str, other: str) -> bool:
 
 
 def _drop_gaps(text: str) -> str:
-    return _GAPS.sub("", _drop_diacritics(text.lower()))
+    decomposed = unicodedata.normalize("NFKD", text.lower())
+    # Japanese voiced sounds are other letters, although they are written with a mark.
+    kept = (c for c in decomposed if not unicodedata.combining(c) or c in "\u3099\u309a")
+    return _GAPS.sub("", "".join(kept))
 
 
 def _spell_otherwise(words: list[str], corpus: Words) -> Iterator[Phrase]:
@@ -114,10 +133,11 @@ def _replace_unknown(words: list[str], corpus: Words) -> Iterator[Phrase]:
 
 
 def _find_words(text: str) -> list[str]:
-    """Return a text's words in lower case, without diacritics."""
-    return _WORD.findall(_drop_diacritics(text.lower()))
+    """Return a text's words as the corpus's words are stored: in lower case, Latin letters without diacritics."""
+    lowered = unicodedata.normalize("NFC", text.lower()).replace("ς", "σ")
+    return _WORD.findall("".join(map(_drop_diacritics, lowered)))
 
 
-def _drop_diacritics(text: str) -> str:
-    decomposed = unicodedata.normalize("NFKD", text)
-    return "".join(character for character in decomposed if not unicodedata.combining(character))
+def _drop_diacritics(character: str) -> str:
+    letter, *marks = unicodedata.normalize("NFD", character)
+    return letter if marks and letter in ascii_lowercase else character

@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+# Chinese, Japanese and Korean characters, for a character class of a regular expression.
+EAST_ASIAN = (
+    "\u3005-\u3007\u3041-\u309f\u30a1-\u30fa\u30fc-\u30ff\u3400-\u9fff\uac00-\ud7a3\uf900-\ufaff\uff66-\uff9f"
+    "\U00020000-\U0003ffff"
+)
+
 
 def fold(text: str) -> str:
     """Return a text with each run of white space (line breaks, tabs, no-break spaces...) as one space, none around."""

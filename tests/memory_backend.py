@@ -26,8 +26,8 @@ def fold(text):
 
 
 def bare(text):
-    decomposed = unicodedata.normalize("NFKD", text.lower())
-    return "".join(c for c in decomposed if not unicodedata.combining(c))
+    letters = (unicodedata.normalize("NFD", c) for c in unicodedata.normalize("NFC", text.lower()).replace("ς", "σ"))
+    return "".join(c[0] if c[0].isascii() else unicodedata.normalize("NFC", c) for c in letters)
 
 
 def count_words(keyword, text):

@@ -251,6 +251,30 @@ def test_chinese_sentences_are_quoted_whole():
     assert quotes("守塔人说什么？", evidence)[0] == "灯塔: 守塔人说。 [灯塔:0]"
 
 
+def test_japanese_korean_and_russian_sentences_are_quoted_whole():
+    evidence = "[灯台:0] 灯台\n灯台は北岬にある。「嵐の夜は眠らなかった。」と灯台守は語った。高さは四十二メートルだ。"
+    assert quotes("灯台守は何と語りましたか？", evidence)[0] == (
+        "「嵐の夜は眠らなかった。」と灯台守は語った。 [灯台:0]"
+    )
+    evidence = "[등대:0] 등대\n등대는 1783년에 세워졌다. 높이는 42미터이다. 불빛은 멀리 보인다."
+    assert quotes("등대의 높이는?", evidence)[0] == "등대: 높이는 42미터이다. [등대:0]"
+    evidence = "[маяк:0] Маяк\nБашня построена в 1783 году. Её высота 42 метра. Свет виден далеко."
+    assert quotes("Какая высота башни?", evidence)[0] == "Маяк: Её высота 42 метра. [маяк:0]"
+
+
+def test_a_chinese_question_is_searched_by_its_words(make_index):
+    index = make_index(
+        {
+            "李文森": "李文森是上海商人。他的妻子周素琴创办了一所女子学校。",
+            "灯塔": "灯塔由王晓明设计，建于一七八三年。",
+            "海安号": "海安号轮船在灯塔附近触礁沉没。调查认为灯塔的灯熄灭了。",
+        }
+    )
+    state = create_arag_agent("extractive", index).invoke(asked("海安号什么时候在灯塔附近沉没？"))
+    assert state["trace"][1]["arguments"] == {"keywords": ["海安号", "灯塔附近沉没"]}
+    assert state["answer"].splitlines()[0] == "海安号轮船在灯塔附近触礁沉没。 [海安号:0]"
+
+
 def test_quotation_marks_around_nothing_are_no_name():
     evidence = '[log:0] Log\nThe harbour was lit by " ." and by old Grask.'
     assert len(quotes("Who lit the harbour?", evidence)) == 1

@@ -21,6 +21,7 @@ from arag.retrieval.local.manifest import LocalManifest, keyword_file, read_mani
 from arag.retrieval.local.vocabulary import LocalWords, write_vocabulary
 from arag.retrieval.presentation import show_all
 from arag.retrieval.render import render_keywords
+from arag.retrieval.suggestions import _find_words
 from arag.retrieval.text import fold
 from arag.retrieval.types import Chunk
 from fakes import HashEmbeddings, write_corpus
@@ -603,6 +604,25 @@ def test_closest_spelling_tells_how_many_chunks_hold_it(corpus_index):
         ({"a": "The king Lothair II reigned."}, "Lothiar II", ("Lothair II", 1)),
         ({"a": "He sailed\nwith Captain\n Felisk."}, "Captain-Felisk", ("Captain Felisk", 1)),
         ({"a": "Captain\nFelisk.", "b": "Captain Felisk."}, "Captain-Felisk", ("Captain Felisk", 2)),
+        ({"a": "Здесь жил Чайковский."}, "Чайковскии", ("Чайковский", 1)),
+        ({"a": "Όμορφος τόπος είναι ο Πειραιεύς."}, "Πειραιευς", ("Πειραιεύς", 1)),
+        ({"a": "등대는 김철수가 설계했다."}, "김철슈", ("김철수", 1)),
+        ({"a": "북갑 등대의 높이는 42미터이다."}, "북갑등대", ("북갑 등대", 1)),
+        ({"a": "灯塔由工程师王晓明设计。", "b": "王晓明住在杭州。"}, "王小明", ("王晓明", 2)),
+        ({"a": "灯塔由工程师王晓明设计。"}, "王晓名", ("王晓明", 1)),
+        ({"a": "灯塔由工程师王晓明设计。"}, "张晓明", ("王晓明", 1)),
+        ({"a": "记者参观了北海博物馆和码头。"}, "北京博物馆", ("北海博物馆", 1)),
+        ({"a": "他写了《海岸工程记》一书。"}, "《海岸工程记录》", ("海岸工程记", 1)),
+        ({"a": "编号为BH-07的机车。"}, "ＢＨ－０７", ("BH-07", 1)),
+        ({"a": "编号为ＢＨ－０７的机车。"}, "BH-07", ("ＢＨ－０７", 1)),
+        ({"a": "カスタマーサービスは九時に始まる。"}, "カスタマサービス", ("カスタマーサービス", 1)),
+        ({"a": "毎晩、データベースは更新される。"}, "ﾃﾞｰﾀﾍﾞｰｽ", ("データベース", 1)),
+        (
+            {"a": "彼はレオナルド・ダ・ヴィンチの図面を見た。"},
+            "レオナルド・ダ・ビンチ",
+            ("レオナルド・ダ・ヴィンチ", 1),
+        ),
+        ({"a": "港は東京電力株式会社が運営する。"}, "東京電力会社", ("東京電力", 1)),
     ],
 )
 def test_closest_terms(make_index, texts, keyword, term):
@@ -648,9 +668,29 @@ def test_frequent_keywords_get_no_closest_terms(corpus_index):
     assert closest(corpus_index.keyword_search(["Austria"])) == {"Austria": []}
 
 
-@pytest.mark.parametrize("keyword", ["南京", "北京大学", "京", "上海市"])
-def test_chinese_keywords_without_a_hit_have_no_closest_terms(corpus_index, keyword):
+@pytest.mark.parametrize("keyword", ["南京", "京", "上海市"])
+def test_chinese_keywords_of_which_no_part_occurs_have_no_closest_terms(corpus_index, keyword):
     assert closest(corpus_index.keyword_search([keyword]))[keyword] == []
+
+
+@in_any_backend
+def test_the_longest_parts_of_a_chinese_keyword_are_closest_terms(make_index):
+    others = {f"d{n}": f"第{n}号码头的记录。这里有什么船？" for n in range(9)}
+    index = make_index({"a": "王晓明设计了灯塔。", "b": "王晓明的职务是工程师。"} | others)
+    assert closest(index.keyword_search(["王晓明写过什么"])) == {"王晓明写过什么": [("王晓明", 2)]}
+
+
+@in_any_backend
+def test_voiced_sounds_are_other_letters_in_japanese(make_index):
+    index = make_index({"a": "ビンチ村の橋。", "b": "レストランのパンフレット。"})
+    for keyword in ("ピンチ", "ハンフレット"):
+        assert [t for r in index.keyword_search([keyword]).keywords for t in r.closest if t.respelled] == []
+
+
+def test_words_are_looked_up_as_the_full_text_table_stores_them(make_index):
+    text = "Чайковский ёлка Αθήνα ψυχής 서울특별시 ガラス مدرسة Łódź Ærø straße Tiếng"
+    words = make_index({"a": text})._snapshot._generation.words()
+    assert [word for word in _find_words(text) if not words.holds(word)] == []
 
 
 @in_any_backend

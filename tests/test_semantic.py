@@ -269,7 +269,7 @@ def model_folder(tmp_path_factory):
     from transformers import BertConfig, BertModel, BertTokenizerFast
 
     folder = tmp_path_factory.mktemp("models")
-    words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "find", ":", "the", "ship", "sank"]
+    words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *"find text query passage : the ship sank".split()]
     (folder / "vocab.txt").write_text("\n".join(words))
     torch.manual_seed(0)
     sizes = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 16}
@@ -294,6 +294,20 @@ def test_a_query_prompt_is_used_for_queries_only(model_folder):
     query = plain.embed_documents(["find : the ship sank"])[0]
     assert np.allclose(prompted.embed_query("the ship sank"), query, atol=1e-5)
     assert not np.allclose(query, sentence, atol=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("name", "prompts"),
+    [("with-both", {"query": "find : ", "document": "text : "}), ("multilingual-e5-small", {})],
+)
+def test_queries_and_documents_get_their_own_prompts(model_folder, name, prompts):
+    plain = load_embedder(f"huggingface:{model_folder('plain', {})}")
+    prompted = load_embedder(f"huggingface:{model_folder(name, prompts)}")
+    before = prompts or {"query": "query: ", "document": "passage: "}
+    query, document = plain.embed_documents([f"{before[kind]}the ship sank" for kind in ("query", "document")])
+    assert np.allclose(prompted.embed_query("the ship sank"), query, atol=1e-5)
+    assert np.allclose(prompted.embed_documents(["the ship sank"])[0], document, atol=1e-5)
+    assert not np.allclose(query, document, atol=1e-3)
 
 
 def test_a_model_that_is_nowhere_is_an_embedder_error(tmp_path):

@@ -98,6 +98,8 @@ def test_a_straight_quote_stays_with_what_it_quotes(text, sentences):
         ["東京は日本の首都です。", "人口は多い。", "行きましたか？"],
         ["他说：“你好。”", "她没有回答。"],
         ["他在IBM工作。", "公司在纽约。"],
+        ["他来了。", "“真的？”", "《西游记》很长。", "（见图一。）", "他走了。"],
+        ["「嵐の夜は眠らなかった。」と彼は語った。", "「本当か？」", "「本当だ。」", "高さは四十二メートルだ。"],
     ],
 )
 def test_chinese_and_japanese_need_no_space_between_sentences(sentences):

@@ -46,7 +46,7 @@ notebooks: install
 	$(BIN)/python notebooks/execute.py
 
 test: install
-	$(BIN)/python -m pytest -n 2 --dist loadfile
+	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
 test-slow: install
 	$(BIN)/python -m pytest -n 2 -m slow

@@ -21,6 +21,18 @@ if (_SHARED / "tiktoken").is_dir():
     os.environ.setdefault("TIKTOKEN_CACHE_DIR", str(_SHARED / "tiktoken"))
 
 
+# Files that take long are begun first, the longest before the others: else one worker ends alone.
+_LONG = (
+    "crash onnx concurrency notebooks docs faults cli power maintenance fuzz corpora eval_failures eval_runs server "
+    "keywords chunking extractive store_fuzz semantic protocol cold_starts"
+).split()
+
+
+def pytest_collection_modifyitems(items):
+    places = {f"test_{name}.py": place for place, name in enumerate(_LONG)}
+    items.sort(key=lambda item: places.get(item.path.name, len(places)))
+
+
 @pytest.fixture(scope="session", autouse=True)
 def _own_configuration(tmp_path_factory):
     """A configuration folder of the tests' own, for child processes, too; no embedder and no index of the environment.

@@ -8,7 +8,6 @@ import shutil
 import signal
 import sqlite3
 import subprocess
-import sys
 import zlib
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
@@ -397,10 +396,6 @@ def test_an_interrupted_mending_is_finished_by_the_next(index, sound):
 # --- removing ---
 
 
-def arag(*arguments):
-    return subprocess.run([sys.executable, "-m", "arag", *arguments], capture_output=True, text=True, check=False)
-
-
 def files_holding(folder, *words):
     held = {}
     for file in folder.rglob("*"):
@@ -410,7 +405,7 @@ def files_holding(folder, *words):
     return held
 
 
-def test_removed_documents_are_in_no_search_and_after_compaction_in_no_file(index):
+def test_removed_documents_are_in_no_search_and_after_compaction_in_no_file(arag, index):
     with open_index(index, embedder=HashEmbeddings()) as reader:
         assert reader.keyword_search("zyzzyva").total == 1
         assert remove(["secret", "d1"], index) == 2
@@ -422,7 +417,7 @@ def test_removed_documents_are_in_no_search_and_after_compaction_in_no_file(inde
         assert reader.info().documents == 59
     assert b"opens the quixotic" not in (index / "chunks.sqlite3").read_bytes()  # what `compact` reads
     before = open_index(index, embedder=HashEmbeddings()).info().bytes
-    assert arag("compact", "-i", index).returncode == 0
+    assert arag("compact", "-i", index)[0] == 0
     assert open_index(index, embedder=HashEmbeddings()).info().bytes < before
     assert files_holding(index, "zyzzyva", "quixotic", "marmoset", "ship1.") == {}
     assert files_holding(index, "ship7", "nobody")
@@ -461,8 +456,8 @@ def test_a_removal_that_was_killed_is_finished_by_the_next_run(half_removed, fol
     assert verify(half_removed) == ([], [])
 
 
-def test_after_the_compaction_that_follows_a_killed_removal_no_file_holds_the_text(half_removed):
-    assert arag("compact", "-i", half_removed).returncode == 0
+def test_after_the_compaction_that_follows_a_killed_removal_no_file_holds_the_text(arag, half_removed):
+    assert arag("compact", "-i", half_removed)[0] == 0
     assert files_holding(half_removed, "zyzzyva", "quixotic", "marmoset") == {}
     assert verify(half_removed) == ([], [])
 
@@ -539,11 +534,11 @@ def test_an_unknown_document_is_named_and_nothing_removed(index):
         assert reader.info().documents == 61
 
 
-def test_a_document_of_a_packed_chunk_is_removed_alone(tmp_path):
+def test_a_document_of_a_packed_chunk_is_removed_alone(arag, tmp_path):
     folder = tmp_path / "index"
     run_ingest(write_corpus(tmp_path / "corpus", DOCUMENTS), folder, embedder=HashEmbeddings(), pack=True)
     remove("d7", folder)
-    assert arag("compact", "-i", folder).returncode == 0
+    assert arag("compact", "-i", folder)[0] == 0
     with open_index(folder, embedder=HashEmbeddings()) as reader:
         assert reader.keyword_search("ship7.").total == 0
         assert reader.keyword_search("ship8.").total == 1
@@ -573,17 +568,17 @@ def test_many_removals_make_the_graph_anew(index):
 # --- the command line ---
 
 
-def test_the_commands(index):
-    assert arag("verify", "-i", index).stdout.strip().startswith("No damage found in ")
+def test_the_commands(arag, index):
+    assert arag("verify", "-i", index)[1].strip().startswith("No damage found in ")
     (index / "keywords.1").unlink()
-    told = arag("verify", "-i", index)
-    assert told.returncode == 1
-    assert "Damaged keywords.1: it is missing" in told.stdout
-    mended = arag("verify", "-i", index, "--repair")
-    assert mended.returncode == 0, mended.stderr
-    assert "Repaired keywords.1: it is missing" in mended.stdout
-    assert json.loads(arag("verify", "-i", index, "--json").stdout) == {"found": [], "left": []}
-    assert "Documents removed: 1." in arag("remove", "secret", "-i", index).stdout
-    assert arag("remove", "secret", "-i", index).returncode == 1
-    assert "MB after" in arag("compact", "-i", index).stdout
+    code, out, _ = arag("verify", "-i", index)
+    assert code == 1
+    assert "Damaged keywords.1: it is missing" in out
+    code, out, err = arag("verify", "-i", index, "--repair")
+    assert code == 0, err
+    assert "Repaired keywords.1: it is missing" in out
+    assert json.loads(arag("verify", "-i", index, "--json")[1]) == {"found": [], "left": []}
+    assert "Documents removed: 1." in arag("remove", "secret", "-i", index)[1]
+    assert arag("remove", "secret", "-i", index)[0] == 1
+    assert "MB after" in arag("compact", "-i", index)[1]
     assert files_holding(index, "zyzzyva") == {}

@@ -85,5 +85,5 @@ class LanguageSample:
             if len(found) >= _MIN_DISTINCT and sum(found) >= _MIN_SHARE * latin:
                 other = max(other, sum(found))
         foreign = self._other_scripts + (latin * other / (english + other) if other else 0)
-        words = latin + self._other_scripts
-        return words >= _MIN_WORDS and foreign > words / 2
+        total = latin + self._other_scripts
+        return total >= _MIN_WORDS and foreign > total / 2

@@ -20,6 +20,7 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
+from functools import cache
 from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from chromadb.api.client import Client
     from chromadb.api.collection_configuration import CreateHNSWConfiguration
     from chromadb.api.models.Collection import Collection
+    from chromadb.config import Settings
 
 # Recall at 15 against exact search, among 40,436 real sentence vectors (302 real questions): max_neighbors 16 and
 # ef_construction 100 give 0.991 with ef_search 100, 0.997 with 200 and 0.999 with 400; 32 and 100 give 0.995, 0.9985
@@ -363,15 +365,13 @@ def _unshift(ids: Sequence[str], stored: Any) -> Vectors:
 def _open_collection(folder: Path, *, create: bool = False) -> Iterator[Collection]:
     # Importing Chroma takes most of a second: only semantic searches and writers do it.
     import chromadb
-    from chromadb.config import Settings
     from chromadb.errors import NotFoundError
 
     path = os.path.realpath(folder)  # Chroma identifies clients of the same files by the spelling of the path
     with ExitStack() as stack:
         try:
             with _CLIENTS:
-                settings = Settings(anonymized_telemetry=False)
-                client = cast("Client", chromadb.PersistentClient(path=path, settings=settings))
+                client = cast("Client", chromadb.PersistentClient(path=path, settings=_settings().model_copy()))
             stack.callback(_close, client)
             if create:
                 collection = client.get_or_create_collection(
@@ -388,6 +388,14 @@ def _open_collection(folder: Path, *, create: bool = False) -> Iterator[Collecti
             kind = StorageError if "disk is full" in reason else IndexFormatError
             raise kind(f"{folder} cannot be opened: {reason}") from None
         yield collection
+
+
+@cache
+def _settings() -> Settings:
+    """Read Chroma's settings; that takes longer than opening a small collection."""
+    from chromadb.config import Settings
+
+    return Settings(anonymized_telemetry=False)
 
 
 def _forget(path: str) -> None:

@@ -139,5 +139,5 @@ def _find_words(text: str) -> list[str]:
 
 
 def _drop_diacritics(character: str) -> str:
-    letter, *marks = unicodedata.normalize("NFD", character)
-    return letter if marks and letter in ascii_lowercase else character
+    letter = unicodedata.normalize("NFD", character)[0]
+    return letter if letter in ascii_lowercase else character

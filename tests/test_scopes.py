@@ -304,3 +304,11 @@ def test_a_part_of_a_graph_is_searched_as_one_compares(make_index, monkeypatch, 
         assert hit.score == pytest.approx(1, abs=1e-3)
         assert f"number {i} of" in scoped.get(hit.chunk_id).sentence_text(hit.matches[0])
         assert all(int(document[1:]) % 2 for document in hit.document_ids)
+
+
+def test_closest_terms_by_characters_name_nothing_outside_a_scope(make_index):
+    index = make_index({"a": "工程师王晓明设计了灯塔。", "b": "码头的记录在这里。"})
+    found = [
+        opened.keyword_search("王小明").keywords[0].closest for opened in (index, index.scoped(Scope(documents=["b"])))
+    ]
+    assert [[term.text for term in terms] for terms in found] == [["王晓明"], []]

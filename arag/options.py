@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from arag.errors import InputError
+
+if TYPE_CHECKING:
+    from arag.retrieval.index import Index
+    from arag.retrieval.scope import Scope
 
 DEFAULT_TOP_K = 5
 DEFAULT_MAX_STEPS = 15
@@ -51,6 +56,18 @@ ToolsOption = Annotated[
     ),
 ]
 MaxStepsOption = Annotated[int, typer.Option("--max-steps", min=1, help="Maximum steps before an answer is forced.")]
+WhereOption = Annotated[
+    str | None,
+    typer.Option(
+        "--where",
+        metavar="JSON",
+        help='See only documents whose metadata match, in Chroma\'s language: \'{"year": {"$gte": 2020}}\'.',
+    ),
+]
+DocumentsOption = Annotated[
+    list[str] | None,
+    typer.Option("--documents", metavar="ID", help="See only these documents, such as handbook/*; repeatable."),
+]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object, for programs.")]
 
 
@@ -74,6 +91,39 @@ def read_model_options(given: Sequence[str] | None, reasoning_effort: str | None
             )
         options[name] = _value(value)
     return options
+
+
+def read_scope(where: str | None, documents: Sequence[str] | None) -> Scope | None:
+    """Return the scope that --where and --documents give, or None if neither is given.
+
+    Raises:
+        InputError: --where is not JSON, or the scope is not valid.
+    """
+    if where is None and not documents:
+        return None
+    from arag.retrieval.scope import Scope
+
+    try:
+        conditions = None if where is None else json.loads(where)
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"--where is not valid JSON: {error}") from error
+    if where is not None and not isinstance(conditions, dict):
+        raise InputError(f"--where {where!r}: a JSON object is needed, such as '{{\"year\": 2020}}'")
+    return Scope(where=conditions, documents=documents or None)
+
+
+@contextmanager
+def open_scoped(index: Path, where: str | None, documents: Sequence[str] | None) -> Iterator[Index]:
+    """Open an index, limited to what --where and --documents allow.
+
+    Raises:
+        InputError: The scope is not valid.
+    """
+    from arag.retrieval.index import open_index
+
+    scope = read_scope(where, documents)
+    with open_index(index) as opened:
+        yield opened if scope is None else opened.scoped(scope)
 
 
 def _value(text: str) -> Any:

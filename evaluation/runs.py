@@ -63,6 +63,7 @@ class Plan:
         judge: The judge; None for none.
         model_options: Options of the model's class.
         options: Settings that methods share.
+        scope: The scope that the methods search in; None for the whole index.
         contents: What identifies the index; None if it is not known yet.
         asked: How many questions it was asked to answer; the maximum if it was run with several limits.
         version: The version of this package that started the run.
@@ -75,6 +76,7 @@ class Plan:
     judge: str | None = None
     model_options: Mapping[str, Any] = field(default_factory=dict)
     options: Options = field(default_factory=Options)
+    scope: Mapping[str, Any] | None = None
     contents: Mapping[str, Any] | None = None
     asked: int = field(default=0, compare=False)
     version: str = field(default="", compare=False)
@@ -130,7 +132,7 @@ def _comparable(plan: Plan) -> dict[str, Any]:
     files = {"questions": str(Path(plan.questions).resolve()), "index": str(Path(plan.index).resolve())}
     contents = {f"the {key} of the index in {files['index']}": value for key, value in (plan.contents or {}).items()}
     judge = {"judge": plan.judge} if plan.judge is not None else {}
-    options = {"model_options": plan.model_options, "options": asdict(plan.options)}
+    options = {"model_options": plan.model_options, "options": asdict(plan.options), "scope": plan.scope}
     return {**files, "model": plan.model, **judge, **options, **contents}
 
 

@@ -71,6 +71,7 @@ SHOWN = {
     "docs/experiments.md": ["naive-rag", "arag-without-keyword"],
     "docs/reports.md": ["runs/first/report.html", "runs/both/overview.html"],
     "docs/studio.md": [],
+    "docs/scopes.md": ["notice-1763-ropewalk"],
     "docs/the-index.md": ["24"],
     "docs/settings.md": ['"documents": 25'],
     "CONTRIBUTING.md": ["places/skellavy.md:0"],

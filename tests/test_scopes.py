@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from contextlib import ExitStack
 from dataclasses import replace
@@ -312,3 +313,39 @@ def test_closest_terms_by_characters_name_nothing_outside_a_scope(make_index):
         opened.keyword_search("王小明").keywords[0].closest for opened in (index, index.scoped(Scope(documents=["b"])))
     ]
     assert [[term.text for term in terms] for terms in found] == [["王晓明"], []]
+
+
+def test_commands_take_a_scope(arag, example_index):
+    index = ["--index", example_index.path]
+    scope = ["--where", '{"year": {"$lt": 1800}}', "--documents", "notice-*", "--documents", "letter-*"]
+    found = json.loads(arag("search", "keyword", "apprentice", "Grey Petrel", *index, *scope, "--json")[1])
+    assert [hit["chunk_id"] for hit in found["hits"]] == ["notice-1763-ropewalk:0"]
+    assert [keyword["chunks"] for keyword in found["keywords"]] == [1, 0]
+    found = json.loads(arag("search", "semantic", "a harbour light", *index, *scope, "--json")[1])
+    assert all(hit["chunk_id"].startswith(("notice-", "letter-")) for hit in found["hits"])
+    assert arag("read", "places/vellin-light.md:0", *index, *scope)[0] == 1
+    documents = json.loads(arag("info", *index, *scope, "--json")[1])["documents"]
+    assert 0 < documents < 25
+    code, out, _ = arag(
+        "ask", "Who was the engineer of the Vellin Light?", *index, *scope, "-m", "extractive", "--json"
+    )
+    assert (code, "Corrin Ashe-Woldar" in out) == (0, False)
+    assert "--where is not valid JSON" in arag("info", *index, "--where", "{")[2]
+    assert "--where '[]': a JSON object is needed" in arag("info", *index, "--where", "[]")[2]
+
+
+def test_an_experiment_in_a_scope_keeps_to_it(arag, example_index, tmp_path):
+    questions = tmp_path / "questions.json"
+    question = {"id": "1", "question": "Who was the shipwright of the Grey Petrel?", "answer": "Hesper Quillorne"}
+    questions.write_text(json.dumps([question]), encoding="utf-8")
+    run = ["eval", "run", "--questions", questions, "--index", example_index.path, "--out", tmp_path / "run"]
+    run += ["--method", "arag", "--method", "naive-rag", "--model", "extractive"]
+    assert arag(*run, "--documents", "ships/*", "--json")[0] == 0
+    for method in ("arag", "naive-rag"):
+        (record,) = map(json.loads, (tmp_path / "run" / "records" / f"{method}.jsonl").read_text().splitlines())
+        assert record["contain"]
+        shown = {chunk_id for entry in record["trace"] for chunk_id in entry["chunk_ids"]}
+        assert all(chunk_id.startswith("ships/") for chunk_id in {*shown, *record["read_chunks"]})
+    assert "scope was {'documents': ['ships/*']}, now None" in arag(*run)[2]
+    assert arag("eval", "report", tmp_path / "run")[0] == 0
+    assert "ships/" in (tmp_path / "run" / "report.md").read_text(encoding="utf-8")

@@ -17,6 +17,7 @@ from arag.interruption import end_at_once
 from arag.options import (
     DEFAULT_MAX_STEPS,
     DEFAULT_TOP_K,
+    DocumentsOption,
     EffortOption,
     IndexOption,
     JsonOption,
@@ -25,6 +26,8 @@ from arag.options import (
     ModelOptionsOption,
     ToolsOption,
     TopKOption,
+    WhereOption,
+    open_scoped,
     read_model_options,
 )
 from arag.terminal import FAILED, confirm_embedder, out, print_json, show_error
@@ -44,6 +47,8 @@ def ask(
     tools: ToolsOption = None,
     system_prompt: PromptOption = None,
     max_steps: MaxStepsOption = DEFAULT_MAX_STEPS,
+    where: WhereOption = None,
+    documents: DocumentsOption = None,
     html: Annotated[
         Path | None,
         typer.Option(
@@ -58,7 +63,6 @@ def ask(
     from arag.cli.showing import RunView, run_record, show_answer, write_page
     from arag.models.chat import EXTRACTIVE, MODEL_VARIABLE
     from arag.models.replies import mend_characters
-    from arag.retrieval.index import open_index
 
     if not question.strip():
         raise InputError("the question is blank")
@@ -68,7 +72,7 @@ def ask(
     options = read_model_options(model_option, reasoning_effort)
     confirm_embedder(index)
     settings: dict[str, Any] = {"top_k": top_k, "tools": tools, "system_prompt": system_prompt, "max_steps": max_steps}
-    with open_index(index) as opened:
+    with open_scoped(index, where, documents) as opened:
         session = Session(opened, model, options, **settings)
         view = None if quiet or as_json else RunView()
         failure = ""
@@ -97,6 +101,8 @@ def chat(
     tools: ToolsOption = None,
     system_prompt: PromptOption = None,
     max_steps: MaxStepsOption = DEFAULT_MAX_STEPS,
+    where: WhereOption = None,
+    documents: DocumentsOption = None,
 ) -> None:
     """Ask questions that build on each other, one per line, until "exit" or Ctrl-D.
 
@@ -106,13 +112,12 @@ def chat(
 
     from arag.cli.session import Session
     from arag.cli.showing import RunView
-    from arag.retrieval.index import open_index
 
     options = read_model_options(model_option, reasoning_effort)
     confirm_embedder(index)
     settings: dict[str, Any] = {"top_k": top_k, "tools": tools, "system_prompt": system_prompt, "max_steps": max_steps}
     code, interrupted = 0, False
-    with open_index(index) as opened:
+    with open_scoped(index, where, documents) as opened:
         session = Session(opened, model, options, checkpointer=InMemorySaver(), **settings)
         for question in _read_questions():
             try:

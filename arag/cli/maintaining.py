@@ -8,21 +8,23 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from arag.options import IndexOption, JsonOption
+from arag.options import DocumentsOption, IndexOption, JsonOption, WhereOption, open_scoped
 from arag.terminal import FAILED, out, print_json, styled
 
 
-def info(index: IndexOption, as_json: JsonOption = False) -> None:
+def info(
+    index: IndexOption, where: WhereOption = None, documents: DocumentsOption = None, as_json: JsonOption = False
+) -> None:
     """Show what an index contains and how it was built."""
-    from arag.retrieval.index import open_index
-
-    with open_index(index) as opened:
+    with open_scoped(index, where, documents) as opened:
         values = asdict(opened.info())
     if as_json:
         print_json(values)
         return
     table = Table(show_header=False, box=None)
     for name, value in values.items():
+        if name == "bytes" and not value:  # of a scope, whose share of the files is not known
+            continue
         shown = f"{value / 1e6:,.1f} MB" if name == "bytes" else f"{value:,}" if isinstance(value, int) else value
         table.add_row(name.replace("_", " "), str(shown))
     out.print(table)

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from arag.options import DEFAULT_TOP_K, IndexOption, JsonOption, TopKOption
+from arag.options import DEFAULT_TOP_K, DocumentsOption, IndexOption, JsonOption, TopKOption, WhereOption, open_scoped
 from arag.terminal import FAILED, confirm_embedder, out, print_json
 
 
@@ -15,14 +15,15 @@ def search_keyword(
     terms: Annotated[list[str], typer.Argument(metavar="TERM...", help="Keywords, matched exactly, ignoring case.")],
     index: IndexOption,
     top_k: TopKOption = DEFAULT_TOP_K,
+    where: WhereOption = None,
+    documents: DocumentsOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Find chunks that contain keywords."""
-    from arag.retrieval.index import open_index
     from arag.retrieval.presentation import show_all
     from arag.retrieval.render import render_keywords
 
-    with open_index(index) as opened:
+    with open_scoped(index, where, documents) as opened:
         results = opened.keyword_search(terms, top_k)
     _show_results(results, render_keywords(results, show_all(results.hits)), as_json)
 
@@ -31,15 +32,16 @@ def search_semantic(
     query: Annotated[str, typer.Argument(help="Text to search for.")],
     index: IndexOption,
     top_k: TopKOption = DEFAULT_TOP_K,
+    where: WhereOption = None,
+    documents: DocumentsOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Find chunks with sentences close in meaning to a query."""
-    from arag.retrieval.index import open_index
     from arag.retrieval.presentation import show_all
     from arag.retrieval.render import render_semantic
 
     confirm_embedder(index)
-    with open_index(index) as opened:
+    with open_scoped(index, where, documents) as opened:
         results = opened.semantic_search(query, top_k)
     _show_results(results, render_semantic(results.hits, show_all(results.hits)), as_json)
 
@@ -48,13 +50,14 @@ def read(
     ids: Annotated[list[str], typer.Argument(metavar="ID...", help="Chunk ids.")],
     index: IndexOption,
     adjacent: Annotated[int, typer.Option(help="Chunks to add before and after each one, 0 to 2.")] = 0,
+    where: WhereOption = None,
+    documents: DocumentsOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Print chunks in full. Exit code 1 means that an id is unknown."""
-    from arag.retrieval.index import open_index
     from arag.retrieval.render import render_chunks
 
-    with open_index(index) as opened:
+    with open_scoped(index, where, documents) as opened:
         results = opened.read(ids, adjacent)
     _show_results(results, render_chunks(results, ()), as_json)
     if results.unknown:

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from arag.options import IndexOption
+from arag.options import DocumentsOption, IndexOption, WhereOption, open_scoped
 from arag.terminal import confirm_embedder, err
 
 
@@ -36,17 +36,18 @@ def mcp(
             help="File with the token that clients must send over HTTP. Default: $ARAG_MCP_TOKEN.",
         ),
     ] = None,
+    where: WhereOption = None,
+    documents: DocumentsOption = None,
 ) -> None:
     """Serve an index to other agents, over the Model Context Protocol (MCP)."""
     from arag.models.chat import MODEL_VARIABLE
-    from arag.retrieval.index import open_index
     from arag.serving.mcp import TOKEN_VARIABLE, serve_mcp
 
     confirm_embedder(index)
     token = token_file.read_text("utf-8", "replace").strip() if token_file else os.environ.get(TOKEN_VARIABLE) or None
     if not http:  # a thread waits for stdin, and nothing has to be closed
         signal.signal(signal.SIGINT, signal.SIG_DFL)
-    with open_index(index) as opened:
+    with open_scoped(index, where, documents) as opened:
         serve_mcp(
             opened,
             model=model or os.environ.get(MODEL_VARIABLE),

@@ -25,18 +25,22 @@ from arag.evaluation.cli.progress import method_progress, show_failures, show_su
 from arag.options import (
     DEFAULT_MAX_STEPS,
     DEFAULT_TOP_K,
+    DocumentsOption,
     EffortOption,
     JsonOption,
     MaxStepsOption,
     ModelOption,
     ModelOptionsOption,
     TopKOption,
+    WhereOption,
     read_model_options,
+    read_scope,
 )
 from arag.terminal import FAILED, confirm_embedder, err, out, print_json, warn
 
 if TYPE_CHECKING:
     from arag.evaluation.budget import Budget
+    from arag.retrieval.scope import Scope
     from arag.retrieval.tools import Presentation
 
 _ABLATION = ["arag", "arag-without-keyword", "arag-without-semantic", "arag-without-read"]
@@ -54,6 +58,8 @@ def run(
     concurrency: ConcurrencyOption = 8,
     top_k: TopKOption = DEFAULT_TOP_K,
     presentation: PresentationOption = "compact",
+    where: WhereOption = None,
+    documents: DocumentsOption = None,
     max_steps: MaxStepsOption = DEFAULT_MAX_STEPS,
     max_cost: MaxCostOption = None,
     folder: Annotated[Path | None, typer.Option("--out", metavar="DIR", help="Where to write the records.")] = None,
@@ -68,7 +74,18 @@ def run(
     target = folder or Path("runs") / name_dataset(questions)
     options = read_model_options(model_option, reasoning_effort)
     experiment = _Experiment(
-        questions, index, method, model, judge, options, limit, concurrency, top_k, presentation, max_steps
+        questions,
+        index,
+        method,
+        model,
+        judge,
+        options,
+        limit,
+        concurrency,
+        top_k,
+        presentation,
+        read_scope(where, documents),
+        max_steps,
     )
     summaries = experiment.run(target, _budget(max_cost, [target]), quiet=as_json)
     if as_json:
@@ -88,12 +105,30 @@ def ablate(
     concurrency: ConcurrencyOption = 8,
     top_k: TopKOption = DEFAULT_TOP_K,
     presentation: PresentationOption = "compact",
+    where: WhereOption = None,
+    documents: DocumentsOption = None,
     max_steps: MaxStepsOption = DEFAULT_MAX_STEPS,
     max_cost: MaxCostOption = None,
 ) -> None:
     """Run A-RAG with all tools and without each of them (paper, Table 2). Compare them with `arag eval report`."""
-    same = (model, judge, reasoning_effort, model_option, limit, concurrency, top_k, presentation, max_steps, max_cost)
-    run(questions, index, _ABLATION, *same, folder)
+    run(
+        questions,
+        index,
+        _ABLATION,
+        model,
+        judge,
+        reasoning_effort,
+        model_option,
+        limit,
+        concurrency,
+        top_k,
+        presentation,
+        where,
+        documents,
+        max_steps,
+        max_cost,
+        folder,
+    )
 
 
 def scale(
@@ -112,6 +147,8 @@ def scale(
     concurrency: ConcurrencyOption = 8,
     top_k: TopKOption = DEFAULT_TOP_K,
     presentation: PresentationOption = "compact",
+    where: WhereOption = None,
+    documents: DocumentsOption = None,
     max_cost: MaxCostOption = None,
 ) -> None:
     """Run one method with different step limits and reasoning efforts (paper, Figure 4)."""
@@ -119,7 +156,10 @@ def scale(
     from arag.evaluation.report.scaling import EFFORT, STEPS, make_scaling, setting_folder
 
     options = read_model_options(model_option, None)
-    common = _Experiment(questions, index, [method], model, judge, options, limit, concurrency, top_k, presentation)
+    scope = read_scope(where, documents)
+    common = _Experiment(
+        questions, index, [method], model, judge, options, limit, concurrency, top_k, presentation, scope
+    )
     settings = {
         setting_folder(folder, STEPS, str(most)): replace(common, max_steps=most) for most in steps or [5, 10, 15, 20]
     } | {
@@ -147,6 +187,7 @@ class _Experiment:
     concurrency: int
     top_k: int
     presentation: Presentation
+    scope: Scope | None
     max_steps: int = DEFAULT_MAX_STEPS
 
     def run(self, folder: Path, budget: Budget, *, quiet: bool = False) -> list[dict[str, Any]]:
@@ -177,6 +218,7 @@ class _Experiment:
             judge=self.judge,
             model_options=self.model_options,
             options=options,
+            scope=self.scope and self.scope.model_dump(mode="json", exclude_none=True),
             asked=len(asked),
         )
         if any(method.uses_vectors for method in methods):
@@ -187,7 +229,8 @@ class _Experiment:
         open_run(folder, replace(plan, contents=contents(self.index)))
         asked = locate_gold(asked, self.index)
         summaries = []
-        with open_index(self.index) as index:
+        with open_index(self.index) as opened:
+            index = opened if self.scope is None else opened.scoped(self.scope)
             if (warning := missing_gold(asked, index)) is not None:
                 warn(f"Warning: {warning}")
             for method in methods:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 
 from arag.evaluation.files import to_csv
@@ -188,6 +189,7 @@ def _facts(report: Report) -> list[tuple[str, str]]:
         ("Judge", plan.judge or "none"),
         ("Embedder", manifest.embedder if manifest else UNKNOWN),
         ("Index", index),
+        *([("Scope", json.dumps(plan.scope))] if plan.scope else []),
         ("Top k", f"{plan.options.top_k:,}"),
         ("Presentation", plan.options.presentation),
         ("Max steps", f"{plan.options.max_steps:,}"),

@@ -1,20 +1,26 @@
-"""Citations in an answer, checked against the chunks that were shown."""
+"""Citations in an answer: checked against the chunks that were shown, with what a reader needs to follow them."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any
 
 from langchain_core.messages import AnyMessage, ToolMessage
 
-from arag.graph.state import Citation
+from arag.graph.quotes import Bracket, choose_sentences
+from arag.graph.state import Citation, CitedDocument, Quote
 from arag.retrieval.index import Index
+from arag.retrieval.text import fold
+from arag.retrieval.types import Chunk, Section
 
 _BRACKETED = re.compile(r"\[([^\[\]\n]{1,400})\]")
 _SEPARATORS = re.compile(r"[,;]")
 _LIKE_A_CHUNK_ID = re.compile(r"(.+):\d+$")
 _SUFFIX = re.compile(r"\.[A-Za-z]\w{0,7}$")
 _DOCUMENT_SUFFIXES = frozenset({".md", ".txt", ".html", ".pdf"})  # usual for documents, shown or not
+_MAX_FIELD = 2_000  # characters
+_URL = re.compile(r"https?://[^\s\x00-\x1f\x7f-\x9f\"<>\\^`{|}]+", re.IGNORECASE)
 
 
 def find_shown_chunks(messages: Iterable[AnyMessage], index: Index) -> list[str]:
@@ -54,25 +60,43 @@ def parse_citations(
         seen_chunks: Ids of chunks that were shown to the model.
         read_chunks: Ids of chunks that were shown in full.
 
+    The sentences that bear what the answer says are chosen by their words; no model is called. A chunk that was not
+    shown has none: the answer cannot be from it.
+
     Returns:
         The citations in the order of the answer, each once.
+
+    Example:
+        >>> answer = "The Vellin Light was first lit in 1849 [places/vellin-light.md:0]."
+        >>> [citation] = parse_citations(answer, index, ["places/vellin-light.md:0"], [])
+        >>> [quote["text"] for quote in citation["quotes"]]
+        []
     """
-    citations: dict[str, Citation] = {}
     documents = {chunk_id.rpartition(":")[0] for chunk_id in seen_chunks}
     kinds = {_kind(document) for document in documents} | _DOCUMENT_SUFFIXES
-    for name in _names(answer, index, seen_chunks):
+    brackets = _find_brackets(answer, index, seen_chunks)
+    chunks: dict[str, Chunk | None] = {}
+    for name in dict.fromkeys(name for bracket in brackets for name in bracket.cited):
         chunk = index.get(name)
-        if name in citations or (chunk is None and not _is_made_up(name, index, documents, kinds)):
-            continue
-        sections = chunk.sections if chunk is not None else ()
-        citations[name] = Citation(
+        if chunk is not None or _is_made_up(name, index, documents, kinds):
+            chunks[name] = chunk
+    shown = {name: chunk for name, chunk in chunks.items() if chunk is not None and name in seen_chunks}
+    quoted = choose_sentences(answer, brackets, shown)
+    return [
+        Citation(
             chunk_id=name,
-            document_ids=[section.document_id for section in sections],
-            titles=[section.title for section in sections if section.title],
+            document_ids=[section.document_id for section in chunk.sections] if chunk else [],
+            titles=[section.title for section in chunk.sections if section.title] if chunk else [],
             seen=name in seen_chunks,
             read=name in read_chunks,
+            part=chunk.ordinal + 1 if chunk and (parts := _count_parts(chunk, index)) else None,
+            parts=parts if chunk else None,
+            pages=list(chunk.pages) if chunk and chunk.pages else None,
+            documents=[_describe(section, index) for section in chunk.sections] if chunk else [],
+            quotes=[_quote(chunk, position) for position in sorted(quoted.get(name, ()))] if chunk else [],
         )
-    return list(citations.values())
+        for name, chunk in chunks.items()
+    ]
 
 
 def _is_made_up(name: str, index: Index, documents: Collection[str], kinds: Collection[str]) -> bool:
@@ -99,25 +123,66 @@ def _kind(document_id: str) -> str:
     return suffix[0].lower() if suffix else re.sub(r"\d+", "0", document_id)
 
 
-def _names(answer: str, index: Index, seen: Collection[str]) -> Iterator[str]:
-    """Yield the texts in brackets, in order; ids that contain brackets are recognised with `seen`."""
-    found: list[tuple[int, str]] = []
+def _find_brackets(answer: str, index: Index, seen: Collection[str]) -> list[Bracket]:
+    """Find the brackets with texts in them, in order; ids that contain brackets are recognised with `seen`."""
+    found: list[Bracket] = []
     special = sorted((i for i in seen if re.search(r"[\[\],;]", i)), key=len, reverse=True)
     for chunk_id in special:
-        at = answer.find(f"[{chunk_id}]")
-        if at >= 0:
-            found.append((at, chunk_id))
-            answer = answer.replace(f"[{chunk_id}]", " " * (len(chunk_id) + 2))
+        name = f"[{chunk_id}]"
+        found += [Bracket(at.start(), at.end(), (chunk_id,)) for at in re.finditer(re.escape(name), answer)]
+        answer = answer.replace(name, " " * len(name))
     for match in _BRACKETED.finditer(answer):
         whole = match.group(1).strip()
         is_one = index.get(whole) or index.document(whole.rpartition(":")[0])
         parts = [whole] if is_one else [_without_words(p.strip(), index) for p in _SEPARATORS.split(whole)]
-        found += [(match.start() + i, part) for i, part in enumerate(parts) if part]
-    for _, name in sorted(found):
-        yield name
+        found.append(Bracket(match.start(), match.end(), tuple(part for part in parts if part)))
+    return sorted(found, key=lambda bracket: bracket.start)
 
 
 def _without_words(part: str, index: Index) -> str:
     """Strip the words before an id, as in "see guide.md:0"; return other texts unchanged."""
     last = part.rpartition(" ")[2]
     return last if last != part and index.get(last) and not index.get(part) else part
+
+
+def _count_parts(chunk: Chunk, index: Index) -> int | None:
+    """Return how many chunks a chunk's document has; None if it has one, or the chunk holds several documents."""
+    if len(chunk.sections) > 1:
+        return None
+    count = index.read([chunk.id]).chunks_in_document.get(chunk.document_id, 1)
+    return count if count > 1 else None
+
+
+def _describe(section: Section, index: Index) -> CitedDocument:
+    """Return what is known of a document in a chunk."""
+    known = index.document(section.document_id)
+    metadata = {key.lower(): value for key, value in known.metadata.items()} if known else {}
+    url = _first_text(metadata, ("url", "source_url", "link"))
+    return CitedDocument(
+        id=section.document_id,
+        title=section.title,
+        url=url if _URL.fullmatch(url) else "",
+        author=_first_text(metadata, ("author", "authors", "creator")),
+        date=_first_text(metadata, ("date", "published", "created", "year")),
+    )
+
+
+def _first_text(metadata: Mapping[str, Any], keys: Iterable[str]) -> str:
+    """Return the first of some fields that holds texts or numbers, or things with a name; several are joined."""
+    for key in keys:
+        value = metadata.get(key)
+        parts = [part.get("name") if isinstance(part, dict) else part for part in _list(value)]
+        text = ", ".join(fold(str(part)) for part in parts if isinstance(part, str | int | float) and part is not True)
+        if 0 < len(text) <= _MAX_FIELD:
+            return text
+    return ""
+
+
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value]
+
+
+def _quote(chunk: Chunk, position: int) -> Quote:
+    sentence = chunk.sentences[position]
+    document = chunk.section_at(sentence.start).document_id
+    return Quote(document_id=document, start=sentence.start, end=sentence.end, text=chunk.sentence_text(position))

@@ -21,8 +21,38 @@ _described = with_config(ConfigDict(use_attribute_docstrings=True))
 
 
 @_described
+class Quote(TypedDict):
+    """A sentence of a cited chunk that bears what the answer says."""
+
+    document_id: str
+    """The document that it is from."""
+    start: int
+    """Character offset in the chunk's text."""
+    end: int
+    """Offset after its last character."""
+    text: str
+    """The sentence."""
+
+
+@_described
+class CitedDocument(TypedDict):
+    """A document in a cited chunk. What its metadata does not tell is empty."""
+
+    id: str
+    """The document's id."""
+    title: str
+    """Its title."""
+    url: str
+    """Its web address: `url`, `source_url` or `link` in the metadata."""
+    author: str
+    """Its authors: `author`, `authors` or `creator`."""
+    date: str
+    """Its date as it is written there: `date`, `published`, `created` or `year`."""
+
+
+@_described
 class Citation(TypedDict):
-    """A chunk that the answer names."""
+    """A chunk that the answer names. Citations of earlier versions have only the first keys, up to `read`."""
 
     chunk_id: str
     """The chunk's id."""
@@ -34,6 +64,16 @@ class Citation(TypedDict):
     """Whether the chunk was shown to the model, in a snippet or in full."""
     read: bool
     """Whether it was shown in full."""
+    part: int | None
+    """Which of its document's chunks it is, from 1; None for a document in one chunk, or several in one."""
+    parts: int | None
+    """How many chunks the document has, if `part` is known."""
+    pages: list[int] | None
+    """First and last page, for documents that have pages."""
+    documents: list[CitedDocument]
+    """The documents in the chunk, in order."""
+    quotes: list[Quote]
+    """The sentences that bear what the answer says, in the order of the text; empty if there are none."""
 
 
 @_described

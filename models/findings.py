@@ -204,8 +204,8 @@ def _is_title(line: str, following: str) -> bool:
 def _sentences(text: str, chunk_id: str, title: str) -> Iterator[Sentence]:
     """Yield the sentences of a paragraph."""
     subject = frozenset(content_words(f"{title} {_FILE_ENDING.sub('', chunk_id)}"))
-    for piece in _SENTENCE_END.split(_KEPT_STOP.sub("\\1\u2024", text)):
-        sentence = piece.strip().removeprefix(GAP).removesuffix(" …").strip().replace("\u2024", ".")
+    for start, end in cut_sentences(text):
+        sentence = text[start:end].strip().removeprefix(GAP).removesuffix(" …").strip()
         if len(sentence.encode()) < 12 or sentence.startswith(("#", "(")):
             continue
         yield Sentence(
@@ -216,6 +216,15 @@ def _sentences(text: str, chunk_id: str, title: str) -> Iterator[Sentence]:
             subject=subject,
             names=tuple(dict.fromkeys([*find_names(sentence), *([title] if title else [])])),
         )
+
+
+def cut_sentences(text: str) -> Iterator[tuple[int, int]]:
+    """Yield where the sentences of a line start and end."""
+    start = 0
+    for border in _SENTENCE_END.finditer(_KEPT_STOP.sub("\\1\u2024", text)):  # of the same length
+        yield start, border.start()
+        start = border.end()
+    yield start, len(text)
 
 
 def find_names(text: str) -> list[str]:

@@ -99,6 +99,16 @@ def parse_citations(
     ]
 
 
+def is_web_address(text: str) -> bool:
+    """Return whether a text is an address that a page may link to.
+
+    Example:
+        >>> is_web_address("https://example.com/report.pdf"), is_web_address("javascript:alert(1)")
+        (True, False)
+    """
+    return _URL.fullmatch(text) is not None
+
+
 def _is_made_up(name: str, index: Index, documents: Collection[str], kinds: Collection[str]) -> bool:
     """Return whether a text that is not a chunk id was meant as one.
 
@@ -161,7 +171,7 @@ def _describe(section: Section, index: Index) -> CitedDocument:
     return CitedDocument(
         id=section.document_id,
         title=section.title,
-        url=url if _URL.fullmatch(url) else "",
+        url=url if is_web_address(url) else "",
         author=_first_text(metadata, ("author", "authors", "creator")),
         date=_first_text(metadata, ("date", "published", "created", "year")),
     )

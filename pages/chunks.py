@@ -10,9 +10,12 @@ from typing import Annotated, Any
 from langchain_core.messages import AnyMessage, ToolMessage
 from pydantic import BaseModel, ValidationError, WrapValidator
 
+from arag.graph.citations import is_web_address
+from arag.retrieval.layout import name_place
 from arag.retrieval.types import Hit, KeywordResults, SemanticResults, Snippet, UnknownChunk
 
 _FULL_TEXTS = "\n\nFull texts:\n\n"
+_OF_DOCUMENT = ("id", "title", "url", "author", "date")
 
 
 class _ReadChunk(BaseModel):
@@ -61,8 +64,12 @@ class Chunk:
     """Its number on the page, from 1. Cited chunks come first, so it is also the source's number."""
     cited: str = ""
     """The citation's status: read, seen, unseen or unknown; empty if the answer does not cite it."""
-    titles: Sequence[str] = ()
-    """Its documents' titles, from the citation."""
+    documents: Sequence[Mapping[str, str]] = ()
+    """Its documents as the citation describes them; of several in one chunk, those that are quoted, if any are."""
+    where: str = ""
+    """Where it is in its document, from the citation."""
+    quotes: Sequence[str] = ()
+    """The sentences in it that bear the answer."""
     read: bool = False
     """Whether it was shown in full in this conversation."""
     steps: list[int] = field(default_factory=list)
@@ -119,8 +126,22 @@ def list_chunks(
         if citation := by_id.get(chunk_id):
             known = "unseen" if citation.get("document_ids") else "unknown"
             chunk.cited = next((status for status in ("read", "seen") if citation.get(status)), known)
-            chunk.titles = [str(title) for title in citation.get("titles") or ()]
+            chunk.documents, chunk.where, chunk.quotes = _read_citation(citation)
     return found
+
+
+def _read_citation(citation: Mapping[str, Any]) -> tuple[list[Mapping[str, str]], str, list[str]]:
+    """Return a citation's documents, its place in its document, and its quotes; earlier ones have only titles."""
+    documents = citation.get("documents") or [{"title": title} for title in citation.get("titles") or ()]
+    quotes = citation.get("quotes") or ()
+    quoted = {quote.get("document_id") for quote in quotes}
+    known = [{name: str(document.get(name) or "") for name in _OF_DOCUMENT} for document in documents]
+    for document in known:
+        if not is_web_address(document["url"]):
+            document["url"] = ""
+    where = name_place(citation.get("part"), citation.get("parts"), citation.get("pages"))
+    texts = [str(quote["text"]) for quote in quotes if quote.get("text")]
+    return [each for each in known if not quoted or each["id"] in quoted], where, texts
 
 
 def _note_chunks(text: str, artifact: Artifact, seen: dict[str, Chunk]) -> None:

@@ -10,14 +10,16 @@ from langgraph.types import GraphOutput
 
 from arag.errors import InputError
 from arag.models.prices import cite_prices
+from arag.pages.markdown import render_answer
 from arag.pages.run import show_run
 from arag.pages.templates import render
 
 _OF_A_RUN = ("messages", "trace", "stop_reason")
-# Nothing in the page runs, but it shows texts from documents and models: the frame is fully sandboxed.
+# Nothing in the page runs, but it shows texts from documents and models: the frame may only open links, in new tabs.
 _FRAME = (
-    '<iframe title="Agent run" sandbox="" srcdoc="{}" style="display:block;width:100%;height:40rem;'
-    'max-height:85vh;border:1px solid rgba(128,128,128,.35);border-radius:8px;resize:vertical"></iframe>'
+    '<iframe title="Agent run" sandbox="allow-popups allow-popups-to-escape-sandbox" srcdoc="{}" style="display:block;'
+    "width:100%;height:40rem;max-height:85vh;border:1px solid rgba(128,128,128,.35);border-radius:8px;"
+    'resize:vertical"></iframe>'
 )
 
 
@@ -44,7 +46,7 @@ def trace_page(state: Mapping[str, Any] | GraphOutput[Any], *, error: str = "", 
     Args:
         state: What `agent.invoke` returned, in either version, or the same as JSON; for a failed run, what there is.
         error: Why the run failed.
-        model: The model's name, for a run without any reply.
+        model: The model's name, for a run that failed.
 
     Returns:
         The page, a string: `Path("run.html").write_text(trace_page(state), encoding="utf-8")`.
@@ -64,6 +66,8 @@ def trace_page(state: Mapping[str, Any] | GraphOutput[Any], *, error: str = "", 
             **run,
             error=error,
             models=run["totals"]["models"] or [model] * bool(model),
+            asked=model,
+            render_answer=render_answer,
             price_source=cite_prices(),
         )
     )

@@ -5,7 +5,6 @@ A state may come from an earlier version, from a failed run, or as JSON: what it
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, cast
@@ -16,7 +15,7 @@ from arag.errors import InputError
 from arag.graph.messages import find_earlier_turns, find_question
 from arag.models.prices import cost
 from arag.models.usage import model_call
-from arag.pages.chunks import Chunk, list_chunks, read_artifact
+from arag.pages.chunks import list_chunks, read_artifact
 
 _NEEDED = (
     "a run's final state is needed: what `agent.invoke` returns, a dict with the conversation in `messages`, or the "
@@ -27,7 +26,6 @@ _FORCED = {
     "token_budget": "the context was full",
     "invalid_replies": "too many replies were invalid",
 }
-_BRACKETED = r"\[[^\[\]\n]{1,400}\]"
 _TOKENS = ("input_tokens", "cached_tokens", "output_tokens", "reasoning_tokens")
 
 
@@ -59,7 +57,7 @@ def show_run(state: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "question": question.text,
         "earlier": find_earlier_turns(messages),
-        "answer": _link_citations(answer, sources),
+        "answer": answer,
         "status": "failed" if not answer else "answered" if stop_reason == "answered" else "forced",
         "reason": _FORCED.get(stop_reason, stop_reason),
         "errors": [step["number"] for step in steps if any(call["error"] for call in step["calls"])],
@@ -95,25 +93,6 @@ def _read_message(message: Any) -> AnyMessage:
 
 def _asks(message: AIMessage) -> bool:
     return bool(message.tool_calls or message.invalid_tool_calls)
-
-
-def _link_citations(answer: str, sources: Iterable[Chunk]) -> list[str | Chunk]:
-    """Split an answer into texts and citations; brackets that hold only citations are dropped."""
-    by_id = {source.id: source for source in sources}
-    longest_first = sorted(by_id, key=len, reverse=True)
-    pattern = "|".join([*(re.escape(f"[{chunk_id}]") for chunk_id in longest_first), _BRACKETED])
-    parts: list[str | Chunk] = []
-    for place, part in enumerate(re.split(f"({pattern})", answer)):
-        inner = part[1:-1]
-        names = [inner] if inner in by_id else re.split(r"([,;]\s*)", inner)
-        cited = [by_id[name.strip()] for name in names if name.strip() in by_id]
-        if not place % 2 or not cited:  # not in brackets, or brackets without citations
-            parts.append(part)
-        elif all(name.strip() in by_id or not name.strip(" ,;\t") for name in names):
-            parts += cited
-        else:
-            parts += ["[", *(by_id.get(name.strip(), name) for name in names), "]"]
-    return parts
 
 
 # --- steps ---

@@ -37,7 +37,7 @@ def _environment(package: str) -> Environment:
         lstrip_blocks=True,
     )
     environment.filters |= {"duration": _duration, "dollars": format_dollars, "count": count, "short": _short}
-    environment.filters |= {"json": partial(json.dumps, ensure_ascii=False, default=str), "mark": _mark, "bold": _bold}
+    environment.filters |= {"json": partial(json.dumps, ensure_ascii=False, default=str), "mark": _mark}
     environment.tests["title_of"] = is_title
     return environment
 
@@ -65,16 +65,7 @@ def _mark(text: str, keywords: Iterable[str]) -> str:
     """Mark keywords, ignoring case; if two start at the same place, the longer one."""
     words = [keyword.split() for keyword in dict.fromkeys(keywords)]
     alternatives = sorted((r"\s+".join(map(re.escape, parts)) for parts in words if parts), key=len, reverse=True)
-    return _wrap(text, f"(?i)({'|'.join(alternatives)})", "mark") if alternatives else text
-
-
-def _bold(text: str) -> str:
-    """Show Markdown's `**bold**` in bold."""
-    return _wrap(text, r"\*\*(?=\S)([^*\n]+)(?<=\S)\*\*", "strong")
-
-
-def _wrap(text: str, pattern: str, tag: str) -> Markup:
-    """Escape a text and wrap what a pattern's only group finds in a tag."""
-    wrapped = Markup(f"<{tag}>{{}}</{tag}>")  # noqa: S704 - one of the two tags above
-    parts = enumerate(re.split(pattern, text))
-    return Markup().join(wrapped.format(part) if place % 2 else escape(part) for place, part in parts)
+    if not alternatives:
+        return text
+    parts = enumerate(re.split(f"(?i)({'|'.join(alternatives)})", text))
+    return Markup().join(Markup("<mark>{}</mark>").format(part) if place % 2 else escape(part) for place, part in parts)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from arag.retrieval.text import fold
 from arag.retrieval.types import Chunk, Section
@@ -32,6 +33,20 @@ def is_title(line: str, title: str) -> bool:
 def bare_title(title: str) -> str:
     """Return a title as keywords are compared with it: in lower case, without quotation marks or a note in brackets."""
     return fold(_NOTE.sub("", title)).strip(_QUOTES).lower()
+
+
+def name_place(part: int | None, parts: int | None, pages: Sequence[int] | None) -> str:
+    """Return where a chunk is in its document, as in "part 3 of 5, pages 16-23"; empty if it is all of it.
+
+    Args:
+        part: Which of the document's chunks it is, from 1.
+        parts: How many chunks the document has.
+        pages: First and last page, if it has pages.
+    """
+    place = [f"part {part} of {parts}"] if part and parts and parts > 1 else []
+    if pages:
+        place.append(f"page {pages[0]}" if pages[0] == pages[-1] else f"pages {pages[0]}-{pages[-1]}")
+    return ", ".join(place)
 
 
 def find_heading(chunk: Chunk, section: Section, position: int) -> str:

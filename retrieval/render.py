@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from types import MappingProxyType
 
-from arag.retrieval.layout import CUT, is_title
+from arag.retrieval.layout import CUT, is_title, name_place
 from arag.retrieval.presentation import Shown
 from arag.retrieval.types import Chunk, Hit, KeywordReport, KeywordResults, ReadResults, Snippet
 
@@ -157,14 +157,8 @@ def _full(chunk: Chunk, chunks_in_document: dict[str, int]) -> str:
     header = [f"[{chunk.id}]"]
     first = chunk.sections[0]
     if len(chunk.sections) == 1:
-        total = chunks_in_document.get(chunk.document_id, 1)
-        details = [first.title] if first.title else []
-        if total > 1:
-            details.append(f"part {chunk.ordinal + 1} of {total}")
-        if chunk.pages is not None:
-            start, end = chunk.pages
-            details.append(f"page {start}" if start == end else f"pages {start}-{end}")
-        header.append(", ".join(details))
+        place = name_place(chunk.ordinal + 1, chunks_in_document.get(chunk.document_id), chunk.pages)
+        header.append(", ".join(filter(None, [first.title, place])))
         return f"{' '.join(filter(None, header))}\n{_without_title(chunk.text.strip(), first.title)}"
     sections = []
     for section in chunk.sections:

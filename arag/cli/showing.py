@@ -12,9 +12,11 @@ from rich.progress import Progress as Bars
 from arag.terminal import err, out, styled
 
 if TYPE_CHECKING:
-    from arag.graph.state import State
+    from arag.graph.state import Citation, State
     from arag.ingest.pipeline import IngestSummary
     from arag.ingest.progress import Progress
+
+_MAX_QUOTE = 200  # characters of a quoted sentence
 
 
 def show_progress(bars: Bars) -> Callable[[Progress], None]:
@@ -148,9 +150,7 @@ def show_sources(state: State) -> None:
     if state["citations"]:
         out.print("Sources", style="bold")
         for citation in state["citations"]:
-            title = "; ".join(citation["titles"])
-            note = "" if citation["seen"] else " (not seen in this run)"
-            out.print(styled(f"  {citation['chunk_id']}  ", (title, "dim"), (note, "red")))
+            _show_source(citation)
 
 
 def _show_counts(state: State) -> None:
@@ -173,6 +173,25 @@ def _show_counts(state: State) -> None:
         used += _count(usage["output_tokens"], "output token")
         dollars = cost(state["model_calls"])
         out.print(used + (f", {format_dollars(dollars)}" if dollars is not None else ""), style="dim")
+
+
+def _show_source(citation: Citation) -> None:
+    """Print a citation: the chunk, where its documents are from, and the sentences that bear the answer, shortened."""
+    from arag.retrieval.layout import CUT, name_place
+    from arag.retrieval.text import fold
+
+    quoted = {quote["document_id"] for quote in citation["quotes"]}
+    documents = [document for document in citation["documents"] if not quoted or document["id"] in quoted]
+    titles = "; ".join(document["title"] for document in documents if document["title"])
+    about = ", ".join(filter(None, [titles, name_place(citation["part"], citation["parts"], citation["pages"])]))
+    note = "" if citation["seen"] else " (not seen in this run)"
+    out.print(styled(f"  {citation['chunk_id']}  ", (about, "dim"), (note, "red")))
+    for document in documents:
+        if origin := ", ".join(filter(None, [document["author"], document["date"], document["url"]])):
+            out.print(f"     {origin}", style="dim")
+    for quote in citation["quotes"]:
+        text = fold(quote["text"])
+        out.print(f"     “{text if len(text) <= _MAX_QUOTE else text[:_MAX_QUOTE].rstrip() + CUT}”", style="dim")
 
 
 def write_page(path: Path, state: State, failure: str, model: str) -> None:

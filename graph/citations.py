@@ -67,10 +67,10 @@ def parse_citations(
         The citations in the order of the answer, each once.
 
     Example:
-        >>> answer = "The Vellin Light was first lit in 1849 [places/vellin-light.md:0]."
+        >>> answer = "The lens was made at the Emberlane Glassworks [places/vellin-light.md:0]."
         >>> [citation] = parse_citations(answer, index, ["places/vellin-light.md:0"], [])
         >>> [quote["text"] for quote in citation["quotes"]]
-        []
+        ['The lens of the Vellin Light was made at the Emberlane Glassworks and carried out in a bed of bran, ...']
     """
     documents = {chunk_id.rpartition(":")[0] for chunk_id in seen_chunks}
     kinds = {_kind(document) for document in documents} | _DOCUMENT_SUFFIXES

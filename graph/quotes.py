@@ -77,7 +77,7 @@ def choose_sentences(answer: str, brackets: Sequence[Bracket], chunks: Mapping[s
         By chunk id the positions of the chosen sentences; chunks without any are left out.
     """
     plain = _hide(answer, brackets)
-    names = {word for name in _names(plain) for word in _words(name)}
+    names = {word for name in find_names(plain) for word in _words(name)} | set(_NUMBER.findall(plain))
     in_answer = dict.fromkeys(_words(plain), _WORD_ELSEWHERE) | dict.fromkeys(names, _NAME_ELSEWHERE)
     passages = {name: [_Passage(chunk, section) for section in chunk.sections] for name, chunk in chunks.items()}
     words = {name: {word for passage in passages[name] for word in passage.words} for name in passages}
@@ -145,8 +145,10 @@ def _choose(claim: str, in_answer: Mapping[str, float], passage: _Passage, other
         How much of the claim the first sentence has, and the sentences' positions; none if they do not bear it.
     """
     here, subject = passage.words, passage.title  # all of a document is about what its title names
-    expected = [name for name in map(_words, _names(claim)) if name - subject]
-    held = [name for name in expected if 2 * len(name & (here | subject)) >= len(name)]
+    expected = [words for name in find_names(claim) if (words := _words(name)) - subject and not name.isdecimal()]
+    # A number that a passage lacks may be rounded, or the result of a calculation; a year is not.
+    held = [{number} for number in set(_NUMBER.findall(claim)) if number in here - subject]
+    held += [name for name in expected if 2 * len(name & (here | subject)) >= len(name)]
     lacking = [name for name in expected if name not in held and not name <= others | subject]
     years = set(_YEAR.findall(claim)) - here - others - subject
     if years or (lacking and len(lacking) >= len(held)):
@@ -159,7 +161,7 @@ def _choose(claim: str, in_answer: Mapping[str, float], passage: _Passage, other
     weights = {word: weight / sqrt(counts[word]) for word, weight in weights.items() if word in counts}
     telling = wanted | {word for word in in_answer if in_answer[word] > _WORD_ELSEWHERE}
     told = names or (telling & here) - subject or wanted
-    least = 1 if names else max(1, _LEAST_WORDS * len(wanted - subject))
+    least = 1 if names else max(1, _LEAST_WORDS * len(wanted - subject - (others - here)))
     able = {position: words for position, words in passage.sentences.items() if len(words & told) >= least}
     chosen: list[int] = []
     score = 0.0
@@ -179,8 +181,3 @@ def _words(text: str) -> set[str]:
     """Return the stems of a text's words without diacritics, and its numbers."""
     plain = "".join(c for c in normalize("NFKD", text.replace("-", " ")) if not combining(c))
     return content_words(plain) | set(_NUMBER.findall(plain))
-
-
-def _names(text: str) -> list[str]:
-    """Return a text's names and numbers."""
-    return list(dict.fromkeys([*find_names(text), *_NUMBER.findall(text)]))

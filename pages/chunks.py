@@ -133,14 +133,14 @@ def list_chunks(
 def _read_citation(citation: Mapping[str, Any]) -> tuple[list[Mapping[str, str]], str, list[str]]:
     """Return a citation's documents, its place in its document, and its quotes; earlier ones have only titles."""
     documents = citation.get("documents") or [{"title": title} for title in citation.get("titles") or ()]
-    quotes = citation.get("quotes") or ()
+    quotes = [quote for quote in citation.get("quotes") or () if quote.get("text")]
     quoted = {quote.get("document_id") for quote in quotes}
     known = [{name: str(document.get(name) or "") for name in _OF_DOCUMENT} for document in documents]
     for document in known:
         if not is_web_address(document["url"]):
             document["url"] = ""
     where = name_place(citation.get("part"), citation.get("parts"), citation.get("pages"))
-    texts = [str(quote["text"]) for quote in quotes if quote.get("text")]
+    texts = [str(quote["text"]) for quote in quotes]
     return [each for each in known if not quoted or each["id"] in quoted], where, texts
 
 

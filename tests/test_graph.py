@@ -108,6 +108,18 @@ def test_the_final_state_of_a_run(small_index):
             "titles": ["Teutberga"],
             "seen": True,
             "read": True,
+            "part": None,
+            "parts": None,
+            "pages": None,
+            "documents": [{"id": "teutberga", "title": "Teutberga", "url": "", "author": "", "date": ""}],
+            "quotes": [
+                {
+                    "document_id": "teutberga",
+                    "start": 0,
+                    "end": 43,
+                    "text": "Teutberga was a daughter of Boso the Elder.",
+                }
+            ],
         }
     ]
     search, read = state["trace"]

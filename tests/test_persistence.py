@@ -42,13 +42,8 @@ def test_a_second_question_has_its_own_budget_and_keeps_what_was_read(small_inde
     assert results(second)[1].text == NOTICE
     assert second["trace"][0]["retrieved_tokens"] == 0
     assert second["read_chunks"] == ["lothair:0"]
-    assert second["citations"][0] | {"titles": []} == {
-        "chunk_id": "lothair:0",
-        "document_ids": ["lothair"],
-        "titles": [],
-        "seen": True,
-        "read": True,
-    }
+    [citation] = second["citations"]
+    assert (citation["chunk_id"], citation["seen"], citation["read"]) == ("lothair:0", True, True)
     assert_paired(model.calls[-1].messages)
     elsewhere = ScriptedModel(read.model_copy(deep=True), ANSWER)
     other = create_arag_agent(elsewhere, small_index, checkpointer=checkpointer).invoke(asked(), in_thread("other"))

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from itertools import pairwise
 from typing import Any
 
@@ -98,7 +99,7 @@ def test_citations_lead_to_the_chunks_with_what_the_run_saw_of_them(state):
     assert "He married Teutberga in 855." in words(seen)
     assert "made it up" in words(invented)
     assert "Boso the Elder was a count" in words(unseen)  # the semantic search showed it
-    assert [words(source).split("— ")[1] for source in page.select(".sources li")] == [
+    assert [words(source).split("— ")[1] for source in page.select(".sources li p")] == [
         "read in full",
         "read in full",
         "made up: no such chunk in the index",
@@ -134,6 +135,119 @@ def test_brackets_with_other_things_beside_citations_stay(small_index):
     answer = AIMessage("So [see lothair, teutberga:0, and more] and [teutberga:0,boso:0].")
     page = parsed(run(small_index, call("chunk_read", chunk_ids=["teutberga:0", "boso:0"]), answer))
     assert words(page.select_one(".answer")) == "So [see lothair, 1 , and more] and 1 2 ."
+
+
+MARKDOWN = f"""# The king
+
+**Lothair** married *Teutberga* [teutberga:0]:
+
+- in 855 [lothair:0]
+  1. says `annals [x]`
+  2. ~~not~~ Boso
+- {SCRIPT}
+
+### After
+
+| When | Who |
+| ---: | --- |
+| 875 | Teutberga died [teutberga:0] |
+
+```html
+{SCRIPT}
+```
+
+[a site](https://example.com/a?b=1&c=2), <https://example.com/auto>, [run](javascript:alert(1)), [file](file:///etc/passwd),
+[data](data:text/html,x), [near](#chunk-1), ![a picture](https://example.com/p.png) ![](https://example.com/q.png)
+
+[teutberga:0]: https://example.com/taken
+    [lothair:0](https://example.com/taken) is not code
+"""
+
+
+def test_markdown_in_an_answer_is_rendered(small_index):
+    page = parsed(run(small_index, call("chunk_read", chunk_ids=["teutberga:0", "lothair:0"]), AIMessage(MARKDOWN)))
+    answer = page.select_one(".answer")
+    assert [(heading.name, words(heading)) for heading in answer.find_all(re.compile("^h"))] == [
+        ("h3", "The king"),
+        ("h4", "After"),
+    ]
+    assert [words(item) for item in answer.select("ol > li")] == ["says annals [x]", "not Boso"]
+    assert [words(cell) for cell in answer.select("td")] == ["875", "Teutberga died 1"]
+    assert answer.pre.get_text() == f"{SCRIPT}\n"
+    assert SCRIPT in words(answer.select("ul > li")[-1])
+    assert [words(link) for link in answer.select("a.cite")] == ["1", "2", "1", "1", "2"]
+    assert {tag.name for tag in answer.find_all(True)} <= set(
+        "h3 h4 p strong em s a ul ol li code pre table thead tbody tr th td br".split()
+    )
+
+
+def test_links_in_an_answer_lead_only_to_web_addresses_and_pictures_are_not_loaded(small_index):
+    answer = parsed(run(small_index, AIMessage(MARKDOWN))).select_one(".answer")
+    links = [link for link in answer.find_all("a") if "cite" not in link.get("class", ())]
+    assert [link["href"] for link in links] == ["https://example.com/a?b=1&c=2", "https://example.com/auto"]
+    assert all(link["rel"] == ["noopener", "noreferrer"] and link["target"] == "_blank" for link in links)
+    assert "[run](javascript:alert(1))" in words(answer)
+    assert "[a picture] [picture]" in words(answer)
+    assert not answer.find_all("img")
+    assert "[teutberga:0]: https://example.com/taken" in answer.get_text() or ": https://example.com/taken" in words(
+        answer
+    )
+
+
+@pytest.mark.parametrize(
+    "text", ["[" * 5_000, "*a " * 5_000, "> " * 2_000, "![" * 3_000, "`" * 5_000, "|a" * 3_000 + "\n|-"]
+)
+def test_long_markup_takes_no_long_time(text):
+    began = time.perf_counter()
+    trace_page({"messages": [HumanMessage("?"), AIMessage(text)]})
+    assert time.perf_counter() - began < 5
+
+
+# --- the sources ---
+
+
+def test_a_source_shows_where_it_is_from_and_its_quotes_are_marked(make_index):
+    text = (
+        "The mole was built in 1790. "
+        + "Ships anchor north of it. " * 60
+        + "\n\nThe dues are four\nmarks. "
+        + "A. " * 300
+    )
+    origin = {"url": "https://example.com/guide?a=1", "author": ["A. Clerk", "B. Clerk"], "date": "1849"}
+    index = make_index([{"id": "guide", "title": "Guide", "text": text, **origin}], chunk_tokens=300)
+    chunks = [index.get(chunk_id) for chunk_id in index.chunk_ids()]
+    dues = next(chunk.id for chunk in chunks if "dues" in chunk.text)
+    part = f"Guide, part {index.get(dues).ordinal + 1} of {len(chunks)}"
+    page = parsed(run(index, call("chunk_read", chunk_ids=[dues]), AIMessage(f"The dues are four marks [{dues}].")))
+    [source] = page.select(".sources li")
+    assert words(source.b) == part
+    assert words(source.select_one(".origin")) == "A. Clerk, B. Clerk, 1849 https://example.com/guide?a=1"
+    assert source.select_one(".origin a")["href"] == origin["url"]
+    assert words(source.blockquote) == "The dues are four marks."
+    assert words(page.select_one(".chunks b")) == part
+    assert [words(mark) for mark in page.select(".chunks mark")] == ["The dues are four marks."]
+    page = parsed(
+        run(index, call("keyword_search", keywords=["dues"]), AIMessage(f"The dues are four marks [{dues}]."))
+    )
+    assert words(page.select_one(".chunks b")) == part
+    assert [words(mark) for mark in page.select(".chunks mark")] == ["The dues are four marks."]
+
+
+def test_citations_of_earlier_versions_and_of_strangers_are_shown_as_far_as_they_go(state):
+    keys = ("chunk_id", "document_ids", "titles", "seen", "read")
+    state["citations"] = [{key: citation[key] for key in keys} for citation in state["citations"]]
+    state["citations"][0] |= {
+        "documents": [{"title": "T", "url": "javascript:alert(1)"}],
+        "quotes": [{}],
+        "pages": [3, 3],
+    }
+    page = parsed(state)
+    assert [words(source.b) for source in page.select(".sources li") if source.b] == [
+        "T, page 3",
+        "Teutberga",
+        "Boso the Elder",
+    ]
+    assert not page.select(".sources .origin a, .sources blockquote")
 
 
 # --- the steps ---
@@ -324,7 +438,9 @@ def test_a_run_that_failed_shows_what_there_is(small_index):
 def test_a_run_that_failed_says_why_and_which_model_was_asked():
     state = {"messages": [HumanMessage(QUESTION)], "trace": [], "stop_reason": None}
     page = BeautifulSoup(trace_page(state, error=f"refused {SCRIPT}", model="openai:gpt-5-mini"), "html.parser")
-    assert page.find(class_="error").text == f"Error. refused {SCRIPT}"
+    assert words(page.header.find(class_="error")) == f"The run failed with openai:gpt-5-mini. refused {SCRIPT}"
+    assert words(page.select_one(".badges")) == "Failed"
+    assert page.title.text == f"Failed: {QUESTION}"
     assert page.find(class_="eyebrow").text == "Run with openai:gpt-5-mini"
     assert not page.find("script")
 
@@ -429,7 +545,7 @@ def test_every_link_leads_to_a_place_in_the_page(hostile_page, state):
         links = page.find_all("a")
         assert len(links) > 5
         for link in links:
-            assert link["href"].startswith("#")
+            assert link["href"].startswith("#"), link
             assert target(page, link) is not None, link
         ids = [tag["id"] for tag in page.find_all(id=True)]
         assert len(ids) == len(set(ids))
@@ -480,7 +596,7 @@ def test_a_notebook_shows_a_page_in_a_frame(state):
     assert isinstance(page, str)
     frame = BeautifulSoup(page._repr_html_(), "html.parser")
     assert [tag.name for tag in frame.find_all(True)] == ["iframe"]
-    assert 'sandbox=""' in page._repr_html_()  # no rights at all
+    assert 'sandbox="allow-popups allow-popups-to-escape-sandbox"' in page._repr_html_()  # only links, in new tabs
     assert frame.iframe["srcdoc"].replace('<base href="about:srcdoc">\n', "") == page
     assert len(repr(page)) < 100  # is stored in the notebook, too
 

@@ -90,12 +90,16 @@ def _render_image(_: RendererHTML, tokens: Sequence[Token], at: int, __: Any, __
     return str(escape(f"[{tokens[at].content or 'picture'}]"))
 
 
+class _Markdown(MarkdownIt):
+    def validateLink(self, url: str) -> bool:  # noqa: N802 - its name
+        return is_web_address(url)
+
+
 def _make_parser() -> MarkdownIt:
     # Not read: indented code and definitions of links, which answers do not mean, and which would hide citations.
-    parser = MarkdownIt("commonmark", {"html": False, "breaks": True}).enable(["table", "strikethrough"])
+    parser = _Markdown("commonmark", {"html": False, "breaks": True}).enable(["table", "strikethrough"])
     parser.disable(["code", "reference"])
     parser.inline.ruler.before("link", "citation", _find_citation)
-    parser.validateLink = is_web_address  # type: ignore[method-assign]
     for name, render in (("citation", _render_citation), ("link_open", _render_link), ("image", _render_image)):
         parser.add_render_rule(name, render)
     return parser

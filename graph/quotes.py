@@ -17,7 +17,7 @@ _MAX_SENTENCES = 3  # for one claim
 _NAME, _WORD, _SUBJECT = 2.0, 1.0, 0.1  # weights: of names and numbers, of other words, of words of the title
 _NAME_ELSEWHERE, _WORD_ELSEWHERE = 0.3, 0.1  # of those in the rest of the answer
 _LEAST_GAIN = 2.0  # of a further sentence
-_LEAST_WORDS = 1 / 3  # share of its words, if it has no names
+_LEAST_WORDS = 0.5  # share of its words, if it has no names
 _NUMBER = re.compile(r"\d+")
 _YEAR = re.compile(r"(?<![\d.,])(?:1\d|20)\d\d(?![\d%]|[.,]\d)")
 _MARKUP = re.compile(r"[*`#|>]")  # of Markdown
@@ -66,7 +66,7 @@ def choose_sentences(answer: str, brackets: Sequence[Bracket], chunks: Mapping[s
 
     For each claim of the answer, these are the sentences of one document with most of its words; names and numbers
     count more than other words. A document does not bear a claim if it lacks one of its years, or half of its names or
-    more. Names that another cited chunk has are not expected.
+    more. If it names nothing, one sentence must have half of its words. What another cited chunk has is not expected.
 
     Args:
         answer: The answer.
@@ -161,7 +161,8 @@ def _choose(claim: str, in_answer: Mapping[str, float], passage: _Passage, other
     weights = {word: weight / sqrt(counts[word]) for word, weight in weights.items() if word in counts}
     telling = wanted | {word for word in in_answer if in_answer[word] > _WORD_ELSEWHERE}
     told = names or (telling & here) - subject or wanted
-    least = 1 if names else max(1, _LEAST_WORDS * len(wanted - subject - (others - here)))
+    expected_words = [word for word in wanted - subject - (others - here) if not word.isdecimal()]
+    least = 1 if names else max(1, _LEAST_WORDS * len(expected_words))
     able = {position: words for position, words in passage.sentences.items() if len(words & told) >= least}
     chosen: list[int] = []
     score = 0.0

@@ -655,7 +655,7 @@ def test_a_failed_run_has_a_page_where_it_came_to_anything(small_index, write_ru
     assert not without.find(["a", "iframe"])
     assert "Lothair II" in soup(out / "questions" / "1" / "arag.html").text
     page = soup(out / "questions" / "1" / "arag.html")
-    assert page.find(class_="error").text == "Error. APITimeoutError: timed out"
+    assert page.find(class_="error").text == "The run failed with openai:gpt-5-mini. APITimeoutError: timed out"
 
 
 def test_pages_are_counted_as_they_are_written(write_run, tmp_path):

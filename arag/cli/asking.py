@@ -12,7 +12,7 @@ from typing import Annotated, Any
 
 import typer
 
-from arag.errors import ARAGError, InputError
+from arag.errors import ARAGError, InputError, ModelError
 from arag.interruption import end_at_once
 from arag.options import (
     DEFAULT_MAX_STEPS,
@@ -79,7 +79,8 @@ def ask(
         try:
             session.ask(question, view)
         except BaseException as error:
-            failure = str(error) or type(error).__name__
+            cause = error.__cause__ if isinstance(error, ModelError) else None  # the page names the model itself
+            failure = str(cause or error) or type(error).__name__
             raise
         finally:
             if html is not None and session.state:

@@ -218,7 +218,7 @@ class _Experiment:
             judge=self.judge,
             model_options=self.model_options,
             options=options,
-            scope=self.scope and self.scope.model_dump(mode="json", exclude_none=True),
+            scope=None if self.scope is None else self.scope.model_dump(mode="json", exclude_none=True),
             asked=len(asked),
         )
         if any(method.uses_vectors for method in methods):

@@ -8,7 +8,9 @@ state = agent.invoke({"messages": [("user", "Who ...?")]})
 print(state["answer"], state["citations"])
 """
 
+import sys
 from importlib import import_module
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -16,7 +18,7 @@ if TYPE_CHECKING:
     from arag.graph.context import Context
     from arag.graph.graph import ARAGAgent, create_arag_agent
     from arag.ingest.documents import Limits
-    from arag.ingest.pipeline import ingest, run_ingest
+    from arag.ingest.pipeline import aingest, ingest, run_ingest
     from arag.models.chat import load_model
     from arag.models.embedders import load_embedder
     from arag.pages.page import trace_page
@@ -32,6 +34,7 @@ __all__ = [
     "Index",
     "Limits",
     "Scope",
+    "aingest",
     "create_arag_agent",
     "ingest",
     "load_embedder",
@@ -52,8 +55,9 @@ _HOMES = {
     "Index": "arag.retrieval.index",
     "Limits": "arag.ingest.documents",
     "Scope": "arag.retrieval.scope",
+    "aingest": "arag.ingest.pipeline",
     "create_arag_agent": "arag.graph.graph",
-    "ingest": "arag.ingest.pipeline",
+    "ingest": "arag.ingest.pipeline",  # see _Package
     "load_embedder": "arag.models.embedders",
     "load_ipython_extension": "arag.pages.page",
     "load_model": "arag.models.chat",
@@ -73,8 +77,25 @@ if not TYPE_CHECKING:  # with this function, a type checker would accept any nam
         if name not in _HOMES:
             raise AttributeError(f"module 'arag' has no attribute {name!r}")
         module = import_module(_HOMES[name])
-        # Importing the module binds `arag.ingest` to the package, not to the function; the package is callable too.
         return globals().setdefault(name, getattr(module, name))
+
+    class _Package(ModuleType):
+        """The package `arag`, whose `ingest` is the function, also after an import of the package `arag.ingest`."""
+
+        @property
+        def ingest(self) -> Any:
+            from arag.ingest.pipeline import ingest
+
+            # The package's modules are found through the function: `import arag.ingest.readers` binds only `arag`.
+            package = vars(sys.modules["arag.ingest"])
+            vars(ingest).update({name: value for name, value in package.items() if isinstance(value, ModuleType)})
+            return ingest
+
+        @ingest.setter
+        def ingest(self, package: ModuleType) -> None:
+            """Ignore the package, which every import of one of its modules binds here."""
+
+    sys.modules[__name__].__class__ = _Package
 
 
 def __dir__() -> list[str]:

@@ -21,15 +21,19 @@ class Document:
     """One document, ready to be cut into chunks.
 
     Attributes:
-        id: Unique in the index: a record's own id, else the path relative to what was ingested.
+        id: Its own id, else one made from the file's path relative to what was ingested; see `Names`.
         title: The title, or an empty string where the source gives none.
         text: The whole text, never blank.
-        source: The file it came from, as given by the user; for messages.
+        source: The file it came from, with the line or item of a record, as given by the user; or which of the given
+            documents it is. For messages.
         metadata: Further fields of a record, kept as they are.
         page_starts: For paged sources, the character offset at which each page starts, the first being page 1;
             empty for others.
         ready_chunks: Chunks that are kept unchanged, as (chunk id, text) in order; None when the pipeline
             cuts the text itself. Their concatenation is `text`.
+        named_by_path: Whether the id is made from the file's path.
+        origin: What the index keeps as the source: empty for a document that was given in Python. None stands for the
+            absolute path of `source`.
     """
 
     id: str
@@ -39,17 +43,29 @@ class Document:
     metadata: Mapping[str, JSON] = field(default_factory=dict)
     page_starts: tuple[int, ...] = ()
     ready_chunks: tuple[tuple[str, str], ...] | None = None
+    named_by_path: bool = False
+    origin: str | None = None
+
+    @property
+    def kept_source(self) -> str:
+        """What the index keeps as the source, so that the file is found again from anywhere."""
+        return os.path.abspath(self.source) if self.origin is None else self.origin  # noqa: PTH100 - see file_of
 
 
 @dataclass(slots=True)
 class Position:
-    """How far the files have been read.
+    """How far the sources have been read, and what was met on the way.
 
     Attributes:
-        bytes: Bytes of the files read so far, with that of the document that was read last.
+        bytes: Bytes of the files read so far, with that of the document that was read last; of documents given in
+            Python, their characters.
+        paths: The files and folders that were given.
+        skipped: What was skipped in the folders, and why.
     """
 
     bytes: int = 0
+    paths: list[Path] = field(default_factory=list)
+    skipped: list[Problem] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)

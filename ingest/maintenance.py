@@ -47,7 +47,8 @@ def remove(document_ids: Sequence[str] | str, index: str | Path | Backend) -> in
     with open_writer(backend) as writer:
         absent = writer.find_absent(wanted)
         if absent:
-            similar = process.extract(absent[0][:200], list(writer.document_sources()), score_cutoff=60, limit=3)
+            ids = (document.id for document in writer.chunks.documents())
+            similar = process.extract(absent[0][:200], ids, score_cutoff=60, limit=3)
             hint = f"; similar ids: {', '.join(repr(match[0]) for match in similar)}" if similar else ""
             named = ", ".join(map(repr, absent[:5]))
             raise InputError(f"the index in {backend.location} holds no document {named}{hint}. Nothing was removed.")

@@ -2,41 +2,58 @@
 
 from __future__ import annotations
 
+import asyncio
+import os
 import time
 import warnings
-from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import AsyncIterable, Iterable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypedDict, TypeVar, Unpack
 
 from arag.errors import InputError
-from arag.ingest.chunking import groups
+from arag.ingest.bridge import Bridge
 from arag.ingest.documents import DEFAULT_LIMITS, Document, Limits, Position, Problem, file_of
 from arag.ingest.english import LanguageSample
+from arag.ingest.names import Names
 from arag.ingest.progress import ShowProgress, Tracker, showing
-from arag.ingest.readers import count_bytes, find_skipped, read_documents
+from arag.ingest.readers import count_bytes, read_documents
 from arag.ingest.sentences import check_language
 from arag.ingest.writer import IndexWriter, open_writer
 from arag.models.embedders import Embedder, load_embedder
 from arag.models.names import DEFAULT_EMBEDDER, MULTILINGUAL_EMBEDDER
-from arag.retrieval.backend import Backend, Manifest
+from arag.retrieval.backend import Backend
 from arag.retrieval.index import Index
 from arag.retrieval.locations import backend_at
-from arag.retrieval.packing import CountBatch
 from arag.retrieval.tokens import load_token_counter
 from arag.retrieval.trust import check_embedder, remember_embedder
 
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
 
+    from arag.ingest.given import Source, Sources
+
 MIN_CHUNK_TOKENS = 50
 
 _BATCH_CHARACTERS = 100_000  # cut while the sentences before them are embedded
 _BATCH_DOCUMENTS = 2_000
 _PACKED_CHARACTERS = 1_000_000  # of documents that are packed together
-_MAX_REASONS = 8
+_MAX_NAMED = 5  # of what was left out, in a message
+
+T = TypeVar("T")
+
+
+class IngestOptions(TypedDict, total=False):
+    """The options of `ingest` that `aingest` passes on."""
+
+    chunk_tokens: int | None
+    pack: bool | None
+    prune: bool
+    language: str | None
+    limits: Limits
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +65,7 @@ class IngestSummary:
         written: Those of them that were new or had changed.
         removed: Documents that were pruned.
         absent: Documents in the index that were not read in this run.
-        skipped: What was skipped in the folders, and why: files without a reader, and links to folders.
+        skipped: What was skipped in the folders, and why: files without a reader, links and indexes.
         embedded: Sentences embedded in this run.
         documents: Documents in the index now.
         chunks: Chunks in the index now.
@@ -71,7 +88,7 @@ class IngestSummary:
 
 
 def ingest(
-    paths: Sequence[str | Path] | str | Path,
+    sources: Sources,
     index: str | Path | Backend,
     *,
     embedder: str | Embeddings | Embedder | None = None,
@@ -82,20 +99,22 @@ def ingest(
     limits: Limits = DEFAULT_LIMITS,
     progress: bool | ShowProgress = False,
 ) -> Index:
-    """Write files and folders into an index and open it.
+    """Write files, folders and documents into an index and open it.
 
-    Running it again embeds only what has changed. What had to be left out is reported as warnings; `run_ingest`
-    returns it in a summary instead.
+    Running it again embeds only what has changed. If something had to be left out, one warning says how much and names
+    the first; `run_ingest` returns all of it in a summary.
 
     Args:
-        paths: Files and folders: .txt, .md, .html, .pdf, .json and .jsonl.
+        sources: A file or a folder (.txt, .md, .html, .pdf, .json and .jsonl), a LangChain document, a dictionary with
+            `id`, `title`, `text` and further fields, or an iterable of any of these. An iterable such as a loader's
+            `lazy_load()` is read as it goes. What can be checked is checked before anything is written.
         index: The index's folder, created if it does not exist; or its backend.
         embedder: See `load_embedder`; by default the index's own, or the default one for a new index. A given name
             is remembered: the index can be opened without it from then on.
         chunk_tokens: Maximum tokens in a chunk. By default this, `pack` and `language` keep the index's values;
             for a new index they are 1,000, false and `auto`.
         pack: Pack consecutive short documents into chunks of that size, as in the paper's corpora.
-        prune: Remove documents that are in the index and not in `paths`.
+        prune: Remove documents that came from the given files and folders and are no longer there.
         language: Language of the sentence rules, as a spaCy code; `auto` is English, with Chinese and Japanese
             recognised by their script.
         limits: How much of a document is read; a document that exceeds a limit is left out.
@@ -106,7 +125,8 @@ def ingest(
         The index, open.
 
     Raises:
-        InputError: A path does not exist or holds nothing readable, or a setting is out of bounds.
+        InputError: A path does not exist or holds nothing readable, nothing that is given can be read, or a setting is
+            out of bounds.
         IndexLockedError: Another process is writing to the index.
         EmbedderError: The embedder cannot be loaded or fails, the index was made with another one, or only the
             index's files name it.
@@ -116,6 +136,14 @@ def ingest(
         >>> with ingest("examples/corpus", "my-index") as corpus:
         ...     corpus
         Index('my-index', documents=25, chunks=26, embedder='huggingface:sentence-transformers/all-MiniLM-L6-v2')
+
+        With LangChain documents, from any loader:
+
+        >>> from langchain_core.documents import Document
+        >>> pages = [Document("The mill stands.", metadata={"source": "mill.pdf", "page": n}) for n in range(2)]
+        >>> with ingest(iter(pages), "mills") as mills:
+        ...     [document.id for document in mills.documents()]
+        ['mill.pdf#page=0', 'mill.pdf#page=1']
 
         With a function that shows the progress in your own way:
 
@@ -128,7 +156,7 @@ def ingest(
     chosen = None if embedder is None else load_embedder(embedder)
     backend = backend_at(index)
     summary = run_ingest(
-        paths,
+        sources,
         backend,
         embedder=chosen,
         chunk_tokens=chunk_tokens,
@@ -138,15 +166,59 @@ def ingest(
         limits=limits,
         progress=progress,
     )
-    if summary.skipped:
-        warnings.warn(f"skipped: {count_reasons(summary.skipped)}", stacklevel=3)
-    for problem in summary.problems:
-        warnings.warn(f"left out: {problem}", stacklevel=3)  # the caller of the callable package
+    _warn_of_omissions(summary)
     return Index(backend, embedder=chosen)
 
 
+async def aingest(
+    sources: Sources | AsyncIterable[Source],
+    index: str | Path | Backend,
+    *,
+    embedder: str | Embeddings | Embedder | None = None,
+    progress: bool | ShowProgress = False,
+    **options: Unpack[IngestOptions],
+) -> Index:
+    """Do the same as `ingest` in a thread, so that the event loop is free meanwhile.
+
+    If the task is cancelled, the thread stops at the next document. What was written is kept, and the next run
+    continues from there.
+
+    Args:
+        sources: As for `ingest`; also an asynchronous iterable, such as a loader's `alazy_load()`.
+        index: The index's folder, or its backend.
+        embedder: As for `ingest`.
+        progress: As for `ingest`; a function is called in the thread.
+        **options: The other options of `ingest`.
+
+    Returns:
+        The index, open.
+
+    Raises:
+        InputError, IndexLockedError, EmbedderError: As for `ingest`.
+
+    Example:
+        >>> import asyncio
+        >>> from arag import aingest
+        >>> async def notes():
+        ...     yield {"id": "note-1", "text": "The mill stands."}
+        >>> with asyncio.run(aingest(notes(), "notes")) as index:
+        ...     index.info().documents
+        1
+    """
+    chosen = None if embedder is None else load_embedder(embedder)
+    backend = backend_at(index)
+    with showing(progress) as show:
+        bridge = Bridge(show)
+        taken = bridge.take(sources) if isinstance(sources, AsyncIterable) else sources
+        summary = await bridge.run(
+            partial(run_ingest, taken, backend, embedder=chosen, progress=bridge.show, **options)
+        )
+    _warn_of_omissions(summary)
+    return await asyncio.to_thread(Index, backend, embedder=chosen)
+
+
 def run_ingest(
-    paths: Sequence[str | Path] | str | Path,
+    sources: Sources,
     index: str | Path | Backend,
     *,
     embedder: str | Embeddings | Embedder | None = None,
@@ -157,7 +229,7 @@ def run_ingest(
     limits: Limits = DEFAULT_LIMITS,
     progress: bool | ShowProgress = False,
 ) -> IngestSummary:
-    """Write files and folders into an index and return a summary.
+    """Write files, folders and documents into an index and return a summary.
 
     It takes the arguments of `ingest` and raises the same errors.
 
@@ -181,11 +253,10 @@ def run_ingest(
         raise InputError(f"chunk_tokens is {chunk_tokens}: it must be at least {MIN_CHUNK_TOKENS}")
     if language is not None:
         check_language(language)
-    given = [paths] if isinstance(paths, str | Path) else list(paths)
     backend = backend_at(index)
     with showing(progress) as show:
         return _ingest(
-            given,
+            sources,
             backend,
             embedder=embedder,
             chunk_tokens=chunk_tokens,
@@ -198,7 +269,7 @@ def run_ingest(
 
 
 def _ingest(
-    given: Sequence[str | Path],
+    sources: Sources,
     backend: Backend,
     *,
     embedder: str | Embeddings | Embedder | None,
@@ -210,42 +281,46 @@ def _ingest(
     show: ShowProgress | None,
 ) -> IngestSummary:
     began = time.perf_counter()
-    # Bad paths are found before anything is created: the first item is read before the index is opened.
+    # Bad sources are found before anything is created: the first document is read before the index is opened.
     position = Position()
-    items = read_documents(given, index=str(backend.location), limits=limits, position=position)
-    tracker = Tracker(show, 0 if show is None else count_bytes(given, index=str(backend.location)))
-    problems: list[Problem] = []
-    stream = _select(items, position, problems, tracker)
-    first = next(stream, None)
-    if first is None:
-        reasons = "; ".join(map(str, problems[:5]))
-        raise InputError(f"no document could be read: {reasons}")
+    target = str(backend.location)
+    items = _measured(read_documents(sources, index=target, limits=limits, position=position), position)
+    tracker = Tracker(show, None if show is None else count_bytes(sources, index=target))
+    first: list[tuple[Document | Problem, int]] = []
+    for item in items:
+        first.append(item)
+        if isinstance(item[0], Document):
+            break
+    else:
+        raise InputError(_say_nothing_read([problem for problem, _ in first if isinstance(problem, Problem)]))
     if embedder is None:
         check_embedder(backend)
     counter = load_token_counter()
-    with open_writer(
-        backend,
-        embedder=embedder,
-        chunk_tokens=chunk_tokens,
-        language=language,
-        packed=pack,
-        counter=counter,
-        tracker=tracker,
-    ) as writer:
+    with (
+        open_writer(
+            backend,
+            embedder=embedder,
+            chunk_tokens=chunk_tokens,
+            language=language,
+            packed=pack,
+            counter=counter,
+            tracker=tracker,
+        ) as writer,
+        closing(Names(writer.chunks)) as names,
+    ):
         settings = writer.manifest
         remember_embedder(settings.embedder, given=embedder is not None)
-        written = 0
-        seen: set[str] = set()
-        refused: dict[str, str] = {}  # sources by id
+        read = written = 0
+        problems: list[Problem] = []
+        refused: list[str] = []
+        grouped = _group(_select(chain(first, items), names, problems, tracker), writer)
         sample = LanguageSample() if settings.embedder == DEFAULT_EMBEDDER and not settings.documents else None
-        grouped = _group(chain([first], stream), settings, counter.count_batch)
         while some := list(_take(grouped, _BATCH_CHARACTERS)):
             batch = list(chain.from_iterable(some))
-            seen.update(document.id for document in batch)
             new, failed = writer.put(some)
-            problems += failed
-            failed_sources = {problem.source for problem in failed}
-            refused |= {document.id: document.source for document in batch if document.source in failed_sources}
+            problems += failed.values()
+            refused += failed
+            read += len(batch) - len(failed)
             written += len(new)
             if sample is not None and _is_foreign(sample, batch):
                 sample = None  # said once
@@ -257,22 +332,16 @@ def _ingest(
             tracker.settle(document.id for document in batch if document.id not in new)
             writer.flush(wait=False)
             writer.commit_if_due()
-        removed = _prune(writer, seen, problems) if prune else 0
+        removed = _prune(writer, names, position.paths, problems, tracker) if prune else 0
         writer.commit()
         tracker.finish()
-        if written and writer.manifest.tokenizer != counter.name:
-            warnings.warn(
-                f"the tokens of this index were counted in different ways ({writer.manifest.tokenizer}), now by "
-                f"{counter.name}, so its chunks vary in size. Ingest everything into a new folder for uniform chunks.",
-                stacklevel=3,
-            )
-        read = len(seen) - len(refused)
+        _warn_of_counters(settings.tokenizer, counter.name, writer.manifest.tokenizer, written)
         return IngestSummary(
             read=read,
             written=written,
             removed=removed,
-            absent=writer.manifest.documents - read - sum(writer.holds(*document) for document in refused.items()),
-            skipped=find_skipped(given, index=str(backend.location)),
+            absent=writer.manifest.documents - read - len(writer.chunks.fingerprints(refused)),
+            skipped=tuple(position.skipped),
             embedded=writer.embedded,
             documents=writer.manifest.documents,
             chunks=writer.manifest.chunks,
@@ -282,36 +351,62 @@ def _ingest(
         )
 
 
-def count_reasons(skipped: Sequence[Problem]) -> str:
-    """Return how often each reason occurs, the most frequent first: `no reader for .png (12)`."""
-    counts = Counter(problem.reason for problem in skipped).most_common()
-    shown = [f"{reason} ({count:,})" for reason, count in counts[:_MAX_REASONS]]
-    return ", ".join([*shown, *(["others"] if len(counts) > _MAX_REASONS else [])])
+def _say_nothing_read(problems: Sequence[Problem]) -> str:
+    if not problems:
+        return "no document could be read: the sources are empty"
+    more = f"; and {len(problems) - _MAX_NAMED:,} more" if len(problems) > _MAX_NAMED else ""
+    return f"no document could be read: {'; '.join(map(str, problems[:_MAX_NAMED]))}{more}"
+
+
+def _warn_of_omissions(summary: IngestSummary) -> None:
+    """Warn once of everything that was left out, where `ingest` was called."""
+    omitted = [*summary.problems, *summary.skipped]
+    if omitted:
+        more = f"; and {len(omitted) - _MAX_NAMED:,} more: run_ingest returns all" if len(omitted) > _MAX_NAMED else ""
+        warnings.warn(f"left out {len(omitted):,}: {'; '.join(map(str, omitted[:_MAX_NAMED]))}{more}", stacklevel=3)
+
+
+def _warn_of_counters(before: str, now: str, label: str, written: int) -> None:
+    """Warn if the documents of an index were counted in another way than now, and their chunks were kept."""
+    if before and label != now and (written or now not in before.split(", ")):
+        told = f"the tokens of this index were counted by {before}, now by {now}: unchanged documents keep their chunks"
+        if written:
+            told += (
+                f", what is new or has changed ({written:,}) is cut by the new counts. Ingest everything into a new "
+            )
+            told += "folder for chunks of one size"
+        warnings.warn(f"{told}.", stacklevel=4)
+
+
+def _measured(items: Iterable[T], position: Position) -> Iterator[tuple[T, int]]:
+    """Yield the items, each with the number of bytes by which it advanced the position."""
+    before = 0
+    for item in items:
+        yield item, position.bytes - before
+        before = position.bytes
 
 
 def _select(
-    items: Iterable[Document | Problem], position: Position, problems: list[Problem], tracker: Tracker
+    items: Iterable[tuple[Document | Problem, int]], names: Names, problems: list[Problem], tracker: Tracker
 ) -> Iterator[Document]:
-    """Yield the documents, of which the tracker learns how many bytes were read for each, and collect the problems."""
-    before = 0
-    for item in items:
-        size, before = position.bytes - before, position.bytes
-        if isinstance(item, Problem):
+    """Yield the documents with their ids in the index, and collect the problems."""
+    for item, size in items:
+        named = names.name(item) if isinstance(item, Document) else item
+        if isinstance(named, Problem):
             tracker.skip(size)
-            problems.append(item)
+            problems.append(named)
         else:
-            tracker.read(item.id, size, len(item.text))
-            yield item
-    tracker.skip(position.bytes - before)
+            tracker.read(named.id, size, len(named.text))
+            yield named
 
 
-def _group(documents: Iterable[Document], settings: Manifest, count: CountBatch) -> Iterator[list[Document]]:
+def _group(documents: Iterable[Document], writer: IndexWriter) -> Iterator[list[Document]]:
     """Group the documents that share a chunk. Without packing, none is read before the last one was taken."""
     alone = ([document] for document in documents)
-    if not settings.packed:
+    if not writer.manifest.packed:
         yield from alone
     while batch := list(chain.from_iterable(_take(alone, _PACKED_CHARACTERS))):
-        yield from groups(batch, pack=True, chunk_tokens=settings.chunk_tokens, count=count)
+        yield from writer.group(batch)
 
 
 def _take(grouped: Iterator[list[Document]], most: int) -> Iterator[list[Document]]:
@@ -330,10 +425,25 @@ def _is_foreign(sample: LanguageSample, documents: Iterable[Document]) -> bool:
     return sample.is_foreign
 
 
-def _prune(writer: IndexWriter, seen: set[str], problems: Sequence[Problem]) -> int:
-    """Remove documents that are gone; those of a file that could not be read this time stay."""
+def _prune(
+    writer: IndexWriter, names: Names, paths: Sequence[Path], problems: Sequence[Problem], tracker: Tracker
+) -> int:
+    """Remove documents that are gone from the given files and folders; those of a file that was not read now stay."""
+    if not paths:
+        warnings.warn(
+            "nothing was pruned: that removes documents of the given files and folders, and none was given",
+            stacklevel=4,
+        )
+    given = {file_of(str(path)) for path in paths} | {Path(os.path.realpath(path)) for path in paths}
     unread = {file_of(problem.source) for problem in problems}
-    sources = {i: file_of(source) for i, source in writer.document_sources().items() if i not in seen}
-    gone = [i for i, file in sources.items() if unread.isdisjoint([file, *file.parents])]
-    writer.remove(gone)
+    gone = []
+    for document in writer.chunks.documents():
+        if document.source and document.id not in names:
+            file = file_of(document.source)
+            above = {file, *file.parents}
+            if not given.isdisjoint(above) and unread.isdisjoint(above):
+                gone.append(document.id)
+    if gone:
+        tracker.prune(len(gone))
+        writer.remove(gone)
     return len(gone)

@@ -13,7 +13,7 @@ from typing import Literal, Self, TypeAlias
 
 from arag.retrieval.types import Chunk
 
-Phase: TypeAlias = Literal["reading", "loading", "embedding", "publishing", "done"]
+Phase: TypeAlias = Literal["reading", "loading", "embedding", "pruning", "publishing", "done"]
 
 _BETWEEN_LINES = 5.0  # seconds
 _WINDOW = 30.0  # seconds that speeds are measured over
@@ -24,33 +24,37 @@ class Progress:
     """The progress of an ingestion.
 
     Attributes:
-        phase: The current step. `reading` includes cutting into chunks; `loading` is of the embedder; `publishing`
-            lets readers see what was written, at the end and now and then before it.
+        phase: The current step. `reading` includes cutting into chunks; `loading` is of the embedder; `pruning` comes
+            just before documents are removed; `publishing` lets readers see what was written, at the end and now and
+            then before it.
         done: Bytes of the files that are finished: their text has its vectors, or is unchanged, or cannot be read.
-        total: Bytes of all files that are read. `done` ends there.
+            Documents given in Python count with their characters.
+        total: Bytes of all files that are read. `done` ends there. None for an iterable of unknown length.
         documents: Documents that are finished.
         sentences: Sentences embedded.
         per_second: Sentences embedded per second, in the last half minute.
-        seconds_left: Seconds until all is embedded or, in the last publication, published; None if not known yet.
+        seconds_left: Seconds until all is embedded or, in the last publication, published; None if not known.
         published: Sentences written to the vector store in the current or last publication.
         to_publish: Sentences that this publication writes.
+        pruned: Documents that are removed because they are no longer in the given files and folders.
         seconds: Seconds since the start.
     """
 
     phase: Phase
     done: int
-    total: int
+    total: int | None
     documents: int
     sentences: int
     per_second: float
     seconds_left: float | None
     published: int
     to_publish: int
+    pruned: int
     seconds: float
 
     @property
     def share(self) -> float:
-        """What is finished of the files, 0 to 1."""
+        """What is finished of the files, 0 to 1; 0 to the end if the total is not known."""
         return self.done / self.total if self.total else float(self.phase == "done")
 
     def __str__(self) -> str:
@@ -60,7 +64,10 @@ class Progress:
         left = "" if self.seconds_left is None else f", {_clock(self.seconds_left)} left"
         if self.phase == "publishing":
             return f"Publishing: {self.published:,} of {self.to_publish:,} sentences{left}"
-        said = f"{self.phase.capitalize()}: {self.share:.0%}, {self.documents:,} documents"
+        if self.phase == "pruning":
+            return f"Removing {self.pruned:,} document{'' if self.pruned == 1 else 's'} that the sources no longer hold"
+        share = "" if self.total is None else f"{self.share:.0%}, "
+        said = f"{self.phase.capitalize()}: {share}{self.documents:,} documents"
         if self.sentences:
             said += f", {self.sentences:,} sentences, {self.per_second:,.0f} per second"
         return said + ("" if self.phase == "done" else left)
@@ -74,15 +81,15 @@ class Tracker:
 
     Args:
         show: Called whenever there is progress.
-        total: Bytes of all files that are read.
+        total: Bytes of all files that are read; None if that is not known.
     """
 
-    def __init__(self, show: ShowProgress | None = None, total: int = 0) -> None:
+    def __init__(self, show: ShowProgress | None = None, total: int | None = None) -> None:
         self._show = show
         self._total = total
         self._began = time.monotonic()
         self._phase: Phase = "reading"
-        self._done = self._documents = self._sentences = self._published = self._to_publish = 0
+        self._done = self._documents = self._sentences = self._published = self._to_publish = self._pruned = 0
         self._publishing_since = 0.0
         # Bytes and characters of the documents that were read and are not finished, less what was embedded of them.
         self._left: dict[str, tuple[int, int]] = {}
@@ -95,7 +102,7 @@ class Tracker:
 
     def skip(self, size: int) -> None:
         """So many bytes of a file have no document."""
-        self._done = min(self._done + size, self._total)
+        self._add(size)
 
     def settle(self, document_ids: Iterable[str]) -> None:
         """Nothing is embedded of these documents: they are unchanged, or were refused."""
@@ -121,6 +128,13 @@ class Tracker:
                 self._advance(section.document_id, section.end - section.start)
         self._report()
 
+    def prune(self, documents: int) -> None:
+        """So many documents are about to be removed."""
+        self._pruned = documents
+        before, self._phase = self._phase, "pruning"
+        self._report()
+        self._phase = before
+
     def publish(self, written: int, total: int) -> None:
         """So many sentences, of all that a publication writes, were written to the vector store."""
         if self._phase != "publishing":
@@ -135,7 +149,8 @@ class Tracker:
 
     def finish(self) -> None:
         """Everything is written and published."""
-        self._done = self._total
+        if self._total is not None:
+            self._done = self._total
         self._enter("done")
 
     def _advance(self, document_id: str, characters: int) -> None:
@@ -149,7 +164,12 @@ class Tracker:
             more = size
             del self._left[document_id]
             self._documents += 1
-        self._done = min(self._done + more, self._total)
+        self._add(more)
+
+    def _add(self, size: int) -> None:
+        self._done += size
+        if self._total is not None:
+            self._done = min(self._done, self._total)
 
     def _enter(self, phase: Phase) -> None:
         self._phase = phase
@@ -166,7 +186,7 @@ class Tracker:
         if self._phase == "publishing" and self._done == self._total:
             left = _rest(now - self._publishing_since, self._published, self._to_publish - self._published)
         else:
-            left = _rest(elapsed, self._done - done, self._total - self._done)
+            left = None if self._total is None else _rest(elapsed, self._done - done, self._total - self._done)
         self._recent.append((now, self._done, self._sentences))
         self._show(
             Progress(
@@ -179,6 +199,7 @@ class Tracker:
                 seconds_left=left,
                 published=self._published,
                 to_publish=self._to_publish,
+                pruned=self._pruned,
                 seconds=now,
             )
         )
@@ -219,7 +240,10 @@ class _Lines:
             self._print()
 
     def show(self, progress: Progress) -> None:
-        self._latest = progress
+        if progress.phase == "pruning":  # told once, before it happens
+            print(progress, file=sys.stderr, flush=True)  # noqa: T201
+        else:
+            self._latest = progress
 
     def _run(self) -> None:
         while not self._ended.wait(_BETWEEN_LINES):

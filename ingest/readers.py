@@ -1,15 +1,18 @@
-"""Reads files and folders into documents, one at a time."""
+"""Reads files and folders into documents, and takes documents that are given as objects, one at a time."""
 
 from __future__ import annotations
 
 import dataclasses
 import os
+import re
 import stat
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from pathlib import Path, PurePath
+from typing import TYPE_CHECKING
 
 from arag.errors import InputError
+from arag.ingest.disk_map import DiskMap
 from arag.ingest.documents import DEFAULT_LIMITS, Document, Limits, Position, Problem
 from arag.ingest.formats import (
     Content,
@@ -20,34 +23,40 @@ from arag.ingest.formats import (
     problem_at,
     read_text,
 )
+from arag.ingest.given import VALID_SOURCES, GivenReader, count_characters, is_document, list_sources
 from arag.ingest.html import read_html
 from arag.ingest.markdown import read_markdown
 from arag.ingest.pdf import PdfReader
 from arag.ingest.records import read_json, read_jsonl
 from arag.retrieval.locations import is_index
 
+if TYPE_CHECKING:
+    from arag.ingest.given import Source, Sources
+
 _TEXT_READERS = {".txt": read_text, ".md": read_markdown, ".html": read_html, ".htm": read_html}
 _RECORD_READERS = {".json": read_json, ".jsonl": read_jsonl}
 READABLE_SUFFIXES: tuple[str, ...] = (*_TEXT_READERS, ".pdf", *_RECORD_READERS)
 
 _MAX_BYTES_PER_CHARACTER = 4  # in UTF-8 and UTF-16
+_LONE_SURROGATE = re.compile("[\ud800-\udc7f\udd00-\udfff]")  # others stand for bytes that are not UTF-8
 
 
 def read_documents(
-    paths: Sequence[str | Path],
+    sources: Sources,
     *,
     index: str | Path | None = None,
     limits: Limits = DEFAULT_LIMITS,
     position: Position | None = None,
 ) -> Iterator[Document | Problem]:
-    """Read the documents in files and folders, one at a time.
+    """Read the documents in files and folders, and take those that are given as objects, one at a time.
 
-    Folders are walked in sorted order. Hidden entries (a name that starts with "."), links to folders, indexes, and
-    files with other endings than `READABLE_SUFFIXES` are skipped. A file that is given twice, as itself and in its
-    folder, is read once.
+    Folders are walked in sorted order, links to files last. Hidden entries (a name that starts with ".") and the index
+    itself are passed over. Links to folders, other indexes, and files with other endings than `READABLE_SUFFIXES` are
+    skipped. A file that is given twice, as itself and in its folder, is read once.
 
     Args:
-        paths: The files and folders.
+        sources: A file, a folder, a LangChain document, a record, or an iterable of them. Everything in a sequence is
+            checked at once; of another iterable, each item when it is its turn.
         index: The folder that the documents are for, which is not walked, whatever it holds.
         limits: How much of a document is read.
         position: Advanced with every document, up to what `count_bytes` returns.
@@ -56,75 +65,90 @@ def read_documents(
         An iterator over the documents and, in their place, what was wrong with those that cannot be read.
 
     Raises:
-        InputError: A path does not exist or has an unknown ending, or a folder is an index or has nothing to
-            read. Raised by the call itself, before anything is read.
+        InputError: A path does not exist or has an unknown ending, a folder is an index or has nothing to read, or
+            something else is given. Raised by the call itself, before anything is read.
     """
-    # A string is a sequence of strings too: each character would be taken for a path.
-    given = [paths] if isinstance(paths, str) else list(paths)
-    if not given or "" in given:
-        raise InputError("an empty path was given" if given else "no file or folder was given")
-    checked = [Path(path) for path in given]
+    items = list_sources(sources)
     target = _real(index)
-    for path in checked:
-        _check_path(path, target)
-    return _read_paths(checked, target, limits, position or Position())
+    if isinstance(items, Sequence):
+        if not items:
+            raise InputError("no file, folder or document was given")
+        for number, item in enumerate(items):
+            if isinstance(item, str | Path):
+                try:
+                    _check_path(item, target)
+                except FormatError as error:
+                    raise InputError(f"{_show(item)} {error}") from error
+            elif not is_document(item):
+                raise InputError(f"sources[{number}] is {type(item).__name__}; {VALID_SOURCES}")
+    return _read_sources(items, target, limits, position or Position())
 
 
-def _check_path(path: Path, index: str) -> None:
-    shown = clean_characters(str(path))
+def _check_path(given: str | Path, index: str) -> None:
+    """Check that a path leads to something that can be read.
+
+    Raises:
+        FormatError: It does not; the message is to follow the path.
+    """
+    if given == "":
+        raise FormatError("is an empty path")
+    path = Path(given)
     try:
         mode = path.stat().st_mode
     except FileNotFoundError as error:
-        raise InputError(f"{shown} does not exist") from error
+        raise FormatError("does not exist") from error
     except OSError as error:
-        raise InputError(f"{shown} cannot be read: {error.strerror or error}") from error
+        raise FormatError(f"cannot be read: {error.strerror or error}") from error
     except ValueError as error:
-        raise InputError(f"{str(path)!r} has a character that a file name cannot have") from error
+        raise FormatError("has a character that a file name cannot have") from error
     valid = f"valid endings are {' '.join(READABLE_SUFFIXES)}"
     if stat.S_ISDIR(mode):
         if _is_index(path):
-            raise InputError(f"{shown} is an index: give the documents that it was made from")
+            raise FormatError("is an index: give the documents that it was made from")
         found_other = False
         for _, reason in _walk(path, index):
             if not isinstance(reason, str):
                 return
             found_other = True
         found = "only links to folders or files with other endings" if found_other else "no files"
-        raise InputError(f"{shown} contains {found}; {valid}")
+        raise FormatError(f"contains {found}; {valid}")
     if not stat.S_ISREG(mode):
-        raise InputError(f"{shown} is neither a file nor a folder")
+        raise FormatError("is neither a file nor a folder")
     if not _is_readable(path):
-        raise InputError(f"{shown} has an unknown ending, {clean_characters(path.suffix)!r}; {valid}")
+        raise FormatError(f"has an unknown ending, {clean_characters(path.suffix)!r}; {valid}")
 
 
-def find_skipped(paths: Sequence[str | Path], *, index: str | Path | None = None) -> tuple[Problem, ...]:
-    """Return what is skipped in folders: files without a reader, and links to folders.
-
-    Hidden entries and indexes are not included.
-
-    Args:
-        paths: The files and folders, as for `read_documents`.
-        index: The folder that the documents are for.
-    """
-    target = _real(index)
-    skipped = {
-        _place(path): problem_at(path, reason)
-        for folder in map(Path, paths)
-        if folder.is_dir()
-        for path, reason in _walk(folder, target)
-        if isinstance(reason, str)
-    }
-    return tuple(skipped.values())
+def _show(path: str | Path) -> str:
+    """Return a path for messages, as Python writes it if no file can have it."""
+    text = str(path)
+    is_possible = text and "\0" not in text and not _LONE_SURROGATE.search(text)
+    return clean_characters(text) if is_possible else repr(text)
 
 
-def count_bytes(paths: Sequence[str | Path], *, index: str | Path | None = None) -> int:
-    """Return the bytes of all files that `read_documents` reads, readable or not.
+def count_bytes(sources: Sources, *, index: str | Path | None = None) -> int | None:
+    """Return how far `read_documents` advances a position: the bytes of all files, readable or not.
+
+    Documents given as objects count with their characters.
 
     Args:
-        paths: The files and folders, as for `read_documents`.
+        sources: What is given, as for `read_documents`.
         index: The folder that the documents are for.
+
+    Returns:
+        The number, or None if the sources can be gone through only once.
     """
-    return sum(_size(file) for _, file, reason in _find_files(map(Path, paths), _real(index)) if reason is None)
+    items = list_sources(sources)
+    if not isinstance(items, Sequence):
+        return None
+    with DiskMap() as places:
+        files = (
+            _size(file)
+            for item in items
+            if isinstance(item, str | Path)
+            for file, reason in _find_files(Path(item), _real(index), places)
+            if reason is None
+        )
+        return sum(files) + sum(count_characters(item) for item in items if not isinstance(item, str | Path))
 
 
 def _size(file: Path) -> int:
@@ -158,7 +182,7 @@ def _walk(folder: Path, index: str, root: Path | None = None) -> Iterator[tuple[
 
     Args:
         folder: The folder.
-        index: The real path of a folder that is not walked, like any index.
+        index: The real path of a folder that is passed over.
         root: The folder that links may not lead out of; the folder itself by default.
 
     Yields:
@@ -174,11 +198,13 @@ def _walk(folder: Path, index: str, root: Path | None = None) -> Iterator[tuple[
     for entry in visible:
         path = folder / entry.name
         try:
-            if entry.is_dir(follow_symlinks=False):
-                if not _is_index(path) and os.path.realpath(path) != index:
-                    yield from _walk(path, index, root)
-            else:
+            if not entry.is_dir(follow_symlinks=False):
                 yield path, _why_unread(path, root)
+            elif os.path.realpath(path) != index:
+                if _is_index(path):
+                    yield path, "an index"
+                else:
+                    yield from _walk(path, index, root)
         except OSError as error:
             yield path, error
 
@@ -196,59 +222,84 @@ def _why_unread(path: Path, root: Path) -> FormatError | str | None:
     return None
 
 
-def _find_files(paths: Iterable[Path], index: str) -> Iterator[tuple[Path, Path, Exception | str | None]]:
-    """Find what is given and what is in folders, each readable file once.
+def _find_files(given: Path, index: str, places: DiskMap) -> Iterator[tuple[Path, Exception | str | None]]:
+    """Find a given file, or what is in a given folder, each readable file once.
+
+    Args:
+        given: The file or folder.
+        index: See `_walk`.
+        places: Where the files that were found before really are; added to.
 
     Yields:
-        The path that was given, a path, and what `_walk` says about it.
+        Paths, and what `_walk` says about them.
     """
-    places: set[str] = set()
-    for given in paths:
-        for file, reason in _walk(given, index) if given.is_dir() else [(given, None)]:
-            if reason is not None:
-                yield given, file, reason
-            elif (place := _place(file)) not in places:
-                places.add(place)
-                yield given, file, None
+    if not given.is_dir():
+        if places.add(os.path.realpath(given)):
+            yield given, None
+        return
+    links = []
+    for file, reason in _walk(given, index):
+        if reason is None and file.is_symlink():
+            links.append(file)  # so that a file is found by its own name first
+        elif reason is not None or places.add(os.path.realpath(file)):
+            yield file, reason
+    for file in links:
+        place = os.path.realpath(file)
+        yield file, None if places.add(place) else f"a link to {PurePath(place).name}, which is read anyway"
 
 
-def _read_paths(paths: list[Path], index: str, limits: Limits, position: Position) -> Iterator[Document | Problem]:
-    sources: dict[str, str] = {}
-    with closing(PdfReader(limits)) as pdfs:
-        for given, file, reason in _find_files(paths, index):
-            if isinstance(reason, Exception):
-                yield problem_at(file, reason)
-            elif reason is None:
-                end = position.bytes + _size(file)
-                file_id = file.name if file == given else file.relative_to(given).as_posix()
-                for item in _read_file(file, file_id, limits, pdfs, position):
-                    position.bytes = min(position.bytes, end)
-                    yield _admit(item, sources, limits) if isinstance(item, Document) else item
-                position.bytes = end
+def _read_sources(
+    items: Iterable[Source], index: str, limits: Limits, position: Position
+) -> Iterator[Document | Problem]:
+    is_checked = isinstance(items, Sequence)
+    with closing(PdfReader(limits)) as pdfs, DiskMap() as places, GivenReader(position) as objects:
+        for number, item in enumerate(items):
+            if not isinstance(item, str | Path):
+                read = objects.read(item, f"sources[{number}]")
+                yield _check(read, limits) if isinstance(read, Document) else read
+                continue
+            try:
+                if not is_checked:
+                    _check_path(item, index)
+            except FormatError as error:
+                yield Problem(_show(item), str(error))
+            else:
+                position.paths.append(Path(item))
+                yield from _read_path(Path(item), index, limits, pdfs, places, position)
 
 
-def _place(file: Path) -> str:
-    """Return where a file really is, however its path is written; a link to a file counts as a file of its own."""
-    return str(PurePath(os.path.realpath(file.parent), file.name))
+def _read_path(
+    given: Path, index: str, limits: Limits, pdfs: PdfReader, places: DiskMap, position: Position
+) -> Iterator[Document | Problem]:
+    for file, reason in _find_files(given, index, places):
+        if isinstance(reason, Exception):
+            yield problem_at(file, reason)
+        elif reason is not None:
+            if places.add(os.path.join(os.path.realpath(file.parent), file.name)):  # noqa: PTH118 - named once
+                position.skipped.append(problem_at(file, reason))
+        else:
+            end = position.bytes + _size(file)
+            file_id = file.name if file == given else file.relative_to(given).as_posix()
+            for item in _read_file(file, file_id, limits, pdfs, position):
+                position.bytes = min(position.bytes, end)
+                yield _check(item, limits) if isinstance(item, Document) else item
+            position.bytes = end
 
 
-def _admit(document: Document, sources: dict[str, str], limits: Limits) -> Document | Problem:
-    """Return the document if its id is usable and new and its text is not too long, and record the id."""
+def _check(document: Document, limits: Limits) -> Document | Problem:
+    """Return the document if its id is usable and its text is neither blank nor too long."""
     document_id = clean_characters(document.id).strip()
     reason = ""
     if not document_id:
         reason = "empty id"
     elif has_control_characters(document_id):
         reason = f"id {document_id!r} has control characters in it"
-    elif document_id in sources:
-        reason = f"duplicate id {document_id!r}, already used by {sources[document_id]}"
     elif not document.text.strip():
         reason = "empty document"
     elif document.ready_chunks is None and len(document.text) > limits.max_characters:
         reason = limits.exceeded("max_characters")
     if reason:
         return Problem(document.source, reason)
-    sources[document_id] = document.source
     return dataclasses.replace(document, id=document_id, title=folded(clean_characters(document.title)))
 
 
@@ -284,4 +335,5 @@ def _document(path: Path, file_id: str, content: Content) -> Document:
         source=clean_characters(str(path)),
         metadata=content.metadata,
         page_starts=content.page_starts,
+        named_by_path=True,
     )

@@ -57,7 +57,7 @@ def read_jsonl(path: Path, file_id: str, position: Position) -> Iterator[Documen
         source = f"{path}, line {line_number}"
         try:
             value = _load_json(decode(line.rstrip(b"\r\n"), "utf-8"), one_line=True)
-            yield _record(value, f"{file_id}#{record_number}", source)
+            yield read_record(value, f"{file_id}#{record_number}", source)
         except FormatError as error:
             yield problem_at(source, error)
     if not record_number:
@@ -101,7 +101,7 @@ def read_json(path: Path, file_id: str, position: Position) -> Iterator[Document
     items = _record_list(value)
     if items is None:
         position.bytes += len(data)
-        yield _record(value, f"{file_id}#1", str(path))
+        yield read_record(value, f"{file_id}#1", str(path))
     elif not items:
         raise FormatError("empty list")
     elif _are_chunks(items, path.name):
@@ -112,7 +112,7 @@ def read_json(path: Path, file_id: str, position: Position) -> Iterator[Document
             source = f"{path}, item {number}"
             position.bytes += len(data) // len(items)
             try:
-                yield _record(item, f"{file_id}#{number}", source)
+                yield read_record(item, f"{file_id}#{number}", source)
             except FormatError as error:
                 yield problem_at(source, error)
 
@@ -145,7 +145,17 @@ def _record_list(value: JSON) -> list[JSON] | None:
     raise FormatError(f'the object has neither a "text" nor a list of records under one of {keys}')
 
 
-def _record(value: JSON, default_id: str, source: str) -> Document:
+def read_record(value: JSON, default_id: str, source: str) -> Document:
+    """Read a record.
+
+    Args:
+        value: The record.
+        default_id: The id of a record without one.
+        source: The file and the line or item, for messages.
+
+    Raises:
+        FormatError: It is not a record, or has no text.
+    """
     if not isinstance(value, dict):
         raise FormatError(f"the record is {_json_type(value)}; it must be an object")
     if value.get("text") is None and value.keys() >= _BENCHMARK_KEYS.keys():
@@ -166,6 +176,7 @@ def _record(value: JSON, default_id: str, source: str) -> Document:
         text=f"{title}\n\n{text}" if title and not begins else text,
         source=clean_characters(source),
         metadata={key: field for key, field in value.items() if key not in {"id", "title", "text"}},
+        named_by_path=record_id is None,
     )
 
 
@@ -193,6 +204,7 @@ def _read_chunks(items: list[JSON], path: Path, file_id: str) -> Iterator[Docume
             text="".join(chunks.values()),
             source=clean_characters(str(path)),
             ready_chunks=tuple(chunks.items()),
+            named_by_path=True,
         )
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import time
 from collections import Counter, deque
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -23,12 +22,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from arag.errors import EmbedderError
-from arag.ingest.chunking import can_be_packed, chunk_document, pack_documents
-from arag.ingest.documents import Document, Problem, file_of
+from arag.ingest.chunking import can_be_packed, chunk_document, groups, pack_documents
+from arag.ingest.documents import Document, Problem
 from arag.ingest.progress import Tracker
 from arag.ingest.sentences import AUTO, RULES_VERSION
 from arag.models.embedders import Embedder, load_embedder
-from arag.retrieval.backend import Backend, DocumentRecord, Draft, Manifest, Vectors
+from arag.retrieval.backend import Backend, Chunks, DocumentRecord, Draft, Manifest, Vectors
 from arag.retrieval.packing import CountBatch, keep_documents
 from arag.retrieval.tokens import TokenCounter, load_token_counter
 from arag.retrieval.trust import choose_embedder
@@ -77,7 +76,7 @@ class IndexWriter:
         self._embedder = embedder
         self._counter = counter
         self._count: CountBatch = counter.count_batch
-        self._counted: set[str] = set()  # documents whose tokens this writer has counted
+        self._counted: set[str] = set()  # documents whose tokens were counted otherwise before, and now by this writer
         self._pool = ThreadPoolExecutor(embedder.concurrency, thread_name_prefix="embed")
         self._embedding: deque[tuple[list[tuple[int, Chunk]], Future[tuple[Vectors, int]]]] = deque()
         self._committed = time.monotonic()
@@ -100,47 +99,74 @@ class IndexWriter:
         self._draft.renew()
         self.commit(rebuild=True)
 
-    def document_sources(self) -> dict[str, str]:
-        """Return the source of every document in the index, by id."""
-        return {record.id: record.source for record in self._draft.chunks.documents()}
+    @property
+    def chunks(self) -> Chunks:
+        """The chunks and documents of the next generation."""
+        return self._draft.chunks
 
-    def holds(self, document_id: str, source: str) -> bool:
-        """Return whether the index has a document with that id, and from that source, not from another file."""
-        record = self._draft.chunks.document(document_id)
-        return record is not None and (
-            _is_record(source) or _is_record(record.source) or file_of(record.source) == file_of(source)
-        )
-
-    def put(self, groups: Sequence[list[Document]]) -> tuple[set[str], list[Problem]]:
+    def put(self, groups: Sequence[list[Document]]) -> tuple[set[str], dict[str, Problem]]:
         """Write the documents that are new or have changed.
 
         Args:
             groups: Documents; those of a group share a chunk.
 
         Returns:
-            The ids of the documents that were written, and the problems with those that could not be.
+            The ids of the documents that were written, and the problems with those that could not be, by their ids.
         """
         fingerprints = {d.id: self._fingerprint(d) for group in groups for d in group}
         known = self._draft.chunks.fingerprints(list(fingerprints))
-        problems = [
-            p for group in groups for d in group if (p := self._check_id(d, fingerprints[d.id], known)) is not None
-        ]
-        others = {problem.source for problem in problems}
-        ours = [kept for group in groups if (kept := [d for d in group if d.source not in others])]
         shared = self._draft.chunks.in_shared_chunks(list(known))
-        changed = [group for group in ours if not self._is_unchanged(group, fingerprints, known, shared)]
+        changed = [group for group in groups if not self._is_unchanged(group, fingerprints, known, shared)]
         with self._draft.chunks.transaction():
             cut, refused = self._refuse_taken_ids([(group, self._cut(group)) for group in changed])
-            problems += refused
-            failed = {problem.source for problem in refused}
-            ours = [group for group in ours if group[0].source not in failed]
             written = {document.id for group, _ in cut for document in group}
             self._remove(written)
             for group, chunks in cut:
                 self._insert(group, chunks, fingerprints)
-            self._counted |= written
-            self._draft.chunks.set_sources({d.id: _make_absolute(d.source) for group in ours for d in group})
-        return written, problems
+            self._recount(written)
+            ours = [document for group in groups for document in group if document.id not in refused]
+            self._draft.chunks.set_sources({document.id: document.kept_source for document in ours})
+        return written, refused
+
+    def group(self, documents: Sequence[Document]) -> Iterator[list[Document]]:
+        """Group consecutive documents that share a chunk.
+
+        Unchanged documents whose tokens were counted in another way stay together: by the new counts they would
+        be grouped otherwise, and cut again.
+        """
+        settings = self.manifest
+        stored = self._stored_groups(documents) if settings.packed and self._is_counted_otherwise() else {}
+        rest: list[Document] = []
+        at = 0
+        while at < len(documents):
+            kept = stored.get(documents[at].id, [])
+            if kept and [document.id for document in documents[at : at + len(kept)]] == kept:
+                yield from groups(rest, pack=True, chunk_tokens=settings.chunk_tokens, count=self._count)
+                yield list(documents[at : at + len(kept)])
+                rest = []
+                at += len(kept)
+            else:
+                rest.append(documents[at])
+                at += 1
+        yield from groups(rest, pack=settings.packed, chunk_tokens=settings.chunk_tokens, count=self._count)
+
+    def _stored_groups(self, documents: Sequence[Document]) -> dict[str, list[str]]:
+        """Return the ids of unchanged documents that share a chunk, by the first of them."""
+        known = self._draft.chunks.fingerprints([document.id for document in documents])
+        same = {document.id for document in documents if known.get(document.id) == self._fingerprint(document)}
+        found = {}
+        for chunk in self._draft.chunks.chunks_of(list(same)):
+            ids = list(dict.fromkeys(section.document_id for section in chunk.sections))
+            if same.issuperset(ids):
+                found[ids[0]] = ids
+        return found
+
+    def _is_counted_otherwise(self) -> bool:
+        return self.manifest.tokenizer not in ("", self._counter.name)
+
+    def _recount(self, document_ids: set[str]) -> None:
+        if self._is_counted_otherwise():
+            self._counted |= document_ids
 
     def remove(self, document_ids: Sequence[str]) -> None:
         """Remove documents; other documents of a packed chunk stay."""
@@ -194,32 +220,10 @@ class IndexWriter:
 
     def _name_tokenizer(self, documents: int) -> str:
         """Return what counted the tokens of the index's documents: `o200k_base, estimate` if both did."""
-        before = self.manifest.tokenizer.split(", ") if self.manifest.tokenizer else []
-        if not self._counted and before:
-            return self.manifest.tokenizer
-        if len(self._counted) >= documents:
+        if not self._is_counted_otherwise() or len(self._counted) >= documents > 0:
             return self._counter.name
-        return ", ".join(dict.fromkeys([*before, self._counter.name]))
-
-    def _check_id(self, document: Document, new: str, known: dict[str, str]) -> Problem | None:
-        """Return a problem if an id that was made from a path belongs to another file, which still exists.
-
-        Files of the same name in two folders are two documents; a record's id names the same document in any file.
-        """
-        # An empty fingerprint marks a damaged document.
-        if known.get(document.id, new) in (new, "") or _is_record(document.source):
-            return None
-        record = self._draft.chunks.document(document.id)
-        if record is None or _is_record(record.source):
-            return None
-        other = file_of(record.source)
-        if other == file_of(document.source) or not other.exists():
-            return None
-        return Problem(
-            document.source,
-            f"its id {document.id!r} is already used by {other}; ingest a folder that holds both, so that their paths "
-            "differ, or use a separate index for each",
-        )
+        counters = [*self.manifest.tokenizer.split(", "), *([self._counter.name] if self._counted else [])]
+        return ", ".join(dict.fromkeys(counters))
 
     def _is_unchanged(
         self, group: Sequence[Document], new: Mapping[str, str], known: Mapping[str, str], shared: Collection[str]
@@ -241,7 +245,7 @@ class IndexWriter:
                 for chunk in chunks
                 if (kept := keep_documents(chunk, {s.document_id for s in chunk.sections} - gone, count=self._count))
             ]
-            self._counted |= {section.document_id for chunk in rest for section in chunk.sections}
+            self._recount({section.document_id for chunk in rest for section in chunk.sections})
             self._draft.chunks.mdelete([chunk.id for chunk in chunks])
             self._draft.chunks.mset([(chunk.id, chunk) for chunk in rest])
         self._draft.chunks.remove_documents(gone)
@@ -257,9 +261,9 @@ class IndexWriter:
 
     def _refuse_taken_ids(
         self, cut: list[tuple[list[Document], list[Chunk]]]
-    ) -> tuple[list[tuple[list[Document], list[Chunk]]], list[Problem]]:
+    ) -> tuple[list[tuple[list[Document], list[Chunk]]], dict[str, Problem]]:
         """Separate groups whose chunk ids are free, or become free with them, from those that cannot be written."""
-        problems: list[Problem] = []
+        problems: dict[str, Problem] = {}
         while True:
             going = {document.id for group, _ in cut for document in group}
             stored = self._draft.chunks.mget([chunk.id for _, chunks in cut for chunk in chunks])
@@ -272,7 +276,7 @@ class IndexWriter:
                     owners.update((chunk.id, group[0].id) for chunk in chunks)
                 else:
                     reason = f"its chunk id {taken!r} is already used by the document {owners[taken]!r}"
-                    problems += [Problem(document.source, reason) for document in group]
+                    problems |= {document.id: Problem(document.source, reason) for document in group}
             if len(kept) == len(cut):  # a group that is refused keeps its old chunks, whose ids are then not free
                 return kept, problems
             cut = kept
@@ -283,7 +287,7 @@ class IndexWriter:
             DocumentRecord(
                 id=d.id,
                 title=d.title,
-                source=_make_absolute(d.source),
+                source=d.kept_source,
                 metadata=json.dumps(dict(d.metadata), ensure_ascii=False),
                 fingerprint=fingerprints[d.id],
                 chunks=parts[d.id],
@@ -402,11 +406,13 @@ def open_writer(
         tracker.embed()
         return Manifest(given.name, dimension, DEFAULT_CHUNK_TOKENS, "", AUTO, packed=False)
 
+    # An embedder that cannot be loaded leaves no folder behind.
+    begun = begin() if not locked and not backend.exists() else None
     with ExitStack() as stack:
         if not locked:
             backend.make()
             stack.enter_context(backend.lock())
-        draft = stack.enter_context(backend.draft(begin))
+        draft = stack.enter_context(backend.draft(lambda: begun or begin()))
         settings: dict[str, Any] = {"chunk_tokens": chunk_tokens, "language": language, "packed": packed}
         manifest = replace(draft.manifest, **{name: value for name, value in settings.items() if value is not None})
         chosen = choose_embedder(given, manifest.embedder, backend.location)
@@ -416,12 +422,3 @@ def open_writer(
 
 def _is_short(document: Document, chunk_tokens: int, count: CountBatch) -> bool:
     return can_be_packed(document) and count([document.text])[0] <= chunk_tokens
-
-
-def _make_absolute(source: str) -> str:
-    """Make a source's path absolute, so that the file is found again from anywhere."""
-    return os.path.abspath(source)  # noqa: PTH100 - what follows the path stays
-
-
-def _is_record(source: str) -> bool:
-    return str(file_of(source)) != _make_absolute(source)

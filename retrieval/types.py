@@ -311,18 +311,22 @@ class DocumentInfo:
     Attributes:
         id: The document's id.
         title: Its title, or an empty string.
-        source: The file that it was read from, with the line or item for records.
-        metadata: Further fields of a record, as they were.
+        source: The file that it was read from, with the line or item for records. For a document that was given in
+            Python, the `source` of its metadata, or an empty string.
+        metadata: Further fields, as they were.
+        chunks: How many chunks hold a part of it.
 
     Example:
-        >>> index.document("places/skellavy.md").title
-        'Skellavy'
+        >>> found = index.document("places/skellavy.md")
+        >>> found.title, found.chunks
+        ('Skellavy', 1)
     """
 
     id: str
     title: str
     source: str
     metadata: dict[str, Any]
+    chunks: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -535,7 +535,8 @@ def test_an_index_in_the_folder_that_is_ingested_is_no_document(corpus):
     run_ingest(corpus.source / "a.md", other, embedder=corpus.embedder)
     for _ in range(2):
         summary, _ = corpus.ingest(prune=True)
-        assert (summary.read, summary.documents, summary.skipped, summary.problems) == (2, 2, (), ())
+        assert (summary.read, summary.documents, summary.problems) == (2, 2, ())
+        assert summary.skipped == (Problem(str(other), "an index"),)
     with corpus.open() as index:
         assert sorted(documents_of(index)) == ["a.md", "deep/b.md"]
 
@@ -800,7 +801,7 @@ def test_threads_search_while_the_index_is_written_to(corpus):
 def test_ingest_warns_about_what_is_left_out(corpus):
     corpus.write({"a.md": "One ship.", "b.md": " "})
     with (
-        pytest.warns(UserWarning, match=r"left out: .*b\.md: empty"),
+        pytest.warns(UserWarning, match=r"^left out 1: .*b\.md: empty document$"),
         ingest([corpus.source], corpus.index, embedder=corpus.embedder) as index,
     ):
         assert index.info().documents == 1

@@ -40,6 +40,7 @@ FIGURES = {
     "seconds_left": 80.2,
     "published": 0,
     "to_publish": 0,
+    "pruned": 0,
     "seconds": 21.0,
 }
 
@@ -70,7 +71,7 @@ def folder(tmp_path):
     (folder / "i.txt").write_text("too long " * 3_000)
     (folder / "j.txt").write_text("")
     (folder / "link.txt").symlink_to(folder / "a.txt")
-    size = sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
+    size = sum(file.stat().st_size for file in folder.rglob("*") if file.is_file() and not file.is_symlink())
     (folder / ".hidden.txt").write_text("Not read.")
     (folder / ".git").mkdir()
     (folder / ".git/a.txt").write_text("Not read.")

@@ -24,10 +24,10 @@ from reportlab.platypus import Paragraph, SimpleDocTemplate, Table
 
 from arag.errors import InputError
 from arag.ingest import pdf as reading_pdfs
-from arag.ingest.documents import Document, Limits, Problem
+from arag.ingest.documents import Document, Limits, Position, Problem
 from arag.ingest.html import read_html
 from arag.ingest.pdf import PdfReader as PdfProcess
-from arag.ingest.readers import READABLE_SUFFIXES, find_skipped, read_documents
+from arag.ingest.readers import READABLE_SUFFIXES, read_documents
 
 
 def read(*paths):
@@ -36,6 +36,12 @@ def read(*paths):
     problems = [item for item in items if isinstance(item, Problem)]
     assert len(documents) + len(problems) == len(items)
     return documents, problems
+
+
+def find_skipped(*paths):
+    position = Position()
+    list(read_documents(paths, position=position))
+    return position.skipped
 
 
 def read_one(path, data):
@@ -166,7 +172,7 @@ class TestPaths:
 
     @pytest.mark.parametrize("paths", [[], [""], ""])
     def test_no_path(self, paths):
-        with pytest.raises(InputError, match=r"no file or folder|empty path"):
+        with pytest.raises(InputError, match=r"no file, folder or document|empty path"):
             read_documents(paths)
 
     @pytest.mark.parametrize(
@@ -224,16 +230,25 @@ class TestPaths:
         documents, problems = read(tmp_path / "in")
         assert [d.id for d in documents] == ["a.txt"]
         assert problems == []
-        assert find_skipped([tmp_path / "in"]) == (
+        assert find_skipped(tmp_path / "in") == [
             Problem(str(tmp_path / "in" / "link"), "a link to a folder"),
             Problem(str(tmp_path / "in" / "loop"), "a link to a folder"),
-        )
+        ]
 
     def test_what_is_passed_over_is_told_once(self, tmp_path):
-        for name in ("a.txt", "b.PNG", "caf\udce9.png", "Makefile", ".hidden.png", ".git/config", "deep/c.docx"):
+        for name in (
+            "a.txt",
+            "b.PNG",
+            "caf\udce9.png",
+            "Makefile",
+            ".hidden.png",
+            ".git/config",
+            "deep/c.docx",
+            "deep/d.txt",
+        ):
             write(tmp_path / name, "Text.")
         os.mkfifo(tmp_path / "pipe.txt")
-        skipped = find_skipped([tmp_path, tmp_path / "deep", tmp_path / "a.txt", f"{tmp_path}/."])
+        skipped = find_skipped(tmp_path, tmp_path / "deep", tmp_path / "a.txt", f"{tmp_path}/.")
         assert {(Path(item.source).name, item.reason) for item in skipped} == {
             ("b.PNG", "no reader for .png"),
             ("caf\ufffd.png", "no reader for .png"),
@@ -256,7 +271,7 @@ class TestPaths:
         documents, problems = read(tmp_path)
         assert [d.id for d in documents] == ["a.txt", "b/manifest.json#1"]
         assert problems == []
-        assert find_skipped([tmp_path]) == ()
+        assert find_skipped(tmp_path) == [Problem(str(tmp_path / "idx"), "an index")]
 
     def test_the_index_that_is_written_is_passed_over_from_the_start(self, tmp_path):
         for name in ("a.txt", "idx/writer.json", "idx2/b.txt"):
@@ -299,10 +314,20 @@ class TestPaths:
         (tmp_path / "in/e.txt").symlink_to("e.txt")
         (tmp_path / "in/f.png").symlink_to(tmp_path / "secret.txt")
         documents, problems = read(tmp_path / "in")
-        assert [d.id for d in documents] == ["a.txt", "b.txt"]
+        assert [d.id for d in documents] == ["a.txt"]
         assert [p.source for p in problems] == [str(tmp_path / "in" / f"{name}.txt") for name in "cde"]
         assert "outside the folder" in problems[0].reason
         assert problems[1].reason == "No such file or directory"
+        assert find_skipped(tmp_path / "in") == [
+            Problem(str(tmp_path / "in/f.png"), "no reader for .png"),
+            Problem(str(tmp_path / "in/b.txt"), "a link to a.txt, which is read anyway"),
+        ]
+
+    def test_a_link_is_read_where_its_target_is_not(self, tmp_path):
+        write(tmp_path / ".versions/3.txt", "Text.")
+        (tmp_path / "a.txt").symlink_to(".versions/3.txt")
+        assert [d.id for d in read(tmp_path)[0]] == ["a.txt"]
+        assert find_skipped(tmp_path) == []
 
     def test_given_link_is_followed(self, tmp_path):
         write(tmp_path / "real/a.txt", "Text.")
@@ -365,18 +390,6 @@ class TestPaths:
 
 
 class TestIds:
-    def test_duplicates_keep_the_first(self, tmp_path):
-        write(tmp_path / "a/x.txt", "First.")
-        write(tmp_path / "b/x.txt", "Second.")
-        write(tmp_path / "c.jsonl", lines({"id": "x.txt", "text": "Third."}, {"text": "Fourth."}))
-        documents, problems = read(tmp_path / "a", tmp_path / "b", tmp_path / "c.jsonl")
-        assert [(d.id, d.text) for d in documents] == [("x.txt", "First."), ("c.jsonl#2", "Fourth.")]
-        reason = f"duplicate id 'x.txt', already used by {tmp_path / 'a/x.txt'}"
-        assert problems == [
-            Problem(str(tmp_path / "b/x.txt"), reason),
-            Problem(f"{tmp_path / 'c.jsonl'}, line 1", reason),
-        ]
-
     def test_a_document_left_out_does_not_use_up_its_id(self, tmp_path):
         path = tmp_path / "a.jsonl"
         write(path, lines({"id": "1", "text": " "}, {"id": "1", "text": "Kept."}))
@@ -386,11 +399,12 @@ class TestIds:
 
     def test_record_ids(self, tmp_path):
         path = tmp_path / "sub/a.jsonl"
-        records = [{"id": "  one "}, {"id": 2}, {}, {"id": None}, {"id": 0}, {"id": "1"}, {"id": 1}]
+        records = [{"id": "  one "}, {"id": 2}, {}, {"id": None}, {"id": 0}, {"id": "1"}]
         write(path, lines(*(record | {"text": "Text."} for record in records)))
         documents, problems = read(tmp_path)
         assert [d.id for d in documents] == ["one", "2", "sub/a.jsonl#3", "sub/a.jsonl#4", "0", "1"]
-        assert [p.source for p in problems] == [f"{path}, line 7"]
+        assert [d.named_by_path for d in documents] == [False, False, True, True, False, False]
+        assert problems == []
 
     @pytest.mark.parametrize("bad", ["", "  ", "a\nb", "a\x1fb", "a\x7fb", "a\u2028b", True, 1.5, [1], {"a": 1}])
     def test_bad_record_ids(self, tmp_path, bad):
@@ -962,7 +976,7 @@ class TestRecords:
             source=f"{path}, line 1",
             metadata={"year": 1990, "more": {"tags": ["x", None]}},
         )
-        assert documents[1] == Document("notes.jsonl#2", "", "Second.", f"{path}, line 2")
+        assert documents[1] == Document("notes.jsonl#2", "", "Second.", f"{path}, line 2", named_by_path=True)
 
     @pytest.mark.parametrize(
         ("title", "text", "expected"),
@@ -1085,6 +1099,7 @@ class TestChunks:
             text="First: a\r\n second third",
             source=str(tmp_path / name),
             ready_chunks=(("0", "First: a\r\n"), ("b-1", " second "), ("2", "third")),
+            named_by_path=True,
         )
 
     def test_objects(self, tmp_path):

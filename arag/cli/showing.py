@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from arag.ingest.progress import Progress
 
 _MAX_QUOTE = 200  # characters of a quoted sentence
+_MAX_SKIPPED = 10  # files named for each reason
 
 
 def show_progress(bars: Bars) -> Callable[[Progress], None]:
@@ -29,6 +30,7 @@ def show_progress(bars: Bars) -> Callable[[Progress], None]:
     publication = bars.add_task("Publishing", total=None, figures="", visible=False)
 
     def show(now: Progress) -> None:
+        show_pruning(now)
         if now.phase == "publishing":
             figures = f"{now.published:,} of {now.to_publish:,} sentences"
             if not now.published or not bars.tasks[publication].visible:
@@ -36,14 +38,15 @@ def show_progress(bars: Bars) -> Callable[[Progress], None]:
             bars.update(publication, completed=now.published, total=now.to_publish, figures=figures)
             return
         names = {"reading": "Reading", "loading": "Loading the embedder"}
-        figures = f"{now.share:.0%}, {now.documents:,} documents"
+        share = "" if now.total is None else f"{now.share:.0%}, "
+        figures = f"{share}{now.documents:,} documents"
         if now.sentences:  # on a line of their own: a terminal may have 80 columns
             figures += f"\n{now.sentences:,} sentences, {now.per_second:,.0f} per second"
         bars.update(
             files,
             description=names.get(now.phase, "Embedding"),
             completed=now.done,
-            total=max(now.total, 1),
+            total=None if now.total is None else max(now.total, 1),
             figures=figures,
         )
         bars.update(publication, visible=False)
@@ -51,10 +54,14 @@ def show_progress(bars: Bars) -> Callable[[Progress], None]:
     return show
 
 
+def show_pruning(now: Progress) -> None:
+    """Print how many documents are about to be removed."""
+    if now.phase == "pruning":
+        err.print(str(now))
+
+
 def show_summary(summary: IngestSummary, index: Path) -> None:
     """Print a summary of an ingestion."""
-    from arag.ingest.pipeline import count_reasons
-
     out.print(
         f"Read {_count(summary.read, 'document')}: {summary.written:,} new or changed, "
         f"{_count(summary.embedded, 'sentence')} embedded, {_count(summary.removed, 'document')} removed, "
@@ -69,11 +76,15 @@ def show_summary(summary: IngestSummary, index: Path) -> None:
     )
     if summary.absent:
         out.print(
-            f"Kept, but not read this time: {_count(summary.absent, 'document')}. --prune removes those whose files no "
-            "longer exist; `arag remove` removes any."
+            f"Kept, but not read this time: {_count(summary.absent, 'document')}. --prune removes those that are gone "
+            "from the given paths; `arag remove` removes any."
         )
-    if summary.skipped:
-        told = f" {len(summary.skipped):,}: {count_reasons(summary.skipped)}"
+    skipped: dict[str, list[str]] = {}
+    for problem in summary.skipped:
+        skipped.setdefault(problem.reason, []).append(problem.source)
+    for reason, files in skipped.items():
+        more = f" and {len(files) - _MAX_SKIPPED:,} more, which --json names" if len(files) > _MAX_SKIPPED else ""
+        told = f" {reason} ({len(files):,}): {', '.join(files[:_MAX_SKIPPED])}{more}"
         err.print(styled(("Skipped:", "yellow"), told))
     for problem in summary.problems:
         err.print(styled(("Left out:", "yellow"), f" {problem}"))

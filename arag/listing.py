@@ -1,0 +1,52 @@
+"""Output of `arag list`."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Iterator
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rich.table import Table
+
+from arag.terminal import err, out, visible
+
+if TYPE_CHECKING:
+    from arag.retrieval.index import Index
+    from arag.retrieval.types import DocumentInfo
+
+
+def find_documents(index: Index, pattern: str | None) -> Iterator[DocumentInfo]:
+    """Yield the documents whose id or title matches a pattern, or has it as a part, ignoring case."""
+    wanted = (pattern or "*").lower()
+    if not set("*?[") & set(wanted):
+        wanted = f"*{wanted}*"
+    for document in index.documents():
+        if fnmatchcase(document.id.lower(), wanted) or fnmatchcase(document.title.lower(), wanted):
+            yield document
+
+
+def show_documents(documents: Iterable[DocumentInfo], pattern: str | None) -> None:
+    """Print documents: on a terminal as a table, elsewhere one a line, with tabs between the fields."""
+    is_empty = True
+    table = Table(box=None, pad_edge=False)
+    table.add_column("Id", overflow="fold")
+    table.add_column("Title")
+    table.add_column("Chunks", justify="right")
+    table.add_column("Source", overflow="fold")
+    here = f"{Path.cwd()}{os.sep}"
+    for document in documents:
+        is_empty = False
+        fields = [document.id, document.title, f"{document.chunks:,}", document.source]
+        if out.is_terminal:
+            # Short: from the working directory, and without the part of a path that is the id.
+            fields[-1] = re.sub(rf"(?<=/){re.escape(document.id)}$", "…", document.source.removeprefix(here))
+            table.add_row(*map(visible, fields))
+        else:
+            print("\t".join(map(visible, fields)))  # noqa: T201 - a console would write spaces for tabs
+    if is_empty:
+        err.print(f"No document matches {pattern!r}." if pattern else "The index holds no documents.")
+    elif out.is_terminal:
+        out.print(table, soft_wrap=False)

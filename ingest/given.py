@@ -10,10 +10,11 @@ from datetime import date, datetime, time
 from decimal import Decimal
 from enum import Enum
 from pathlib import Path, PurePath
-from typing import TYPE_CHECKING, Any, Self, TypeAlias, TypeGuard
+from typing import TYPE_CHECKING, Any, Self, TypeAlias
 from uuid import UUID
 
 import numpy as np
+from typing_extensions import TypeIs
 
 from arag.errors import InputError
 from arag.ingest.disk_map import DiskMap
@@ -56,7 +57,7 @@ def list_sources(sources: Sources) -> Iterable[Source]:
     raise InputError(f"the sources are {type(sources).__name__}{found}; {VALID_SOURCES}")
 
 
-def is_document(item: object) -> TypeGuard[GivenDocument]:
+def is_document(item: object) -> TypeIs[GivenDocument]:
     """Return whether something is a LangChain document or a record."""
     from langchain_core.documents import Document as LangChainDocument
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Iterator
-from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,12 +18,13 @@ if TYPE_CHECKING:
 
 
 def find_documents(index: Index, pattern: str | None) -> Iterator[DocumentInfo]:
-    """Yield the documents whose id or title matches a pattern, or has it as a part, ignoring case."""
-    wanted = (pattern or "*").lower()
-    if not set("*?[") & set(wanted):
-        wanted = f"*{wanted}*"
+    """Yield the documents whose id or title has a text as a part, or matches it if it has a `*`, ignoring case."""
+    parts = (pattern or "*").split("*")
+    matches = re.compile(
+        ".*".join(map(re.escape, parts if len(parts) > 1 else ["", *parts, ""])), re.IGNORECASE
+    ).fullmatch
     for document in index.documents():
-        if fnmatchcase(document.id.lower(), wanted) or fnmatchcase(document.title.lower(), wanted):
+        if matches(document.id) or matches(document.title):
             yield document
 
 

@@ -23,7 +23,7 @@ from langchain_core.documents import Document
 
 import arag
 import arag.ingest.readers
-from arag import aingest, ingest, listing, open_index, run_ingest
+from arag import Scope, aingest, ingest, listing, open_index, run_ingest
 from arag.errors import EmbedderError, IndexLockedError, InputError
 from arag.ingest import pipeline
 from arag.ingest.documents import Position, Problem
@@ -611,6 +611,8 @@ class TestList:
         assert found == [index.document(document.id) for document in found]
         assert (found[3].title, found[3].metadata, found[3].chunks) == ("T3", {"n": 3}, 1)
         assert found[3].source.endswith("corpus.jsonl, line 4")
+        part = index.scoped(Scope(documents=["n2", "n5", "*8", "n9", "n7"]))
+        assert [document.id for document in part.documents()] == ["n2", "n5", "n7", "n8", "n9"]
 
     def test_a_writer_may_publish_meanwhile(self, tmp_path, monkeypatch):
         monkeypatch.setattr("arag.retrieval.index._PAGE", 2)
@@ -635,7 +637,9 @@ class TestList:
             "chunks": 1,
         }
 
-    @pytest.mark.parametrize(("pattern", "number"), [("mills/*", 3), ("MILL 2", 1), ("ship", 1), ("mill?", 0)])
+    @pytest.mark.parametrize(
+        ("pattern", "number"), [("mills/*", 3), ("MILL 2", 1), ("*2", 1), ("hi", 1), ("mill?", 0), ("mill*9", 0)]
+    )
     def test_a_pattern(self, arag, folder, pattern, number):
         code, out, err = arag("list", pattern, "--index", folder)
         assert (code, len(out.splitlines())) == (0, number)

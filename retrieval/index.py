@@ -532,7 +532,9 @@ def open_index(path: str | Path | Backend, *, embedder: str | Embeddings | Embed
 
 
 def _describe_document(record: DocumentRecord) -> DocumentInfo:
-    return DocumentInfo(record.id, record.title, record.source, json.loads(record.metadata))
+    metadata = json.loads(record.metadata)
+    source = record.source or metadata.get("source")
+    return DocumentInfo(record.id, record.title, source if isinstance(source, str) else "", metadata, record.chunks)
 
 
 def _check_top_k(top_k: int) -> None:

@@ -23,7 +23,8 @@ from langchain_core.documents import Document
 
 import arag
 import arag.ingest.readers
-from arag import Scope, aingest, ingest, listing, open_index, run_ingest
+from arag import Scope, aingest, ingest, open_index, run_ingest
+from arag.cli import listing
 from arag.errors import EmbedderError, IndexLockedError, InputError
 from arag.ingest import pipeline
 from arag.ingest.documents import Position, Problem

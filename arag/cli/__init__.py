@@ -18,6 +18,7 @@ from typer.core import TyperGroup
 from arag.cli.asking import ask, chat
 from arag.cli.defaults import find_defaults, spread
 from arag.cli.ingesting import ingest
+from arag.cli.listing import list_documents
 from arag.cli.maintaining import compact, info, remove, verify
 from arag.cli.searching import read, search_keyword, search_semantic
 from arag.cli.serving import mcp
@@ -39,6 +40,7 @@ search_app.command("keyword")(search_keyword)
 search_app.command("semantic")(search_semantic)
 for command in (ingest, ask, chat, mcp, read, info, remove, compact, verify):
     app.command()(command)
+app.command("list")(list_documents)
 
 
 def _version(wanted: bool) -> None:

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 from rich.progress import TextColumn
 
-from arag.cli.showing import show_progress, show_summary
+from arag.cli.showing import show_progress, show_pruning, show_summary
 from arag.ingest.documents import DEFAULT_LIMITS, Limits
 from arag.options import IndexOption, JsonOption
 from arag.terminal import confirm_embedder, err, print_json, progress
@@ -39,7 +39,9 @@ def ingest(
             "--pack/--no-pack", help="Combine consecutive short documents in one chunk. Default: the index's setting."
         ),
     ] = None,
-    prune: Annotated[bool, typer.Option("--prune", help="Remove documents that are no longer in PATH.")] = False,
+    prune: Annotated[
+        bool, typer.Option("--prune", help="Remove documents that came from PATH and are no longer there.")
+    ] = False,
     language: Annotated[
         str | None,
         typer.Option(help="Language for sentence splitting: auto or a spaCy code. Default: the index's setting."),
@@ -73,7 +75,7 @@ def ingest(
             prune=prune,
             language=language,
             limits=Limits(max_characters, max_pages, max_seconds),
-            progress=show_progress(bars) if err.is_terminal else not as_json,
+            progress=show_pruning if as_json else show_progress(bars) if err.is_terminal else True,
         )
     if as_json:
         print_json(asdict(summary))

@@ -1,28 +1,50 @@
-"""Output of `arag list`."""
+"""`arag list`: list the documents of an index."""
 
 from __future__ import annotations
 
 import os
 import re
 from collections.abc import Iterable, Iterator
+from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
+import typer
 from rich.table import Table
 
-from arag.terminal import err, out, visible
+from arag.options import IndexOption, JsonOption
+from arag.terminal import err, out, print_json, visible
 
 if TYPE_CHECKING:
     from arag.retrieval.index import Index
     from arag.retrieval.types import DocumentInfo
 
 
+def list_documents(
+    index: IndexOption,
+    pattern: Annotated[
+        str | None,
+        typer.Argument(metavar="PATTERN", help="A part of ids or titles, or a pattern such as 'people/*', in quotes."),
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """List the documents of an index: ids, titles, chunks and sources; with --json, metadata too."""
+    from arag.retrieval.index import open_index
+
+    with open_index(index) as opened:
+        documents = find_documents(opened, pattern)
+        if as_json:
+            print_json({"documents": [asdict(document) for document in documents]})
+        else:
+            show_documents(documents, pattern)
+
+
 def find_documents(index: Index, pattern: str | None) -> Iterator[DocumentInfo]:
     """Yield the documents whose id or title has a text as a part, or matches it if it has a `*`, ignoring case."""
     parts = (pattern or "*").split("*")
-    matches = re.compile(
-        ".*".join(map(re.escape, parts if len(parts) > 1 else ["", *parts, ""])), re.IGNORECASE
-    ).fullmatch
+    if len(parts) == 1:
+        parts = ["", *parts, ""]
+    matches = re.compile(".*".join(map(re.escape, parts)), re.IGNORECASE).fullmatch
     for document in index.documents():
         if matches(document.id) or matches(document.title):
             yield document

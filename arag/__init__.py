@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from arag.graph.graph import ARAGAgent, create_arag_agent
     from arag.ingest.documents import Limits
     from arag.ingest.pipeline import aingest, ingest, run_ingest
+    from arag.ingest.registry import reader
     from arag.models.chat import load_model
     from arag.models.embedders import load_embedder
     from arag.pages.page import trace_page
@@ -42,6 +43,7 @@ __all__ = [
     "make_mcp_server",
     "make_tools",
     "open_index",
+    "reader",
     "run_ingest",
     "serve_mcp",
     "trace_page",
@@ -64,6 +66,7 @@ _HOMES = {
     "make_mcp_server": "arag.serving.mcp",
     "make_tools": "arag.retrieval.tools",
     "open_index": "arag.retrieval.index",
+    "reader": "arag.ingest.registry",
     "run_ingest": "arag.ingest.pipeline",
     "serve_mcp": "arag.serving.mcp",
     "trace_page": "arag.pages.page",

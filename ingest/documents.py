@@ -76,11 +76,12 @@ class Limits:
         max_characters: Characters of text in a document.
         max_pages: Pages of a PDF.
         max_seconds: Seconds that reading a PDF may take.
+        max_bytes: Bytes that are read of a mail or a notebook, or unpacked from a packed file (docx, xlsx, ...).
 
     Example:
         >>> from arag import Limits
         >>> Limits(max_pages=200)
-        Limits(max_characters=10000000, max_pages=200, max_seconds=120.0)
+        Limits(max_characters=10000000, max_pages=200, max_seconds=120.0, max_bytes=200000000)
         >>> Limits(max_pages=0)
         Traceback (most recent call last):
             ...
@@ -90,6 +91,7 @@ class Limits:
     max_characters: int = 10_000_000
     max_pages: int = 10_000
     max_seconds: float = 120.0
+    max_bytes: int = 200_000_000
 
     def __post_init__(self) -> None:
         for name, value in asdict(self).items():
@@ -102,6 +104,7 @@ class Limits:
             "max_characters": f"more than {self.max_characters:,} characters of text",
             "max_pages": f"more than {self.max_pages:,} pages",
             "max_seconds": f"not read within {self.max_seconds:,g} seconds",
+            "max_bytes": f"more than {self.max_bytes:,} bytes to unpack",
         }[name]
         return f"{reason}; raise the limit with --{name.replace('_', '-')} (in Python: limits=Limits({name}=...))"
 

@@ -33,14 +33,14 @@ class Content:
         text: The whole text.
         metadata: Further fields.
         page_starts: The offset in the text at which each page starts; empty if there are no pages.
-        bad_pages: Pages left out of the text, as (page number, why).
+        left_out: What is left out of the text, as (the place in the file, why): `("page 3", "...")`.
     """
 
     title: str
     text: str
     metadata: Mapping[str, JSON] = field(default_factory=dict)
     page_starts: tuple[int, ...] = ()
-    bad_pages: tuple[tuple[int, str], ...] = ()
+    left_out: tuple[tuple[str, str], ...] = ()
 
 
 def clean_characters(text: str) -> str:
@@ -130,3 +130,14 @@ def read_text(data: bytes) -> Content:
     if not stands_apart or len(title) > _MAX_TITLE or title.endswith(_SENTENCE_END):
         title = ""
     return Content(title, text)
+
+
+def read_code(data: bytes) -> Content:
+    """Read a file that should be text, such as a program, or one whose name has no ending.
+
+    Raises:
+        FormatError: The file is binary, or in another encoding.
+    """
+    if b"\0" in data and not has_utf16_mark(data):
+        raise FormatError("a binary file: it has no text")
+    return Content("", decode(data))

@@ -32,7 +32,7 @@ def read_markdown(data: bytes) -> Content:
     if isinstance(title, str | int | float) and str(title).strip():
         del fields["title"]
     else:
-        title = _first_heading(text[:MAX_TITLE_OFFSET])
+        title = first_heading(text[:MAX_TITLE_OFFSET])
     return Content(str(title), text, metadata=fields)
 
 
@@ -91,7 +91,7 @@ def _scalar(node: yaml.ScalarNode) -> JSON:
     return value
 
 
-def _first_heading(text: str) -> str:
+def first_heading(text: str) -> str:
     """Return the first heading of level 1 that has text and is not in a list or quotation."""
     for token, content in pairwise(_BLOCK_PARSER.parse(text)):
         if token.type == "heading_open" and token.tag == "h1" and token.level == 0 and content.content.strip():

@@ -48,7 +48,7 @@ class PdfReader:
             file: The PDF.
 
         Returns:
-            The content, with a blank line between pages. A page that cannot be read is empty, and in `bad_pages`.
+            The content, with a blank line between pages. A page that cannot be read is empty, and in `left_out`.
 
         Raises:
             FormatError: The file is broken, needs a password, has no text, or exceeds a limit.
@@ -59,16 +59,16 @@ class PdfReader:
         if "failed" in reply:
             raise FormatError(reply["failed"])
         pages = ["\n".join(line.rstrip() for line in clean_text(page).split("\n")) for page in reply["pages"]]
-        bad_pages = tuple((number, reason) for number, reason in reply["bad_pages"])
+        bad_pages = tuple((f"page {number}", reason) for number, reason in reply["bad_pages"])
         if not any(page.strip() for page in pages):
             if bad_pages:
-                raise FormatError(f"broken PDF: no page can be read; page {bad_pages[0][0]}: {bad_pages[0][1]}")
+                raise FormatError(f"broken PDF: no page can be read; {bad_pages[0][0]}: {bad_pages[0][1]}")
             raise FormatError(
                 "no text could be found in the PDF; its pages are probably scanned images: run OCR on it first"
             )
         starts = accumulate((len(page) + len(_PAGE_GAP) for page in pages[:-1]), initial=0)
         title = "" if _NO_TITLE.search(reply["title"]) else reply["title"]
-        return Content(title, _PAGE_GAP.join(pages), page_starts=tuple(starts), bad_pages=bad_pages)
+        return Content(title, _PAGE_GAP.join(pages), page_starts=tuple(starts), left_out=bad_pages)
 
     def _ask(self, file: Path) -> dict[str, Any]:
         """Let the process read a file and return its reply."""

@@ -6,7 +6,7 @@ import asyncio
 import os
 import time
 import warnings
-from collections.abc import AsyncIterable, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
@@ -21,6 +21,7 @@ from arag.ingest.english import LanguageSample
 from arag.ingest.names import Names
 from arag.ingest.progress import ShowProgress, Tracker, showing
 from arag.ingest.readers import count_bytes, read_documents
+from arag.ingest.registry import Reader, Readers
 from arag.ingest.sentences import check_language
 from arag.ingest.writer import IndexWriter, open_writer
 from arag.models.embedders import Embedder, load_embedder
@@ -53,6 +54,7 @@ class IngestOptions(TypedDict, total=False):
     pack: bool | None
     prune: bool
     language: str | None
+    readers: Mapping[str, str | Reader] | None
     limits: Limits
 
 
@@ -96,6 +98,7 @@ def ingest(
     pack: bool | None = None,
     prune: bool = False,
     language: str | None = None,
+    readers: Mapping[str, str | Reader] | None = None,
     limits: Limits = DEFAULT_LIMITS,
     progress: bool | ShowProgress = False,
 ) -> Index:
@@ -105,9 +108,11 @@ def ingest(
     the first; `run_ingest` returns all of it in a summary.
 
     Args:
-        sources: A file or a folder (.txt, .md, .html, .pdf, .json and .jsonl), a LangChain document, a dictionary with
-            `id`, `title`, `text` and further fields, or an iterable of any of these. An iterable such as a loader's
-            `lazy_load()` is read as it goes. What can be checked is checked before anything is written.
+        sources: A file or a folder, a LangChain document, a dictionary with `id`, `title`, `text` and further fields,
+            or an iterable of any of these. An iterable such as a loader's `lazy_load()` is read as it goes. What can be
+            checked is checked before anything is written. Files may be text, Markdown, HTML, PDF, Word, PowerPoint,
+            Excel, OpenDocument texts, e-books, csv, mails, notebooks, reStructuredText, programs and records (.json,
+            .jsonl).
         index: The index's folder, created if it does not exist; or its backend.
         embedder: See `load_embedder`; by default the index's own, or the default one for a new index. A given name
             is remembered: the index can be opened without it from then on.
@@ -117,6 +122,8 @@ def ingest(
         prune: Remove documents that came from the given files and folders and are no longer there.
         language: Language of the sentence rules, as a spaCy code; `auto` is English, with Chinese and Japanese
             recognised by their script.
+        readers: How files are read, by their endings, where the ending alone does not say it: the name of a format
+            (`{".log": "text"}`), or a function as for `reader`.
         limits: How much of a document is read; a document that exceeds a limit is left out.
         progress: True prints a line about the progress on stderr every few seconds. A function is called with each
             `Progress` instead, in this thread.
@@ -163,6 +170,7 @@ def ingest(
         pack=pack,
         prune=prune,
         language=language,
+        readers=readers,
         limits=limits,
         progress=progress,
     )
@@ -226,6 +234,7 @@ def run_ingest(
     pack: bool | None = None,
     prune: bool = False,
     language: str | None = None,
+    readers: Mapping[str, str | Reader] | None = None,
     limits: Limits = DEFAULT_LIMITS,
     progress: bool | ShowProgress = False,
 ) -> IngestSummary:
@@ -263,6 +272,7 @@ def run_ingest(
             pack=pack,
             prune=prune,
             language=language,
+            readers=Readers(readers),
             limits=limits,
             show=show,
         )
@@ -277,6 +287,7 @@ def _ingest(
     pack: bool | None,
     prune: bool,
     language: str | None,
+    readers: Readers,
     limits: Limits,
     show: ShowProgress | None,
 ) -> IngestSummary:
@@ -284,8 +295,9 @@ def _ingest(
     # Bad sources are found before anything is created: the first document is read before the index is opened.
     position = Position()
     target = str(backend.location)
-    items = _measured(read_documents(sources, index=target, limits=limits, position=position), position)
-    tracker = Tracker(show, None if show is None else count_bytes(sources, index=target))
+    found = read_documents(sources, index=target, readers=readers, limits=limits, position=position)
+    items = _measured(found, position)
+    tracker = Tracker(show, None if show is None else count_bytes(sources, index=target, readers=readers))
     first: list[tuple[Document | Problem, int]] = []
     for item in items:
         first.append(item)

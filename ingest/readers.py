@@ -18,24 +18,22 @@ from arag.ingest.formats import (
     Content,
     FormatError,
     clean_characters,
+    clean_text,
     folded,
     has_control_characters,
     problem_at,
-    read_text,
 )
 from arag.ingest.given import VALID_SOURCES, GivenReader, count_characters, is_document, list_sources
-from arag.ingest.html import read_html
-from arag.ingest.markdown import read_markdown
+from arag.ingest.package import Package
 from arag.ingest.pdf import PdfReader
 from arag.ingest.records import read_json, read_jsonl
+from arag.ingest.registry import Format, Readers
 from arag.retrieval.locations import is_index
 
 if TYPE_CHECKING:
     from arag.ingest.given import Source, Sources
 
-_TEXT_READERS = {".txt": read_text, ".md": read_markdown, ".html": read_html, ".htm": read_html}
-_RECORD_READERS = {".json": read_json, ".jsonl": read_jsonl}
-READABLE_SUFFIXES: tuple[str, ...] = (*_TEXT_READERS, ".pdf", *_RECORD_READERS)
+_RECORD_READERS = {"json": read_json, "jsonl": read_jsonl}
 
 _MAX_BYTES_PER_CHARACTER = 4  # in UTF-8 and UTF-16
 _LONE_SURROGATE = re.compile("[\ud800-\udc7f\udd00-\udfff]")  # others stand for bytes that are not UTF-8
@@ -45,19 +43,21 @@ def read_documents(
     sources: Sources,
     *,
     index: str | Path | None = None,
+    readers: Readers | None = None,
     limits: Limits = DEFAULT_LIMITS,
     position: Position | None = None,
 ) -> Iterator[Document | Problem]:
     """Read the documents in files and folders, and take those that are given as objects, one at a time.
 
     Folders are walked in sorted order, links to files last. Hidden entries (a name that starts with ".") and the index
-    itself are passed over. Links to folders, other indexes, and files with other endings than `READABLE_SUFFIXES` are
-    skipped. A file that is given twice, as itself and in its folder, is read once.
+    itself are passed over. Links to folders, other indexes, and files without a reader are skipped. A file that is
+    given twice, as itself and in its folder, is read once.
 
     Args:
         sources: A file, a folder, a LangChain document, a record, or an iterable of them. Everything in a sequence is
             checked at once; of another iterable, each item when it is its turn.
         index: The folder that the documents are for, which is not walked, whatever it holds.
+        readers: How files are read, by their endings.
         limits: How much of a document is read.
         position: Advanced with every document, up to what `count_bytes` returns.
 
@@ -69,22 +69,22 @@ def read_documents(
             something else is given. Raised by the call itself, before anything is read.
     """
     items = list_sources(sources)
-    target = _real(index)
+    target, readers = _real(index), readers or Readers()
     if isinstance(items, Sequence):
         if not items:
             raise InputError("no file, folder or document was given")
         for number, item in enumerate(items):
             if isinstance(item, str | Path):
                 try:
-                    _check_path(item, target)
+                    _check_path(item, target, readers)
                 except FormatError as error:
                     raise InputError(f"{_show(item)} {error}") from error
             elif not is_document(item):
                 raise InputError(f"sources[{number}] is {type(item).__name__}; {VALID_SOURCES}")
-    return _read_sources(items, target, limits, position or Position())
+    return _read_sources(items, target, readers, limits, position or Position())
 
 
-def _check_path(given: str | Path, index: str) -> None:
+def _check_path(given: str | Path, index: str, readers: Readers) -> None:
     """Check that a path leads to something that can be read.
 
     Raises:
@@ -101,21 +101,25 @@ def _check_path(given: str | Path, index: str) -> None:
         raise FormatError(f"cannot be read: {error.strerror or error}") from error
     except ValueError as error:
         raise FormatError("has a character that a file name cannot have") from error
-    valid = f"valid endings are {' '.join(READABLE_SUFFIXES)}"
     if stat.S_ISDIR(mode):
         if _is_index(path):
             raise FormatError("is an index: give the documents that it was made from")
         found_other = False
-        for _, reason in _walk(path, index):
+        for _, reason in _walk(path, index, readers):
             if not isinstance(reason, str):
                 return
             found_other = True
         found = "only links to folders or files with other endings" if found_other else "no files"
-        raise FormatError(f"contains {found}; {valid}")
+        raise FormatError(f"contains {found}; {_valid(readers)}")
     if not stat.S_ISREG(mode):
         raise FormatError("is neither a file nor a folder")
-    if not _is_readable(path):
-        raise FormatError(f"has an unknown ending, {clean_characters(path.suffix)!r}; {valid}")
+    if not readers.knows(path):
+        raise FormatError(f"has an unknown ending, {clean_characters(path.suffix)!r}; {_valid(readers)}")
+
+
+def _valid(readers: Readers) -> str:
+    endings = clean_characters(" ".join(readers.endings()))
+    return f"valid endings are {endings}, and those of programs; to read another as text: --as text:.ENDING"
 
 
 def _show(path: str | Path) -> str:
@@ -125,7 +129,9 @@ def _show(path: str | Path) -> str:
     return clean_characters(text) if is_possible else repr(text)
 
 
-def count_bytes(sources: Sources, *, index: str | Path | None = None) -> int | None:
+def count_bytes(
+    sources: Sources, *, index: str | Path | None = None, readers: Readers | None = None
+) -> int | None:
     """Return how far `read_documents` advances a position: the bytes of all files, readable or not.
 
     Documents given as objects count with their characters.
@@ -133,6 +139,7 @@ def count_bytes(sources: Sources, *, index: str | Path | None = None) -> int | N
     Args:
         sources: What is given, as for `read_documents`.
         index: The folder that the documents are for.
+        readers: As for `read_documents`.
 
     Returns:
         The number, or None if the sources can be gone through only once.
@@ -145,7 +152,7 @@ def count_bytes(sources: Sources, *, index: str | Path | None = None) -> int | N
             _size(file)
             for item in items
             if isinstance(item, str | Path)
-            for file, reason in _find_files(Path(item), _real(index), places)
+            for file, reason in _find_files(Path(item), _real(index), readers or Readers(), places)
             if reason is None
         )
         return sum(files) + sum(count_characters(item) for item in items if not isinstance(item, str | Path))
@@ -165,10 +172,6 @@ def _real(path: str | Path | None) -> str:
         return ""
 
 
-def _is_readable(path: Path) -> bool:
-    return path.suffix.lower() in READABLE_SUFFIXES
-
-
 def _is_index(folder: Path) -> bool:
     """Return whether a folder is an index, whose manifest would be taken for a document."""
     try:
@@ -177,12 +180,15 @@ def _is_index(folder: Path) -> bool:
         return False
 
 
-def _walk(folder: Path, index: str, root: Path | None = None) -> Iterator[tuple[Path, Exception | str | None]]:
+def _walk(
+    folder: Path, index: str, readers: Readers, root: Path | None = None
+) -> Iterator[tuple[Path, Exception | str | None]]:
     """Find what is in a folder, in sorted order.
 
     Args:
         folder: The folder.
         index: The real path of a folder that is passed over.
+        readers: Which files are readable.
         root: The folder that links may not lead out of; the folder itself by default.
 
     Yields:
@@ -199,35 +205,38 @@ def _walk(folder: Path, index: str, root: Path | None = None) -> Iterator[tuple[
         path = folder / entry.name
         try:
             if not entry.is_dir(follow_symlinks=False):
-                yield path, _why_unread(path, root)
+                yield path, _why_unread(path, root, readers)
             elif os.path.realpath(path) != index:
                 if _is_index(path):
                     yield path, "an index"
                 else:
-                    yield from _walk(path, index, root)
+                    yield from _walk(path, index, readers, root)
         except OSError as error:
             yield path, error
 
 
-def _why_unread(path: Path, root: Path) -> FormatError | str | None:
+def _why_unread(path: Path, root: Path, readers: Readers) -> FormatError | str | None:
     if path.is_dir():
         return "a link to a folder"
     # A broken link counts as a file, so that it is reported and not skipped.
     if not path.is_file() and path.exists():
         return "neither a file nor a folder"
-    if not _is_readable(path):
-        return f"no reader for {path.suffix.lower()}" if path.suffix else "no reader for names without an ending"
+    if not readers.knows(path):
+        return f"no reader for {path.suffix.lower()}"
     if path.is_symlink() and not PurePath(os.path.realpath(path)).is_relative_to(os.path.realpath(root)):
         return FormatError("a link that leads outside the folder; not followed")
     return None
 
 
-def _find_files(given: Path, index: str, places: DiskMap) -> Iterator[tuple[Path, Exception | str | None]]:
+def _find_files(
+    given: Path, index: str, readers: Readers, places: DiskMap
+) -> Iterator[tuple[Path, Exception | str | None]]:
     """Find a given file, or what is in a given folder, each readable file once.
 
     Args:
         given: The file or folder.
         index: See `_walk`.
+        readers: See `_walk`.
         places: Where the files that were found before really are; added to.
 
     Yields:
@@ -238,7 +247,7 @@ def _find_files(given: Path, index: str, places: DiskMap) -> Iterator[tuple[Path
             yield given, None
         return
     links = []
-    for file, reason in _walk(given, index):
+    for file, reason in _walk(given, index, readers):
         if reason is None and file.is_symlink():
             links.append(file)  # so that a file is found by its own name first
         elif reason is not None or places.add(os.path.realpath(file)):
@@ -249,7 +258,7 @@ def _find_files(given: Path, index: str, places: DiskMap) -> Iterator[tuple[Path
 
 
 def _read_sources(
-    items: Iterable[Source], index: str, limits: Limits, position: Position
+    items: Iterable[Source], index: str, readers: Readers, limits: Limits, position: Position
 ) -> Iterator[Document | Problem]:
     is_checked = isinstance(items, Sequence)
     with closing(PdfReader(limits)) as pdfs, DiskMap() as places, GivenReader(position) as objects:
@@ -260,18 +269,24 @@ def _read_sources(
                 continue
             try:
                 if not is_checked:
-                    _check_path(item, index)
+                    _check_path(item, index, readers)
             except FormatError as error:
                 yield Problem(_show(item), str(error))
             else:
                 position.paths.append(Path(item))
-                yield from _read_path(Path(item), index, limits, pdfs, places, position)
+                yield from _read_path(Path(item), index, readers, limits, pdfs, places, position)
 
 
 def _read_path(
-    given: Path, index: str, limits: Limits, pdfs: PdfReader, places: DiskMap, position: Position
+    given: Path,
+    index: str,
+    readers: Readers,
+    limits: Limits,
+    pdfs: PdfReader,
+    places: DiskMap,
+    position: Position,
 ) -> Iterator[Document | Problem]:
-    for file, reason in _find_files(given, index, places):
+    for file, reason in _find_files(given, index, readers, places):
         if isinstance(reason, Exception):
             yield problem_at(file, reason)
         elif reason is not None:
@@ -280,7 +295,7 @@ def _read_path(
         else:
             end = position.bytes + _size(file)
             file_id = file.name if file == given else file.relative_to(given).as_posix()
-            for item in _read_file(file, file_id, limits, pdfs, position):
+            for item in _read_file(file, file_id, readers, limits, pdfs, position):
                 position.bytes = min(position.bytes, end)
                 yield _check(item, limits) if isinstance(item, Document) else item
             position.bytes = end
@@ -304,27 +319,50 @@ def _check(document: Document, limits: Limits) -> Document | Problem:
 
 
 def _read_file(
-    path: Path, file_id: str, limits: Limits, pdfs: PdfReader, position: Position
+    path: Path, file_id: str, readers: Readers, limits: Limits, pdfs: PdfReader, position: Position
 ) -> Iterator[Document | Problem]:
-    suffix = path.suffix.lower()
     try:
-        if suffix in _RECORD_READERS:
-            yield from _RECORD_READERS[suffix](path, file_id, position)
+        format_ = readers.find(path)
+        if format_.name in _RECORD_READERS:
+            yield from _RECORD_READERS[format_.name](path, file_id, position)
             return
-        size = path.stat().st_size
-        position.bytes += size
-        if suffix == ".pdf":
-            content = pdfs.read(path)
-            for number, reason in content.bad_pages:
-                yield problem_at(f"{path}, page {number}", reason)
-            yield _document(path, file_id, content)
-        # A file with more bytes than its text may have is not read into memory.
-        elif size > _MAX_BYTES_PER_CHARACTER * limits.max_characters:
-            yield problem_at(path, limits.exceeded("max_characters"))
+        position.bytes += path.stat().st_size
+        if format_.unpack is not None:
+            with Package(path, limits) as package:
+                content = _whole(format_.unpack(package), limits)
         else:
-            yield _document(path, file_id, _TEXT_READERS[suffix](path.read_bytes()))
+            content = _read_content(path, format_, limits, pdfs)
+        for place, reason in content.left_out:
+            yield problem_at(f"{path}, {place}", reason)
+        yield _document(path, file_id, content)
     except (FormatError, OSError) as error:
         yield problem_at(path, error)
+
+
+def _read_content(path: Path, format_: Format, limits: Limits, pdfs: PdfReader) -> Content:
+    if format_.read is None:
+        return pdfs.read(path)
+    # A file with more bytes than it may have is not read into memory.
+    size = path.stat().st_size
+    if format_.all_text and size > _MAX_BYTES_PER_CHARACTER * limits.max_characters:
+        raise FormatError(limits.exceeded("max_characters"))
+    if not format_.all_text and size > limits.max_bytes:
+        raise FormatError(limits.exceeded("max_bytes"))
+    return _whole(format_.read(path.read_bytes()), limits)
+
+
+def _whole(found: Content | str | Iterable[str], limits: Limits) -> Content:
+    """Return what a reader returned as content; rows can have many more characters than the bytes they come from."""
+    if isinstance(found, Content):
+        return found
+    pieces: list[str] = []
+    left = limits.max_characters
+    for piece in [found] if isinstance(found, str) else found:
+        left -= len(piece)
+        if left < 0:
+            raise FormatError(limits.exceeded("max_characters"))
+        pieces.append(piece)
+    return Content("", clean_text("".join(pieces)).strip("\n"))
 
 
 def _document(path: Path, file_id: str, content: Content) -> Document:

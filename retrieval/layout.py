@@ -12,6 +12,7 @@ CUT = "…"  # stands for what is left out of a text
 _MAX_ROWS = 4  # of tables, with the words of a query
 _HEADER_REACH = 60  # sentences between a row and the header of its table
 _ROW = re.compile(r"\S \| .*\d")  # of a table
+_NAMED_ROW = re.compile(r"[^|]*?: ([^|]*) \| [^|]*?: ")  # whose cells have their columns' names before them
 _PAGE_HEADER = re.compile(r"table of contents|\(continued\)|^see ", re.IGNORECASE)
 _YEARS = re.compile(r"\b(?:19|20)\d\d\b")
 _NOTE = re.compile(r"\s*[(（][^()（）]*[)）]$")
@@ -69,7 +70,10 @@ def is_row(text: str) -> bool:
 
 def row_label(text: str) -> str:
     """Return the label of a table's row, in lower case, or an empty string for other texts."""
-    return text.partition(" | ")[0].lower().strip("$: ") if is_row(text) else ""
+    if not is_row(text):
+        return ""
+    named = _NAMED_ROW.match(text)
+    return (named[1] if named else text.partition(" | ")[0]).lower().strip("$: ")
 
 
 def find_header(chunk: Chunk, row: int) -> int:

@@ -11,7 +11,7 @@ from langchain_core.embeddings import Embeddings
 from langchain_core.messages import ToolMessage
 
 from arag.ingest.pipeline import run_ingest
-from arag.ingest.readers import READABLE_SUFFIXES
+from arag.ingest.registry import READABLE_SUFFIXES
 
 DIMENSION = 64
 

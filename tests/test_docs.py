@@ -22,7 +22,7 @@ from arag.cli import app
 from arag.errors import StorageError
 from arag.evaluation import methods
 from arag.graph.state import OutputState
-from arag.ingest import readers
+from arag.ingest import readers, registry
 from arag.retrieval import types
 from arag.retrieval.index import Index
 from arag.retrieval.locations import backend_at
@@ -236,17 +236,17 @@ def test_the_reader_of_the_contributing_guide_reads(tmp_path):
     """The change that the guide shows is made to a copy of the module."""
     ((*_, shown),) = blocks("CONTRIBUTING.md", "diff")
     before, after = ("".join(f"{x[1:]}\n" for x in shown.splitlines() if x[0] == sign) for sign in "-+")
-    source = Path(readers.__file__).read_text("utf-8")
+    source = Path(registry.__file__).read_text("utf-8")
     assert source.count(before) == 1
     (reader,) = [text for _, title, text in blocks("CONTRIBUTING.md", "python") if "ingest/" in title]
-    names = {"__name__": "readers"}
+    names = {"__name__": "arag.ingest.registry"}
     exec(reader, names)
     exec(source.replace(before, after), names)
     (tmp_path / "gale.srt").write_text(
         "1\n00:00:01,000 --> 00:00:02,500\nThe gale\nhas come.\n\n2\n00:00:03,000 --> 00:00:04,000\nRun!\n"
     )
     (tmp_path / "none.srt").write_text("Nothing is said.")
-    document, problem = names["read_documents"]([tmp_path])
+    document, problem = readers.read_documents([tmp_path], readers=names["Readers"]())
     assert (document.id, document.title, document.text) == ("gale.srt", "gale", "The gale has come. Run!")
     assert problem.reason == "no subtitles found"
 

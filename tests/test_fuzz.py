@@ -39,7 +39,8 @@ from arag.ingest.html import read_html
 from arag.ingest.markdown import read_markdown
 from arag.ingest.pdf import PdfReader
 from arag.ingest.pipeline import ingest, run_ingest
-from arag.ingest.readers import READABLE_SUFFIXES, read_documents
+from arag.ingest.readers import read_documents
+from arag.ingest.registry import READABLE_SUFFIXES
 from arag.models import huggingface
 from arag.retrieval.index import open_index
 from arag.retrieval.tokens import load_token_counter

@@ -43,10 +43,10 @@ def write(folder, **texts):
 class TestSkipped:
     def test_each_is_named_with_its_reason(self, run, tmp_path):
         folder = write(tmp_path / "docs", a="The mill stands.")
-        (folder / "b.docx").write_bytes(b"x")
+        (folder / "b.doc").write_bytes(b"x")
         (folder / "more").symlink_to(tmp_path, target_is_directory=True)
         assert run(folder, folder / "a.txt").skipped == (
-            Problem(str(folder / "b.docx"), "no reader for .docx"),
+            Problem(str(folder / "b.doc"), "no reader for .doc"),
             Problem(str(folder / "more"), "a link to a folder"),
         )
 
@@ -65,13 +65,13 @@ class TestSkipped:
 
     def test_the_command_line_counts_and_lists_them(self, arag, tmp_path):
         folder = write(tmp_path / "docs", a="The mill stands.")
-        for name in ("b.png", "c.PNG", "d.docx"):
+        for name in ("b.png", "c.PNG", "d.doc"):
             (folder / name).write_bytes(b"x")
         code, _, err = arag("ingest", folder, "--index", tmp_path / "index")
-        named = ["no reader for .png (2): {0}/b.png, {0}/c.PNG", "no reader for .docx (1): {0}/d.docx"]
+        named = ["no reader for .png (2): {0}/b.png, {0}/c.PNG", "no reader for .doc (1): {0}/d.doc"]
         assert (code, err.splitlines()) == (0, [f"Skipped: {line.format(folder)}" for line in named])
         _, out, _ = arag("ingest", folder, "--index", tmp_path / "index", "--json")
-        assert json.loads(out)["skipped"][2] == {"source": str(folder / "d.docx"), "reason": "no reader for .docx"}
+        assert json.loads(out)["skipped"][2] == {"source": str(folder / "d.doc"), "reason": "no reader for .doc"}
 
 
 class TestAbsent:

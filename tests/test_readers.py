@@ -27,7 +27,7 @@ from arag.ingest import pdf as reading_pdfs
 from arag.ingest.documents import Document, Limits, Position, Problem
 from arag.ingest.html import read_html
 from arag.ingest.pdf import PdfReader as PdfProcess
-from arag.ingest.readers import READABLE_SUFFIXES, read_documents
+from arag.ingest.readers import read_documents
 
 
 def read(*paths):
@@ -131,9 +131,6 @@ def encrypted(data, user_password):
 
 
 class TestPaths:
-    def test_suffixes(self):
-        assert READABLE_SUFFIXES == (".txt", ".md", ".html", ".htm", ".pdf", ".json", ".jsonl")
-
     def test_folder_is_walked_in_sorted_order(self, tmp_path):
         for name in ("b.txt", "a/z.md", "a/b/c.TXT", "a.txt", "c.html"):
             write(tmp_path / name, "Some text.")
@@ -143,7 +140,7 @@ class TestPaths:
         assert problems == []
 
     def test_hidden_and_unknown_files_are_skipped(self, tmp_path):
-        for name in (".hidden.txt", ".git/x.txt", "photo.png", "Makefile", "seen.txt"):
+        for name in (".hidden.txt", ".git/x.txt", "photo.png", "seen.txt"):
             write(tmp_path / name, "Some text.")
         documents, problems = read(tmp_path)
         assert [d.id for d in documents] == ["seen.txt"]
@@ -202,18 +199,20 @@ class TestPaths:
         with pytest.raises(InputError) as caught:
             read_documents([tmp_path])
         assert str(caught.value) == (
-            f"{tmp_path} contains no files; valid endings are .txt .md .html .htm .pdf .json .jsonl"
+            f"{tmp_path} contains no files; valid endings are .txt .md .markdown .html .htm .xhtml .pdf .docx .docm "
+            ".pptx .pptm .xlsx .xlsm .odt .epub .csv .tsv .rst .eml .ipynb .json .jsonl, and those of programs; to "
+            "read another as text: --as text:.ENDING"
         )
 
     def test_folder_with_unknown_endings_only(self, tmp_path):
-        write(tmp_path / "sub/a.docx", "Text.")
+        write(tmp_path / "sub/a.doc", "Text.")
         with pytest.raises(InputError, match=r"only links to folders or files with other endings.*\.txt \.md"):
             read_documents([tmp_path])
 
     def test_unknown_ending(self, tmp_path):
-        write(tmp_path / "a.docx", "Text.")
-        with pytest.raises(InputError, match=r"a\.docx has an unknown ending, '\.docx'; valid .*\.jsonl"):
-            read_documents([tmp_path / "a.docx"])
+        write(tmp_path / "a.doc", "Text.")
+        with pytest.raises(InputError, match=r"a\.doc has an unknown ending, '\.doc'; valid .*\.jsonl"):
+            read_documents([tmp_path / "a.doc"])
 
     def test_neither_file_nor_folder(self, tmp_path):
         os.mkfifo(tmp_path / "pipe.txt")
@@ -240,10 +239,9 @@ class TestPaths:
             "a.txt",
             "b.PNG",
             "caf\udce9.png",
-            "Makefile",
             ".hidden.png",
             ".git/config",
-            "deep/c.docx",
+            "deep/c.doc",
             "deep/d.txt",
         ):
             write(tmp_path / name, "Text.")
@@ -252,11 +250,10 @@ class TestPaths:
         assert {(Path(item.source).name, item.reason) for item in skipped} == {
             ("b.PNG", "no reader for .png"),
             ("caf\ufffd.png", "no reader for .png"),
-            ("Makefile", "no reader for names without an ending"),
-            ("c.docx", "no reader for .docx"),
+            ("c.doc", "no reader for .doc"),
             ("pipe.txt", "neither a file nor a folder"),
         }
-        assert len(skipped) == 5
+        assert len(skipped) == 4
 
     def test_folder_with_links_to_folders_only(self, tmp_path):
         write(tmp_path / "outside/a.txt", "Text.")

@@ -20,7 +20,11 @@ LEFT_OUT = 3  # exit code of `ingest` when it left something out; 2 means a usag
 def ingest(
     paths: Annotated[
         list[Path],
-        typer.Argument(metavar="PATH...", help="Files and folders to read: txt, md, html, pdf, json, jsonl."),
+        typer.Argument(
+            metavar="PATH...",
+            help="Files and folders to read: txt, md, html, pdf, docx, pptx, xlsx, odt, epub, csv, tsv, rst, eml, "
+            "ipynb, json, jsonl, programs, and names without an ending.",
+        ),
     ],
     index: IndexOption,
     embedder: Annotated[
@@ -46,6 +50,10 @@ def ingest(
         str | None,
         typer.Option(help="Language for sentence splitting: auto or a spaCy code. Default: the index's setting."),
     ] = None,
+    read_as: Annotated[
+        list[str] | None,
+        typer.Option("--as", metavar="FORMAT:.ENDING", help="Read files with an ending as a format, as in text:.log."),
+    ] = None,
     max_characters: Annotated[
         int, typer.Option(help="Leave out documents with more characters than this.")
     ] = DEFAULT_LIMITS.max_characters,
@@ -55,6 +63,10 @@ def ingest(
     max_seconds: Annotated[
         float, typer.Option(help="Leave out PDFs that take more seconds than this to read.")
     ] = DEFAULT_LIMITS.max_seconds,
+    max_bytes: Annotated[
+        int,
+        typer.Option(help="Leave out packed files (docx, xlsx, ...), mails and notebooks with more bytes than this."),
+    ] = DEFAULT_LIMITS.max_bytes,
     as_json: JsonOption = False,
 ) -> None:
     """Write documents into an index; later runs embed only what has changed.
@@ -62,6 +74,7 @@ def ingest(
     Exit code 3 means that the index was written, but something was left out.
     """
     from arag.ingest.pipeline import run_ingest
+    from arag.ingest.registry import parse_as
 
     if embedder is None:
         confirm_embedder(index)
@@ -74,7 +87,8 @@ def ingest(
             pack=pack,
             prune=prune,
             language=language,
-            limits=Limits(max_characters, max_pages, max_seconds),
+            readers=parse_as(read_as or ()),
+            limits=Limits(max_characters, max_pages, max_seconds, max_bytes),
             progress=show_pruning if as_json else show_progress(bars) if err.is_terminal else True,
         )
     if as_json:

@@ -129,9 +129,7 @@ def _show(path: str | Path) -> str:
     return clean_characters(text) if is_possible else repr(text)
 
 
-def count_bytes(
-    sources: Sources, *, index: str | Path | None = None, readers: Readers | None = None
-) -> int | None:
+def count_bytes(sources: Sources, *, index: str | Path | None = None, readers: Readers | None = None) -> int | None:
     """Return how far `read_documents` advances a position: the bytes of all files, readable or not.
 
     Documents given as objects count with their characters.

@@ -7,9 +7,9 @@ import pytest
 from arag import ingest, reader, run_ingest
 from arag.errors import InputError
 from arag.ingest import registry
-from arag.ingest.documents import Limits, Problem
+from arag.ingest.documents import Limits, Position, Problem
 from arag.ingest.formats import Content
-from arag.ingest.readers import find_skipped, read_documents
+from arag.ingest.readers import read_documents
 from arag.ingest.registry import FORMATS, Readers, parse_as
 from fakes import HashEmbeddings
 
@@ -64,7 +64,9 @@ class TestText:
         (tmp_path / "a.txt").write_text("Text.")
         (tmp_path / "b.log").write_text("Text.")
         assert [document.id for document in read(tmp_path)] == ["a.txt"]
-        assert find_skipped([tmp_path]) == (Problem(str(tmp_path / "b.log"), "no reader for .log"),)
+        position = Position()
+        list(read_documents([tmp_path], position=position))
+        assert position.skipped == [Problem(str(tmp_path / "b.log"), "no reader for .log")]
 
 
 class TestAs:

@@ -18,7 +18,7 @@ from typing import Any, TypeAlias
 
 from arag.errors import InputError
 from arag.evaluation.files import write_file
-from arag.ingest.formats import clean_characters, clean_text
+from arag.ingest.formats.content import clean_characters, clean_text
 
 _IDS = ("id", "qid", "_id", "question_id", "financebench_id")
 _ANSWERS = ("answer", "gold_answer")

@@ -19,7 +19,7 @@ from typing_extensions import TypeIs
 from arag.errors import InputError
 from arag.ingest.disk_map import DiskMap
 from arag.ingest.documents import JSON, Document, Position, Problem
-from arag.ingest.formats import FormatError, clean_characters, clean_json, clean_text, problem_at
+from arag.ingest.formats.content import FormatError, clean_characters, clean_json, clean_text, problem_at
 from arag.ingest.records import read_record
 
 if TYPE_CHECKING:

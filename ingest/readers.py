@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from arag.errors import InputError
 from arag.ingest.disk_map import DiskMap
 from arag.ingest.documents import DEFAULT_LIMITS, Document, Limits, Position, Problem
-from arag.ingest.formats import (
+from arag.ingest.formats.content import (
     Content,
     FormatError,
     clean_characters,
@@ -23,9 +23,9 @@ from arag.ingest.formats import (
     has_control_characters,
     problem_at,
 )
+from arag.ingest.formats.package import Package
+from arag.ingest.formats.pdf import PdfReader
 from arag.ingest.given import VALID_SOURCES, GivenReader, count_characters, is_document, list_sources
-from arag.ingest.package import Package
-from arag.ingest.pdf import PdfReader
 from arag.ingest.records import read_json, read_jsonl
 from arag.ingest.registry import Format, Readers
 from arag.retrieval.locations import is_index

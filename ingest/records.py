@@ -8,7 +8,7 @@ from io import TextIOWrapper
 from pathlib import Path
 
 from arag.ingest.documents import JSON, Document, Position, Problem
-from arag.ingest.formats import (
+from arag.ingest.formats.content import (
     FormatError,
     clean_characters,
     clean_json,

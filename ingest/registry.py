@@ -12,19 +12,19 @@ from pathlib import PurePath
 from typing import TypeAlias
 
 from arag.errors import InputError
-from arag.ingest.delimited import read_csv, read_tsv
-from arag.ingest.docx import read_docx
-from arag.ingest.epub import read_epub
-from arag.ingest.formats import Content, FormatError, clean_characters, read_code, read_text
-from arag.ingest.html import read_html
-from arag.ingest.mail import read_mail
-from arag.ingest.markdown import read_markdown
-from arag.ingest.notebook import read_notebook
-from arag.ingest.odt import read_odt
-from arag.ingest.package import Package
-from arag.ingest.pptx import read_pptx
-from arag.ingest.rst import read_rst
-from arag.ingest.xlsx import read_xlsx
+from arag.ingest.formats.content import Content, FormatError, clean_characters, read_code, read_text
+from arag.ingest.formats.delimited import read_csv, read_tsv
+from arag.ingest.formats.docx import read_docx
+from arag.ingest.formats.epub import read_epub
+from arag.ingest.formats.html import read_html
+from arag.ingest.formats.mail import read_mail
+from arag.ingest.formats.markdown import read_markdown
+from arag.ingest.formats.notebook import read_notebook
+from arag.ingest.formats.odt import read_odt
+from arag.ingest.formats.package import Package
+from arag.ingest.formats.pptx import read_pptx
+from arag.ingest.formats.rst import read_rst
+from arag.ingest.formats.xlsx import read_xlsx
 
 ENTRY_POINTS = "arag.readers"
 
@@ -84,9 +84,9 @@ _registered: dict[str, Format] = {}
 def reader(*endings: str) -> Callable[[Reader], Reader]:
     r"""Register a function that reads files with these endings, in this process.
 
-    The function gets the bytes of a file. It returns the text, or the pieces of the text, or a
-    `arag.ingest.formats.Content` with a title, metadata and pages. If it raises a ValueError, the file is left out,
-    with the message as the reason. It replaces the reader that these endings have.
+    The function gets the bytes of a file. It returns the text, or the pieces of the text, or an
+    `arag.ingest.formats.content.Content` with a title, metadata and pages. If it raises a ValueError, the file is left
+    out, with the message as the reason. It replaces the reader that these endings have.
 
     Args:
         endings: Each with its dot, such as `.srt`.

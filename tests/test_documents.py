@@ -15,6 +15,7 @@ from importlib.metadata import distribution
 from importlib.util import find_spec
 from pathlib import Path
 
+import docx
 import nbformat
 import openpyxl
 import pytest
@@ -22,20 +23,19 @@ from docutils.core import publish_string
 from docx.oxml import parse_xml
 from docx.oxml.ns import nsdecls
 from openpyxl.workbook.protection import WorkbookProtection
+from pptx import Presentation
 from pptx.chart.data import CategoryChartData
 from pptx.enum.chart import XL_CHART_TYPE
 from pptx.util import Inches
 
-import docx
 from arag import ingest
 from arag.ingest.chunking import chunk_document
 from arag.ingest.documents import Document, Limits, Problem
+from arag.ingest.formats.tables import sheet_lines, table_text
 from arag.ingest.readers import read_documents
-from arag.ingest.tables import sheet_lines, table_text
 from arag.retrieval.layout import is_row, row_label
 from arag.retrieval.tokens import load_token_counter
 from fakes import HashEmbeddings
-from pptx import Presentation
 
 READ_AND_MEASURE = """
 import resource, sys

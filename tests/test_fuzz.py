@@ -31,13 +31,13 @@ from arag.cli import main
 from arag.cli.ingesting import LEFT_OUT
 from arag.errors import ARAGError
 from arag.graph.graph import create_arag_agent
-from arag.ingest import pdf
 from arag.ingest.chunking import chunk_document
 from arag.ingest.documents import Document, Limits
-from arag.ingest.formats import FormatError, read_text
-from arag.ingest.html import read_html
-from arag.ingest.markdown import read_markdown
-from arag.ingest.pdf import PdfReader
+from arag.ingest.formats import pdf
+from arag.ingest.formats.content import FormatError, read_text
+from arag.ingest.formats.html import read_html
+from arag.ingest.formats.markdown import read_markdown
+from arag.ingest.formats.pdf import PdfReader
 from arag.ingest.pipeline import ingest, run_ingest
 from arag.ingest.readers import read_documents
 from arag.ingest.registry import READABLE_SUFFIXES

@@ -23,10 +23,10 @@ from reportlab.pdfgen.canvas import Canvas
 from reportlab.platypus import Paragraph, SimpleDocTemplate, Table
 
 from arag.errors import InputError
-from arag.ingest import pdf as reading_pdfs
 from arag.ingest.documents import Document, Limits, Position, Problem
-from arag.ingest.html import read_html
-from arag.ingest.pdf import PdfReader as PdfProcess
+from arag.ingest.formats import pdf as reading_pdfs
+from arag.ingest.formats.html import read_html
+from arag.ingest.formats.pdf import PdfReader as PdfProcess
 from arag.ingest.readers import read_documents
 
 

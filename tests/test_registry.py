@@ -8,7 +8,7 @@ from arag import ingest, reader, run_ingest
 from arag.errors import InputError
 from arag.ingest import registry
 from arag.ingest.documents import Limits, Position, Problem
-from arag.ingest.formats import Content
+from arag.ingest.formats.content import Content
 from arag.ingest.readers import read_documents
 from arag.ingest.registry import FORMATS, Readers, parse_as
 from fakes import HashEmbeddings

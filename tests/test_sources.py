@@ -584,9 +584,9 @@ class TestFunction:
         "code",
         [
             "import arag.ingest.readers; arag.ingest.readers.read_documents; arag.ingest.__doc__[0]",
-            "from arag import ingest; import arag.ingest.html as html; html.read_html; ingest.__kwdefaults__",
+            "from arag import ingest; import arag.ingest.formats.html as html; html.read_html; ingest.__kwdefaults__",
             "import arag; arag.ingest.__kwdefaults__; arag.ingest.pipeline.run_ingest",
-            "from arag.ingest import pdf; from arag import ingest; assert ingest.pdf is pdf",
+            "from arag.ingest.formats import pdf; from arag import ingest; assert ingest.pdf is pdf",
         ],
     )
     def test_in_a_new_process(self, code):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from arag.ingest.formats import clean_text, folded
-from arag.ingest.tables import table_text
+from arag.ingest.formats.content import clean_text, folded
+from arag.ingest.formats.tables import table_text
 
 _MAX_LEVEL = 6  # of a heading, as in Markdown and HTML
 

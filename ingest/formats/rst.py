@@ -6,8 +6,8 @@ import re
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from arag.ingest.formats import Content, FormatError, decode
-from arag.ingest.html import read_html
+from arag.ingest.formats.content import Content, FormatError, decode
+from arag.ingest.formats.html import read_html
 
 if TYPE_CHECKING:
     from docutils import nodes

@@ -7,8 +7,8 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from arag.ingest.formats import Content, FormatError, decode
-from arag.ingest.markdown import first_heading
+from arag.ingest.formats.content import Content, FormatError, decode
+from arag.ingest.formats.markdown import first_heading
 
 _FENCE = "```"
 _COLOURS = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")  # of terminals

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 from lxml import etree
 
-from arag.ingest.blocks import Blocks
-from arag.ingest.formats import Content, FormatError, folded
-from arag.ingest.package import Package
+from arag.ingest.formats.blocks import Blocks
+from arag.ingest.formats.content import Content, FormatError, folded
+from arag.ingest.formats.package import Package
 
 _DROPPED = frozenset({"tracked-changes", "annotation", "sequence-decls", "forms", "ruby-text", "note-citation"})
 _TITLES = frozenset({"Title", "rststyle-title"})  # of LibreOffice, and of docutils

@@ -10,9 +10,9 @@ from itertools import accumulate
 
 from lxml import etree
 
-from arag.ingest.blocks import Blocks
-from arag.ingest.formats import Content, FormatError
-from arag.ingest.package import Package
+from arag.ingest.formats.blocks import Blocks
+from arag.ingest.formats.content import Content, FormatError
+from arag.ingest.formats.package import Package
 
 _TITLES = frozenset({"title", "ctrTitle"})
 _FURNITURE = frozenset({"dt", "ftr", "sldNum", "hdr", "sldImg"})  # on every slide

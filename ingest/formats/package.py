@@ -13,7 +13,7 @@ from urllib.parse import unquote
 from lxml import etree
 
 from arag.ingest.documents import Limits
-from arag.ingest.formats import FormatError
+from arag.ingest.formats.content import FormatError
 
 MAX_ENTRIES = 50_000  # files in an archive; a document with thousands of pictures has fewer
 

@@ -7,9 +7,9 @@ import re
 from urllib.parse import unquote
 
 from arag.ingest.documents import JSON
-from arag.ingest.formats import Content, FormatError, folded
-from arag.ingest.html import read_html
-from arag.ingest.package import Package
+from arag.ingest.formats.content import Content, FormatError, folded
+from arag.ingest.formats.html import read_html
+from arag.ingest.formats.package import Package
 
 _CONTAINER = "META-INF/container.xml"
 _ENCRYPTION = "META-INF/encryption.xml"

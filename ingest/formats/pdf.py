@@ -1,4 +1,4 @@
-"""Extracts text from PDFs in a separate process: see `arag.ingest.pdf_worker`."""
+"""Extracts text from PDFs in a separate process: see `arag.ingest.formats.pdf_worker`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 from arag.ingest.documents import Limits
-from arag.ingest.formats import Content, FormatError, clean_text
+from arag.ingest.formats.content import Content, FormatError, clean_text
 
 _PAGE_GAP = "\n\n"
 # Programs also write file names and numbers into a PDF as its title.

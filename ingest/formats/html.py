@@ -12,7 +12,7 @@ from collections.abc import Mapping
 import webencodings
 from lxml import etree
 
-from arag.ingest.formats import Content, FormatError, decode, folded, has_utf16_mark
+from arag.ingest.formats.content import Content, FormatError, decode, folded, has_utf16_mark
 
 # A browser shows none of these. (It shows <noscript> where scripts are off: mostly images that the page has anyway.)
 _DROPPED_TAGS = frozenset("script style noscript template title iframe noembed noframes".split())

@@ -10,7 +10,7 @@ import yaml
 from markdown_it import MarkdownIt
 
 from arag.ingest.documents import JSON
-from arag.ingest.formats import Content, clean_json, decode
+from arag.ingest.formats.content import Content, clean_json, decode
 
 MAX_FRONT_MATTER = 50_000  # characters
 MAX_TITLE_OFFSET = 50_000  # characters that are searched for a title: parsing takes 1 s for 1 MB

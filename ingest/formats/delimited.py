@@ -6,8 +6,8 @@ import csv
 from collections.abc import Iterator
 from io import StringIO
 
-from arag.ingest.formats import FormatError, decode
-from arag.ingest.tables import sheet_lines
+from arag.ingest.formats.content import FormatError, decode
+from arag.ingest.formats.tables import sheet_lines
 
 _DELIMITERS = ",;\t|"
 _SAMPLE = 64_000  # characters

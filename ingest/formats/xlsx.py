@@ -11,9 +11,9 @@ from datetime import datetime, timedelta
 
 from lxml import etree
 
-from arag.ingest.formats import FormatError
-from arag.ingest.package import Package
-from arag.ingest.tables import sheet_lines
+from arag.ingest.formats.content import FormatError
+from arag.ingest.formats.package import Package
+from arag.ingest.formats.tables import sheet_lines
 
 _COLUMNS = 16_384
 _REFERENCE = re.compile(r"([A-Z]{1,3})\d+$")

@@ -10,9 +10,9 @@ from collections.abc import Iterator
 
 from lxml import etree
 
-from arag.ingest.blocks import Blocks
-from arag.ingest.formats import Content, FormatError, folded
-from arag.ingest.package import Package
+from arag.ingest.formats.blocks import Blocks
+from arag.ingest.formats.content import Content, FormatError, folded
+from arag.ingest.formats.package import Package
 
 # What is not in the text that Word prints: deleted and moved text, the second version of a text box, phonetic guides.
 _DROPPED = frozenset({"del", "moveFrom", "Fallback", "rt", "pPr", "rPr", "sectPr", "tblPr", "tblGrid", "instrText"})

@@ -1,7 +1,7 @@
 """The process that reads PDFs, so that a file that crashes PDFium or never ends affects no other.
 
-`arag.ingest.pdf` runs this file as a script. It imports nothing from arag, so it starts fast. For each PDF it gets a
-line of JSON on standard input (the path and the limits) and writes a line of JSON to standard output.
+`arag.ingest.formats.pdf` runs this file as a script. It imports nothing from arag, so it starts fast. For each PDF it
+gets a line of JSON on standard input (the path and the limits) and writes a line of JSON to standard output.
 """
 
 from __future__ import annotations

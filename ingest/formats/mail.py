@@ -13,8 +13,8 @@ from email.header import decode_header, make_header
 from email.message import Message
 
 from arag.ingest.documents import JSON
-from arag.ingest.formats import Content, FormatError, clean_text, decode, folded
-from arag.ingest.html import read_html
+from arag.ingest.formats.content import Content, FormatError, clean_text, decode, folded
+from arag.ingest.formats.html import read_html
 
 _MAX_HEADER = 10_000  # characters: the time that the email package takes grows with their square
 _LONG_HEADER = re.compile(

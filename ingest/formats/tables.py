@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-from arag.ingest.formats import folded
+from arag.ingest.formats.content import folded
 
 CELL_BORDER = " | "  # the sentence splitter takes a line with it for a row
 

@@ -19,7 +19,7 @@ class Context(BaseModel):
     """The settings of one run; what is left out, null or blank keeps the agent's setting.
 
     A parent graph passes its own context down. It applies here if it is of this class or a subclass with more fields;
-    any other is ignored.
+    of any other, only a scope counts.
 
     Example:
         >>> question = {"messages": [("user", "Who was the engineer of the Vellin Light?")]}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, Literal, TypeAlias, get_args
@@ -35,6 +35,7 @@ DEFAULT_MAX_INVALID_REPLIES = 3
 MIN_CONTEXT_TOKENS = 2_000
 _MIN_FREE_TOKENS = 500  # that the system prompt and the tools must leave for the conversation
 _MAX_KEPT = 64  # contexts, with their users' scopes, whose resources are kept
+_MAX_SCOPED = 256  # scoped indexes that are kept: opening one takes longer than everything else
 
 ChatModel: TypeAlias = Runnable[LanguageModelInput, AIMessage]
 Output: TypeAlias = Literal["messages", "answer"]
@@ -148,21 +149,24 @@ class ResourceLoader:
         self._opened: WeakValueDictionary[str, Index] = WeakValueDictionary()
         self._load = lru_cache(_MAX_KEPT)(self._load_anew)
         self._load_model = lru_cache(_MAX_KEPT)(load_model)  # runs with other scopes share it
+        self._scope = lru_cache(_MAX_SCOPED)(Index.scoped)
 
     def __call__(self, context: object) -> Resources:
         """Return the resources of a run.
 
         Args:
             context: The run's context, or None. A parent graph's context counts if it is a `Context`; further fields
-                are ignored.
+                are ignored. Of any other context, only a scope counts.
 
         Raises:
             InputError: A setting is out of bounds, or no index is given.
             IndexNotFoundError: The context's folder does not contain an index.
             ModelError: The model cannot be created.
         """
-        given = {name: getattr(context, name) for name in Context.model_fields} if isinstance(context, Context) else {}
-        changes = Context(**given)
+        if isinstance(context, Context):
+            changes = Context(**{name: getattr(context, name) for name in Context.model_fields})
+        else:
+            changes = Context(scope=_find_scope(context))
         user_scope = self._find_user_scope() if self._find_user_scope else None
         return self._load(self._restrict(changes) if self._restrict else changes, user_scope)
 
@@ -175,10 +179,27 @@ class ResourceLoader:
             folder = index
             index = self._opened.get(folder) or open_index(folder)
             self._opened[folder] = index
+        scoped = index
         for scope in (user_scope, context.scope):
-            index = index if scope is None else index.scoped(scope)
-        model = settings.model
-        return Resources(settings, index, self._load_model(model) if isinstance(model, str) else load_model(model))
+            scoped = scoped if scope is None else self._scope(scoped, scope)
+        tools = [_scope_tool(tool, index, scoped) for tool in settings.tools]
+        model = self._load_model(settings.model) if isinstance(settings.model, str) else load_model(settings.model)
+        return Resources(replace(settings, tools=tools), scoped, model)
+
+
+def _find_scope(context: object) -> Scope | None:
+    """Return the scope in a context of another type: ignoring it would show what it hides."""
+    found = context.get("scope") if isinstance(context, Mapping) else getattr(context, "scope", None)
+    if isinstance(found, Mapping) and found and found.keys() <= Scope.model_fields.keys():
+        return Scope(**found)
+    return found if isinstance(found, Scope) else None
+
+
+def _scope_tool(tool: AnyTool, index: Index, scoped: Index) -> AnyTool:
+    """Return a tool for a scope, if it is one of ours over the same index; others are the caller's business."""
+    if isinstance(tool, RetrievalTool) and tool.index is index:
+        return tool.model_copy(update={"index": scoped})
+    return tool
 
 
 def _collect_tools(settings: Settings, index: Index) -> list[BaseTool]:

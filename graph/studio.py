@@ -67,9 +67,10 @@ class ServerRules:
                 "none: the server's authentication must set it"
             )
         conditions = user[self._scope_field]
-        if not isinstance(conditions, Mapping) or not conditions:
+        scope = Scope(**conditions) if isinstance(conditions, Mapping) else Scope()
+        if scope == Scope():  # what a missing entry of the operator's own table may look like
             raise InputError(f"the user's {self._scope_field} is not a scope: it needs `where`, `documents` or both")
-        return Scope(**conditions)
+        return scope
 
     def restrict(self, context: Context) -> Context:
         """Return a context with its model and index, if the operator allows them.

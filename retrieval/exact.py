@@ -59,24 +59,27 @@ class ExactVectors:
         with np.errstate(invalid="ignore"):  # damaged vectors, which `verify` finds
             self._vectors /= np.where(lengths, lengths, 1)  # stored as float16, they are not quite of length one
 
-    def part(self, chunks: Collection[int], kept: Mapping[int, Sequence[int]]) -> Self:
+    def part(self, chunks: NDArray[np.int64], kept: Mapping[int, Sequence[int]]) -> Self:
         """Return the vectors of some chunks; they share the matrix.
 
         Args:
-            chunks: The chunks' numbers.
+            chunks: The chunks' numbers, shape (n,).
             kept: For chunks that are cut, the positions of the sentences that are left, in order.
         """
         other = copy.copy(self)
         other._keep(chunks, kept)  # noqa: SLF001 - its own
         return other
 
-    def _keep(self, chunks: Collection[int], kept: Mapping[int, Sequence[int]]) -> None:
-        places = self._places.copy()
-        self._inside = _mark(places, chunks)
+    def _keep(self, chunks: NDArray[np.int64], kept: Mapping[int, Sequence[int]]) -> None:
+        self._inside = np.isin(self._places[:, 0], chunks)
+        if not kept:
+            return
+        self._places = self._places.copy()
+        order = np.argsort(self._places[:, 0], kind="stable")
+        numbers = self._places[order, 0]
         for number, positions in kept.items():
-            rows = np.flatnonzero(places[:, 0] == number)
-            self._inside[rows], places[rows, 1] = _renumber(places[rows, 1], positions)
-        self._places = places
+            rows = order[np.searchsorted(numbers, number) : np.searchsorted(numbers, number, side="right")]
+            self._inside[rows], self._places[rows, 1] = _renumber(self._places[rows, 1], positions)
 
     def nearest(
         self, vector: NDArray[np.float32], count: int, *, within: Collection[int] | None = None
@@ -85,7 +88,7 @@ class ExactVectors:
         similarities = self._vectors @ vector
         inside = self._inside
         if within is not None:
-            marked = _mark(self._places, within)
+            marked = np.isin(self._places[:, 0], np.fromiter(within, np.int64, len(within)))
             inside = marked if inside is None else marked & inside
         if inside is not None:
             similarities = np.where(inside, similarities, -np.inf)
@@ -119,8 +122,3 @@ def _renumber(positions: NDArray[np.int64], kept: Sequence[int]) -> tuple[NDArra
     """
     left = np.asarray(kept, dtype=np.int64)
     return np.isin(positions, left), np.searchsorted(left, positions)
-
-
-def _mark(places: NDArray[np.int64], chunks: Collection[int]) -> NDArray[np.bool_]:
-    """Return which of the sentences are in some chunks."""
-    return np.isin(places[:, 0], np.fromiter(chunks, np.int64, len(chunks)))

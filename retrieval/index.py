@@ -475,7 +475,6 @@ class ScopedIndex(Index):
         self._scope = scope
         self._lock = threading.Lock()
         self._scoped = WeakValueDictionary()
-        self._seen: tuple[Snapshot, Snapshot] | None = None  # a generation of the index, and its part
 
     def __repr__(self) -> str:
         return f"Index({str(self.path)!r}).scoped({self._scope!r})"
@@ -496,11 +495,14 @@ class ScopedIndex(Index):
 
     def _refresh(self) -> Snapshot:
         """Return the scope's part of the generation that the manifest describes."""
-        whole = self._whole._refresh()  # noqa: SLF001 - its own
-        with self._lock:
-            if self._seen is None or self._seen[0] is not whole:
-                self._seen = whole, whole.part(self._scope)
-            return self._seen[1]
+        while True:
+            whole = self._whole._refresh()  # noqa: SLF001 - its own
+            with self._lock:
+                try:
+                    return whole.parts.get(self) or whole.parts.setdefault(self, whole.part(self._scope))
+                except (IndexFormatError, StorageError):
+                    if self._whole._refresh() is whole:  # noqa: SLF001 - else it was replaced meanwhile
+                        raise
 
 
 def open_index(path: str | Path | Backend, *, embedder: str | Embeddings | Embedder | None = None) -> Index:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import json
-import re
-from collections.abc import Callable, Mapping
-from functools import cached_property
+from collections.abc import Callable, Mapping, Sequence
 from operator import ge, gt, le, lt
 from typing import Any, TypeAlias
 
@@ -23,7 +22,7 @@ class Scope(BaseModel):
     """Which documents may be seen; everything else is as if the index did not hold it.
 
     What the conditions do not allow for certain is out of scope: a document without the field, or with a value of
-    another type, matches only `$ne` and `$nin`.
+    another type, matches only `$ne`, `$nin` and `$not_contains`.
 
     Attributes:
         where: Conditions on the documents' metadata, in Chroma's language: `{"team": "ops"}`,
@@ -59,13 +58,30 @@ class Scope(BaseModel):
         except ValidationError as error:
             faults = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors())
             raise InputError(f"the scope is not valid: {faults}") from error
-        _ = self._test  # raises an error for conditions that cannot be checked
+        self.compile()  # raises an error for conditions that cannot be checked
+        try:
+            hash(self)
+        except (TypeError, ValueError) as error:  # a number with thousands of digits
+            raise InputError(f"the scope is not valid: {error}") from error
 
     def __hash__(self) -> int:
-        return hash(self._key)
+        return hash(self._key())
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Scope) and self._key == other._key
+        return type(other) is type(self) and isinstance(other, Scope) and self._key() == other._key()
+
+    def _key(self) -> str:
+        """Return the conditions as a text, in which true and 1 differ."""
+        return json.dumps([self.where, self.documents], sort_keys=True, ensure_ascii=False)
+
+    @field_validator("where", mode="after")
+    @classmethod
+    def _copy(cls, value: dict[str, Any] | None) -> dict[str, Any] | None:
+        """Copy the conditions: the caller may change theirs."""
+        try:
+            return copy.deepcopy(value)
+        except RecursionError as error:
+            raise ValueError("it is nested too deep") from error
 
     @field_validator("documents", mode="before")
     @classmethod
@@ -87,25 +103,42 @@ class Scope(BaseModel):
             >>> Scope(where={"team": {"$in": ["a", "b"]}}).allows("handbook/start.md", {"team": "c"})
             False
         """
-        return self._names(document_id) and self._test(metadata)
+        return self.compile()(document_id, metadata)
 
-    @cached_property
-    def _key(self) -> tuple[str, tuple[str, ...] | None]:
-        """The conditions, with true and 1 apart."""
-        return json.dumps(self.where, sort_keys=True), self.documents
-
-    @cached_property
-    def _test(self) -> Test:
-        return _all_of([]) if self.where is None else _parse(self.where)
-
-    @cached_property
-    def _names(self) -> Callable[[str], bool]:
+    def compile(self) -> Callable[[str, Mapping[str, Any]], bool]:
+        """Return `allows` as a function, for many documents."""
+        test = _all_of([]) if self.where is None else _parse(self.where)
         if self.documents is None:
-            return lambda _: True
+            return lambda _, metadata: test(metadata)
         ids = frozenset(self.documents)
-        patterns = [".*".join(map(re.escape, name.split("*"))) for name in ids if "*" in name]
-        match = re.compile("|".join(patterns) or r"(?!)", re.DOTALL).fullmatch
-        return lambda document_id: document_id in ids or match(document_id) is not None
+        patterns = [name.split("*") for name in ids if "*" in name]
+
+        def allows(document_id: str, metadata: Mapping[str, Any]) -> bool:
+            is_named = document_id in ids or any(matches(parts, document_id) for parts in patterns)
+            return is_named and test(metadata)
+
+        return allows
+
+
+def matches(parts: Sequence[str], text: str) -> bool:
+    """Return whether a text has these parts in this order, the first at its beginning and the last at its end.
+
+    A regular expression with many wildcards can take forever.
+
+    Args:
+        parts: What stands between the wildcards of a pattern, at least two parts.
+        text: The text.
+    """
+    first, *middle, last = parts
+    if not text.startswith(first):
+        return False
+    at = len(first)
+    for part in middle:
+        found = text.find(part, at)
+        if found < 0:
+            return False
+        at = found + len(part)
+    return text.endswith(last) and len(text) - len(last) >= at
 
 
 def _parse(where: object, depth: int = 0) -> Test:
@@ -120,6 +153,8 @@ def _parse(where: object, depth: int = 0) -> Test:
         raise InputError(f"{where!r} is not a condition: give a field and a value, such as {{'team': 'ops'}}")
     tests: list[Test] = []
     for name, condition in where.items():
+        if not isinstance(name, str):
+            raise InputError(f"{name!r} is not the name of a field")
         if name in {"$and", "$or"}:
             if not isinstance(condition, list) or not condition:
                 raise InputError(f"{name} needs a list of conditions, not {condition!r}")
@@ -144,7 +179,9 @@ def _parse_field(name: str, condition: object) -> Test:
         check, compare = _OPERATORS[operator]
         if not check(operand):
             raise InputError(f"{operator} of {name} cannot take {operand!r}: it needs {_NEEDED[check]}")
-        tests.append(_compare_field(name, compare, operand))
+        # Access lists may have thousands of entries.
+        prepared = frozenset(map(_tagged, operand)) if isinstance(operand, list) else operand
+        tests.append(_compare_field(name, compare, prepared))
     return _all_of(tests)
 
 
@@ -177,8 +214,13 @@ def _is_equal(value: object, operand: object) -> bool:
     return isinstance(value, bool) == isinstance(operand, bool) and value == operand
 
 
-def _is_among(value: object, operands: list[object]) -> bool:
-    return any(_is_equal(value, operand) for operand in operands)
+def _tagged(value: object) -> tuple[bool, object]:
+    """Return a value that is equal to those of equal values; true is not 1."""
+    return isinstance(value, bool), value
+
+
+def _is_among(value: object, operands: frozenset[tuple[bool, object]]) -> bool:
+    return _is_scalar(value) and _tagged(value) in operands
 
 
 def _holds(value: object, operand: object) -> bool:

@@ -6,6 +6,7 @@ import json
 import re
 import string
 from collections.abc import Collection, Mapping, Sequence
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,16 +52,23 @@ class Snapshot:
 
     Args:
         generation: The generation.
+
+    Attributes:
+        manifest: The generation's manifest.
+        chunks: Its chunks.
+        parts: The searches of scoped indexes. They are let go of with the generation, and with their index.
     """
 
     def __init__(self, generation: Generation) -> None:
+        self.parts: WeakKeyDictionary[object, Snapshot] = WeakKeyDictionary()
         self.manifest = generation.manifest
         self.chunks = generation.chunks
         self._generation = generation
 
     def part(self, scope: Scope) -> Snapshot:
         """Return the searches in the documents that a scope allows; see `Index.scoped`."""
-        allowed = [d.id for d in self.chunks.documents() if scope.allows(d.id, json.loads(d.metadata))]
+        is_allowed = scope.compile()
+        allowed = [d.id for d in self.chunks.documents() if is_allowed(d.id, json.loads(d.metadata))]
         return Snapshot(self._generation.part(allowed))
 
     def keyword_search(

@@ -20,7 +20,7 @@ from arag.graph.settings import ResourceLoader, Settings
 from arag.ingest.pipeline import ingest
 from arag.models.extractive import ExtractiveModel
 from arag.retrieval.scope import Scope
-from arag.retrieval.tools import TOOL_NAMES
+from arag.retrieval.tools import TOOL_NAMES, make_tools
 from arag.testing import ScriptedModel, call
 from conftest import write_corpus
 from fakes import HashEmbeddings
@@ -61,6 +61,28 @@ def test_the_scope(small_index):
             first.tool_names,
             [m.text for m in first.messages],
         )
+
+
+def test_the_scope_of_any_parents_context_counts(small_index):
+    class Theirs(BaseModel):
+        scope: Scope
+        team: str = "ops"
+
+    model = ScriptedModel(*[call("chunk_read", chunk_ids=["boso:0", "annals:0"]), ANSWER] * 2)
+    agent = create_arag_agent(model, small_index)
+    for context in ({"scope": {"documents": ["boso"]}, "team": "ops"}, Theirs(scope=Scope(documents=["boso"]))):
+        parent = StateGraph(MessagesState).add_node("research", agent).add_edge(START, "research").compile()
+        (shown,) = results(parent.invoke(asked(), context=context))
+        assert "Boso the Elder was a count" in shown.text
+        assert "broke the bridges" not in shown.text
+
+
+def test_a_retrieval_tool_that_is_made_already_keeps_to_the_scope(small_index):
+    tool = make_tools(small_index, names=["keyword_search"])[0]
+    model = ScriptedModel(call("keyword_search", keywords=["Boso", "storm"]), ANSWER)
+    agent = create_arag_agent(model, small_index, tools=["chunk_read", tool])
+    state = agent.invoke(asked(), context=Context(scope=Scope(documents=["boso"])))
+    assert state["trace"][0]["chunk_ids"] == ["boso:0"]
 
 
 def test_runs_in_other_scopes_share_the_model(small_index, monkeypatch):

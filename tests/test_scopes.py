@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import json
+import pickle
 import shutil
+import weakref
 from contextlib import ExitStack
 from dataclasses import replace
 
@@ -14,7 +17,7 @@ from hypothesis import strategies as st
 
 from arag import Scope, make_tools
 from arag.errors import IndexClosedError, InputError
-from arag.ingest.maintenance import remove
+from arag.ingest.maintenance import compact, remove
 from arag.ingest.pipeline import ingest, run_ingest
 from arag.retrieval.index import open_index
 from fakes import HashEmbeddings, write_corpus
@@ -136,6 +139,8 @@ def test_patterns_choose_documents(patterns, allowed):
         ({"where": {"$not": [{"a": 1}]}}, "$not is not valid around conditions: use $and or $or"),
         ({"where": "team"}, "where: Input should be a valid dictionary"),
         ({"documents": "handbook/*"}, "'handbook/*' is a string: give a list of ids or patterns"),
+        ({"where": {"$and": [{1: 2}]}}, "1 is not the name of a field"),
+        ({"where": {"a": 10**5000}}, "the scope is not valid: Exceeds the limit"),
         ({"document": ["a"]}, "document: Extra inputs are not permitted"),
     ],
 )
@@ -151,6 +156,25 @@ def test_conditions_nested_without_end_are_refused():
         where = {"$and": [where]}
     with pytest.raises(InputError, match="nested more than 20 deep"):
         Scope(where=where)
+
+
+def test_no_pattern_takes_long():
+    scope = Scope(documents=["*a" * 50 + "!"])
+    assert not scope.allows("a" * 100_000, {})
+    assert Scope(documents=["*a" * 50]).allows("a" * 100_000, {})
+
+
+def test_a_scope_is_a_value():
+    teams = ["ops"]
+    scope = Scope(where={"team": {"$in": teams}}, documents=["a*"])
+    teams.append("sales")
+    assert not scope.allows("a", {"team": "sales"})
+    assert pickle.loads(pickle.dumps(scope)) == scope == Scope(where={"team": {"$in": ["ops"]}}, documents=["a*"])
+    other = scope.model_copy(update={"documents": ("b*",)})
+    assert other != scope
+    assert other.allows("b", {"team": "ops"})
+    assert not other.allows("a", {"team": "ops"})
+    assert Scope(where={"open": True}) != Scope(where={"open": 1})
 
 
 # --- what a scoped index finds ---
@@ -292,11 +316,44 @@ def test_scopes_narrow_each_other_and_follow_the_index(tmp_path):
         recent.keyword_search("gull")
 
 
+def test_what_a_scope_has_open_goes_with_the_generation(make_index):
+    index = make_index([{"id": "a", "text": "A gull."}, {"id": "b", "text": "A reef."}])
+    scoped = index.scoped(Scope(documents=["a"]))
+    assert scoped.keyword_search("gull").total == 1
+    (part,) = index._snapshot.parts.values()
+    gone = weakref.ref(part)
+    del part
+    index.close()
+    gc.collect()
+    assert gone() is None
+
+
+@pytest.mark.parametrize("action", ["compact", "ingest"])
+def test_a_scope_that_is_opened_while_the_index_is_replaced(tmp_path, monkeypatch, action):
+    records = [{"id": f"d{i}", "text": f"The gull number {i}."} for i in range(5)]
+    write_corpus(tmp_path / "corpus", records)
+    with ingest(tmp_path / "corpus", tmp_path / "index", embedder=HashEmbeddings()) as index:
+        compiled, replaced = Scope.compile, []
+
+        def compile_after_replacing(scope):
+            if not replaced:
+                replaced.append(True)
+                remove(["d0"], tmp_path / "index")
+                if action == "compact":
+                    compact(tmp_path / "index")
+                assert index.keyword_search("gull").total == 4
+            return compiled(scope)
+
+        scoped = index.scoped(Scope(documents=["d0", "d1"]))
+        monkeypatch.setattr(Scope, "compile", compile_after_replacing)
+        assert [hit.chunk_id for hit in scoped.keyword_search("gull").hits] == ["d1:0"]
+
+
 @pytest.mark.usefixtures("through_chroma")
 @pytest.mark.parametrize("most", [0, 100_000])
 def test_a_part_of_a_graph_is_searched_as_one_compares(make_index, monkeypatch, most):
     """The graph is asked for a large part, and a small one is compared; each chunk is found with its own sentence."""
-    monkeypatch.setattr("arag.retrieval.local.sentence_graph.MAX_BYTES", most)
+    monkeypatch.setattr("arag.retrieval.local.sentence_graph._MAX_COMPARED_BYTES", most)
     records = [{"id": f"d{i}", "text": f"The gull number {i} of {i % 7}. It sat.", "odd": i % 2} for i in range(60)]
     index = make_index(records, pack=True, chunk_tokens=50)
     scoped = index.scoped(Scope(where={"odd": 1}))

@@ -25,7 +25,9 @@ def server(tmp_path_factory, example_index):
     folder = tmp_path_factory.mktemp("server")
     page = (_ROOT / "docs" / "studio.md").read_text(encoding="utf-8")
     (code,) = [block for block in re.findall(r"```python\n(.*?)```", page, re.DOTALL) if "Auth()" in block]
-    (folder / "auth.py").write_text(f'{code}\nUSERS["Bearer eve"] = {{"identity": "eve"}}\n', encoding="utf-8")
+    code += 'USERS["Bearer eve"] = {"identity": "eve"}\n'
+    code += 'USERS["Bearer nil"] = {"identity": "nil", "arag_scope": {"where": None}}\n'
+    (folder / "auth.py").write_text(code, encoding="utf-8")
     config = json.loads((_ROOT / "langgraph.json").read_text(encoding="utf-8"))
     (folder / "langgraph.json").write_text(json.dumps(config | {"auth": {"path": "./auth.py:auth"}}), encoding="utf-8")
     variables = {"ARAG_INDEX": str(example_index.path), "ARAG_USER_SCOPE": "arag_scope"}
@@ -116,5 +118,7 @@ def test_a_thread_is_its_owners(client_of):
 def test_who_has_no_scope_sees_nothing(client_of):
     with pytest.raises(Exception, match="this run's user has none"):
         client_of("eve").runs.wait(None, "arag", input=LENS)
+    with pytest.raises(Exception, match="is not a scope"):
+        client_of("nil").runs.wait(None, "arag", input=LENS)
     with pytest.raises(HTTPStatusError, match="401"):
         client_of("mallory").runs.wait(None, "arag", input=LENS)

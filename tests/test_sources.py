@@ -586,7 +586,7 @@ class TestFunction:
             "import arag.ingest.readers; arag.ingest.readers.read_documents; arag.ingest.__doc__[0]",
             "from arag import ingest; import arag.ingest.formats.html as html; html.read_html; ingest.__kwdefaults__",
             "import arag; arag.ingest.__kwdefaults__; arag.ingest.pipeline.run_ingest",
-            "from arag.ingest.formats import pdf; from arag import ingest; assert ingest.pdf is pdf",
+            "from arag.ingest import writer; from arag import ingest; assert ingest.writer is writer",
         ],
     )
     def test_in_a_new_process(self, code):

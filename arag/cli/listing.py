@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.table import Table
 
-from arag.options import IndexOption, JsonOption
+from arag.options import DocumentsOption, IndexOption, JsonOption, WhereOption, open_scoped
 from arag.terminal import err, out, print_json, visible
 
 if TYPE_CHECKING:
@@ -26,27 +26,28 @@ def list_documents(
         str | None,
         typer.Argument(metavar="PATTERN", help="A part of ids or titles, or a pattern such as 'people/*', in quotes."),
     ] = None,
+    where: WhereOption = None,
+    documents: DocumentsOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """List the documents of an index: ids, titles, chunks and sources; with --json, metadata too."""
-    from arag.retrieval.index import open_index
-
-    with open_index(index) as opened:
-        documents = find_documents(opened, pattern)
+    with open_scoped(index, where, documents) as opened:
+        found = find_documents(opened, pattern)
         if as_json:
-            print_json({"documents": [asdict(document) for document in documents]})
+            print_json({"documents": [asdict(document) for document in found]})
         else:
-            show_documents(documents, pattern)
+            show_documents(found, pattern)
 
 
 def find_documents(index: Index, pattern: str | None) -> Iterator[DocumentInfo]:
     """Yield the documents whose id or title has a text as a part, or matches it if it has a `*`, ignoring case."""
-    parts = (pattern or "*").split("*")
+    from arag.retrieval.scope import matches
+
+    parts = (pattern or "*").lower().split("*")
     if len(parts) == 1:
         parts = ["", *parts, ""]
-    matches = re.compile(".*".join(map(re.escape, parts)), re.IGNORECASE).fullmatch
     for document in index.documents():
-        if matches(document.id) or matches(document.title):
+        if matches(parts, document.id.lower()) or matches(parts, document.title.lower()):
             yield document
 
 

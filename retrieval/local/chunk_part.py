@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import heapq
 import sqlite3
+import weakref
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from functools import cached_property
+
+import numpy as np
 
 from arag.retrieval.backend import Counts, Phrase
 from arag.retrieval.local.chunk_rows import TOKENIZER
@@ -28,7 +31,7 @@ class ChunkPart(ChunkStore):
         document_ids: The documents.
 
     Attributes:
-        inside: The numbers of the chunks in this part, in order.
+        inside: The numbers of the chunks in this part, in order, shape (chunks,).
         cut: The packed chunks that are cut, as they are in this part, by their numbers.
         kept: For each of these, the positions of its sentences in the whole chunk.
     """
@@ -37,15 +40,16 @@ class ChunkPart(ChunkStore):
         self.__dict__ |= store.__dict__
         allowed = list(document_ids)
         rows = self._each("SELECT number FROM documents WHERE id IN ({marks})", allowed, self._documents_seen)
-        self._documents = NumberSet(row[0] for row in rows)
-        self.inside = inside = store.numbers_of(allowed)
+        self._documents = NumberSet([row[0] for row in rows])
+        inside = store.numbers_of(allowed)
+        self.inside = np.asarray(inside, dtype=np.int64)
         self.cut: dict[int, Chunk] = {}
         self.kept: dict[int, list[int]] = {}
         self._cut_shared(store, inside, frozenset(allowed))
-        self._whole = NumberSet(number for number in inside if number not in self.cut)
+        self._whole = NumberSet([number for number in inside if number not in self.cut])
         self._cut_ids = {chunk.id: number for number, chunk in self.cut.items()}
-        self._documents_seen += f" AND has_number({self._documents.key}, documents.number)"
-        self._seen += f" AND has_number({self._whole.key}, chunks.number)"
+        self._documents_seen += f" AND {self._documents.holds('documents.number')}"
+        self._seen += f" AND {self._whole.holds('chunks.number')}"
 
     def _cut_shared(self, store: ChunkStore, numbers: Sequence[int], allowed: Collection[str]) -> None:
         """Cut the chunks that hold other documents, too."""
@@ -150,6 +154,7 @@ class ChunkPart(ChunkStore):
     def _cut_terms(self) -> sqlite3.Connection:
         """The words of the cut chunks, as the store's table has those of the whole ones."""
         connection = sqlite3.connect(":memory:", check_same_thread=False)
+        weakref.finalize(self, connection.close)
         connection.execute(f"CREATE VIRTUAL TABLE terms USING fts5 (text, tokenize='{TOKENIZER}')")
         connection.executemany(
             "INSERT INTO terms (rowid, text) VALUES (?, ?)", [(n, chunk.text) for n, chunk in self.cut.items()]

@@ -42,7 +42,7 @@ from arag.retrieval.local.chunk_rows import (
     vectors_blob,
 )
 from arag.retrieval.local.database import Database, name_failures, new_database
-from arag.retrieval.local.number_sets import has_number
+from arag.retrieval.local.number_sets import MASK, find_mask
 from arag.retrieval.types import Chunk
 
 FILE_NAME = "chunks.sqlite3"
@@ -96,7 +96,7 @@ class ChunkStore(BaseStore[str, Chunk]):
         self._see(generation)
         self._lock = threading.RLock()
         with name_failures(self.file):
-            self._opened = Database(self.file, SCHEMA, functions={"has_number": (2, has_number)})
+            self._opened = Database(self.file, SCHEMA, functions={MASK: (1, find_mask)})
 
     def at(self, generation: int) -> Self:
         """Return this store as another generation has it; both share one connection."""

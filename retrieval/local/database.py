@@ -35,7 +35,8 @@ class Database:
     Args:
         file: The file.
         schema: The SQL that made its tables: a file whose schema differs is not used.
-        functions: Functions that queries may call, by name, with the number of their arguments.
+        functions: Functions that queries may call, by name, with the number of their arguments. SQLite calls one once
+            in a query if its arguments are constant.
         salvage: Open a damaged file to read what is left: the schema is not compared, text may hold any bytes, and
             only tables can be read, not views.
 
@@ -119,7 +120,7 @@ class Database:
             else:
                 _check_schema(connection, self._schema)
             for function, (arguments, body) in self._functions.items():
-                connection.create_function(function, arguments, body)
+                connection.create_function(function, arguments, body, deterministic=True)
         except BaseException:
             connection.close()
             raise

@@ -232,11 +232,11 @@ class KeywordMatcher:
             counts[first:last] += np.add.reduceat(hits, inside, dtype=self._count_type)
         return counts
 
-    def part(self, numbers: Sequence[int], cut: Mapping[int, str], numbers_by_id: Sequence[int]) -> KeywordPart:
+    def part(self, numbers: Integers, cut: Mapping[int, str], numbers_by_id: Sequence[int]) -> KeywordPart:
         """Return the search in some chunks.
 
         Args:
-            numbers: Their numbers.
+            numbers: Their numbers, shape (n,).
             cut: The texts of those that are cut, by number.
             numbers_by_id: The same numbers in the order of the chunks' ids, if some are cut: that changes ids.
         """
@@ -321,10 +321,10 @@ class KeywordPart(KeywordMatcher):
     """The keyword search in some chunks of a keyword file; see `KeywordMatcher.part`."""
 
     def __init__(
-        self, whole: KeywordMatcher, numbers: Sequence[int], cut: Mapping[int, str], numbers_by_id: Sequence[int]
+        self, whole: KeywordMatcher, numbers: Integers, cut: Mapping[int, str], numbers_by_id: Sequence[int]
     ) -> None:
         self.__dict__ |= whole.__dict__
-        places = np.searchsorted(self._numbers, np.asarray(numbers, dtype=np.int64))
+        places = np.searchsorted(self._numbers, numbers)
         self._length = len(numbers)
         self._is_whole = np.zeros(len(self._numbers), dtype=np.bool_)
         self._is_whole[places] = True

@@ -1,17 +1,20 @@
-"""Sets of row numbers that SQL can ask for: `has_number(<the set's key>, number)`.
+"""Sets of row numbers that SQL can ask for.
 
 A part of an index has up to millions of rows: too many for the variables of a query, and a temporary table would be
-lost when the file is reopened.
+lost when the file is reopened. So a set is a mask with a byte for each number, which a query fetches once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection
 from itertools import count
 from weakref import WeakValueDictionary
 
 import numpy as np
 
+from arag.errors import IndexFormatError
+
+_MAX_NUMBER = 1 << 31  # of a row: an index from somebody else may have any
 _keys = count()
 
 
@@ -21,25 +24,30 @@ class NumberSet:
     Args:
         numbers: The numbers.
 
-    Attributes:
-        key: What names it in SQL.
+    Raises:
+        IndexFormatError: A number is impossible.
     """
 
-    def __init__(self, numbers: Iterable[int]) -> None:
-        found = np.fromiter(numbers, np.int64)
-        mask = np.zeros(int(found.max(initial=-1)) + 1, dtype=np.uint8)
+    def __init__(self, numbers: Collection[int]) -> None:
+        found = np.fromiter(numbers, np.int64, len(numbers))
+        if found.min(initial=0) < 0 or found.max(initial=0) >= _MAX_NUMBER:
+            raise IndexFormatError("a row has an impossible number")
+        mask = np.zeros(found.max(initial=-1) + 1, dtype=np.uint8)
         mask[found] = 1
-        self._mask = mask.tobytes()  # single bytes are read faster from bytes than from an array
-        self.key = next(_keys)
-        _sets[self.key] = self
+        self.mask = mask.tobytes()
+        self._key = next(_keys)
+        _sets[self._key] = self
 
-    def __contains__(self, number: int) -> bool:
-        return number < len(self._mask) and self._mask[number] == 1
+    def holds(self, column: str) -> str:
+        """Return the SQL that tells whether the set has a column's number."""
+        return f"substr({MASK}({self._key}), {column} + 1, 1) = X'01'"
 
 
 _sets: WeakValueDictionary[int, NumberSet] = WeakValueDictionary()
 
+MASK = "mask_of_numbers"
 
-def has_number(key: int, number: int) -> bool:
-    """Return whether the set with a key has a number."""
-    return number in _sets[key]
+
+def find_mask(key: int) -> bytes:
+    """Return the mask of the set with a key: the SQL function `MASK`."""
+    return _sets[key].mask

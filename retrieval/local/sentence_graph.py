@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import heapq
 import math
 import threading
 from collections.abc import Collection, Mapping, Sequence
@@ -12,12 +13,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from arag.retrieval.backend import Manifest, SentenceMatch
-from arag.retrieval.exact import MAX_BYTES, ExactVectors
+from arag.retrieval.exact import ExactVectors
 from arag.retrieval.local.chunk_store import ChunkStore
 from arag.retrieval.local.sentence_store import SentenceStore
 
 _MARGIN = 1.2  # of sentences asked for, beyond a part's share of them
 _MAX_FETCHED = 12_000  # from the graph for a part: takes a second
+_MAX_COMPARED_BYTES = 20_000_000  # of vectors that a part keeps in memory: a server may have hundreds of parts
+_COMPARED_AT_ONCE = 2_000  # chunks
 
 
 class SentenceGraph:
@@ -52,7 +55,7 @@ class SentenceGraph:
         sentences = sum(len(positions) for _, positions, _ in placed)
         return ExactVectors(placed, replace(self._manifest, sentences=sentences), self._location)
 
-    def part(self, chunks: Collection[int], kept: Mapping[int, Sequence[int]]) -> PartOfGraph:
+    def part(self, chunks: NDArray[np.int64], kept: Mapping[int, Sequence[int]]) -> PartOfGraph:
         """Return the sentences of some chunks; see `ExactVectors.part`."""
         return PartOfGraph(self, chunks, kept, self._manifest)
 
@@ -62,20 +65,21 @@ class PartOfGraph:
 
     Args:
         whole: The graph.
-        chunks: The chunks' numbers.
+        chunks: The chunks' numbers, in order, shape (n,).
         kept: For chunks that are cut, the positions of the sentences that are left, in order.
         manifest: The manifest of the whole generation.
     """
 
     def __init__(
-        self, whole: SentenceGraph, chunks: Collection[int], kept: Mapping[int, Sequence[int]], manifest: Manifest
+        self, whole: SentenceGraph, chunks: NDArray[np.int64], kept: Mapping[int, Sequence[int]], manifest: Manifest
     ) -> None:
         self._whole = whole
-        self._chunks = frozenset(chunks)
+        self._chunks = chunks
         self._kept = kept
         self._places = {n: {position: i for i, position in enumerate(positions)} for n, positions in kept.items()}
-        self._share = len(self._chunks) / max(manifest.chunks, 1)
-        self.is_exact = 4 * manifest.sentences * manifest.dimension * self._share <= MAX_BYTES
+        self._sentences = manifest.sentences
+        self._share = len(chunks) / max(manifest.chunks, 1)
+        self.is_exact = 4 * manifest.sentences * manifest.dimension * self._share <= _MAX_COMPARED_BYTES
         self._lock = threading.Lock()
         self._few: ExactVectors | None = None
 
@@ -84,27 +88,40 @@ class PartOfGraph:
     ) -> list[SentenceMatch]:
         """Return the sentences nearest to a vector; see `Sentences.nearest`."""
         if within is not None:
-            return self._compare(self._chunks.intersection(within)).nearest(vector, count)
+            inside = np.fromiter(within, np.int64, len(within))
+            return self._compare_all(vector, count, inside[np.isin(inside, self._chunks)])
         if self.is_exact:
             with self._lock:
                 self._few = self._few or self._compare(self._chunks)
             return self._few.nearest(vector, count)
         wanted = math.ceil(count / self._share * _MARGIN)
-        while wanted <= _MAX_FETCHED:
-            found = [kept for match in self._whole.nearest(vector, wanted) if (kept := self._keep(match)) is not None]
+        while wanted <= min(_MAX_FETCHED, self._sentences):
+            found = self._keep(self._whole.nearest(vector, wanted))
             if len(found) >= count:
                 return found
             wanted *= 4
-        return self._compare(self._chunks).nearest(vector, count)
+        return self._compare_all(vector, count, self._chunks)  # what is nearest lies outside
 
-    def _compare(self, chunks: Collection[int]) -> ExactVectors:
-        return self._whole.compare(chunks).part(chunks, {n: self._kept[n] for n in chunks if n in self._kept})
+    def _compare_all(self, vector: NDArray[np.float32], count: int, chunks: NDArray[np.int64]) -> list[SentenceMatch]:
+        """Compare a vector with all sentences of chunks, some chunks at a time."""
+        best: list[SentenceMatch] = []
+        for start in range(0, len(chunks), _COMPARED_AT_ONCE):
+            best += self._compare(chunks[start : start + _COMPARED_AT_ONCE]).nearest(vector, count)
+            best = heapq.nlargest(count, best, key=lambda match: match.similarity)
+        return best
 
-    def _keep(self, match: SentenceMatch) -> SentenceMatch | None:
-        """Return a match with its place in this part, or None if it is not in it."""
-        if match.chunk not in self._chunks:
-            return None
-        places = self._places.get(match.chunk)
-        if places is None:
-            return match
-        return replace(match, position=places[match.position]) if match.position in places else None
+    def _compare(self, chunks: NDArray[np.int64]) -> ExactVectors:
+        numbers = chunks.tolist()
+        return self._whole.compare(numbers).part(chunks, {n: self._kept[n] for n in numbers if n in self._kept})
+
+    def _keep(self, matches: Sequence[SentenceMatch]) -> list[SentenceMatch]:
+        """Return the matches that are in this part, with their places in it."""
+        numbers = np.fromiter((match.chunk for match in matches), np.int64, len(matches))
+        kept = []
+        for match, is_inside in zip(matches, np.isin(numbers, self._chunks), strict=True):
+            places = self._places.get(match.chunk)
+            if is_inside and places is None:
+                kept.append(match)
+            elif is_inside and places is not None and match.position in places:
+                kept.append(replace(match, position=places[match.position]))
+        return kept

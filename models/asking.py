@@ -163,7 +163,7 @@ def call_error(error: Exception) -> ModelError | None:
         return None
     if isinstance(error, JSONDecodeError | UnicodeDecodeError | RecursionError):
         return ModelError(f"the model call failed: the response cannot be read as JSON: {error}")
-    if isinstance(error, IndexError | AttributeError):
+    if isinstance(error, IndexError | AttributeError) or "No generations" in str(error):  # of a stream that has none
         return ModelError("the model call failed: the response contains no reply; check the server's address")
     return ModelError(f"the model call failed: {error}")
 

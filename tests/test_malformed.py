@@ -115,9 +115,14 @@ def test_in_a_run_of_questions_it_is_a_failure_of_each_and_no_bug(small_index, t
         assert record["traceback"] is None
 
 
-def test_ask_says_it_in_a_sentence(arag, small_index):
+@pytest.mark.parametrize(
+    ("option", "message"),
+    [("--json", "the response cannot be read as JSON: "), (None, "the response contains no reply; check the server's")],
+)
+def test_ask_says_it_in_a_sentence(arag, small_index, option, message):
     with openai_server.serve([Raw(b'{"choices": [{"mess')] * 4) as server:
-        code, out, err = arag("ask", "q", "--index", small_index.path, "--model", f"openai:m@{server.url}")
+        ask = ["ask", "q", "--index", small_index.path, "--model", f"openai:m@{server.url}"]
+        code, out, err = arag(*ask, *filter(None, [option]))
     assert (code, out) == (1, "")
-    assert err.startswith("Error: the model call failed: the response cannot be read as JSON: ")
+    assert err.startswith(f"Error: the model call failed: {message}")
     assert err.count("\n") == 1

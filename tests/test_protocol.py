@@ -419,7 +419,7 @@ def test_an_embedding_server_that_fails_for_a_moment_is_asked_again():
 
 
 def test_an_embedding_server_is_asked_several_times_at_once_and_again_where_it_is_too_busy(tmp_path):
-    texts = [f"Sentence {n} says w{n}." for n in range(4_000)]
+    texts = [f"Sentence {n} says w{n}." for n in range(2_500)]
     corpus = write_corpus(tmp_path / "corpus", [{"id": f"d{n}", "text": text} for n, text in enumerate(texts)])
     together = threading.Barrier(8)  # the first eight requests are answered when all are there
 
@@ -432,10 +432,10 @@ def test_an_embedding_server_is_asked_several_times_at_once_and_again_where_it_i
 
     with serve(respond) as server:
         summary = run_ingest(corpus, tmp_path / "index", embedder=f"openai:m@{server.url}")
-        assert summary.embedded == 4_000
+        assert summary.embedded == 2_500
         assert max(len(request["input"]) for request in server.requests) <= 300
         with open_index(tmp_path / "index") as index:
-            for n in (0, 1_777, 3_999):
+            for n in (0, 1_777, 2_499):
                 assert index.semantic_search(texts[n], 1).hits[0].score == pytest.approx(1, abs=1e-5)
 
 

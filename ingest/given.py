@@ -133,7 +133,7 @@ def _from_langchain(item: LangChainDocument, place: str) -> tuple[Document, bool
     text = clean_text(item.page_content)
     if not text.strip():
         raise FormatError("empty document")
-    metadata = _to_json_object(item.metadata)
+    metadata = to_json_object(item.metadata)
     title = metadata.get("title")
     made = Document(item.id or "", title if isinstance(title, str) else "", text, place, metadata, origin="")
     return made, item.id is not None
@@ -141,12 +141,17 @@ def _from_langchain(item: LangChainDocument, place: str) -> tuple[Document, bool
 
 def _from_record(item: Mapping[str, Any], place: str) -> tuple[Document, bool]:
     """Return a record as a document, and whether it has an id."""
-    value = _to_json_object(item)
+    value = to_json_object(item)
     made = read_record(value, "", place)
     return replace(made, named_by_path=False, origin=""), value.get("id") is not None
 
 
-def _to_json_object(fields: Mapping[str, Any]) -> dict[str, JSON]:
+def to_json_object(fields: Mapping[str, Any]) -> dict[str, JSON]:
+    """Return metadata as JSON has it, with clean characters.
+
+    Raises:
+        FormatError: There is no common way to write it in JSON.
+    """
     try:
         return {clean_characters(str(name)): clean_json(_to_json(value, str(name))) for name, value in fields.items()}
     except RecursionError as error:

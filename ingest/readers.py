@@ -8,6 +8,7 @@ import re
 import stat
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
+from itertools import accumulate, pairwise
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING
 
@@ -25,7 +26,7 @@ from arag.ingest.formats.content import (
 )
 from arag.ingest.formats.package import Package
 from arag.ingest.formats.pdf import PdfReader
-from arag.ingest.given import VALID_SOURCES, GivenReader, count_characters, is_document, list_sources
+from arag.ingest.given import VALID_SOURCES, GivenReader, count_characters, is_document, list_sources, to_json_object
 from arag.ingest.records import read_json, read_jsonl
 from arag.ingest.registry import Format, Readers
 from arag.retrieval.locations import is_index
@@ -335,6 +336,9 @@ def _read_file(
         yield _document(path, file_id, content)
     except (FormatError, OSError) as error:
         yield problem_at(path, error)
+    except (ArithmeticError, LookupError, RecursionError, ValueError) as error:
+        # A file can be damaged in more ways than its reader foresees; the others must still be read.
+        yield problem_at(path, f"damaged, or of an unknown kind: {type(error).__name__}: {error}")
 
 
 def _read_content(path: Path, format_: Format, limits: Limits, pdfs: PdfReader) -> Content:
@@ -360,16 +364,19 @@ def _whole(found: Content | str | Iterable[str], limits: Limits) -> Content:
         if left < 0:
             raise FormatError(limits.exceeded("max_characters"))
         pieces.append(piece)
-    return Content("", clean_text("".join(pieces)).strip("\n"))
+    return Content("", "".join(pieces).strip("\r\n"))
 
 
 def _document(path: Path, file_id: str, content: Content) -> Document:
+    # Page by page, because what is cleaned can become shorter.
+    bounds = pairwise([0, *content.page_starts, len(content.text)])
+    pages = [clean_text(content.text[start:end]) for start, end in bounds]
     return Document(
         id=file_id,
         title=content.title if content.title.strip() else path.stem,
-        text=content.text,
+        text="".join(pages),
         source=clean_characters(str(path)),
-        metadata=content.metadata,
-        page_starts=content.page_starts,
+        metadata=to_json_object(content.metadata),
+        page_starts=tuple(accumulate(map(len, pages[:-1]))),
         named_by_path=True,
     )

@@ -37,7 +37,7 @@ class Format:
 
     Attributes:
         name: The name for `--as`.
-        endings: Of files, in lower case, separated by spaces; an empty string for names without one.
+        endings: Of files, in lower case, separated by spaces.
         read: Reads the bytes of a file; None for packed files, and for PDFs and records, which are read from disk.
         unpack: Reads a packed file.
         all_text: Whether the bytes are text, so that their number is limited by `max_characters`.
@@ -85,8 +85,8 @@ def reader(*endings: str) -> Callable[[Reader], Reader]:
     r"""Register a function that reads files with these endings, in this process.
 
     The function gets the bytes of a file. It returns the text, or the pieces of the text, or an
-    `arag.ingest.formats.content.Content` with a title, metadata and pages. If it raises a ValueError, the file is left
-    out, with the message as the reason. It replaces the reader that these endings have.
+    `arag.ingest.formats.content.Content` with a title, metadata and pages. If it raises an error, the file is left
+    out; the message of a ValueError is the reason. It replaces the reader that these endings have.
 
     Args:
         endings: Each with its dot, such as `.srt`.
@@ -95,12 +95,13 @@ def reader(*endings: str) -> Callable[[Reader], Reader]:
         InputError: An ending is not a dot and letters.
 
     Example:
+        >>> from pathlib import Path
         >>> from arag import ingest, reader
         >>> @reader(".srt")
         ... def read_subtitles(data: bytes) -> str:
         ...     lines = data.decode().splitlines()
         ...     return " ".join(line for line in lines if line and not line[0].isdigit())
-        >>> _ = Path("film.srt").write_text("1\n00:00:01,000 --> 00:00:02,500\nThe lamp is lit.\\n")
+        >>> _ = Path("film.srt").write_text("1\n00:00:01,000 --> 00:00:02,500\nThe lamp is lit.\n")
         >>> with ingest("film.srt", "films") as films:
         ...     films.read("film.srt:0").chunks[0].text
         'The lamp is lit.'
@@ -109,7 +110,7 @@ def reader(*endings: str) -> Callable[[Reader], Reader]:
 
     def register(read: Reader) -> Reader:
         for ending in checked:
-            _registered[ending] = Format("", ending, _guarded(read))
+            _registered[ending] = _own_format(ending, read)
         return read
 
     return register
@@ -127,7 +128,7 @@ class Readers:
 
     def __init__(self, given: Mapping[str, str | Reader] | None = None) -> None:
         self._given = {
-            _check_ending(ending): _named(read) if isinstance(read, str) else Format("", ending, _guarded(read))
+            _check_ending(ending): _named(read) if isinstance(read, str) else _own_format(ending, read)
             for ending, read in (given or {}).items()
         }
 
@@ -183,28 +184,43 @@ def _check_ending(ending: str) -> str:
     return ending.lower()
 
 
+def _own_format(ending: str, read: Reader) -> Format:
+    return Format("", ending, _guarded(read), all_text=False)
+
+
 def _guarded(read: Reader) -> Reader:
-    """Let what a caller's reader says about a file be the reason why it is left out."""
+    """Let what goes wrong in another's reader be the reason why a file is left out."""
+    name = getattr(read, "__qualname__", type(read).__name__)
 
     def guarded(data: bytes) -> Content | str | Iterable[str]:
-        with _reasons():
+        with _reasons(name):
             found = read(data)
-        return found if isinstance(found, Content | str) else _guarded_pieces(found)
+            if isinstance(found, Content) and not isinstance(found.text, str):
+                raise TypeError(f"the text is {type(found.text).__name__}, not str")
+        return found if isinstance(found, Content | str) else _guarded_pieces(found, name)
 
     return guarded
 
 
-def _guarded_pieces(pieces: Iterable[str]) -> Iterator[str]:
-    with _reasons():
-        yield from pieces
+def _guarded_pieces(pieces: Iterable[str], name: str) -> Iterator[str]:
+    with _reasons(name):
+        for piece in pieces:
+            if not isinstance(piece, str):
+                raise TypeError(f"a piece of text is {type(piece).__name__}, not str")
+            yield piece
 
 
 @contextmanager
-def _reasons() -> Iterator[None]:
+def _reasons(name: str) -> Iterator[None]:
     try:
         yield
-    except ValueError as error:
-        raise FormatError(str(error) or "its reader gives no reason") from error
+    except FormatError:
+        raise
+    except Exception as error:  # another's code may raise anything, and the other files must still be read
+        says_why = isinstance(error, ValueError) and str(error)
+        raise FormatError(
+            str(error) if says_why else f"its reader, {name}, failed: {type(error).__name__}: {error}"
+        ) from error
 
 
 @cache
@@ -229,4 +245,4 @@ def _load(ending: str) -> Format:
         raise FormatError(f"the reader for {ending} of the package {packages} cannot be loaded: {reason}") from error
     if not callable(read):
         raise FormatError(f"the reader for {ending} of the package {packages} is not a function")
-    return Format("", ending, _guarded(read))
+    return _own_format(ending, read)

@@ -526,7 +526,7 @@ class TestMails:
         (tmp_path / "a.eml").write_bytes(data)
         (document,), (problem,) = read(tmp_path / "a.eml")
         assert "The lamp" in document.text
-        assert problem.reason == "the attachment part 1 is left out: it declares an unknown encoding, 'klingon'"
+        assert problem.reason == "its text is left out: it declares an unknown encoding, 'klingon'"
 
     def test_nested_too_deeply(self, tmp_path):
         depth = 1_500
@@ -544,7 +544,7 @@ class TestMails:
         assert time.monotonic() - began < 5
 
     def test_no_mail(self, tmp_path):
-        assert reason(tmp_path / "a.eml", "Just text.") == "not a mail: it has no sender, receiver, subject or date"
+        assert reason(tmp_path / "a.eml", "Just text.") == "not an email: it has no sender, recipient, subject or date"
 
 
 PACKED = {

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import date
+
 import pytest
 
 from arag import ingest, reader, run_ingest
@@ -162,11 +164,42 @@ class TestOwnReaders:
         assert "can't decode byte 0xff" in second.reason
         assert document.text == "--> The lamp."
 
-    def test_a_bug_in_it_is_not_hidden(self, tmp_path):
-        reader(".srt")(lambda data: data.nothing)
+    @pytest.mark.parametrize(
+        ("result", "reason"),
+        [
+            (lambda: {}["lamp"], "KeyError: 'lamp'"),
+            (lambda: None, "TypeError: 'NoneType' object is not iterable"),
+            (lambda: [b"x"], "TypeError: a piece of text is bytes, not str"),
+            (lambda: Content("", b"x"), "TypeError: the text is bytes, not str"),
+        ],
+    )
+    def test_a_bug_in_it_is_named_and_the_rest_is_read(self, tmp_path, result, reason):
+        @reader(".srt")
+        def read_badly(data):
+            return result()
+
         (tmp_path / "a.srt").write_bytes(b"x")
-        with pytest.raises(AttributeError):
-            read(tmp_path)
+        (tmp_path / "b.txt").write_text("Text.")
+        problem, document = read(tmp_path)
+        name = read_badly.__qualname__
+        assert problem == Problem(str(tmp_path / "a.srt"), f"its reader, {name}, failed: {reason}")
+        assert document.text == "Text."
+
+    def test_characters_and_metadata_that_cannot_be_stored(self, tmp_path):
+        pages = ("One.\r\n\0", "Two.\ud83d")
+        metadata = {"day": date(2024, 3, 31), "by": "Ada\0"}
+        reader(".srt")(lambda data: Content("", "".join(pages), metadata, (0, len(pages[0]))))
+        (tmp_path / "a.srt").write_bytes(b"x")
+        (document,) = read(tmp_path)
+        assert document.text == "One.\nTwo.\ufffd"
+        assert document.page_starts == (0, 5)
+        assert document.metadata == {"day": "2024-03-31", "by": "Ada"}
+
+    def test_its_bytes_are_not_characters(self, tmp_path):
+        reader(".srt")(lambda data: "Short.")
+        (tmp_path / "a.srt").write_bytes(bytes(9_000))
+        (document,) = read(tmp_path, limits=Limits(max_characters=1_000))
+        assert document.text == "Short."
 
     def test_the_limit_of_characters(self, tmp_path):
         @reader(".many")
@@ -182,6 +215,7 @@ class TestOwnReaders:
             reader("srt")
 
 
+@pytest.mark.usefixtures("registered")
 class TestPackages:
     CODE = "def read(data):\n    return 'From a package: ' + data.decode()\nvalue = 7\n"
 

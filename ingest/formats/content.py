@@ -17,6 +17,7 @@ from arag.ingest.documents import JSON, Problem
 MAX_JSON_DEPTH = 100
 
 _MAX_TITLE = 120
+_MAX_DIGITS = 9
 _SENTENCE_END = (".", "!", "?", "。", "！", "？", ":", ";", ",")
 
 
@@ -89,6 +90,11 @@ def problem_at(source: PurePath | str, reason: Exception | str) -> Problem:
 def folded(text: str) -> str:
     """Return the text on one line, with single spaces for runs of white space."""
     return " ".join(text.split())
+
+
+def whole_number(text: str) -> int | None:
+    """Return the number that an attribute holds, or None; Python refuses to convert thousands of digits."""
+    return int(text) if text.isdecimal() and len(text) <= _MAX_DIGITS else None
 
 
 def has_utf16_mark(data: bytes) -> bool:

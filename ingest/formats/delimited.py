@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+from collections import Counter
 from collections.abc import Iterator
 from io import StringIO
 
@@ -30,21 +31,30 @@ def read_tsv(data: bytes) -> Iterator[str]:
 
 
 def _find_delimiter(sample: str) -> str:
-    """Return the delimiter with which the first rows have most cells in common."""
+    """Return the delimiter with which most of the first rows have the same number of cells, and then most cells."""
     lines = sample.splitlines(keepends=True)[:_SAMPLE_ROWS]
 
-    def count_cells(delimiter: str) -> int:
+    def count_rows(delimiter: str) -> tuple[int, int]:
         try:
-            return min((len(row) for row in csv.reader(lines, delimiter=delimiter) if row), default=0)
+            sizes = Counter(len(row) for row in csv.reader(lines, delimiter=delimiter) if len(row) > 1)
         except csv.Error:
-            return 0
+            return 0, 0
+        return max(((rows, cells) for cells, rows in sizes.items()), default=(0, 0))
 
-    return max(_DELIMITERS, key=count_cells)
+    return max(_DELIMITERS, key=count_rows)
 
 
 def _rows(text: str, delimiter: str) -> Iterator[list[str]]:
     rows = csv.reader(StringIO(text, newline=""), delimiter=delimiter)
+    width, after_blank = 0, False
     try:
-        yield from rows
+        for row in rows:
+            # In some files every second line is blank; between two tables, the number of cells changes.
+            if row and after_blank and len(row) != width:
+                yield []
+            after_blank = not row
+            if row:
+                width = len(row)
+                yield row
     except csv.Error as error:
         raise FormatError(f"line {rows.line_num}: {error}; is a quotation mark missing?") from error

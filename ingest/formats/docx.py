@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from lxml import etree
 
 from arag.ingest.formats.blocks import Blocks
-from arag.ingest.formats.content import Content, FormatError, folded
+from arag.ingest.formats.content import Content, FormatError, folded, whole_number
 from arag.ingest.formats.package import Package
 
 # What is not in the text that Word prints: deleted and moved text, the second version of a text box, phonetic guides.
@@ -20,6 +20,7 @@ _CHARACTERS = {"tab": " ", "ptab": " ", "br": "\n", "cr": "\n", "noBreakHyphen":
 _NOTES = {"footnoteReference": "footnotes", "endnoteReference": "endnotes"}
 _HEADING = re.compile(r"heading (\d)$", re.IGNORECASE)
 _BODY_LEVEL = 9  # the outline level of text that is not a heading
+_MAX_SPAN = 100  # columns of a cell; Word has 63
 _MAX_STYLES = 20  # that are based on each other
 
 
@@ -38,7 +39,7 @@ def read_docx(package: Package) -> Content:
 class _Docx:
     def __init__(self, package: Package) -> None:
         main = package.main_part()
-        self._blocks = Blocks()
+        self._blocks = Blocks(package.limits)
         self._body = package.xml(main)
         parts = dict(package.relations(main).values())
         self._levels: dict[str, int] = {}
@@ -70,9 +71,9 @@ class _Docx:
             for _ in range(_MAX_STYLES):
                 title = _value(style, "name")
                 heading = _HEADING.match(title)
-                outline = _value(style, "pPr/outlineLvl")
-                if heading or outline.isdecimal() or title.lower() == "title":
-                    level = int(heading[1]) if heading else int(outline or 0) + 1
+                outline = whole_number(_value(style, "pPr/outlineLvl"))
+                if heading or outline is not None or title.lower() == "title":
+                    level = int(heading[1]) if heading else (outline or 0) + 1
                     if level <= _BODY_LEVEL:
                         self._levels[name] = level
                     break
@@ -98,8 +99,9 @@ class _Docx:
         later: list[etree._Element] = []
         text = "".join(_text(paragraph, later))
         style = _value(paragraph, "pPr/pStyle")
-        outline, list_id = _value(paragraph, "pPr/outlineLvl"), _value(paragraph, "pPr/numPr/numId")
-        level = int(outline) + 1 if outline.isdecimal() else self._levels.get(style, _BODY_LEVEL + 1)
+        list_id = _value(paragraph, "pPr/numPr/numId")
+        outline = whole_number(_value(paragraph, "pPr/outlineLvl"))
+        level = self._levels.get(style, _BODY_LEVEL + 1) if outline is None else outline + 1
         if level <= _BODY_LEVEL:
             self._blocks.heading(text, level)
         elif list_id not in {"", "0"} or (not list_id and style in self._lists):
@@ -121,20 +123,24 @@ class _Docx:
                 self._add(cell)
             return
         later: list[etree._Element] = []
-        texts: list[list[str]] = []
-        for row in rows:
-            cells: list[str] = []
-            for cell in row:
-                text = folded("".join(_text(cell, later)))
-                merge = cell.find("{*}tcPr/{*}vMerge")
-                if merge is not None and _attribute(merge, "val") != "restart" and texts:
-                    text = next(iter(texts[-1][len(cells) : len(cells) + 1]), "")  # the cell above reaches down here
-                span = _value(cell, "tcPr/gridSpan")
-                cells += [text, *[""] * (min(int(span), 100) - 1 if span.isdecimal() else 0)]
-            texts.append(cells)
         first = next(_children(table, "tr"))
-        self._blocks.table(texts, header=first.find("{*}trPr/{*}tblHeader") is not None)
+        self._blocks.table(_table_rows(rows, later), header=first.find("{*}trPr/{*}tblHeader") is not None)
         self._add_later(later)
+
+
+def _table_rows(rows: list[list[etree._Element]], later: list[etree._Element]) -> Iterator[list[str]]:
+    above: list[str] | None = None
+    for row in rows:
+        cells: list[str] = []
+        for cell in row:
+            text = folded("".join(_text(cell, later)))
+            merge = cell.find("{*}tcPr/{*}vMerge")
+            if merge is not None and _attribute(merge, "val") != "restart" and above is not None:
+                text = next(iter(above[len(cells) : len(cells) + 1]), "")  # the cell above reaches down here
+            span = whole_number(_value(cell, "tcPr/gridSpan")) or 1
+            cells += [text, *[""] * (min(span, _MAX_SPAN) - 1)]
+        yield cells
+        above = cells
 
 
 def _text(element: etree._Element, later: list[etree._Element]) -> Iterator[str]:

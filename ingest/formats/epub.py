@@ -39,7 +39,7 @@ def read_epub(package: Package) -> Content:
             and item.get("media-type") in _PAGE_TYPES
             and "nav" not in item.get("properties", "").split()
         ):
-            chapters.append(posixpath.normpath(posixpath.join(folder, unquote(item.get("href", "")))))
+            chapters.append(posixpath.normpath(posixpath.join(folder, unquote(item.get("href", "").partition("#")[0]))))
     encrypted = _list_encrypted(package)
     if encrypted.intersection(chapters):
         raise FormatError("encrypted: its chapters are protected against copying")

@@ -6,8 +6,9 @@ from collections.abc import Iterator
 
 from lxml import etree
 
+from arag.ingest.documents import Limits
 from arag.ingest.formats.blocks import Blocks
-from arag.ingest.formats.content import Content, FormatError, folded
+from arag.ingest.formats.content import Content, FormatError, folded, whole_number
 from arag.ingest.formats.package import Package
 
 _DROPPED = frozenset({"tracked-changes", "annotation", "sequence-decls", "forms", "ruby-text", "note-citation"})
@@ -30,7 +31,7 @@ def read_odt(package: Package) -> Content:
     body = root.find("{*}body/{*}text")
     if body is None:
         raise FormatError("not an OpenDocument text")
-    odt = _Odt(root)
+    odt = _Odt(root, package.limits)
     odt.add(body)
     title = odt.blocks.title
     if not title and "meta.xml" in package:
@@ -45,8 +46,8 @@ class _Odt:
         blocks: Those found so far.
     """
 
-    def __init__(self, root: etree._Element) -> None:
-        self.blocks = Blocks()
+    def __init__(self, root: etree._Element, limits: Limits) -> None:
+        self.blocks = Blocks(limits)
         # A paragraph that differs from its style in anything has a style of its own, based on it.
         styles = root.iterfind("{*}automatic-styles/{*}style")
         bases = {_attribute(style, "name"): _attribute(style, "parent-style-name") for style in styles}
@@ -65,9 +66,8 @@ class _Odt:
     def _add_paragraph(self, paragraph: etree._Element, *, in_list: bool) -> None:
         apart: list[etree._Element] = []
         text = "".join(_text(paragraph, apart))
-        level = _attribute(paragraph, "outline-level")
         if _tag(paragraph) == "h":
-            self.blocks.heading(text, int(level) if level.isdecimal() else 1)
+            self.blocks.heading(text, whole_number(_attribute(paragraph, "outline-level")) or 1)
         elif _attribute(paragraph, "style-name") in self._titles:
             self.blocks.heading(text, 1)
         elif in_list:
@@ -79,17 +79,18 @@ class _Odt:
 
     def _add_table(self, table: etree._Element) -> None:
         apart: list[etree._Element] = []
-        rows = []
-        for row in _rows(table):
-            cells: list[str] = []
-            for cell in row:
-                repeated = _attribute(cell, "number-columns-repeated")
-                times = min(int(repeated), _MAX_REPEATED) if repeated.isdecimal() else 1
-                cells += [folded("".join(_text(cell, apart)))] * times
-            rows.append(cells)
-        self.blocks.table(rows, header=table.find("{*}table-header-rows") is not None)
+        self.blocks.table(_table_rows(table, apart), header=table.find("{*}table-header-rows") is not None)
         for each in apart:
             self.add(each)
+
+
+def _table_rows(table: etree._Element, apart: list[etree._Element]) -> Iterator[list[str]]:
+    for row in _rows(table):
+        cells: list[str] = []
+        for cell in row:
+            times = whole_number(_attribute(cell, "number-columns-repeated")) or 1
+            cells += [folded("".join(_text(cell, apart)))] * min(times, _MAX_REPEATED)
+        yield cells
 
 
 def _rows(table: etree._Element) -> Iterator[etree._Element]:

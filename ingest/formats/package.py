@@ -23,6 +23,7 @@ _OLE = bytes.fromhex("d0cf11e0a1b11ae1")
 _ENCRYPTED = "EncryptedPackage".encode("utf-16-le")  # the stream in which Office puts an encrypted document
 _MAX_OLE = 50_000_000  # bytes that are searched for it
 _IN_ZIP64 = 0xFFFF_FFFF  # the size does not fit, and stands in another record
+_MAX_TREE = 50_000_000  # bytes of XML that is read as a whole, which takes some twenty times the memory
 _XML_OPTIONS: dict[str, Any] = {"resolve_entities": False, "no_network": True, "load_dtd": False}
 _BAD_ZIP = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, ValueError, OSError)
 
@@ -34,12 +35,15 @@ class Package:
         file: The file.
         limits: `max_bytes` of them may be unpacked.
 
+    Attributes:
+        limits: The limits.
+
     Raises:
         FormatError: The file is not a zip archive, or is encrypted, or has too many files in it.
     """
 
     def __init__(self, file: Path, limits: Limits) -> None:
-        self._limits = limits
+        self.limits = limits
         self._left = limits.max_bytes
         with file.open("rb") as opened:
             start = opened.read(len(_OLE))
@@ -64,14 +68,14 @@ class Package:
         return _key(name) in self._entries
 
     def read(self, name: str) -> bytes:
-        """Unpack a part.
+        """Unpack a part, but never more of it than the archive's list says.
 
         Raises:
             FormatError: It is missing or damaged, or exceeds the limit.
         """
         try:
             with self._open(name) as part:
-                return part.read()
+                return part.read(self._entries[_key(name)].file_size)
         except _BAD_ZIP as error:
             raise FormatError(f"{name} in it is damaged: {error}") from error
 
@@ -81,6 +85,8 @@ class Package:
         Raises:
             FormatError: It is missing or damaged, exceeds the limit, or declares entities.
         """
+        if name in self and self._entries[_key(name)].file_size > _MAX_TREE:
+            raise FormatError(f"{name} in it has more than {_MAX_TREE:,} bytes")
         try:
             root = etree.fromstring(self.read(name), etree.XMLParser(**_XML_OPTIONS))
         except etree.XMLSyntaxError as error:
@@ -149,10 +155,12 @@ class Package:
             raise FormatError(f"{name} is missing in it")
         if info.flag_bits & 1:
             raise FormatError("encrypted: save it without a password")
+        if info.compress_type not in {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED}:  # zipfile unpacks others at once
+            raise FormatError(f"{name} in it is compressed in a way that documents are not")
         # zipfile never returns more than this, whatever is packed.
         self._left -= info.file_size
         if self._left < 0:
-            raise FormatError(self._limits.exceeded("max_bytes"))
+            raise FormatError(self.limits.exceeded("max_bytes"))
         return self._zip.open(info)
 
 
@@ -164,7 +172,7 @@ def _key(name: str) -> str:
 def _ole_reason(data: bytes) -> str:
     if _ENCRYPTED in data:
         return "encrypted: save it without a password"
-    return "an Office file of before 2007 under a new ending: save it in the new format"
+    return "an Office file from before 2007 with a new ending: save it in the new format"
 
 
 def _listing_size(file: Path) -> int:

@@ -6,12 +6,12 @@ Read with lxml: python-pptx brings two more packages, loads all pictures and lea
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import accumulate
+from itertools import accumulate, chain
 
 from lxml import etree
 
 from arag.ingest.formats.blocks import Blocks
-from arag.ingest.formats.content import Content, FormatError
+from arag.ingest.formats.content import Content, FormatError, whole_number
 from arag.ingest.formats.package import Package
 
 _TITLES = frozenset({"title", "ctrTitle"})
@@ -52,7 +52,7 @@ class _Slide:
     """
 
     def __init__(self, package: Package, part: str, number: int) -> None:
-        self.blocks = Blocks()
+        self.blocks = Blocks(package.limits)
         self._package = package
         self._relations = package.relations(part)
         root = package.xml(part)
@@ -98,16 +98,19 @@ class _Slide:
         """Add a chart as its title and a table with a column for each series."""
         for title in chart.iterfind("{*}chart/{*}title"):
             self.blocks.paragraph(" ".join(map(_line, _paragraphs(title))))
-        rows: dict[str, dict[int, str]] = {}
+        rows: dict[tuple[int, str], dict[int, str]] = {}  # two can have the same label
         names = []
         for column, series in enumerate(chart.iter("{*}ser")):
             names.append(next(series.iterfind("{*}tx//{*}v"), etree.Element("v")).text or f"Series {column + 1}")
             labels = _points(series, "cat", "xVal")
             for index, value in _points(series, "val", "yVal").items():
-                rows.setdefault(labels.get(index, str(index + 1)), {})[column] = value
-        table = [[label, *(values.get(column, "") for column in range(len(names)))] for label, values in rows.items()]
-        if table:
-            self.blocks.table([["Category", *names], *table], header=True)
+                rows.setdefault((index, labels.get(index, str(index + 1))), {})[column] = value
+        if rows:
+            table = (
+                [label, *(values.get(column, "") for column in range(len(names)))]
+                for (_, label), values in rows.items()
+            )
+            self.blocks.table(chain([["Category", *names]], table), header=True)
 
     def _add_notes(self, notes: etree._Element) -> None:
         for shape in notes.iter("{*}sp"):
@@ -146,9 +149,9 @@ def _points(series: etree._Element, *tags: str) -> dict[int, str]:
     found: dict[int, str] = {}
     for tag in tags:
         for point in series.iterfind(f"{{*}}{tag}//{{*}}pt"):
-            index, value = point.get("idx", ""), point.find("{*}v")
-            if index.isdecimal() and value is not None:
-                found.setdefault(int(index), _number(value.text or ""))
+            index, value = whole_number(point.get("idx", "")), point.find("{*}v")
+            if index is not None and value is not None:
+                found.setdefault(index, _number(value.text or ""))
     return found
 
 

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from arag.ingest.formats.content import Content, FormatError, decode
+from arag.ingest.formats.content import Content, FormatError, decode, folded
 from arag.ingest.formats.html import read_html
 
 if TYPE_CHECKING:
     from docutils import nodes
 
 _ERROR = 3  # level of messages about markup that could not be parsed
-_DIRECTIVE = re.compile(r"^\s*\.\. ([A-Za-z][\w:.+-]*[\w]|[A-Za-z])::(?:\s|$)", re.MULTILINE)
-_ROLE = re.compile(r":([A-Za-z][\w:.+-]*[\w]|[A-Za-z]):`")
-_TARGET = re.compile(r"^(.*?)\s*<[^<>]*>$", re.DOTALL)
+_DIRECTIVE = re.compile(r"^[ \t]*\.\. ([A-Za-z][\w:.+-]*[\w]|[A-Za-z])::(?:\s|$)", re.MULTILINE)
+_ROLE = re.compile(r"(?<![\w:]):([A-Za-z][\w:.+-]{0,60}\w|[A-Za-z]):`")
+_TARGET = re.compile(r"^(.*?)<[^<>]*>$", re.DOTALL)
 # docutils drops a row that begins with an empty cell right after the border of a simple table, unless it has "\\ ".
 _EMPTY_CELL = re.compile(r"^( *)(=+(?: +=+)+) *\n\1  (?=\s*\S)", re.MULTILINE)
 _SETTINGS = {
@@ -45,14 +47,38 @@ def read_rst(data: bytes) -> Content:
     from docutils.core import publish_doctree, publish_from_doctree
 
     text = _EMPTY_CELL.sub(r"\1\2\n\1\\ ", decode(data))
-    _accept_unknown(text)
     try:
-        document = publish_doctree(text, settings_overrides=_SETTINGS)
+        with _own_names():
+            _accept_unknown(text)
+            document = publish_doctree(text, settings_overrides=_SETTINGS)
         _restore_faulty(document)
         page: bytes = publish_from_doctree(document, writer="html5", settings_overrides=_SETTINGS)
     except RecursionError as error:
         raise FormatError("markup that is nested too deeply") from error
-    return read_html(page)
+    return Content(_title(document), read_html(page).text)
+
+
+@contextmanager
+def _own_names() -> Iterator[None]:
+    """Forget the roles and directives of a file after it: docutils keeps them for the whole process."""
+    from docutils.parsers.rst import directives, roles
+
+    registries = (directives._directives, roles._roles)  # noqa: SLF001 - there is no public way
+    kept = [dict(registry) for registry in registries]
+    try:
+        yield
+    finally:
+        for registry, names in zip(registries, kept, strict=True):
+            registry.clear()
+            registry.update(names)
+
+
+def _title(document: nodes.document) -> str:
+    """Return the title, or else the first heading; the HTML of a document without a title has one of its own."""
+    from docutils import nodes
+
+    section = next(document.findall(nodes.section), None)
+    return folded(document.get("title", "") or ("" if section is None else section[0].astext()))
 
 
 def _restore_faulty(document: nodes.document) -> None:
@@ -61,7 +87,8 @@ def _restore_faulty(document: nodes.document) -> None:
 
     for message in list(document.findall(nodes.system_message)):
         faulty = [child for child in message.children if isinstance(child, nodes.literal_block)]
-        message.replace_self(faulty if message["level"] >= _ERROR else [])
+        # Not replace_self: it asserts that the new nodes take over the message's ids.
+        message.parent.replace(message, faulty if message["level"] >= _ERROR else [])
 
 
 def _accept_unknown(text: str) -> None:
@@ -112,4 +139,4 @@ def _read_role(
 
     text = utils.unescape(text)
     found = _TARGET.match(text)
-    return [nodes.inline("", (found[1] if found and found[1] else text).lstrip("~!"))], []
+    return [nodes.inline("", ((found[1].rstrip() if found else "") or text).lstrip("~!"))], []

@@ -7,19 +7,22 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from datetime import datetime, timedelta
 
 from lxml import etree
 
-from arag.ingest.formats.content import FormatError
+from arag.ingest.formats.content import FormatError, folded, whole_number
 from arag.ingest.formats.package import Package
 from arag.ingest.formats.tables import sheet_lines
 
 _COLUMNS = 16_384
 _REFERENCE = re.compile(r"([A-Z]{1,3})\d+$")
 _NOT_CODE = re.compile(r'"[^"]*"|\\.|_.|\[[^\]]*\]')  # of a number format: literal text, colours, conditions
+_DURATION = re.compile(r"\[(?:h+|m+|s+)\]")
 _DATE_FORMATS = {*range(14, 18), 22, *range(27, 32), 36, *range(50, 59)}  # built in
-_TIME_FORMATS = {18, 19, 20, 21, 32, 33, 34, 35, 45, 46, 47}
+_TIME_FORMATS = {18, 19, 20, 21, 32, 33, 34, 35, 45, 47}
+_DURATION_FORMATS = {46}
 _PERCENT_FORMATS = {9, 10}
 _MAX_DATE = 2_958_466  # the day after 9999-12-31
 
@@ -28,7 +31,8 @@ def read_xlsx(package: Package) -> Iterator[str]:
     """Yield the text of a workbook, sheet by sheet; see `sheet_lines` for its rows.
 
     A sheet begins with its name as a heading. Values are those that Excel saved last; dates are written as
-    2024-03-31, shares as percentages. Empty cells and errors are left out. Macros are ignored.
+    2024-03-31, durations as 37:30 (hours and minutes), percentages as 15.3%. Empty cells and errors are left out.
+    Macros are ignored.
 
     Raises:
         FormatError: It is not a workbook, or a sheet is damaged.
@@ -43,9 +47,8 @@ class _Workbook:
         self._root = package.xml(main)
         self._relations = package.relations(main)
         parts = {kind: part for kind, part in self._relations.values() if part in package}
-        self._texts = (
-            [_text(item) for item in package.stream(parts["sharedStrings"], "si")] if "sharedStrings" in parts else []
-        )
+        texts = package.stream(parts["sharedStrings"], "si") if "sharedStrings" in parts else ()
+        self._texts = [folded(_text(item)) for item in texts]
         self._formats = list(_formats(package.xml(parts["styles"]))) if "styles" in parts else []
         properties = self._root.find("{*}workbookPr")
         from_1904 = properties is not None and properties.get("date1904") in {"1", "true"}
@@ -69,19 +72,22 @@ class _Workbook:
             yield from lines
             yield "\n"
 
-    def _rows(self, part: str) -> Iterator[list[str]]:
+    def _rows(self, part: str) -> Iterator[dict[int, str]]:
+        """Yield the cells of each row by their columns, of which there may be thousands with none in between."""
         last = 0
         for row in self._package.stream(part, "row"):
-            number = row.get("r", "")
-            at = int(number) if number.isdecimal() else last + 1
+            at = whole_number(row.get("r", "")) or last + 1
             if at > last + 1:
-                yield []  # rows without cells are not in the file
+                yield {}  # rows without cells are not in the file
             last = at
-            cells: list[str] = []
+            cells: dict[int, str] = {}
+            column, left = -1, self._package.limits.max_characters
             for cell in row.iterchildren("{*}c"):
-                column = _column(cell.get("r", ""))
-                cells += [""] * (column - len(cells))
-                cells.append(self._value(cell))
+                column = max(_column(cell.get("r", "")), column + 1)
+                cells[column] = self._value(cell)
+                left -= len(cells[column])
+                if left < 0:  # many cells can have the same long text
+                    raise FormatError(self._package.limits.exceeded("max_characters"))
             yield cells
 
     def _value(self, cell: etree._Element) -> str:
@@ -91,7 +97,7 @@ class _Workbook:
         value = next(cell.iterchildren("{*}v"), None)
         text = "" if value is None else (value.text or "").strip()
         if kind == "s":
-            return self._texts[int(text)] if text.isdecimal() and int(text) < len(self._texts) else ""
+            return _at(self._texts, text)
         if kind == "b":
             return {"0": "FALSE", "1": "TRUE"}.get(text, text)
         if kind == "e":
@@ -103,9 +109,12 @@ class _Workbook:
             number = float(text)
         except ValueError:
             return text
-        shown = self._formats[int(style)] if style.isdecimal() and int(style) < len(self._formats) else ""
+        shown = _at(self._formats, style)
+        if shown == "duration" and abs(number) < _MAX_DATE:
+            return _duration(number)
         if shown in {"date", "time"} and 0 <= number < _MAX_DATE:
-            return self._moment(number, time_only=shown == "time" and number < 1)
+            with suppress(OverflowError):  # it can be after the year 9999 when it is rounded, or counted from 1904
+                return self._moment(number, time_only=shown == "time" and number < 1)
         if shown == "percent":
             return f"{number * 100:.10g}%"
         return f"{number:.15g}"  # as many digits as Excel has
@@ -116,6 +125,17 @@ class _Workbook:
         if time_only:
             return moment.strftime("%H:%M:%S").removesuffix(":00")
         return moment.isoformat(" ").removesuffix(":00").removesuffix(" 00:00")
+
+
+def _at(texts: list[str], index: str) -> str:
+    number = whole_number(index)
+    return texts[number] if number is not None and number < len(texts) else ""
+
+
+def _duration(days: float) -> str:
+    minutes, seconds = divmod(round(abs(days) * 86_400), 60)
+    shown = f"{minutes // 60}:{minutes % 60:02}" + (f":{seconds:02}" if seconds else "")
+    return f"-{shown}" if days < 0 else shown
 
 
 def _column(reference: str) -> int:
@@ -135,19 +155,27 @@ def _text(item: etree._Element) -> str:
 
 
 def _formats(styles: etree._Element) -> Iterator[str]:
-    """Yield for each style whether it shows a number as a `date`, a `time`, a `percent` or else."""
+    """Yield for each style whether it shows a number as a `date`, a `time`, a `duration`, a `percent` or else."""
     codes = {each.get("numFmtId", ""): each.get("formatCode", "") for each in styles.iter("{*}numFmt")}
     for style in styles.iterfind("{*}cellXfs/{*}xf"):
         number = style.get("numFmtId", "0")
         if number in codes:
-            yield _kind(_NOT_CODE.sub("", codes[number].split(";")[0]).lower())
+            yield _kind(codes[number].split(";")[0].lower())
             continue
-        built_in = int(number) if number.isdecimal() else 0
-        kinds = {"date": _DATE_FORMATS, "time": _TIME_FORMATS, "percent": _PERCENT_FORMATS}
+        built_in = whole_number(number)
+        kinds = {
+            "date": _DATE_FORMATS,
+            "time": _TIME_FORMATS,
+            "duration": _DURATION_FORMATS,
+            "percent": _PERCENT_FORMATS,
+        }
         yield next((kind for kind, numbers in kinds.items() if built_in in numbers), "")
 
 
 def _kind(code: str) -> str:
+    if _DURATION.search(code):
+        return "duration"
+    code = _NOT_CODE.sub("", code)
     if "general" in code:
         return ""
     if "%" in code:

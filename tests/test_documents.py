@@ -9,6 +9,7 @@ import struct
 import subprocess
 import sys
 import time
+import tracemalloc
 import zipfile
 from email.message import EmailMessage
 from importlib.metadata import distribution
@@ -31,6 +32,7 @@ from pptx.util import Inches
 from arag import ingest
 from arag.ingest.chunking import chunk_document
 from arag.ingest.documents import Document, Limits, Problem
+from arag.ingest.formats.rst import read_rst
 from arag.ingest.formats.tables import sheet_lines, table_text
 from arag.ingest.readers import read_documents
 from arag.retrieval.layout import is_row, row_label
@@ -236,6 +238,22 @@ class TestWord:
         properties.append(parse_xml(f'<w:outlineLvl {nsdecls("w")} w:val="2"/>'))
         assert read_one(tmp_path / "a.docx", saved(document)).text == "## Der Turm\n\n### Das Licht"
 
+    def test_a_cell_that_reaches_down_many_rows_hits_the_limit(self, tmp_path):
+        document = docx.Document()
+        table = document.add_table(rows=40, cols=2)
+        table.cell(0, 0).text = "long " * 2_000
+        table.cell(0, 0).merge(table.cell(39, 0))
+        data = saved(document)
+        assert len(read_one(tmp_path / "a.docx", data).text) > 390_000
+        found = reason(tmp_path / "a.docx", data, limits=Limits(max_characters=100_000))
+        assert found.startswith("more than 100,000 characters")
+
+    def test_numbers_of_thousands_of_digits(self, tmp_path):
+        document = word()
+        level = parse_xml(f'<w:outlineLvl {nsdecls("w")} w:val="{"1" * 5_000}"/>')
+        document.paragraphs[0]._p.get_or_add_pPr().append(level)
+        assert read_one(tmp_path / "a.docx", saved(document)).text == TEXT
+
     def test_macros_are_ignored(self, tmp_path):
         data = zipped({"word/vbaProject.bin": b"\xd0\xcf\x11\xe0 Shell('rm')"}, saved(word()))
         assert read_one(tmp_path / "a.docm", data).text == TEXT
@@ -272,6 +290,16 @@ class TestSlides:
             "# Slide 2\n\nA free text.\n\nShip | Tons | Port\nShip: Petrel | Tons: 90 | Port: Vellin\n\nIn a group.\n\n"
             "Category | 2020 | 2021\nCategory: North | 2020: 8.2 | 2021: 9\nCategory: South | 2020: 3 | 2021: 4.5"
         )
+
+    def test_a_chart_with_the_same_label_twice(self, tmp_path):
+        deck = Presentation()
+        slide = deck.slides.add_slide(deck.slide_layouts[6])
+        chart = CategoryChartData()
+        chart.categories = ["North", "North"]
+        chart.add_series("Tons", (8, 9))
+        slide.shapes.add_chart(XL_CHART_TYPE.COLUMN_CLUSTERED, Inches(1), Inches(3), Inches(4), Inches(3), chart)
+        text = read_one(tmp_path / "a.pptx", saved(deck)).text
+        assert text.endswith("Category: North | Tons: 8\nCategory: North | Tons: 9")
 
     def test_a_slide_is_a_page(self, tmp_path, data):
         found = read_one(tmp_path / "a.pptx", data)
@@ -357,6 +385,45 @@ class TestSheets:
         book.active.protection.sheet = True
         assert "Name: Ada | Year: 1815" in read_one(tmp_path / "a.xlsm", saved(book)).text
 
+    def test_durations_are_not_dates(self, tmp_path):
+        book = workbook(["What", "Value"], ["long", 37.5 / 24], ["short", 0.5], ["built in", 1.00001])
+        for cell, code in (("B2", "[h]:mm"), ("B3", "[hh]:mm:ss"), ("B4", "[h]:mm:ss")):
+            book.active[cell].number_format = code
+        assert read_one(tmp_path / "a.xlsx", saved(book)).text.split("\n")[3:] == [
+            "What: long | Value: 37:30", "What: short | Value: 12:00", "What: built in | Value: 24:00:01",
+        ]  # fmt: skip
+
+    def test_dates_after_the_year_9999(self, tmp_path):
+        book = workbook(["What", "Value"], ["late", 2_958_465.9999999])
+        book.active["B2"].number_format = "yyyy-mm-dd hh:mm"
+        assert read_one(tmp_path / "a.xlsx", saved(book)).text.endswith("What: late | Value: 2958465.9999999")
+
+    def test_a_long_text_in_many_cells_hits_the_limit_before_it_is_copied(self, tmp_path):
+        texts = f"<sst><si><t>{'x' * 100_000}</t></si></sst>"
+        cells = "".join('<c t="s"><v>0</v></c>' for _ in range(300)) + f'<c t="s"><v>{"1" * 5_000}</v></c>'
+        data = saved(workbook())
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            relations = archive.read("xl/_rels/workbook.xml.rels").decode()
+        added = '<Relationship Id="rS" Type="x/sharedStrings" Target="sharedStrings.xml"/></Relationships>'
+        parts = {
+            "xl/_rels/workbook.xml.rels": relations.replace("</Relationships>", added),
+            "xl/sharedStrings.xml": texts,
+            "xl/worksheets/sheet1.xml": f"<worksheet><sheetData><row>{cells}</row></sheetData></worksheet>",
+        }
+        tracemalloc.start()
+        found = reason(tmp_path / "a.xlsx", zipped(parts, data), limits=Limits(max_characters=1_000_000))
+        _, most = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        assert found.startswith("more than 1,000,000 characters")
+        assert most < 10_000_000
+
+    def test_many_rows_with_one_cell_far_away_take_no_time(self, tmp_path):
+        rows = "".join(f'<row r="{n}"><c r="XFD{n}"><v>{n}</v></c></row>' for n in range(1, 3_001))
+        parts = {"xl/worksheets/sheet1.xml": f"<worksheet><sheetData>{rows}</sheetData></worksheet>"}
+        began = time.monotonic()
+        assert read_one(tmp_path / "a.xlsx", zipped(parts, saved(workbook()))).text.endswith("\n\n3000")
+        assert time.monotonic() - began < 2
+
     def test_cells_far_away_take_no_memory(self, tmp_path):
         book = workbook()
         book.active["XFD1048576"] = "far"
@@ -370,6 +437,22 @@ class TestDelimited:
         data = "\r\n".join(rows).replace(",", delimiter).replace(f"Ada{delimiter}", "Ada,")
         found = read_one(tmp_path / "a.csv", data.encode("utf-8-sig"))
         assert found.text == 'Name | Note\nName: Ada, Countess | Note: one two "three"\n\nName: Grace'
+
+    @pytest.mark.parametrize("title", ["Report, 2024\n", "Report, of, all, ports\n\n"])
+    def test_a_title_above_decimal_commas(self, tmp_path, title):
+        found = read_one(tmp_path / "a.csv", title + "Ship;Tons;Draught\nGull;40,5;2,5\nPetrel;90,0;3,1\n")
+        assert "Ship | Tons | Draught\nShip: Gull | Tons: 40,5 | Draught: 2,5\n" in found.text
+
+    def test_blank_lines_between_rows(self, tmp_path):
+        found = read_one(tmp_path / "a.csv", "Ship,Port\n\nGull,Vellin\n\nPetrel,Oster\n\n\nKeeper,Light,Year\na,b,c\n")
+        assert found.text == (
+            "Ship | Port\nShip: Gull | Port: Vellin\nShip: Petrel | Port: Oster\n\n"
+            "Keeper | Light | Year\nKeeper: a | Light: b | Year: c"
+        )
+
+    def test_a_name_that_two_columns_have(self, tmp_path):
+        found = read_one(tmp_path / "a.csv", "Ship,Note,Note\nGull,old,white\n")
+        assert found.text.endswith("Ship: Gull | Note: old | Note: white")
 
     def test_tsv(self, tmp_path):
         assert read_one(tmp_path / "a.tsv", "A\tB, C\n1\t2").text == "A | B, C\nA: 1 | B, C: 2"
@@ -428,6 +511,55 @@ class TestOtherFormats:
         found = read_one(tmp_path / "a.epub", epub([second, first]))
         assert (found.title, found.metadata) == ("The Lamp", {"author": "H. Quillorne"})
         assert found.text == "# One\n\nThe lamp.\n\n# Zwei\n\nGröße."
+
+    def test_cells_of_an_odt_that_are_repeated(self, tmp_path):
+        data = odt("====  =====\nShip  Tons\n====  =====\nGull  40\n====  =====\n")
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            xml = archive.read("content.xml").decode()
+        cell = f'<table:table-cell table:number-columns-repeated="99"><text:p>{"x" * 9_000}</text:p></table:table-cell>'
+        xml = xml.replace("</table:table-row>", f"{cell}</table:table-row>", 1)
+        limits = Limits(max_characters=100_000)
+        found = reason(tmp_path / "a.odt", zipped({"content.xml": xml}, data), limits=limits)
+        assert found.startswith("more than 100,000 characters")
+
+    def test_a_spine_with_fragments(self, tmp_path):
+        data = epub(["<p>The lamp.</p>"])
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            opf = archive.read("OEBPS/book.opf").decode()
+        parts = {"OEBPS/book.opf": opf.replace(".xhtml", ".xhtml#start")}
+        assert read_one(tmp_path / "a.epub", zipped(parts, data)).text == "The lamp."
+
+    @pytest.mark.parametrize(
+        ("source", "text"),
+        [
+            ("This *is unclosed text.", "This *is unclosed text."),
+            ("This ``is unclosed text.", "This ``is unclosed text."),
+            (".. role:: x(raw)\n\nText.", "Text."),
+        ],
+    )
+    def test_faulty_rst(self, tmp_path, source, text):
+        found = read_one(tmp_path / "a.rst", source)
+        assert (found.title, text in found.text) == ("a", True)
+
+    def test_the_title_of_an_rst_with_several_sections(self, tmp_path):
+        found = read_one(tmp_path / "a.rst", "Text.\n\nOne *x*\n=======\n\na\n\nTwo\n===\n\nb\n")
+        assert found.title == "One x"
+
+    def test_a_role_holds_for_its_own_file_only(self, tmp_path):
+        first, second = tmp_path / "a.rst", tmp_path / "b.rst"
+        text = "See :term:`lamp <x>`."
+        assert read_one(first, f".. role:: term(math)\n\n{text}").text != "See lamp."
+        assert read_one(second, text).text == "See lamp."
+
+    @pytest.mark.parametrize("source", ["\n" * 100_000, ":a" * 50_000, f":a:`{' ' * 50_000}x`"])
+    def test_rst_takes_no_time(self, source):
+        began = time.monotonic()
+        read_rst(b"Text " + source.encode())
+        assert time.monotonic() - began < 5
+
+    def test_characters_of_a_notebook_that_cannot_be_stored(self, tmp_path):
+        data = r'{"cells": [{"cell_type": "markdown", "source": "a\ud83d\u0000\rb"}]}'
+        assert read_one(tmp_path / "a.ipynb", data).text == "a\ufffd\nb"
 
     def test_rst(self, tmp_path):
         found = read_one(
@@ -521,6 +653,38 @@ class TestMails:
         assert problem.source == f"{tmp_path}/a.eml, item 4"
         assert problem.reason == "the attachment Prüfung.pdf is left out: application/pdf is not read"
 
+    def test_the_first_version_with_text_is_read(self, tmp_path):
+        message = mail(" \n")
+        message.add_alternative("<p>In HTML.</p>", subtype="html")
+        assert read_one(tmp_path / "a.eml", message.as_bytes()).text.endswith("\n\nIn HTML.")
+
+    def test_attachments_of_another_version_are_named(self, tmp_path):
+        data = (
+            "From: a\nSubject: x\nContent-Type: multipart/alternative; boundary=a\n\n"
+            "--a\nContent-Type: text/plain\n\nPlain.\n"
+            "--a\nContent-Type: multipart/mixed; boundary=b\n\n--b\nContent-Type: text/html\n\n<p>Rich.</p>\n"
+            '--b\nContent-Type: application/pdf; name="plan.pdf"\nContent-Disposition: inline\n\n%PDF\n--b--\n'
+            "--a--\n"
+        )
+        (tmp_path / "a.eml").write_text(data)
+        (document,), (problem,) = read(tmp_path / "a.eml")
+        assert document.text.endswith("Plain.\n\nAttachment: plan.pdf")
+        assert "the attachment plan.pdf is left out" in problem.reason
+
+    def test_a_text_without_a_declared_encoding(self, tmp_path):
+        data = "From: a\nSubject: x\n\nGrößer für 5 €.".encode("windows-1252")
+        assert read_one(tmp_path / "a.eml", data).text.endswith("\n\nGrößer für 5 €.")
+        page = '<meta charset="koi8-r"><p>маяк</p>'.encode("koi8-r")
+        data = b"From: a\nSubject: x\nContent-Type: text/html\n\n" + page
+        assert read_one(tmp_path / "b.eml", data).text.endswith("\n\nмаяк")
+
+    @pytest.mark.parametrize("charset", ["undefined", "idna", "a\0b"])
+    def test_an_encoding_that_python_cannot_use(self, tmp_path, charset):
+        data = f'From: a\nSubject: x\nContent-Type: text/plain; charset="{charset}"\n\nTéxt.'
+        (tmp_path / "a.eml").write_text(data)
+        (document,), (problem,) = read(tmp_path / "a.eml")
+        assert (document.title, problem.reason[:21]) == ("x", "its text is left out:")
+
     def test_a_text_in_an_unknown_encoding_is_named(self, tmp_path):
         data = mail().as_bytes().replace(b'charset="utf-8"', b'charset="klingon"')
         (tmp_path / "a.eml").write_bytes(data)
@@ -539,6 +703,7 @@ class TestMails:
         parameters = "; ".join(f"a{n}=b" for n in range(100_000))
         data = f"From: a\nContent-Type: text/plain; {parameters}\n\nText."
         assert reason(tmp_path / "a.eml", data) == "a header of more than 10,000 characters"
+        assert reason(tmp_path / "a.eml", data.replace("\n", "\r")) == "a header of more than 10,000 characters"
         words = "=?utf-8?q?a?= " * 200_000
         assert read_one(tmp_path / "b.eml", f"From: a\nSubject: {words}\n\nText.").text.endswith("Text.")
         assert time.monotonic() - began < 5
@@ -649,6 +814,17 @@ class TestBadPackages:
         at = data.index(struct.pack("<I", 900_007), data.index(b"PK\x01\x02"))
         data[at : at + 4] = struct.pack("<I", 100)
         assert MAIN[kind] in reason(tmp_path / f"a.{kind}", bytes(data), limits=Limits(max_bytes=1_000_000))
+
+    def test_other_ways_of_compression(self, tmp_path, packed, kind):
+        with zipfile.ZipFile(io.BytesIO(packed[kind])) as archive:
+            parts = {name: archive.read(name) for name in archive.namelist()}
+        buffer = io.BytesIO()
+        with zipfile.ZipFile(buffer, "w", zipfile.ZIP_BZIP2) as archive:
+            for name, data in parts.items():
+                archive.writestr(name, data)
+        assert reason(tmp_path / f"a.{kind}", buffer.getvalue()).endswith(
+            "is compressed in a way that documents are not"
+        )
 
     def test_too_many_entries(self, tmp_path, packed, kind):
         buffer = io.BytesIO(packed[kind])

@@ -626,6 +626,10 @@ Body.
         document = read_one(tmp_path / "note.md", "---\r\nauthor: Ann\r\n---\r\n# Heading\r\nBody.")
         assert (document.title, document.metadata) == ("Heading", {"author": "Ann"})
 
+    def test_braces_between_thematic_breaks_are_text(self, tmp_path):
+        text = "---\n{b}\n---\nText."
+        assert read_one(tmp_path / "note.md", text).text == text
+
     def test_front_matter_alone(self, tmp_path):
         assert read_problem(tmp_path / "note.md", "---\ntitle: x\n---\n").reason == "empty document"
 

@@ -39,14 +39,16 @@ def read_markdown(data: bytes) -> Content:
 def _split_front_matter(text: str) -> tuple[dict[str, JSON], str]:
     """Split a text into the fields of its front matter and the rest.
 
-    Only a YAML mapping between the first line and the next marker is front matter: if a text begins with a
-    thematic break, all of it is text.
+    Only a YAML mapping between the first line and the next marker is front matter, and not one in braces: if a text
+    begins with a thematic break, all of it is text.
     """
     found = _FRONT_MATTER.match(text, 0, MAX_FRONT_MATTER)
     if found is None:
         return {}, text
     try:
-        fields = clean_json(_value(yaml.compose(found[1].removesuffix("\n"), _FrontMatterLoader)))
+        node = yaml.compose(found[1].removesuffix("\n"), _FrontMatterLoader)
+        is_block = isinstance(node, yaml.MappingNode) and not node.flow_style
+        fields = clean_json(_value(node)) if is_block else None
     except (yaml.YAMLError, RecursionError):
         return {}, text
     return (fields, text[found.end() :].lstrip("\n")) if isinstance(fields, dict) else ({}, text)

@@ -126,6 +126,8 @@ def only_in():
                 continue
             name = os.fsdecode(arguments[0])
             if event == "sqlite3.connect":  # which may be given a URI
+                if not name:  # a temporary file of SQLite's own, which has no name
+                    continue
                 name = name.removeprefix("file:").partition("?")[0]
             if name == os.devnull:  # the standard error of the process that reads PDFs
                 continue

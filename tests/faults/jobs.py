@@ -82,15 +82,14 @@ class Room:
         return [*again, "--index", str(index)], str(self.target(operation))
 
     def corpus(self, operation):
-        """Return a folder with the texts that an operation's index has in the end."""
-        source = self.folder / f"corpus {zlib.crc32(str(operation.texts).encode())}"
-        if not source.exists():
-            test_crash.write(source, operation.texts)
+        """Return the one folder of all operations, with the texts that the index of this one has in the end."""
+        source = self.folder / "corpus"
+        test_crash.write(source, operation.texts)
         return source
 
     def target(self, operation):
         """Return an index that was made of these in one go."""
-        target = self.corpus(operation).with_suffix(".index")
+        target = self.folder / f"{zlib.crc32(str(operation.texts).encode())}.index"
         if not target.exists():
             test_crash.ingest(self.corpus(operation), target)
         return target

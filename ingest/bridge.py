@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterator
-from concurrent.futures import Future
+from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
+from contextvars import copy_context
 from threading import Event
-from typing import TypeVar
-
-from arag.ingest.progress import Progress, ShowProgress
+from typing import Any, TypeVar
 
 T = TypeVar("T")
 
@@ -20,30 +20,32 @@ class Stopped(BaseException):
 
 
 class Bridge:
-    """Connects an event loop with the thread that ingests for it.
+    """Connects an event loop with the thread that ingests for it."""
 
-    Args:
-        show: Called with the progress, in the thread.
-    """
-
-    def __init__(self, show: ShowProgress | None) -> None:
-        self._show = show
+    def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
         self._stopped = Event()
         self._next: Future[object] | None = None  # the item that the thread waits for
+        self._making: asyncio.Task[object] | None = None  # the task that makes it
+        self._source: AsyncIterator[Any] | None = None
 
-    def show(self, progress: Progress) -> None:
-        """Show the progress, or end the thread's work: it is called at every step."""
-        self._check()
-        if self._show is not None:
-            self._show(progress)
+    def check(self) -> None:
+        """End the thread's work if the task was cancelled.
+
+        Raises:
+            Stopped: It was.
+        """
+        if self._stopped.is_set():
+            raise Stopped
 
     def take(self, items: AsyncIterable[T]) -> Iterator[T]:
         """Yield the items in the thread; each is made in the event loop."""
-        source = aiter(items)
+        self._source = aiter(items)
         while True:
-            self._check()
-            self._next = asyncio.run_coroutine_threadsafe(_next(source), self._loop)
+            self.check()
+            self._next = asyncio.run_coroutine_threadsafe(self._make(self._source), self._loop)
+            if self._stopped.is_set():  # since the check
+                self._next.cancel()
             item = self._next.result()
             if item is _END:
                 return
@@ -51,25 +53,39 @@ class Bridge:
 
     async def run(self, work: Callable[[], T]) -> T:
         """Run a function in a thread. If the task is cancelled, wait until the thread has stopped."""
-        task = asyncio.ensure_future(asyncio.to_thread(work))
-        try:
-            return await asyncio.shield(task)
-        except asyncio.CancelledError:
-            self._stop()
-            await asyncio.wait([task])
-            if not task.cancelled():
-                task.exception()  # it is known why
-            raise
+        # A thread of its own: the source may need all those of the loop.
+        with ThreadPoolExecutor(1, thread_name_prefix="ingest") as pool:
+            task = self._loop.run_in_executor(pool, copy_context().run, work)
+            try:
+                return await asyncio.shield(task)
+            except asyncio.CancelledError:
+                self._stop()
+                await _end(task)
+                raise
+            finally:
+                await self._close()
 
     def _stop(self) -> None:
         self._stopped.set()
         if self._next is not None:
             self._next.cancel()
 
-    def _check(self) -> None:
-        if self._stopped.is_set():
-            raise Stopped
+    async def _make(self, source: AsyncIterator[object]) -> object:
+        self._making = asyncio.current_task()
+        return await anext(source, _END)
+
+    async def _close(self) -> None:
+        """Let an asynchronous generator do now what it does in the end, such as closing a connection."""
+        if self._making is not None:
+            await _end(self._making)
+        if isinstance(self._source, AsyncGenerator):
+            await self._source.aclose()
 
 
-async def _next(source: AsyncIterator[object]) -> object:
-    return await anext(source, _END)
+async def _end(task: asyncio.Future[Any]) -> None:
+    """Wait until a task has ended, however often the waiting is cancelled; its error is known elsewhere."""
+    while not task.done():
+        with suppress(asyncio.CancelledError):
+            await asyncio.wait([task])
+    if not task.cancelled():
+        task.exception()

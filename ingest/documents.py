@@ -59,12 +59,14 @@ class Position:
     Attributes:
         bytes: Bytes of the files read so far, with that of the document that was read last; of documents given in
             Python, their characters.
-        paths: The files and folders that were given.
+        paths: How many paths were given.
+        folders: Those of them that are folders.
         skipped: What was skipped in the folders, and why.
     """
 
     bytes: int = 0
-    paths: list[Path] = field(default_factory=list)
+    paths: int = 0
+    folders: list[Path] = field(default_factory=list)
     skipped: list[Problem] = field(default_factory=list)
 
 
@@ -76,7 +78,7 @@ class Limits:
         max_characters: Characters of text in a document.
         max_pages: Pages of a PDF.
         max_seconds: Seconds that reading a PDF may take.
-        max_bytes: Bytes that are read of a mail or a notebook, or unpacked from a packed file (docx, xlsx, ...).
+        max_bytes: Bytes that are read of an email or a notebook, or unpacked from a packed file (docx, xlsx, ...).
 
     Example:
         >>> from arag import Limits
@@ -104,7 +106,7 @@ class Limits:
             "max_characters": f"more than {self.max_characters:,} characters of text",
             "max_pages": f"more than {self.max_pages:,} pages",
             "max_seconds": f"not read within {self.max_seconds:,g} seconds",
-            "max_bytes": f"more than {self.max_bytes:,} bytes to unpack",
+            "max_bytes": f"more than {self.max_bytes:,} bytes to read or unpack",
         }[name]
         return f"{reason}; raise the limit with --{name.replace('_', '-')} (in Python: limits=Limits({name}=...))"
 
@@ -115,8 +117,9 @@ _PLACE = re.compile(r", (?:line|item|page) \d+$")
 
 
 def file_of(source: str) -> Path:
-    """Return the absolute path of the file in a source, without the line or item after it."""
-    source = _PLACE.sub("", source)
+    """Return the absolute path of the file in a source, without the line, item or page after it."""
+    if (place := _PLACE.search(source)) and not os.path.lexists(source):  # a file's name may end like that, too
+        source = source[: place.start()]
     return Path(os.path.abspath(source))  # noqa: PTH100 - links stay what they are
 
 

@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     Sources: TypeAlias = Source | Iterable[Source]
 
 VALID_SOURCES = (
-    'valid are paths, LangChain documents, dictionaries such as {"id": "1", "title": "A title", "text": "A text."}, '
-    "and iterables of them"
+    "sources must be paths, LangChain documents, dictionaries such as "
+    '{"id": "1", "title": "A title", "text": "A text."}, or an iterable of them'
 )
 # What loaders and text splitters say of where in its source a document is.
 _PLACES = ("page", "page_number", "row", "seq_num", "start_index")
@@ -116,7 +116,11 @@ class GivenReader:
         places = [f"{name}={metadata[name]}" for name in _PLACES if isinstance(metadata.get(name), str | int)]
         document_id = "#".join([source, *(["&".join(places)] if places else [])])
         number = self._sources.count(document_id)
-        return document_id if number == 1 else f"{document_id}#{number}"
+        if number == 1:
+            return document_id
+        while not self._sources.add(numbered := f"{document_id}#{number}", "1"):  # it may be another source
+            number = self._sources.count(document_id)
+        return numbered
 
 
 def _describe(item: GivenDocument) -> str:
@@ -143,7 +147,7 @@ def _from_record(item: Mapping[str, Any], place: str) -> tuple[Document, bool]:
     """Return a record as a document, and whether it has an id."""
     value = to_json_object(item)
     made = read_record(value, "", place)
-    return replace(made, named_by_path=False, origin=""), value.get("id") is not None
+    return replace(made, named_by_path=False, origin=""), not made.named_by_path
 
 
 def to_json_object(fields: Mapping[str, Any]) -> dict[str, JSON]:
@@ -155,7 +159,7 @@ def to_json_object(fields: Mapping[str, Any]) -> dict[str, JSON]:
     try:
         return {clean_characters(str(name)): clean_json(_to_json(value, str(name))) for name, value in fields.items()}
     except RecursionError as error:
-        raise FormatError("metadata that are nested too deeply") from error
+        raise FormatError("metadata is nested too deeply") from error
 
 
 def _to_json(value: object, name: str) -> JSON:  # noqa: PLR0911 - one for each kind

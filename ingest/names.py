@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from pathlib import Path
 
 from arag.ingest.disk_map import DiskMap
 from arag.ingest.documents import Document, Problem, file_of
@@ -24,16 +25,23 @@ class Names:
 
     Args:
         chunks: What the index holds.
+        fingerprint: Returns the fingerprint that the index keeps of a document.
+        folders: The folders that were given so far.
     """
 
-    def __init__(self, chunks: Chunks) -> None:
+    def __init__(self, chunks: Chunks, fingerprint: Callable[[Document], str], folders: Sequence[Path]) -> None:
         self._chunks = chunks
+        self._fingerprint = fingerprint
+        self._folders = folders
         self._used = DiskMap()  # ids of this run: where each document came from
         self._known: DiskMap | None = None  # ids of the index's files by their places, as of the start of the run
+        self._files = DiskMap()  # where the files of this run's documents really are
+        self._last = ""  # of them, as it was written
 
     def close(self) -> None:
         """Forget everything."""
         self._used.close()
+        self._files.close()
         if self._known is not None:
             self._known.close()
 
@@ -41,14 +49,37 @@ class Names:
         """Return whether a document of this run has the id."""
         return document_id in self._used
 
+    def is_gone(self, record: DocumentRecord) -> bool:
+        """Return whether a document of the index, which is none of this run, is not in the given sources any more.
+
+        Its file was read without it, or is not there although a folder above it was given. A file that is there but was
+        not read says nothing: it may be hidden, or have no reader this time.
+        """
+        file = file_of(record.source)
+        if os.path.realpath(file) in self._files:
+            return True
+        return not os.path.lexists(file) and self._is_below_given(file)
+
+    def _is_below_given(self, file: Path) -> bool:
+        parents = {str(parent) for parent in file.parents}
+        return any(not parents.isdisjoint((os.path.abspath(f), os.path.realpath(f))) for f in self._folders)  # noqa: PTH100
+
     def name(self, document: Document) -> Document | Problem:
         """Return a document with its id in the index, or the problem that another document of this run has it."""
+        if document.origin is None:
+            self._add_file(document.source)
         if document.named_by_path:
             document = self._name_file(document)
         if self._used.add(document.id, document.source):
             return document
         other = self._used.get(document.id)
         return Problem(document.source, f"duplicate id {document.id!r}, already used by {other}")
+
+    def _add_file(self, source: str) -> None:
+        file = _file(source)
+        if file != self._last:  # a file may have many records
+            self._files.add(os.path.realpath(file))
+            self._last = file
 
     def _name_file(self, document: Document) -> Document:
         there = self._record(document.id)
@@ -61,11 +92,18 @@ class Names:
             if document_id not in self._used:
                 if document_id != document.id:
                     there = self._record(document_id)
-                if there is None or _is_gone(there):
-                    return replace(document, id=document_id)
+                named = replace(document, id=document_id)
+                if there is None or self._is_moved(there, named):
+                    return named
                 if _is_same_file(there, document):
                     return _keep(document, there)
         return document
+
+    def _is_moved(self, known: DocumentRecord, document: Document) -> bool:
+        """Return whether a document may have the id of one whose file is gone: that file may only be out of reach."""
+        if not known.source or os.path.lexists(file := file_of(known.source)):
+            return False
+        return known.fingerprint == self._fingerprint(document) or self._is_below_given(file)
 
     def _record(self, document_id: str) -> DocumentRecord | None:
         """Return what the index has of an id that is still free in this run."""
@@ -103,10 +141,6 @@ def _is_same_file(known: DocumentRecord, document: Document) -> bool:
         return False
     one, other = _file(known.source), _file(document.kept_source)
     return one == other or os.path.realpath(one) == os.path.realpath(other)
-
-
-def _is_gone(known: DocumentRecord) -> bool:
-    return bool(known.source) and not os.path.exists(_file(known.source))  # noqa: PTH110
 
 
 def _is_named_by_path(record: DocumentRecord) -> bool:

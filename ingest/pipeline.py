@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import time
 import warnings
-from collections.abc import AsyncIterable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
@@ -111,7 +110,7 @@ def ingest(
         sources: A file or a folder, a LangChain document, a dictionary with `id`, `title`, `text` and further fields,
             or an iterable of any of these. An iterable such as a loader's `lazy_load()` is read as it goes. What can be
             checked is checked before anything is written. Files may be text, Markdown, HTML, PDF, Word, PowerPoint,
-            Excel, OpenDocument texts, e-books, csv, mails, notebooks, reStructuredText, programs and records (.json,
+            Excel, OpenDocument texts, e-books, csv, emails, notebooks, reStructuredText, programs and records (.json,
             .jsonl).
         index: The index's folder, created if it does not exist; or its backend.
         embedder: See `load_embedder`; by default the index's own, or the default one for a new index. A given name
@@ -216,10 +215,10 @@ async def aingest(
     chosen = None if embedder is None else load_embedder(embedder)
     backend = backend_at(index)
     with showing(progress) as show:
-        bridge = Bridge(show)
+        bridge = Bridge()
         taken = bridge.take(sources) if isinstance(sources, AsyncIterable) else sources
         summary = await bridge.run(
-            partial(run_ingest, taken, backend, embedder=chosen, progress=bridge.show, **options)
+            partial(_ingest, taken, backend, embedder=chosen, show=show, check=bridge.check, **options)
         )
     _warn_of_omissions(summary)
     return await asyncio.to_thread(Index, backend, embedder=chosen)
@@ -258,10 +257,6 @@ def run_ingest(
         >>> phases[-1]
         'done'
     """
-    if chunk_tokens is not None and chunk_tokens < MIN_CHUNK_TOKENS:
-        raise InputError(f"chunk_tokens is {chunk_tokens}: it must be at least {MIN_CHUNK_TOKENS}")
-    if language is not None:
-        check_language(language)
     backend = backend_at(index)
     with showing(progress) as show:
         return _ingest(
@@ -272,7 +267,7 @@ def run_ingest(
             pack=pack,
             prune=prune,
             language=language,
-            readers=Readers(readers),
+            readers=readers,
             limits=limits,
             show=show,
         )
@@ -283,21 +278,28 @@ def _ingest(
     backend: Backend,
     *,
     embedder: str | Embeddings | Embedder | None,
-    chunk_tokens: int | None,
-    pack: bool | None,
-    prune: bool,
-    language: str | None,
-    readers: Readers,
-    limits: Limits,
-    show: ShowProgress | None,
+    chunk_tokens: int | None = None,
+    pack: bool | None = None,
+    prune: bool = False,
+    language: str | None = None,
+    readers: Mapping[str, str | Reader] | None = None,
+    limits: Limits = DEFAULT_LIMITS,
+    show: ShowProgress | None = None,
+    check: Callable[[], None] | None = None,
 ) -> IngestSummary:
     began = time.perf_counter()
+    if chunk_tokens is not None and chunk_tokens < MIN_CHUNK_TOKENS:
+        raise InputError(f"chunk_tokens is {chunk_tokens}: it must be at least {MIN_CHUNK_TOKENS}")
+    if language is not None:
+        check_language(language)
+    by_ending = Readers(readers)
     # Bad sources are found before anything is created: the first document is read before the index is opened.
     position = Position()
     target = str(backend.location)
-    found = read_documents(sources, index=target, readers=readers, limits=limits, position=position)
+    found = read_documents(sources, index=target, readers=by_ending, limits=limits, position=position)
     items = _measured(found, position)
-    tracker = Tracker(show, None if show is None else count_bytes(sources, index=target, readers=readers))
+    total = None if show is None else count_bytes(sources, index=target, readers=by_ending)
+    tracker = Tracker(show, total, check)
     first: list[tuple[Document | Problem, int]] = []
     for item in items:
         first.append(item)
@@ -318,7 +320,7 @@ def _ingest(
             counter=counter,
             tracker=tracker,
         ) as writer,
-        closing(Names(writer.chunks)) as names,
+        closing(Names(writer.chunks, writer.fingerprint, position.folders)) as names,
     ):
         settings = writer.manifest
         remember_embedder(settings.embedder, given=embedder is not None)
@@ -344,7 +346,7 @@ def _ingest(
             tracker.settle(document.id for document in batch if document.id not in new)
             writer.flush(wait=False)
             writer.commit_if_due()
-        removed = _prune(writer, names, position.paths, problems, tracker) if prune else 0
+        removed = _prune(writer, names, position, problems, tracker) if prune else 0
         writer.commit()
         tracker.finish()
         _warn_of_counters(settings.tokenizer, counter.name, writer.manifest.tokenizer, written)
@@ -375,7 +377,8 @@ def _warn_of_omissions(summary: IngestSummary) -> None:
     omitted = [*summary.problems, *summary.skipped]
     if omitted:
         more = f"; and {len(omitted) - _MAX_NAMED:,} more: run_ingest returns all" if len(omitted) > _MAX_NAMED else ""
-        warnings.warn(f"left out {len(omitted):,}: {'; '.join(map(str, omitted[:_MAX_NAMED]))}{more}", stacklevel=3)
+        said = f"left out {len(omitted):,} item{'' if len(omitted) == 1 else 's'}"
+        warnings.warn(f"{said}: {'; '.join(map(str, omitted[:_MAX_NAMED]))}{more}", stacklevel=3)
 
 
 def _warn_of_counters(before: str, now: str, label: str, written: int) -> None:
@@ -437,23 +440,16 @@ def _is_foreign(sample: LanguageSample, documents: Iterable[Document]) -> bool:
     return sample.is_foreign
 
 
-def _prune(
-    writer: IndexWriter, names: Names, paths: Sequence[Path], problems: Sequence[Problem], tracker: Tracker
-) -> int:
+def _prune(writer: IndexWriter, names: Names, position: Position, problems: Sequence[Problem], tracker: Tracker) -> int:
     """Remove documents that are gone from the given files and folders; those of a file that was not read now stay."""
-    if not paths:
-        warnings.warn(
-            "nothing was pruned: that removes documents of the given files and folders, and none was given",
-            stacklevel=4,
-        )
-    given = {file_of(str(path)) for path in paths} | {Path(os.path.realpath(path)) for path in paths}
+    if not position.paths:
+        warnings.warn("nothing was pruned: pruning needs files or folders, and none were given", stacklevel=4)
     unread = {file_of(problem.source) for problem in problems}
     gone = []
     for document in writer.chunks.documents():
         if document.source and document.id not in names:
             file = file_of(document.source)
-            above = {file, *file.parents}
-            if not given.isdisjoint(above) and unread.isdisjoint(above):
+            if unread.isdisjoint([file, *file.parents]) and names.is_gone(document):
                 gone.append(document.id)
     if gone:
         tracker.prune(len(gone))

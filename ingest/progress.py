@@ -82,10 +82,14 @@ class Tracker:
     Args:
         show: Called whenever there is progress.
         total: Bytes of all files that are read; None if that is not known.
+        check: Called at every step; what it raises ends the run.
     """
 
-    def __init__(self, show: ShowProgress | None = None, total: int | None = None) -> None:
+    def __init__(
+        self, show: ShowProgress | None = None, total: int | None = None, check: Callable[[], None] | None = None
+    ) -> None:
         self._show = show
+        self._check = check
         self._total = total
         self._began = time.monotonic()
         self._phase: Phase = "reading"
@@ -98,10 +102,12 @@ class Tracker:
 
     def read(self, document_id: str, size: int, characters: int) -> None:
         """A document was read that takes up so many bytes of its file."""
+        self._go_on()
         self._left[document_id] = size, characters
 
     def skip(self, size: int) -> None:
         """So many bytes of a file have no document."""
+        self._go_on()
         self._add(size)
 
     def settle(self, document_ids: Iterable[str]) -> None:
@@ -175,7 +181,12 @@ class Tracker:
         self._phase = phase
         self._report()
 
+    def _go_on(self) -> None:
+        if self._check is not None:
+            self._check()
+
     def _report(self) -> None:
+        self._go_on()
         if self._show is None:
             return
         now = self._seconds()

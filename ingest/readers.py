@@ -120,7 +120,10 @@ def _check_path(given: str | Path, index: str, readers: Readers) -> None:
 
 def _valid(readers: Readers) -> str:
     endings = clean_characters(" ".join(readers.endings()))
-    return f"valid endings are {endings}, and those of programs; to read another as text: --as text:.ENDING"
+    return (
+        f"valid endings are {endings}, and those of programs; to read another as text: --as text:.ENDING "
+        '(in Python: readers={".ENDING": "text"})'
+    )
 
 
 def _show(path: str | Path) -> str:
@@ -272,7 +275,9 @@ def _read_sources(
             except FormatError as error:
                 yield Problem(_show(item), str(error))
             else:
-                position.paths.append(Path(item))
+                position.paths += 1
+                if os.path.isdir(item):  # noqa: PTH112
+                    position.folders.append(Path(item))
                 yield from _read_path(Path(item), index, readers, limits, pdfs, places, position)
 
 

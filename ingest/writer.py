@@ -113,7 +113,7 @@ class IndexWriter:
         Returns:
             The ids of the documents that were written, and the problems with those that could not be, by their ids.
         """
-        fingerprints = {d.id: self._fingerprint(d) for group in groups for d in group}
+        fingerprints = {d.id: self.fingerprint(d) for group in groups for d in group}
         known = self._draft.chunks.fingerprints(list(fingerprints))
         shared = self._draft.chunks.in_shared_chunks(list(known))
         changed = [group for group in groups if not self._is_unchanged(group, fingerprints, known, shared)]
@@ -153,7 +153,7 @@ class IndexWriter:
     def _stored_groups(self, documents: Sequence[Document]) -> dict[str, list[str]]:
         """Return the ids of unchanged documents that share a chunk, by the first of them."""
         known = self._draft.chunks.fingerprints([document.id for document in documents])
-        same = {document.id for document in documents if known.get(document.id) == self._fingerprint(document)}
+        same = {document.id for document in documents if known.get(document.id) == self.fingerprint(document)}
         found = {}
         for chunk in self._draft.chunks.chunks_of(list(same)):
             ids = list(dict.fromkeys(section.document_id for section in chunk.sections))
@@ -296,7 +296,8 @@ class IndexWriter:
         )
         self._draft.chunks.mset([(chunk.id, chunk) for chunk in chunks])
 
-    def _fingerprint(self, document: Document) -> str:
+    def fingerprint(self, document: Document) -> str:
+        """Return what changes when a document, or a setting that its chunks depend on, changes."""
         settings = self.manifest
         content: list[object] = [
             document.id,

@@ -81,6 +81,7 @@ def test_files_of_one_name_in_two_folders_are_told_apart(arag, tmp_path):
     _, out, _ = arag("search", "keyword", "notes of", "--index", tmp_path / "index", "--json")
     assert sorted(hit["chunk_id"] for hit in json.loads(out)["hits"]) == ["README.md:0", "c2/README.md:0"]
     (tmp_path / "c1").rename(tmp_path / "moved")
+    assert arag("ingest", tmp_path / "moved", "--index", tmp_path / "index")[0] == 0
     (tmp_path / "moved" / "README.md").write_text("# Notes\n\nMoved.\n")
     assert arag("ingest", tmp_path / "moved", "--index", tmp_path / "index")[0] == 0
     _, out, _ = arag("list", "--index", tmp_path / "index", "--json")

@@ -804,7 +804,7 @@ class TestBadPackages:
         assert len(data) < 200_000
         found = reason(tmp_path / f"a.{kind}", data, limits=Limits(max_bytes=4_000_000))
         assert found == (
-            "more than 4,000,000 bytes to unpack; raise the limit with --max-bytes "
+            "more than 4,000,000 bytes to read or unpack; raise the limit with --max-bytes "
             "(in Python: limits=Limits(max_bytes=...))"
         )
 
@@ -848,7 +848,7 @@ def test_the_rest_is_ingested_and_nothing_is_lost(tmp_path, packed):
     for kind, data in packed.items():
         (folder / f"cut.{kind}").write_bytes(data[:-300])
         (folder / f"whole.{kind}").write_bytes(data)
-    with pytest.warns(UserWarning, match="^left out 6: "):
+    with pytest.warns(UserWarning, match="^left out 6 items: "):
         index = ingest(folder, tmp_path / "index", embedder=HashEmbeddings())
     with index:
         assert index.info().documents == 4  # a presentation without slides has no text

@@ -801,7 +801,7 @@ def test_threads_search_while_the_index_is_written_to(corpus):
 def test_ingest_warns_about_what_is_left_out(corpus):
     corpus.write({"a.md": "One ship.", "b.md": " "})
     with (
-        pytest.warns(UserWarning, match=r"^left out 1: .*b\.md: empty document$"),
+        pytest.warns(UserWarning, match=r"^left out 1 item: .*b\.md: empty document$"),
         ingest([corpus.source], corpus.index, embedder=corpus.embedder) as index,
     ):
         assert index.info().documents == 1

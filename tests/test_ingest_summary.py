@@ -56,7 +56,7 @@ class TestSkipped:
             (folder / f"{number}.png").write_bytes(b"x")
             (folder / f"z.end{number}").write_bytes(b"x")
         (folder / "b.txt").write_bytes(b" ")
-        with pytest.warns(UserWarning, match=r"^left out 25: .*b\.txt: empty document; .*0\.png: no") as caught:
+        with pytest.warns(UserWarning, match=r"^left out 25 items: .*b\.txt: empty document; .*0\.png: no") as caught:
             ingest(folder, tmp_path / "index", embedder=HashEmbeddings()).close()
         assert len(caught) == 1
         assert str(caught[0].message).endswith("; and 20 more: run_ingest returns all")

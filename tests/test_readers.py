@@ -201,7 +201,7 @@ class TestPaths:
         assert str(caught.value) == (
             f"{tmp_path} contains no files; valid endings are .txt .md .markdown .html .htm .xhtml .pdf .docx .docm "
             ".pptx .pptm .xlsx .xlsm .odt .epub .csv .tsv .rst .eml .ipynb .json .jsonl, and those of programs; to "
-            "read another as text: --as text:.ENDING"
+            'read another as text: --as text:.ENDING (in Python: readers={".ENDING": "text"})'
         )
 
     def test_folder_with_unknown_endings_only(self, tmp_path):

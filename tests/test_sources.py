@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 import tracemalloc
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import UTC, date, datetime
 from decimal import Decimal
@@ -139,6 +140,20 @@ class TestGiven:
         assert sorted(listed())[1] == "a.csv#row=1"
         assert len(listed()) == 2
 
+    def test_a_number_in_an_id_is_not_that_of_another_source(self, run, listed):
+        given = [
+            Document(text, metadata={"source": source})
+            for text, source in zip("1234", ("x", "x", "x#2", "x"), strict=True)
+        ]
+        assert run(given).problems == ()
+        assert list(listed()) == ["x", "x#2", "x#2#2", "x#3"]
+        summary = run([given[2], *given[:2]])
+        assert (summary.problems, summary.documents) == ((), 4)
+
+    def test_a_record_of_a_benchmark_keeps_its_id(self, run, listed):
+        run({"corpus_name": "Novel-1", "context": "One."})
+        assert list(listed()) == ["Novel-1"]
+
     def test_what_json_cannot_hold_is_converted(self, run, listed):
         values = {
             "day": date(2020, 1, 2),
@@ -190,7 +205,7 @@ class TestGiven:
             'sources[3]: "text" is an integer; it must be a string',
             "sources[4] (id ''): empty id",
             "sources[5] (id 'y'): \"raw\" is bytes, which JSON cannot hold; convert it first",
-            "sources[6] (id 'z'): metadata that are nested too deeply",
+            "sources[6] (id 'z'): metadata is nested too deeply",
             "sources[7] (id 'w'): \"owner.self\" is object, which JSON cannot hold; convert it first",
         ]
         assert (summary.read, summary.documents) == (1, 1)
@@ -200,9 +215,9 @@ class TestGiven:
         [
             ([], "no file, folder or document was given"),
             (iter([]), "the sources are empty"),
-            ([Document("One."), 7], r"sources\[1\] is int; valid are paths, LangChain documents"),
+            ([Document("One."), 7], r"sources\[1\] is int; sources must be paths, LangChain documents"),
             ([Document("One."), "nowhere.txt"], "nowhere.txt does not exist"),
-            (7, "the sources are int; valid are"),
+            (7, "the sources are int; sources must be"),
             (type("Loader", (BaseLoader,), {})(), r"are Loader: give its lazy_load\(\)"),
             ((number for number in range(7)), r"sources\[0\]: it is int; .*; and 2 more"),
             ([{"text": " "}], r"sources\[0\]: empty document"),
@@ -237,7 +252,7 @@ class TestGiven:
                 yield Document("x" * 200, metadata={"source": f"https://mill.org/a/long/path/{n}", "page": n})
 
         def peak(number):
-            names = Names(MemoryChunks())
+            names = Names(MemoryChunks(), lambda document: document.text, [])
             tracemalloc.start()
             try:
                 assert sum(isinstance(names.name(item), type(item)) for item in read_documents(given(number))) == number
@@ -315,7 +330,7 @@ class TestAsync:
         async def work():
             taken = await aingest(documents(), MemoryBackend(), embedder=HashEmbeddings(), chunk_tokens=100)
             given = [tmp_path / "a.txt", {"id": "b", "text": " "}]
-            with pytest.warns(UserWarning, match=r"^left out 1: sources\[1\] \(id 'b'\)") as caught:
+            with pytest.warns(UserWarning, match=r"^left out 1 item: sources\[1\] \(id 'b'\)") as caught:
                 listed = await aingest(given, MemoryBackend(), embedder=HashEmbeddings())
             assert caught[0].filename == __file__
             return taken, listed
@@ -357,6 +372,55 @@ class TestAsync:
 
         with asyncio.run(work()) as index:
             assert index.document("n1") is not None
+
+    def test_a_source_may_need_every_thread_of_the_loop(self):
+        async def documents():
+            for n in range(3):
+                yield {"id": f"n{n}", "text": await asyncio.to_thread("Number {}.".format, n)}
+
+        async def work():
+            asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(1))
+            return await asyncio.wait_for(aingest(documents(), MemoryBackend(), embedder=HashEmbeddings()), 30)
+
+        assert asyncio.run(work()).info().documents == 3
+
+    def test_a_cancelled_task_stops_at_the_next_document_and_closes_its_source(self):
+        read, closed = [], []
+
+        def given(reached, go_on):
+            for n in range(100):
+                if n == 5:
+                    reached()
+                    assert go_on.wait(30)
+                read.append(n)
+                yield {"id": f"n{n}", "text": f"Number {n}."}
+
+        async def documents(reached):
+            try:
+                yield {"id": "a", "text": "One."}
+                reached()
+                await asyncio.Event().wait()
+            finally:
+                closed.append(True)
+
+        async def work(make):
+            loop, reached, go_on = asyncio.get_running_loop(), asyncio.Event(), threading.Event()
+            sources = make(lambda: loop.call_soon_threadsafe(reached.set), go_on)
+            task = asyncio.create_task(aingest(sources, MemoryBackend(), embedder=HashEmbeddings()))
+            await asyncio.wait_for(reached.wait(), 30)
+            task.cancel()
+            await asyncio.sleep(0)
+            task.cancel()  # once more, while it waits for the thread
+            await asyncio.sleep(0)
+            assert task.done() is False
+            go_on.set()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+
+        asyncio.run(work(given))
+        assert len(read) == 6
+        asyncio.run(work(lambda reached, _: documents(reached)))
+        assert closed == [True]
 
     def test_the_loop_is_free_meanwhile(self):
         async def work():
@@ -427,6 +491,28 @@ class TestIdentity:
         docs.rename(tmp_path / "moved")
         assert run(tmp_path / "moved").written == 0
         assert sorted(texts(backend)) == ["a.txt", "deep/b.txt"]
+
+    @pytest.mark.parametrize("text", ["Other.", "One."])
+    def test_a_file_out_of_reach_loses_its_document_only_to_the_same_text(self, run, backend, tmp_path, text):
+        mounted, other = write(tmp_path / "mounted", a="One."), write(tmp_path / "other", a=text)
+        run(mounted)
+        mounted.rename(tmp_path / "away")
+        run(other)
+        assert texts(backend) == {"a.txt": "One.", **({"other/a.txt": text} if text == "Other." else {})}
+
+    def test_a_new_file_may_have_the_id_of_one_that_is_gone_from_the_same_folder(self, run, backend, tmp_path):
+        docs = write(tmp_path / "docs", guide__a="One.")
+        run(docs / "guide")
+        (docs / "guide/a.txt").unlink()
+        run(write(docs, a="Two."))
+        assert texts(backend) == {"a.txt": "Two."}
+
+    def test_a_name_that_ends_like_a_place(self, run, backend, tmp_path):
+        for n, name in enumerate(["notes", "notes, page 2", "notes, line 7"]):
+            (tmp_path / name).write_text(f"Number {n}.")
+        for path in (tmp_path, tmp_path / "notes", tmp_path / "notes, page 2"):
+            run(path)
+            assert texts(backend) == {"notes": "Number 0.", "notes, line 7": "Number 2.", "notes, page 2": "Number 1."}
 
     def test_a_link_that_leads_elsewhere_now_is_the_same_place(self, run, backend, tmp_path):
         for version in ("v1", "v2"):
@@ -507,6 +593,28 @@ class TestPrune:
         assert run(tmp_path / "link", prune=True).removed == 1
         assert list(listed()) == ["a.txt"]
 
+    def test_a_file_that_is_there_but_was_not_read_keeps_its_document(self, run, listed, tmp_path):
+        docs = write(tmp_path / "docs", a="One.", hidden="Three.", gone="Four.")
+        (docs / "b.unknown").write_text("Two.")
+        (docs / "hidden.txt").rename(docs / ".hidden.txt")
+        run(docs, docs / ".hidden.txt", readers={".unknown": "text"})
+        assert len(listed()) == 4
+        (docs / "gone.txt").unlink()
+        assert run(docs, prune=True).removed == 1
+        assert sorted(listed()) == [".hidden.txt", "a.txt", "b.unknown"]
+
+    def test_of_a_file_that_is_given_itself_records_that_left_it_are_removed(self, run, listed, tmp_path):
+        folder = write_corpus(tmp_path, [{"id": "a", "text": "One."}, {"id": "b", "text": "Two."}])
+        run(folder)
+        write_corpus(tmp_path, [{"id": "a", "text": "One."}])
+        assert run(folder / "corpus.jsonl", prune=True).removed == 1
+        assert list(listed()) == ["a"]
+
+    def test_an_empty_path_is_not_the_current_folder(self, arag, tmp_path, monkeypatch):
+        monkeypatch.chdir(write(tmp_path / "docs", a="One."))
+        code, _, err = arag("ingest", "", "--index", tmp_path / "index", "--prune")
+        assert (code, err) == (1, "Error: '' is an empty path\n")
+
     def test_without_a_path_it_says_that_it_does_nothing(self, run):
         with pytest.warns(UserWarning, match="nothing was pruned"):
             assert run({"id": "a", "text": "One."}, prune=True).removed == 0
@@ -527,7 +635,9 @@ class TestLeftOut:
     def test_one_warning_for_everything(self, tmp_path):
         docs = write(tmp_path / "docs", a="One.", b=" ")
         (docs / "c.png").write_bytes(b"x")
-        with pytest.warns(UserWarning, match=r"^left out 2: .*b\.txt: empty document; .*c\.png: no reader") as caught:
+        with pytest.warns(
+            UserWarning, match=r"^left out 2 items: .*b\.txt: empty document; .*c\.png: no reader"
+        ) as caught:
             ingest([docs], MemoryBackend(), embedder=HashEmbeddings()).close()
         assert len(caught) == 1
         assert caught[0].filename == __file__

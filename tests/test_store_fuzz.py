@@ -6,9 +6,9 @@ import shutil
 import pytest
 
 from arag.errors import ARAGError
+from arag.ingest.chunking import groups
 from arag.ingest.documents import Document
 from arag.ingest.maintenance import verify
-from arag.ingest.chunking import groups
 from arag.ingest.writer import open_writer
 from arag.models.embedders import load_embedder
 from arag.retrieval.index import open_index

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -19,7 +18,7 @@ LEFT_OUT = 3  # exit code of `ingest` when it left something out; 2 means a usag
 
 def ingest(
     paths: Annotated[
-        list[Path],
+        list[str],  # a Path would make the current folder of an empty name
         typer.Argument(
             metavar="PATH...",
             help="Files and folders to read: txt, md, html, pdf, docx, pptx, xlsx, odt, epub, csv, tsv, rst, eml, "
@@ -65,7 +64,7 @@ def ingest(
     ] = DEFAULT_LIMITS.max_seconds,
     max_bytes: Annotated[
         int,
-        typer.Option(help="Leave out packed files (docx, xlsx, ...), mails and notebooks with more bytes than this."),
+        typer.Option(help="Leave out packed files (docx, xlsx, ...), emails and notebooks with more bytes than this."),
     ] = DEFAULT_LIMITS.max_bytes,
     as_json: JsonOption = False,
 ) -> None:

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+import arag.ingest.maintenance  # noqa: F401 - found by its name below
 from arag.cli.ingesting import LEFT_OUT
 from arag.interruption import INTERRUPTED
 from arag.retrieval.local.chunk_store import ChunkStore

@@ -45,6 +45,16 @@ class Terminal:
         before, self._seen = self.printed[self._seen : place], place + len(text)
         return before
 
+    def interrupt_until(self, text):
+        """Press Ctrl-C until a text is printed: Python misses one between its prompt and its waiting for keys."""
+        deadline = time.monotonic() + 60
+        while self.printed.find(text, self._seen) < 0:
+            assert time.monotonic() < deadline, self.printed
+            self.type("\x03")
+            if select.select([self.descriptor], [], [], 5)[0]:
+                self._read()
+        self.wait_for(text)
+
     def read_to_the_end(self):
         while True:
             try:
@@ -91,8 +101,9 @@ def test_ctrl_c_stops_an_answer_and_the_conversation_goes_on(example_index):
         assert steps.index("Let me look.") < steps.index(' 1 keyword_search keywords=["Skellavy"]')
         terminal.type("\x03")
         assert "Interrupted." in terminal.wait_for("\n> ")
-        terminal.type("not this\x03")  # at the prompt, it drops the line
-        terminal.wait_for("\n> ")
+        terminal.type("not this")
+        terminal.wait_for("not this")
+        terminal.interrupt_until("\n> ")  # at the prompt, it drops the line
         terminal.type("\x1b[A\n")  # the arrow brings back the question
         terminal.wait_for("When was it built?")
         shown = terminal.wait_for("1 step, 0 tool calls, 0 retrieved tokens, 0 chunks read, answered\n")

@@ -146,6 +146,7 @@ def folder(first_run, provider, tmp_path, monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", "a-key")
     monkeypatch.setenv("OPENAI_BASE_URL", provider.url)
     monkeypatch.delenv("ARAG_MODEL", raising=False)
+    monkeypatch.setattr(registry, "_registered", {})  # examples register readers
     return tmp_path
 
 
@@ -393,7 +394,6 @@ def public_objects():
 
 @pytest.mark.parametrize("public", [pytest.param(public, id=name) for name, public in public_objects()])
 def test_a_public_docstring_shows_an_example_that_runs(public, folder, monkeypatch):
-    monkeypatch.setattr(registry, "_registered", {})  # an example registers a reader
     section = re.search(r"^Example:\n((?:    .*\n|\n)+)", f"{inspect.getdoc(public)}\n", flags=re.MULTILINE)
     assert section, f"{public.__qualname__} has no Example:"
     with open_index("my-index") as index:

@@ -19,6 +19,7 @@ from arag.evaluation.records import Record, find_gold, find_sources
 from arag.evaluation.scores import contains
 from arag.evaluation.structured import StructuredModel
 from arag.graph.prompts import DATA_RULE, as_data
+from arag.models.prices import cost
 from arag.retrieval.index import Index
 
 DEFAULT_CONCURRENCY = 8
@@ -59,8 +60,8 @@ async def diagnose(
     async def ask(place: int) -> None:
         failure = now[place]
         messages = await asyncio.to_thread(_messages, failure, index)
-        reply = await models[failure.taxonomy.title].ask(messages, patience)
-        costs.append(reply.cost)
+        reply = await models[failure.taxonomy.title].ask_patiently(messages, patience)
+        costs.append(cost(reply.calls))
         if reply.value is None:
             now[place] = replace(failure, why=reply.why)
         else:
@@ -69,7 +70,7 @@ async def diagnose(
             await asyncio.to_thread(keep, list(now))
 
     await work_through([place for place, failure in enumerate(now) if not failure.final], ask, concurrency)
-    return now, None if None in costs else sum(cost or 0.0 for cost in costs)
+    return now, None if None in costs else sum(each or 0.0 for each in costs)
 
 
 def _form(taxonomy: Taxonomy) -> Any:

@@ -11,6 +11,7 @@ from arag.evaluation.records import Judgement
 from arag.evaluation.structured import StructuredModel
 from arag.graph.prompts import DATA_RULE, as_data
 from arag.models.names import drop_credentials
+from arag.models.prices import cost
 
 _INSTRUCTION = """You judge whether a predicted answer to a question is correct, by the gold answer.
 
@@ -59,6 +60,6 @@ class Judge:
             SystemMessage(f"{_INSTRUCTION}\n\n{DATA_RULE}"),
             HumanMessage(f"Question: {question}\n\nGold answer: {gold}\n\nPredicted answer:\n{predicted}"),
         ]
-        reply = await self._model.ask(messages, patience or Patience())
+        reply = await self._model.ask_patiently(messages, patience or Patience())
         correct, reason = (None, reply.why) if reply.value is None else (reply.value.correct, reply.value.reason)
-        return Judgement(correct=correct, reason=reason, model=self.name, cost=reply.cost)
+        return Judgement(correct=correct, reason=reason, model=self.name, cost=cost(reply.calls))

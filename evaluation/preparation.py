@@ -12,43 +12,86 @@ from langchain_core.language_models import BaseChatModel
 from arag.errors import InputError
 from arag.evaluation.files import write_file
 from arag.evaluation.methods import Method, Options
+from arag.evaluation.structured import require_language_model
+from arag.evaluation.workplace import Workplace
 from arag.models.prices import cost
 from arag.models.usage import Usage, total
-from arag.retrieval.index import Index
 
 FILE_NAME = "prepared.json"
 
 
 class Preparation(TypedDict):
-    """What a method's index-time work took."""
+    """What a method's index-time work took. Those of earlier versions lack what was reused."""
 
     seconds: float
     usage: Usage
+    """Of the model calls that this run paid for."""
     cost: float | None
+    """US dollars; None if a model's price is unknown."""
+    reused: Usage
+    """Of the model calls that other runs have paid for: with `usage`, what the index costs in all."""
+    reused_cost: float | None
     """US dollars; None if a model's price is unknown."""
 
 
-def prepare(method: Method, index: Index, model: BaseChatModel, options: Options, folder: Path) -> Preparation | None:
-    """Do a method's index-time work, if it has any and this run has not done it yet.
+async def prepare(method: Method, place: Workplace) -> Preparation | None:
+    """Do a method's index-time work. What was done before, for any run, is not done again.
 
     Args:
         method: The method.
-        index: The index.
-        model: The model.
-        options: Settings that methods share.
-        folder: The run folder, where the time and cost are recorded.
+        place: The index, the model and everything else that the work needs.
 
     Returns:
-        What the work took; None if there was nothing to do.
+        What the work took; None if the method has none.
+
+    Raises:
+        InputError: The model is the built-in one and the method needs a language model, something is not installed,
+            the budget is too small, or another process does the same work.
+        StorageError: The results cannot be kept.
     """
-    done = load_preparations(folder)
-    if method.prepare is None or method.name in done:
+    check_requirements(method, place.model, place.options)
+    if method.prepare is None:
         return None
     began = time.perf_counter()
-    calls = method.prepare(index, model, options)
-    done[method.name] = Preparation(seconds=time.perf_counter() - began, usage=total(calls), cost=cost(calls))
-    write_file(folder / FILE_NAME, json.dumps(done, indent=2) + "\n")
-    return done[method.name]
+    with place.store.locked():
+        await method.prepare(place)
+    return Preparation(
+        seconds=time.perf_counter() - began,
+        usage=total(place.paid),
+        cost=cost(place.paid),
+        reused=total(place.reused),
+        reused_cost=cost(place.reused),
+    )
+
+
+async def prepare_run(method: Method, place: Workplace, folder: Path) -> Preparation | None:
+    """Do a method's index-time work, if it has any and a run has not done it yet; see `prepare`.
+
+    Args:
+        method: The method.
+        place: What the work needs.
+        folder: The run folder, where what it took is recorded.
+    """
+    done = load_preparations(folder)
+    if method.name in done:
+        return None
+    prepared = await prepare(method, place)
+    if prepared is not None:
+        write_file(folder / FILE_NAME, json.dumps({**done, method.name: prepared}, indent=2) + "\n")
+    return prepared
+
+
+def check_requirements(method: Method, model: BaseChatModel, options: Options) -> None:
+    """Check that a method can work: its packages, its settings and its model.
+
+    Raises:
+        InputError: Something is not installed, a setting is not valid, or the model is not a language model.
+    """
+    if (missing := method.missing()) is not None:
+        raise InputError(f"{method.name} cannot run: {missing}")
+    options.of(method.name, method.settings)
+    if method.language_model:
+        require_language_model(model, f"run {method.name}")
 
 
 def load_preparations(folder: Path) -> dict[str, Preparation]:

@@ -85,6 +85,8 @@ class Record(TypedDict):
     """The model calls of earlier attempts at the question, which failed."""
     read_chunks: list[str]
     messages: list[dict[str, Any]]
+    stages: list[dict[str, Any]]
+    """What a method found and decided on its way, for its page; empty for methods that tell nothing."""
 
 
 def record_answer(question: Question, state: Mapping[str, Any], seconds: float, index: Index) -> Record:
@@ -178,6 +180,7 @@ def _record(question: Question, state: Mapping[str, Any], seconds: float) -> Rec
         earlier_calls=[],
         read_chunks=state.get("read_chunks") or [],
         messages=messages_to_dict(messages),
+        stages=state.get("stages") or [],
     )
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from json import JSONDecodeError
 from traceback import walk_tb
-from typing import Any
+from typing import Any, TypeVar, cast
 
 from langchain_core.language_models import LanguageModelInput
 from langchain_core.messages import AIMessage, AnyMessage
@@ -24,6 +24,8 @@ from arag.errors import ModelError
 DEFAULT_RETRIES = 2  # for models without a setting; the default of OpenAI's and Anthropic's clients
 FIRST_PAUSE, MAX_PAUSE = 0.5, 8.0  # seconds before a retry, as in those clients
 
+Reply = TypeVar("Reply")  # of a model, or of one with structured output: a dictionary with the `raw` reply
+
 _HTTP_CLIENTS = {"httpx", "httpx2"}  # providers' clients are built on one or the other
 _CLIENTS = frozenset({"openai", "anthropic", "google", "ollama", "groq", "mistralai", "cohere", "httpx", "httpx2"})
 
@@ -33,9 +35,7 @@ _ENDING = frozenset({"openai", "anthropic"})  # providers whose streams end with
 _ENDS = frozenset({"finish_reason", "stop_reason", "status"})  # the reason's names
 
 
-def ask(
-    model: Runnable[LanguageModelInput, AIMessage], prompt: Sequence[AnyMessage], config: RunnableConfig
-) -> AIMessage:
+def ask(model: Runnable[LanguageModelInput, Reply], prompt: Sequence[AnyMessage], config: RunnableConfig) -> Reply:
     """Call a model, with as many retries as its client makes.
 
     A stream shows the output of every attempt, each under its own message id.
@@ -49,27 +49,27 @@ def ask(
         ModelError: No attempt returned a readable response.
     """
 
-    def attempt() -> AIMessage:
+    def attempt() -> Reply:
         with _call_errors():
             try:
                 return check_whole(model.invoke(prompt, config))
             except ValidationError as error:
-                return replace_unreadable(error)
+                return cast(Reply, replace_unreadable(error))
 
     return Retrying(**retry_rules(ModelError, _retries(model)))(attempt)
 
 
 async def aask(
-    model: Runnable[LanguageModelInput, AIMessage], prompt: Sequence[AnyMessage], config: RunnableConfig
-) -> AIMessage:
+    model: Runnable[LanguageModelInput, Reply], prompt: Sequence[AnyMessage], config: RunnableConfig
+) -> Reply:
     """Call a model as `ask` does, asynchronously."""
 
-    async def attempt() -> AIMessage:
+    async def attempt() -> Reply:
         with _call_errors():
             try:
                 return check_whole(await model.ainvoke(prompt, config))
             except ValidationError as error:
-                return replace_unreadable(error)
+                return cast(Reply, replace_unreadable(error))
 
     return await AsyncRetrying(**retry_rules(ModelError, _retries(model)))(attempt)
 
@@ -84,7 +84,7 @@ def retry_rules(errors: type[Exception] | tuple[type[Exception], ...], retries: 
     }
 
 
-def _retries(model: Runnable[LanguageModelInput, AIMessage]) -> int:
+def _retries(model: Runnable[LanguageModelInput, Any]) -> int:
     retries = getattr(getattr(model, "bound", model), "max_retries", None)
     return DEFAULT_RETRIES if retries is None else int(retries)
 
@@ -110,14 +110,15 @@ def replace_unreadable(error: ValidationError) -> AIMessage:
     raise error
 
 
-def check_whole(reply: AIMessage) -> AIMessage:
-    """Return a reply if it is complete.
+def check_whole(reply: Reply) -> Reply:
+    """Return a reply, or what structured output made of it, if it is complete.
 
     Raises:
         ModelError: Its stream broke off.
     """
-    metadata = reply.response_metadata
-    if metadata.get("model_provider") in _ENDING and not reply.usage_metadata and not _ENDS & set(metadata):
+    raw = cast(AIMessage, reply["raw"] if isinstance(reply, dict) else reply)
+    metadata = raw.response_metadata
+    if metadata.get("model_provider") in _ENDING and not raw.usage_metadata and not _ENDS & set(metadata):
         raise ModelError("the model call failed: the stream of its reply broke off")
     return reply
 

@@ -244,6 +244,13 @@ class Chunks(Protocol):
     def counts(self) -> Counts:
         """Count documents, chunks, sentences and tokens."""
 
+    def placed_vectors(self, numbers: Collection[int]) -> Iterator[tuple[int, list[int], Vectors]]:
+        """Yield the vectors of chunks: a chunk's number, the positions of its embedded sentences, and their vectors.
+
+        Args:
+            numbers: The chunks' numbers.
+        """
+
 
 class Keywords(Protocol):
     """Exact keywords in the chunks' texts (paper, section 3.2): in lower case, white space folded."""

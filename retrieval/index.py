@@ -142,6 +142,16 @@ class Index:
                 found = self._scoped[scope] = ScopedIndex(self, scope)
             return found
 
+    @property
+    def embedder(self) -> Embedder:
+        """The embedder of the index, for texts that are to be compared with its sentences.
+
+        Example:
+            >>> index.embedder.embed_documents(["The light was lit."]).shape
+            (1, 384)
+        """
+        return self._embedder
+
     def load_embedder(self) -> None:
         """Load the embedder now; otherwise the first semantic search does, and takes longer.
 
@@ -325,6 +335,25 @@ class Index:
         """
         return iter(self._search(lambda snapshot: list(snapshot.chunks.yield_keys())))
 
+    def sentence_vectors(self) -> Iterator[tuple[Chunk, list[int], NDArray[np.float32]]]:
+        """Yield every chunk with the vectors of its sentences, in the order of ingestion.
+
+        The chunks are read a few hundred at a time. If a writer publishes meanwhile, those that it removes are left
+        out. The vectors are stored with 16 bits a number.
+
+        Yields:
+            The chunk, the positions of its embedded sentences (bare headings have no vector), and their vectors of
+            length one, shape (positions, dimension).
+
+        Example:
+            >>> chunk, positions, vectors = next(index.sentence_vectors())
+            >>> chunk.sentences[positions[0]].text[:28], vectors.shape == (len(positions), 384)
+            ('The Chronicle of the Lanthry', True)
+        """
+        ids = list(self.chunk_ids())
+        for begin in range(0, len(ids), _PAGE):
+            yield from self._search(lambda snapshot: snapshot.sentence_vectors(ids[begin : begin + _PAGE]))  # noqa: B023
+
     def document(self, document_id: str) -> DocumentInfo | None:
         """Return what is known about a document apart from its text, or None if the index does not hold it.
 
@@ -481,6 +510,11 @@ class ScopedIndex(Index):
 
     def close(self) -> None:
         """Do nothing: the files belong to the whole index."""
+
+    @property
+    def embedder(self) -> Embedder:
+        """The embedder of the index; see `Index.embedder`."""
+        return self._whole.embedder
 
     def load_embedder(self) -> None:
         """Load the embedder now; see `Index.load_embedder`."""

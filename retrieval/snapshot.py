@@ -11,7 +11,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
-from arag.retrieval.backend import Generation, KeywordRanking, SentenceMatch
+from arag.retrieval.backend import Generation, KeywordRanking, SentenceMatch, Vectors
 from arag.retrieval.scope import Scope
 from arag.retrieval.snippets import choose_keyword_snippets, choose_semantic_snippets
 from arag.retrieval.suggestions import find_closest_terms
@@ -112,6 +112,13 @@ class Snapshot:
             named = [hit for hit in self._find_named(query, vector) if hit.score >= least]
             hits = [*named, *(hit for hit in hits if hit.chunk_id not in {other.chunk_id for other in named})]
         return SemanticResults(query, tuple(hits))
+
+    def sentence_vectors(self, chunk_ids: Sequence[str]) -> list[tuple[Chunk, list[int], Vectors]]:
+        """Return the vectors of chunks' sentences; see `Index.sentence_vectors`."""
+        numbers = sorted(self.chunks.numbers(chunk_ids))
+        chunks = self.chunks.numbered(numbers)
+        placed = sorted(self.chunks.placed_vectors(numbers), key=lambda entry: entry[0])
+        return [(chunks[number], positions, vectors) for number, positions, vectors in placed if number in chunks]
 
     def rate_sentences(self, vector: NDArray[np.float32], chunk_ids: Sequence[str]) -> dict[str, dict[int, float]]:
         """Compare the sentences of chunks with a query's vector; see `Index.rate_sentences`."""

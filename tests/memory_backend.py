@@ -135,6 +135,11 @@ class MemoryChunks:
     def fingerprints(self, document_ids):
         return {i: self.entries[i].fingerprint for i in document_ids if i in self.entries}
 
+    def placed_vectors(self, numbers):
+        for number in numbers:
+            sentences = self.chunks[number].sentences
+            yield number, [i for i, s in enumerate(sentences) if s.embedded], self.vectors[number]
+
     def counts(self):
         chunks = self.chunks.values()
         sentences = sum(len(chunk.embedded_texts()) for chunk in chunks)
@@ -229,15 +234,7 @@ class MemoryGeneration:
         return self
 
     def sentences(self):
-        placed = (
-            (
-                n,
-                [i for i, s in enumerate(c.sentences) if s.embedded],
-                self.chunks.vectors[n],
-            )
-            for n, c in self.chunks.chunks.items()
-        )
-        return ExactVectors(placed, self.manifest, "memory")
+        return ExactVectors(self.chunks.placed_vectors(self.chunks.chunks), self.manifest, "memory")
 
     def __len__(self):
         return len(self._texts)

@@ -8,6 +8,7 @@ import shutil
 import sys
 
 import pytest
+from langchain_core.messages import HumanMessage
 
 from arag import terminal as printing
 from arag.errors import EmbedderError
@@ -15,10 +16,10 @@ from arag.evaluation.datasets import load_questions
 from arag.evaluation.methods import Method, Options, agentic
 from arag.evaluation.methods import method as find_method
 from arag.evaluation.runs import load_plan, load_records, record_file
+from arag.evaluation.workplace import Request
 from arag.ingest.pipeline import run_ingest
 from arag.models.chat import load_model
 from arag.models.embedders import Embedder
-from arag.models.usage import ModelCall
 from arag.retrieval.index import open_index
 from eval_runs import STEPS, Replies
 from fakes import HashEmbeddings
@@ -365,20 +366,17 @@ def test_a_judge_that_has_no_price_is_named(arag, folder):
 
 
 def test_work_at_index_time_is_paid_for_out_of_the_same_purse(arag, folder, monkeypatch):
-    usage = {"input_tokens": 1_000_000, "cached_tokens": 0, "output_tokens": 0, "reasoning_tokens": 0}
-    made = []
-
-    def prepare(*_):
-        made.append(1)
-        return [ModelCall(step=1, forced=False, empty=False, model="gpt-5-mini", seconds=1.0, **usage)]
+    async def prepare(place):
+        await place.ask([Request([HumanMessage("Read this.")])])
 
     preparing = Method("preparing", "Preparing", "", find_method("direct").make, prepare)
     monkeypatch.setattr(agentic, "METHODS", (*agentic.METHODS, preparing))
-    with serve(Replies()) as server:
+    usage = {"prompt_tokens": 1_000_000, "completion_tokens": 0, "total_tokens": 1_000_000}
+    with serve(lambda *_: {**chat("Read."), "model": "gpt-5-mini", "usage": usage}) as server:
         more = ["--model", f"openai:gpt-5-mini@{server.url}", "--max-cost", 0.25]
         for _ in range(2):
             code, out, err = arag(*run_of(*more, method="preparing"))
-            assert (code, len(made), server.requests) == (1, 1, [])
+            assert (code, len(server.requests)) == (1, 1)
             assert "preparing 0 of 5 answered" in out
             assert "Not started: 5, because --max-cost was reached" in err
     assert json.loads((folder / "runs/musique/prepared.json").read_text())["preparing"]["cost"] == 0.25

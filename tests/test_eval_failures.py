@@ -32,12 +32,14 @@ from arag.evaluation.failures import (
     is_wrong,
 )
 from arag.evaluation.methods import Options, method
-from arag.evaluation.preparation import load_preparations, prepare
+from arag.evaluation.preparation import load_preparations, prepare_run
 from arag.evaluation.records import record_answer
 from arag.evaluation.report.failures_page import failures_page
 from arag.evaluation.report.figures import make_report
 from arag.evaluation.report.tables import tables
 from arag.evaluation.runs import Plan, Runner, open_run, record_file
+from arag.evaluation.store import Store
+from arag.evaluation.workplace import Workplace
 from arag.graph.prompts import NO_ANSWER
 from arag.ingest.pipeline import run_ingest
 from arag.models.embedders import Embedder
@@ -569,24 +571,27 @@ def test_a_run_without_records(arag, tmp_path, small_index):
 def test_work_at_index_time_is_done_once_and_reported(small_index, tmp_path):
     calls_made = []
 
-    def prepared(index, model, options):
-        calls_made.append((index, options.top_k))
+    async def prepared(place):
+        calls_made.append((place.index, place.options.top_k))
         usage = {"input_tokens": 1_000_000, "cached_tokens": 0, "output_tokens": 0, "reasoning_tokens": 0}
-        return [ModelCall(step=1, forced=False, model="gpt-5-mini", seconds=1.0, **usage)]
+        call = ModelCall(step=1, forced=False, model="gpt-5-mini", seconds=1.0, **usage)
+        place.paid.append(call)
+        place.reused += [call, call]
 
     plan = Plan(questions="q.json", index=str(small_index.path), model="extractive")
     open_run(tmp_path, plan)
     preparing = replace(method("direct"), prepare=prepared)
+    store = Store(tmp_path / "store")
     for each in (preparing, preparing, method("arag")):
-        prepare(each, small_index, ExtractiveModel(), Options(), tmp_path)
+        run(prepare_run(each, Workplace(small_index, ExtractiveModel(), Options(), store), tmp_path))
         runner = Runner(each, small_index, ExtractiveModel())
         runner.run([QUESTION], record_file(tmp_path, each.name))
     assert calls_made == [(small_index, 5)]
     assert list(load_preparations(tmp_path)) == ["direct"]
     table = next(t for t in tables(make_report(tmp_path)) if t.title == "Index-time work")
     (row,) = table.rows
-    assert [cell.text for cell in row][2:5] == ["1", "1,000,000", "0"]
-    assert "0.25" in row[5].text
+    assert [cell.text for cell in row][2:5] == ["3", "3,000,000", "0"]
+    assert ("0.75" in row[5].text, row[6].text, "0.25" in row[7].text) == (True, "2", True)
     (tmp_path / "prepared.json").write_text("{")
     with pytest.raises(InputError, match=r"prepared.json is damaged"):
         load_preparations(tmp_path)

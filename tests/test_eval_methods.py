@@ -316,5 +316,5 @@ def test_a_new_method_is_one_new_file(add_method, index):
 
 def test_two_methods_of_one_name_are_refused(add_method):
     add_method("own_direct", "direct")
-    with pytest.raises(ValueError, match=r"two methods are named 'direct'.*own_direct"):
+    with pytest.raises(InputError, match=r"two methods are named 'direct'.*own_direct"):
         all_methods()

@@ -8,7 +8,7 @@ from rich.table import Table
 from arag.evaluation.cli.failing import failures
 from arag.evaluation.cli.reporting import report
 from arag.evaluation.cli.running import ablate, run, scale
-from arag.terminal import out
+from arag.terminal import out, warn
 
 __all__ = ["eval_app"]
 
@@ -23,9 +23,13 @@ def methods() -> None:
     table = Table(box=None)
     for column in ("name", "name in the paper", "description"):
         table.add_column(column)
-    for method in all_methods().values():
+    found = all_methods().values()
+    for method in found:
         table.add_row(method.name, method.title, method.description)
     out.print(table)
+    for method in found:
+        if (missing := method.missing()) is not None:
+            warn(f"{method.name} cannot run: {missing}")
 
 
 for command in (run, ablate, scale, failures, report):

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Collection, Sequence
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 
+from arag.errors import InputError
 from arag.options import INDEX_VARIABLE
 from arag.terminal import out, print_json, warn
 
@@ -37,8 +39,41 @@ MaxCostOption = Annotated[
         "earlier attempts."
     ),
 ]
+SetOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="METHOD.NAME=VALUE",
+        help="A method's own setting, such as linear-rag.threshold=0.4; repeatable. VALUE is JSON, else a string.",
+    ),
+]
 OutOption = Annotated[Path, typer.Option("--out", metavar="DIR", help="Where to write the records.")]
 RunArgument = Annotated[Path, typer.Argument(metavar="DIR", help="A run folder.")]
+
+
+def read_settings(values: Sequence[str] | None, methods: Collection[str]) -> dict[str, dict[str, Any]]:
+    """Return methods' own settings, by method and name, from `--set` options.
+
+    Args:
+        values: The options.
+        methods: The names of the methods that are run.
+
+    Raises:
+        InputError: One is not METHOD.NAME=VALUE, or is for another method.
+    """
+    found: dict[str, dict[str, Any]] = {}
+    for given in values or ():
+        place, equals, value = given.partition("=")
+        method, dot, name = place.rpartition(".")
+        if not (equals and dot and method and name):
+            raise InputError(f"--set {given}: give METHOD.NAME=VALUE, such as linear-rag.threshold=0.4")
+        if method not in methods:
+            raise InputError(f"--set {given}: the method {method!r} is not run; methods: {', '.join(methods)}")
+        try:
+            found.setdefault(method, {})[name] = json.loads(value)
+        except ValueError:
+            found.setdefault(method, {})[name] = value
+    return found
 
 
 def show_written(files: Sequence[Path], notes: Sequence[str], as_json: bool) -> None:

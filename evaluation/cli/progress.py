@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from rich.progress import MofNCompleteColumn, TextColumn
+from rich.progress import MofNCompleteColumn, TaskID, TextColumn
 
 from arag.terminal import err, out, progress, styled, warn
 
@@ -47,6 +47,27 @@ def method_progress(
 
         show()
         yield add
+
+
+@contextmanager
+def work_progress(name: str) -> Iterator[Callable[[str, int, int], None]]:
+    """Draw a bar for each part of a method's index-time work.
+
+    Args:
+        name: The method's name.
+
+    Yields:
+        A function to call with what is being done, how many of its items are done, and how many there are.
+    """
+    with progress(MofNCompleteColumn(), transient=False) as bar:
+        tasks: dict[str, TaskID] = {}
+
+        def show(title: str, done: int, total: int) -> None:
+            if title not in tasks:
+                tasks[title] = bar.add_task(f"{name}: {title}", total=total)
+            bar.update(tasks[title], completed=done, total=total)
+
+        yield show
 
 
 def summarise(

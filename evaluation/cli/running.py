@@ -19,9 +19,11 @@ from arag.evaluation.cli.options import (
     OutOption,
     PresentationOption,
     QuestionsOption,
+    SetOption,
+    read_settings,
     show_written,
 )
-from arag.evaluation.cli.progress import method_progress, show_failures, show_summary, summarise
+from arag.evaluation.cli.progress import method_progress, show_failures, show_summary, summarise, work_progress
 from arag.options import (
     DEFAULT_MAX_STEPS,
     DEFAULT_TOP_K,
@@ -49,7 +51,9 @@ _ABLATION = ["arag", "arag-without-keyword", "arag-without-semantic", "arag-with
 def run(
     questions: QuestionsOption,
     index: IndexOption,
-    method: Annotated[list[str], typer.Option("--method", help="A method; repeatable.")],
+    method: Annotated[
+        list[str], typer.Option("--method", help="A method, or a module with METHODS; repeatable. See `methods`.")
+    ],
     model: ModelOption = None,
     judge: JudgeOption = None,
     reasoning_effort: EffortOption = None,
@@ -62,6 +66,7 @@ def run(
     documents: DocumentsOption = None,
     max_steps: MaxStepsOption = DEFAULT_MAX_STEPS,
     max_cost: MaxCostOption = None,
+    setting: SetOption = None,
     folder: Annotated[Path | None, typer.Option("--out", metavar="DIR", help="Where to write the records.")] = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -86,6 +91,7 @@ def run(
         presentation,
         read_scope(where, documents),
         max_steps,
+        setting or (),
     )
     summaries = experiment.run(target, _budget(max_cost, [target]), quiet=as_json)
     if as_json:
@@ -127,7 +133,7 @@ def ablate(
         documents,
         max_steps,
         max_cost,
-        folder,
+        folder=folder,
     )
 
 
@@ -150,6 +156,7 @@ def scale(
     where: WhereOption = None,
     documents: DocumentsOption = None,
     max_cost: MaxCostOption = None,
+    setting: SetOption = None,
 ) -> None:
     """Run one method with different step limits and reasoning efforts (paper, Figure 4)."""
     from arag.evaluation.datasets import load_questions
@@ -158,7 +165,18 @@ def scale(
     options = read_model_options(model_option, None)
     scope = read_scope(where, documents)
     common = _Experiment(
-        questions, index, [method], model, judge, options, limit, concurrency, top_k, presentation, scope
+        questions,
+        index,
+        [method],
+        model,
+        judge,
+        options,
+        limit,
+        concurrency,
+        top_k,
+        presentation,
+        scope,
+        settings=setting or (),
     )
     settings = {
         setting_folder(folder, STEPS, str(most)): replace(common, max_steps=most) for most in steps or [5, 10, 15, 20]
@@ -189,28 +207,38 @@ class _Experiment:
     presentation: Presentation
     scope: Scope | None
     max_steps: int = DEFAULT_MAX_STEPS
+    settings: Sequence[str] = ()
 
     def run(self, folder: Path, budget: Budget, *, quiet: bool = False) -> list[dict[str, Any]]:
         """Answer the questions; return the results of each method."""
         from arag.evaluation.corpora import contents, locate_gold, make_index, missing_gold
         from arag.evaluation.datasets import load_questions
+        from arag.evaluation.event_loop import run
         from arag.evaluation.judge import Judge
-        from arag.evaluation.methods import Options
-        from arag.evaluation.methods import method as find_method
-        from arag.evaluation.preparation import prepare
+        from arag.evaluation.methods import Options, find_methods
+        from arag.evaluation.preparation import check_requirements, prepare_run
         from arag.evaluation.report.figures import light_records
         from arag.evaluation.runs import Plan, Runner, open_run, record_file
+        from arag.evaluation.store import open_store
+        from arag.evaluation.workplace import Workplace
         from arag.models.chat import EXTRACTIVE, MODEL_VARIABLE, load_model
         from arag.models.prices import cite_prices
         from arag.retrieval.index import open_index
 
-        methods = [find_method(name) for name in dict.fromkeys(self.methods)]
+        methods = find_methods(self.methods)
         asked = load_questions(self.questions)[: self.limit]
         cite_prices()  # an unreadable price list fails here, before anything is paid for
         model = load_model(self.model, **self.model_options)
         judge = Judge(load_model(self.judge), self.judge) if self.judge else None
         judged = judge is not None
-        options = Options(top_k=self.top_k, presentation=self.presentation, max_steps=self.max_steps)
+        options = Options(
+            top_k=self.top_k,
+            presentation=self.presentation,
+            max_steps=self.max_steps,
+            settings=read_settings(self.settings, methods),
+        )
+        for method in methods.values():
+            check_requirements(method, model, options)
         plan = Plan(
             questions=str(self.questions),
             index=str(self.index),
@@ -221,7 +249,7 @@ class _Experiment:
             scope=None if self.scope is None else self.scope.model_dump(mode="json", exclude_none=True),
             asked=len(asked),
         )
-        if any(method.uses_vectors for method in methods):
+        if any(method.uses_vectors for method in methods.values()):
             confirm_embedder(self.index)
         open_run(folder, plan)  # a different plan is refused before ingesting, a different index after it
         for note in make_index(self.questions, self.index):
@@ -233,13 +261,15 @@ class _Experiment:
             index = opened if self.scope is None else opened.scoped(self.scope)
             if (warning := missing_gold(asked, index)) is not None:
                 warn(f"Warning: {warning}")
-            for method in methods:
+            for method in methods.values():
                 file = record_file(folder, method.name)
                 records, _ = light_records(file.file)
                 if not budget.is_used_up():
-                    prepared = prepare(method, index, model, options, folder)
-                    if prepared is not None:
-                        budget.pay(prepared["cost"], plan.model)
+                    if method.prepare is not None:
+                        with work_progress(method.name) as show:
+                            place = Workplace(index, model, options, open_store(index), self.concurrency, budget=budget)
+                            place.run, place.on_announced, place.on_progress = str(folder.resolve()), err.print, show
+                            run(prepare_run(method, place, folder))
                     with method_progress(method.name, asked, records, judged=judged) as add:
                         Runner(method, index, model, options, judge, self.concurrency, budget, add).run(asked, file)
                 summaries.append(summarise(method.name, asked, records, judged=judged))

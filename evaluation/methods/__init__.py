@@ -2,28 +2,27 @@
 
 from __future__ import annotations
 
+import os
+import sys
+from collections.abc import Iterable
 from importlib import import_module
+from importlib.util import find_spec
 from pkgutil import iter_modules
+from types import ModuleType
 
 from arag.errors import InputError
-from arag.evaluation.methods.interface import Method, Options
+from arag.evaluation.methods.interface import Method, MethodGraph, Options, Settings
 
-__all__ = ["Method", "Options", "all_methods", "method"]
+__all__ = ["Method", "MethodGraph", "Options", "Settings", "all_methods", "find_methods", "method"]
 
 
 def all_methods() -> dict[str, Method]:
     """Return every method by its name, as listed in `METHODS` of the modules in this folder.
 
     Raises:
-        ValueError: Two methods have the same name.
+        InputError: Two methods have the same name.
     """
-    found: dict[str, Method] = {}
-    for module in (import_module(f"{__name__}.{module.name}") for module in iter_modules(__path__)):
-        for one in getattr(module, "METHODS", ()):
-            if one.name in found:  # their records would go into one file
-                raise ValueError(f"two methods are named {one.name!r}; the second one is in {module.__name__}")
-            found[one.name] = one
-    return found
+    return _by_name(import_module(f"{__name__}.{module.name}") for module in iter_modules(__path__))
 
 
 def method(name: str) -> Method:
@@ -34,5 +33,64 @@ def method(name: str) -> Method:
     """
     known = all_methods()
     if name not in known:
-        raise InputError(f"unknown method {name!r}; valid methods: {', '.join(sorted(known))}")
+        raise InputError(
+            f"unknown method {name!r}; valid methods: {', '.join(sorted(known))}, or a module of yours with METHODS, "
+            "such as my_package.my_module"
+        )
     return known[name]
+
+
+def find_methods(names: Iterable[str]) -> dict[str, Method]:
+    """Return methods by their names, and those of modules.
+
+    Args:
+        names: Names of methods, or of modules with `METHODS`, which may be in the current folder: a name with a dot,
+            or one that no method has.
+
+    Raises:
+        InputError: There is no such method or module, or two methods have the same name.
+    """
+    known = all_methods()
+    found: dict[str, Method] = {}
+    for name in names:
+        if name in known:
+            found[name] = known[name]
+            continue
+        module = _import(name)
+        if module is None:
+            return {**found, name: method(name)}
+        if clash := known.keys() & _by_name([module]):
+            raise InputError(f"the method {min(clash)!r} of {name} has the name of a built-in one")
+        found |= _by_name([module])
+    return found
+
+
+def _by_name(modules: Iterable[ModuleType]) -> dict[str, Method]:
+    found: dict[str, Method] = {}
+    for module in modules:
+        for one in getattr(module, "METHODS", ()):
+            if one.name in found:  # their records would go into one file
+                raise InputError(f"two methods are named {one.name!r}; the second one is in {module.__name__}")
+            found[one.name] = one
+    return found
+
+
+def _import(name: str) -> ModuleType | None:
+    """Return a module with methods, or None if there is no such module.
+
+    Raises:
+        InputError: It has none.
+    """
+    if not all(part.isidentifier() for part in name.split(".")):
+        return None
+    if os.getcwd() not in sys.path:  # noqa: PTH109 - `python -m` has it there, the installed command does not
+        sys.path.insert(0, os.getcwd())  # noqa: PTH109
+    try:
+        if find_spec(name) is None:
+            return None
+    except ModuleNotFoundError:  # its package
+        return None
+    module = import_module(name)
+    if not getattr(module, "METHODS", ()):
+        raise InputError(f"the module {name} has no METHODS: give it a tuple of arag.evaluation.methods.Method")
+    return module

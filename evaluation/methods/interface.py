@@ -10,19 +10,32 @@ serialise.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any, TypeAlias
+from collections.abc import Callable, Coroutine, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from langchain_core.language_models import BaseChatModel
 from langgraph.graph.state import CompiledStateGraph
+from pydantic import BaseModel, ConfigDict, ValidationError
 
+from arag.errors import InputError
 from arag.graph.settings import DEFAULT_MAX_CONTEXT_TOKENS, DEFAULT_MAX_STEPS
-from arag.models.usage import ModelCall
 from arag.retrieval.index import Index
 from arag.retrieval.tools import Presentation
 
+if TYPE_CHECKING:
+    from arag.evaluation.workplace import Workplace
+
 MethodGraph: TypeAlias = CompiledStateGraph[Any, Any, Any, Any]
+
+
+class Settings(BaseModel):
+    """A method's own settings; methods that have some extend it, with a description of each."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+Own = TypeVar("Own", bound=Settings)
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,12 +47,34 @@ class Options:
         presentation: What A-RAG's tools show: `compact`, or the `paper`'s plain lists.
         max_steps: Maximum model calls before an answer is forced.
         max_context_tokens: Maximum tokens of the context.
+        settings: Methods' own settings, by the method's name and the setting's.
     """
 
     top_k: int = 5
     presentation: Presentation = "compact"
     max_steps: int = DEFAULT_MAX_STEPS
     max_context_tokens: int = DEFAULT_MAX_CONTEXT_TOKENS
+    settings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+
+    def of(self, method: str, kind: type[Own]) -> Own:
+        """Return a method's own settings.
+
+        Args:
+            method: The method's name.
+            kind: The class of its settings.
+
+        Raises:
+            InputError: One does not exist, or has a value that is not valid.
+        """
+        try:
+            return kind.model_validate(self.settings.get(method, {}))
+        except ValidationError as error:
+            fault = error.errors()[0]
+            name = ".".join(map(str, fault["loc"]))
+            if fault["type"] == "extra_forbidden":
+                valid = ", ".join(kind.model_fields) or "it has none"
+                raise InputError(f"{method} has no setting {name!r}; valid settings: {valid}") from None
+            raise InputError(f"{method}.{name} is {fault['input']!r}: {fault['msg']}") from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,10 +86,14 @@ class Method:
         title: Its name in reports, as in the paper.
         description: What it does, in one line.
         make: Builds its graph.
-        prepare: Does its index-time work, if it has any, before the first question, and returns its model calls.
-            Work that was done before is not repeated.
+        prepare: Does its index-time work, if it has any, before the first question. It keeps its results in the
+            workplace's store, where `make` finds them.
+        settings: The class of its own settings, which `options.of(name, settings)` returns.
+        language_model: Whether it needs a language model; the built-in extractive model is refused.
+        missing: Returns what must be installed before it can run, as a sentence, or None.
+        simplified: What differs from the published method, for reports.
         uses_vectors: Whether it searches by sentence vectors: then the embedder is loaded before the first question.
-        autonomous: Whether the model decides what comes next (paper, Table 4).
+        autonomous: Whether the model decides what comes next (paper, Table 4); None for "in part".
         iterative: Whether there may be several rounds (Table 4).
         interleaved: Whether tools and reasoning take turns (Table 4).
     """
@@ -63,8 +102,12 @@ class Method:
     title: str
     description: str
     make: Callable[[Index, BaseChatModel, Options], MethodGraph]
-    prepare: Callable[[Index, BaseChatModel, Options], Sequence[ModelCall]] | None = None
+    prepare: Callable[[Workplace], Coroutine[Any, Any, None]] | None = None
+    settings: type[Settings] = Settings
+    language_model: bool = False
+    missing: Callable[[], str | None] = lambda: None
+    simplified: str = ""
     uses_vectors: bool = True
-    autonomous: bool = False
-    iterative: bool = False
-    interleaved: bool = False
+    autonomous: bool | None = False
+    iterative: bool | None = False
+    interleaved: bool | None = False

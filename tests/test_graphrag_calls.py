@@ -485,6 +485,7 @@ def test_two_questions_in_one_thread_and_at_once(name, read):
     second = graph.invoke(asked("Who knows Hal?"), in_thread())
     assert second["steps"] == first["steps"] == len(QUESTION_CALLS[name])
     assert second["trace"][0]["arguments"]["query"] == "Who knows Hal?"
+    assert all(cited["read"] for cited in second["citations"])
 
     graph = method(name).make(read, Reader(), Options())  # both load the graph
     with ThreadPoolExecutor(2) as pool:

@@ -33,6 +33,7 @@ from arag.graph.state import InputState
 from arag.models.asking import aask, ask
 from arag.models.usage import ModelCall
 from arag.retrieval.index import Index
+from arag.retrieval.tokens import count_tokens
 
 NO_DATA = "The corpus holds nothing that answers this question."
 
@@ -102,9 +103,9 @@ class GlobalSearch:
         graph, batches = self._knowledge.graph, self._batches
         lines = [f"{number}: {len(batch)} reports, first {report_line(batch[0])}" for number, batch in batches.items()]
         record = retrieval_record([], {"query": question}, began=began)
-        shown = "".join(batch_text(report) for batch in batches.values() for report in batch)
+        tokens = sum(count_tokens(batch_text(report)) for batch in batches.values() for report in batch)
         return {
-            "trace": [record, graph_record(shown, question)],
+            "trace": [record, graph_record(question, tokens)],
             "stages": [graph_stage(graph), Stage(title="Batches", lines=lines)],
             "found": None,
         }

@@ -28,6 +28,7 @@ from arag.graph.prompts import DATA_RULE, EXAMPLE_ID, as_data
 from arag.graph.state import InputState
 from arag.models.asking import aask, ask
 from arag.retrieval.index import Index
+from arag.retrieval.tokens import count_tokens
 
 _LOCAL = """You answer a question from data about a corpus: reports on groups of entities, tables of entities and of the
 relationships between them, and sources, which are passages of the corpus with their ids in brackets. Put together what
@@ -102,8 +103,12 @@ class LocalSearch:
             Stage(title="Chunks", lines=[chunk.id for chunk in context.chunks]),
         ]
         arguments = {"query": question, "entities": len(selected)}
-        record = retrieval_record(context.chunks, arguments, began=began, known=state.get("read_chunks", []))
-        return {"context": context.text, "trace": [record, graph_record(context.tables, question)], "stages": stages}
+        record = retrieval_record(context.chunks, arguments, began=began)
+        return {
+            "context": context.text,
+            "trace": [record, graph_record(question, count_tokens(context.tables))],
+            "stages": stages,
+        }
 
     def answer(self, state: Mapping[str, Any]) -> Body:
         """Ask the model."""

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from arag.evaluation.methods.graphrag.extraction import Extraction
 from arag.evaluation.methods.graphrag.knowledge import Entity, Relationship
 
+_BREAKS = re.compile(r"[\t-\r\x85]")  # become spaces: the words around them stay two
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 _MIN_STRENGTH, _MAX_STRENGTH = 1.0, 10.0
 
@@ -31,7 +32,7 @@ class _Gathered:
 
 def clean(text: str) -> str:
     """Return a text without HTML escapes, control characters and surrounding white space."""
-    return _CONTROL.sub("", html.unescape(text.strip())).strip()
+    return _CONTROL.sub("", _BREAKS.sub(" ", html.unescape(text))).strip()
 
 
 def merge(found: Iterable[tuple[str, Extraction]]) -> tuple[list[Entity], list[Relationship]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from functools import cached_property
 
 import numpy as np
 from langchain_core.language_models import BaseChatModel
@@ -68,13 +69,21 @@ class Knowledge:
 
     def __init__(self, index: Index, model: BaseChatModel, method: str, max_cluster_size: int) -> None:
         self._index = index
-        self._replies = Replies(open_store(index), model)
+        self._model = model
         self._method = method
         self._max_cluster_size = max_cluster_size
         self._lock = threading.Lock()
         self._graph: KnowledgeGraph | None = None
         self._vectors: Vectors | None = None
-        self.passages = Passages(index, self._replies.store)
+
+    @cached_property
+    def _replies(self) -> Replies:
+        return Replies(open_store(self._index), self._model)
+
+    @cached_property
+    def passages(self) -> Passages:
+        """The chunks by their vectors."""
+        return Passages(self._index, self._replies.store)
 
     @property
     def graph(self) -> KnowledgeGraph:

@@ -7,7 +7,6 @@ import time
 from arag.evaluation.methods.baselines.outcome import Stage, retrieval_record
 from arag.evaluation.methods.graphrag.knowledge import KnowledgeGraph, Report
 from arag.graph.state import ToolRecord
-from arag.retrieval.tokens import count_tokens
 
 
 def graph_stage(graph: KnowledgeGraph) -> Stage:
@@ -24,12 +23,12 @@ def report_line(report: Report) -> str:
     return f"{report.title} (level {report.community.level}, rated {report.rating:g})"
 
 
-def graph_record(shown: str, question: str) -> ToolRecord:
+def graph_record(question: str, tokens: int) -> ToolRecord:
     """Return the record of what the graph brings into the context.
 
     Args:
-        shown: The reports and tables.
         question: The question.
+        tokens: Tokens of the reports and tables.
     """
     record = retrieval_record([], {"query": question}, began=time.perf_counter(), tool="graph_context")
-    return {**record, "retrieved_tokens": count_tokens(shown)}
+    return {**record, "retrieved_tokens": tokens}

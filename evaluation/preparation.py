@@ -53,7 +53,7 @@ async def prepare(method: Method, place: Workplace) -> Preparation | None:
     if method.prepare is None:
         return None
     began = time.perf_counter()
-    with place.store.locked():
+    with place.store.locked(method.name):
         await method.prepare(place)
     return Preparation(
         seconds=time.perf_counter() - began,

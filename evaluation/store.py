@@ -164,16 +164,20 @@ class Store:
             raise self._damaged("it holds vectors of different lengths")
         return np.stack([found[key] for key in keys]).astype(np.float32)
 
-    def locked(self) -> AbstractContextManager[object]:
-        """Keep other processes from doing the same work.
+    def locked(self, method: str) -> AbstractContextManager[object]:
+        """Keep other processes from doing a method's work, which would be paid for twice.
+
+        Args:
+            method: The method's name.
 
         Raises:
-            InputError: Another process is at work.
+            InputError: Another process is doing it.
         """
+        file = self._file.with_name(f"{method}.lock")
         try:
-            return FileLock(self._file.with_suffix(".lock")).acquire(timeout=0)
+            return FileLock(file).acquire(timeout=0)
         except Timeout:
-            raise InputError(f"another process is writing to {self._file}: wait for it to finish") from None
+            raise InputError(f"another process does the index-time work of {method}: wait for it to finish") from None
 
     def _rows(self, select: str, keys: Sequence[bytes]) -> Iterator[tuple[Any, ...]]:
         for begin in range(0, len(keys), _AT_ONCE):

@@ -205,7 +205,7 @@ class TestPrepare:
             raise AssertionError
 
         one = Method("own", "Own", "", method("direct").make, prepare=work)
-        with store.locked(), pytest.raises(InputError, match="another process is writing to "):
+        with store.locked("other"), store.locked("own"), pytest.raises(InputError, match="work of own: wait"):
             run(prepare(one, Workplace(small_index, ScriptedModel(), Options(), Store(tmp_path / "index.methods"))))
 
 

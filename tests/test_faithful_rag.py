@@ -1,0 +1,186 @@
+"""FaithfulRAG: groups of sentences, the alignment, and what each call is shown."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from arag.errors import InputError
+from arag.evaluation.methods import Options, method
+from arag.evaluation.methods.faithful_rag import choose_groups, cut_context, group_sentences
+from arag.models.extractive import ExtractiveModel
+from fakes import hash_vector
+from role_model import UNUSABLE, answer_with, check_method
+from scripted_model import DOCUMENTS, QUESTION
+
+pytest_plugins = ["graph_fixtures"]
+
+NEEDED, BACKGROUND, TAKEN_APART = "list the facts that one must know", "write the background", "take a passage apart"
+# The two lists of facts are asked for with one form; the system message tells them apart.
+BELIEVED = "Lothair II married Waldrada in 862. Waldrada was a daughter of Ludolf."
+STATEMENTS = ["Lothair II married Waldrada in 862.", "She was a daughter of Ludolf."]
+
+
+def list_facts(messages):
+    return {"facts": ["Whom Lothair II married."] if NEEDED in messages[0].text else STATEMENTS}
+
+
+ROLES = {
+    "Facts": list_facts,
+    BACKGROUND: BELIEVED,
+    "Answer": {"reason": "Teutberga was his wife.", "answer": "Boso the Elder"},
+}
+
+
+@pytest.fixture(name="index")
+def _index(small_index):
+    return small_index
+
+
+# --- on plain values ---
+
+
+def words(count, end="."):
+    return " ".join(["word"] * count) + end
+
+
+def test_groups_have_at_most_twenty_words():
+    sentences = [words(count) for count in (12, 8, 1, 25, 20, 3, 4)]
+    groups = group_sentences(sentences)
+    assert [len(group.split()) for group in groups] == [20, 1, 25, 20, 7]
+    assert " ".join(groups) == " ".join(sentences)
+    assert group_sentences([]) == []
+
+
+def test_tags_brackets_and_line_breaks_are_dropped():
+    text = "# The light\n\nIt was <b>lit</b> in\n1746 [citation needed]. It [the lens] broke < 9 times."
+    assert cut_context([text], "auto") == ["# The light It was lit in 1746 . It broke < 9 times."]
+
+
+def test_sentences_of_two_texts_are_not_one():
+    first, second = cut_context(["A " + words(11, ""), "B " + words(11)], "auto")
+    assert (first[0], second[0]) == ("A", "B")
+
+
+def test_nearest_groups_by_hand():
+    similarities = np.array(
+        [[0.9, 0.1, 0.5, 0.5, 0.2, 0.3, 0.8], [0.2, 0.7, 0.6, 0.1, 0.0, 0.95, 0.3]], dtype=np.float32
+    )
+    chosen = choose_groups(similarities, ["a", "b", "c", "d", "e", "f", "a"])
+    # The pool: a .9, a .8, c .5, d .5, f .3 of the first fact; f .95, b .7, c .6, a .3, a .2 of the second.
+    assert [(group["text"], round(group["score"], 3)) for group in chosen] == [
+        ("f", 0.95),
+        ("a", 0.9),
+        ("b", 0.7),
+        ("c", 0.6),
+        ("d", 0.5),
+    ]
+
+
+def test_only_five_groups_of_each_fact_are_pooled():
+    one_fact = np.linspace(1, 0.1, 10, dtype=np.float32).reshape(1, 10)
+    assert [group["text"] for group in choose_groups(one_fact, "abcdefghij")] == ["a", "b", "c", "d", "e"]
+    equal = np.full((2, 10), 0.5, dtype=np.float32)
+    assert [group["text"] for group in choose_groups(equal, "aabbccddee")] == ["a", "b", "c"]
+
+
+def test_the_alignment_is_that_of_a_plain_loop():
+    rng = np.random.default_rng(1)
+    for _ in range(50):
+        facts, groups = rng.integers(1, 5), [str(number % 7) for number in range(rng.integers(1, 12))]
+        similarities = rng.integers(0, 10, (facts, len(groups))).astype(np.float32) / 10
+        pool = []
+        for row in similarities:
+            ranked = sorted(range(len(groups)), key=lambda place, row=row: (-row[place], place))[:5]
+            pool += [(row[place], groups[place]) for place in ranked]
+        expected = []
+        for _, text in sorted(pool, key=lambda pair: -pair[0]):
+            if text not in expected:
+                expected.append(text)
+        assert [group["text"] for group in choose_groups(similarities, groups)] == expected[:5]
+
+
+# --- the graph ---
+
+
+def test_four_calls(index):
+    state, model = answer_with("faithfulrag", index, ROLES)
+    assert model.made == ["Facts", BACKGROUND, "Facts", "Answer"]
+    assert (state["answer"], state["stop_reason"], state["citations"]) == ("Boso the Elder", "answered", [])
+    (record,) = state["trace"]
+    assert record["arguments"] == {"query": QUESTION, "top_k": 5}
+    assert record["retrieved_tokens"] == sum(index.get(chunk_id).tokens for chunk_id in record["chunk_ids"])
+
+
+def test_no_call_sees_the_corpus_before_the_last(index):
+    _, model = answer_with("faithfulrag", index, ROLES)
+    needed, background, apart, answer = (call.messages[-1].text for call in model.calls)
+    assert needed == f"Question: {QUESTION}"
+    assert QUESTION in background
+    assert "- Whom Lothair II married." in background
+    assert BELIEVED in apart
+    assert QUESTION not in apart
+    for shown in (needed, background, apart):
+        assert not any(word in shown for word in ("Teutberga", "Arles", "storm"))
+    assert all(document["text"] in answer for document in DOCUMENTS[:3])
+    assert BELIEVED not in answer
+    assert not any(statement in answer for statement in STATEMENTS)
+
+
+def test_the_last_call_has_the_nearest_sentences_as_facts(index):
+    state, model = answer_with("faithfulrag", index, ROLES)
+    texts = [index.get(chunk_id).text for chunk_id in state["trace"][0]["chunk_ids"]]
+    groups = cut_context(texts, "auto")
+    facts, rows = (np.stack([hash_vector(text) for text in each]).astype(np.float32) for each in (STATEMENTS, groups))
+    expected = [group["text"] for group in choose_groups(facts @ rows.T, groups)]
+    shown = model.of("Answer")[0]
+    assert "<facts-1>\n" + "\n".join(f"- {text}" for text in expected) + "\n</facts-1>" in shown
+    assert "listed as facts" in model.calls[-1].messages[0].text
+    titles = ["Facts that one must know", "Background, by the model", "Facts in it", "Sentences nearest to them"]
+    assert [stage["title"] for stage in state["stages"]] == titles
+    assert [line.partition(" ")[2] for line in state["stages"][3]["lines"]] == expected
+    assert state["stages"][2]["lines"] == STATEMENTS
+
+
+@UNUSABLE
+def test_without_facts_the_context_is_left(index, unusable):
+    roles = {**ROLES, "Facts": lambda messages: unusable if NEEDED not in messages[0].text else {"facts": []}}
+    state, model = answer_with("faithfulrag", index, roles)
+    assert model.made == ["Facts", BACKGROUND, *3 * ["Facts"], "Answer"]
+    assert "<facts" not in model.of("Answer")[0]
+    assert "listed as facts" not in model.calls[-1].messages[0].text
+    assert state["stages"][3]["lines"] == []
+
+
+@UNUSABLE
+def test_without_a_background_nothing_is_taken_apart(index, unusable):
+    _, model = answer_with("faithfulrag", index, {**ROLES, BACKGROUND: unusable})
+    assert model.made == ["Facts", *3 * [BACKGROUND], "Answer"]
+
+
+def test_unusable_facts_come_before_a_background(index):
+    roles = {**ROLES, "Facts": lambda messages: "no JSON" if NEEDED in messages[0].text else {"facts": STATEMENTS}}
+    _, model = answer_with("faithfulrag", index, roles)
+    assert model.made == [*3 * ["Facts"], BACKGROUND, "Facts", "Answer"]
+    assert "None." in model.of(BACKGROUND)[0]
+
+
+@UNUSABLE
+def test_an_unusable_answer_is_empty(index, unusable):
+    state, model = answer_with("faithfulrag", index, {**ROLES, "Answer": unusable})
+    assert model.made.count("Answer") == 3
+    assert (state["answer"], state["stop_reason"], state["messages"][1:]) == ("", "answered", [])
+
+
+def test_an_answer_of_another_form_is_the_text(index):
+    state, _ = answer_with("faithfulrag", index, {**ROLES, "Answer": "It was Boso the Elder. " * 20})
+    assert state["answer"] == ("It was Boso the Elder. " * 20).strip()
+
+
+def test_what_every_method_does(index):
+    check_method("faithfulrag", index, ROLES)
+
+
+def test_it_needs_a_language_model(index):
+    with pytest.raises(InputError, match="extractive"):
+        method("faithfulrag").make(index, ExtractiveModel(), Options())

@@ -29,8 +29,8 @@ class RoleModel(ScriptedModel):
     """Replies by role: the form that it is asked for, or words of the system message.
 
     Args:
-        roles: The reply of each role: a text, an object that is sent as JSON, a message, or a function from the messages
-            to one of these; a list has one for each call, in order.
+        roles: The reply of each role: a text, an object that is sent as JSON, a message, or a function from the
+            messages to one of these; a list has one for each call, in order.
         fail_at: The number of a call, from 1, that meets a rate limit.
     """
 
@@ -139,9 +139,9 @@ def check_method(name, index, roles, *, kind=RoleModel, options=None):
 
 def _go_on(graph):
     try:
-        return graph.invoke(asked(), in_thread())
+        return graph.invoke(asked(), in_thread(), durability="exit")  # as runs do
     except RateLimitError:
-        return graph.invoke(None, in_thread())
+        return graph.invoke(None, in_thread(), durability="exit")
 
 
 UNUSABLE = pytest.mark.parametrize(

@@ -345,7 +345,12 @@ def refuse(_):
 
 
 @pytest.mark.parametrize(
-    ("reply", "paid"), [(refuse, 0), ("Yes", 5), (tokens(("Certainly", -0.1), ("The", -3.0)), 5)], ids=str
+    ("reply", "paid"),
+    [
+        pytest.param(refuse, 0, id="refuses"),
+        pytest.param("Yes", 5, id="ignores"),
+        pytest.param(tokens(("<think>", -0.1), ("The", -3.0)), 5, id="thinks first"),
+    ],
 )
 def test_a_model_without_log_probabilities_grades_all_documents(index, reply, paid):
     model = RatingModel({**ROLES, JUDGE: reply})
@@ -361,9 +366,13 @@ def test_a_model_without_log_probabilities_grades_all_documents(index, reply, pa
 
 def test_scales_are_never_mixed(index):
     reply = by_document({"Teutberga was": "Yes"}, tokens(("Yes", -0.1), ("No", -3.0)))  # one without
-    state, model = answer_with("ragenta", index, {**ROLES, JUDGE: reply}, kind=RatingModel)
-    assert model.made.count("Grade") == 5
+    model = RatingModel({**ROLES, JUDGE: reply})
+    graph = method("ragenta").make(index, model, Options())
+    state = graph.invoke(asked())
+    assert (model.made.count(JUDGE), model.made.count("Grade")) == (5, 5)
     assert stage(state, "Kept") == ["1: [teutberga:0]", "2: [boso:0]"]
+    graph.invoke(asked())
+    assert model.made.count(JUDGE) == 10  # one document says nothing about the model
 
 
 def test_a_document_without_a_judgement_counts_as_average(index):

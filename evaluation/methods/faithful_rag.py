@@ -65,17 +65,17 @@ Reply with one JSON object and nothing else:
 
 {DATA_RULE}"""
 
-_ANSWER = f"""You answer a question from passages of a corpus, which may contradict what you believe; the passages are \
-right.{{facts}}
+_ANSWER = """You answer a question from passages of a corpus, which may contradict what you believe; the passages are \
+right."""
 
-Reply with one JSON object and nothing else:
-{{{{"reason": "in one or two sentences: what the answer follows from",
-"answer": "the answer, as briefly as the question allows"}}}}
+_FACTS_FIRST = """The sentences listed as facts were chosen from them: look there first, and in the whole context \
+where they are not enough."""
+
+_ANSWER_FORM = f"""Reply with one JSON object and nothing else:
+{{"reason": "in one or two sentences: what the answer follows from",
+"answer": "the answer, as briefly as the question allows"}}
 
 {DATA_RULE}"""
-
-_FACTS_FIRST = """ The sentences listed as facts were chosen from them: look there first, and in the \
-whole context where they are not enough."""
 
 
 class Facts(BaseModel):
@@ -233,8 +233,8 @@ class FaithfulRAG:
         facts = _lines(group["text"] for group in state["groups"])
         texts = "\n\n".join(chunk.text for chunk in self._passages.chunks(state["context"]))
         parts = [f"Question: {find_text(state)}", as_data("facts", facts) if facts else "", as_data("context", texts)]
-        instruction = _ANSWER.format(facts=_FACTS_FIRST if facts else "")
-        asked = yield from self._answerer.ask(_messages(instruction, "\n\n".join(part for part in parts if part)))
+        instruction = [_ANSWER, _FACTS_FIRST if facts else "", _ANSWER_FORM]
+        asked = yield from self._answerer.ask(_messages(_join(instruction), _join(parts)))
         return finish(
             self._index,
             (asked.value.answer if asked.value else asked.text).strip(),
@@ -265,6 +265,10 @@ def _read_facts(asked: Asked[Facts]) -> list[str]:
 
 def _messages(instruction: str, shown: str) -> list[BaseMessage]:
     return [SystemMessage(instruction), HumanMessage(shown)]
+
+
+def _join(parts: Iterable[str]) -> str:
+    return "\n\n".join(part for part in parts if part)
 
 
 def _lines(texts: Iterable[str]) -> str:

@@ -213,7 +213,7 @@ class MARAG:
         """Turn the next step into a task that stands by itself."""
         step = state["plan"][len(state["done"])]
         wanted = f"Prepare step {len(state['done']) + 1}:\n{as_data('step', step)}"
-        shown = f"{_show_plan(state)}\n\n{_show_done(state)}\n\n{wanted}"
+        shown = f"{_show_plan(state)}\n\n{_show_answers(state)}\n\n{wanted}"
         asked = yield from self._definer.ask(_messages(_DEFINE, shown))
         kind, task = (asked.value.type, asked.value.task.strip()) if asked.value else ("question", "")
         current = StepResult(
@@ -268,7 +268,7 @@ class MARAG:
 
     def summarise(self, state: MARAGState) -> Body:
         """Give the final answer."""
-        shown = f"Question: {find_text(state)}\n\n{_show_plan(state)}\n\n{_show_done(state)}"
+        shown = f"Question: {find_text(state)}\n\n{_show_plan(state)}\n\n{_show_results(state)}"
         asked = yield from self._summariser.ask(_messages(_SUMMARISE, shown))
         answer = asked.value.answer.strip() if asked.value else ""
         cut = state["plan_was_cut"] and state["done"][-1]["success"]
@@ -317,17 +317,25 @@ def _show_plan(state: MARAGState) -> str:
     return f"Plan:\n{as_data('plan', steps)}"
 
 
-def _show_done(state: MARAGState) -> str:
+def _show_answers(state: MARAGState) -> str:
     if not state["done"]:
         return "No step has been taken yet."
-    separator = "\n\n"
+    lines = [
+        f"{number}. {result['step']}\nAnswer: {result['answer'] or 'none'}"
+        for number, result in enumerate(state["done"], start=1)
+    ]
+    answers = "\n".join(lines)
+    return f"Steps taken:\n{as_data('answers', answers)}"
+
+
+def _show_results(state: MARAGState) -> str:
     lines = [
         f"{number}. {result['step']}\nTask: {result['task']}\n"
         f"{'Answer' if result['success'] else 'Failed, with the answer'}: {result['answer'] or 'none'}\n"
         f"Rating: {result['rating']:g}"
         for number, result in enumerate(state["done"], start=1)
     ]
-    return f"Steps taken:\n{as_data('results', separator.join(lines))}"
+    return as_data("results", "\n".join(lines))
 
 
 def _stages(state: MARAGState, summary: Summary | None) -> list[Stage]:

@@ -406,7 +406,8 @@ class RAGentA:
 
     def use_grades(self, state: RAGentAState) -> dict[str, object]:
         """Begin the judgements again, with grades for all documents."""
-        self._has_log_probabilities = False
+        if all(judgement["score"] is None for judgement in state["judgements"].values()):
+            self._has_log_probabilities = False  # later questions do not ask for them
         calls = _calls(state["predictions"], _ids(state)) + _calls(state["judgements"], _ids(state))
         return {"scale": "grades", "judgements": None, "model_calls": calls}
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import doctest
 import json
 import math
 import random
@@ -14,7 +15,8 @@ import pytest
 from langchain_core.messages import AIMessage
 
 from arag.errors import InputError
-from arag.evaluation.methods import Options, method
+from arag.evaluation.methods import Options, faithful_rag, method, ragenta
+from arag.evaluation.methods.baselines import bm25
 from arag.evaluation.methods.baselines.bm25 import BM25
 from arag.evaluation.methods.ragenta import drop_claims, find_claims, find_numbers, fuse, keep, rate_yes
 from arag.models.chat import load_model
@@ -28,6 +30,14 @@ from scripted_model import QUESTION
 pytest_plugins = ["graph_fixtures", "model_fixtures"]
 
 FUSION = json.loads((Path(__file__).parent / "parity" / "hybrid_fusion.json").read_text())["cases"]
+
+
+@pytest.mark.parametrize("module", [ragenta, faithful_rag, bm25])
+def test_examples_run(module):
+    ran = doctest.testmod(module)
+    assert ran.attempted
+    assert not ran.failed
+
 
 # --- the rankings ---
 

@@ -32,9 +32,15 @@ ROLES = {
 }
 
 
-@pytest.fixture(name="index")
+@pytest.fixture(name="index", scope="module")
 def _index(small_index):
     return small_index
+
+
+@pytest.fixture(name="run", scope="module")
+def _run(index):
+    """The final state of a run, and its model."""
+    return answer_with("faithfulrag", index, ROLES)
 
 
 # --- on plain values ---
@@ -103,8 +109,8 @@ def test_the_alignment_is_that_of_a_plain_loop():
 # --- the graph ---
 
 
-def test_four_calls(index):
-    state, model = answer_with("faithfulrag", index, ROLES)
+def test_four_calls(index, run):
+    state, model = run
     assert model.made == ["Facts", BACKGROUND, "Facts", "Answer"]
     assert (state["answer"], state["stop_reason"], state["citations"]) == ("Boso the Elder", "answered", [])
     (record,) = state["trace"]
@@ -112,8 +118,8 @@ def test_four_calls(index):
     assert record["retrieved_tokens"] == sum(index.get(chunk_id).tokens for chunk_id in record["chunk_ids"])
 
 
-def test_no_call_sees_the_corpus_before_the_last(index):
-    _, model = answer_with("faithfulrag", index, ROLES)
+def test_no_call_sees_the_corpus_before_the_last(run):
+    _, model = run
     needed, background, apart, answer = (call.messages[-1].text for call in model.calls)
     assert needed == f"Question: {QUESTION}"
     assert QUESTION in background
@@ -127,8 +133,8 @@ def test_no_call_sees_the_corpus_before_the_last(index):
     assert not any(statement in answer for statement in STATEMENTS)
 
 
-def test_the_last_call_has_the_nearest_sentences_as_facts(index):
-    state, model = answer_with("faithfulrag", index, ROLES)
+def test_the_last_call_has_the_nearest_sentences_as_facts(index, run):
+    state, model = run
     texts = [index.get(chunk_id).text for chunk_id in state["trace"][0]["chunk_ids"]]
     groups = cut_context(texts, "auto")
     facts, rows = (np.stack([hash_vector(text) for text in each]).astype(np.float32) for each in (STATEMENTS, groups))

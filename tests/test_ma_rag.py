@@ -43,13 +43,19 @@ ANY_TIME = {**TWO_HOPS, "Plan": {**PLAN, "steps": HOPS[:1]}, "Task": TASKS[0], "
 ANY_TIME["Summary"] = TWO_HOPS["Summary"][0]
 
 
-@pytest.fixture(name="index")
+@pytest.fixture(name="index", scope="module")
 def _index(small_index):
     return small_index
 
 
-def test_two_hops_and_an_aggregation(index):
-    state, model = answer_with("ma-rag", index, TWO_HOPS)
+@pytest.fixture(name="two_hops", scope="module")
+def _two_hops(index):
+    """The final state of a run with two searches and an aggregation, and its model."""
+    return answer_with("ma-rag", index, TWO_HOPS)
+
+
+def test_two_hops_and_an_aggregation(two_hops):
+    state, model = two_hops
     hop = ["Task", *K * [NOTES], "Answer"]
     assert model.made == ["Plan", *hop, *hop, "Task", "Answer", "Summary"]
     assert len(model.made) == 2 + 3 + 6 * 2 + 1  # plan and summary, steps, searches, aggregations
@@ -58,8 +64,8 @@ def test_two_hops_and_an_aggregation(index):
     assert [record["step"] for record in state["trace"]] == [2, 9]
 
 
-def test_roles_see_what_they_need(index):
-    state, model = answer_with("ma-rag", index, TWO_HOPS)
+def test_roles_see_what_they_need(index, two_hops):
+    state, model = two_hops
     assert QUESTION in model.of("Plan")[0]
     first, second, third = model.of("Task")
     assert all(step in shown for step in HOPS for shown in (first, second, third))
@@ -88,8 +94,8 @@ def sorted_by(passages, shown):
     return [next(text for text in steps[place // K] if passage in text) for place, passage in enumerate(passages)]
 
 
-def test_retrieved_chunks_are_counted_in_each_search_and_are_new_once(index):
-    state, _ = answer_with("ma-rag", index, TWO_HOPS)
+def test_retrieved_chunks_are_counted_in_each_search_and_are_new_once(index, two_hops):
+    state, _ = two_hops
     first, second = state["trace"]
     for record in (first, second):
         assert record["retrieved_tokens"] == sum(index.get(chunk_id).tokens for chunk_id in record["chunk_ids"])
@@ -97,8 +103,8 @@ def test_retrieved_chunks_are_counted_in_each_search_and_are_new_once(index):
     assert second["new_chunks"] == [each for each in second["chunk_ids"] if each not in first["chunk_ids"]]
 
 
-def test_the_page_shows_the_plan_and_its_steps(index):
-    state, _ = answer_with("ma-rag", index, TWO_HOPS)
+def test_the_page_shows_the_plan_and_its_steps(two_hops):
+    state, _ = two_hops
     assert [stage["title"] for stage in state["stages"]] == ["Plan", "Step 1", "Step 2", "Step 3", "Summary"]
     assert state["stages"][0]["lines"] == HOPS
     task, *notes, answer, rating = state["stages"][2]["lines"]
@@ -166,7 +172,6 @@ def test_without_a_summary_the_last_answer_counts(index, unusable):
 
 def test_what_every_method_does(index):
     check_method("ma-rag", index, TWO_HOPS, options=Options(top_k=2))
-    check_method("ma-rag", index, ANY_TIME, options=Options(top_k=2))
 
 
 class WarmModel(RoleModel):

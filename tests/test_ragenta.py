@@ -219,17 +219,29 @@ RATED = {
 }
 
 
-@pytest.fixture(name="index")
+@pytest.fixture(name="index", scope="module")
 def _index(small_index):
     return small_index
+
+
+@pytest.fixture(name="graded", scope="module")
+def _graded(index):
+    """The final state of a run whose answer is complete, and its model."""
+    return answer_with("ragenta", index, ROLES)
+
+
+@pytest.fixture(name="further", scope="module")
+def _further(index):
+    """The final state of a run with two follow-up questions, of which one finds something, and its model."""
+    return answer_with("ragenta", index, FURTHER, options=Options(top_k=3))
 
 
 def stage(state, title):
     return next(stage["lines"] for stage in state["stages"] if stage["title"].startswith(title))
 
 
-def test_twelve_calls(index):
-    state, model = answer_with("ragenta", index, ROLES)
+def test_twelve_calls(graded):
+    state, model = graded
     assert sorted(model.made) == sorted([*5 * [PREDICT], *5 * ["Grade"], ANSWER, "Coverage"])
     assert model.made[-2:] == [ANSWER, "Coverage"]
     assert state["answer"] == "Boso the Elder. Storms broke bridges. Teutberga was his daughter."
@@ -250,8 +262,8 @@ def test_candidates_are_those_of_both_rankings(index):
     assert stage(state, "Candidates") == [f"[{chunk_id}] {score:.3f}" for chunk_id, score in expected]
 
 
-def test_the_filter_keeps_the_best_documents_best_first(index):
-    state, model = answer_with("ragenta", index, ROLES)
+def test_the_filter_keeps_the_best_documents_best_first(index, graded):
+    state, model = graded
     assert stage(state, "Kept") == ["1: [teutberga:0]", "2: [boso:0]"]
     assert state["trace"][0]["arguments"]["judged_by"] == "grades"
     (shown,) = model.of(ANSWER)
@@ -260,8 +272,8 @@ def test_the_filter_keeps_the_best_documents_best_first(index):
     assert "storm" not in shown
 
 
-def test_answers_and_judgements_are_from_one_document(index):
-    state, model = answer_with("ragenta", index, ROLES)
+def test_answers_and_judgements_are_from_one_document(index, graded):
+    state, model = graded
     texts = [index.get(chunk_id).text for chunk_id in state["read_chunks"]]
     for role in (PREDICT, "Grade"):
         assert [sum(text in shown for text in texts) for shown in model.of(role)] == 5 * [1]
@@ -269,8 +281,8 @@ def test_answers_and_judgements_are_from_one_document(index):
     assert all(re.search(r"It says \d+ characters", shown) for shown in model.of("Grade"))
 
 
-def test_citations_are_the_documents_of_the_numbers(index):
-    state, _ = answer_with("ragenta", index, ROLES)
+def test_citations_are_the_documents_of_the_numbers(index, graded):
+    state, _ = graded
     assert [citation["chunk_id"] for citation in state["citations"]] == ["teutberga:0", "boso:0"]
     assert all(citation["read"] for citation in state["citations"])
     state, _ = answer_with("ragenta", index, {**ROLES, ANSWER: "Boso the Elder [2][7]."})
@@ -279,8 +291,8 @@ def test_citations_are_the_documents_of_the_numbers(index):
     assert [citation["chunk_id"] for citation in state["citations"]] == ["teutberga:0", "boso:0"]
 
 
-def test_follow_ups(index):
-    state, model = answer_with("ragenta", index, FURTHER, options=Options(top_k=3))
+def test_follow_ups(further):
+    state, model = further
     assert model.made[-5:] == [ANSWER, "Coverage", "Finding", INTEGRATE, "Finding"]
     assert state["steps"] == 3 + 3 + 2 + 2 + 1  # a question that finds nothing is one call
     first, second, third = state["trace"]
@@ -303,8 +315,8 @@ def test_numbers_are_never_used_twice(index):
     assert [int(line.partition(":")[0]) for line in lines] == flat
 
 
-def test_the_draft_loses_irrelevant_claims_before_the_finding_is_worked_in(index):
-    _, model = answer_with("ragenta", index, FURTHER, options=Options(top_k=3))
+def test_the_draft_loses_irrelevant_claims_before_the_finding_is_worked_in(further):
+    _, model = further
     (shown,) = model.of("Coverage")
     assert "1. Boso the Elder\n2. Storms broke bridges\n3. Teutberga was his daughter" in shown
     (shown,) = model.of(INTEGRATE)
@@ -395,8 +407,12 @@ def test_a_document_without_a_judgement_counts_as_average(index):
     assert not any("annals" in line for line in kept)
 
 
-def over_http(index, judged):
-    """Return the final state, and how many alternatives the server was asked for in each judgement."""
+def test_log_probabilities_over_http(index, no_settings, monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", "key")
+    listed = [{"token": "Yes", "logprob": -0.2, "bytes": None}, {"token": "No", "logprob": -1.7, "bytes": None}]
+    rated = chat("Yes")
+    rated["choices"][0]["logprobs"] = {"content": [{**listed[0], "top_logprobs": listed}], "refusal": None}
+    judged = rated
     forms = {"Grade": {"grade": 5}, "Coverage": DONE}
 
     def respond(_, request):
@@ -407,21 +423,15 @@ def over_http(index, judged):
 
     with serve(respond) as server:
         model = load_model(f"openai:gpt-4o-mini@{server.url}", max_retries=0)
-        state = method("ragenta").make(index, model, Options(top_k=2)).invoke(asked())
-    return state, [request.get("top_logprobs") for request in server.requests if "one word" in str(request)]
-
-
-def test_log_probabilities_over_http(index, no_settings, monkeypatch):
-    monkeypatch.setenv("OPENAI_API_KEY", "key")
-    listed = [{"token": "Yes", "logprob": -0.2, "bytes": None}, {"token": "No", "logprob": -1.7, "bytes": None}]
-    rated = chat("Yes")
-    rated["choices"][0]["logprobs"] = {"content": [{**listed[0], "top_logprobs": listed}], "refusal": None}
-    for judged, scale, score in ((Failure(400), "grades", "(5.00)"), (rated, "log probabilities", "(1.50)")):
-        state, alternatives = over_http(index, judged)
+        graph = method("ragenta").make(index, model, Options(top_k=2))
+        first = graph.invoke(asked())
+        judged = Failure(400)
+        second = graph.invoke(asked())
+    for state, scale, score in ((first, "log probabilities", "(1.50)"), (second, "grades", "(5.00)")):
         assert state["answer"] == "Boso."
         assert state["trace"][0]["arguments"]["judged_by"] == scale
         assert all(score in line for line in stage(state, "Answers from each"))
-        assert alternatives == [20, 20]
+    assert [request.get("top_logprobs") for request in server.requests if "one word" in str(request)] == 4 * [20]
 
 
 # --- unusable replies ---
@@ -469,9 +479,8 @@ def test_unusable_follow_ups_change_nothing(index, unusable):
 
 
 def test_what_every_method_does(index):
-    check_method("ragenta", index, ROLES, options=Options(top_k=3))
     check_method("ragenta", index, FURTHER, options=Options(top_k=2))
-    check_method("ragenta", index, RATED, kind=RatingModel, options=Options(top_k=3))
+    check_method("ragenta", index, RATED, kind=RatingModel, options=Options(top_k=2))
 
 
 def test_it_needs_a_language_model_and_valid_settings(index):

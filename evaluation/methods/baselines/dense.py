@@ -29,4 +29,4 @@ async def embed_passages(place: Workplace, by: By) -> None:
     """
     total = place.index.info().chunks
     passages = Passages(place.index, place.store, by)
-    await asyncio.to_thread(passages.prepare, lambda done: place.on_progress("Chunks embedded", done, total))
+    await asyncio.to_thread(passages.prepare, lambda done: place.on_progress("Embedding chunks", done, total))

@@ -347,8 +347,8 @@ class Index:
 
         Example:
             >>> chunk, positions, vectors = next(index.sentence_vectors())
-            >>> chunk.sentences[positions[0]].text[:28], vectors.shape == (len(positions), 384)
-            ('The Chronicle of the Lanthry', True)
+            >>> chunk.sentence_text(positions[0])[:28], vectors.shape == (len(positions), 384)
+            ('*Compiled for the use of sch', True)
         """
         ids = list(self.chunk_ids())
         for begin in range(0, len(ids), _PAGE):

@@ -47,11 +47,11 @@ class Terminal:
 
     def interrupt_until(self, text):
         """Press Ctrl-C until a text is printed: Python misses one between its prompt and its waiting for keys."""
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 120
         while self.printed.find(text, self._seen) < 0:
             assert time.monotonic() < deadline, self.printed
             self.type("\x03")
-            if select.select([self.descriptor], [], [], 5)[0]:
+            while self.printed.find(text, self._seen) < 0 and select.select([self.descriptor], [], [], 5)[0]:
                 self._read()
         self.wait_for(text)
 

@@ -1170,7 +1170,6 @@ def test_malformed_records_never_raise(tmp_path, data, name):
     path.write_bytes(data)
     documents, problems = read(path)
     assert documents or problems
-    assert len({d.id for d in documents}) == len(documents)
     for document in documents:
         assert document.text.strip()
         assert document.id == document.id.strip() != ""

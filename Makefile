@@ -49,7 +49,7 @@ test: install
 	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
 test-slow: install
-	$(BIN)/python -m pytest -n 2 -m slow
+	$(BIN)/python -m pytest -n 2 -m "slow or hypothesis" --hypothesis-profile=slow
 
 lint: install types
 	$(BIN)/ruff check .

@@ -7,10 +7,13 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
+from filelock import FileLock
+from hypothesis import HealthCheck, settings
 
 from arag.cli import main
 from arag.ingest import progress
-from arag.ingest.pipeline import ingest
+from arag.ingest.pipeline import ingest, run_ingest
+from arag.retrieval.index import open_index
 from fakes import HashEmbeddings, write_corpus
 from memory_backend import MemoryBackend
 
@@ -25,6 +28,12 @@ if os.access(_MEMORY, os.W_OK) and shutil.disk_usage(_MEMORY).free > 8e9:
 # Before anything counts a token: exact counts where the vocabulary is at hand, estimates elsewhere.
 if (_SHARED / "tiktoken").is_dir():
     os.environ.setdefault("TIKTOKEN_CACHE_DIR", str(_SHARED / "tiktoken"))
+
+# Property tests try few examples; `make test-slow` lets them try many. A loaded machine may take its time.
+_UNHEALTHY = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+settings.register_profile("quick", max_examples=25, deadline=None, suppress_health_check=_UNHEALTHY)
+settings.register_profile("slow", settings.get_profile("quick"), max_examples=300)
+settings.load_profile("quick")
 
 
 # Files that take long are begun first, the longest before the others: else one worker ends alone.
@@ -78,8 +87,12 @@ def make_index(tmp_path, backend):
 
 @pytest.fixture(scope="session")
 def example_index(tmp_path_factory):
-    """The example corpus, embedded with the real default model."""
-    with ingest(_ROOT / "examples" / "corpus", tmp_path_factory.mktemp("example") / "index") as index:
+    """The example corpus, embedded with the real default model; pytest's processes share it."""
+    folder = tmp_path_factory.getbasetemp()
+    folder = folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder
+    with FileLock(folder / "example.lock"):
+        run_ingest(_ROOT / "examples" / "corpus", folder / "example-index")
+    with open_index(folder / "example-index") as index:
         yield index
 
 

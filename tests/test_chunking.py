@@ -3,7 +3,7 @@ from __future__ import annotations
 from functools import partial
 from itertools import pairwise
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from arag.ingest.chunking import MAX_SENTENCE_TOKENS, chunk_document, groups, pack_documents
@@ -60,7 +60,6 @@ TEXTS = st.tuples(st.sampled_from(["", "\n \n", " "]), st.lists(BLOCKS, min_size
 READABLE_TEXTS = TEXTS.filter(str.strip)
 
 
-@settings(max_examples=150, deadline=None)
 @given(READABLE_TEXTS, st.integers(5, 60), st.sampled_from(["", "A plain heading"]))
 def test_chunks_are_the_text_cut_at_sentence_borders(text, chunk_tokens, title):
     chunks = cut(document(text, title=title), chunk_tokens=chunk_tokens)
@@ -88,7 +87,6 @@ def test_chunks_are_the_text_cut_at_sentence_borders(text, chunk_tokens, title):
         assert chunk.tokens <= chunk_tokens
 
 
-@settings(max_examples=100, deadline=None)
 @given(READABLE_TEXTS, st.integers(5, 60))
 def test_a_heading_is_not_left_at_the_end_of_a_chunk(text, chunk_tokens):
     chunks = cut(document(text), chunk_tokens=chunk_tokens)
@@ -101,7 +99,6 @@ def test_a_heading_is_not_left_at_the_end_of_a_chunk(text, chunk_tokens):
         assert count_words([chunk.text[last.start :] + following.text[:end]])[0] > chunk_tokens
 
 
-@settings(max_examples=60, deadline=None)
 @given(READABLE_TEXTS, st.integers(50, 120))
 def test_chunks_keep_to_their_size_in_real_tokens(text, chunk_tokens):
     counter = load_token_counter()
@@ -192,7 +189,6 @@ def make_documents(parts):
     return [document(text, title=title, document_id=f"d{n}") for n, (text, title) in enumerate(parts)]
 
 
-@settings(max_examples=60, deadline=None)
 @given(DOCUMENTS)
 def test_a_packed_chunk_gives_back_each_document(parts):
     documents = make_documents(parts)
@@ -205,7 +201,6 @@ def test_a_packed_chunk_gives_back_each_document(parts):
         assert any(s.embedded for s in chunk.sentences if section.start <= s.start < section.end)
 
 
-@settings(max_examples=60, deadline=None)
 @given(DOCUMENTS, st.sets(st.integers(0, 5)))
 def test_keeping_documents_is_packing_them(parts, numbers):
     documents = make_documents(parts)
@@ -214,7 +209,6 @@ def test_keeping_documents_is_packing_them(parts, numbers):
     assert rest == (pack_documents(stay, count=count_words) if stay else None)
 
 
-@settings(max_examples=60, deadline=None)
 @given(DOCUMENTS, st.integers(5, 60))
 def test_groups_keep_order_and_size(parts, chunk_tokens):
     documents = make_documents(parts)

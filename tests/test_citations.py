@@ -3,7 +3,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from reportlab.pdfgen.canvas import Canvas
 
@@ -325,7 +325,6 @@ def test_of_several_documents_in_a_chunk_the_one_that_bears_the_claim_is_quoted(
     assert parse_citations(f"The works closed in 1764 [{chunk_id}].", index, [chunk_id], [])[0]["quotes"] == []
 
 
-@settings(max_examples=50, deadline=None)
 @given(
     st.lists(
         st.sampled_from(["[light:0]", "[glass:0; light:0]", "Grevane", "1746", ".", " ", "\n", "lens", "論文", "["])

@@ -3,12 +3,16 @@
 import os
 import random
 import re
+import shutil
 import signal
 import threading
 import traceback
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import closing, contextmanager, suppress
+from functools import cache
 from itertools import cycle, pairwise
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
@@ -20,6 +24,7 @@ from arag.retrieval.local import backend
 from arag.retrieval.local.backend import LocalGeneration
 from arag.retrieval.snapshot import Snapshot
 from fakes import write_corpus
+from forked import processes
 from memory_backend import MemoryBackend
 from test_crash import (
     EMBEDDER,
@@ -28,7 +33,6 @@ from test_crash import (
     TextEmbeddings,
     contents,
     ingest,
-    processes,
     run_until,
     text_vector,
 )
@@ -60,10 +64,16 @@ def ingest_version(folder, version):
     ingest(folder / "corpus", folder / "index", prune=True)
 
 
+@pytest.fixture(scope="module")
+def first_version(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("first")
+    ingest_version(folder, 1)
+    return folder
+
+
 @pytest.fixture
-def folder(tmp_path):
-    ingest_version(tmp_path, 1)
-    return tmp_path
+def folder(first_version, tmp_path):
+    return shutil.copytree(first_version, tmp_path, dirs_exist_ok=True)
 
 
 def opened(folder):
@@ -80,9 +90,14 @@ def chroma(request):
 
 def assert_like_uninterrupted(folder, version):
     ingest_version(folder, version)  # deletes folders that a reader was opening while they were deleted
-    (folder / "uninterrupted").mkdir()
-    ingest_version(folder / "uninterrupted", version)
-    assert contents(folder / "index") == contents(folder / "uninterrupted" / "index")
+    assert contents(folder / "index") == uninterrupted(version)
+
+
+@cache
+def uninterrupted(version):
+    with TemporaryDirectory() as folder:
+        ingest_version(Path(folder), version)
+        return contents(Path(folder) / "index")
 
 
 # --- searches that return the version that all they have found is of ---

@@ -6,15 +6,19 @@ import pytest
 
 from arag.ingest.pipeline import run_ingest
 from arag.retrieval.index import open_index
-from fakes import HashEmbeddings
+from fakes import HashEmbeddings, write_corpus
 
 
 @pytest.mark.parametrize(("name", "pack"), [("musique", False), ("hotpotqa", True), ("medical", False)])
-def test_nothing_is_lost(shared_data, tmp_path, name, pack):
-    corpus = shared_data / name / "corpus.jsonl"
+@pytest.mark.parametrize(
+    ("most", "longest"),
+    [pytest.param(300, 200_000, id="a part"), pytest.param(None, None, id="all", marks=pytest.mark.slow)],
+)
+def test_nothing_is_lost(shared_data, tmp_path, name, pack, most, longest):
+    lines = (shared_data / name / "corpus.jsonl").read_text(encoding="utf-8").splitlines()[:most]
+    records = [record | {"text": record["text"][:longest]} for record in map(json.loads, lines)]
     embedder = HashEmbeddings()
-    summary = run_ingest(corpus, tmp_path / "index", embedder=embedder, pack=pack)
-    records = [json.loads(line) for line in corpus.read_text(encoding="utf-8").splitlines()]
+    summary = run_ingest(write_corpus(tmp_path / "corpus", records), tmp_path / "index", embedder=embedder, pack=pack)
     assert summary.problems == ()
     assert summary.documents == len(records)
     held = {}

@@ -1,6 +1,5 @@
 """Whatever ends an ingestion, readers see what was complete, and the next run ends like one that nothing ended."""
 
-import multiprocessing
 import os
 import random
 import re
@@ -14,6 +13,8 @@ import time
 import zlib
 from collections import Counter
 from contextlib import closing, suppress
+from copy import copy
+from functools import cache
 
 import numpy as np
 import pytest
@@ -31,13 +32,10 @@ from arag.retrieval.local import sentence_store
 from arag.retrieval.local.manifest import read_manifest, vectors_folder
 from arag.retrieval.local.sentence_store import SentenceStore, vector_id
 from fakes import DIMENSION, HashEmbeddings, write_corpus
+from forked import processes
 
 DOCUMENTS = 60
 EMBEDDER = "TextEmbeddings:text-64"
-
-# A server forks the processes that are killed: each starts at once, with everything imported.
-processes = multiprocessing.get_context("forkserver")
-processes.set_forkserver_preload(["chromadb", "openai", "spacy.lang.en", "arag.ingest.pipeline", "arag.cli", "pytest"])
 
 
 class TextEmbeddings(HashEmbeddings):
@@ -314,7 +312,7 @@ def kill_again_and_again(folder, usual, *, seed, kills):
 
 @pytest.mark.parametrize("seed", [1])
 def test_a_killed_ingestion_is_finished_by_the_next(tmp_path, usual, seed):
-    kill_again_and_again(tmp_path, usual, seed=seed, kills=5)
+    kill_again_and_again(tmp_path, usual, seed=seed, kills=3)
 
 
 @pytest.mark.slow
@@ -348,11 +346,11 @@ CHANGES = {
 class Run:
     """An index, the documents that it gets next, and what it then must be like."""
 
-    def __init__(self, folder, change, disk=None):
+    def __init__(self, folder, change):
         self.before, self.after = CHANGES[change]
         self.folder = folder
         self.source, self.start = folder / "corpus", folder / "start"
-        self.index = (disk or folder) / "index"
+        self.index = folder / "index"
         if self.before is not None:
             write(self.source, self.before)
             ingest(self.source, self.start)
@@ -360,6 +358,12 @@ class Run:
         ingest(self.source, folder / "target")
         self.expected = contents(folder / "target")
         self.sizes = [file.stat().st_size for file in (folder / "target").rglob("*") if file.is_file()]
+
+    def at(self, folder):
+        """Return the same run, with its index in another folder."""
+        run = copy(self)
+        run.index = folder / "index"
+        return run
 
     def begin(self):
         shutil.rmtree(self.index, ignore_errors=True)
@@ -394,9 +398,14 @@ class Run:
         assert contents(self.index) == self.expected
 
 
-def run_with_small_files(folder, change, fractions):
+@pytest.fixture(scope="module")
+def run_of(tmp_path_factory):
+    """A function that returns the run of a change, which the tests share."""
+    return cache(lambda change: Run(tmp_path_factory.mktemp("run"), change))
+
+
+def run_with_small_files(run, fractions):
     """Let no file grow beyond some fractions of the largest that is needed."""
-    run = Run(folder, change)
     for fraction in fractions:
         run.begin()
         done = run.ingest(limit=int(fraction * max(run.sizes)))
@@ -406,14 +415,14 @@ def run_with_small_files(folder, change, fractions):
 
 
 @pytest.mark.parametrize(("change", "fraction"), [("first", 0.6), ("a few", 0.1), ("removals", 0.04)])
-def test_files_that_cannot_grow_end_a_run_that_the_next_finishes(tmp_path, change, fraction):
-    run_with_small_files(tmp_path, change, [fraction])
+def test_files_that_cannot_grow_end_a_run_that_the_next_finishes(run_of, change, fraction):
+    run_with_small_files(run_of(change), [fraction])
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("change", CHANGES)
-def test_files_that_cannot_grow_to_any_size_end_a_run_that_the_next_finishes(tmp_path, change):
-    run_with_small_files(tmp_path, change, np.linspace(0, 1.1, 12))
+def test_files_that_cannot_grow_to_any_size_end_a_run_that_the_next_finishes(run_of, change):
+    run_with_small_files(run_of(change), np.linspace(0, 1.1, 12))
 
 
 @pytest.fixture
@@ -437,9 +446,9 @@ def fill(disk, leave):
     return ballast
 
 
-def run_on_a_small_disk(folder, disk, change, fractions):
+def run_on_a_small_disk(run, disk, fractions):
     """Leave some fractions of the space that the index takes."""
-    run = Run(folder, change, disk)
+    run = run.at(disk)
     for fraction in fractions:
         run.begin()
         ballast = fill(disk, int(fraction * sum(run.sizes)))
@@ -451,18 +460,18 @@ def run_on_a_small_disk(folder, disk, change, fractions):
 
 
 @pytest.mark.parametrize(("change", "fractions"), [("first", [0.2]), ("a few", [0, 0.7])])
-def test_a_full_disk_ends_a_run_that_the_next_finishes(tmp_path, small_disk, change, fractions):
-    run_on_a_small_disk(tmp_path, small_disk, change, fractions)
+def test_a_full_disk_ends_a_run_that_the_next_finishes(run_of, small_disk, change, fractions):
+    run_on_a_small_disk(run_of(change), small_disk, fractions)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("change", CHANGES)
-def test_a_disk_with_any_room_ends_a_run_that_the_next_finishes(tmp_path, small_disk, change):
-    run_on_a_small_disk(tmp_path, small_disk, change, np.linspace(0, 2, 15))
+def test_a_disk_with_any_room_ends_a_run_that_the_next_finishes(run_of, small_disk, change):
+    run_on_a_small_disk(run_of(change), small_disk, np.linspace(0, 2, 15))
 
 
-def test_an_open_reader_does_not_mind_a_full_disk(tmp_path, small_disk):
-    run = Run(tmp_path, "a few", small_disk)
+def test_an_open_reader_does_not_mind_a_full_disk(run_of, small_disk):
+    run = run_of("a few").at(small_disk)
     run.begin()
     with open_index(run.index, embedder=TextEmbeddings()) as index:
         results = index.keyword_search("revision 1"), index.semantic_search("revision 1")
@@ -475,8 +484,8 @@ def test_an_open_reader_does_not_mind_a_full_disk(tmp_path, small_disk):
     assert contents(run.index) == run.expected
 
 
-def test_a_sound_index_on_a_full_disk_is_opened_and_cared_for_when_there_is_room(tmp_path, small_disk):
-    run = Run(tmp_path, "a few", small_disk)
+def test_a_sound_index_on_a_full_disk_is_opened_and_cared_for_when_there_is_room(run_of, small_disk):
+    run = run_of("a few").at(small_disk)
     run.begin()
     ballast = fill(small_disk, 0)
     with open_index(run.index, embedder=TextEmbeddings()) as index:
@@ -490,8 +499,8 @@ def test_a_sound_index_on_a_full_disk_is_opened_and_cared_for_when_there_is_room
         assert index.keyword_search("revision 2").hits
 
 
-def test_a_mending_that_has_no_room_leaves_the_index_as_it_was(tmp_path, small_disk):
-    run = Run(tmp_path, "a few", small_disk)
+def test_a_mending_that_has_no_room_leaves_the_index_as_it_was(run_of, small_disk):
+    run = run_of("a few").at(small_disk)
     for fraction in (0.05, 0.3, 0.6):
         run.begin()
         (run.index / f"words.{read_manifest(run.index).generation}").unlink()
@@ -505,8 +514,8 @@ def test_a_mending_that_has_no_room_leaves_the_index_as_it_was(tmp_path, small_d
 
 
 @pytest.mark.parametrize("change", ["first", "all"])
-def test_a_process_that_had_no_room_goes_on_when_there_is_some(tmp_path, small_disk, change):
-    run = Run(tmp_path, change, small_disk)
+def test_a_process_that_had_no_room_goes_on_when_there_is_some(run_of, small_disk, change):
+    run = run_of(change).at(small_disk)
     for fraction in (0, 0.2, 0.4):
         run.begin()
         ballast = fill(small_disk, int(fraction * sum(run.sizes)))
@@ -517,9 +526,9 @@ def test_a_process_that_had_no_room_goes_on_when_there_is_some(tmp_path, small_d
 
 
 def test_a_reader_that_had_no_room_to_open_the_vectors_opens_them_when_there_is_some(
-    tmp_path, small_disk, through_chroma
+    run_of, small_disk, through_chroma
 ):
-    run = Run(tmp_path, "a few", small_disk)
+    run = run_of("a few").at(small_disk)
     run.begin()
     with open_index(run.index, embedder=TextEmbeddings()) as index:
         assert index.keyword_search("revision 1").hits
@@ -567,23 +576,23 @@ FAILURES = {
 @pytest.mark.parametrize(
     ("number", "failure", "concurrency"), [(1 + n % 5, name, 1 + n % 2 * 3) for n, name in enumerate(FAILURES)]
 )
-def test_a_failing_embedder_ends_a_run_that_the_next_finishes(tmp_path, number, failure, concurrency):
-    source, index = tmp_path / "corpus", tmp_path / "index"
-    write(source, corpus(3))
-    ingest(source, index)
-    write(source, corpus(4))
+def test_a_failing_embedder_ends_a_run_that_the_next_finishes(tmp_path, run_of, number, failure, concurrency):
+    run = run_of("all").at(tmp_path)
+    run.begin()
     failing = FailingEmbeddings(number, FAILURES[failure])
     with pytest.raises(EmbedderError, match=EMBEDDER):
-        run_ingest(source, index, embedder=Embedder(EMBEDDER, lambda: failing, batch=40, concurrency=concurrency))
-    assert served(index) == corpus(3)
+        run_ingest(
+            run.source, run.index, embedder=Embedder(EMBEDDER, lambda: failing, batch=40, concurrency=concurrency)
+        )
+    assert served(run.index) == run.before
     again = TextEmbeddings()
-    run_ingest(source, index, embedder=again, prune=True)
+    run_ingest(run.source, run.index, embedder=again, prune=True)
     if concurrency == 1:
         assert len(failing.embedded) >= 30 * (number - 1)
         # What was embedded after the call that failed is lost with it.
         assert set(failing.embedded[: 30 * (number - 1)]).isdisjoint(again.embedded)
-    assert served(index) == corpus(4)
-    assert_like_uninterrupted(index, corpus(4), tmp_path / "uninterrupted")
+    assert served(run.index) == run.after
+    assert contents(run.index) == run.expected
 
 
 def test_a_failing_embedder_leaves_what_was_committed(tmp_path, monkeypatch):

@@ -5,7 +5,7 @@ import re
 from contextlib import suppress
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from reportlab.pdfgen.canvas import Canvas
 
@@ -249,7 +249,6 @@ def test_half_characters(write, tmp_path):
     write_corpus(paragraphs(file), tmp_path / "corpus.jsonl")
 
 
-@settings(max_examples=40, deadline=None)
 @given(title=st.text(), sentences=st.lists(st.text()), answer=st.text(min_size=1))
 def test_any_texts(tmp_path_factory, title, sentences, answer):
     file = tmp_path_factory.mktemp("any") / "questions.jsonl"
@@ -385,7 +384,6 @@ ANY_JSON = st.recursive(
 )
 
 
-@settings(max_examples=60, deadline=None)
 @given(value=ANY_JSON)
 def test_any_json_is_read_or_refused(tmp_path_factory, value):
     file = tmp_path_factory.mktemp("any") / "questions.json"

@@ -6,17 +6,16 @@ import csv
 import json
 import os
 import re
-import subprocess
 import sys
 import time
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from bs4 import BeautifulSoup
 from langchain_core.messages import AIMessage
 from pydantic import Field
 
+from arag.cli import main
 from arag.errors import InputError
 from arag.evaluation.datasets import Question
 from arag.evaluation.diagnosis import diagnose
@@ -48,6 +47,7 @@ from arag.models.usage import ModelCall
 from arag.retrieval.index import open_index
 from arag.testing import ScriptedModel, call, calls
 from fakes import HashEmbeddings, write_corpus
+from forked import processes
 from openai_server import Failure as HttpFailure
 from openai_server import chat, serve
 from scripted_model import DOCUMENTS, asked
@@ -532,6 +532,18 @@ def test_a_judge_that_fails(arag, folder, monkeypatch):
     assert deciders(folder) == {"open": "", "read": "record"}
 
 
+def run_diagnosis(url, folder):
+    os.environ["OPENAI_API_KEY"] = "x"
+    sys.argv = ["arag", "eval", "failures", folder, "--judge", f"openai:gpt-5-mini@{url}", "--concurrency", "1"]
+    main()
+
+
+def start_diagnosis(server, folder):
+    process = processes.Process(target=run_diagnosis, args=(server.url, str(folder)))
+    process.start()
+    return process
+
+
 def test_a_killed_diagnosis_goes_on(folder):
     with open_index(folder.parent / "index") as index:
         for name in ("second", "third"):
@@ -540,20 +552,17 @@ def test_a_killed_diagnosis_goes_on(folder):
     def respond(number, request):
         return chat(VERDICT) if number in {0, 2, 3} else HttpFailure(hang=True)
 
-    def command(server):
-        environment = {**os.environ, "OPENAI_API_KEY": "x", "PYTHONPATH": str(Path(__file__).parent)}
-        judge = ["--judge", f"openai:gpt-5-mini@{server.url}", "--concurrency", "1"]
-        return subprocess.Popen([sys.executable, "-m", "arag", "eval", "failures", folder, *judge], env=environment)
-
     with serve(respond) as server:
-        process = command(server)
+        process = start_diagnosis(server, folder)
         while len(server.requests) < 2:
-            assert process.poll() is None
+            assert process.is_alive()
             time.sleep(0.05)
         process.kill()
-        process.wait()
+        process.join()
         assert list(deciders(folder).values()).count("judge") == 1
-        assert command(server).wait() == 0
+        process = start_diagnosis(server, folder)
+        process.join()
+        assert process.exitcode == 0
         assert list(deciders(folder).values()).count("judge") == 3
         assert len(server.requests) == 4
 

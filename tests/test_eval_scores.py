@@ -10,7 +10,7 @@ import sys
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from arag.evaluation.scores import contains, exact_match, f1, interval, normalise, paired_test, proportion, share
@@ -191,7 +191,6 @@ def test_intervals_of_shares_hold_the_truth_near_the_ends_too():
     assert held >= 270
 
 
-@settings(max_examples=25, deadline=None)
 @given(values=VALUES)
 def test_intervals_surround_the_mean(values):
     found = interval(values)
@@ -243,7 +242,6 @@ def test_paired_tests_find_differences_by_chance_only_as_often_as_they_say():
     assert found <= 12
 
 
-@settings(max_examples=25, deadline=None)
 @given(pairs=st.lists(st.tuples(st.floats(0, 1), st.floats(0, 1)), min_size=1, max_size=20))
 def test_paired_tests_do_not_depend_on_the_order_of_the_methods(pairs):
     first, second = map(list, zip(*pairs, strict=True))

@@ -346,6 +346,12 @@ def test_a_conversation_that_ends_with_the_models_calls_is_gone_on_with(small_in
 # --- budgets ---
 
 
+def some_or_all(some, everything):
+    """Give a test some numbers, or, among the slow tests, all."""
+    slow = pytest.param(everything, id="all", marks=pytest.mark.slow)
+    return pytest.mark.parametrize("numbers", [pytest.param(some, id="some"), slow])
+
+
 @pytest.mark.parametrize("max_steps", range(1, 16))
 def test_max_steps_ends_in_a_forced_answer_after_exactly_that_many_calls_and_one(small_index, max_steps):
     model = EndlessModel(mode="one_call")
@@ -359,8 +365,9 @@ def test_max_steps_ends_in_a_forced_answer_after_exactly_that_many_calls_and_one
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_every_max_steps_ends_in_an_answer_whatever_the_model_does(small_index, mode):
-    for max_steps in range(1, 16):
+@some_or_all([1, 2, 3, 15], range(1, 16))
+def test_every_max_steps_ends_in_an_answer_whatever_the_model_does(small_index, mode, numbers):
+    for max_steps in numbers:
         model = EndlessModel(mode=mode)
         agent = create_arag_agent(model, small_index, max_steps=max_steps, max_invalid_replies=100)
         state = agent.invoke(asked())
@@ -370,8 +377,9 @@ def test_every_max_steps_ends_in_an_answer_whatever_the_model_does(small_index, 
 
 
 @pytest.mark.parametrize(("mode", "max_steps"), [("one_call", 15), *((mode, 100) for mode in MODES)])
-def test_every_recursion_limit_ends_in_an_answer_whatever_the_model_does(small_index, mode, max_steps):
-    for limit in range(2, 41):
+@some_or_all([*range(2, 9), 40], range(2, 41))
+def test_every_recursion_limit_ends_in_an_answer_whatever_the_model_does(small_index, mode, max_steps, numbers):
+    for limit in numbers:
         model = EndlessModel(mode=mode)
         agent = create_arag_agent(model, small_index, max_steps=max_steps, max_invalid_replies=100)
         state = agent.invoke(asked(), {"recursion_limit": limit})

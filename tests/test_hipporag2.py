@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import multiprocessing
 import signal
 import threading
 from collections import Counter
@@ -47,13 +46,12 @@ from arag.retrieval.index import open_index
 from arag.retrieval.scope import Scope
 from arag.testing import ScriptedModel
 from fakes import HashEmbeddings
+from forked import processes
 from openai_server import Failure, chat, serve
 from scripted_model import QUESTION, asked, in_thread
 
 pytest_plugins = ["graph_fixtures"]
 
-processes = multiprocessing.get_context("forkserver")
-processes.set_forkserver_preload(["arag.evaluation.runs", "chromadb", "langchain_openai"])
 CASES = json.loads((Path(__file__).parent / "parity" / "hippo_rag2.json").read_text(encoding="utf-8"))["cases"]
 
 

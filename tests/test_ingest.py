@@ -22,6 +22,7 @@ from arag.retrieval.local.manifest import read_manifest, vectors_folder
 from arag.retrieval.local.sentence_store import SentenceStore
 from arag.retrieval.locations import backend_at
 from fakes import HashEmbeddings, hash_vector, write_corpus
+from forked import processes
 from memory_backend import MemoryBackend
 
 TEXTS = {
@@ -706,22 +707,17 @@ def test_an_open_index_sees_what_is_written_later(corpus):
         assert index.info().documents == 2
 
 
-INGEST = """
-import sys
-sys.path.insert(0, sys.argv[3])
-from arag.ingest.pipeline import run_ingest
-from fakes import HashEmbeddings
-run_ingest(sys.argv[1], sys.argv[2], embedder=HashEmbeddings())
-"""
-
-
-def test_an_open_index_sees_what_another_process_writes(corpus, request):
+def test_an_open_index_sees_what_another_process_writes(corpus):
     corpus.ingest({"a": "One ship."})
     with corpus.open() as index:
         assert len(index.semantic_search("ship").hits) == 1
         corpus.write({"a": "One gull.", "b": "Two ships. Two gulls."})
-        arguments = [str(corpus.source), str(corpus.index), str(request.path.parent)]
-        subprocess.run([sys.executable, "-c", INGEST, *arguments], check=True)
+        process = processes.Process(
+            target=run_ingest, args=(corpus.source, corpus.index), kwargs={"embedder": HashEmbeddings()}
+        )
+        process.start()
+        process.join()
+        assert process.exitcode == 0
         assert index.keyword_search(["gull"]).total == 2
         assert [hit.chunk_id for hit in index.semantic_search("two ships").hits] == ["b:0", "a:0"]
 

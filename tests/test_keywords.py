@@ -5,10 +5,11 @@ import random
 import re
 import struct
 import zlib
+from functools import lru_cache
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from arag.errors import DamagedFileError, IndexFormatError, InputError
@@ -30,6 +31,7 @@ from memory_backend import MemoryBackend, MemoryChunks, MemoryGeneration
 in_any_backend = pytest.mark.parametrize("backend", ["folder", "memory"], indirect=True)
 
 
+@lru_cache(10_000)
 def folded(text):
     return re.sub(r"\s+", " ", text).strip()
 
@@ -101,10 +103,6 @@ def ranking(matcher, texts, keywords, top_k):
     return [(ids[r.number // 10 - 1], r.score, r.counts) for r in found.chunks], found.holding, found.total
 
 
-FILES = settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-
-
-@FILES
 @given(st.lists(STRINGS, max_size=12), KEYWORDS, st.integers(1, 5), st.sampled_from([1, 2, 3, 7, 1 << 20]))
 def test_matcher_ranks_as_the_equation_says(tmp_path, texts, keywords, top_k, block):
     named = {f"c{(7 * n) % 12}": text for n, text in enumerate(texts)}
@@ -120,7 +118,6 @@ TEXTS = st.lists(st.lists(st.sampled_from(WORDS), max_size=8).map(" ".join), max
 TERMS = st.lists(st.sampled_from("all AML é 北 1 the al tall all-in .".split()), min_size=1, max_size=3, unique=True)
 
 
-@FILES
 @given(TEXTS, TERMS, st.integers(1, 4), st.none() | st.sets(st.integers(1, 10)))
 def test_matcher_ranks_by_coverage_as_the_plainest_way_does(tmp_path, texts, keywords, top_k, within):
     named = {f"c{n}": text for n, text in enumerate(texts)}
@@ -136,7 +133,6 @@ def test_matcher_ranks_by_coverage_as_the_plainest_way_does(tmp_path, texts, key
     assert (found.holding, found.as_word, found.total) == (expected.holding, expected.as_word, expected.total)
 
 
-@FILES
 @given(st.lists(STRINGS, max_size=10), KEYWORDS, st.integers(1, 4), st.sets(st.integers(0, 9)))
 def test_a_search_within_chunks_is_that_of_an_index_without_the_others(tmp_path, texts, keywords, top_k, inside):
     named = {f"c{n}": text for n, text in enumerate(texts)}
@@ -155,7 +151,6 @@ def test_of_a_keyword_in_very_many_chunks_every_occurrence_counts(tmp_path, monk
     assert matcher.rank(["tall"], 3, by_coverage=True).as_word == {"tall": 1}
 
 
-@FILES
 @given(st.lists(STRINGS, max_size=6), STRINGS.filter(str.strip), st.sampled_from([1, 2, 3, 7, 1 << 20]))
 def test_matcher_counts_in_every_chunk(tmp_path, texts, keyword, block):
     with pytest.MonkeyPatch.context() as patch:
@@ -165,14 +160,20 @@ def test_matcher_counts_in_every_chunk(tmp_path, texts, keyword, block):
     assert matcher.chunks_holding(keyword) == sum(count(text, keyword) > 0 for text in texts)
 
 
+@pytest.fixture(scope="module")
+def large_text(tmp_path_factory):
+    """1,000 chunks, and the matcher of them."""
+    words = random.Random(1).choices("the of that banana tee straße Xenon .".split(), k=400_000)
+    texts = {str(n): " ".join(words[n * 400 : (n + 1) * 400]) for n in range(1_000)}
+    return texts, matcher_of(tmp_path_factory.mktemp("large"), texts)
+
+
 @pytest.mark.parametrize(
     "keyword", ["e", "th", "ee", "the", "of the", "of\nthe", "that", "ana", "xyzzy", "x" * 100_000, "ß"]
 )
-def test_counts_in_a_large_text_are_those_of_python(tmp_path, keyword):
-    words = random.Random(1).choices("the of that banana tee straße Xenon .".split(), k=400_000)
-    texts = {str(n): " ".join(words[n * 400 : (n + 1) * 400]) for n in range(1_000)}
-    counts = matcher_of(tmp_path, texts).counts(keyword)
-    assert counts.tolist() == [count(text, keyword) for text in texts.values()]
+def test_counts_in_a_large_text_are_those_of_python(large_text, keyword):
+    texts, matcher = large_text
+    assert matcher.counts(keyword).tolist() == [count(text, keyword) for text in texts.values()]
 
 
 def test_occurrences_do_not_overlap(tmp_path):
@@ -277,7 +278,6 @@ FILTERED_WORDS = [
 ]
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.data())
 def test_the_filter_hides_no_hit(tmp_path, small_blocks, data):
     choice = random.Random(data.draw(st.integers(0, 9)))
@@ -469,7 +469,6 @@ def corpus_texts(corpus_index):
     return {i: corpus_index.get(i).text for i in corpus_index.chunk_ids()}
 
 
-@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     st.lists(
         st.sampled_from(
@@ -507,7 +506,6 @@ def odd_index(request, tmp_path_factory):
         yield index, {i: index.get(i).text for i in index.chunk_ids()}
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.data())
 def test_search_in_odd_texts_ranks_as_the_equation_says(odd_index, data):
     index, texts = odd_index

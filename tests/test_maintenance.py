@@ -25,7 +25,7 @@ from arag.retrieval.local.manifest import read_manifest, vectors_folder
 from arag.retrieval.local.sentence_store import _open_collection
 from arag.retrieval.local.store_check import StoreRows
 from fakes import HashEmbeddings, write_corpus, write_index
-from test_crash import processes
+from forked import processes
 
 DOCUMENTS = {
     f"d{n}": f"Document {n} tells of ship{n}. It was built in {1500 + n}. Nobody sailed it." for n in range(60)

@@ -428,7 +428,7 @@ def test_only_the_protocol_reaches_stdout(tmp_path):
             process.stdin.write(json.dumps({"jsonrpc": "2.0"} | message) + "\n")
             process.stdin.flush()
         answers = [json.loads(process.stdout.readline()) for _ in range(2)]
-        out, err = process.communicate(timeout=30)
+        out, err = process.communicate(timeout=60)
     assert [answer["id"] for answer in answers] == [1, 2]
     assert "father" in answers[1]["result"]["content"][0]["text"]
     assert out == ""
@@ -452,7 +452,7 @@ def served_over_http(folder, *options, **environment):
             yield line.split()[-1]
         finally:
             process.send_signal(signal.SIGINT)
-            process.communicate(timeout=30)
+            process.communicate(timeout=60)
     assert process.returncode == 130
 
 

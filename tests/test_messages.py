@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
 from pydantic import BaseModel, ValidationError
@@ -159,7 +159,6 @@ _kinds = st.lists(
 )
 
 
-@settings(deadline=None)
 @given(_kinds)
 def test_any_conversation_is_paired_when_it_is_sent(kinds):
     conversation = []
@@ -270,7 +269,6 @@ def test_where_room_is_short_the_latest_evidence_is_kept_and_cut():
         assert gather_evidence(messages, nothing) == ""
 
 
-@settings(deadline=None)
 @given(st.text(), st.integers(-3, 30))
 def test_the_beginning_of_a_text_fits(text, room):
     part = truncate(text, room)
@@ -280,7 +278,6 @@ def test_the_beginning_of_a_text_fits(text, room):
         assert part == text
 
 
-@settings(deadline=None)
 @given(st.lists(st.text(min_size=1), max_size=6), st.integers(0, 40))
 def test_evidence_always_fits(texts, room):
     results = [result(str(i), f"[c:{i}] {text}") for i, text in enumerate(texts)]

@@ -246,7 +246,7 @@ def test_a_server_that_hangs_meets_the_timeout(small_index):
         began = time.monotonic()
         with pytest.raises(openai.APITimeoutError):
             agent.invoke(asked())
-        assert time.monotonic() - began < 5
+        assert time.monotonic() - began < 30
     assert len(server.requests) == 1
 
 
@@ -425,7 +425,7 @@ def test_an_embedding_server_is_asked_several_times_at_once_and_again_where_it_i
 
     def respond(number, request):
         if 0 < number <= 8:
-            together.wait(timeout=30)
+            together.wait(timeout=60)
         if number in {3, 7}:
             return Failure(429, {"Retry-After": "0"})
         return embed(number, request)

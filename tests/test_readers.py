@@ -12,7 +12,7 @@ from pathlib import Path
 
 import matplotlib as mpl
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pypdf import PdfReader, PdfWriter
 from pypdf.generic import ArrayObject, DecodedStreamObject, DictionaryObject, NameObject, NumberObject
@@ -601,7 +601,6 @@ Body.
         document = read_one(tmp_path / "note.md", "--- \na: b\n...\n\nText.\n---\n")
         assert (document.text, document.metadata) == ("Text.\n---\n", {"a": "b"})
 
-    @settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
     @given(
         parts=st.lists(
             st.sampled_from("--- *** === ___ ... # ## - > ``` [a] {b} & *c ! | % @".split())
@@ -1163,7 +1162,6 @@ file_contents = (
 )
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=file_contents, name=st.sampled_from(["a.jsonl", "a.json", "chunks.json"]))
 def test_malformed_records_never_raise(tmp_path, data, name):
     path = tmp_path / name

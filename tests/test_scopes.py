@@ -93,7 +93,6 @@ def chroma():
     return chromadb.EphemeralClient()
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(where=CONDITION, records=st.lists(RECORD, min_size=1, max_size=5))
 def test_conditions_mean_what_they_mean_to_chroma(chroma, where, records):
     collection = chroma.get_or_create_collection("scopes", embedding_function=None)

@@ -11,13 +11,18 @@ from arag.models.embedders import Embedder, load_embedder
 from arag.retrieval.index import open_index
 from arag.retrieval.local.sentence_store import SentenceStore
 from fakes import DIMENSION, HashEmbeddings, hash_vector, write_corpus
+from memory_backend import MemoryBackend
 
 ROUNDING = 1e-4  # of similarities: an index keeps vectors as float16
 
 
 def pytest_generate_tests(metafunc):
     """All ways find the same: exactly, as in small indexes, in Chroma's graph, as in large ones, or in memory."""
-    ways = {"make_index": ["exact", "chroma", "memory"], "example_index": ["exact", "chroma"]}
+    ways = {
+        "make_index": ["exact", "chroma", "memory"],
+        "example_index": ["exact", "chroma"],
+        "copies": ["exact", "chroma"],
+    }
     used = next((ways[name] for name in ways if name in metafunc.fixturenames), ["exact"])
     metafunc.parametrize("way", used, indirect=True)
 
@@ -323,16 +328,34 @@ def test_the_default_embedder_finds_by_meaning(example_index):
     assert example_index.info().dimension == 384
 
 
-@pytest.mark.parametrize("order", ["copies first", "copies last"])
-def test_a_sentence_that_stands_thousands_of_times_hides_no_other(make_index, order):
-    words = [f"w{n}" for n in range(60)]
-    others = [
-        {"id": f"o{n}", "text": f"The {' '.join(words[(7 * n + 13 * k) % 60] for k in range(6))} {n}."}
-        for n in range(200)
-    ]
-    copies = [{"id": f"c{n}", "text": "All rights reserved."} for n in range(2_500)]
-    index = make_index(copies + others if order == "copies first" else others + copies)
-    found = [index.semantic_search(record["text"], 1).hits[0].chunk_id == f"{record['id']}:0" for record in others[:60]]
+OTHERS = [
+    {"id": f"o{n}", "text": f"The {' '.join(WORDS[(7 * n + 13 * k) % 60] for k in range(6))} {n}."} for n in range(200)
+]
+
+
+@pytest.fixture(
+    scope="module",
+    params=[
+        ("copies first", "folder"),
+        ("copies last", "folder"),
+        pytest.param(("copies first", "memory"), marks=pytest.mark.slow),
+        pytest.param(("copies last", "memory"), marks=pytest.mark.slow),
+    ],
+    ids=" ".join,
+)
+def copies(request, tmp_path_factory):
+    """An index of a sentence that stands thousands of times, and others."""
+    order, place = request.param
+    folder = tmp_path_factory.mktemp("copies")
+    same = [{"id": f"c{n}", "text": "All rights reserved."} for n in range(2_500)]
+    source = write_corpus(folder / "corpus", same + OTHERS if order == "copies first" else OTHERS + same)
+    with ingest(source, MemoryBackend() if place == "memory" else folder / "index", embedder=HashEmbeddings()) as index:
+        yield index
+
+
+def test_a_sentence_that_stands_thousands_of_times_hides_no_other(copies):
+    index = copies
+    found = [index.semantic_search(record["text"], 1).hits[0].chunk_id == f"{record['id']}:0" for record in OTHERS[:60]]
     assert sum(found) >= 59
     best = index.semantic_search("All rights reserved.", 3).hits
     assert [hit.chunk_id for hit in best] == ["c0:0", "c1000:0", "c1001:0"]

@@ -106,7 +106,7 @@ def streams(server):
         return [part async for part in stream]
 
     async def all_of_them():
-        async with get_client(url=server.url, api_key=None, timeout=60) as client:
+        async with get_client(url=server.url, api_key=None, timeout=120) as client:
             return await asyncio.gather(*(streamed(client, modes) for modes in [*MODES, MODES]))
 
     *single, together = asyncio.run(all_of_them())
@@ -145,7 +145,7 @@ def test_a_second_question_counts_anew_and_knows_what_was_read(client, thread):
 
 
 def test_two_runs_at_once(server, provider_port):
-    together = threading.Barrier(2, timeout=30)
+    together = threading.Barrier(2, timeout=60)
 
     def respond(_, request):
         together.wait()  # neither run gets its answer before both have asked for it
@@ -156,7 +156,7 @@ def test_two_runs_at_once(server, provider_port):
         return await client.runs.wait(thread["thread_id"], "arag", input=asked(question), context=context)
 
     async def both(context):
-        async with get_client(url=server.url, api_key=None, timeout=60) as client:
+        async with get_client(url=server.url, api_key=None, timeout=120) as client:
             return await asyncio.gather(*(run(client, context, question) for question in ("One?", "Two?")))
 
     with serve(respond, provider_port) as provider:
@@ -413,7 +413,7 @@ def refused(server):
         return str(raised.value), (await client.threads.get(thread))["status"]
 
     async def all_of_them():
-        async with get_client(url=server.url, api_key=None, timeout=60) as client:
+        async with get_client(url=server.url, api_key=None, timeout=120) as client:
             return await asyncio.gather(*(run(client, context) for context, *_ in BAD.values()))
 
     return dict(zip(BAD, asyncio.run(all_of_them()), strict=True))
@@ -630,7 +630,7 @@ def test_a_remote_graph_is_a_node_of_another_graph(remote, client, thread):
 
 def test_an_asynchronous_remote_graph(server):
     async def run():
-        async with get_client(url=server.url, api_key=None, timeout=60) as client:
+        async with get_client(url=server.url, api_key=None, timeout=120) as client:
             remote = RemoteGraph("arag", client=client)
             state = await remote.ainvoke(asked(LENS))
             updates = [update async for update in remote.astream(asked(LENS), stream_mode="updates")]

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from arag.ingest.chunking import chunk_document, pack_documents
@@ -362,7 +362,6 @@ LINES = st.sampled_from(
 )
 
 
-@settings(max_examples=150, deadline=None)
 @given(
     st.lists(st.lists(LINES, min_size=1, max_size=12).map("\n\n".join), min_size=1, max_size=3),
     st.lists(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import pydoc
 import subprocess
 import sys
@@ -27,7 +28,7 @@ import arag.ingest.readers
 from arag import Scope, aingest, ingest, open_index, run_ingest
 from arag.cli import listing
 from arag.errors import EmbedderError, IndexLockedError, InputError
-from arag.ingest import pipeline
+from arag.ingest import pipeline, writer
 from arag.ingest.documents import Position, Problem
 from arag.ingest.names import Names
 from arag.ingest.readers import read_documents
@@ -36,6 +37,7 @@ from arag.models.embedders import Embedder
 from arag.retrieval.tokens import TokenCounter
 from arag.terminal import Console
 from fakes import HashEmbeddings, write_corpus
+from forked import processes
 from memory_backend import MemoryBackend, MemoryChunks
 
 
@@ -293,25 +295,25 @@ class TestGiven:
         assert shown[-1].done == shown[-1].total == sum(len(document.page_content) for document in given) + 5
 
 
-KILLED = """
-import os, sys
-sys.path.insert(0, sys.argv[2])
-from arag.ingest import pipeline, writer
-from fakes import HashEmbeddings
-writer._BETWEEN_COMMITS = 0.0
-pipeline._BATCH_DOCUMENTS = 20
-def given():
-    for n in range(80):
-        if n == 70:
-            os._exit(9)
-        yield {"id": f"n{n}", "text": f"Number {n}."}
-pipeline.run_ingest(given(), sys.argv[1], embedder=HashEmbeddings())
-"""
+def be_killed(folder):
+    """Ingest, and end at once after 70 documents."""
+
+    def given():
+        for n in range(80):
+            if n == 70:
+                os._exit(9)
+            yield {"id": f"n{n}", "text": f"Number {n}."}
+
+    writer._BETWEEN_COMMITS = 0.0
+    pipeline._BATCH_DOCUMENTS = 20
+    run_ingest(given(), folder, embedder=HashEmbeddings())
 
 
-def test_a_process_that_is_killed_keeps_what_it_committed(tmp_path, request):
-    done = subprocess.run([sys.executable, "-c", KILLED, tmp_path / "index", request.path.parent], check=False)
-    assert done.returncode == 9
+def test_a_process_that_is_killed_keeps_what_it_committed(tmp_path):
+    process = processes.Process(target=be_killed, args=(tmp_path / "index",))
+    process.start()
+    process.join()
+    assert process.exitcode == 9
     with open_index(tmp_path / "index", embedder=HashEmbeddings()) as index:
         committed = index.info().documents
     assert committed >= 20

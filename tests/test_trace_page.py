@@ -200,7 +200,7 @@ def test_links_in_an_answer_lead_only_to_web_addresses_and_pictures_are_not_load
 def test_long_markup_takes_no_long_time(text):
     began = time.perf_counter()
     trace_page({"messages": [HumanMessage("?"), AIMessage(text)]})
-    assert time.perf_counter() - began < 5
+    assert time.perf_counter() - began < 30
 
 
 # --- the sources ---

@@ -37,7 +37,7 @@ class Terminal:
 
     def wait_for(self, text):
         """Wait until a text is printed after what was waited for before; return all up to there."""
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 120
         while (place := self.printed.find(text, self._seen)) < 0:
             assert time.monotonic() < deadline, self.printed
             if select.select([self.descriptor], [], [], 1)[0]:
@@ -141,7 +141,7 @@ def test_a_hanging_tool_holds_up_neither_the_next_question_nor_the_end(arag, tmp
         with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True) as process:
             process.stdin.write("Where is the lighthouse?\nAnd the mill?\n")
             process.stdin.flush()
-            deadline = time.monotonic() + 60
+            deadline = time.monotonic() + 120
             while not any(request.get("input") in ("lighthouse", ["lighthouse"]) for request in server.requests):
                 assert time.monotonic() < deadline
                 time.sleep(0.01)

@@ -235,16 +235,14 @@ def test_a_second_writer_in_the_same_process_is_told_so(folder):
             return super().embed_documents(texts)
 
     with ThreadPoolExecutor(1) as pool:
-        first = pool.submit(
-            run_ingest, folder / "corpus", folder / "index", embedder=Embedder(EMBEDDER, Waiting), prune=True
-        )
+        first = pool.submit(run_ingest, folder / "corpus", folder / "index", embedder=Embedder(EMBEDDER, Waiting))
         try:
             assert called.wait(SECONDS)
             with pytest.raises(IndexLockedError, match=rf"process {os.getpid()}\b"):
                 ingest(folder / "corpus", folder / "index")
         finally:
             release.set()
-        assert first.result().documents == 1
+        assert first.result().written == 1
 
 
 def ingest_or_be_refused(folder, together, news):

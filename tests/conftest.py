@@ -5,7 +5,9 @@ import shutil
 import sys
 from contextlib import ExitStack
 from pathlib import Path
+from tempfile import mkdtemp
 
+import certifi
 import pytest
 from filelock import FileLock
 from hypothesis import HealthCheck, settings
@@ -28,6 +30,11 @@ if os.access(_MEMORY, os.W_OK) and shutil.disk_usage(_MEMORY).free > 8e9:
 # Before anything counts a token: exact counts where the vocabulary is at hand, estimates elsewhere.
 if (_SHARED / "tiktoken").is_dir():
     os.environ.setdefault("TIKTOKEN_CACHE_DIR", str(_SHARED / "tiktoken"))
+
+# A client of a model reads all certificates that it trusts, hundreds of times in these tests: one is enough here.
+_CERTIFICATE = Path(mkdtemp()) / "one.pem"
+_CERTIFICATE.write_text(certifi.contents().partition("-----END CERTIFICATE-----")[0] + "-----END CERTIFICATE-----\n")
+os.environ["SSL_CERT_FILE"] = str(_CERTIFICATE)
 
 # Property tests try few examples; `make test-slow` lets them try many. A loaded machine may take its time.
 _UNHEALTHY = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow]

@@ -20,6 +20,7 @@ from arag.retrieval.local.chunk_store import ChunkStore
 from arag.terminal import FAILED
 from fakes import hash_vector, write_corpus
 from openai_server import Failure, chat, embeddings, serve
+from selection import slow_except
 
 CORPUS = Path(__file__).parent.parent / "examples" / "corpus"
 QUESTION = "Who founded the glassworks that made the lens of the Vellin Light?"
@@ -354,7 +355,7 @@ RESUMED = "Interrupted. Completed work is kept; the next run continues from ther
 FROM_THE_BEGINNING = "Interrupted. No answer was given; asking again starts over.\n"
 
 
-@pytest.mark.parametrize("first", [True, False])
+@pytest.mark.parametrize("first", slow_except(False, among=[True, False]))
 def test_an_interrupted_ingestion_ends_at_once_and_leaves_what_was_committed(arag, tmp_path, first):
     docs, index = tmp_path / "docs", tmp_path / "index"
     service = Service()

@@ -19,6 +19,7 @@ from faults.driver import (
     Plan,
 )
 from faults.jobs import EMPTY, OPERATIONS, WRITING
+from selection import slow_except
 
 # The calls that a fault may hit, what it does to them, and whether it lasts.
 FAULTS = {
@@ -113,7 +114,7 @@ def try_faults(driver, room, folder, name, faults, *, seed, count):
     return wrong
 
 
-@pytest.mark.parametrize("name", OPERATIONS)
+@pytest.mark.parametrize("name", slow_except("ingest, second", "verify --repair", "ask", among=OPERATIONS))
 def test_a_fault_ends_an_operation_with_a_sentence_and_loses_nothing(driver, room, tmp_path, name):
     assert try_faults(driver, room, tmp_path, name, FAULTS, seed=list(OPERATIONS).index(name), count=2) == []
 

@@ -50,6 +50,7 @@ from arag.terminal import FAILED
 from arag.testing import ScriptedModel, assert_paired, calls
 from fakes import HashEmbeddings, write_corpus
 from scripted_model import DOCUMENTS, asked
+from selection import slow_except
 
 BOUND = 60.0  # seconds, for slow machines: the real figures are far below
 
@@ -704,7 +705,7 @@ KEYWORD_LISTS = {
 }
 
 
-@pytest.mark.parametrize("name", KEYWORD_LISTS)
+@pytest.mark.parametrize("name", slow_except("known", "misspelled", "ligatures", among=KEYWORD_LISTS))
 def test_a_thousand_keywords(large_index, name):
     index, known = large_index
     wanted = [*KEYWORD_LISTS[name](known), *map(str, range(1_000))][:1_000]
@@ -721,7 +722,7 @@ def test_a_thousand_keywords(large_index, name):
 REPEATED = ["a", "a ", "[", '"', "a.", "\n", "漢", "\ufdfa", "\U0001f600"]
 
 
-@pytest.mark.parametrize("piece", REPEATED)
+@pytest.mark.parametrize("piece", slow_except("a ", "漢", "\ufdfa", among=REPEATED))
 def test_a_keyword_of_a_hundred_thousand_characters(large_index, piece):
     keyword = "x" + (piece * 100_000)[:99_998] + "x"
     with bounded():
@@ -731,7 +732,7 @@ def test_a_keyword_of_a_hundred_thousand_characters(large_index, piece):
     assert "No chunk holds any of these keywords." in made
 
 
-@pytest.mark.parametrize("piece", REPEATED)
+@pytest.mark.parametrize("piece", slow_except("a ", "漢", "\ufdfa", among=REPEATED))
 def test_a_query_of_a_million_characters(index, large_index, piece):
     query = "x" + (piece * 1_000_000)[:999_998] + "x"
     with bounded():
@@ -774,7 +775,7 @@ TEXTS = {
 }
 
 
-@pytest.mark.parametrize("name", TEXTS)
+@pytest.mark.parametrize("name", slow_except("brackets", "quotes", "one line", "one word", "signs", among=TEXTS))
 def test_long_texts_are_cut_in_time(name):
     count = load_token_counter().count_batch
     with bounded():

@@ -24,6 +24,7 @@ from arag.retrieval.locations import backend_at
 from fakes import HashEmbeddings, hash_vector, write_corpus
 from forked import processes
 from memory_backend import MemoryBackend
+from selection import slow_except
 
 TEXTS = {
     "ship": "The ship was built in Rome. She sank in 1912.",
@@ -592,8 +593,8 @@ def test_a_damaged_manifest_is_a_format_error(corpus, manifest):
 # --- interruptions ---
 
 
-@pytest.mark.parametrize("pack", [False, True])
-@pytest.mark.parametrize("changed", [False, True])
+@pytest.mark.parametrize("pack", slow_except(False, among=[False, True]))
+@pytest.mark.parametrize("changed", slow_except(True, among=[False, True]))
 def test_an_interrupted_run_is_finished_by_the_next(corpus, tmp_path, pack, changed):
     many = {f"d{n:03}": f"This is document {n}. It has {n} pages. It is old." for n in range(400)}
     if changed:

@@ -80,6 +80,7 @@ def test_the_vectors_are_those_of_sentence_transformers():
         assert np.allclose(embedder.embed_documents([SENTENCES[n]])[0], expected[n], atol=1e-5)
 
 
+@pytest.mark.slow
 def test_of_two_processes_one_exports_and_only_that_one_imports_pytorch(cache_folder):
     left = onnx._exported().with_suffix(".new")  # by an export that was killed
     left.mkdir(parents=True)

@@ -251,7 +251,8 @@ def test_thinking_counts_for_the_context_and_is_no_answer(small_index):
 
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("status", [429, 500, 529])
-def test_a_passing_failure_is_retried(small_index, status, way):
+def test_a_passing_failure_is_retried(small_index, status, way, monkeypatch):
+    monkeypatch.setattr("anthropic._base_client.INITIAL_RETRY_DELAY", 0)
     with serve([Failure(status, {"Retry-After": "0"}), message(text(ANSWER))]) as server:
         state, _ = run_agent(agent_at(server, small_index), way)
     assert server.requests[0] == server.requests[1]

@@ -337,7 +337,7 @@ OTHERS = [
     scope="module",
     params=[
         ("copies first", "folder"),
-        ("copies last", "folder"),
+        pytest.param(("copies last", "folder"), marks=pytest.mark.slow),
         pytest.param(("copies first", "memory"), marks=pytest.mark.slow),
         pytest.param(("copies last", "memory"), marks=pytest.mark.slow),
     ],

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from arag.errors import InputError
 from arag.ingest.sentences import check_language, split_sentences
+from selection import slow_except
 
 
 def texts(text, **options):
@@ -212,7 +213,10 @@ def test_rules_and_lines_without_letters_are_not_embedded():
     assert embedded("He came.\n\n* * *\n\n=====\n\n!!!\n\nShe left.") == ["He came.", "She left."]
 
 
-@pytest.mark.parametrize("unit", ["He came home late that night. ", "word ", "他来了。", "字", "x", "\n. "])
+LONG = ["He came home late that night. ", "word ", "他来了。", "字", "x", "\n. "]
+
+
+@pytest.mark.parametrize("unit", slow_except("He came home late that night. ", "字", among=LONG))
 def test_a_very_long_paragraph_is_covered(unit):
     text = unit * (300_000 // len(unit))
     assert_covers(text, split_sentences(text))

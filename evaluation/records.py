@@ -86,7 +86,8 @@ class Record(TypedDict):
     read_chunks: list[str]
     messages: list[dict[str, Any]]
     stages: list[dict[str, Any]]
-    """What a method found and decided on its way, for its page; empty for methods that tell nothing."""
+    """What a method found and decided on its way, for its page: each with a `title` and `lines`. Empty for methods that
+    tell nothing, and in the records of earlier versions."""
 
 
 def record_answer(question: Question, state: Mapping[str, Any], seconds: float, index: Index) -> Record:
@@ -239,6 +240,7 @@ class RecordFile:
                     return
                 try:
                     record: Record = json.loads(line)
+                    record.setdefault("stages", [])  # earlier versions wrote none
                     record["question_id"]
                 except (ValueError, KeyError, TypeError) as error:
                     raise InputError(f"{self.file}, line {number} is not a record of a run: {error}") from error

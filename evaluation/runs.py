@@ -25,7 +25,7 @@ from arag.evaluation.datasets import Question
 from arag.evaluation.event_loop import run, work_through
 from arag.evaluation.files import write_file
 from arag.evaluation.judge import Judge
-from arag.evaluation.methods import Method, Options
+from arag.evaluation.methods import Method, MethodFacts, Options
 from arag.evaluation.patience import Patience
 from arag.evaluation.preparation import load_preparations
 from arag.evaluation.records import (
@@ -65,6 +65,7 @@ class Plan:
         options: Settings that methods share.
         scope: The scope that the methods search in; None for the whole index.
         contents: What identifies the index; None if it is not known yet.
+        methods: The methods that it was started with so far, for reports.
         asked: How many questions it was asked to answer; the maximum if it was run with several limits.
         version: The version of this package that started the run.
         date: The day on which it started, in UTC.
@@ -78,6 +79,7 @@ class Plan:
     options: Options = field(default_factory=Options)
     scope: Mapping[str, Any] | None = None
     contents: Mapping[str, Any] | None = None
+    methods: Mapping[str, MethodFacts] = field(default_factory=dict, compare=False)
     asked: int = field(default=0, compare=False)
     version: str = field(default="", compare=False)
     date: str = field(default="", compare=False)
@@ -123,6 +125,7 @@ def _resume(folder: Path, known: Plan, wanted: Plan) -> Plan:
         known,
         judge=known.judge or wanted.judge,
         contents=known.contents or wanted.contents,
+        methods={**wanted.methods, **known.methods},
         asked=max(known.asked, wanted.asked),
     )
 
@@ -133,7 +136,8 @@ def _comparable(plan: Plan) -> dict[str, Any]:
     contents = {f"the {key} of the index in {files['index']}": value for key, value in (plan.contents or {}).items()}
     judge = {"judge": plan.judge} if plan.judge is not None else {}
     options = {"model_options": plan.model_options, "options": asdict(plan.options), "scope": plan.scope}
-    return {**files, "model": plan.model, **judge, **options, **contents}
+    settings = {f"the settings of {name}": facts["settings"] for name, facts in plan.methods.items()}
+    return {**files, "model": plan.model, **judge, **options, **settings, **contents}
 
 
 def load_plan(folder: Path) -> Plan:

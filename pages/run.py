@@ -49,10 +49,19 @@ def show_run(state: Mapping[str, Any]) -> dict[str, Any]:
     stop_reason = str(state.get("stop_reason") or ("answered" if reply is not None else ""))
     read = {chunk_id for message in before for chunk_id in read_artifact(message).new_chunks}
     steps = list(_steps(later, state, stop_reason, read))
+    recorded = [_read_figures(call) for call in state.get("model_calls") or ()]
+    # Not every method is a conversation: its calls and retrievals stand beside the one message, the answer.
+    unspoken = recorded if len(recorded) > len(steps) else []
+    if unspoken and steps:
+        steps[-1] |= {"number": len(unspoken), "model": unspoken[-1]}
+    retrievals = list(state.get("trace") or ()) if not any(isinstance(each, ToolMessage) for each in later) else []
     chunks = list_chunks(messages, state.get("read_chunks") or (), state.get("citations") or ())
     for step in steps:
         for chunk_id in (chunk_id for call in step["calls"] for chunk_id in call["artifact"].new_chunks):
             chunks[chunk_id].steps.append(step["number"])
+    for record in retrievals:
+        for chunk_id in (chunk_id for chunk_id in record["new_chunks"] if chunk_id in chunks):
+            chunks[chunk_id].steps.append(record["step"])
     sources = [chunk for chunk in chunks.values() if chunk.cited]
     return {
         "question": question.text,
@@ -62,9 +71,12 @@ def show_run(state: Mapping[str, Any]) -> dict[str, Any]:
         "reason": _FORCED.get(stop_reason, stop_reason),
         "errors": [step["number"] for step in steps if any(call["error"] for call in step["calls"])],
         "sources": sources,
+        "stages": state.get("stages") or [],
+        "retrievals": retrievals,
+        "unspoken": unspoken,
         "steps": steps,
         "chunks": chunks,
-        "totals": _sum_up(state, steps),
+        "totals": _sum_up(state, steps, unspoken, retrievals),
     }
 
 
@@ -170,17 +182,22 @@ def _read_figures(call: Mapping[str, Any]) -> dict[str, Any]:
     return known | dict(call) | {"cost": cost([call])}
 
 
-def _sum_up(state: Mapping[str, Any], steps: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def _sum_up(
+    state: Mapping[str, Any],
+    steps: Sequence[Mapping[str, Any]],
+    unspoken: Sequence[Mapping[str, Any]],
+    retrievals: Sequence[Mapping[str, Any]],
+) -> dict[str, Any]:
     """Return a question's figures; unknown ones are None, tokens that were not reported are 0."""
     calls: list[Mapping[str, Any]] = [call for step in steps for call in step["calls"]]
-    known = [step["model"] for step in steps if step["model"] is not None]
+    models = unspoken or [step["model"] for step in steps]
+    known = [model for model in models if model is not None]
     costs = [model["cost"] for model in known]
     usage = state.get("usage") or {key: sum(model[key] for model in known) for key in _TOKENS}
-    # A method may retrieve without a tool call in the conversation.
     trace = state.get("trace")
     retrieved = [call["retrieved_tokens"] for call in (calls if trace is None else trace)]
     model_seconds = _sum(model["seconds"] for model in known)
-    tool_seconds = _sum(call["seconds"] for call in calls)
+    tool_seconds = _sum(call["seconds"] for call in calls or retrievals)
     return {
         **{key: usage.get(key) or 0 for key in _TOKENS},
         "steps": state.get("steps") or sum(not step["forced"] for step in steps),
@@ -189,7 +206,7 @@ def _sum_up(state: Mapping[str, Any], steps: Sequence[Mapping[str, Any]]) -> dic
         "seconds": _sum([model_seconds, tool_seconds]),
         "model_seconds": model_seconds,
         "tool_seconds": tool_seconds,
-        "cost": _sum(costs) if len(known) == len(steps) and None not in costs else None,
+        "cost": _sum(costs) if len(known) == len(models) and None not in costs else None,
         "models": list(dict.fromkeys(model["model"] for model in known if model["model"])),
     }
 

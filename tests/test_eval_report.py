@@ -97,10 +97,10 @@ def failure(number, error="APITimeoutError: timed out", **changes):
 def write_run(tmp_path):
     """A function that writes records by method into a run's folder, and returns it."""
 
-    def write(methods, *, questions="questions.json", model="openai:gpt-5-mini", index="gone", name="run", **settings):
+    def write(by_name, *, questions="questions.json", model="openai:gpt-5-mini", index="gone", name="run", **settings):
         folder = tmp_path / name
         open_run(folder, Plan(questions=questions, index=str(index), model=model, **settings))
-        for name, records in methods.items():
+        for name, records in by_name.items():
             for each in records:
                 record_file(folder, name).append(each)
         return folder
@@ -817,13 +817,21 @@ def test_several_runs_stand_in_one_table(arag, several, tmp_path):
         "Method",
         "MuSiQue, gpt-5-mini-2025-08-07: LLM-Acc",
         "MuSiQue, gpt-5-mini-2025-08-07: Contain-Acc",
+        "MuSiQue, gpt-5-mini-2025-08-07: LLM-Acc (paper)",
+        "MuSiQue, gpt-5-mini-2025-08-07: Contain-Acc (paper)",
         "MuSiQue, gpt-4o-mini: LLM-Acc",
         "MuSiQue, gpt-4o-mini: Contain-Acc",
+        "MuSiQue, gpt-4o-mini: LLM-Acc (paper)",
+        "MuSiQue, gpt-4o-mini: Contain-Acc (paper)",
         "mine, gpt-5-mini-2025-08-07: Contain-Acc",
     ]
     cells = {row.th.text: [cell.text for cell in row.find_all("td")] for row in page.table.tbody.find_all("tr")}
-    assert list(cells) == ["Direct Answer", "Naive RAG", "A-RAG (Full)"]
-    assert [text.split("[")[0] for text in cells["A-RAG (Full)"]] == ["50.0", "100.0", "0.0", "100.0", "–"]
+    assert [*cells][:3] == ["Direct Answer", "Naive RAG", "GraphRAG"]  # the paper's methods, in its order
+    assert "".join(cells["GraphRAG"]).startswith("––4")
+    assert [text.split("[")[0].strip() for text in cells["A-RAG (Full)"]] == [
+        *("50.0", "100.0", "74.1", "65.3"),
+        *("0.0", "100.0", "46.1", "39.6", "–"),
+    ]
     with (tmp_path / "out" / "overview.csv").open(encoding="utf-8", newline="") as opened:
         rows = {row["method"]: row for row in csv.DictReader(opened)}
     assert rows["arag"]["MuSiQue, gpt-5-mini-2025-08-07 llm_acc"] == "0.5"
@@ -834,13 +842,13 @@ def test_several_runs_stand_in_one_table(arag, several, tmp_path):
 def test_several_runs_are_printed(arag, several):
     code, text, _ = arag("eval", "report", *several)
     assert code == 0
-    assert "| A-RAG (Full) | 50.0 [9.5, 90.5] | 100.0 [34.2, 100.0] | 0.0 [0.0, 79.3] |" in text
+    assert "| A-RAG (Full) | 50.0 [9.5, 90.5] | 100.0 [34.2, 100.0] | 74.1 |" in text
     assert not list(several[0].glob("report*"))
 
 
 def test_runs_of_the_same_model_and_questions_are_told_apart(write_run):
     folders = [write_run({"arag": [record(1)]}, questions="mine.json", name=name) for name in ("one", "two")]
-    runs = make_overview(folders).tables[1]
+    runs = next(table for table in make_overview(folders).tables if table.title == "Runs")
     assert [row[0].text for row in runs.rows] == [f"mine, gpt-5-mini-2025-08-07 ({folder})" for folder in folders]
     assert runs.rows[0][runs.columns.index("Presentation")].text == "compact"
 
@@ -858,3 +866,112 @@ def test_what_does_not_go_with_several_runs_is_told(arag, several, tmp_path):
     code, _, err = arag("eval", "report", *several, "--out", tmp_path / "file" / "below")
     assert code == FAILED
     assert "overview.md cannot be written: Not a directory" in err
+
+
+# --- methods with index-time work, settings and stages ---
+
+
+def outside(**changes):
+    """What a run keeps of a method whose module is gone."""
+    facts = {
+        "title": "Outside",
+        "description": "somebody's method",
+        "simplified": "No reranker.",
+        "settings": {"depth": 2, "mode": "fast"},
+        "autonomous": None,
+        "iterative": True,
+        "interleaved": False,
+    }
+    return facts | changes
+
+
+def write_preparation(folder, name, *, cost, reused_cost, calls, reused_calls):
+    def usage(count):
+        names = ("cached_tokens", "output_tokens", "reasoning_tokens")
+        return {"model_calls": count, "input_tokens": 1_000 * count, **dict.fromkeys(names, 10 * count)}
+
+    done = {"seconds": 30.0, "usage": usage(calls), "cost": cost}
+    done |= {"reused": usage(reused_calls), "reused_cost": reused_cost}
+    (folder / "prepared.json").write_text(json.dumps({name: done}))
+
+
+@pytest.fixture
+def prepared_run(write_run):
+    """A run of a method from outside, of whose index-time work another run has paid a part."""
+    records = {"outside": [costing(record(1), 0.5), costing(record(2), 0.5)], "arag": [costing(record(1), 0.25)]}
+    options = Options(settings={"outside": {"depth": 2}})
+    methods = {"outside": outside()}
+    folder = write_run(records, questions="musique/q.json", methods=methods, options=options)
+    write_preparation(folder, "outside", cost=1.0, reused_cost=3.0, calls=10, reused_calls=30)
+    return folder
+
+
+def test_index_cost_and_question_cost_stand_apart_and_work_of_other_runs_counts(prepared_run):
+    report = make_report(prepared_run)
+    costs = {row["Method"]: row for row in table(report, "Tokens and cost")[0]}
+    asked = ("Total cost", "Index-time cost", "Cost with index")
+    assert [costs["Outside"][name] for name in asked] == ["$1.0000", "$4.0000", "$5.0000"]
+    assert [costs["A-RAG (Full)"][name] for name in asked] == ["$0.2500", "–", "$0.2500"]
+    [work] = table(report, "Index-time work")[0]
+    assert (work["Model calls"], work["Calls reused"], work["Cost"], work["Paid here"]) == (
+        "40",
+        "30",
+        "$4.0000",
+        "$1.0000",
+    )
+    rows = csv_rows(report)
+    assert (rows["outside"]["index_model_calls"], rows["outside"]["cost_with_index"]) == ("40", "5.0")
+    assert (rows["arag"]["index_model_calls"], rows["arag"]["cost_with_index"]) == ("0", "0.25")
+
+
+def test_an_unknown_part_of_the_index_cost_makes_the_whole_unknown(prepared_run):
+    write_preparation(prepared_run, "outside", cost=None, reused_cost=3.0, calls=10, reused_calls=30)
+    costs = {row["Method"]: row for row in table(make_report(prepared_run), "Tokens and cost")[0]}
+    assert (costs["Outside"]["Index-time cost"], costs["Outside"]["Cost with index"]) == ("unknown", "unknown")
+
+
+def test_a_method_whose_module_is_gone_is_told_as_it_was(prepared_run):
+    report = make_report(prepared_run)
+    rows, methods = table(report, "Methods")
+    marks = {row["Method"]: [row[name] for name in methods.columns[-3:]] for row in rows}
+    assert marks == {"Outside": ["in part", "yes", "no"], "A-RAG (Full)": ["yes", "yes", "yes"]}
+    assert "Outside: No reranker." in methods.notes
+    [settings], _ = table(report, "Methods' own settings")
+    assert settings == {"Method": "Outside", "Set for this run": "depth 2", "By default": "mode fast"}
+
+
+def test_costs_of_several_runs_stand_in_one_table(prepared_run, write_run):
+    other = write_run({"arag": [costing(record(1), 0.125)]}, questions="mine.json", name="other")
+    overview = make_overview([prepared_run, other])
+    costs = next(table for table in overview.tables if table.title == "Cost")
+    assert {row[0].text: [each.text for each in row[1:]] for row in costs.rows} == {
+        "Outside": ["$4.0000", "$1.0000", "$5.0000", "–", "–", "–"],
+        "A-RAG (Full)": ["$0", "$0.2500", "$0.2500", "$0", "$0.1250", "$0.1250"],
+    }
+
+
+def test_a_run_s_page_shows_a_method_s_stages_retrievals_and_calls(write_run, tmp_path):
+    stages = [{"title": "Plan", "lines": [SCRIPT, "second"]}, {"title": "Facts", "lines": []}]
+    made = record(1, steps=3, trace=[tool_call("retrieve", 120, words=["gold"])], stages=stages)
+    made["messages"] = [{"type": "human", "content": "Question 1?"}, {"type": "ai", "content": "gold"}]
+    write_report(make_report(write_run({"outside": [made]}, methods={"outside": outside()})), tmp_path / "out")
+    page = soup(tmp_path / "out" / "questions" / "1" / "outside.html")
+    assert [[line.text for line in stage.find_all("li")] for stage in page.select("ol.stages > li")] == [
+        [SCRIPT, "second"],
+        [],
+    ]
+    assert not page.find("script", string=re.compile("alert"))
+    [retrieval] = page.select(".retrieval")
+    assert "retrieve" in retrieval.h3.text
+    assert "120 tokens retrieved" in retrieval.text
+    assert len(page.select("ol.unspoken > li")) == 3
+    totals = {dt.text: dt.find_next("dd").text for dt in page.find_all("dt")}
+    assert totals["Steps"].startswith("3")
+    assert "1 retrieval" in totals["Steps"]
+
+
+def test_records_of_earlier_versions_have_no_stages(write_run, tmp_path):
+    made = record(1)
+    del made["stages"]
+    write_report(make_report(write_run({"arag": [made]})), tmp_path / "out")
+    assert not soup(tmp_path / "out" / "questions" / "1" / "arag.html").find(id="stages")

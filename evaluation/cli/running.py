@@ -247,6 +247,7 @@ class _Experiment:
             model_options=self.model_options,
             options=options,
             scope=None if self.scope is None else self.scope.model_dump(mode="json", exclude_none=True),
+            methods={name: method.facts(options) for name, method in methods.items()},
             asked=len(asked),
         )
         if any(method.uses_vectors for method in methods.values()):

@@ -11,9 +11,9 @@ from pkgutil import iter_modules
 from types import ModuleType
 
 from arag.errors import InputError
-from arag.evaluation.methods.interface import Method, MethodGraph, Options, Settings
+from arag.evaluation.methods.interface import Method, MethodFacts, MethodGraph, Options, Settings
 
-__all__ = ["Method", "MethodGraph", "Options", "Settings", "all_methods", "find_methods", "method"]
+__all__ = ["Method", "MethodFacts", "MethodGraph", "Options", "Settings", "all_methods", "find_methods", "method"]
 
 
 def all_methods() -> dict[str, Method]:

@@ -421,6 +421,7 @@ METHODS = (
         prepare=_prepare,
         settings=HippoSettings,
         language_model=True,
-        simplified="facts are filtered by their numbers, and the embedder has the same prompt for all questions",
+        simplified="Prompts of our own. The model filters facts by their numbers, and the embedder has one prompt for "
+        "all questions.",
     ),
 )

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict, TypeVar
 
 from langchain_core.language_models import BaseChatModel
 from langgraph.graph.state import CompiledStateGraph
@@ -77,6 +77,19 @@ class Options:
             raise InputError(f"{method}.{name} is {fault['input']!r}: {fault['msg']}") from None
 
 
+class MethodFacts(TypedDict):
+    """What a run keeps of a method for its reports: by then the method may have changed, or its module be gone."""
+
+    title: str
+    description: str
+    simplified: str
+    settings: dict[str, Any]
+    """All of its own settings, also those that were left at their defaults."""
+    autonomous: bool | None
+    iterative: bool | None
+    interleaved: bool | None
+
+
 @dataclass(frozen=True, slots=True)
 class Method:
     """A method.
@@ -91,7 +104,7 @@ class Method:
         settings: The class of its own settings, which `options.of(name, settings)` returns.
         language_model: Whether it needs a language model; the built-in extractive model is refused.
         missing: Returns what must be installed before it can run, as a sentence, or None.
-        simplified: What differs from the published method, for reports.
+        simplified: What differs from the published method, in sentences, for reports.
         uses_vectors: Whether it searches by sentence vectors: then the embedder is loaded before the first question.
         autonomous: Whether the model decides what comes next (paper, Table 4); None for "in part".
         iterative: Whether there may be several rounds (Table 4).
@@ -111,3 +124,22 @@ class Method:
     autonomous: bool | None = False
     iterative: bool | None = False
     interleaved: bool | None = False
+
+    def facts(self, options: Options) -> MethodFacts:
+        """Return what a run keeps of it.
+
+        Args:
+            options: The settings of the run.
+
+        Raises:
+            InputError: One of its settings does not exist, or has a value that is not valid.
+        """
+        return MethodFacts(
+            title=self.title,
+            description=self.description,
+            simplified=self.simplified,
+            settings=options.of(self.name, self.settings).model_dump(mode="json"),
+            autonomous=self.autonomous,
+            iterative=self.iterative,
+            interleaved=self.interleaved,
+        )

@@ -486,6 +486,7 @@ METHODS = (
         settings=LinearSettings,
         language_model=False,
         missing=missing_pipeline,
-        simplified="its breadth-first activation; entities of one round spread in the order of their scores",
+        simplified="The reader's prompt is our own. Entities of one round spread in the order of their scores; in the "
+        "published code, in no fixed order.",
     ),
 )

@@ -10,7 +10,7 @@ from pathlib import Path
 from arag.errors import ARAGError, InputError
 from arag.evaluation.datasets import load_questions
 from arag.evaluation.methods import all_methods
-from arag.evaluation.methods.interface import Method
+from arag.evaluation.methods.interface import MethodFacts
 from arag.evaluation.preparation import Preparation, load_preparations
 from arag.evaluation.records import Record, RecordFile, update_price
 from arag.evaluation.report.measures import ACCURACY, CONTAIN_ACC, COSTS, EFFORT, LLM_ACC, Measure, figure, verdict
@@ -30,8 +30,8 @@ class MethodFigures:
     Attributes:
         name: Its name.
         title: Its name in the paper, if it is there.
-        method: The method, if it is installed.
-        records: Its records by question id, without their messages, which take the most memory.
+        facts: What the run has kept of it; None if that is nothing and it is not installed.
+        records: Its records by question id, without their messages and stages, which take the most memory.
         traced: The ids of the questions whose records have messages.
         figures: The means by the measures' names; None if unknown.
         failed: How many questions have no answer.
@@ -46,7 +46,7 @@ class MethodFigures:
 
     name: str
     title: str
-    method: Method | None
+    facts: MethodFacts | None
     records: Mapping[str, Record]
     traced: frozenset[str]
     figures: Mapping[str, Interval | None]
@@ -58,6 +58,23 @@ class MethodFigures:
     tools: Mapping[str, int]
     stop_reasons: Mapping[str, int]
     preparation: Preparation | None
+
+    @property
+    def index_usage(self) -> Counter[str]:
+        """Model calls and tokens of its index-time work, also of what other runs have paid for."""
+        done = self.preparation
+        return Counter() if done is None else Counter(done["usage"]) + Counter(done.get("reused") or {})
+
+    @property
+    def index_cost(self) -> float | None:
+        """US dollars of its index-time work, also of what other runs have paid for; None if unknown."""
+        done = self.preparation
+        return 0.0 if done is None else _sum([done["cost"], done.get("reused_cost", 0.0)])
+
+    @property
+    def cost_with_index(self) -> float | None:
+        """US dollars of its index-time work and all questions; None if unknown."""
+        return _sum([self.index_cost, self.cost])
 
     @property
     def answers(self) -> list[Record]:
@@ -164,7 +181,11 @@ def make_report(folder: Path, *, baseline: str | None = None, dataset: str | Non
     judged = any(_is_judged(records.values()) for records, _ in found.values())
     prepared = load_preparations(folder)
     methods = sorted(
-        (_measure_method(name, *stored, judged, prepared.get(name)) for name, stored in found.items()), key=place_of
+        (
+            _measure_method(name, _find_facts(name, plan), *stored, judged, prepared.get(name))
+            for name, stored in found.items()
+        ),
+        key=place_of,
     )
     baseline = baseline or methods[0].name
     first = next((method for method in methods if method.name == baseline), None)
@@ -193,13 +214,22 @@ def make_report(folder: Path, *, baseline: str | None = None, dataset: str | Non
     )
 
 
+def list_simplifications(methods: Iterable[MethodFigures]) -> list[str]:
+    """Return how methods differ from the published ones; methods that differ in the same way share a text."""
+    found: dict[str, dict[str, None]] = {}
+    for method in methods:
+        if method.facts is not None and method.facts["simplified"]:
+            found.setdefault(method.facts["simplified"], {})[method.title] = None
+    return [f"{', '.join(titles)}: {simplified}" for simplified, titles in found.items()]
+
+
 def stop_reason(record: Record) -> str:
     """Return why a search ended."""
     return record["stop_reason"] or "unknown"
 
 
 def light_records(file: Path) -> tuple[dict[str, Record], frozenset[str]]:
-    """Read a method's records without their messages, which take the most memory, and with prices known since.
+    """Read a method's records, with prices known since. Messages and stages are left out: they take the most memory.
 
     Returns:
         The records by question id, and the ids of those that have messages.
@@ -217,7 +247,7 @@ def light_records(file: Path) -> tuple[dict[str, Record], frozenset[str]]:
                 f"the record of question {key!r} in {file.name} has no {min(missing)!r}: "
                 "another version wrote it; start a new run in another folder"
             )
-        records[key] = update_price({**record, "messages": []})
+        records[key] = update_price({**record, "messages": [], "stages": []})
         (traced.add if record["messages"] else traced.discard)(key)
     return records, frozenset(traced)
 
@@ -226,17 +256,26 @@ def _is_judged(records: Iterable[Record]) -> bool:
     return any(record["judgement"] is not None for record in records)
 
 
+def _find_facts(name: str, plan: Plan) -> MethodFacts | None:
+    known = all_methods().get(name)
+    return plan.methods.get(name) or (known.facts(plan.options) if known else None)
+
+
 def _measure_method(
-    name: str, by_id: Mapping[str, Record], traced: frozenset[str], judged: bool, preparation: Preparation | None
+    name: str,
+    facts: MethodFacts | None,
+    by_id: Mapping[str, Record],
+    traced: frozenset[str],
+    judged: bool,
+    preparation: Preparation | None,
 ) -> MethodFigures:
     records = list(by_id.values())
     answered = [record for record in records if record["error"] is None]
-    known = all_methods().get(name)
     measures = [measure for measure in (*ACCURACY, *EFFORT, *COSTS) if judged or not measure.judged]
     return MethodFigures(
         name=name,
-        title=known.title if known else name,
-        method=known,
+        title=facts["title"] if facts else name,
+        facts=facts,
         records=by_id,
         traced=traced,
         figures={measure.name: figure(measure, records) for measure in measures},

@@ -122,7 +122,7 @@ def _pages(report: Report) -> Iterator[tuple[str, str]]:
 
 def _state(record: Record) -> dict[str, Any]:
     """Return the final state of a record's run; the record's own `answer` and `question_id` come from the data."""
-    shared = ("messages", "citations", "stop_reason", "steps", "read_chunks", "trace", "model_calls", "usage")
+    shared = ("messages", "citations", "stop_reason", "steps", "read_chunks", "trace", "model_calls", "usage", "stages")
     return {"answer": record["prediction"], **{name: value for name, value in record.items() if name in shared}}
 
 

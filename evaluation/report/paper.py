@@ -38,6 +38,11 @@ class PaperResults:
         """Return the methods, in the paper's order."""
         return list(dict.fromkeys(method for results in self.backbones.values() for method in results))
 
+    def find(self, models: Sequence[str]) -> Mapping[str, Sequence[float | None]]:
+        """Return the results of a model by method; empty if the models are not one of the paper's."""
+        same = (name for name in self.backbones if models and all(same_model(model, name) for model in models))
+        return self.backbones.get(next(same, ""), {})
+
 
 def paper_results(questions: str, dataset: str | None = None) -> PaperResults | None:
     """Return the paper's results for the dataset of the questions.

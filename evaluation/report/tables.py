@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 from arag.evaluation.files import to_csv
 from arag.evaluation.records import Record
@@ -20,7 +21,7 @@ from arag.evaluation.report.document import (
     number,
     rounded,
 )
-from arag.evaluation.report.figures import Comparison, MethodFigures, Report
+from arag.evaluation.report.figures import Comparison, MethodFigures, Report, list_simplifications
 from arag.evaluation.report.measures import ACCURACY, CONTAIN_ACC, COSTS, EFFORT, LLM_ACC, Measure
 from arag.evaluation.report.paper import PaperResults
 from arag.models.usage import total
@@ -32,6 +33,7 @@ _ALIASES = (
     "Contain-Acc accepts only the gold answer, as in the paper; “with aliases” also accepts the other answers that the "
     "data lists."
 )
+_MARKS = {True: "yes", False: "no", None: "in part"}
 _QUESTION_COLUMNS = ("prediction", "contain", "correct", "steps", "retrieved_tokens", "cost", "stop_reason", "error")
 
 
@@ -50,7 +52,10 @@ def tables(report: Report) -> list[Table]:
         found.append(_comparisons(report))
     if report.paper is not None:
         found.append(_beside_the_paper(report, report.paper))
-    return [*found, _methods(report)]
+    found.append(_methods(report))
+    if any(method.facts and method.facts["settings"] for method in report.methods):
+        found.append(_settings(report))
+    return found
 
 
 def _accuracy(report: Report) -> Table:
@@ -78,17 +83,24 @@ def _effort(report: Report) -> Table:
 
 
 def _costs(report: Report) -> Table:
+    with_index = any(method.preparation for method in report.methods)
     rows = []
     for method in report.methods:
+        of_index = NONE if method.preparation is None else number("dollars", method.index_cost)
         judge = number("dollars", method.judge_cost) if method.judged else NONE
-        in_all = [number("dollars", method.cost), *([judge] * report.judged)]
-        rows.append([method.title, *_cells(COSTS, method), *in_all])
-    columns = ["Method", *(measure.title for measure in COSTS), "Total cost", *(["Total judge cost"] * report.judged)]
+        in_all = [number("dollars", method.cost)]
+        in_all += [of_index, number("dollars", method.cost_with_index)] if with_index else []
+        rows.append([method.title, *_cells(COSTS, method), *in_all, *([judge] * report.judged)])
+    columns = ["Method", *(measure.title for measure in COSTS), "Total cost"]
+    columns += ["Index-time cost", "Cost with index"] if with_index else []
     note = (
         "Tokens as reported by the providers; input includes cached, output includes reasoning. Cost in US dollars, at "
         "the providers' public prices or your own. Totals cover all attempts at all questions, including failed ones. "
         "Unknown: a provider reported no tokens, or a model has no price."
     )
+    if with_index:
+        note += " Cost with index: of all questions and the method's index-time work together."
+    columns += ["Total judge cost"] * report.judged
     return make_table("Tokens and cost per answered question", columns, rows, [note])
 
 
@@ -97,16 +109,15 @@ def _index_time(report: Report) -> Table:
     for method in report.methods:
         if (done := method.preparation) is None:
             continue
-        own, reused = done["usage"], done.get("reused") or total([])
-        prices = [done["cost"], done.get("reused_cost", 0.0)]
+        usage, reused = method.index_usage, done.get("reused") or total([])
         rows.append(
             [
                 method.title,
                 number("seconds", done["seconds"]),
-                own["model_calls"] + reused["model_calls"],
-                own["input_tokens"] + reused["input_tokens"],
-                own["output_tokens"] + reused["output_tokens"],
-                number("dollars", None if None in prices else sum(price or 0.0 for price in prices)),
+                usage["model_calls"],
+                usage["input_tokens"],
+                usage["output_tokens"],
+                number("dollars", method.index_cost),
                 reused["model_calls"],
                 number("dollars", done["cost"]),
             ]
@@ -147,19 +158,21 @@ def _comparisons(report: Report) -> Table:
 
 
 def _beside_the_paper(report: Report, paper: PaperResults) -> Table:
-    ours = {method.title: method for method in report.methods}
+    ours: dict[str, list[MethodFigures]] = {}  # methods of modules may be named like the paper's
+    for method in report.methods:
+        ours.setdefault(method.title, []).append(method)
     measures = report.measures((LLM_ACC, CONTAIN_ACC))
     with_contain = any(row[1] is not None for results in paper.backbones.values() for row in results.values())
     names = ["LLM-Acc", "Contain-Acc"] if with_contain else ["LLM-Acc"]
     rows = []
     for title in dict.fromkeys([*paper.methods(), *ours]):
-        here = _cells(measures, ours[title]) if title in ours else [NONE] * len(measures)
         there = [
             NONE if value is None else f"{value:.1f}"
             for results in paper.backbones.values()
             for value in results.get(title, (None, None))[: len(names)]
         ]
-        rows.append([title, *here, *there])
+        here = [_cells(measures, method) for method in ours.get(title, [])] or [[Cell(NONE)] * len(measures)]
+        rows += [[title, *cells, *there] for cells in here]
     columns = ["Method", *(f"{measure.title} (ours)" for measure in measures)]
     columns += [f"{name} (paper, {model})" for model in paper.backbones for name in names]
     return make_table(
@@ -170,14 +183,33 @@ def _beside_the_paper(report: Report, paper: PaperResults) -> Table:
 def _methods(report: Report) -> Table:
     rows = []
     for figures in report.methods:
-        method = figures.method
-        if method is None:
+        facts = figures.facts
+        if facts is None:
             rows.append([figures.title, figures.name, "not installed", *[NONE] * 3])
         else:
-            marks = (method.autonomous, method.iterative, method.interleaved)
-            rows.append([method.title, method.name, method.description, *("yes" if mark else "no" for mark in marks)])
+            marks = [_MARKS[facts["autonomous"]], _MARKS[facts["iterative"]], _MARKS[facts["interleaved"]]]
+            rows.append([figures.title, figures.name, facts["description"], *marks])
     columns = ["Method", "Name", "What it does", "Autonomous strategy", "Iterative", "Interleaved tool use"]
-    return make_table("Methods", columns, rows)
+    notes = ["The last three columns are those of the paper's Table 4. The marks are our reading of each method."]
+    return make_table("Methods", columns, rows, [*notes, *list_simplifications(report.methods)])
+
+
+def _settings(report: Report) -> Table:
+    rows = []
+    for method in report.methods:
+        settings = method.facts["settings"] if method.facts else {}
+        given = report.plan.options.settings.get(method.name, {})
+        own = {name: value for name, value in settings.items() if name in given}
+        others = {name: value for name, value in settings.items() if name not in given}
+        if settings:
+            rows.append([method.title, _list_settings(own), _list_settings(others)])
+    note = "Methods that are not listed have no settings of their own."
+    return make_table("Methods' own settings", ["Method", "Set for this run", "By default"], rows, [note])
+
+
+def _list_settings(settings: Mapping[str, Any]) -> str:
+    values = {name: value if isinstance(value, str) else json.dumps(value) for name, value in settings.items()}
+    return ", ".join(f"{name} {value}" for name, value in values.items()) or NONE
 
 
 def _cells(measures: Iterable[Measure], method: MethodFigures) -> list[Cell]:
@@ -249,6 +281,7 @@ def _row(report: Report, method: MethodFigures) -> dict[str, object]:
     for measure in report.measures((*ACCURACY, *EFFORT, *COSTS)):
         row |= csv_figure(measure.name, method.figures[measure.name])
     row["cost_in_all"] = method.cost
+    row |= _index_values(report, method)
     if report.judged:
         row["judge_cost_in_all"] = method.judge_cost if method.judged else None
     row["baseline"] = report.baseline
@@ -263,6 +296,18 @@ def _row(report: Report, method: MethodFigures) -> dict[str, object]:
     # Columns that not all methods have come last.
     row |= {f"calls_{tool}": count for tool, count in method.tools.items()}
     return row | {f"stop_{reason}": count for reason, count in method.stop_reasons.items()}
+
+
+def _index_values(report: Report, method: MethodFigures) -> dict[str, object]:
+    """Return the figures of a method's index-time work, if any method of the report has some."""
+    if not any(each.preparation for each in report.methods):
+        return {}
+    return {
+        "index_seconds": rounded(method.preparation["seconds"]) if method.preparation else 0,
+        **{f"index_{name}": method.index_usage[name] for name in ("model_calls", "input_tokens", "output_tokens")},
+        "index_cost": method.index_cost,
+        "cost_with_index": method.cost_with_index,
+    }
 
 
 def _difference(comparison: Comparison) -> dict[str, object]:

@@ -93,14 +93,14 @@ def _missing() -> str | None:
 
 
 _SIMPLIFIED = (
-    "The chunks are those of this index, without overlap; replies are structured; reports are made from all "
-    "relationships of a community, not only the first of each entity; no claims are extracted."
+    "Prompts of our own. The chunks are those of this index, without overlap; replies are structured; reports are made "
+    "from all relationships of a community, not only the first of each entity; no claims are extracted."
 )
 
 METHODS = (
     Method(
         _LOCAL,
-        "GraphRAG (local)",
+        "GraphRAG",
         "a knowledge graph made by the model; one call, with reports, entities, relationships and chunks",
         _make_local,
         prepare=_prepare_local,

@@ -46,10 +46,10 @@ notebooks: install
 	$(BIN)/python notebooks/execute.py
 
 test: install
-	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
+	env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
 test-slow: install
-	$(BIN)/python -m pytest -n 2 -m "slow or hypothesis" --hypothesis-profile=slow
+	env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest -n 2 -m "slow or hypothesis" --hypothesis-profile=slow
 
 lint: install types
 	$(BIN)/ruff check .

@@ -240,8 +240,8 @@ class RecordFile:
                     return
                 try:
                     record: Record = json.loads(line)
-                    record.setdefault("stages", [])  # earlier versions wrote none
                     record["question_id"]
+                    record.setdefault("stages", [])  # earlier versions wrote none
                 except (ValueError, KeyError, TypeError) as error:
                     raise InputError(f"{self.file}, line {number} is not a record of a run: {error}") from error
                 yield record

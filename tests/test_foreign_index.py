@@ -24,6 +24,7 @@ from arag.retrieval.index import open_index
 from arag.retrieval.local.manifest import Manifest
 from fakes import HashEmbeddings, hash_vector, write_corpus, write_index
 from openai_server import embeddings, serve
+from selection import slow_except
 from test_maintenance import chroma
 
 DOCUMENTS = {
@@ -134,7 +135,7 @@ def built(monkeypatch):
     return built
 
 
-@pytest.mark.parametrize("column", ["schema_str", "config_json_str"])
+@pytest.mark.parametrize("column", slow_except("schema_str", among=["schema_str", "config_json_str"]))
 @pytest.mark.parametrize("command", WRITERS)
 def test_an_embedding_function_that_chroma_names_is_never_built(index, built, column, command):
     name_function(index, column)
@@ -220,7 +221,7 @@ def test_no_journal_makes_sqlite_delete_another_file(index, through_chroma, data
 NAMES = ["manifest.json", "chunks.sqlite3", "keywords", "words", "chroma.sqlite3", "data_level0.bin"]
 
 
-@pytest.mark.parametrize("kind", ["pipe", "endless", "folder"])
+@pytest.mark.parametrize("kind", slow_except("pipe", among=["pipe", "endless", "folder"]))
 @pytest.mark.parametrize("name", NAMES)
 def test_what_is_no_file_is_an_error_and_no_hang(index, through_chroma, name, kind):
     file = next(index.rglob(f"{name}*"))
@@ -330,7 +331,7 @@ def new_user(monkeypatch, tmp_path):
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "another user"))
 
 
-@pytest.mark.parametrize("how", ["links", "entry", "offset"])
+@pytest.mark.parametrize("how", slow_except("links", among=["links", "entry", "offset"]))
 @pytest.mark.parametrize("command", [*WRITERS, "verify", "search"])
 @pytest.mark.filterwarnings("ignore:the index in")
 def test_a_graph_that_somebody_else_has_made_is_never_opened(index, through_chroma, how, command):
@@ -345,7 +346,7 @@ def test_a_graph_that_somebody_else_has_made_is_never_opened(index, through_chro
         assert verify(index) == ([], [])
 
 
-@pytest.mark.parametrize("how", ["links", "entry", "offset"])
+@pytest.mark.parametrize("how", slow_except("links", among=["links", "entry", "offset"]))
 @pytest.mark.parametrize("command", [*WRITERS, "search"])
 def test_a_graph_with_another_checksum_is_never_opened(index, through_chroma, how, command):
     expected = ranking(index)
@@ -450,7 +451,7 @@ def flip_and_use(sound, folder, seed, files="*"):
         assert found, seed
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", slow_except(0, 1, among=range(8)))
 def test_a_flipped_bit_in_chromas_files_is_noticed(sound, tmp_path, through_chroma, seed):
     flip_and_use(sound, tmp_path / "index", seed, "chroma.*/**/*")
 

@@ -26,6 +26,7 @@ from arag.retrieval.local.sentence_store import _open_collection
 from arag.retrieval.local.store_check import StoreRows
 from fakes import HashEmbeddings, write_corpus, write_index
 from forked import processes
+from selection import slow_except
 
 DOCUMENTS = {
     f"d{n}": f"Document {n} tells of ship{n}. It was built in {1500 + n}. Nobody sailed it." for n in range(60)
@@ -225,7 +226,28 @@ def test_a_sound_index_is_found_sound(index):
     assert {file: file.stat().st_mtime_ns for file in before} == before
 
 
-@pytest.mark.parametrize("damage", DAMAGES)
+# One of each kind of file, and of each way in which it is damaged.
+QUICK = (
+    "no manifest",
+    "half a manifest",
+    "another generation in the manifest",
+    "no Chroma folder",
+    "half a Chroma database",
+    "Chroma lacks vectors",
+    "Chroma has other vectors",
+    "half a keyword file",
+    "a spoilt vocabulary file",
+    "chunks wait for vectors",
+    "vectors cut off",
+    "words that are not in the texts",
+    "no table of words",
+    "a header that forbids writing",
+    "documents do not know their chunks",
+    "an index of the database lacks rows",
+)
+
+
+@pytest.mark.parametrize("damage", slow_except(*QUICK, among=DAMAGES))
 def test_damage_is_found_and_mended(index, sound, damage):
     DAMAGES[damage](index)
     found, left = verify(index, embedder=HashEmbeddings())

@@ -49,6 +49,10 @@ class SentenceGraph:
             return self._store.nearest(vector, count)
         return self.compare(within).nearest(vector, count)
 
+    def nearest_inside(self, vector: NDArray[np.float32], count: int, chunks: NDArray[np.int64]) -> list[SentenceMatch]:
+        """Return those of the sentences nearest to a vector that are in some chunks; fewer than `count`."""
+        return self._store.nearest_inside(vector, count, chunks)
+
     def compare(self, chunks: Collection[int]) -> ExactVectors:
         """Return the vectors of some chunks, to be compared one by one."""
         placed = list(self._chunks.placed_vectors(chunks))
@@ -96,7 +100,7 @@ class PartOfGraph:
             return self._few.nearest(vector, count)
         wanted = math.ceil(count / self._share * _MARGIN)
         while wanted <= min(_MAX_FETCHED, self._sentences):
-            found = self._keep(self._whole.nearest(vector, wanted))
+            found = self._place(self._whole.nearest_inside(vector, wanted, self._chunks))
             if len(found) >= count:
                 return found
             wanted *= 4
@@ -114,14 +118,13 @@ class PartOfGraph:
         numbers = chunks.tolist()
         return self._whole.compare(numbers).part(chunks, {n: self._kept[n] for n in numbers if n in self._kept})
 
-    def _keep(self, matches: Sequence[SentenceMatch]) -> list[SentenceMatch]:
-        """Return the matches that are in this part, with their places in it."""
-        numbers = np.fromiter((match.chunk for match in matches), np.int64, len(matches))
-        kept = []
-        for match, is_inside in zip(matches, np.isin(numbers, self._chunks), strict=True):
+    def _place(self, matches: Sequence[SentenceMatch]) -> list[SentenceMatch]:
+        """Return the matches with their places in this part; in a chunk that is cut, some are left out."""
+        placed = []
+        for match in matches:
             places = self._places.get(match.chunk)
-            if is_inside and places is None:
-                kept.append(match)
-            elif is_inside and places is not None and match.position in places:
-                kept.append(replace(match, position=places[match.position]))
-        return kept
+            if places is None:
+                placed.append(match)
+            elif match.position in places:
+                placed.append(replace(match, position=places[match.position]))
+        return placed

@@ -152,6 +152,27 @@ class SentenceStore:
             return self._compare(vector)
         return _make_matches(found["ids"][0], embeddings[0], vector)
 
+    def nearest_inside(self, vector: NDArray[np.float32], count: int, chunks: NDArray[np.int64]) -> list[SentenceMatch]:
+        """Return those of the sentences nearest to a vector that are in some chunks.
+
+        Only their vectors are read: that takes most of a search's time.
+
+        Args:
+            vector: The vector.
+            count: How many sentences to look at.
+            chunks: The chunks' numbers.
+        """
+        with self._name_failures():
+            (ids,) = self._collection.query(query_embeddings=vector.reshape(1, -1), n_results=count, include=[])["ids"]
+            numbers = np.fromiter((int(i.partition("#")[0]) for i in ids), np.int64, len(ids))
+            inside = [ids[place] for place in np.flatnonzero(np.isin(numbers, chunks))]
+            if not inside:
+                return []
+            found = self._collection.get(ids=inside, include=["embeddings"])
+        if found["embeddings"] is None or len(found["ids"]) < len(inside):
+            raise IndexFormatError(f"{self._folder} cannot be searched: a sentence has no vector")
+        return _make_matches(found["ids"], found["embeddings"], vector)
+
     def _compare(self, vector: NDArray[np.float32]) -> list[SentenceMatch]:
         """Compare a vector with every sentence, nearest first: exact, and much slower than the graph."""
         matches: list[SentenceMatch] = []

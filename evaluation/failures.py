@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from arag.evaluation.methods import all_methods
+from arag.evaluation.methods import MethodFacts, all_methods
 from arag.evaluation.records import Record, find_gold, find_sources
 from arag.evaluation.scores import share
 from arag.graph.prompts import NO_ANSWER
@@ -118,17 +118,24 @@ def is_wrong(record: Record) -> bool:
     return not (record["contain"] if verdict is None else verdict) and record["error"] is None
 
 
-def find_failures(method: str, records: Sequence[Record], index: Index) -> list[Failure]:
+def find_failures(
+    method: str, records: Sequence[Record], index: Index, facts: MethodFacts | None = None
+) -> list[Failure]:
     """Return a method's wrong answers, with their causes if the records decide them; none if it does not search.
 
     Args:
-        method: The method's name. If it is not installed, its records show which kind it is.
+        method: The method's name.
         records: All of its records.
         index: The index that they were made with.
+        facts: What the run has kept of the method. If that is nothing and it is not installed, its records show which
+            kind it is.
     """
     tools = {entry["tool"] for record in records for entry in record["trace"]}
     known = all_methods().get(method)
-    is_agentic = known.iterative if known is not None else tools - {"retrieve"}
+    if facts is not None:
+        is_agentic = bool(facts["iterative"])
+    else:
+        is_agentic = bool(known.iterative if known is not None else tools - {"retrieve"})
     if not is_agentic and not tools:
         return []
     taxonomy = AGENTIC if is_agentic else ONE_SHOT

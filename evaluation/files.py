@@ -12,6 +12,8 @@ import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from pydantic import ValidationError
+
 from arag.errors import StorageError
 from arag.files import written_whole
 from arag.models.replies import mend_characters
@@ -19,6 +21,14 @@ from arag.models.replies import mend_characters
 # The first characters of formulas, also in their full-width forms.
 _FORMULA = r"[=+\-@\t\r\n＝＋－＠]"
 _PLAIN, _MARKED = re.compile(f"'*{_FORMULA}"), re.compile(f"'+{_FORMULA}")
+
+
+def describe_damage(error: Exception) -> str:
+    """Return what is wrong with a file's contents."""
+    if not isinstance(error, ValidationError):
+        return str(error)
+    faults = [(".".join(map(str, fault["loc"])), fault["msg"]) for fault in error.errors()]
+    return "; ".join(f"{place}: {what}" if place else what for place, what in faults)
 
 
 def write_file(file: Path, text: str) -> Path:

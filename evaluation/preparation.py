@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import time
 from pathlib import Path
-from typing import TypedDict
+from typing import NotRequired
 
 from langchain_core.language_models import BaseChatModel
+from pydantic import TypeAdapter
+from typing_extensions import TypedDict
 
 from arag.errors import InputError
-from arag.evaluation.files import write_file
+from arag.evaluation.files import describe_damage, write_file
 from arag.evaluation.methods import Method, Options
 from arag.evaluation.structured import require_language_model
 from arag.evaluation.workplace import Workplace
@@ -28,10 +30,13 @@ class Preparation(TypedDict):
     """Of the model calls that this run paid for."""
     cost: float | None
     """US dollars; None if a model's price is unknown."""
-    reused: Usage
+    reused: NotRequired[Usage]
     """Of the model calls that other runs have paid for: with `usage`, what the index costs in all."""
-    reused_cost: float | None
+    reused_cost: NotRequired[float | None]
     """US dollars; None if a model's price is unknown."""
+
+
+_PREPARATIONS = TypeAdapter(dict[str, Preparation])
 
 
 async def prepare(method: Method, place: Workplace) -> Preparation | None:
@@ -104,6 +109,6 @@ def load_preparations(folder: Path) -> dict[str, Preparation]:
     if not file.exists():
         return {}
     try:
-        return dict(json.loads(file.read_text(encoding="utf-8")))
-    except (ValueError, TypeError) as error:
-        raise InputError(f"{file} is damaged: {error}") from error
+        return _PREPARATIONS.validate_json(file.read_bytes())
+    except ValueError as error:
+        raise InputError(f"{file} is damaged: {describe_damage(error)}") from error

@@ -18,12 +18,13 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import HumanMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.memory import InMemorySaver
+from pydantic import TypeAdapter
 
 from arag.errors import ARAGError, InputError, without_credentials
 from arag.evaluation.budget import Budget
 from arag.evaluation.datasets import Question
 from arag.evaluation.event_loop import run, work_through
-from arag.evaluation.files import write_file
+from arag.evaluation.files import describe_damage, write_file
 from arag.evaluation.judge import Judge
 from arag.evaluation.methods import Method, MethodFacts, Options
 from arag.evaluation.patience import Patience
@@ -47,6 +48,7 @@ RUN_FILE = "run.json"
 RECORDS = "records"
 DEFAULT_CONCURRENCY = 8
 _MAX_BUGS = 5  # questions in a row that fail with an unexpected error
+_METHODS = TypeAdapter(dict[str, MethodFacts])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,13 +151,14 @@ def load_plan(folder: Path) -> Plan:
     file = folder / RUN_FILE
     try:
         values = json.loads(file.read_text(encoding="utf-8"))
-        return Plan(**(values | {"options": Options(**values["options"])}))
+        methods = _METHODS.validate_python(values.get("methods", {}))
+        return Plan(**(values | {"options": Options(**values["options"]), "methods": methods}))
     except FileNotFoundError:
         raise InputError(
             f"there is no run in {folder}: {RUN_FILE} is missing; start one with `arag eval run`"
         ) from None
     except (ValueError, TypeError, KeyError, AttributeError) as error:
-        raise InputError(f"{file} is damaged: {error}") from error
+        raise InputError(f"{file} is damaged: {describe_damage(error)}") from error
 
 
 def record_file(folder: Path, method: str) -> RecordFile:

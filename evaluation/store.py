@@ -192,6 +192,8 @@ class Store:
         try:
             yield
         except sqlite3.DatabaseError as error:
+            if isinstance(error, sqlite3.OperationalError) and "locked" in str(error):
+                raise StorageError(f"another process is writing to {self._file}: wait for it to finish") from error
             raise self._damaged(str(error)) from error
         except OSError as error:
             raise StorageError(f"{self._file} cannot be used: {error.strerror}") from error

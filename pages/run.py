@@ -42,8 +42,10 @@ def show_run(state: Mapping[str, Any]) -> dict[str, Any]:
     place = find_question(messages)
     before, question, later = messages[:place], messages[place], messages[place + 1 :]
     # If the question's first model call failed, the state's counts are those of the previous question.
-    if not later or state.get("question_id") not in {None, "", question.id, question.text}:
+    if (before and not later) or state.get("question_id") not in {None, "", question.id, question.text}:
         state = {"read_chunks": state.get("read_chunks")}
+    if state.get("trace") is not None:
+        state = {**state, "trace": [_read_entry(entry) for entry in state["trace"]]}
     reply = later[-1] if later and isinstance(later[-1], AIMessage) and not _asks(later[-1]) else None
     answer = str(state.get("answer") or reply.text) if reply is not None else ""
     stop_reason = str(state.get("stop_reason") or ("answered" if reply is not None else ""))
@@ -60,7 +62,7 @@ def show_run(state: Mapping[str, Any]) -> dict[str, Any]:
         for chunk_id in (chunk_id for call in step["calls"] for chunk_id in call["artifact"].new_chunks):
             chunks[chunk_id].steps.append(step["number"])
     for record in retrievals:
-        for chunk_id in (chunk_id for chunk_id in record["new_chunks"] if chunk_id in chunks):
+        for chunk_id in (chunk_id for chunk_id in record["new_chunks"] if chunk_id in chunks and record["step"]):
             chunks[chunk_id].steps.append(record["step"])
     sources = [chunk for chunk in chunks.values() if chunk.cited]
     return {
@@ -71,7 +73,7 @@ def show_run(state: Mapping[str, Any]) -> dict[str, Any]:
         "reason": _FORCED.get(stop_reason, stop_reason),
         "errors": [step["number"] for step in steps if any(call["error"] for call in step["calls"])],
         "sources": sources,
-        "stages": state.get("stages") or [],
+        "stages": [_read_stage(stage) for stage in _read_list(state.get("stages"))],
         "retrievals": retrievals,
         "unspoken": unspoken,
         "steps": steps,
@@ -101,6 +103,23 @@ def _read_message(message: Any) -> AnyMessage:
         wrapped = message if isinstance(message.get("data"), dict) else {"type": message["type"], "data": message}
         return cast("AnyMessage", messages_from_dict([wrapped])[0])
     return cast("AnyMessage", convert_to_messages([message])[0])
+
+
+def _read_entry(entry: Mapping[str, Any]) -> dict[str, Any]:
+    """Return an entry of the trace, with defaults for what it lacks."""
+    known: dict[str, Any] = dict.fromkeys(("step", "seconds", "error"))
+    known |= {"tool": "unknown", "arguments": {}, "chunk_ids": [], "new_chunks": [], "retrieved_tokens": 0}
+    return known | {key: value for key, value in dict(entry).items() if value is not None}
+
+
+def _read_stage(stage: Any) -> dict[str, Any]:
+    """Return a stage's title and lines; what has no title is lines."""
+    about = stage if isinstance(stage, Mapping) else {"lines": stage}
+    return {"title": about.get("title") or "", "lines": _read_list(about.get("lines"))}
+
+
+def _read_list(value: Any) -> list[Any]:
+    return [] if value is None else list(value) if isinstance(value, list | tuple) else [value]
 
 
 def _asks(message: AIMessage) -> bool:

@@ -127,6 +127,15 @@ def test_causes_of_one_shot_methods(small_index, record):
     assert find_failures("direct", [record(AIMessage("x"), name="direct")], small_index) == []
 
 
+def test_what_a_run_keeps_of_a_method_shows_its_kind(small_index, record):
+    made = record(AIMessage("x"), name="naive-rag")
+    made["trace"][0]["tool"] = "bm25"
+    facts = method("naive-rag").facts(Options())
+    for iterative, taxonomy in ((False, ONE_SHOT), (True, AGENTIC)):
+        (failure,) = find_failures("outside", [made], small_index, {**facts, "iterative": iterative})
+        assert failure.taxonomy is taxonomy
+
+
 def test_the_split_is_drawn(small_index, record):
     read_all = calls(("chunk_read", {"chunk_ids": ["lothair:0", "boso:0"]}))
     search = call("keyword_search", keywords=["storm"])

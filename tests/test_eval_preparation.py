@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
+import sys
 from textwrap import dedent
 from typing import Annotated
 
@@ -23,7 +24,7 @@ from arag.evaluation.methods.baselines.each import Each, merge
 from arag.evaluation.methods.baselines.passages import Passages, minmax
 from arag.evaluation.methods.baselines.reader import read_answer
 from arag.evaluation.preparation import prepare
-from arag.evaluation.store import Store, open_store
+from arag.evaluation.store import Result, Store, open_store
 from arag.evaluation.structured import ask_text
 from arag.evaluation.workplace import Replies, Request, Workplace
 from arag.models.chat import load_model
@@ -338,6 +339,16 @@ class Own(Settings):
     threshold: float = Field(0.4, ge=0, description="The least score.")
 
 
+def test_a_store_that_is_locked_is_not_told_to_be_damaged(store):
+    store._connection.execute("PRAGMA busy_timeout = 0")
+    other = sqlite3.connect(store._file)
+    other.execute("BEGIN IMMEDIATE")
+    with pytest.raises(StorageError, match=r"^another process is writing to .*: wait for it to finish$"):
+        store.keep({b"key": Result(1, [])})
+    other.close()
+    store.keep({b"key": Result(1, [])})
+
+
 class TestSettings:
     def test_a_methods_own(self):
         options = Options(settings={"own": {"threshold": 0.5}})
@@ -367,7 +378,7 @@ METHODS = (Method("NAME", "Outside", "a method of another package", method("dire
 class TestOutside:
     def test_a_module(self, tmp_path, monkeypatch):
         monkeypatch.chdir(tmp_path)
-        monkeypatch.setattr("sys.path", [*__import__("sys").path])
+        monkeypatch.setattr("sys.path", [*sys.path])
         (tmp_path / "outside_pack").mkdir()
         for file, name in (("outside_pack/mine", "outside"), ("outside_clash", "direct"), ("outside_none", "")):
             text = OUTSIDE.replace("NAME", name) if name else "x = 1"
@@ -377,9 +388,23 @@ class TestOutside:
             find_methods(["outside_clash"])
         with pytest.raises(InputError, match="the module outside_none has no METHODS"):
             find_methods(["outside_none"])
+        (tmp_path / "outside_second.py").write_text(dedent(OUTSIDE.replace("NAME", "outside")))
+        assert list(find_methods(["outside_pack.mine", "outside_pack.mine"])) == ["outside"]
+        with pytest.raises(InputError, match="two methods are named 'outside'; the second one is in outside_second"):
+            find_methods(["outside_pack.mine", "outside_second"])
         for unknown in ("outside_gone.mine", "a-rag", "no such"):
             with pytest.raises(InputError, match=f"unknown method '{unknown}'; valid methods: arag"):
                 find_methods([unknown])
+
+    def test_the_current_folder_hides_no_installed_module(self, tmp_path, monkeypatch):
+        monkeypatch.chdir(tmp_path)
+        monkeypatch.setattr("sys.path", [path for path in sys.path if path])
+        monkeypatch.setattr(sys.modules["__main__"], "__spec__", None)
+        with pytest.raises(InputError, match="unknown method '__main__'"):
+            find_methods(["__main__"])
+        (tmp_path / "outside_beside.py").write_text(dedent(OUTSIDE.replace("NAME", "beside")))
+        assert list(find_methods(["outside_beside"])) == ["beside"]
+        assert sys.path[-1] == str(tmp_path)
 
 
 def test_the_sentences_of_an_index(small_index):

@@ -853,6 +853,16 @@ def test_runs_of_the_same_model_and_questions_are_told_apart(write_run):
     assert runs.rows[0][runs.columns.index("Presentation")].text == "compact"
 
 
+def test_runs_that_differ_in_a_method_s_own_setting_are_told_apart(write_run):
+    options = Options(settings={"hipporag2": {"facts": 4, "damping": 0.5}})
+    changed = write_run({"hipporag2": [record(1)]}, name="one", options=options)
+    runs = next(
+        t for t in make_overview([changed, write_run({"arag": [record(1)]}, name="two")]).tables if t.title == "Runs"
+    )
+    place = runs.columns.index("Settings")
+    assert [row[place].text for row in runs.rows] == ["hipporag2: facts 4, damping 0.5", "–"]
+
+
 def test_what_does_not_go_with_several_runs_is_told(arag, several, tmp_path):
     for more, told in (
         (["--baseline", "arag"], "one run"),
@@ -913,6 +923,7 @@ def test_index_cost_and_question_cost_stand_apart_and_work_of_other_runs_counts(
     assert [costs["Outside"][name] for name in asked] == ["$1.0000", "$4.0000", "$5.0000"]
     assert [costs["A-RAG (Full)"][name] for name in asked] == ["$0.2500", "–", "$0.2500"]
     [work] = table(report, "Index-time work")[0]
+    assert work["Seconds here"] == "30.0"
     assert (work["Model calls"], work["Calls reused"], work["Cost"], work["Paid here"]) == (
         "40",
         "30",
@@ -937,7 +948,7 @@ def test_a_method_whose_module_is_gone_is_told_as_it_was(prepared_run):
     assert marks == {"Outside": ["in part", "yes", "no"], "A-RAG (Full)": ["yes", "yes", "yes"]}
     assert "Outside: No reranker." in methods.notes
     [settings], _ = table(report, "Methods' own settings")
-    assert settings == {"Method": "Outside", "Set for this run": "depth 2", "By default": "mode fast"}
+    assert settings == {"Method": "Outside", "Set for this run": "depth 2", "Others": "mode fast"}
 
 
 def test_costs_of_several_runs_stand_in_one_table(prepared_run, write_run):
@@ -968,6 +979,36 @@ def test_a_run_s_page_shows_a_method_s_stages_retrievals_and_calls(write_run, tm
     totals = {dt.text: dt.find_next("dd").text for dt in page.find_all("dt")}
     assert totals["Steps"].startswith("3")
     assert "1 retrieval" in totals["Steps"]
+
+
+def test_a_failed_question_s_page_shows_what_was_found_and_paid(write_run, tmp_path):
+    made = failure(1, trace=[tool_call("retrieve", 120, query="gold")], stages=[{"title": "Plan", "lines": ["one"]}])
+    made["model_calls"] = [model_call(1), model_call(2)]
+    made["messages"] = [{"type": "human", "content": "Question 1?"}]
+    write_report(make_report(write_run({"outside": [made]}, methods={"outside": outside()})), tmp_path / "out")
+    page = soup(tmp_path / "out" / "questions" / "1" / "outside.html")
+    assert "timed out" in page.header.text
+    assert [line.text for line in page.select("ol.stages li li")] == ["one"]
+    assert "120 tokens retrieved" in page.select_one(".retrieval").text
+    assert len(page.select("ol.unspoken > li")) == 2
+    totals = {dt.text: dt.find_next("dd").text for dt in page.find_all("dt")}
+    assert "$" in totals["Cost"]
+    assert "The model gave no reply" not in page.text
+
+
+def test_a_retrieval_that_lacks_much_does_not_stop_a_report(write_run, tmp_path):
+    made = record(1, steps=2, trace=[tool_call("retrieve", 120)])
+    made["messages"] = [{"type": "human", "content": "Question 1?"}, {"type": "ai", "content": "gold"}]
+    made["trace"] = [{"tool": "retrieve", "retrieved_tokens": 120}]
+    write_report(make_report(write_run({"outside": [made]}, methods={"outside": outside()})), tmp_path / "out")
+    page = soup(tmp_path / "out" / "questions" / "1" / "outside.html")
+    assert "120 tokens retrieved" in page.select_one(".retrieval").text
+
+
+def test_a_setting_that_no_longer_exists_does_not_stop_a_report(write_run):
+    options = Options(settings={"hipporag2": {"gone": 1}})
+    rows, _ = table(make_report(write_run({"hipporag2": [record(1)]}, options=options)), "Methods")
+    assert [(row["Method"], row["What it does"]) for row in rows] == [("hipporag2", "unknown")]
 
 
 def test_records_of_earlier_versions_have_no_stages(write_run, tmp_path):

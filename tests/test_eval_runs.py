@@ -31,6 +31,7 @@ from arag.evaluation.budget import Budget
 from arag.evaluation.datasets import Question
 from arag.evaluation.judge import Judge
 from arag.evaluation.methods import Method, Options, method
+from arag.evaluation.preparation import load_preparations
 from arag.evaluation.records import RecordFile, record_answer, record_failure
 from arag.evaluation.runs import Plan, Runner, load_plan, load_records, open_run, record_file
 from arag.graph.state import InputState, OutputState, State
@@ -326,7 +327,8 @@ def test_without_records_any_plan_may_come(tmp_path):
 
 def test_work_at_index_time_has_come_of_a_plan(tmp_path):
     open_run(tmp_path, PLAN)
-    (tmp_path / "prepared.json").write_text('{"graph-rag": {"seconds": 1, "usage": {}, "cost": 0.5}}')
+    done = {"graph-rag": {"seconds": 1, "usage": total([]), "cost": 0.5}}
+    (tmp_path / "prepared.json").write_text(json.dumps(done))
     with pytest.raises(InputError, match="model was"):
         open_run(tmp_path, replace(PLAN, model="extractive"))
 
@@ -375,6 +377,41 @@ def test_a_damaged_plan(tmp_path, content):
     (tmp_path / runs.RUN_FILE).write_text(content)
     with pytest.raises(InputError, match=r"run.json is damaged"):
         load_plan(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("methods", "told"),
+    [
+        (None, "Input should be a valid dictionary"),
+        ([], "Input should be a valid dictionary"),
+        ({"mine": {}}, "mine.title: Field required"),
+        ({"mine": {"title": "Mine"}}, "mine.description: Field required"),
+    ],
+)
+def test_a_plan_whose_methods_are_damaged(tmp_path, methods, told):
+    open_run(tmp_path, PLAN)
+    kept = json.loads((tmp_path / runs.RUN_FILE).read_text())
+    (tmp_path / runs.RUN_FILE).write_text(json.dumps({**kept, "methods": methods}))
+    with pytest.raises(InputError, match=rf"run.json is damaged: {told}"):
+        load_plan(tmp_path)
+    del kept["methods"]  # an earlier version's
+    (tmp_path / runs.RUN_FILE).write_text(json.dumps(kept))
+    assert load_plan(tmp_path).methods == {}
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        ([], "Input should be an object"),
+        (None, "Input should be an object"),
+        ({"mine": 5}, "mine: Input should be an object"),
+        ({"mine": {"seconds": 1, "cost": None}}, "mine.usage: Field required"),
+    ],
+)
+def test_damaged_figures_of_index_time_work(tmp_path, content, told):
+    (tmp_path / "prepared.json").write_text(json.dumps(content))
+    with pytest.raises(InputError, match=rf"prepared.json is damaged: {told}"):
+        load_preparations(tmp_path)
 
 
 def test_no_run(tmp_path):

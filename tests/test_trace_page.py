@@ -435,6 +435,44 @@ def test_a_run_that_failed_shows_what_there_is(small_index):
     assert "2 chunks: Boso the Elder, Teutberga" in words(step(page, 1))
 
 
+@pytest.mark.parametrize(
+    ("stages", "shown"),
+    [
+        ([{"title": "Facts"}], [("Facts", [])]),
+        ([{"title": "Facts", "lines": None}], [("Facts", [])]),
+        ([{"title": "Facts", "lines": "all of them"}], [("Facts", ["all of them"])]),
+        ([{"lines": ["one", 2]}], [("Stage 1", ["one", "2"])]),
+        (["one"], [("Stage 1", ["one"])]),
+        ("one", [("Stage 1", ["one"])]),
+        (None, []),
+    ],
+)
+def test_stages_of_any_form_are_shown(stages, shown):
+    page = parsed({"messages": [HumanMessage(QUESTION), AIMessage("Boso")], "stages": stages})
+    found = [(stage.h3.text, [line.text for line in stage.select("li")]) for stage in page.select(".stages > li")]
+    assert found == shown
+
+
+def test_retrievals_that_lack_most_are_shown():
+    entries = [{}, {"tool": "bm25", "arguments": "Boso", "new_chunks": ["boso:0"], "retrieved_tokens": 7}]
+    state = {"messages": [HumanMessage(QUESTION), AIMessage("Boso")], "trace": entries, "read_chunks": ["boso:0"]}
+    page = parsed(state)
+    assert [words(found.h3) for found in page.select(".retrieval")] == ["unknown", "bm25"]
+    assert "Boso" in words(page.select(".retrieval .arguments")[1])
+    assert cell(page, "Retrieved tokens").startswith("7")
+
+
+def test_an_empty_answer_hides_nothing_of_the_way_to_it():
+    model_call = {"step": 1, "model": "gpt-5-mini", "provider": "openai", "input_tokens": 9, "output_tokens": 1}
+    state = {"messages": [HumanMessage(QUESTION)], "answer": "", "trace": [{"tool": "retrieve"}]}
+    state |= {"model_calls": [model_call, model_call], "stop_reason": "answered"}
+    page = parsed(state)
+    assert "No answer" in words(page.select_one(".badges"))
+    assert len(page.select(".retrieval")) == 1
+    assert len(page.select(".unspoken > li")) == 2
+    assert "The model gave no reply" not in page.text
+
+
 def test_a_run_that_failed_says_why_and_which_model_was_asked():
     state = {"messages": [HumanMessage(QUESTION)], "trace": [], "stop_reason": None}
     page = BeautifulSoup(trace_page(state, error=f"refused {SCRIPT}", model="openai:gpt-5-mini"), "html.parser")

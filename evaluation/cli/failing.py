@@ -47,11 +47,16 @@ def failures(
 
     file = folder / LABELS_FILE
     others: list[Row] = []
-    with open_index(load_plan(folder).index) as index:
+    plan = load_plan(folder)
+    with open_index(plan.index) as index:
         records = {name: list(some.values()) for name, some in load_records(folder).items()}
         if not any(records.values()):
             raise InputError(f"the run in {folder} has no records yet: run `arag eval run` first")
-        found = [failure for name, some in records.items() for failure in find_failures(name, some, index)]
+        found = [
+            failure
+            for name, some in records.items()
+            for failure in find_failures(name, some, index, plan.methods.get(name))
+        ]
         for source in dict.fromkeys([*([file] if file.exists() else []), *([labels] if labels else [])]):
             found, unmatched = merge_labels(found, source)
             if source == file:

@@ -52,16 +52,19 @@ def find_methods(names: Iterable[str]) -> dict[str, Method]:
     """
     known = all_methods()
     found: dict[str, Method] = {}
-    for name in names:
+    modules: list[ModuleType] = []
+    for name in dict.fromkeys(names):
         if name in known:
             found[name] = known[name]
             continue
         module = _import(name)
         if module is None:
             return {**found, name: method(name)}
-        if clash := known.keys() & _by_name([module]):
+        modules.append(module)
+        outside = _by_name(modules)
+        if clash := known.keys() & outside:
             raise InputError(f"the method {min(clash)!r} of {name} has the name of a built-in one")
-        found |= _by_name([module])
+        found |= outside
     return found
 
 
@@ -84,11 +87,11 @@ def _import(name: str) -> ModuleType | None:
     if not all(part.isidentifier() for part in name.split(".")):
         return None
     if os.getcwd() not in sys.path:  # noqa: PTH109 - `python -m` has it there, the installed command does not
-        sys.path.insert(0, os.getcwd())  # noqa: PTH109
+        sys.path.append(os.getcwd())  # noqa: PTH109 - last, so that no file there hides an installed package
     try:
         if find_spec(name) is None:
             return None
-    except ModuleNotFoundError:  # its package
+    except (ModuleNotFoundError, ValueError):  # its package; `__main__`, which has no spec
         return None
     module = import_module(name)
     if not getattr(module, "METHODS", ()):

@@ -30,7 +30,7 @@ class MethodFigures:
     Attributes:
         name: Its name.
         title: Its name in the paper, if it is there.
-        facts: What the run has kept of it; None if that is nothing and it is not installed.
+        facts: What the run has kept of it; None if that is nothing and it is not installed with the run's settings.
         records: Its records by question id, without their messages and stages, which take the most memory.
         traced: The ids of the questions whose records have messages.
         figures: The means by the measures' names; None if unknown.
@@ -258,7 +258,12 @@ def _is_judged(records: Iterable[Record]) -> bool:
 
 def _find_facts(name: str, plan: Plan) -> MethodFacts | None:
     known = all_methods().get(name)
-    return plan.methods.get(name) or (known.facts(plan.options) if known else None)
+    if name in plan.methods or known is None:
+        return plan.methods.get(name)
+    try:
+        return known.facts(plan.options)
+    except InputError:  # an earlier version's run, with a setting that no longer exists
+        return None
 
 
 def _measure_method(
@@ -308,7 +313,7 @@ def _sum(costs: Sequence[float | None]) -> float | None:
 def _count_tools(records: Sequence[Record]) -> dict[str, int]:
     """Count calls by tool. Calls of tools that do not exist are counted together, whatever their names."""
     calls = [entry for record in records for entry in record["trace"]]
-    real = {entry["tool"] for entry in calls if entry["error"] is None}
+    real = {entry["tool"] for entry in calls if not entry.get("error")}
     return dict(Counter(entry["tool"] if entry["tool"] in real else OTHER_TOOLS for entry in calls).most_common())
 
 

@@ -24,6 +24,7 @@ from arag.evaluation.report.document import (
 from arag.evaluation.report.figures import MethodFigures, Report, list_simplifications, make_report, place_of
 from arag.evaluation.report.measures import CONTAIN_ACC, LLM_ACC
 from arag.evaluation.report.paper import paper_order
+from arag.evaluation.report.tables import list_settings
 
 
 def make_overview(folders: Sequence[Path]) -> Document:
@@ -52,7 +53,7 @@ def make_overview(folders: Sequence[Path]) -> Document:
     accuracy, figures = _compare(runs, {name: method.title for name, method in methods.items()})
     about = make_table(
         "Runs",
-        ["Run", "Questions", "Judge", "Embedder", "Presentation", "Folder"],
+        ["Run", "Questions", "Judge", "Embedder", "Presentation", "Settings", "Folder"],
         [_about(*run) for run in runs.items()],
         list_simplifications(methods.values()),
     )
@@ -125,7 +126,9 @@ def _name(report: Report) -> str:
 def _about(name: str, report: Report) -> list[str | int]:
     embedder = report.manifest.embedder if report.manifest else UNKNOWN
     judge, presentation = report.plan.judge or "none", report.plan.options.presentation
-    return [name, len(report.questions), judge, embedder, presentation, str(report.folder)]
+    given = report.plan.options.settings
+    settings = "; ".join(f"{method}: {list_settings(own)}" for method, own in given.items() if own) or NONE
+    return [name, len(report.questions), judge, embedder, presentation, settings, str(report.folder)]
 
 
 def _notes(runs: Mapping[str, Report]) -> list[str]:

@@ -122,10 +122,11 @@ def _index_time(report: Report) -> Table:
                 number("dollars", done["cost"]),
             ]
         )
-    columns = ["Method", "Seconds", "Model calls", "Input tokens", "Output tokens", "Cost", "Calls reused", "Paid here"]
+    columns = ["Method", "Seconds here", "Model calls", "Input tokens", "Output tokens", "Cost"]
+    columns += ["Calls reused", "Paid here"]
     note = (
-        "What the work costs in all, also where it was done for another run. Methods that are not listed only need the "
-        "index."
+        "What the work costs in all, also where it was done for another run. Seconds here: of the command that "
+        "finished it, without what was done before. Methods that are not listed only need the index."
     )
     return make_table("Index-time work", columns, rows, [note])
 
@@ -185,7 +186,7 @@ def _methods(report: Report) -> Table:
     for figures in report.methods:
         facts = figures.facts
         if facts is None:
-            rows.append([figures.title, figures.name, "not installed", *[NONE] * 3])
+            rows.append([figures.title, figures.name, UNKNOWN, *[NONE] * 3])
         else:
             marks = [_MARKS[facts["autonomous"]], _MARKS[facts["iterative"]], _MARKS[facts["interleaved"]]]
             rows.append([figures.title, figures.name, facts["description"], *marks])
@@ -202,12 +203,13 @@ def _settings(report: Report) -> Table:
         own = {name: value for name, value in settings.items() if name in given}
         others = {name: value for name, value in settings.items() if name not in given}
         if settings:
-            rows.append([method.title, _list_settings(own), _list_settings(others)])
+            rows.append([method.title, list_settings(own), list_settings(others)])
     note = "Methods that are not listed have no settings of their own."
-    return make_table("Methods' own settings", ["Method", "Set for this run", "By default"], rows, [note])
+    return make_table("Methods' own settings", ["Method", "Set for this run", "Others"], rows, [note])
 
 
-def _list_settings(settings: Mapping[str, Any]) -> str:
+def list_settings(settings: Mapping[str, Any]) -> str:
+    """Return a method's own settings as one text."""
     values = {name: value if isinstance(value, str) else json.dumps(value) for name, value in settings.items()}
     return ", ".join(f"{name} {value}" for name, value in values.items()) or NONE
 

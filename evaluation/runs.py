@@ -48,7 +48,7 @@ RUN_FILE = "run.json"
 RECORDS = "records"
 DEFAULT_CONCURRENCY = 8
 _MAX_BUGS = 5  # questions in a row that fail with an unexpected error
-_METHODS = TypeAdapter(dict[str, MethodFacts])
+_METHODS = TypeAdapter(dict[str, dict[str, MethodFacts]])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,8 +151,8 @@ def load_plan(folder: Path) -> Plan:
     file = folder / RUN_FILE
     try:
         values = json.loads(file.read_text(encoding="utf-8"))
-        methods = _METHODS.validate_python(values.get("methods", {}))
-        return Plan(**(values | {"options": Options(**values["options"]), "methods": methods}))
+        methods = _METHODS.validate_python({"methods": values.get("methods", {})})
+        return Plan(**(values | methods | {"options": Options(**values["options"])}))
     except FileNotFoundError:
         raise InputError(
             f"there is no run in {folder}: {RUN_FILE} is missing; start one with `arag eval run`"

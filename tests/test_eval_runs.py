@@ -382,10 +382,10 @@ def test_a_damaged_plan(tmp_path, content):
 @pytest.mark.parametrize(
     ("methods", "told"),
     [
-        (None, "Input should be a valid dictionary"),
-        ([], "Input should be a valid dictionary"),
-        ({"mine": {}}, "mine.title: Field required"),
-        ({"mine": {"title": "Mine"}}, "mine.description: Field required"),
+        (None, "methods: Input should be a valid dictionary"),
+        ([], "methods: Input should be a valid dictionary"),
+        ({"mine": {}}, "methods.mine.title: Field required"),
+        ({"mine": {"title": "Mine"}}, "methods.mine.description: Field required"),
     ],
 )
 def test_a_plan_whose_methods_are_damaged(tmp_path, methods, told):

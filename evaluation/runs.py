@@ -13,6 +13,7 @@ from importlib.metadata import version
 from pathlib import Path
 from traceback import format_exception
 from typing import Any
+from uuid import uuid4
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import HumanMessage
@@ -40,8 +41,10 @@ from arag.evaluation.records import (
     update_price,
 )
 from arag.evaluation.secrets import without_secrets
+from arag.evaluation.store import Store, store_folder
 from arag.evaluation.structured import is_failed_call
 from arag.models.names import drop_credentials
+from arag.models.prices import cost
 from arag.retrieval.index import Index
 
 RUN_FILE = "run.json"
@@ -71,6 +74,7 @@ class Plan:
         asked: How many questions it was asked to answer; the maximum if it was run with several limits.
         version: The version of this package that started the run.
         date: The day on which it started, in UTC.
+        id: Names the run where it pays for index-time work, wherever its folder is moved.
     """
 
     questions: str
@@ -85,6 +89,7 @@ class Plan:
     asked: int = field(default=0, compare=False)
     version: str = field(default="", compare=False)
     date: str = field(default="", compare=False)
+    id: str = field(default="", compare=False)
 
     def __post_init__(self) -> None:
         """Remove possible secrets."""
@@ -94,10 +99,13 @@ class Plan:
         object.__setattr__(self, "model_options", without_secrets(self.model_options))
 
 
-def open_run(folder: Path, plan: Plan) -> None:
+def open_run(folder: Path, plan: Plan) -> Plan:
     """Create a run folder, or check that the existing one has the same plan.
 
-    A judge may be added later: it judges the earlier answers.
+    A judge may be added later: it judges the earlier answers. So may methods, with settings of their own.
+
+    Returns:
+        The plan as it is stored.
 
     Raises:
         InputError: The folder holds records of another plan.
@@ -109,16 +117,19 @@ def open_run(folder: Path, plan: Plan) -> None:
         index=str(Path(plan.index).absolute()),
         version=version("langgraph-arag"),
         date=dt.datetime.now(dt.UTC).date().isoformat(),
+        id=uuid4().hex,
     )
     if (folder / RUN_FILE).exists():
         plan = _resume(folder, load_plan(folder), plan)
     write_file(folder / RUN_FILE, json.dumps(asdict(plan), indent=2, ensure_ascii=False) + "\n")
+    return plan
 
 
 def _resume(folder: Path, known: Plan, wanted: Plan) -> Plan:
     if not any((folder / RECORDS).glob("*.jsonl")) and not load_preparations(folder):
-        return wanted  # the other plan has no results
-    before, now = _comparable(known), _comparable(wanted)
+        return replace(wanted, id=known.id or wanted.id)  # the other plan has no results, but may have paid for some
+    by_method = bool(known.methods)
+    before, now = _comparable(known, by_method=by_method), _comparable(wanted, by_method=by_method)
     differing = [name for name in before if name in now and before[name] != now[name]]
     if differing:
         told = "; ".join(f"{name} was {before[name]!r}, now {now[name]!r}" for name in differing)
@@ -127,18 +138,30 @@ def _resume(folder: Path, known: Plan, wanted: Plan) -> Plan:
         known,
         judge=known.judge or wanted.judge,
         contents=known.contents or wanted.contents,
+        options=replace(known.options, settings={**wanted.options.settings, **known.options.settings}),
         methods={**wanted.methods, **known.methods},
         asked=max(known.asked, wanted.asked),
     )
 
 
-def _comparable(plan: Plan) -> dict[str, Any]:
-    """Return the known settings that two plans must share, by their names in messages."""
+def _comparable(plan: Plan, *, by_method: bool) -> dict[str, Any]:
+    """Return the known settings that two plans must share, by their names in messages.
+
+    Args:
+        plan: The plan.
+        by_method: Whether to compare the settings of each method; plans of earlier versions do not have them.
+    """
     files = {"questions": str(Path(plan.questions).resolve()), "index": str(Path(plan.index).resolve())}
     contents = {f"the {key} of the index in {files['index']}": value for key, value in (plan.contents or {}).items()}
     judge = {"judge": plan.judge} if plan.judge is not None else {}
-    options = {"model_options": plan.model_options, "options": asdict(plan.options), "scope": plan.scope}
-    settings = {f"the settings of {name}": facts["settings"] for name, facts in plan.methods.items()}
+    shared = asdict(plan.options)
+    settings: Any = shared.pop("settings")
+    if by_method:
+        each = ((name, facts["settings"].items()) for name, facts in plan.methods.items())
+        settings = {f"{name}.{key}": value for name, own in each for key, value in own}
+    else:
+        settings = {"settings": settings}
+    options = {"model_options": plan.model_options, "options": shared, "scope": plan.scope}
     return {**files, "model": plan.model, **judge, **options, **settings, **contents}
 
 
@@ -172,12 +195,27 @@ def load_records(folder: Path) -> dict[str, dict[str, Record]]:
 
 
 def count_spent(folder: Path, budget: Budget) -> None:
-    """Add what a run has cost so far to a budget; the run need not exist."""
+    """Add what a run has cost so far to a budget; the run need not exist.
+
+    Index-time work that was not finished is not recorded in the run folder: its payments are in the store.
+    """
     for records in load_records(folder).values():
         for record in records.values():
             budget.count(update_price(record))
-    for preparation in load_preparations(folder).values():
+    prepared = load_preparations(folder)
+    for preparation in prepared.values():
         budget.pay(preparation["cost"], load_plan(folder).model)
+    plan = load_plan(folder) if (folder / RUN_FILE).exists() else None
+    if plan is None or not plan.id or not (kept := store_folder(Path(plan.index))).exists():
+        return
+    for method, calls in Store(kept).payments(plan.id).items():
+        if method not in prepared:
+            budget.pay(cost(calls), plan.model)
+
+
+def name_payer(folder: Path, plan: Plan, method: str) -> str:
+    """Return the name under which a method of a run pays for index-time work; see `Store.payments`."""
+    return f"{plan.id}/{method}" if plan.id else str(folder.resolve())  # runs of earlier versions have no id
 
 
 @dataclass

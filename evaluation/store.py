@@ -1,8 +1,9 @@
 """The results of index-time work, kept beside an index: nothing is computed, or paid for, twice.
 
-Every result has a key made from everything that it depends on: a reply from the model and all that it was sent, a
-vector from the embedder and the text. So another prompt, model or text is another key, whatever changed it, and what is
-kept for one document serves until its text changes.
+Every result has a key made from what it depends on: a reply from the model's provider and name, the schema and the
+messages, a vector from the embedder and the text. So another prompt, model or text is another key, whatever changed it,
+and what is kept for one document serves until its text changes. A model's options and its server's address are not
+part of a key: runs with another reasoning effort or another server share the replies.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ class Result:
     Attributes:
         value: The value, which JSON can hold.
         calls: The model calls that it took.
-        run: The run that made, and paid for, them.
+        run: The run, and its method, that made and paid for them; see `Store.payments`.
     """
 
     value: Any
@@ -108,6 +109,22 @@ class Store:
         with self._lock, self._errors(), self._connection:
             self._connection.executemany("INSERT OR REPLACE INTO results VALUES (?, ?, ?, ?)", rows)
 
+    def payments(self, run: str) -> dict[str, list[ModelCall]]:
+        """Return the model calls that a run has paid for, by method: those of the results of `RUN/METHOD`.
+
+        Raises:
+            StorageError: The file is damaged or cannot be read.
+        """
+        with self._lock, self._errors():
+            rows = self._connection.execute("SELECT run, calls FROM results WHERE run LIKE ?", [f"{run}/%"]).fetchall()
+        found: dict[str, list[ModelCall]] = {}
+        try:
+            for payer, calls in rows:
+                found.setdefault(payer.removeprefix(f"{run}/"), []).extend(json.loads(calls))
+        except ValueError as error:
+            raise self._damaged(str(error)) from error
+        return found
+
     def recall(self, kind: str, texts: Sequence[str]) -> list[Any | None]:
         """Return what was remembered about texts, or None where nothing was; see `remember`."""
         found = self.find([make_key(kind, text) for text in texts])
@@ -164,20 +181,20 @@ class Store:
             raise self._damaged("it holds vectors of different lengths")
         return np.stack([found[key] for key in keys]).astype(np.float32)
 
-    def locked(self, method: str) -> AbstractContextManager[object]:
-        """Keep other processes from doing a method's work, which would be paid for twice.
+    def locked(self, work: str) -> AbstractContextManager[object]:
+        """Keep other processes from doing index-time work, which would be paid for twice.
 
         Args:
-            method: The method's name.
+            work: The work's name.
 
         Raises:
             InputError: Another process is doing it.
         """
-        file = self._file.with_name(f"{method}.lock")
+        file = self._file.with_name(f"{work}.lock")
         try:
             return FileLock(file).acquire(timeout=0)
         except Timeout:
-            raise InputError(f"another process does the index-time work of {method}: wait for it to finish") from None
+            raise InputError(f"another process does the index-time work of {work}: wait for it to finish") from None
 
     def _rows(self, select: str, keys: Sequence[bytes]) -> Iterator[tuple[Any, ...]]:
         for begin in range(0, len(keys), _AT_ONCE):
@@ -211,7 +228,12 @@ def open_store(index: Index) -> Store:
         StorageError: They cannot be opened or created.
     """
     if isinstance(index.path, Path):
-        place = index.path.absolute()
-        return Store(place.with_name(f"{place.name}.methods"))
+        return Store(store_folder(index.path))
     name = hashlib.sha256(str(index.path).encode()).hexdigest()[:16]
     return Store(user_cache_path("arag") / "methods" / name)
+
+
+def store_folder(index: Path) -> Path:
+    """Return the folder of the results that are kept beside an index folder."""
+    place = index.absolute()
+    return place.with_name(f"{place.name}.methods")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cache, partial
@@ -13,17 +14,17 @@ from langchain_core.messages import BaseMessage
 from langchain_core.runnables import Runnable, RunnableConfig
 from pydantic import BaseModel, ValidationError
 
-from arag.errors import InputError
+from arag.errors import InputError, ModelError, without_credentials
 from arag.evaluation.budget import Budget
 from arag.evaluation.event_loop import work_through
 from arag.evaluation.methods.interface import Options
 from arag.evaluation.patience import Patience
 from arag.evaluation.store import Result, Store, make_key
-from arag.evaluation.structured import Asked, StructuredModel, ask_text
+from arag.evaluation.structured import Asked, StructuredModel, ask_text, is_failed_call
 from arag.graph.nodes import arun_body
 from arag.models.asking import aask
 from arag.models.prices import cost, format_dollars
-from arag.models.usage import ModelCall
+from arag.models.usage import ModelCall, model_call
 from arag.retrieval.index import Index
 from arag.retrieval.tokens import load_token_counter
 
@@ -114,11 +115,12 @@ class Workplace:
         concurrency: How many model calls are made at once.
         patience: Waits at rate limits.
         budget: What may be spent.
-        run: Names the run that pays.
+        run: Names the run and the method that pay.
         on_announced: Called with a sentence about what is to be done.
         on_progress: Called with what is being done, how many of its items are done, and how many there are.
-        paid: The model calls that this run has paid for, including those before it was killed.
-        reused: The model calls that other runs have paid for.
+        paid: The model calls that this method of the run has paid for, including those before it was killed.
+        made: Those of them that were made here: they are paid for out of the budget.
+        reused: The model calls that others have paid for.
     """
 
     index: Index
@@ -132,6 +134,7 @@ class Workplace:
     on_announced: Callable[[str], None] = lambda _: None
     on_progress: Callable[[str, int, int], None] = lambda *_: None
     paid: list[ModelCall] = field(default_factory=list)
+    made: list[ModelCall] = field(default_factory=list)
     reused: list[ModelCall] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -192,13 +195,17 @@ class Workplace:
 
         Raises:
             InputError: The budget is used up.
-            Exception: A call failed. What was finished is kept.
+            ModelError: A call failed. What was finished is kept.
         """
         keys = [self.replies.key(request) for request in requests]
         different = dict(zip(keys, requests, strict=True))
         found = {key: result for key, result in zip(different, self.store.find(list(different)), strict=True) if result}
         for key, result in found.items():
             self._count(key, result)
+        failures = [self._failure_key(key) for key in different]
+        for failure, unusable in zip(failures, self.store.find(failures), strict=True):
+            if unusable is not None:
+                self._count(failure, unusable)
         total, done = len(different), len(found)
         self.on_progress(title, done, total)
 
@@ -210,20 +217,34 @@ class Workplace:
                     f"--max-cost is used up after {done:,} of {total:,} model calls. They are kept: run it again with "
                     "a larger one"
                 )
-            asked = await self._ask(different[key])
+            asked = await self._ask(key, different[key])
             value = asked.value.model_dump(mode="json") if isinstance(asked.value, BaseModel) else asked.value
             found[key] = Result(value, asked.calls, self.run)
             self.store.keep({key: found[key]})
             self._count(key, found[key])
+            self._pay(asked.calls)
             done += 1
             self.on_progress(title, done, total)
 
-        await work_through([key for key in different if key not in found], work, self.concurrency)
+        try:
+            await work_through([key for key in different if key not in found], work, self.concurrency)
+        except Exception as error:
+            if not is_failed_call(error):
+                raise
+            raise ModelError(
+                f"{without_credentials(str(error))}; {done:,} of {total:,} model calls are kept: run it again to go on"
+            ) from error
         return [_read(request, found[key]) for key, request in zip(keys, requests, strict=True)]
 
-    async def _ask(self, request: Request) -> Asked[Any]:
+    async def _ask(self, key: bytes, request: Request) -> Asked[Any]:
+        made: list[ModelCall] = []
+
         async def call(model: Runnable[Any, Any], prompt: Any, config: RunnableConfig) -> Any:
-            return await self.patience.ask(partial(aask, model, prompt, config))
+            began = time.perf_counter()
+            reply = await self.patience.ask(partial(aask, model, prompt, config))
+            raw = reply["raw"] if isinstance(reply, dict) else reply
+            made.append(model_call(raw, time.perf_counter() - began, step=len(made) + 1))
+            return reply
 
         if request.form is None:
             body = ask_text(self.model, request.messages)
@@ -232,19 +253,37 @@ class Workplace:
             if form is None:
                 form = self._structured[request.form] = StructuredModel(self.model, request.form, "model")
             body = form.ask(request.messages)
-        asked: Asked[Any] = await arun_body(body, call, RunnableConfig())
+        try:
+            asked: Asked[Any] = await arun_body(body, call, RunnableConfig())
+        except Exception:
+            if made:  # its unusable replies are paid for, too
+                self._keep_failure(key, made)
+            raise
         return asked
 
+    def _failure_key(self, key: bytes) -> bytes:
+        return make_key("failed", self.run, key.hex())
+
+    def _keep_failure(self, key: bytes, made: list[ModelCall]) -> None:
+        failure = self._failure_key(key)
+        (known,) = self.store.find([failure])
+        self.store.keep({failure: Result(None, [*(known.calls if known else []), *made], self.run)})
+        self.paid += made
+        self._pay(made)
+
     def _count(self, key: bytes, result: Result) -> None:
-        """Count the calls of a result, once. What this run paid before it was killed counts as paid, too."""
+        """Count the calls of a result, once. What was paid before the run was killed counts as paid, too."""
         if key in self._counted:
             return
         self._counted.add(key)
         if result.run == self.run:
             self.paid += result.calls
-            self.budget.pay(cost(result.calls), *(call["model"] or _NAMELESS for call in result.calls))
         else:
             self.reused += result.calls
+
+    def _pay(self, calls: list[ModelCall]) -> None:
+        self.made += calls
+        self.budget.pay(cost(calls), *(call["model"] or _NAMELESS for call in calls))
 
 
 @cache

@@ -382,6 +382,39 @@ def test_work_at_index_time_is_paid_for_out_of_the_same_purse(arag, folder, monk
     assert json.loads((folder / "runs/musique/prepared.json").read_text())["preparing"]["cost"] == 0.25
 
 
+def test_a_failed_call_of_index_time_work_ends_that_method_only(arag, folder, monkeypatch):
+    async def prepare(place):
+        await place.ask([Request([HumanMessage(f"Read part {n}.")]) for n in range(3)])
+
+    preparing = Method("preparing", "Preparing", "", find_method("direct").make, prepare)
+    monkeypatch.setattr(agentic, "METHODS", (*agentic.METHODS, preparing))
+    mended = []
+
+    def respond(_, request):
+        failing = "Read part 1" in str(request) and not mended
+        return Failure(400) if failing else {**chat("Answer: Boso"), "model": "gpt-5-mini"}
+
+    with serve(respond) as server:
+        command = run_of("--model", f"openai:gpt-5-mini@{server.url}", "--method", "direct", method="preparing")
+        code, out, err = arag(*command)
+        assert code == 1
+        assert "preparing 0 of 5 answered" in out
+        assert "direct 5 of 5 answered" in out
+        assert "Traceback" not in err
+        assert "Not started" not in err
+        told = " ".join(err.split())
+        assert "Failed: index-time work of preparing: Error code: 400" in told
+        assert "2 of 3 model calls are kept: run it again to go on" in told
+        mended.append(True)
+        taken = []
+        for deleted in (False, True):  # as an error about damaged results advises
+            if deleted:
+                shutil.rmtree(folder / "index.methods")
+            assert arag(*command)[0] == 0
+            taken.append(json.loads((folder / "runs/musique/prepared.json").read_text())["preparing"])
+    assert [each["usage"]["model_calls"] for each in taken] == [3, 6]
+
+
 def test_options_of_the_model(arag, folder):
     with serve(Replies()) as server:
         model = ["--model", f"openai:gpt-5-mini@{server.url}", "--limit", 1]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 import sys
+from dataclasses import replace
 from textwrap import dedent
 from typing import Annotated
 
@@ -23,7 +24,7 @@ from arag.evaluation.methods import Method, Options, Settings, find_methods, met
 from arag.evaluation.methods.baselines.each import Each, merge
 from arag.evaluation.methods.baselines.passages import Passages, minmax
 from arag.evaluation.methods.baselines.reader import read_answer
-from arag.evaluation.preparation import prepare
+from arag.evaluation.preparation import load_preparations, prepare, prepare_run
 from arag.evaluation.store import Result, Store, open_store
 from arag.evaluation.structured import ask_text
 from arag.evaluation.workplace import Replies, Request, Workplace
@@ -105,7 +106,7 @@ class TestWorkplace:
 
         mended = []
         with serve(respond) as server:
-            with pytest.raises(Exception, match="500"):
+            with pytest.raises(ModelError, match=r"500.*; 4 of 6 model calls are kept: run it again to go on"):
                 run(place(small_index, store, server, concurrency=1).ask(requests()))
             assert len(place(small_index, store, server).missing(requests())) == 2
             mended.append(True)
@@ -121,8 +122,23 @@ class TestWorkplace:
             budget = Budget(limit=1.0)
             again = place(small_index, store, server, run="runs/a", budget=budget)
             run(again.ask(requests()))
-        assert (len(again.paid), len(again.reused)) == (6, 0)
-        assert budget.spent == pytest.approx(6 * (60 * 0.25 + 40 * 0.025 + 10 * 2) / 1e6)
+        assert (len(again.paid), len(again.made), len(again.reused)) == (6, 2, 0)
+        one = (60 * 0.25 + 40 * 0.025 + 10 * 2) / 1e6
+        assert budget.spent == pytest.approx(2 * one)  # the others count before the run goes on: see `count_spent`
+
+    def test_unusable_replies_before_a_failed_call_are_paid_for(self, small_index, store):
+        useless = {**chat("nonsense"), "model": "gpt-5-mini"}
+        with serve(
+            [useless, Failure(500), useless, useless, Failure(500), reply(0, {"messages": [{"content": "x"}]})]
+        ) as server:
+            for expected in (1, 3):
+                failing = place(small_index, store, server, run="run/own")
+                with pytest.raises(ModelError, match="0 of 1 model calls are kept"):
+                    run(failing.ask(requests(TEXTS[:1])))
+                assert len(failing.paid) == len(store.payments("run")["own"]) == expected
+            last = place(small_index, store, server, run="run/own")
+            run(last.ask(requests(TEXTS[:1])))
+        assert (len(last.paid), len(last.made), len(store.payments("run")["own"])) == (4, 1, 4)
 
     def test_rate_limits_are_waited_for(self, small_index, store, monkeypatch):
         monkeypatch.setattr("arag.evaluation.patience._FIRST_PAUSE", 0.01)
@@ -206,8 +222,62 @@ class TestPrepare:
             raise AssertionError
 
         one = Method("own", "Own", "", method("direct").make, prepare=work)
+        there = Workplace(small_index, ScriptedModel(), Options(), Store(tmp_path / "index.methods"))
         with store.locked("other"), store.locked("own"), pytest.raises(InputError, match="work of own: wait"):
-            run(prepare(one, Workplace(small_index, ScriptedModel(), Options(), Store(tmp_path / "index.methods"))))
+            run(prepare(one, there))
+        for searches in ("graphrag", "graphrag-global"):  # which share their graph
+            same = replace(method(searches), prepare=work, missing=lambda: None)
+            with store.locked("graphrag"), pytest.raises(InputError, match="work of graphrag: wait"):
+                run(prepare(same, there))
+
+    def test_what_methods_share_is_paid_by_the_first(self, small_index, store, tmp_path):
+        async def work(place):
+            await place.ask(requests())
+
+        methods = [Method(name, name, "", method("direct").make, work) for name in ("one", "two")]
+        budget = Budget(limit=1.0)
+        with serve(reply) as server:
+            for each in methods:
+                there = place(small_index, store, server, run=f"run/{each.name}", budget=budget)
+                run(prepare_run(each, there, tmp_path / "run"))
+        taken = load_preparations(tmp_path / "run")
+        assert {name: each["usage"]["model_calls"] for name, each in taken.items()} == {"one": 6, "two": 0}
+        assert {name: each["reused"]["model_calls"] for name, each in taken.items()} == {"one": 0, "two": 6}
+        assert budget.spent == pytest.approx(taken["one"]["cost"])
+        assert {name: len(calls) for name, calls in store.payments("run").items()} == {"one": 6}
+
+    def test_work_that_was_deleted_is_done_again_and_added(self, small_index, tmp_path):
+        async def work(place):
+            await place.ask(requests())
+
+        one = Method("one", "One", "", method("direct").make, work)
+        taken = []
+        with serve(reply) as server:
+            for name in ("kept", "kept", "new", "new"):
+                there = place(small_index, Store(tmp_path / name), server, run="run/one")
+                run(prepare_run(one, there, tmp_path / "run"))
+                taken.append(load_preparations(tmp_path / "run")["one"])
+            assert len(server.requests) == 12
+        assert [each["usage"]["model_calls"] for each in taken] == [6, 6, 12, 12]
+        assert taken[2]["cost"] == pytest.approx(2 * taken[0]["cost"])
+        assert (taken[0], taken[2]) == (taken[1], taken[3])
+
+    def test_two_methods_at_once_record_what_they_took(self, small_index, store, tmp_path):
+        async def both():
+            done = asyncio.Event()
+
+            async def wait(_):
+                await done.wait()
+
+            async def finish(_):
+                done.set()
+
+            there = Workplace(small_index, ScriptedModel(), Options(), store)
+            methods = [Method(n, n, "", method("direct").make, work) for n, work in (("a", wait), ("b", finish))]
+            await asyncio.gather(*(prepare_run(each, there, tmp_path / "run") for each in methods))
+
+        asyncio.run(both())
+        assert sorted(load_preparations(tmp_path / "run")) == ["a", "b"]
 
 
 class TestStore:

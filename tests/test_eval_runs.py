@@ -33,11 +33,21 @@ from arag.evaluation.judge import Judge
 from arag.evaluation.methods import Method, Options, method
 from arag.evaluation.preparation import load_preparations
 from arag.evaluation.records import RecordFile, record_answer, record_failure
-from arag.evaluation.runs import Plan, Runner, load_plan, load_records, open_run, record_file
+from arag.evaluation.runs import (
+    Plan,
+    Runner,
+    count_spent,
+    load_plan,
+    load_records,
+    name_payer,
+    open_run,
+    record_file,
+)
+from arag.evaluation.store import Result, Store, store_folder
 from arag.graph.state import InputState, OutputState, State
 from arag.models.embedders import Embedder
 from arag.models.prices import cost
-from arag.models.usage import total
+from arag.models.usage import model_call, total
 from arag.retrieval.index import open_index
 from arag.testing import ScriptedModel
 from eval_runs import STEPS, Replies, answer, load, number_of, questions, runner
@@ -331,6 +341,74 @@ def test_work_at_index_time_has_come_of_a_plan(tmp_path):
     (tmp_path / "prepared.json").write_text(json.dumps(done))
     with pytest.raises(InputError, match="model was"):
         open_run(tmp_path, replace(PLAN, model="extractive"))
+
+
+def test_a_run_keeps_its_name_and_a_new_one_gets_another(tmp_path):
+    first = open_run(tmp_path / "run", PLAN)
+    assert open_run(tmp_path / "run", replace(PLAN, model="extractive")).id == first.id  # it may have paid already
+    record_file(tmp_path / "run", "arag").file.touch()
+    (tmp_path / "run").rename(tmp_path / "moved")
+    moved = open_run(tmp_path / "moved", replace(PLAN, model="extractive"))
+    assert name_payer(tmp_path / "moved", moved, "arag") == f"{first.id}/arag"
+    assert open_run(tmp_path / "run", PLAN).id != first.id
+    (tmp_path / "moved/run.json").write_text(
+        json.dumps({**json.loads((tmp_path / "moved/run.json").read_text()), "id": ""})
+    )
+    older = open_run(tmp_path / "moved", replace(PLAN, model="extractive"))
+    assert name_payer(tmp_path / "moved", older, "arag") == str(tmp_path / "moved")
+
+
+def test_what_unfinished_work_has_cost_is_not_forgotten(tmp_path):
+    budget = Budget()
+    count_spent(tmp_path / "run", budget)  # there is no run yet
+    plan = open_run(tmp_path / "run", replace(PLAN, index=str(tmp_path / "index")))
+    count_spent(tmp_path / "run", budget)
+    assert budget.spent == 0
+    tokens = {"input_tokens": 1_000_000, "output_tokens": 0, "total_tokens": 1_000_000}
+    call = model_call(
+        AIMessage("Read.", usage_metadata=tokens, response_metadata={"model_name": "gpt-5-mini"}), 1.0, step=1
+    )
+    payers = [f"{plan.id}/hipporag2", f"{plan.id}/graphrag", "another/graphrag"]
+    results = {bytes([n]): Result("Read.", [call], payer) for n, payer in enumerate(payers)}
+    Store(store_folder(tmp_path / "index")).keep(results)
+    count_spent(tmp_path / "run", budget)
+    assert budget.spent == pytest.approx(0.5)
+    (tmp_path / "run/prepared.json").write_text('{"graphrag": {"seconds": 1, "usage": {}, "cost": 2.0}}')
+    finished = Budget()
+    count_spent(tmp_path / "run", finished)
+    assert finished.spent == pytest.approx(2.25)  # the unfinished work of one, and what is recorded of the other
+
+
+def facts(**settings):
+    return {**method("direct").facts(Options()), "settings": settings}
+
+
+def test_methods_with_their_own_settings_may_come_later(tmp_path):
+    open_run(tmp_path, replace(PLAN, methods={"direct": facts()}))
+    record_file(tmp_path, "direct").file.touch()
+    hippo = replace(
+        PLAN, methods={"hipporag2": facts(facts=4, links=1)}, options=Options(settings={"hipporag2": {"facts": 4}})
+    )
+    open_run(tmp_path, hippo)
+    open_run(tmp_path, replace(PLAN, methods={"direct": facts()}))
+    given = Options(settings={"hipporag2": {"facts": 4, "links": 1}})
+    open_run(tmp_path, replace(hippo, options=given))  # a default that is given
+    open_run(tmp_path, replace(hippo, methods={"hipporag2": facts(facts=4, links=1, added=2)}))  # a later version's
+    kept = load_plan(tmp_path)
+    assert kept.options.settings == {"hipporag2": {"facts": 4}}
+    assert {name: each["settings"] for name, each in kept.methods.items()} == {
+        "direct": {}, "hipporag2": {"facts": 4, "links": 1}}  # fmt: skip
+    with pytest.raises(InputError, match=r"\(hipporag2.facts was 4, now 7\)"):
+        open_run(tmp_path, replace(hippo, methods={"hipporag2": facts(facts=7, links=1)}))
+
+
+def test_settings_of_a_run_that_did_not_keep_its_methods(tmp_path):
+    open_run(tmp_path, PLAN)
+    record_file(tmp_path, "hipporag2").file.touch()
+    changed = Options(settings={"hipporag2": {"facts": 7}})
+    with pytest.raises(InputError, match=r"\(settings was {}, now {'hipporag2': {'facts': 7}}\)"):
+        open_run(tmp_path, replace(PLAN, options=changed, methods={"hipporag2": facts(facts=7)}))
+    open_run(tmp_path, replace(PLAN, methods={"hipporag2": facts(facts=5)}))
 
 
 def test_a_run_over_another_index_is_refused(tmp_path):

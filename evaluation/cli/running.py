@@ -41,7 +41,12 @@ from arag.options import (
 from arag.terminal import FAILED, confirm_embedder, err, out, print_json, warn
 
 if TYPE_CHECKING:
+    from langchain_core.language_models import BaseChatModel
+
+    from arag.errors import ModelError
     from arag.evaluation.budget import Budget
+    from arag.evaluation.methods import Method, Options
+    from arag.retrieval.index import Index
     from arag.retrieval.scope import Scope
     from arag.retrieval.tools import Presentation
 
@@ -213,14 +218,11 @@ class _Experiment:
         """Answer the questions; return the results of each method."""
         from arag.evaluation.corpora import contents, locate_gold, make_index, missing_gold
         from arag.evaluation.datasets import load_questions
-        from arag.evaluation.event_loop import run
         from arag.evaluation.judge import Judge
         from arag.evaluation.methods import Options, find_methods
-        from arag.evaluation.preparation import check_requirements, prepare_run
+        from arag.evaluation.preparation import check_requirements
         from arag.evaluation.report.figures import light_records
-        from arag.evaluation.runs import Plan, Runner, open_run, record_file
-        from arag.evaluation.store import open_store
-        from arag.evaluation.workplace import Workplace
+        from arag.evaluation.runs import Plan, Runner, name_payer, open_run, record_file
         from arag.models.chat import EXTRACTIVE, MODEL_VARIABLE, load_model
         from arag.models.prices import cite_prices
         from arag.retrieval.index import open_index
@@ -255,7 +257,7 @@ class _Experiment:
         open_run(folder, plan)  # a different plan is refused before ingesting, a different index after it
         for note in make_index(self.questions, self.index):
             err.print(note)
-        open_run(folder, replace(plan, contents=contents(self.index)))
+        plan = open_run(folder, replace(plan, contents=contents(self.index)))
         asked = locate_gold(asked, self.index)
         summaries = []
         with open_index(self.index) as opened:
@@ -265,21 +267,50 @@ class _Experiment:
             for method in methods.values():
                 file = record_file(folder, method.name)
                 records, _ = light_records(file.file)
+                failed = None
                 if not budget.is_used_up():
                     if method.prepare is not None:
-                        with work_progress(method.name) as show:
-                            place = Workplace(index, model, options, open_store(index), self.concurrency, budget=budget)
-                            place.run, place.on_announced, place.on_progress = str(folder.resolve()), err.print, show
-                            run(prepare_run(method, place, folder))
-                    with method_progress(method.name, asked, records, judged=judged) as add:
-                        Runner(method, index, model, options, judge, self.concurrency, budget, add).run(asked, file)
+                        payer = name_payer(folder, plan, method.name)
+                        failed = self._prepare(method, folder, index, model, options, budget, payer)
+                    if failed is None:
+                        with method_progress(method.name, asked, records, judged=judged) as add:
+                            Runner(method, index, model, options, judge, self.concurrency, budget, add).run(asked, file)
                 summaries.append(summarise(method.name, asked, records, judged=judged))
                 if not quiet:
                     show_summary(summaries[-1])
-                show_failures(asked, records, judged=judged)
+                if failed is None:
+                    show_failures(asked, records, judged=judged)
+                else:
+                    warn(f"Failed: {failed}")
         if not quiet:
             out.print(f"Records: {folder}")
         return summaries
+
+    def _prepare(
+        self,
+        method: Method,
+        folder: Path,
+        index: Index,
+        model: BaseChatModel,
+        options: Options,
+        budget: Budget,
+        payer: str,
+    ) -> ModelError | None:
+        """Do a method's index-time work; return the error if a model call fails: the other methods still run."""
+        from arag.errors import ModelError
+        from arag.evaluation.event_loop import run
+        from arag.evaluation.preparation import prepare_run
+        from arag.evaluation.store import open_store
+        from arag.evaluation.workplace import Workplace
+
+        with work_progress(method.name) as show:
+            place = Workplace(index, model, options, open_store(index), self.concurrency, budget=budget, run=payer)
+            place.on_announced, place.on_progress = err.print, show
+            try:
+                run(prepare_run(method, place, folder))
+            except ModelError as error:
+                return error
+        return None
 
 
 def _check_complete(summaries: Sequence[Mapping[str, Any]]) -> None:

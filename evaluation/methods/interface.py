@@ -102,6 +102,8 @@ class Method:
         make: Builds its graph.
         prepare: Does its index-time work, if it has any, before the first question. It keeps its results in the
             workplace's store, where `make` finds them.
+        work: Names its index-time work, if other methods do the same: one process does it at a time. Default: the
+            method's name.
         settings: The class of its own settings, which `options.of(name, settings)` returns.
         language_model: Whether it needs a language model; the built-in extractive model is refused.
         missing: Returns what must be installed before it can run, as a sentence, or None.
@@ -117,6 +119,7 @@ class Method:
     description: str
     make: Callable[[Index, BaseChatModel, Options], MethodGraph]
     prepare: Callable[[Workplace], Coroutine[Any, Any, None]] | None = None
+    work: str | None = None
     settings: type[Settings] = Settings
     language_model: bool = False
     missing: Callable[[], str | None] = lambda: None

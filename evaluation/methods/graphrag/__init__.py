@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 _SHORT = "the shortest that answers the question: a name, a date, a number, a few words, yes or no"
 _LOCAL, _GLOBAL = "graphrag", "graphrag-global"
+_WORK = "graphrag"
 _INSTALL = "graspologic-native is not installed; install it with pip install 'langgraph-arag[baselines]'"
 
 
@@ -104,6 +105,7 @@ METHODS = (
         "a knowledge graph made by the model; one call, with reports, entities, relationships and chunks",
         _make_local,
         prepare=_prepare_local,
+        work=_WORK,
         settings=LocalSettings,
         language_model=True,
         missing=_missing,
@@ -115,6 +117,7 @@ METHODS = (
         "the same graph; a call for each batch of reports on its communities, and one that answers from what they say",
         _make_global,
         prepare=_prepare_global,
+        work=_WORK,
         uses_vectors=False,
         settings=GraphRAGSettings,
         language_model=True,

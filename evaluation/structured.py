@@ -149,10 +149,11 @@ class StructuredModel(Generic[Form]):
         self, messages: Sequence[BaseMessage]
     ) -> Generator[Wanted, tuple[Any, float], tuple[AIMessage, Any, float]]:
         """Return the model's reply, what its class parsed from it, and the seconds that it took."""
-        if self._structured is not None:
+        structured = self._structured  # read once: another thread may set it to None
+        if structured is not None:
             began = time.perf_counter()
             try:
-                reply, seconds = yield self._structured, messages
+                reply, seconds = yield structured, messages
             except Exception as error:
                 if (cut_off := _read_cut_off(error)) is not None:
                     return cut_off, None, time.perf_counter() - began

@@ -26,7 +26,7 @@ from arag.evaluation.methods.baselines.passages import Passages, minmax
 from arag.evaluation.methods.baselines.reader import read_answer
 from arag.evaluation.preparation import load_preparations, prepare, prepare_run
 from arag.evaluation.store import Result, Store, open_store
-from arag.evaluation.structured import ask_text
+from arag.evaluation.structured import StructuredModel, ask_text
 from arag.evaluation.workplace import Replies, Request, Workplace
 from arag.models.chat import load_model
 from arag.models.embedders import load_embedder
@@ -66,6 +66,15 @@ def place(index, store, server, **changes):
 
 def values(asked):
     return [None if each.value is None else each.value.facts for each in asked]
+
+
+def test_another_thread_may_find_that_a_model_answers_without_structured_output(monkeypatch):
+    reads = iter(["structured"])
+    asking = StructuredModel(load_model("openai:gpt-5-mini@http://localhost:1", api_key="none"), Facts, "reader")
+    # From the second reading on, the other thread has set it.
+    monkeypatch.setattr(StructuredModel, "_structured", property(lambda _: next(reads, None)), raising=False)
+    model, _ = next(asking.ask([HumanMessage("Read.")]))
+    assert model == "structured"
 
 
 class TestWorkplace:

@@ -8,6 +8,7 @@ from pathlib import Path
 from random import Random
 
 import pytest
+from pydantic import ValidationError
 
 from arag.evaluation.methods.graphrag.communities import find_communities, find_inner
 from arag.evaluation.methods.graphrag.descriptions import summarise, summary_messages
@@ -114,6 +115,35 @@ def numbers(rows):
 
 def tokens(head, texts):
     return count_tokens(head) + sum(map(count_tokens, texts))
+
+
+# --- replies ---
+
+
+def test_what_is_not_valid_in_a_reply_is_left_out():
+    reply = {
+        "entities": [
+            {"name": "Ada", "type": None, "description": None},
+            {"name": "Ben", "type": "person"},
+            {"name": None},
+            "Cleo",
+        ],
+        "relationships": [
+            {"source": "Ada", "target": "Ben", "description": None},
+            {"source": "Ben", "target": "Ada", "strength": "strong"},
+            {"source": "Ben"},
+        ],
+    }
+    found = Extraction.model_validate_json(json.dumps(reply))
+    assert found == extraction([("Ada", "", ""), ("Ben", "person", "")], [("Ada", "Ben", "", 1)])
+    assert Extraction.model_validate_json('{"entities": []}') == extraction()
+    assert Extraction.model_json_schema()["required"] == ["entities", "relationships"]  # as models are asked
+
+
+@pytest.mark.parametrize("reply", ['{"relationships": []}', '{"entities": ["Ada", "Ben"]}', '{"entities": null}', "{}"])
+def test_a_reply_of_another_form_is_unusable(reply):
+    with pytest.raises(ValidationError):
+        Extraction.model_validate_json(reply)
 
 
 # --- names and merging ---
@@ -291,8 +321,9 @@ def test_a_community_is_shown_by_relationships_with_their_entities(graph):
     ends = ["ADA", "BEN", "CLEO", "DORA", "EMIL", "FAY"]
 
     def tables(titles, relationships):
-        rows = [entity_row(entities[title]) for title in titles]
-        return [ENTITIES, *rows, RELATIONSHIPS, *map(relationship_row, relationships)]
+        rows = [entity_row(replace(entities[title], number=number)) for number, title in enumerate(titles)]
+        numbered = [replace(each, number=number) for number, each in enumerate(relationships)]
+        return [ENTITIES, *rows, RELATIONSHIPS, *map(relationship_row, numbered)]
 
     assert make_tables(entities, inner) == "".join(tables(ends, ordered))
     for number, titles in [(1, ends[:2]), (2, ends[:3]), (4, ends[:4]), (6, ends[:4]), (7, ends[:5]), (9, ends)]:
@@ -303,6 +334,13 @@ def test_a_community_is_shown_by_relationships_with_their_entities(graph):
         assert fewer.count("\n") < "".join(part).count("\n") or number == 1
     first = "".join(tables(ends[:2], ordered[:1]))
     assert make_tables(entities, inner, 1) == first  # something to report on, however little fits
+
+
+def test_tables_do_not_change_with_the_places_in_the_corpus(graph):
+    entities = {entity.title: entity for entity in graph.entities}
+    moved = {title: replace(entity, number=entity.number + 7) for title, entity in entities.items()}
+    relationships = [replace(each, number=each.number + 5) for each in graph.relationships]
+    assert make_tables(moved, relationships) == make_tables(entities, graph.relationships)
 
 
 def test_a_report_as_text():

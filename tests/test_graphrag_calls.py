@@ -6,6 +6,7 @@ import asyncio
 import json
 import re
 import shutil
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from threading import Lock
 from typing import Any
@@ -228,6 +229,37 @@ def test_nothing_is_read_twice(index, second):
     told = []
     prepare(index, Reader(), second, on_announced=told.append)
     assert told == []
+
+
+def test_a_changed_chunk_does_not_change_reports_on_others(make_corpus):
+    others = ["Ada knows Ben. Ben knows Cleo. Cleo knows Ada.", "Cleo knows Dora."]
+    with make_corpus("Gus knows Hal.", *others) as index:
+        prepare(index, model := Reader())
+    assert model.kinds.count("report") == 2
+    with make_corpus("Gus knows Hal well.", *others) as index:
+        assert list(index.chunk_ids())[-1] == "d0:0"  # the numbers of all entities are others
+        prepare(index, model := Reader())
+    assert model.kinds == ["extraction", "gleaning"]
+
+
+@pytest.mark.parametrize(
+    ("reply", "what"), [(None, "Embedding entities"), ('{"entities": [], "relationships": []}', "Embedding chunks")]
+)
+def test_embedding_shows_progress_and_leaves_the_event_loop_free(index, monkeypatch, reply, what):
+    threads, told = set(), []
+    embed = HashEmbeddings.embed_documents
+
+    def watched(self, texts):
+        threads.add(threading.current_thread())
+        return embed(self, texts)
+
+    monkeypatch.setattr(HashEmbeddings, "embed_documents", watched)
+    model = Reader(instead={"extraction": [reply] * 3 if reply else []})
+    prepare(index, model, on_progress=lambda *progress: told.append(progress))
+    total = 3 if reply else 6
+    assert told[-1] == (what, total, total)
+    assert threads
+    assert threading.main_thread() not in threads
 
 
 def test_estimates_are_told_before_calls(index):

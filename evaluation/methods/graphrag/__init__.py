@@ -6,6 +6,7 @@ from all reports.
 
 from __future__ import annotations
 
+import asyncio
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
@@ -73,14 +74,18 @@ def _make_global(index: Index, model: BaseChatModel, options: Options) -> Method
 
 
 async def _prepare_local(place: Workplace) -> None:
-    from arag.evaluation.methods.baselines.passages import Passages
+    from arag.evaluation.methods.baselines.dense import embed_passages
     from arag.evaluation.methods.graphrag.preparing import embed_entities, read_corpus
 
     graph = await read_corpus(place, place.options.of(_LOCAL, LocalSettings).max_cluster_size)
-    if graph.entities:
-        embed_entities(graph, place.index, place.store)
-    else:  # questions are answered from the nearest chunks
-        Passages(place.index, place.store).prepare()
+    if not graph.entities:  # questions are answered from the nearest chunks
+        await embed_passages(place, "chunk")
+        return
+
+    def report(done: int) -> None:
+        place.on_progress("Embedding entities", done, len(graph.entities))
+
+    await asyncio.to_thread(embed_entities, graph, place.index, place.store, report)
 
 
 async def _prepare_global(place: Workplace) -> None:
@@ -95,7 +100,8 @@ def _missing() -> str | None:
 
 _SIMPLIFIED = (
     "Prompts of our own. The chunks are those of this index, without overlap; replies are structured; reports are made "
-    "from all relationships of a community, not only the first of each entity; no claims are extracted."
+    "from all relationships of a community, not only the first of each entity; strengths are limited to 1 to 10; no "
+    "claims are extracted."
 )
 
 METHODS = (

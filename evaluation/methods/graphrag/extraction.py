@@ -2,8 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Annotated, Any
+
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
-from pydantic import BaseModel, Field, FiniteFloat
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    FiniteFloat,
+    OnErrorOmit,
+    ValidatorFunctionWrapHandler,
+    field_validator,
+)
 
 from arag.graph.prompts import DATA_RULE, as_data
 
@@ -33,13 +44,16 @@ since 1911.", "strength": 9}}]}}
 _AGAIN = """Read the text once more: a first reading misses many entities and relationships. Reply with a JSON object
 of the same form that holds only those that are not in your list yet. Relationships may join entities of both lists."""
 
+# Small models write null for what they do not know.
+_Text = Annotated[str, BeforeValidator(lambda given: "" if given is None else given)]
+
 
 class FoundEntity(BaseModel):
     """An entity in a text."""
 
     name: str = Field(description="Its name.")
-    type: str = Field("", description=f"Its type: {_TYPES}.")
-    description: str = Field("", description="What the text says about it.")
+    type: _Text = Field("", description=f"Its type: {_TYPES}.")
+    description: _Text = Field("", description="What the text says about it.")
 
 
 class FoundRelationship(BaseModel):
@@ -47,15 +61,29 @@ class FoundRelationship(BaseModel):
 
     source: str = Field(description="The name of the entity that it starts from.")
     target: str = Field(description="The name of the other entity.")
-    description: str = Field("", description="Why they are related.")
+    description: _Text = Field("", description="Why they are related.")
     strength: FiniteFloat = Field(1, description="How strongly, from 1 to 10.")
 
 
 class Extraction(BaseModel):
     """The entities and relationships in a text."""
 
-    entities: list[FoundEntity] = Field(description="The entities.")
-    relationships: list[FoundRelationship] = Field(description="The relationships between them.")
+    # Models are asked for both lists, and one that leaves out the second is not asked again.
+    model_config = ConfigDict(json_schema_extra={"required": ["entities", "relationships"]})
+
+    entities: list[OnErrorOmit[FoundEntity]] = Field(description="The entities.")
+    relationships: list[OnErrorOmit[FoundRelationship]] = Field(
+        default_factory=list, description="The relationships between them."
+    )
+
+    @field_validator("entities", mode="wrap")
+    @classmethod
+    def _require_one(cls, given: Any, validate: ValidatorFunctionWrapHandler) -> Any:
+        """Refuse entities of which none is valid: the reply has another form, and is asked for again."""
+        found = validate(given)
+        if given and not found:
+            raise ValueError("no entity is valid")
+        return found
 
 
 def extraction_messages(text: str) -> list[BaseMessage]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from functools import cached_property
 
 import numpy as np
@@ -52,9 +53,19 @@ def _announce(place: Workplace, work: Work) -> None:
     place.announce(len(missing) + round(share * calls), place.count_tokens(missing) + round(share * tokens))
 
 
-def embed_entities(graph: KnowledgeGraph, index: Index, store: Store) -> Vectors:
-    """Return the vectors of the entities, shape (entities, dimension); those that are not kept yet are embedded."""
-    return store.vectors([f"{entity.title}:{entity.description}" for entity in graph.entities], index.embedder)
+def embed_entities(
+    graph: KnowledgeGraph, index: Index, store: Store, on_embedded: Callable[[int], None] = lambda _: None
+) -> Vectors:
+    """Return the vectors of the entities, shape (entities, dimension); those that are not kept yet are embedded.
+
+    Args:
+        graph: The graph.
+        index: The index, for its embedder.
+        store: Keeps the vectors.
+        on_embedded: Called with the number of entities embedded so far.
+    """
+    texts = [f"{entity.title}:{entity.description}" for entity in graph.entities]
+    return store.vectors(texts, index.embedder, on_embedded=on_embedded)
 
 
 class Knowledge:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
 from pydantic import BaseModel, Field, FiniteFloat
@@ -56,7 +57,8 @@ def make_tables(
     """Return the two tables of a community.
 
     Each relationship brings its two entities, in the order of the relationships' ranks, until they do not fit. The
-    first one is there even if it does not.
+    first one is there even if it does not. Rows are numbered within the table: with their numbers in the corpus,
+    a chunk that changes elsewhere would change all tables, and all reports would be paid for again.
 
     Args:
         entities: Entities by title; the community's are among them.
@@ -67,11 +69,9 @@ def make_tables(
     lines: list[str] = []
     left = max_tokens - count_tokens(ENTITIES) - count_tokens(RELATIONSHIPS)
     for each in sorted(relationships, key=lambda each: (-each.rank, each.number)):
-        titles = dict.fromkeys((each.source, each.target))
-        new, line = (
-            {title: entity_row(entities[title]) for title in titles if title not in rows},
-            relationship_row(each),
-        )
+        titles = [title for title in dict.fromkeys((each.source, each.target)) if title not in rows]
+        new = {title: entity_row(replace(entities[title], number=n)) for n, title in enumerate(titles, len(rows))}
+        line = relationship_row(replace(each, number=len(lines)))
         left -= sum(map(count_tokens, [*new.values(), line]))
         if left < 0 and lines:
             break

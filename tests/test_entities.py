@@ -75,8 +75,15 @@ def test_a_pipeline_that_is_not_installed(name):
 
 def test_without_any_pipeline(monkeypatch):
     assert missing_pipeline() is None
-    monkeypatch.setattr(entities, "_PIPELINES", ("en_core_web_trf",))
+    monkeypatch.setattr(entities, "entry_points", lambda group: ())
     assert "python -m spacy download en_core_web_trf" in missing_pipeline()
+
+
+def test_without_an_english_pipeline_one_of_another_language_can_be_named(monkeypatch, add_pipeline):
+    monkeypatch.setattr(entities, "_PIPELINES", ("en_core_web_trf",))
+    add_pipeline("zh_core_web_sm", "3.8.0")
+    assert missing_pipeline() is None
+    assert Entities("zh_core_web_sm").name == "zh_core_web_sm"
     with pytest.raises(InputError, match="a spaCy pipeline that finds names is not installed"):
         Entities()
 

@@ -45,7 +45,7 @@ from arag.models.findings import asked_and_found
 from arag.retrieval.index import open_index
 from arag.retrieval.scope import Scope
 from arag.testing import ScriptedModel
-from fakes import HashEmbeddings
+from fakes import HashEmbeddings, hash_vector
 from forked import processes
 from openai_server import Failure, chat, serve
 from scripted_model import QUESTION, asked, in_thread
@@ -431,6 +431,17 @@ def test_what_a_question_takes(index):
     assert question == QUESTION
     assert found == "\n\n".join(f"[{chunk_id}]\n{index.get(chunk_id).text}" for chunk_id in record["chunk_ids"])
     assert [line.partition("]")[0] for line in lines(state)["Chunks"]] == [f"[{i}" for i in record["chunk_ids"]]
+
+
+def test_a_question_is_embedded_once(index, monkeypatch):
+    embedded = []
+    monkeypatch.setattr(
+        HashEmbeddings, "embed_query", lambda _, text: embedded.append(text) or hash_vector(text).tolist()
+    )
+    graph(index, Expert()).invoke(asked())
+    assert embedded == [QUESTION]
+    with pytest.raises(InputError, match="the question is blank"):
+        graph(index, Expert()).invoke(asked(" "))
 
 
 def test_the_ranking_is_that_of_pagerank_from_the_kept_facts(index):

@@ -25,6 +25,7 @@ from arag.evaluation.methods.linear_rag import (
     rate_passages,
     spread,
 )
+from arag.evaluation.preparation import check_requirements
 from arag.evaluation.store import open_store
 from arag.evaluation.workplace import Workplace
 from arag.graph.citations import parse_citations
@@ -102,6 +103,15 @@ def test_presets_are_the_authors_settings_and_others_take_precedence():
     assert LinearSettings(preset="hotpotqa").passage_ratio == LinearSettings(preset="2wiki").passage_ratio == 0.05
     with pytest.raises(InputError, match=r"linear-rag.preset is 'nq': .*musique"):
         Options(settings={"linear-rag": {"preset": "nq"}}).of("linear-rag", LinearSettings)
+
+
+def test_a_recogniser_that_is_not_installed_is_refused_with_the_settings(monkeypatch):
+    monkeypatch.setattr(linear_rag, "Entities", Entities)
+    options = Options(settings={"linear-rag": {"ner": "zh_core_web_sm"}})
+    with pytest.raises(
+        InputError, match=r"linear-rag.ner is 'zh_core_web_sm': .* is not installed: run `python -m spacy"
+    ):
+        check_requirements(method("linear-rag"), ScriptedModel(), options)
 
 
 # --- the method ---
@@ -198,6 +208,17 @@ def test_passages_of_entities_two_hops_away_are_found(index):
     assert record["arguments"] == {"query": QUESTION, "top_k": 3, **figures}
     assert record["new_chunks"] == record["chunk_ids"] == state["read_chunks"]
     assert record["retrieved_tokens"] == sum(index.get(chunk_id).tokens for chunk_id in record["chunk_ids"])
+
+
+def test_a_question_is_embedded_once(index, monkeypatch):
+    embedded = []
+    monkeypatch.setattr(
+        HashEmbeddings, "embed_query", lambda _, text: embedded.append(text) or hash_vector(text).tolist()
+    )
+    run(index)
+    assert embedded == [QUESTION]
+    with pytest.raises(InputError, match="the question is blank"):
+        run(index, question=" ")
 
 
 def test_the_output(index):

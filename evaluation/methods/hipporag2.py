@@ -277,6 +277,8 @@ class Candidate(TypedDict):
 class HippoState(MethodState, total=False):
     """The state of a question."""
 
+    query: list[float]
+    """The question's vector."""
     candidates: list[Candidate]
     """The facts nearest to the question, nearest first."""
     kept: list[Candidate]
@@ -307,15 +309,19 @@ class HippoRAG:
 
     def find_facts(self, state: HippoState) -> dict[str, object]:
         """Find the facts nearest to the question."""
-        graph = self._load()
+        graph, question = self._load(), find_text(state)
+        if not question.strip():
+            raise InputError("the question is blank")
         stages = [Stage(title="Graph", lines=graph.figures)]
         candidates: list[Candidate] = []
+        query = self._index.embedder.embed_query(question)
         if graph.facts.triples:
-            scores = minmax(graph.vectors @ self._index.embedder.embed_query(find_text(state)))
+            scores = minmax(graph.vectors @ query)
             best = np.argsort(-scores, kind="stable")[: self._settings.facts].tolist()
             candidates = [Candidate(triple=[*graph.facts.triples[n]], score=float(scores[n])) for n in best]
             stages.append(Stage(title="Nearest facts", lines=_lines(candidates)))
-        return {"candidates": candidates, "kept": [], "stages": stages, "model_calls": []}
+        found = {"query": query.tolist(), "candidates": candidates, "kept": []}
+        return {**found, "stages": stages, "model_calls": []}
 
     def filter_facts(self, state: HippoState) -> Body:
         """Let the model choose among the facts."""
@@ -335,7 +341,7 @@ class HippoRAG:
         """Rank the chunks by PageRank from the facts' entities; without facts, by similarity."""
         began = time.perf_counter()
         graph, settings, question = self._load(), self._settings, find_text(state)
-        scores = graph.passages.scores(question)
+        scores = graph.passages.compare(np.array(state["query"], dtype=np.float32))
         kept = [(fact["triple"], fact["score"]) for fact in state["kept"]]
         starts = weigh_entities(kept, graph.chunks, settings.entities)
         ranks: NDArray[np.floating[Any]] = scores
@@ -422,6 +428,7 @@ METHODS = (
         settings=HippoSettings,
         language_model=True,
         simplified="Prompts of our own. The model filters facts by their numbers, and the embedder has one prompt for "
-        "all questions.",
+        "all questions. A name without Latin letters or digits is only lower-cased; in the published code nothing is "
+        "left of it. The complete triples of a reply that was cut off are kept.",
     ),
 )

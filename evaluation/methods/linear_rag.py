@@ -33,7 +33,7 @@ import numpy as np
 from langchain_core.language_models import BaseChatModel
 from langgraph.graph import END, START, StateGraph
 from numpy.typing import NDArray
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from arag.errors import InputError
 from arag.evaluation.methods.baselines.entities import Entities, missing_pipeline
@@ -101,6 +101,12 @@ class LinearSettings(Settings):
             return given
         preset = given.get("preset", "other")
         return {**_PRESETS.get(preset, {}), **given} if isinstance(preset, str) else given
+
+    @field_validator("ner")
+    @classmethod
+    def _check_installed(cls, ner: str | None) -> str | None:
+        """Refuse a pipeline that is not installed before any work is done."""
+        return Entities(ner).name if ner else None
 
 
 def spread(
@@ -357,20 +363,22 @@ class LinearRAG:
 
     def rank(self, question: str, corpus: Corpus) -> tuple[NDArray[Any], list[Stage], dict[str, int]]:
         """Return the score of every chunk, what was found on the way, and figures about it."""
-        similarities = corpus.passages.scores(question)
+        if not question.strip():
+            raise InputError("the question is blank")
+        query = self._index.embedder.embed_query(question)
+        similarities = corpus.passages.compare(query)
         spans = next(self._names.find([question]))
         asked_for = list(dict.fromkeys(question[start:end].lower() for start, end in spans))
         recogniser = Stage(title="Entity recogniser", lines=[f"{self._names.name} {self._names.version}"])
-        graph, embedder = corpus.graph, self._index.embedder
+        graph = corpus.graph
         if not asked_for or not graph.entities:
             why = "none in the corpus" if asked_for else "none in the question"
             lines = [f"{why}: the passages are ranked by similarity alone"]
             figures = {"entities": len(asked_for), "activated": 0}
             return similarities, [recogniser, Stage(title="Entities", lines=lines)], figures
 
-        compared = corpus.entity_vectors @ embedder.embed_documents(asked_for).T
+        compared = corpus.entity_vectors @ self._index.embedder.embed_documents(asked_for).T
         nearest = [(int(column.argmax()), float(column.max())) for column in compared.T]
-        query = embedder.embed_query(question)
         weights, active = spread(
             dict(nearest),
             graph.sentences_of,
@@ -487,6 +495,7 @@ METHODS = (
         language_model=False,
         missing=missing_pipeline,
         simplified="The reader's prompt is our own. Entities of one round spread in the order of their scores; in the "
-        "published code, in no fixed order.",
+        "published code, in no fixed order. Sentences are those of the index, where the published code uses spaCy's; "
+        "equal ones are merged. The default recogniser may be spaCy's small one.",
     ),
 )

@@ -6,7 +6,7 @@ import sys
 import threading
 from collections.abc import Iterator, Sequence
 from functools import cached_property
-from importlib.metadata import PackageNotFoundError, distribution, version
+from importlib.metadata import PackageNotFoundError, distribution, entry_points, version
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -91,8 +91,8 @@ def _strip(text: str, start: int) -> tuple[int, int]:
 
 
 def missing_pipeline() -> str | None:
-    """Return what to install if no pipeline is installed, else None."""
-    return None if any(map(_installed_version, _PIPELINES)) else f"no spaCy pipeline is installed: {_HOW_TO_INSTALL}"
+    """Return what to install if no pipeline, of any language, is installed, else None."""
+    return None if entry_points(group="spacy_models") else f"no spaCy pipeline is installed: {_HOW_TO_INSTALL}"
 
 
 def _installed_version(name: str) -> str | None:

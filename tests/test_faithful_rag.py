@@ -58,6 +58,41 @@ def test_groups_have_at_most_twenty_words():
     assert group_sentences([]) == []
 
 
+@pytest.mark.parametrize(
+    ("text", "count"),
+    [
+        ("格雷万灯塔建于1746年，由艾达设计。", 14),
+        ("第17窟 lit by iPhone手", 7),
+        ("灯台は「海岸」にある。", 8),
+        ("등대는 1746년에 지어졌다.", 3),
+        ("It broke < 9 times, they say.", 7),
+    ],
+)
+def test_words(text, count):
+    assert len(group_sentences([text, text], most_words=2 * count)) == 1
+    assert len(group_sentences([text, text], most_words=2 * count - 1)) == 2
+
+
+def test_chinese_sentences_are_grouped_like_others():
+    text = "".join(f"第{number}任看守人在{1700 + number}年上任。" for number in range(40))
+    groups = cut_context([text], "zh")
+    assert len(groups) == 40
+    assert "".join(groups) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "plain"),
+    [
+        ("[Boso the Elder](boso.md) was a count.", "Boso the Elder was a count."),
+        ("![The lens](a.png) of [Arles](https://a.org/Arles_(city)).", "The lens of Arles."),
+        ("If x < 5 and y > 3, it was lit.", "If x < 5 and y > 3, it was lit."),
+        ('It <a href="x">was</a><br/> lit <!-- or not -->.', "It was lit ."),
+    ],
+)
+def test_only_markup_is_dropped(text, plain):
+    assert cut_context([text], "en") == [plain]
+
+
 def test_tags_brackets_and_line_breaks_are_dropped():
     text = "# The light\n\nIt was <b>lit</b> in\n1746 [citation needed]. It [the lens] broke < 9 times."
     assert cut_context([text], "auto") == ["# The light It was lit in 1746 . It broke < 9 times."]

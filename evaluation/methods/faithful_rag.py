@@ -35,13 +35,17 @@ from arag.graph.prompts import DATA_RULE, as_data
 from arag.ingest.sentences import split_sentences
 from arag.models.asking import aask, ask
 from arag.retrieval.index import Index
+from arag.retrieval.text import EAST_ASIAN
 
 _NAME = "faithfulrag"
 _GROUP_WORDS = 20
 _GROUPS_OF_A_FACT = 5
 _GROUPS = 5
 
-_BRACKETS = re.compile(r"<[^<>]*>|\[[^\[\]]*\]")
+_LINK = re.compile(r"!?\[([^\[\]]*)\]\([^()\n]*(?:\([^()\n]*\)[^()\n]*)*\)")  # in Markdown
+_BRACKETS = re.compile(r"<(?:/?[A-Za-z]|!--)[^<>\n]*>|\[[^\[\]]*\]")  # of tags and comments, or square
+_UNSPACED = EAST_ASIAN.replace("\uac00-\ud7a3", "")  # Korean has spaces
+_WORD = re.compile(rf"[{_UNSPACED}][^\w\s]*|[^\s{_UNSPACED}]+")
 
 _FACTS = """You list the facts that one must know to answer a question.
 
@@ -117,6 +121,8 @@ class FaithfulState(MethodState, total=False):
 def group_sentences(sentences: Sequence[str], most_words: int = _GROUP_WORDS) -> list[str]:
     """Join neighbouring sentences to groups of at most so many words; a longer sentence is a group by itself.
 
+    Words are what spaces separate. In Chinese and Japanese, each character counts as one.
+
     Args:
         sentences: The sentences, in order.
         most_words: The most words of a group.
@@ -129,7 +135,7 @@ def group_sentences(sentences: Sequence[str], most_words: int = _GROUP_WORDS) ->
     groups: list[list[str]] = []
     words = 0
     for sentence in sentences:
-        count = len(sentence.split())
+        count = len(_WORD.findall(sentence))
         if not groups or words + count > most_words:
             groups.append([])
             words = 0
@@ -141,13 +147,15 @@ def group_sentences(sentences: Sequence[str], most_words: int = _GROUP_WORDS) ->
 def cut_context(texts: Sequence[str], language: str) -> list[str]:
     """Return the sentences of texts, in groups, without tags and what stands in square brackets.
 
+    Of a link in Markdown, its text remains.
+
     Args:
         texts: The texts.
         language: Their language, as in an index.
     """
     sentences: list[str] = []
     for text in texts:
-        plain = _BRACKETS.sub("", text)
+        plain = _BRACKETS.sub("", _LINK.sub(r"\1", text))
         found = (plain[each.start : each.end] for each in split_sentences(plain, language=language))
         sentences += [" ".join(sentence.split()) for sentence in found]
     return group_sentences(sentences)
@@ -308,7 +316,8 @@ METHODS = (
         _prepare,
         settings=DenseSettings,
         language_model=True,
-        simplified="Prompts of our own. The third call takes the background passage apart into facts, as in the paper; "
+        simplified="Prompts of our own. The passages nearest to the question are its context; the published method is "
+        "given one with each question. The third call takes the background passage apart into facts, as in the paper; "
         "the published code asks for the facts needed to understand it, and cuts each at its first digit.",
     ),
 )

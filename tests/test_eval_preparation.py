@@ -403,6 +403,7 @@ class TestPassages:
         ("It follows.\nAnswer: Boso", "Boso"),
         ("Answer: Hugh\nBut no.\n**Answer:** Boso the Elder**", "Boso the Elder"),
         ("answer : 1783\nand so on", "1783\nand so on"),
+        ("根据资料。\nAnswer：北京", "北京"),
         ("The answer: none", "The answer: none"),
         ("Boso", "Boso"),
         ("Reasons.\nAnswer:", "Reasons.\nAnswer:"),

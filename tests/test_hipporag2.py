@@ -129,6 +129,11 @@ def test_synonyms_in_blocks_are_those_of_a_plain_search(block, monkeypatch):
     assert found.cosines == pytest.approx([cosines[n][m] for n, m in zip(sources, targets, strict=True)], abs=1e-6)
 
 
+def test_names_of_two_chinese_characters_have_synonyms():
+    found = find_synonyms(["敦煌", "燉煌", "唐", "us"], unit([[1, 0], [1, 0], [0, 1], [0, 1]]), 0.8)
+    assert list(zip(found.sources.tolist(), found.targets.tolist(), strict=True)) == [(0, 1), (1, 0)]
+
+
 def test_without_entities_there_are_no_synonyms_and_no_edges():
     facts = collect([[], []])
     synonyms = find_synonyms(facts.entities, np.zeros((0, 4), np.float32), 0.8)
@@ -152,6 +157,11 @@ def test_an_entity_weighs_the_mean_of_its_facts_over_its_chunks():
         (" Skell-Ro (Isle) ", "skell ro  isle"),
         ("1,815", "1 815"),
         ("Zürich", "z rich"),
+        ("Hawaiʻi", "hawai i"),
+        ("Huế", "hu"),
+        ("第17窟", "第17窟"),
+        ("17号井", "17号井"),
+        ("Ту-154", "ту-154"),
         (" 敦煌\n莫高窟", "敦煌 莫高窟"),
         ("Άρτα", "άρτα"),
         ("१९४७", "१९४७"),

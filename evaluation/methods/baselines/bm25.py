@@ -10,8 +10,11 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from arag.retrieval.text import EAST_ASIAN
+
 _K1, _B = 1.2, 0.75  # Lucene's defaults
-_WORD = re.compile(r"\w+")
+_WORD = re.compile(rf"[^\W{EAST_ASIAN}]+|(?<![{EAST_ASIAN}])[{EAST_ASIAN}](?![{EAST_ASIAN}])")
+_PAIR = re.compile(rf"(?=([{EAST_ASIAN}]{{2}}))")  # all pairs: they overlap
 
 
 class BM25:
@@ -19,7 +22,8 @@ class BM25:
 
     A word's weight in a text is `idf * f / (f + k1 * (1 - b + b * length / mean length))`, with
     `idf = ln(1 + (N - n + 0.5) / (n + 0.5))` for a word in n of N texts; a text's score is the sum over the words of
-    the query. Words are lower-cased, and there are no stop words.
+    the query. Words are lower-cased, and there are no stop words. Chinese, Japanese and Korean text is cut into
+    pairs of neighbouring characters, as Lucene's analyzer for these languages cuts it.
 
     Args:
         texts: The texts.
@@ -62,4 +66,5 @@ class BM25:
 
 
 def _words(text: str) -> list[str]:
-    return _WORD.findall(text.lower())
+    lowered = text.lower()
+    return _WORD.findall(lowered) + _PAIR.findall(lowered)

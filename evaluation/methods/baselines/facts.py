@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from arag.models.embedders import Vectors
+from arag.retrieval.text import EAST_ASIAN
 
 Triple: TypeAlias = tuple[str, str, str]
 """Subject, relation and object, in normal form."""
@@ -21,6 +22,8 @@ EdgeWeights: TypeAlias = Literal["reference", "paper"]
 
 _MAX_SYNONYMS = 101  # of an entity
 _MIN_LETTERS = 3  # letters and digits of an entity that has synonyms
+_EAST_ASIAN = re.compile(f"[{EAST_ASIAN}]")
+_OTHER_SCRIPT = re.compile(r"[^\W\d_\x00-\u02ff\u1e00-\u1eff]")  # a letter that is not Latin
 _BLOCK = 4_000_000  # cosines held at a time
 _BETWEEN = re.compile(r"[\s,]*")  # items
 
@@ -28,17 +31,19 @@ _BETWEEN = re.compile(r"[\s,]*")  # items
 def normal_form(text: str) -> str:
     """Return the form in which entities and relations are compared.
 
-    It is lower-cased, and all but ASCII letters and digits are spaces. Where that leaves nothing of a text in another
-    script, it is only lower-cased.
+    It is lower-cased, and all but ASCII letters and digits are spaces. A text with letters of another script is only
+    lower-cased, so that they tell it from others.
 
     Example:
         >>> from arag.evaluation.methods.baselines.facts import normal_form
-        >>> normal_form(" St. Lanth (Isle)"), normal_form("敦煌"), normal_form("--")
-        ('st  lanth  isle', '敦煌', '')
+        >>> normal_form(" St. Lanth (Isle)"), normal_form("第17窟"), normal_form("--")
+        ('st  lanth  isle', '第17窟', '')
     """
     lowered = _repair(text).lower()
     form = re.sub("[^a-z0-9 ]", " ", lowered).strip()
-    return form or (" ".join(lowered.split()) if any(map(str.isalnum, lowered)) else "")
+    if form and not _OTHER_SCRIPT.search(lowered):
+        return form
+    return " ".join(lowered.split()) if any(map(str.isalnum, lowered)) else ""
 
 
 def read_items(reply: str, name: str) -> list[Any] | None:
@@ -157,7 +162,8 @@ class Synonyms(NamedTuple):
 def find_synonyms(entities: Sequence[str], vectors: Vectors, similarity: float) -> Synonyms:
     """Find the entities with similar names.
 
-    An entity of fewer than three letters and digits has none, but may be one; each has at most the nearest 101.
+    An entity of fewer than three letters and digits has none, but may be one; each has at most the nearest 101. A
+    Chinese, Japanese or Korean character counts as two letters.
 
     Args:
         entities: The entities.
@@ -171,7 +177,7 @@ def find_synonyms(entities: Sequence[str], vectors: Vectors, similarity: float) 
         >>> find_synonyms(["vellin", "vellin light", "us"], vectors, 0.7)
         Synonyms(sources=array([0, 1]), targets=array([1, 0]), cosines=array([0.8, 0.8], dtype=float32))
     """
-    named = np.array([n for n, entity in enumerate(entities) if sum(map(str.isalnum, entity)) >= _MIN_LETTERS], int)
+    named = np.array([n for n, entity in enumerate(entities) if _count_letters(entity) >= _MIN_LETTERS], int)
     found = [(np.zeros(0, int), np.zeros(0, int), np.zeros(0, np.float32))]
     for block in np.array_split(named, len(named) * len(entities) // _BLOCK + 1):
         cosines = vectors[block] @ vectors.T
@@ -183,6 +189,10 @@ def find_synonyms(entities: Sequence[str], vectors: Vectors, similarity: float) 
         kept = np.arange(len(rows)) - np.searchsorted(rows, rows) < _MAX_SYNONYMS
         found.append((block[rows[kept]], targets[kept], near[kept]))
     return Synonyms(*map(np.concatenate, zip(*found, strict=True)))
+
+
+def _count_letters(entity: str) -> int:
+    return sum(map(str.isalnum, entity)) + len(_EAST_ASIAN.findall(entity))
 
 
 class Edges(NamedTuple):

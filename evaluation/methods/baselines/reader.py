@@ -15,7 +15,7 @@ _READER = """You answer a question from passages of a corpus. Each passage has i
 First say in a few sentences which passages matter and what follows from them. Then end with one line that begins with
 "Answer:" and gives the answer in its shortest form: a name, a date, a number, yes or no. If the passages do not hold
 the answer, give the most likely one."""
-_ANSWER = re.compile(r"^[ \t*_#>-]*answer[ \t*_]*:[ \t*_]*", re.IGNORECASE | re.MULTILINE)
+_ANSWER = re.compile(r"^[ \t*_#>-]*answer[ \t*_]*[:：][ \t*_]*", re.IGNORECASE | re.MULTILINE)
 
 
 def reader_messages(question: str, chunks: Sequence[Chunk], *, example: str = "") -> list[BaseMessage]:

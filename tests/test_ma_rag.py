@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from pydantic import Field
 
@@ -101,6 +103,21 @@ def test_retrieved_chunks_are_counted_in_each_search_and_are_new_once(index, two
         assert record["retrieved_tokens"] == sum(index.get(chunk_id).tokens for chunk_id in record["chunk_ids"])
     assert first["new_chunks"] == first["chunk_ids"]
     assert second["new_chunks"] == [each for each in second["chunk_ids"] if each not in first["chunk_ids"]]
+
+
+@pytest.mark.parametrize(("rating", "told"), [(11, 10), (-1, 0), (9.5, 9.5)])
+def test_a_rating_out_of_range_is_not_asked_for_again(index, rating, told):
+    summary = {**ANY_TIME["Summary"], "score": rating}
+    state, model = answer_with("ma-rag", index, {**ANY_TIME, "Answer": found("Teutberga", rating), "Summary": summary})
+    assert (model.made.count("Answer"), model.made.count("Summary")) == (1, 1)
+    assert state["stages"][1]["lines"][-1] == state["stages"][2]["lines"][0] == f"Rating: {told:g} of 10"
+
+
+@pytest.mark.parametrize("rating", ["1e999", "NaN"])
+def test_a_rating_that_is_no_finite_number_is_asked_for_again(index, rating):
+    reply = json.dumps(found("Boso", "here")).replace('"here"', rating)
+    _, model = answer_with("ma-rag", index, {**TWO_HOPS, "Task": TASKS[:1], "Answer": 3 * [reply]})
+    assert model.made.count("Answer") == 3
 
 
 def test_the_page_shows_the_plan_and_its_steps(two_hops):

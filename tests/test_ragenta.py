@@ -99,6 +99,14 @@ def test_bm25_without_words(texts):
     assert BM25(texts).scores("word").tolist() == [0.0] * len(texts)
 
 
+def test_bm25_takes_pairs_of_east_asian_characters():
+    texts = ["格雷万灯塔建于1746年", "艾达是一名画家", "The lamp of 塔, iPhone手"]
+    assert bm25._words(texts[0]) == ["1746", "年", "格雷", "雷万", "万灯", "灯塔", "塔建", "建于"]
+    assert bm25._words(texts[2]) == ["the", "lamp", "of", "塔", "iphone", "手"]
+    assert [score > 0 for score in BM25(texts).scores("艾达是谁？")] == [False, True, False]
+    assert [score > 0 for score in BM25(texts).scores("灯塔 LAMP")] == [True, False, True]
+
+
 # --- the filter ---
 
 
@@ -145,6 +153,27 @@ def test_claims_end_with_their_numbers():
     assert find_numbers(answer, 3) == [2, 1, 3]
     assert [claim.text for claim in find_claims("No numbers [here].")] == ["No numbers [here]."]
     assert find_claims(" ") == []
+
+
+def test_numbers_of_thousands_of_digits_are_no_citations():
+    answer = f"Boso [{'1' * 5000}]. Storms [2]."
+    assert find_numbers(answer, 9) == [2]
+    assert len(find_claims(answer)) == 1
+
+
+def test_white_space_before_numbers_goes_with_them():
+    assert ragenta._BEFORE_CITED.sub("", "Boso  [1] [2][3,\n4] the Elder\n [5].") == "Boso the Elder."
+
+
+def test_white_space_without_numbers_is_passed_once():
+    text = "x" + "\n" * 200_000 + "y"  # takes minutes if it is tried from each line break
+    assert ragenta._BEFORE_CITED.sub("", text) == text
+
+
+def test_chinese_claims():
+    answer = "格雷万[1]。建于1746年，[2]。"
+    assert [claim.text for claim in find_claims(answer)] == ["格雷万", "建于1746年"]
+    assert drop_claims(answer, [1]) == "建于1746年，[2]。"
 
 
 def test_dropped_claims():
@@ -359,17 +388,23 @@ def test_log_probabilities(index):
 
 
 class RefusedError(Exception):
-    status_code = 400
+    def __init__(self, status_code):
+        super().__init__("log probabilities are refused")
+        self.status_code = status_code
 
 
-def refuse(_):
-    raise RefusedError("logprobs are not supported with this model")
+def refuse(status_code):
+    def reply(_):
+        raise RefusedError(status_code)
+
+    return reply
 
 
 @pytest.mark.parametrize(
     ("reply", "paid"),
     [
-        pytest.param(refuse, 0, id="refuses"),
+        pytest.param(refuse(400), 0, id="refuses"),
+        pytest.param(refuse(403), 0, id="refuses as OpenAI does"),
         pytest.param("Yes", 5, id="ignores"),
         pytest.param(tokens(("<think>", -0.1), ("The", -3.0)), 5, id="thinks first"),
     ],
@@ -384,6 +419,19 @@ def test_a_model_without_log_probabilities_grades_all_documents(index, reply, pa
     assert stage(state, "Kept") == ["1: [teutberga:0]", "2: [boso:0]"]
     graph.invoke(asked())
     assert (model.made.count(JUDGE), model.made.count("Grade")) == (5, 10)  # it is not asked for them again
+
+
+def test_a_key_without_access_is_an_error(index):
+    model = RatingModel({**ROLES, JUDGE: refuse(403), "Grade": refuse(403)})
+    with pytest.raises(RefusedError):
+        method("ragenta").make(index, model, Options()).invoke(asked())
+
+
+@pytest.mark.parametrize(("grade", "told"), [(7.5, "(7.50)"), (11, "(10.00)"), (-1, "(0.00)")])
+def test_a_grade_out_of_range_is_not_asked_for_again(index, grade, told):
+    state, model = answer_with("ragenta", index, {**ROLES, "Grade": {"grade": grade}})
+    assert model.made.count("Grade") == 5
+    assert all(told in line for line in stage(state, "Answers from each"))
 
 
 def test_scales_are_never_mixed(index):

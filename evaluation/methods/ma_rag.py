@@ -24,6 +24,7 @@ from arag.evaluation.methods.baselines.outcome import (
     retrieval_record,
 )
 from arag.evaluation.methods.baselines.passages import Passages
+from arag.evaluation.methods.baselines.ratings import Rating
 from arag.evaluation.methods.interface import Method, MethodGraph, Options
 from arag.evaluation.store import open_store
 from arag.evaluation.structured import StructuredModel, ask_text
@@ -123,14 +124,14 @@ class Answer(BaseModel):
     analysis: str = Field(description="How the answer follows.")
     answer: str = Field(description="The answer.")
     success: bool = Field(description="Whether an answer was found.")
-    rating: float = Field(ge=0, le=10, description=_RATING)
+    rating: Rating = Field(description=_RATING)
 
 
 class Summary(BaseModel):
     """The final answer."""
 
     answer: str = Field(description="The answer, as briefly as the question allows.")
-    score: float = Field(ge=0, le=10, description=_RATING)
+    score: Rating = Field(description=_RATING)
     solved: bool = Field(description="Whether the steps settle the question.")
 
 

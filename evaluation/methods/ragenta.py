@@ -31,6 +31,7 @@ from arag.evaluation.methods.baselines.outcome import (
     retrieval_record,
 )
 from arag.evaluation.methods.baselines.passages import Passages
+from arag.evaluation.methods.baselines.ratings import Rating
 from arag.evaluation.methods.interface import Method, MethodGraph, Options
 from arag.evaluation.store import open_store
 from arag.evaluation.structured import StructuredModel, ask_text
@@ -45,10 +46,13 @@ from arag.retrieval.index import Index
 _NAME = "ragenta"
 _OVERSAMPLED = 3  # candidates of each ranking, for each passage wanted
 _ALTERNATIVES = 20  # tokens whose log probabilities are listed; the most that providers offer
-_REFUSED = frozenset({400, 404, 422, 501})  # statuses of servers without log probabilities
+# Statuses of servers without log probabilities. OpenAI has 403 for reasoning models; a key without access to the model
+# meets it again at the grades.
+_REFUSED = frozenset({400, 403, 404, 422, 501})
 
-_CITED = re.compile(r"\[(\d+(?:\s*,\s*\d+)*)\]")
-_BEFORE_CITED = re.compile(rf"\s*{_CITED.pattern}")
+_CITED = re.compile(r"\[(\d{1,4}(?:\s*,\s*\d{1,4})*)\]")  # int() fails for thousands of digits
+_BEFORE_CITED = re.compile(rf"(?<!\s)\s*{_CITED.pattern}")  # tried once for each run of white space
+_BETWEEN_CLAIMS = " \t\n.,;:。，、；："
 _NOT_LETTERS = re.compile(r"[\W_]")
 
 _PREDICT = f"""You answer a question from one document. If the document does not settle it, say what comes closest. \
@@ -117,7 +121,7 @@ class RAGentASettings(DenseSettings):
 class Grade(BaseModel):
     """A grade for a document."""
 
-    grade: int = Field(ge=0, le=10, description="From 0, neither holds, to 10, both hold without doubt.")
+    grade: Rating = Field(description="From 0, neither holds, to 10, both hold without doubt.")
 
 
 class Component(BaseModel):
@@ -317,7 +321,7 @@ def find_claims(answer: str) -> list[Claim]:
     claims: list[Claim] = []
     start = 0
     for match in _CITED.finditer(answer):
-        text = answer[start : match.start()].strip(" \t\n.,;:")
+        text = answer[start : match.start()].strip(_BETWEEN_CLAIMS)
         if text:
             claims.append(Claim(text, start, match.end()))
         elif claims:  # more numbers of the same claim
@@ -336,7 +340,7 @@ def drop_claims(answer: str, numbers: Collection[int]) -> str:
         return answer
     for claim in reversed(dropped):
         answer = answer[: claim.start] + answer[claim.end :]
-    return answer.lstrip(" \t\n.,;:")
+    return answer.lstrip(_BETWEEN_CLAIMS)
 
 
 def find_numbers(answer: str, most: int) -> list[int]:
@@ -571,7 +575,7 @@ class RAGentA:
 
     def _grade(self, shown: str) -> Body:
         asked = yield from self._grader.ask(_messages(_GRADE, shown))
-        score = None if asked.value is None else float(asked.value.grade)
+        score = None if asked.value is None else asked.value.grade
         return Judgement(score=score, refused=False, calls=asked.calls)
 
     def _show(self, state: RAGentAState, numbers: Iterable[int]) -> str:
@@ -679,7 +683,9 @@ METHODS = (
         settings=RAGentASettings,
         language_model=True,
         simplified="Prompts of our own; at most 3 follow-up questions; the numbers of documents go on in follow-ups. "
-        "Models without log probabilities grade the passages from 0 to 10 instead.",
+        "Models without log probabilities grade the passages from 0 to 10 instead; in questions that begin before the "
+        "model is known to ignore them, each passage is judged twice. The method was made for 20 passages; it gets as "
+        "many as the other methods.",
         iterative=None,
     ),
 )

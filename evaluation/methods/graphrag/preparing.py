@@ -26,7 +26,7 @@ async def read_corpus(place: Workplace, max_cluster_size: int) -> KnowledgeGraph
 
     Raises:
         InputError: The budget is too small or used up.
-        Exception: A call failed. What was finished is kept.
+        ModelError: A call failed. What was finished is kept.
     """
     chunks = Passages(place.index, place.store).chunks(place.index.chunk_ids())
     building = build(chunks, max_cluster_size)

@@ -428,7 +428,7 @@ METHODS = (
         settings=HippoSettings,
         language_model=True,
         simplified="Prompts of our own. The model filters facts by their numbers, and the embedder has one prompt for "
-        "all questions. A name without Latin letters or digits is only lower-cased; in the published code nothing is "
-        "left of it. The complete triples of a reply that was cut off are kept.",
+        "all questions. A name with letters of another script than the Latin one is only lower-cased; the published "
+        "code drops these letters. The complete triples of a reply that was cut off are kept.",
     ),
 )

@@ -373,7 +373,8 @@ def test_what_unfinished_work_has_cost_is_not_forgotten(tmp_path):
     Store(store_folder(tmp_path / "index")).keep(results)
     count_spent(tmp_path / "run", budget)
     assert budget.spent == pytest.approx(0.5)
-    (tmp_path / "run/prepared.json").write_text('{"graphrag": {"seconds": 1, "usage": {}, "cost": 2.0}}')
+    done = {"graphrag": {"seconds": 1.0, "usage": total([call]), "cost": 2.0}}
+    (tmp_path / "run/prepared.json").write_text(json.dumps(done))
     finished = Budget()
     count_spent(tmp_path / "run", finished)
     assert finished.spent == pytest.approx(2.25)  # the unfinished work of one, and what is recorded of the other

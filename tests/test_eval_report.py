@@ -1016,3 +1016,11 @@ def test_records_of_earlier_versions_have_no_stages(write_run, tmp_path):
     del made["stages"]
     write_report(make_report(write_run({"arag": [made]})), tmp_path / "out")
     assert not soup(tmp_path / "out" / "questions" / "1" / "arag.html").find(id="stages")
+
+
+def test_how_often_activation_went_nowhere_is_said(write_run):
+    found = [tool_call("retrieve", entities=2, activated=count) for count in (0, 7, 0)]
+    records = [record(number, trace=[call]) for number, call in enumerate(found)]
+    _, methods = table(make_report(write_run({"linear-rag": records, "arag": [record(1)]})), "Methods")
+    told = "LinearRAG: in 2 of 3 questions, nothing beyond the question's entities was activated."
+    assert [note for note in methods.notes if "activated" in note] == [told]

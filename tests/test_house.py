@@ -25,7 +25,7 @@ ONLY_IN = {
 }
 ALSO = {
     "arag.retrieval.local": {"retrieval/locations.py"},
-    "filelock": {"evaluation/records.py", "evaluation/store.py", "models/onnx.py"},
+    "filelock": {"evaluation/preparation.py", "evaluation/records.py", "evaluation/store.py", "models/onnx.py"},
     "sqlite3": {"ingest/disk_map.py", "evaluation/store.py"},  # files of which no index knows
 }
 

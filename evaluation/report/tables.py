@@ -192,7 +192,22 @@ def _methods(report: Report) -> Table:
             rows.append([figures.title, figures.name, facts["description"], *marks])
     columns = ["Method", "Name", "What it does", "Autonomous strategy", "Iterative", "Interleaved tool use"]
     notes = ["The last three columns are those of the paper's Table 4. The marks are our reading of each method."]
-    return make_table("Methods", columns, rows, [*notes, *list_simplifications(report.methods)])
+    notes += [*list_simplifications(report.methods), *_inactive(report)]
+    return make_table("Methods", columns, rows, notes)
+
+
+def _inactive(report: Report) -> list[str]:
+    """Return in how many questions activation went nowhere: LinearRAG's thresholds are for one embedder."""
+    found = []
+    for method in report.methods:
+        activated = [call["arguments"].get("activated") for record in method.answers for call in record["trace"][:1]]
+        known = [count for count in activated if count is not None]
+        if known:
+            found.append(
+                f"{method.title}: in {known.count(0):,} of {len(known):,} questions, nothing beyond the question's "
+                "entities was activated."
+            )
+    return found
 
 
 def _settings(report: Report) -> Table:

@@ -200,8 +200,8 @@ def _inactive(report: Report) -> list[str]:
     """Return in how many questions activation went nowhere: LinearRAG's thresholds are for one embedder."""
     found = []
     for method in report.methods:
-        activated = [call["arguments"].get("activated") for record in method.answers for call in record["trace"][:1]]
-        known = [count for count in activated if count is not None]
+        first: list[Mapping[str, Any]] = [call for record in method.answers for call in record["trace"][:1]]
+        known = [call["arguments"]["activated"] for call in first if "activated" in (call.get("arguments") or {})]
         if known:
             found.append(
                 f"{method.title}: in {known.count(0):,} of {len(known):,} questions, nothing beyond the question's "

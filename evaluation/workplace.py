@@ -97,7 +97,7 @@ class Replies:
 
     def key(self, request: Request) -> bytes:
         """Return the key of the reply to a request."""
-        schema = None if request.form is None else request.form.model_json_schema()
+        schema = None if request.form is None else _schema(request.form)
         return make_key(
             "reply", self.provider, self.model_name, schema, [[m.type, m.content] for m in request.messages]
         )

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, Field
 from typing_extensions import TypedDict
 
-from arag.evaluation.methods.baselines.dense import DenseSettings, embed_passages
+from arag.evaluation.methods.baselines.dense import DenseSettings, passage_work
 from arag.evaluation.methods.baselines.outcome import (
     InputState,
     MethodOutput,
@@ -29,7 +29,6 @@ from arag.evaluation.methods.baselines.passages import Passages
 from arag.evaluation.methods.interface import Method, MethodGraph, Options
 from arag.evaluation.store import open_store
 from arag.evaluation.structured import Asked, StructuredModel, ask_text
-from arag.evaluation.workplace import Workplace
 from arag.graph.nodes import Body, Node
 from arag.graph.prompts import DATA_RULE, as_data
 from arag.ingest.sentences import split_sentences
@@ -303,17 +302,13 @@ def _make(index: Index, model: BaseChatModel, options: Options) -> MethodGraph:
     return builder.compile()
 
 
-async def _prepare(place: Workplace) -> None:
-    await embed_passages(place, place.options.of(_NAME, DenseSettings).passages)
-
-
 METHODS = (
     Method(
         _NAME,
         "FaithfulRAG",
         "four calls: the model writes what it believes, and answers from the sentences of the passages that bear on it",
         _make,
-        _prepare,
+        passage_work(_NAME, DenseSettings),
         settings=DenseSettings,
         language_model=True,
         simplified="Prompts of our own. The passages nearest to the question are its context; the published method is "

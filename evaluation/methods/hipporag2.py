@@ -402,8 +402,6 @@ def _after_facts(state: HippoState) -> str:
 
 
 def _make(index: Index, model: BaseChatModel, options: Options) -> MethodGraph:
-    if options.top_k < 1:
-        raise InputError(f"top_k is {options.top_k}: it must be at least 1")
     nodes = HippoRAG(index, model, options.top_k, options.of(_NAME, HippoSettings))
     builder = StateGraph(HippoState, input_schema=InputState, output_schema=MethodOutput)
     builder.add_node("find_facts", nodes.find_facts)

@@ -49,6 +49,9 @@ class Options:
         max_steps: Maximum model calls before an answer is forced.
         max_context_tokens: Maximum tokens of the context.
         settings: Methods' own settings, by the method's name and the setting's.
+
+    Raises:
+        InputError: `top_k` is below 1.
     """
 
     top_k: int = 5
@@ -56,6 +59,11 @@ class Options:
     max_steps: int = DEFAULT_MAX_STEPS
     max_context_tokens: int = DEFAULT_MAX_CONTEXT_TOKENS
     settings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Check what all methods need."""
+        if self.top_k < 1:
+            raise InputError(f"top_k is {self.top_k}: it must be at least 1")
 
     def of(self, method: str, kind: type[Own]) -> Own:
         """Return a method's own settings.

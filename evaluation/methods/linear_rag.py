@@ -472,8 +472,6 @@ async def _prepare(place: Workplace) -> None:
 
 
 def _make(index: Index, model: BaseChatModel, options: Options) -> MethodGraph:
-    if options.top_k < 1:
-        raise InputError(f"top_k is {options.top_k}: it must be at least 1")
     nodes = LinearRAG(index, model, options.top_k, options.of(_NAME, LinearSettings))
     builder = StateGraph(MethodState, input_schema=InputState, output_schema=MethodOutput)
     builder.add_node("retrieve", nodes.retrieve)

@@ -12,7 +12,7 @@ from langgraph.graph import END, START, StateGraph
 from pydantic import BaseModel, Field
 from typing_extensions import TypedDict
 
-from arag.evaluation.methods.baselines.dense import DenseSettings, embed_passages
+from arag.evaluation.methods.baselines.dense import DenseSettings, passage_work
 from arag.evaluation.methods.baselines.each import Each, merge
 from arag.evaluation.methods.baselines.outcome import (
     InputState,
@@ -28,7 +28,6 @@ from arag.evaluation.methods.baselines.ratings import Rating
 from arag.evaluation.methods.interface import Method, MethodGraph, Options
 from arag.evaluation.store import open_store
 from arag.evaluation.structured import StructuredModel, ask_text
-from arag.evaluation.workplace import Workplace
 from arag.graph.nodes import Body, Node
 from arag.graph.prompts import DATA_RULE, as_data
 from arag.models.asking import aask, ask
@@ -376,17 +375,13 @@ def _make(index: Index, model: BaseChatModel, options: Options) -> MethodGraph:
     return builder.compile()
 
 
-async def _prepare(place: Workplace) -> None:
-    await embed_passages(place, place.options.of(_NAME, DenseSettings).passages)
-
-
 METHODS = (
     Method(
         _NAME,
         "MA-RAG",
         "a plan, and for each step a search, notes from each passage and an answer",
         _make,
-        _prepare,
+        passage_work(_NAME, DenseSettings),
         settings=DenseSettings,
         language_model=True,
         simplified="Prompts of our own; plans of at most 8 steps. The published temperatures (0.3 to plan and to "

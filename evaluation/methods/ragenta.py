@@ -19,7 +19,7 @@ from pydantic import BaseModel, Field
 from typing_extensions import TypedDict
 
 from arag.evaluation.methods.baselines.bm25 import BM25
-from arag.evaluation.methods.baselines.dense import DenseSettings, embed_passages
+from arag.evaluation.methods.baselines.dense import DenseSettings, passage_work
 from arag.evaluation.methods.baselines.each import Each, merge
 from arag.evaluation.methods.baselines.outcome import (
     InputState,
@@ -35,7 +35,6 @@ from arag.evaluation.methods.baselines.ratings import Rating
 from arag.evaluation.methods.interface import Method, MethodGraph, Options
 from arag.evaluation.store import open_store
 from arag.evaluation.structured import StructuredModel, ask_text
-from arag.evaluation.workplace import Workplace
 from arag.graph.citations import parse_citations
 from arag.graph.nodes import Body, Node
 from arag.graph.prompts import DATA_RULE, as_data
@@ -669,17 +668,13 @@ def _make(index: Index, model: BaseChatModel, options: Options) -> MethodGraph:
     return builder.compile()
 
 
-async def _prepare(place: Workplace) -> None:
-    await embed_passages(place, place.options.of(_NAME, RAGentASettings).passages)
-
-
 METHODS = (
     Method(
         _NAME,
         "RAGentA",
         "a hybrid search, an answer from each passage, a filter by judgements, a cited answer and follow-up questions",
         _make,
-        _prepare,
+        passage_work(_NAME, RAGentASettings),
         settings=RAGentASettings,
         language_model=True,
         simplified="Prompts of our own; at most 3 follow-up questions; the numbers of documents go on in follow-ups. "

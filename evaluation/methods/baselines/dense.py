@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any
 
 from pydantic import Field
 
@@ -18,6 +20,20 @@ class DenseSettings(Settings):
         default="chunk",
         description="What is compared with the question: the whole chunk, or the sentence in it that is nearest.",
     )
+
+
+def passage_work(name: str, settings: type[DenseSettings]) -> Callable[[Workplace], Coroutine[Any, Any, None]]:
+    """Return the index-time work of a method that only needs the passages' vectors.
+
+    Args:
+        name: The method's name.
+        settings: The class of its settings.
+    """
+
+    async def work(place: Workplace) -> None:
+        await embed_passages(place, place.options.of(name, settings).passages)
+
+    return work
 
 
 async def embed_passages(place: Workplace, by: By) -> None:

@@ -157,7 +157,7 @@ def test_titles_and_metadata_are_kept(corpus):
 @in_any_backend
 def test_documents_are_listed_page_by_page_and_come_back_whole(corpus, monkeypatch):
     monkeypatch.setattr("arag.retrieval.index._PAGE", 3)
-    monkeypatch.setattr("arag.retrieval.local.chunk_store._DOCUMENTS_PER_QUERY", 2)
+    monkeypatch.setattr("arag.retrieval.tables.chunks._DOCUMENTS_PER_QUERY", 2)
     texts = {f"d{number}": f"Text {number}. {'More of it. ' * 40 * number}".strip() for number in range(7)}
     corpus.ingest([{"id": i, "text": text} for i, text in texts.items()], pack=True, chunk_tokens=200)
     with corpus.open() as index:

@@ -19,11 +19,11 @@ from arag.errors import IndexFormatError, IndexNotFoundError, InputError, Storag
 from arag.ingest.maintenance import compact, remove, verify
 from arag.ingest.pipeline import run_ingest
 from arag.retrieval.index import open_index
-from arag.retrieval.local.chunk_rows import parse_vectors, vectors_blob
 from arag.retrieval.local.chunk_store import ChunkStore
 from arag.retrieval.local.manifest import read_manifest, vectors_folder
 from arag.retrieval.local.sentence_store import _open_collection
 from arag.retrieval.local.store_check import StoreRows
+from arag.retrieval.tables.rows import parse_vectors, vectors_blob
 from fakes import HashEmbeddings, write_corpus, write_index
 from forked import processes
 from selection import slow_except

@@ -11,7 +11,7 @@ from arag.errors import DamagedFileError, IndexFormatError, IndexNotFoundError, 
 from arag.ingest.maintenance import remove, verify
 from arag.ingest.pipeline import ingest, run_ingest
 from arag.retrieval.index import open_index
-from arag.retrieval.local.chunk_rows import FOR_EVER
+from arag.retrieval.tables.rows import FOR_EVER
 from fakes import HashEmbeddings, write_corpus, write_index
 
 RECORDS = [

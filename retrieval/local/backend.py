@@ -14,9 +14,8 @@ from typing import TypeAlias
 from arag.errors import IndexFormatError
 from arag.retrieval.backend import Damage, Draft, Manifest, Sentences
 from arag.retrieval.exact import MAX_BYTES, ExactVectors
-from arag.retrieval.local.chunk_part import ChunkPart
 from arag.retrieval.local.chunk_store import FILE_NAME as CHUNKS_FILE
-from arag.retrieval.local.chunk_store import ChunkStore
+from arag.retrieval.local.chunk_store import ChunkStore, LocalChunkPart
 from arag.retrieval.local.keywords import KeywordMatcher
 from arag.retrieval.local.manifest import (
     FILE_NAME,
@@ -217,7 +216,7 @@ class LocalPart:
 
     def __init__(self, whole: LocalGeneration, document_ids: Collection[str]) -> None:
         self._whole = whole
-        self.chunks = ChunkPart(whole.chunks, document_ids)
+        self.chunks = LocalChunkPart(whole.chunks, document_ids)
         counts = self.chunks.counts()
         self.manifest = replace(
             whole.manifest, documents=counts.documents, chunks=counts.chunks, sentences=counts.sentences

@@ -1,70 +1,29 @@
-"""The source of truth: documents and full chunks in one SQLite file, as a LangChain key-value store.
-
-Rows are never changed. Each records the generation that added it and the one that removed it, so a reader sees one
-complete generation while the next is being written. A removed row is deleted once readers see the generation that
-removed it.
-"""
+"""The source of truth of an index in a folder: documents and full chunks in one SQLite file."""
 
 from __future__ import annotations
 
-import copy
-import re
 import sqlite3
 import threading
-import zlib
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
-from typing import Any, Self
-
-import numpy as np
-from langchain_core.stores import BaseStore
-from numpy.typing import NDArray
-from rapidfuzz import fuzz, process
+from typing import Any
 
 from arag.errors import DamagedFileError, IndexFormatError
-from arag.retrieval.backend import Counts, DocumentRecord, Phrase, Vectors
-from arag.retrieval.local.chunk_rows import (
-    CONTENT_COLUMNS,
-    DOCUMENT_COLUMNS,
-    ENTRY_COLUMNS,
-    FOR_EVER,
-    SCHEMA,
-    check_row,
-    checksum,
-    chunk_rows,
-    document_row,
-    embedded_positions,
-    parse_chunk,
-    parse_document,
-    parse_vectors,
-    vectors_blob,
-)
+from arag.retrieval.backend import Phrase
 from arag.retrieval.local.database import Database, name_failures, new_database
-from arag.retrieval.local.number_sets import MASK, find_mask
+from arag.retrieval.local.number_sets import MASK, NumberSet, find_mask
+from arag.retrieval.local.schema import SCHEMA
+from arag.retrieval.tables.chunks import LATEST, TableChunks
+from arag.retrieval.tables.part import ChunkPart
+from arag.retrieval.tables.rows import CONTENT_COLUMNS, ENTRY_COLUMNS, checksum, chunk_rows
+from arag.retrieval.tables.terms import HIGHLIGHTED, match_query, read_spellings
 from arag.retrieval.types import Chunk
 
 FILE_NAME = "chunks.sqlite3"
 
-LATEST = 2**62  # the generation that a writer sees: everything added, nothing removed
 
-_COLUMNS = f"chunks.number, {ENTRY_COLUMNS}, {CONTENT_COLUMNS}, contents.checksum"
-_FULL = "chunks JOIN contents ON contents.number = chunks.number"
-_EMBEDDED = f"{_FULL} JOIN vectors ON vectors.number = chunks.number"
-# Bytes that never occur in UTF-8, and so in no text.
-HIGHLIGHTED = "CAST(highlight(terms, 0, X'FE', X'FF') AS BLOB)"
-_MARKED = re.compile(b"\xfe(.*?)\xff", re.DOTALL)
-_HALF_PAIR = re.compile("[\ud800-\udfff]")
-_WORD = re.compile(r"\w+")
-_IDS_COMPARED = 500  # of each kind, with an unknown one
-_MAX_ID_WORDS = 10
-_SIMILAR = 60  # rapidfuzz ratio, 0 to 100
-_DOCUMENTS_PER_QUERY = 500
-_VALUES_PER_QUERY = 500  # SQLite limits the variables of a statement
-
-
-class ChunkStore(BaseStore[str, Chunk]):
+class ChunkStore(TableChunks):
     """Full chunks by id, with their documents, as one generation of the index has them.
 
     One connection serves all threads, one at a time; the file is in write-ahead mode, so a writer does not block
@@ -78,7 +37,6 @@ class ChunkStore(BaseStore[str, Chunk]):
 
     Attributes:
         file: The SQLite file.
-        writes: The generation that additions and removals belong to; set by the writer.
 
     Raises:
         IndexFormatError: The file is missing or damaged, or is not a chunk store.
@@ -86,27 +44,16 @@ class ChunkStore(BaseStore[str, Chunk]):
     """
 
     def __init__(self, folder: Path, *, generation: int = LATEST, create: bool = False) -> None:
+        super().__init__(generation)
         self.file = folder / FILE_NAME
         if not self.file.exists():
             if not create:
                 raise IndexFormatError(f"{self.file} is missing: the index is incomplete; ingest the documents again")
             with new_database(self.file, SCHEMA):
                 pass
-        self.writes = 0
-        self._see(generation)
         self._lock = threading.RLock()
         with name_failures(self.file):
             self._opened = Database(self.file, SCHEMA, functions={MASK: (1, find_mask)})
-
-    def at(self, generation: int) -> Self:
-        """Return this store as another generation has it; both share one connection."""
-        other = copy.copy(self)
-        other._see(generation)  # noqa: SLF001 - its own
-        return other
-
-    def _see(self, generation: int) -> None:
-        """Read a generation's rows only."""
-        self._seen = self._documents_seen = f"added <= {generation} AND removed > {generation}"
 
     def was_replaced(self) -> bool:
         """Return whether the open file is no longer the one in the folder, or can be opened in a better way."""
@@ -119,192 +66,6 @@ class ChunkStore(BaseStore[str, Chunk]):
         """Close the file."""
         with self._lock:
             self._opened.close()
-
-    # --- LangChain's key-value interface ---
-
-    def mget(self, keys: Sequence[str]) -> list[Chunk | None]:
-        """Return the chunks with these ids, or None where an id is unknown."""
-        found = {chunk.id: chunk for _, chunk in self._chunks_where("id IN ({marks})", keys)}
-        return [found.get(key) for key in keys]
-
-    def mset(self, key_value_pairs: Sequence[tuple[str, Chunk]]) -> None:
-        """Add chunks, replacing those with the same ids; their vectors are still pending.
-
-        Raises:
-            ValueError: A key is not its chunk's id.
-        """
-        with self.transaction():
-            pairs = dict(key_value_pairs)
-            self.mdelete(list(pairs))
-            for key, chunk in pairs.items():
-                if key != chunk.id:
-                    raise ValueError(f"the key {key!r} is not the id of its chunk, {chunk.id!r}")
-                self._insert(chunk)
-
-    def mdelete(self, keys: Sequence[str]) -> None:
-        """Remove the chunks with these ids."""
-        with self.transaction():
-            self._connection.executemany(
-                f"UPDATE chunks SET removed = {self.writes} WHERE id = ? AND removed = {FOR_EVER}",
-                [(key,) for key in keys],
-            )
-
-    def yield_keys(self, *, prefix: str | None = None) -> Iterator[str]:
-        """Yield the ids of all chunks, or of those that begin with a prefix, in the order of ingestion."""
-        for (chunk_id,) in self._query(f"SELECT CAST(id AS TEXT) FROM chunks WHERE {self._seen} ORDER BY number"):
-            if prefix is None or chunk_id.startswith(prefix):
-                yield chunk_id
-
-    # --- reading ---
-
-    def similar_ids(self, chunk_id: str, limit: int) -> list[str]:
-        """Return ids spelled like an unknown one; see `Chunks.similar_ids`."""
-        wanted = _HALF_PAIR.sub("", chunk_id)
-        near = list(dict.fromkeys(self.near_ids(wanted)))
-        found = process.extract(
-            wanted, near, processor=str.lower, scorer=fuzz.ratio, score_cutoff=_SIMILAR, limit=limit
-        )
-        return [match[0] for match in found] or near[:limit]
-
-    def near_ids(self, chunk_id: str) -> list[str]:
-        """Return ids to compare with an unknown one: those that share the most words, and the next by alphabet."""
-        words = list(dict.fromkeys(_WORD.findall(chunk_id.lower())))[:_MAX_ID_WORDS]
-        shared = " + ".join(["number * 0", *["(instr(lower(id), ?) > 0)"] * len(words)])
-        ids = "SELECT CAST(id AS TEXT) FROM chunks WHERE " + self._seen
-        rows = [
-            *self._query(f"{ids} ORDER BY {shared} DESC, number LIMIT {_IDS_COMPARED}", words),
-            *self._query(f"{ids} AND id >= ? ORDER BY id LIMIT {_IDS_COMPARED}", (chunk_id,)),
-            *self._query(f"{ids} AND id < ? ORDER BY id DESC LIMIT {_IDS_COMPARED}", (chunk_id,)),
-        ]
-        return [row[0] for row in rows]
-
-    def numbered(self, numbers: Sequence[int]) -> dict[int, Chunk]:
-        """Return the chunks with these numbers that this generation has."""
-        return dict(self._chunks_where("chunks.number IN ({marks})", numbers))
-
-    def ids(self, numbers: Sequence[int]) -> dict[int, str]:
-        """Return the ids of the chunks with these numbers that this generation has."""
-        return dict(self._each("SELECT number, CAST(id AS TEXT) FROM chunks WHERE number IN ({marks})", numbers))
-
-    def numbers(self, keys: Sequence[str]) -> list[int]:
-        """Return the numbers of the chunks with these ids, as far as they exist."""
-        return [row[0] for row in self._each("SELECT number FROM chunks WHERE id IN ({marks})", keys)]
-
-    def numbers_by_id(self) -> list[int]:
-        """Return the numbers of all chunks, in the order of their ids."""
-        return [row[0] for row in self._query(f"SELECT number FROM chunks WHERE {self._seen} ORDER BY id")]
-
-    def texts(self) -> Iterator[tuple[int, str]]:
-        """Yield number and text of every chunk, by number."""
-        for row in self._pages(f"SELECT {_COLUMNS} FROM {_FULL} WHERE {self._seen}", size=2_000):
-            yield row[0], self._chunk(row).text
-
-    def neighbours(self, chunk: Chunk, reach: int) -> list[Chunk]:
-        """Return a chunk and those up to `reach` before and after it in its document, in order."""
-        if reach == 0:
-            return [chunk]
-        rows = self._query(
-            f"SELECT {_COLUMNS} FROM {_FULL} WHERE document_id = ? AND ordinal BETWEEN ? AND ? AND {self._seen} "
-            "ORDER BY ordinal",
-            (chunk.document_id, chunk.ordinal - reach, chunk.ordinal + reach),
-        )
-        return [self._chunk(row) for row in rows]
-
-    def chunks_in_document(self, document_id: str) -> int:
-        """Return how many chunks start in a document."""
-        counted = self._query(f"SELECT count(*) FROM chunks WHERE document_id = ? AND {self._seen}", (document_id,))
-        return int(counted[0][0])
-
-    def documents(self, *, after: str = "") -> Iterator[DocumentRecord]:
-        """Yield all documents, by id, beginning after an id."""
-        after = _HALF_PAIR.sub("", after)
-        select = f"SELECT {DOCUMENT_COLUMNS}, checksum FROM documents WHERE {self._documents_seen} AND id > ?"
-        while rows := self._query(f"{select} ORDER BY id LIMIT ?", (after, _DOCUMENTS_PER_QUERY)):
-            yield from map(self._record, rows)
-            after = rows[-1][0]
-
-    def document(self, document_id: str) -> DocumentRecord | None:
-        """Return a document's entry, or None."""
-        return next(self._records([document_id]), None)
-
-    def fingerprints(self, document_ids: Sequence[str]) -> dict[str, str]:
-        """Return the fingerprints of those documents that exist."""
-        sql = "SELECT id, fingerprint FROM documents WHERE id IN ({marks})"
-        return dict(self._each(sql, document_ids, self._documents_seen))
-
-    def chunks_of(self, document_ids: Sequence[str]) -> list[Chunk]:
-        """Return every chunk that holds a part of one of these documents, each once, in order."""
-        parts = "chunks.number IN (SELECT number FROM members WHERE document_id IN ({marks}))"
-        found = dict(self._chunks_where(parts, document_ids))
-        return [found[number] for number in sorted(found)]
-
-    def numbers_of(self, document_ids: Sequence[str]) -> list[int]:
-        """Return the numbers of the chunks that hold a part of one of these documents, in order."""
-        parts = "SELECT number FROM chunks WHERE number IN (SELECT number FROM members WHERE document_id IN ({marks}))"
-        return sorted({row[0] for row in self._each(parts, document_ids)})
-
-    def named(self, words: Sequence[str], limit: int) -> list[str]:
-        """Return ids of documents whose id and title together hold all of these words, ignoring case, in order."""
-        holds = " AND ".join(["instr(lower(id || ' ' || title), lower(?)) > 0"] * len(words))
-        rows = self._query(
-            f"SELECT CAST(id AS TEXT) FROM documents WHERE {self._documents_seen} AND {holds or 'FALSE'} "
-            "ORDER BY id LIMIT ?",
-            (*(_HALF_PAIR.sub("", word) for word in words), limit),
-        )
-        return [row[0] for row in rows]
-
-    def in_shared_chunks(self, document_ids: Sequence[str]) -> set[str]:
-        """Return which of these documents share a chunk with another one."""
-        rows = self._each(
-            "SELECT DISTINCT one.document_id FROM members one JOIN members other ON other.number = one.number "
-            "AND other.document_id <> one.document_id JOIN chunks ON chunks.number = one.number "
-            "WHERE one.document_id IN ({marks})",
-            document_ids,
-        )
-        return {row[0] for row in rows}
-
-    def counts(self) -> Counts:
-        """Count documents, chunks, sentences and tokens."""
-        documents = self._query(f"SELECT count(*) FROM documents WHERE {self._documents_seen}")[0][0]
-        chunks, sentences, tokens = self._query(
-            "SELECT count(*), coalesce(sum(embedded_sentences), 0), coalesce(sum(tokens), 0) FROM chunks "
-            f"WHERE {self._seen}"
-        )[0]
-        return Counts(documents, chunks, sentences, tokens)
-
-    def spellings(self, phrase: Phrase, limit: int) -> list[str]:
-        """Return the spellings of a phrase in the chunks; see `Words.spellings`."""
-        return [spelled for _, found in self._spelled(phrase, limit) for spelled in found]
-
-    def _spelled(self, phrase: Phrase, limit: int) -> list[tuple[int, list[str]]]:
-        """Return a phrase's spellings in the first chunks that hold it, with the chunks' numbers."""
-        return read_spellings(
-            self._query(
-                f"SELECT chunks.number, {HIGHLIGHTED} FROM terms JOIN chunks ON chunks.number = terms.rowid "
-                f"WHERE terms MATCH ? AND {self._seen} LIMIT ?",
-                (match_query(phrase), limit),
-            )
-        )
-
-    def titled(self, title: str, limit: int) -> list[tuple[str, str]]:
-        """Return id and title of documents with a title, ignoring case, or with that title and a note in brackets."""
-        return self._query(
-            f"SELECT CAST(id AS TEXT), CAST(title AS TEXT) FROM documents WHERE {self._documents_seen} "
-            "AND (title = ?1 COLLATE NOCASE "
-            "OR (title >= ?1 || ' (' COLLATE NOCASE AND title < ?1 || ' )' COLLATE NOCASE)) "
-            "ORDER BY title, id LIMIT ?2",
-            (_HALF_PAIR.sub("\ufffd", title), limit),
-        )
-
-    def words(self) -> list[str]:
-        """Return the corpus's words: lower case, without diacritics."""
-        return [word for (word,) in self._query("SELECT term FROM vocabulary")]
-
-    def holds_word(self, word: str) -> bool:
-        """Return whether a word (lower case, without diacritics) is in the corpus."""
-        return bool(self._query("SELECT 1 FROM vocabulary WHERE term = ?", (word,)))
-
-    # --- writing ---
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
@@ -322,220 +83,76 @@ class ChunkStore(BaseStore[str, Chunk]):
                     self._connection.execute("ROLLBACK")
                 raise
 
-    def add_documents(self, documents: Iterable[DocumentRecord]) -> None:
-        """Add documents' entries."""
-        with self.transaction():
-            rows = [document_row(document) for document in documents]
-            self._connection.executemany(
-                f"INSERT INTO documents ({DOCUMENT_COLUMNS}, checksum, added) "
-                f"VALUES (?, ?, ?, ?, ?, ?, ?, {self.writes})",
-                [(*row, checksum(row)) for row in rows],
-            )
-
-    def set_sources(self, sources: Mapping[str, str]) -> None:
-        """Record where documents were read from, by their ids."""
-        with self.transaction():
-            moved = [
-                replace(r, source=sources[r.id]) for r in self._records(list(sources)) if r.source != sources[r.id]
-            ]
-            self._connection.executemany(
-                f"UPDATE documents SET source = ?, checksum = ? WHERE id = ? AND {self._documents_seen}",
-                [(record.source, checksum(document_row(record)), record.id) for record in moved],
-            )
-
-    def remove_documents(self, document_ids: Iterable[str]) -> None:
-        """Remove documents' entries; the caller removes or rewrites their chunks."""
-        with self.transaction():
-            self._connection.executemany(
-                f"UPDATE documents SET removed = {self.writes} WHERE id = ? AND removed = {FOR_EVER}",
-                [(i,) for i in document_ids],
-            )
-
-    def claim(self, limit: int, after: int = -1) -> list[tuple[int, Chunk]]:
-        """Return chunks whose vectors are not written yet, with their numbers, in order, starting after a number."""
-        rows = self._query(
-            f"SELECT {_COLUMNS} FROM {_FULL} WHERE pending AND {self._seen} AND chunks.number > ? "
-            "ORDER BY chunks.number LIMIT ?",
-            (after, limit),
-        )
-        return [(row[0], self._chunk(row)) for row in rows]
-
-    def set_vectors(self, vectors: Iterable[tuple[int, Vectors]]) -> None:
-        """Write the vectors of chunks; see `WritableChunks.set_vectors`."""
-        with self.transaction():
-            for number, array in vectors:
-                blob = vectors_blob(array)
-                self._connection.execute(
-                    "INSERT OR REPLACE INTO vectors (number, vectors, checksum) VALUES (?, ?, ?)",
-                    (number, blob, zlib.crc32(blob)),
-                )
-                self._connection.execute("UPDATE chunks SET pending = 0 WHERE number = ?", (number,))
-
-    def embedded_chunks(self, since: int = -1) -> Iterator[tuple[int, Chunk, Vectors]]:
-        """Yield number, chunk and vectors of the embedded chunks that were added after a generation."""
-        rows = self._pages(
-            f"SELECT {_COLUMNS}, vectors FROM {_EMBEDDED} WHERE {self._seen} AND NOT pending AND added > {since}",
-            size=200,
-        )
-        for row in rows:
-            chunk = self._chunk(row)
-            yield row[0], chunk, self._vectors(row[-1], row[0], len(chunk.embedded_texts()))
-
-    def placed_vectors(self, numbers: Collection[int] | None = None) -> Iterator[tuple[int, list[int], Vectors]]:
-        """Yield for every chunk, or for these, its number, the positions of its embedded sentences, and their vectors.
-
-        Args:
-            numbers: The chunks' numbers, or None for all.
-        """
-        select = f"SELECT chunks.number, sentences, vectors FROM {_EMBEDDED} WHERE "
-        if numbers is None:
-            rows = self._pages(f"{select} {self._seen} AND NOT pending", size=500)
-        else:
-            rows = self._each(f"{select} chunks.number IN ({{marks}}) AND NOT pending", list(numbers))
-        for number, sentences, blob in rows:
-            positions = self._positions(number, sentences)
-            yield number, positions, self._vectors(blob, number, len(positions))
-
-    def former_vectors(self, document_ids: Sequence[str]) -> dict[str, NDArray[np.float32]]:
-        """Return the vectors of former versions of these documents' chunks, by the sentences' texts."""
-        rows = self._each(
-            f"SELECT {_COLUMNS}, vectors FROM {_EMBEDDED} WHERE removed < {FOR_EVER} "
-            "AND chunks.number IN (SELECT number FROM members WHERE document_id IN ({marks}))",
-            document_ids,
-            "TRUE",
-        )
-        found: dict[str, NDArray[np.float32]] = {}
-        for row in rows:
-            chunk = self._chunk(row)
-            texts = chunk.embedded_texts()
-            found.update(zip(texts, self._vectors(row[-1], row[0], len(texts)), strict=True))
-        return found
-
-    def removed_positions(self, since: int) -> Iterator[tuple[int, list[int]]]:
-        """Yield the chunks that a generation has and this one does not: number and positions of embedded sentences."""
-        rows = self._query(
-            f"SELECT chunks.number, sentences FROM {_FULL} "
-            f"WHERE added <= {since} AND removed > {since} AND removed < {FOR_EVER}"
-        )
-        for number, sentences in rows:
-            yield number, self._positions(number, sentences)
-
-    def delete_gone(self, generation: int) -> None:
-        """Delete the rows that a generation no longer has."""
-        numbers = f"(SELECT number FROM chunks WHERE removed <= {generation})"
-        with self.transaction():
-            self._connection.execute(
-                "INSERT INTO terms (terms, rowid, text) "
-                f"SELECT 'delete', number, text FROM contents WHERE number IN {numbers}"
-            )
-            for table in ("contents", "vectors", "members"):
-                self._connection.execute(f"DELETE FROM {table} WHERE number IN {numbers}")
-            for table in ("chunks", "documents"):
-                self._connection.execute(f"DELETE FROM {table} WHERE removed <= {generation}")
-
-    def differs_from(self, generation: int) -> bool:
-        """Return whether anything was added or removed after a generation."""
-        return any(
-            self._query(
-                f"SELECT 1 FROM {table} WHERE added > {generation} "
-                f"OR (removed > {generation} AND removed < {FOR_EVER}) LIMIT 1"
-            )
-            for table in ("documents", "chunks")
+    def titled(self, title: str, limit: int) -> list[tuple[str, str]]:
+        """Return id and title of documents with a title, ignoring case, or with that title and a note in brackets."""
+        return self._query(
+            f"SELECT CAST(id AS TEXT), CAST(title AS TEXT) FROM documents WHERE {self._documents_seen} "
+            "AND (title = ?1 COLLATE NOCASE "
+            "OR (title >= ?1 || ' (' COLLATE NOCASE AND title < ?1 || ' )' COLLATE NOCASE)) "
+            "ORDER BY title, id LIMIT ?2",
+            (self.UNSTORABLE.sub("\ufffd", title), limit),
         )
 
-    def state(self, name: str) -> str | None:
-        """Return a value that was set, or None."""
-        rows = self._query("SELECT value FROM state WHERE name = ?", (name,))
-        return str(rows[0][0]) if rows else None
+    def words(self) -> list[str]:
+        """Return the corpus's words: lower case, without diacritics."""
+        return [word for (word,) in self._query("SELECT term FROM vocabulary")]
 
-    def set_state(self, name: str, value: str) -> None:
-        """Store a value beside the documents."""
-        with self.transaction():
-            self._connection.execute(
-                "INSERT INTO state (name, value) VALUES (?, ?) ON CONFLICT DO UPDATE SET value = excluded.value",
-                (name, value),
-            )
+    def holds_word(self, word: str) -> bool:
+        """Return whether a word (lower case, without diacritics) is in the corpus."""
+        return bool(self._query("SELECT 1 FROM vocabulary WHERE term = ?", (word,)))
+
+    def number_set(self, numbers: Collection[int]) -> NumberSet:
+        """Return a set of row numbers for conditions."""
+        return NumberSet(numbers)
 
     @property
     def _connection(self) -> sqlite3.Connection:
         return self._opened.connection
-
-    def _insert(self, chunk: Chunk) -> None:
-        entry, contents = chunk_rows(chunk)
-        row = self._connection.execute(
-            f"INSERT INTO chunks ({ENTRY_COLUMNS}, added) VALUES (?, ?, ?, ?, ?, ?, ?, {self.writes})", entry
-        )
-        number = row.lastrowid or 0
-        self._connection.execute(
-            f"INSERT INTO contents (number, {CONTENT_COLUMNS}, checksum) VALUES (?, ?, ?, ?, ?)",
-            (number, *contents, checksum([*entry, *contents])),
-        )
-        self._connection.execute("INSERT INTO terms (rowid, text) VALUES (?, ?)", (number, chunk.text))
-        self._connection.executemany(
-            "INSERT OR IGNORE INTO members (document_id, number) VALUES (?, ?)",
-            [(section.document_id, number) for section in chunk.sections],
-        )
 
     def _query(self, sql: str, parameters: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         with self._lock, name_failures(self.file):
             self._opened.refresh()
             return self._connection.execute(sql, parameters).fetchall()
 
-    def _records(self, document_ids: Sequence[str]) -> Iterator[DocumentRecord]:
-        sql = f"SELECT {DOCUMENT_COLUMNS}, checksum FROM documents WHERE id IN ({{marks}})"
-        yield from map(self._record, self._each(sql, document_ids, self._documents_seen))
+    def _execute(self, sql: str, rows: Iterable[Sequence[Any]] = ((),)) -> None:
+        self._connection.executemany(sql, rows)
 
-    def _record(self, row: Sequence[Any]) -> DocumentRecord:
-        with self._name_damage(f"the entry of the document {row[0]!r}"):
-            return parse_document(check_row(row))
+    def _insert(self, chunks: Sequence[Chunk]) -> None:
+        for chunk in chunks:
+            entry, contents = chunk_rows(chunk)
+            row = self._connection.execute(
+                f"INSERT INTO chunks ({ENTRY_COLUMNS}, added) VALUES (?, ?, ?, ?, ?, ?, ?, {self.writes})", entry
+            )
+            number = row.lastrowid or 0
+            self._connection.execute(
+                f"INSERT INTO contents (number, {CONTENT_COLUMNS}, checksum) VALUES (?, ?, ?, ?, ?)",
+                (number, *contents, checksum([*entry, *contents])),
+            )
+            self._connection.execute("INSERT INTO terms (rowid, text) VALUES (?, ?)", (number, chunk.text))
+            self._connection.executemany(
+                "INSERT OR IGNORE INTO members (document_id, number) VALUES (?, ?)",
+                [(section.document_id, number) for section in chunk.sections],
+            )
 
-    def _chunk(self, row: Sequence[Any]) -> Chunk:
-        with self._name_damage(f"the chunk {row[1]!r}"):
-            return parse_chunk(check_row(row[1:12]))
+    def _delete_terms(self, numbers: str) -> None:
+        self._connection.execute(
+            "INSERT INTO terms (terms, rowid, text) "
+            f"SELECT 'delete', number, text FROM contents WHERE number IN {numbers}"
+        )
 
-    def _positions(self, number: int, sentences: str) -> list[int]:
-        """Return the positions of a chunk's embedded sentences."""
-        with self._name_damage(f"the chunk {number}"):
-            return embedded_positions(sentences)
+    def _spelled(self, phrase: Phrase, limit: int) -> list[tuple[int, list[str]]]:
+        """Return a phrase's spellings in the first chunks that hold it, with the chunks' numbers."""
+        return read_spellings(
+            self._query(
+                f"SELECT chunks.number, {HIGHLIGHTED} FROM terms JOIN chunks ON chunks.number = terms.rowid "
+                f"WHERE terms MATCH ? AND {self._seen} LIMIT ?",
+                (match_query(phrase), limit),
+            )
+        )
 
-    def _vectors(self, blob: bytes, number: int, sentences: int) -> Vectors:
-        with self._name_damage(f"the vectors of the chunk {number}"):
-            return parse_vectors(blob, sentences)
-
-    @contextmanager
-    def _name_damage(self, what: str) -> Iterator[None]:
-        try:
-            yield
-        except (ValueError, TypeError) as error:
-            raise DamagedFileError(self.file, f"{what}: {error}") from error
-
-    def _each(self, sql: str, values: Sequence[Any], seen: str | None = None) -> Iterator[tuple[Any, ...]]:
-        """Run a query with `{marks}` in batches of values; by default on the chunks of this generation."""
-        # A model may send half a surrogate pair: no id holds one, and SQLite refuses it.
-        unique = [v for v in dict.fromkeys(values) if not (isinstance(v, str) and _HALF_PAIR.search(v))]
-        for start in range(0, len(unique), _VALUES_PER_QUERY):
-            some = unique[start : start + _VALUES_PER_QUERY]
-            filled = sql.replace("{marks}", ",".join("?" * len(some)))
-            yield from self._query(f"{filled} AND {seen or self._seen}", some)
-
-    def _chunks_where(self, condition: str, values: Sequence[Any]) -> Iterator[tuple[int, Chunk]]:
-        for row in self._each(f"SELECT {_COLUMNS} FROM {_FULL} WHERE {condition}", values):
-            yield row[0], self._chunk(row)
-
-    def _pages(self, select: str, *, size: int) -> Iterator[tuple[Any, ...]]:
-        """Yield rows by number, page by page, so that no cursor stays open while the caller works."""
-        after = -1
-        while rows := self._query(f"{select} AND chunks.number > ? ORDER BY chunks.number LIMIT ?", (after, size)):
-            yield from rows
-            after = rows[-1][0]
+    def _damage(self, what: str) -> DamagedFileError:
+        return DamagedFileError(self.file, what)
 
 
-def match_query(phrase: Phrase) -> str:
-    """Return the full-text query for a phrase."""
-    quoted = '"' + " ".join(phrase.words).replace('"', '""') + '"'
-    return f"{quoted} *" if phrase.is_prefix else quoted
-
-
-def read_spellings(rows: Iterable[tuple[int, bytes]]) -> list[tuple[int, list[str]]]:
-    """Return the marked parts of each text, given numbers and `HIGHLIGHTED` texts."""
-    return [(n, [spelled.decode() for spelled in dict.fromkeys(_MARKED.findall(marked))]) for n, marked in rows]
+class LocalChunkPart(ChunkPart, ChunkStore):
+    """A part of a chunk store in a folder."""

@@ -19,12 +19,16 @@ import numpy as np
 
 from arag.errors import DamagedFileError, IndexFormatError
 from arag.retrieval.backend import DocumentRecord, Vectors
-from arag.retrieval.local.chunk_rows import (
+from arag.retrieval.local.chunk_store import FILE_NAME
+from arag.retrieval.local.database import Database, error_code, is_damage, name_failures, new_database
+from arag.retrieval.local.manifest import FILE_NAME as MANIFEST_FILE
+from arag.retrieval.local.manifest import LocalManifest, manifest_json, parse_manifest
+from arag.retrieval.local.schema import SCHEMA
+from arag.retrieval.tables.rows import (
     CONTENT_COLUMNS,
     DOCUMENT_COLUMNS,
     ENTRY_COLUMNS,
     FOR_EVER,
-    SCHEMA,
     checksum,
     document_row,
     parse_chunk,
@@ -32,10 +36,6 @@ from arag.retrieval.local.chunk_rows import (
     parse_vectors,
     vectors_blob,
 )
-from arag.retrieval.local.chunk_store import FILE_NAME
-from arag.retrieval.local.database import Database, error_code, is_damage, name_failures, new_database
-from arag.retrieval.local.manifest import FILE_NAME as MANIFEST_FILE
-from arag.retrieval.local.manifest import LocalManifest, manifest_json, parse_manifest
 from arag.retrieval.types import Chunk
 
 _LENGTH_TOLERANCE = 1e-3  # vectors have length one, within this, or zero

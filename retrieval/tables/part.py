@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import heapq
-import sqlite3
-import weakref
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from functools import cached_property
@@ -12,16 +10,17 @@ from functools import cached_property
 import numpy as np
 
 from arag.retrieval.backend import Counts, Phrase, Vectors
-from arag.retrieval.local.chunk_rows import TOKENIZER
-from arag.retrieval.local.chunk_store import HIGHLIGHTED, ChunkStore, match_query, read_spellings
-from arag.retrieval.local.number_sets import NumberSet
 from arag.retrieval.packing import keep_documents
+from arag.retrieval.tables.chunks import TableChunks
+from arag.retrieval.tables.terms import Terms
 from arag.retrieval.tokens import load_token_counter
 from arag.retrieval.types import Chunk
 
 
-class ChunkPart(ChunkStore):
+class ChunkPart(TableChunks):
     """The chunks of some documents, in one generation; it shares the store's connection.
+
+    A store's own part is a subclass of this class and of the store's, in this order.
 
     Chunks that hold these documents only are selected by SQL. Packed chunks that hold others, too, are cut when the
     part is opened, and kept in memory.
@@ -36,23 +35,23 @@ class ChunkPart(ChunkStore):
         kept: For each of these, the positions of its sentences in the whole chunk.
     """
 
-    def __init__(self, store: ChunkStore, document_ids: Collection[str]) -> None:
+    def __init__(self, store: TableChunks, document_ids: Collection[str]) -> None:
         self.__dict__ |= store.__dict__
         self._store = store
         allowed = list(document_ids)
         rows = self._each("SELECT number FROM documents WHERE id IN ({marks})", allowed, self._documents_seen)
-        self._documents = NumberSet([row[0] for row in rows])
+        self._documents = self.number_set([row[0] for row in rows])
         inside = store.numbers_of(allowed)
         self.inside = np.asarray(inside, dtype=np.int64)
         self.cut: dict[int, Chunk] = {}
         self.kept: dict[int, list[int]] = {}
         self._cut_shared(store, inside, frozenset(allowed))
-        self._whole = NumberSet([number for number in inside if number not in self.cut])
+        self._whole = self.number_set([number for number in inside if number not in self.cut])
         self._cut_ids = {chunk.id: number for number, chunk in self.cut.items()}
         self._documents_seen += f" AND {self._documents.holds('documents.number')}"
         self._seen += f" AND {self._whole.holds('chunks.number')}"
 
-    def _cut_shared(self, store: ChunkStore, numbers: Sequence[int], allowed: Collection[str]) -> None:
+    def _cut_shared(self, store: TableChunks, numbers: Sequence[int], allowed: Collection[str]) -> None:
         """Cut the chunks that hold other documents, too."""
         rows = store._query(  # noqa: SLF001 - its own
             "SELECT number FROM members GROUP BY number HAVING count(*) > 1"
@@ -141,13 +140,11 @@ class ChunkPart(ChunkStore):
         whole = super()._spelled(phrase, limit)
         if not self.cut:
             return whole
-        query = f"SELECT rowid, {HIGHLIGHTED} FROM terms WHERE terms MATCH ? LIMIT ?"
-        with self._lock:
-            cut = read_spellings(self._cut_terms.execute(query, (match_query(phrase), limit)).fetchall())
+        cut = self._cut_terms.spelled(phrase, limit)
         return sorted([*whole, *cut])[:limit]
 
     def placed_vectors(self, numbers: Collection[int] | None = None) -> Iterator[tuple[int, list[int], Vectors]]:
-        """Yield the vectors of all chunks, or of these; see `ChunkStore.placed_vectors`."""
+        """Yield the vectors of all chunks, or of these; see `TableChunks.placed_vectors`."""
         cut = self.cut.keys() if numbers is None else self.cut.keys() & set(numbers)
         whole = None if numbers is None else [number for number in numbers if number not in cut]
         if whole is None or whole:
@@ -163,12 +160,6 @@ class ChunkPart(ChunkStore):
         return Counter(chunk.document_id for chunk in self.cut.values())
 
     @cached_property
-    def _cut_terms(self) -> sqlite3.Connection:
-        """The words of the cut chunks, as the store's table has those of the whole ones."""
-        connection = sqlite3.connect(":memory:", check_same_thread=False)
-        weakref.finalize(self, connection.close)
-        connection.execute(f"CREATE VIRTUAL TABLE terms USING fts5 (text, tokenize='{TOKENIZER}')")
-        connection.executemany(
-            "INSERT INTO terms (rowid, text) VALUES (?, ?)", [(n, chunk.text) for n, chunk in self.cut.items()]
-        )
-        return connection
+    def _cut_terms(self) -> Terms:
+        """The words of the cut chunks, as the store has those of the whole ones."""
+        return Terms((number, chunk.text) for number, chunk in self.cut.items())

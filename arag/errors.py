@@ -71,12 +71,32 @@ class IndexFormatError(ARAGError):
     """
 
 
-class DamagedFileError(IndexFormatError):
-    """A file of an index is damaged.
+class DamageError(IndexFormatError):
+    """A part of an index is damaged, and can be repaired or at least checked.
+
+    Args:
+        place: What is damaged, for the message.
+        part: The name of the part.
+        reason: What is wrong with it.
+        index: The index.
 
     Attributes:
-        part: The file's name.
+        part: The name of the part.
         reason: What is wrong with it, without the repair command.
+
+    Example:
+        >>> str(DamageError("my-index/keywords", "keywords", "it is truncated", "my-index"))
+        'my-index/keywords is damaged (it is truncated): run `arag verify --index my-index --repair`'
+    """
+
+    def __init__(self, place: str, part: str, reason: str, index: str) -> None:
+        super().__init__(f"{place} is damaged ({reason}): run `arag verify --index {index} --repair`")
+        self.part = part
+        self.reason = reason
+
+
+class DamagedFileError(DamageError):
+    """A file of an index is damaged.
 
     Example:
         >>> error = DamagedFileError(Path("my-index/keywords"), "it is truncated")
@@ -85,9 +105,7 @@ class DamagedFileError(IndexFormatError):
     """
 
     def __init__(self, file: Path, reason: str) -> None:
-        super().__init__(f"{file} is damaged ({reason}): run `arag verify --index {file.parent} --repair`")
-        self.part = file.name
-        self.reason = reason
+        super().__init__(str(file), file.name, reason, str(file.parent))
 
 
 class IndexClosedError(ARAGError):

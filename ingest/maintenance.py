@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from rapidfuzz import process
 
-from arag.errors import DamagedFileError, InputError, StorageError
+from arag.errors import DamageError, InputError, StorageError
 from arag.ingest.writer import open_writer
 from arag.models.embedders import Embedder
 from arag.retrieval.backend import Backend, Damage
@@ -132,7 +132,7 @@ def verify(
             unnamed = backend.repair(found)
             with open_writer(backend, embedder=embedder, locked=True) as writer:
                 writer.commit(rebuild=True)
-        except DamagedFileError as error:
+        except DamageError as error:
             what = f"it cannot be repaired ({error.reason}): {_INGEST_ANEW}"
             return found, [*found, Damage(error.part, what, repairable=False)]
         left = backend.find_damage()

@@ -318,6 +318,7 @@ def _ingest(
             language=language,
             packed=pack,
             counter=counter,
+            shared=True,
             tracker=tracker,
         ) as writer,
         closing(Names(writer.chunks, writer.fingerprint, position.folders)) as names,

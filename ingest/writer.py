@@ -114,11 +114,11 @@ class IndexWriter:
             The ids of the documents that were written, and the problems with those that could not be, by their ids.
         """
         fingerprints = {d.id: self.fingerprint(d) for group in groups for d in group}
-        known = self._draft.chunks.fingerprints(list(fingerprints))
-        shared = self._draft.chunks.in_shared_chunks(list(known))
-        changed = [group for group in groups if not self._is_unchanged(group, fingerprints, known, shared)]
+        changed = [(group, self._cut(group)) for group in self._find_changed(groups, fingerprints)]
         with self._draft.chunks.transaction():
-            cut, refused = self._refuse_taken_ids([(group, self._cut(group)) for group in changed])
+            # Another writer may have written some of them meanwhile.
+            left = {group[0].id for group in self._find_changed([group for group, _ in changed], fingerprints)}
+            cut, refused = self._refuse_taken_ids([(group, chunks) for group, chunks in changed if group[0].id in left])
             written = {document.id for group, _ in cut for document in group}
             self._remove(written)
             for group, chunks in cut:
@@ -127,6 +127,12 @@ class IndexWriter:
             ours = [document for group in groups for document in group if document.id not in refused]
             self._draft.chunks.set_sources({document.id: document.kept_source for document in ours})
         return written, refused
+
+    def _find_changed(self, groups: Sequence[list[Document]], fingerprints: Mapping[str, str]) -> list[list[Document]]:
+        """Return the groups that the index does not have as they are."""
+        known = self._draft.chunks.fingerprints([document.id for group in groups for document in group])
+        shared = self._draft.chunks.in_shared_chunks(list(known))
+        return [group for group in groups if not self._is_unchanged(group, fingerprints, known, shared)]
 
     def group(self, documents: Sequence[Document]) -> Iterator[list[Document]]:
         """Group consecutive documents that share a chunk.
@@ -197,7 +203,7 @@ class IndexWriter:
     def commit_if_due(self) -> None:
         """Let readers see what was written, if that is worth the time: a part of the index is copied."""
         enough = self._uncommitted >= _COMMIT_SHARE * self.manifest.sentences
-        if enough and time.monotonic() - self._committed > _BETWEEN_COMMITS:
+        if enough and self._draft.publishes_early and time.monotonic() - self._committed > _BETWEEN_COMMITS:
             self.commit()
 
     def commit(self, *, rebuild: bool = False) -> None:
@@ -210,9 +216,14 @@ class IndexWriter:
             EmbedderError: The embedder fails.
             StorageError: It cannot be written.
         """
-        self.flush()
-        settings = replace(self.manifest, tokenizer=self._name_tokenizer(self._draft.chunks.counts().documents))
-        self._draft.publish(settings, rebuild=rebuild, on_written=self._tracker.publish)
+        while True:
+            self.flush()
+            if self._draft.waits_for_others():
+                self._submitted = -1
+                continue
+            settings = replace(self.manifest, tokenizer=self._name_tokenizer(self._draft.chunks.counts().documents))
+            if self._draft.publish(settings, rebuild=rebuild, on_written=self._tracker.publish):
+                break
         self._tracker.published()
         self.manifest = self._draft.manifest
         self._committed = time.monotonic()
@@ -376,9 +387,10 @@ def open_writer(
     packed: bool | None = None,
     counter: TokenCounter | None = None,
     locked: bool = False,
+    shared: bool = False,
     tracker: Tracker | None = None,
 ) -> Iterator[IndexWriter]:
-    """Open an index for writing, creating it if it does not exist; only one writer at a time.
+    """Open an index for writing, creating it if it does not exist.
 
     Args:
         backend: Where the index is.
@@ -388,6 +400,7 @@ def open_writer(
         packed: Whether short documents are packed, likewise.
         counter: Counts tokens, for documents written from now on.
         locked: Whether the caller holds the index's lock; otherwise it is taken here.
+        shared: Whether others may write at the same time, if the index is in a place that allows it.
         tracker: Follows what is loaded, embedded and published.
 
     Raises:
@@ -412,7 +425,7 @@ def open_writer(
     with ExitStack() as stack:
         if not locked:
             backend.make()
-            stack.enter_context(backend.lock())
+            stack.enter_context(backend.lock(shared=shared))
         draft = stack.enter_context(backend.draft(lambda: begun or begin()))
         settings: dict[str, Any] = {"chunk_tokens": chunk_tokens, "language": language, "packed": packed}
         manifest = replace(draft.manifest, **{name: value for name, value in settings.items() if value is not None})

@@ -406,7 +406,10 @@ class WritableChunks(Chunks, Protocol):
         """Remove documents' entries; the caller removes or rewrites their chunks."""
 
     def claim(self, limit: int, after: int) -> list[tuple[int, Chunk]]:
-        """Return chunks whose vectors are not written yet, with their numbers, in order, starting after a number."""
+        """Return chunks whose vectors are not written yet, with their numbers, in order, starting after a number.
+
+        No other writer gets them as long as this one is alive.
+        """
 
     def set_vectors(self, vectors: Iterable[tuple[int, Vectors]]) -> None:
         """Write the vectors of chunks, which are then no longer pending.
@@ -426,6 +429,7 @@ class Draft(Protocol):
         manifest: The manifest that was published last.
         chunks: The chunks of the next generation.
         published: The chunks that readers see.
+        publishes_early: Whether a long run may let readers see a part of what it writes.
     """
 
     @property
@@ -437,9 +441,18 @@ class Draft(Protocol):
     @property
     def published(self) -> Chunks: ...  # noqa: D102
 
+    @property
+    def publishes_early(self) -> bool: ...  # noqa: D102
+
+    def waits_for_others(self) -> bool:
+        """Say that this writer has nothing left to do; wait a moment, if others have. Return whether it waited.
+
+        Then there may be chunks to embed that others had claimed, and left.
+        """
+
     def publish(
         self, manifest: Manifest, *, rebuild: bool = False, on_written: Callable[[int, int], None] | None = None
-    ) -> None:
+    ) -> bool:
         """Let readers see what was written, and delete what it replaces; do nothing if nothing has changed.
 
         Args:
@@ -447,6 +460,9 @@ class Draft(Protocol):
             rebuild: Rebuild everything that is derived from the chunks, even if nothing was written.
             on_written: Called with the number of sentences written to the vector store so far, and of all that are to
                 be written, each time some are.
+
+        Returns:
+            False if another writer has added chunks that are not embedded yet: then nothing was published.
 
         Raises:
             StorageError: It cannot be written.
@@ -496,8 +512,11 @@ class Backend(Protocol):
             InputError: It cannot be created, or something else is there.
         """
 
-    def lock(self) -> AbstractContextManager[None]:
+    def lock(self, *, shared: bool = False) -> AbstractContextManager[None]:
         """Keep other writers out.
+
+        Args:
+            shared: Let those in that share the lock, too, if several can write at once here.
 
         Raises:
             IndexLockedError: Another process is writing; the message says which, and since when.

@@ -310,6 +310,8 @@ class MemoryReader:
 
 
 class MemoryDraft:
+    publishes_early = True
+
     def __init__(self, backend):
         self._backend = backend
         self.chunks = backend.working
@@ -321,6 +323,9 @@ class MemoryDraft:
     @property
     def published(self):
         return self._backend.current.chunks
+
+    def waits_for_others(self):
+        return False
 
     def publish(self, manifest, *, rebuild=False, on_written=None):
         counts = self.chunks.counts()
@@ -338,6 +343,7 @@ class MemoryDraft:
             self._backend.current = MemoryGeneration(manifest, self.chunks.copy())
             if on_written is not None:
                 on_written(counts.sentences, counts.sentences)
+        return True
 
     def renew(self):
         pass
@@ -371,7 +377,7 @@ class MemoryBackend:
         pass
 
     @contextmanager
-    def lock(self):
+    def lock(self, *, shared=False):
         if not self._lock.acquire(blocking=False):
             raise IndexLockedError("the index in memory is being written to by another thread")
         try:

@@ -69,7 +69,7 @@ class LocalBackend:
 
         prepare_folder(self.location)
 
-    def lock(self) -> AbstractContextManager[None]:
+    def lock(self, *, shared: bool = False) -> AbstractContextManager[None]:  # noqa: ARG002 - only one writes here
         """Keep other writers out, with a lock that the operating system releases when its holder dies."""
         from arag.retrieval.local.folder import write_lock
 

@@ -52,6 +52,8 @@ class LocalDraft:
         published: The chunk store, as readers see it.
     """
 
+    publishes_early = True
+
     def __init__(self, folder: Path, manifest: LocalManifest) -> None:
         self._folder = folder
         self._is_whole = not any(find_file_faults(folder, manifest))
@@ -63,9 +65,13 @@ class LocalDraft:
         """Close the chunk store."""
         self.chunks.close()
 
+    def waits_for_others(self) -> bool:
+        """There are none: return false."""
+        return False
+
     def publish(
         self, manifest: Manifest, *, rebuild: bool = False, on_written: Callable[[int, int], None] | None = None
-    ) -> None:
+    ) -> bool:
         """Let readers see what was written; see `Draft.publish`."""
         counts = self.chunks.counts()
         totals = {"documents": counts.documents, "chunks": counts.chunks, "sentences": counts.sentences}
@@ -74,6 +80,7 @@ class LocalDraft:
         is_changed = wanted != self.manifest or self.chunks.differs_from(self.manifest.generation)
         if rebuild or is_changed or not self._is_whole:
             self._write_next(replace(wanted, generation=wanted.generation + 1), rebuild=rebuild, on_written=on_written)
+        return True
 
     def renew(self) -> None:
         """Copy the chunk store into a new file, without what was removed."""

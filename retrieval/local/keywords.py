@@ -43,8 +43,8 @@ _MARK_WITHOUT_FILTER = b"ARAGKW02"  # of earlier versions
 _FOOTER = struct.Struct("<8sQQI")
 _BLOCK_BYTES = 5 << 16  # a block is the chunks that begin within this many bytes; it fits the processor's cache
 _COMPARED_BYTES = 1 << 20  # compared at once: fits the processor's cache
-_MAX_CHECKED = 5_000  # chunks that hold a keyword: of more, every occurrence counts, in longer words too
-_SPACED_SCRIPTS = 0x2E80  # scripts from here on (Chinese, Japanese...) do not separate words
+MAX_CHECKED = 5_000  # chunks that hold a keyword: of more, every occurrence counts, in longer words too
+SPACED_SCRIPTS = 0x2E80  # scripts from here on (Chinese, Japanese...) do not separate words
 _NEAR = 8  # spans with fewer chunks between them are counted as one
 
 Integers = NDArray[np.int64]
@@ -292,8 +292,8 @@ class KeywordMatcher:
     def _count_words(self, keyword: str, chunks: Integers, occurrences: Integers) -> Integers:
         """Count a keyword in chunks that hold it, where it is not a part of a longer word; a plural still counts."""
         folded = fold(keyword).lower()
-        starts, ends = (c.isalnum() and ord(c) < _SPACED_SCRIPTS for c in (folded[0], folded[-1]))
-        if not (starts or ends) or len(chunks) > _MAX_CHECKED:
+        starts, ends = (c.isalnum() and ord(c) < SPACED_SCRIPTS for c in (folded[0], folded[-1]))
+        if not (starts or ends) or len(chunks) > MAX_CHECKED:
             return occurrences
         needle = searchable(keyword)
         counts = (self._count_words_in(chunk, needle, starts=starts, ends=ends) for chunk in chunks.tolist())
@@ -366,7 +366,7 @@ def _begins_letter(text: mmap.mmap | bytes, at: int) -> bool:
     if text[at] == _SEPARATOR[0]:
         return False
     character = text[at : at + 4].decode("utf-8", "ignore")[:1]
-    return character.isalnum() and ord(character) < _SPACED_SCRIPTS
+    return character.isalnum() and ord(character) < SPACED_SCRIPTS
 
 
 def _ends_letter(text: mmap.mmap | bytes, at: int) -> bool:

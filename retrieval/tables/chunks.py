@@ -51,7 +51,7 @@ _MAX_ID_WORDS = 10
 _SIMILAR = 60  # rapidfuzz ratio, 0 to 100
 _DOCUMENTS_PER_QUERY = 500
 _VALUES_PER_QUERY = 500  # SQLite limits the variables of a statement
-_LOWER = str.maketrans(ascii_uppercase, ascii_lowercase)  # as SQL's lower() has it, for text in byte order
+_LOWER = str.maketrans(ascii_uppercase, ascii_lowercase)
 
 
 class NumberCondition(Protocol):
@@ -257,7 +257,7 @@ class TableChunks(BaseStore[str, Chunk]):
         rows = self._query(
             f"SELECT CAST(id AS TEXT) FROM documents WHERE {self._documents_seen} AND {holds or 'FALSE'} "
             "ORDER BY id LIMIT ?",
-            (*(self.UNSTORABLE.sub("", word).translate(_LOWER) for word in words), limit),
+            (*(ascii_lower(self.UNSTORABLE.sub("", word)) for word in words), limit),
         )
         return [row[0] for row in rows]
 
@@ -275,7 +275,8 @@ class TableChunks(BaseStore[str, Chunk]):
         """Count documents, chunks, sentences and tokens."""
         documents = self._query(f"SELECT count(*) FROM documents WHERE {self._documents_seen}")[0][0]
         chunks, sentences, tokens = self._query(
-            "SELECT count(*), coalesce(sum(embedded_sentences), 0), coalesce(sum(tokens), 0) FROM chunks "
+            "SELECT count(*), CAST(coalesce(sum(embedded_sentences), 0) AS BIGINT), "
+            "CAST(coalesce(sum(tokens), 0) AS BIGINT) FROM chunks "
             f"WHERE {self._seen}"
         )[0]
         return Counts(documents, chunks, sentences, tokens)
@@ -326,7 +327,7 @@ class TableChunks(BaseStore[str, Chunk]):
 
     def set_vectors(self, vectors: Iterable[tuple[int, Vectors]]) -> None:
         """Write the vectors of chunks; see `WritableChunks.set_vectors`."""
-        rows = [(number, blob, zlib.crc32(blob)) for number, array in vectors for blob in (vectors_blob(array),)]
+        rows = vector_rows(vectors)
         with self.transaction():
             self._execute(
                 "INSERT INTO vectors (number, vectors, checksum) VALUES (?, ?, ?) "
@@ -464,3 +465,13 @@ class TableChunks(BaseStore[str, Chunk]):
         while rows := self._query(f"{select} AND chunks.number > ? ORDER BY chunks.number LIMIT ?", (after, size)):
             yield from rows
             after = rows[-1][0]
+
+
+def vector_rows(vectors: Iterable[tuple[int, Vectors]]) -> list[tuple[int, bytes, int]]:
+    """Return the rows of table `vectors`, given numbers of chunks and the vectors of their sentences."""
+    return [(number, blob, zlib.crc32(blob)) for number, array in vectors for blob in (vectors_blob(array),)]
+
+
+def ascii_lower(text: str) -> str:
+    """Return a text with its ASCII letters in lower case: what SQL's lower() does to text in byte order."""
+    return text.translate(_LOWER)

@@ -1,0 +1,1 @@
+"""An index in PostgreSQL, behind the ports of `arag.retrieval.backend`."""

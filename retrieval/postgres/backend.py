@@ -1,0 +1,195 @@
+"""An index in PostgreSQL, behind the ports of `arag.retrieval.backend`."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import replace
+
+from arag.errors import StorageError
+from arag.retrieval.backend import Damage, Draft, Manifest, Sentences
+from arag.retrieval.exact import MAX_BYTES, ExactVectors
+from arag.retrieval.postgres.chunk_store import PostgresChunkPart, PostgresChunks
+from arag.retrieval.postgres.connections import Pool, Session
+from arag.retrieval.postgres.draft import PostgresDraft, begin_index
+from arag.retrieval.postgres.keywords import PostgresKeywords
+from arag.retrieval.postgres.location import PostgresLocation
+from arag.retrieval.postgres.manifest import NAME, PostgresManifest, no_index, read_manifest
+from arag.retrieval.postgres.schema import has_tables, make_tables
+from arag.retrieval.postgres.words import PostgresWords
+from arag.retrieval.postgres.workers import Worker
+
+_LIMIT_OF_PARTS = MAX_BYTES // 4  # bytes of vectors that a part keeps in memory: a server may have hundreds of parts
+
+
+class PostgresBackend:
+    """An index in PostgreSQL: a schema with tables for documents, chunks, keywords and vectors.
+
+    Args:
+        location: The index.
+    """
+
+    def __init__(self, location: PostgresLocation) -> None:
+        self.location = str(location)
+        self._place = location
+        self._worker: Worker | None = None  # while the lock is held
+
+    def exists(self) -> bool:
+        """Return whether the schema holds an index, or a part of one."""
+        with closing(Session(self._place)) as session:
+            return has_tables(session)
+
+    def manifest(self) -> PostgresManifest:
+        """Read the manifest."""
+        with closing(Session(self._place)) as session:
+            if not has_tables(session):
+                raise no_index(self._place)
+            return read_manifest(session)
+
+    def size(self) -> int:
+        """Return the bytes of all tables and their indexes."""
+        with closing(Session(self._place)) as session:
+            ((size,),) = session.query(
+                "SELECT coalesce(sum(pg_total_relation_size(oid)), 0)::bigint FROM pg_class "
+                "WHERE relnamespace = to_regnamespace(quote_ident(%s)) AND relkind IN ('r', 'p')",
+                (self._place.index,),
+            )
+            return int(size)
+
+    def reader(self) -> PostgresReader:
+        """Open the index for searching."""
+        return PostgresReader(self._place)
+
+    def make(self) -> None:
+        """Create the schema and its tables, or bring them up to date."""
+        with closing(Session(self._place)) as session:
+            make_tables(session)
+
+    @contextmanager
+    def lock(self, *, shared: bool = False) -> Iterator[None]:
+        """Become one of those who write; see `Backend.lock`."""
+        self._worker = Worker(self._place, alone=not shared)
+        try:
+            yield
+        finally:
+            worker, self._worker = self._worker, None
+            worker.close()
+
+    @contextmanager
+    def draft(self, begin: Callable[[], Manifest]) -> Iterator[Draft]:
+        """Open the next generation for writing; the caller holds the lock."""
+        if self._worker is None:
+            raise StorageError(f"the index {self.location} is not locked")
+        begin_index(self._worker.session, begin)
+        yield PostgresDraft(self._worker)
+
+    def find_damage(self, *, locked: bool = True) -> list[Damage]:
+        """Look for damage in all tables."""
+        return []
+
+    def repair(self, found: Sequence[Damage]) -> int:
+        """Repair the chunks and the manifest."""
+        return 0
+
+
+class PostgresReader:
+    """An index in PostgreSQL, open for searching.
+
+    Args:
+        location: The index.
+    """
+
+    def __init__(self, location: PostgresLocation) -> None:
+        self._location = location
+        self._pool = Pool(location)
+
+    def stamp(self) -> str | None:
+        """Return the manifest's text."""
+        rows = self._pool.query("SELECT value FROM state WHERE name = %s", (NAME,))
+        return str(rows[0][0]) if rows else None
+
+    def generation(self) -> PostgresGeneration:
+        """Open the generation that was published last."""
+        return PostgresGeneration(self._pool, read_manifest(self._pool))
+
+    def close(self) -> None:
+        """Close all connections."""
+        self._pool.close()
+
+
+class PostgresGeneration:
+    """One generation of an index in PostgreSQL.
+
+    Args:
+        pool: The connections.
+        manifest: The generation's manifest.
+    """
+
+    def __init__(self, pool: Pool, manifest: PostgresManifest) -> None:
+        self.manifest = manifest
+        self.pool = pool
+        self.chunks = PostgresChunks(pool, manifest.generation)
+        self._lock = threading.Lock()
+        self._words = PostgresWords(pool, self.chunks)
+        self._sentences: Sentences | None = None
+
+    def keywords(self) -> PostgresKeywords:
+        """Return the keyword search."""
+        return PostgresKeywords(self.pool, self.chunks, self.manifest.chunks)
+
+    def words(self) -> PostgresWords:
+        """Return the corpus's words."""
+        return self._words
+
+    def sentences(self) -> Sentences:
+        """Return the sentences' vectors: in one matrix if they are few, else a graph."""
+        with self._lock:
+            if self._sentences is None:
+                self._sentences = ExactVectors(self.chunks.placed_vectors(), self.manifest, str(self.pool.location))
+            return self._sentences
+
+    def part(self, document_ids: Collection[str]) -> PostgresPart:
+        """Return the generation limited to some documents; see `Generation.part`."""
+        return PostgresPart(self, document_ids)
+
+
+class PostgresPart:
+    """A part of a generation; it shares the generation's connections.
+
+    Args:
+        whole: The generation.
+        document_ids: The documents that are left.
+    """
+
+    def __init__(self, whole: PostgresGeneration, document_ids: Collection[str]) -> None:
+        self._whole = whole
+        self.chunks = PostgresChunkPart(whole.chunks, document_ids)
+        counts = self.chunks.counts()
+        self.manifest = replace(
+            whole.manifest, documents=counts.documents, chunks=counts.chunks, sentences=counts.sentences
+        )
+        self._lock = threading.Lock()
+        self._sentences: Sentences | None = None
+
+    def keywords(self) -> PostgresKeywords:
+        """Return the keyword search."""
+        return PostgresKeywords(self._whole.pool, self.chunks, self.manifest.chunks, self.chunks.cut)
+
+    def words(self) -> PostgresWords:
+        """Return the words of the chunks."""
+        return self._whole.words().part(self.chunks)
+
+    def sentences(self) -> Sentences:
+        """Return the sentences' vectors."""
+        with self._lock:
+            if self._sentences is None:
+                whole = self._whole.sentences()
+                if isinstance(whole, ExactVectors):
+                    self._sentences = whole.part(self.chunks.inside, self.chunks.kept)
+            assert self._sentences is not None
+            return self._sentences
+
+    def part(self, document_ids: Collection[str]) -> PostgresPart:
+        """Return the generation limited to some of these documents."""
+        return self._whole.part(document_ids)

@@ -1,0 +1,132 @@
+"""The source of truth of an index in PostgreSQL: documents and full chunks in its tables."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from arag.errors import DamageError
+from arag.retrieval.backend import Phrase
+from arag.retrieval.postgres.connections import Statements
+from arag.retrieval.tables.chunks import LATEST, TableChunks, ascii_lower
+from arag.retrieval.tables.part import ChunkPart
+from arag.retrieval.tables.terms import Terms
+from arag.retrieval.types import Chunk
+
+_FEW = 1_000  # numbers: more are sent as a mask
+
+
+class NumberMask:
+    """A set of row numbers as a part of a statement: a list, or a mask with a bit for each number.
+
+    Args:
+        numbers: The numbers.
+    """
+
+    def __init__(self, numbers: Collection[int]) -> None:
+        found = np.fromiter(numbers, np.int64, len(numbers))
+        if len(found) <= _FEW:
+            self._sql = f"= ANY ('{{{','.join(map(str, found.tolist()))}}}'::bigint[])"
+            return
+        first = int(found.min())
+        bits = np.zeros(int(found.max()) - first + 1, dtype=np.uint8)
+        bits[found - first] = 1
+        packed = np.packbits(bits, bitorder="little").tobytes().hex()
+        self._sql = f"BETWEEN {first} AND {found.max()} AND get_bit('\\x{packed}'::bytea, {{column}} - {first}) = 1"
+
+    def holds(self, column: str) -> str:
+        """Return the SQL that tells whether the set has a column's number."""
+        return f"({column} {self._sql.replace('{column}', column)})"
+
+
+class PostgresChunks(TableChunks):
+    """Full chunks by id, with their documents, as one generation of the index has them.
+
+    Args:
+        statements: Runs the statements.
+        generation: The generation to read.
+    """
+
+    FIND = "strpos"
+    UNSTORABLE = re.compile("[\ud800-\udfff\0]")
+
+    def __init__(self, statements: Statements, generation: int = LATEST) -> None:
+        super().__init__(generation)
+        self.statements = statements
+
+    @property
+    def seen(self) -> str:
+        """The condition on table `chunks` that this generation's chunks meet."""
+        return self._seen
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """Readers write nothing."""
+        raise NotImplementedError
+        yield
+
+    def holds_word(self, word: str) -> bool:
+        """Return whether a word (lower case, without diacritics) is in the corpus."""
+        return bool(self._numbers_with(Phrase((word,)), "LIMIT 1"))
+
+    def titled(self, title: str, limit: int) -> list[tuple[str, str]]:
+        """Return id and title of documents with a title, ignoring case, or with that title and a note in brackets."""
+        lowered = ascii_lower(self.UNSTORABLE.sub("\ufffd", title))
+        return self._query(
+            f"SELECT id, title FROM documents WHERE {self._documents_seen} "
+            "AND (lower(title) = ? OR (lower(title) >= ? AND lower(title) < ?)) ORDER BY title, id LIMIT ?",
+            (lowered, f"{lowered} (", f"{lowered} )", limit),
+        )
+
+    def number_set(self, numbers: Collection[int]) -> NumberMask:
+        """Return a set of row numbers for conditions."""
+        return NumberMask(numbers)
+
+    def _query(self, sql: str, parameters: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+        return self.statements.query(sql.replace("?", "%s"), parameters)
+
+    def _execute(self, sql: str, rows: Iterable[Sequence[Any]] = ((),)) -> None:
+        raise NotImplementedError
+
+    def _insert(self, chunks: Sequence[Chunk]) -> None:
+        raise NotImplementedError
+
+    def _delete_terms(self, numbers: str) -> None:
+        raise NotImplementedError
+
+    def _spelled(self, phrase: Phrase, limit: int) -> list[tuple[int, list[str]]]:
+        """Return a phrase's spellings in the first chunks that hold it, with the chunks' numbers."""
+        # The planner underestimates how long it takes to find the first rows of a rare phrase by number. So it is asked
+        # for any rows first: if these are all, they need no order from it.
+        found = self._numbers_with(phrase, f"LIMIT {limit + 1}")
+        if len(found) > limit:
+            found = self._numbers_with(phrase, f"ORDER BY chunks.number LIMIT {limit}")
+        texts = self._each("SELECT number, text FROM contents WHERE number IN ({marks})", found, "TRUE")
+        return Terms(sorted((number, text) for number, text in texts)).spelled(phrase, limit)
+
+    def _numbers_with(self, phrase: Phrase, limit: str) -> list[int]:
+        """Return the numbers of the chunks with a phrase."""
+        words = self.UNSTORABLE.sub("\ufffd", " ".join(phrase.words))
+        rows = self._query(
+            f"SELECT chunks.number FROM terms JOIN chunks ON chunks.number = terms.number "
+            f"WHERE words LIKE ? AND {self._seen} {limit}",
+            (f"% {escape_pattern(words)}{'' if phrase.is_prefix else ' '}%",),
+        )
+        return [number for (number,) in rows]
+
+    def _damage(self, what: str) -> DamageError:
+        location = str(self.statements.location)
+        return DamageError(f"the index {location}", "tables", what, location)
+
+
+class PostgresChunkPart(ChunkPart, PostgresChunks):
+    """A part of the chunks of an index in PostgreSQL."""
+
+
+def escape_pattern(text: str) -> str:
+    """Return the pattern of SQL's LIKE for a text."""
+    return re.sub(r"([\\%_])", r"\\\1", text)

@@ -1,0 +1,250 @@
+"""Connections to the PostgreSQL server of an index, and what its errors mean."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, Protocol
+
+import psycopg
+from psycopg import sql
+from psycopg.conninfo import conninfo_to_dict
+from psycopg.pq import TransactionStatus
+from psycopg_pool import ConnectionPool, PoolTimeout
+
+from arag.errors import IndexFormatError, StorageError
+from arag.retrieval.postgres.location import PostgresLocation
+
+_DEFAULTS = {
+    "connect_timeout": 10,  # seconds
+    "application_name": "arag",
+    # A server that is gone is noticed within half a minute.
+    "keepalives_idle": 10,
+    "keepalives_interval": 5,
+    "keepalives_count": 4,
+    "tcp_user_timeout": 30_000,
+}
+_READ_TIMEOUT = "5min"  # of a reader's statement
+_MAX_CONNECTIONS = 8  # of a reader: as many searches at once
+_POOL_TIMEOUT = 30.0  # seconds that a search waits for one of them
+# The extensions may be in any schema: hosted servers keep them in one of their own.
+_EXTENSIONS = (
+    "SELECT DISTINCT nspname FROM pg_extension JOIN pg_namespace ON pg_namespace.oid = extnamespace "
+    "WHERE extname IN ('pg_trgm', 'vector') AND nspname <> 'pg_catalog'"
+)
+_MISSING_TABLE = (psycopg.errors.UndefinedTable, psycopg.errors.InvalidSchemaName, psycopg.errors.UndefinedColumn)
+
+
+class Statements(Protocol):
+    """What runs statements: one connection, or several."""
+
+    location: PostgresLocation
+
+    def query(self, statement: str, parameters: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+        """Return the rows of a query."""
+
+
+def connect(location: PostgresLocation) -> psycopg.Connection[Any]:
+    """Connect to the server of an index, for writing.
+
+    Raises:
+        StorageError: It cannot be reached, or refuses.
+    """
+    with name_failures(location):
+        connection = psycopg.connect(location.conninfo, autocommit=True, **_missing(location))
+        try:
+            # The server notices within half a minute that this machine is gone, and releases its locks.
+            for setting, value in (("idle", 10), ("interval", 5), ("count", 4)):
+                connection.execute(f"SET tcp_keepalives_{setting} = {value}")
+            configure(connection, location)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+
+def configure(connection: psycopg.Connection[Any], location: PostgresLocation) -> None:
+    """Prepare a connection: unqualified names are those of the index's schema.
+
+    Raises:
+        StorageError: The database has another encoding than UTF-8.
+    """
+    if connection.info.parameter_status("server_encoding") != "UTF8":
+        raise StorageError(f"the database of {location} does not use UTF-8: make one with ENCODING 'UTF8'")
+    schemas = [location.index, *(name for (name,) in connection.execute(_EXTENSIONS))]
+    path = sql.SQL(", ").join(map(sql.Identifier, [*schemas, "pg_catalog", "pg_temp"]))
+    connection.execute(sql.SQL("SET search_path TO ") + path)
+    connection.execute("SET jit = off")  # it compiles longer than these queries run
+
+
+class Session:
+    """One connection, which several threads may share.
+
+    Args:
+        location: The index.
+
+    Attributes:
+        location: The index.
+
+    Raises:
+        StorageError: The server cannot be reached, or refuses.
+    """
+
+    def __init__(self, location: PostgresLocation) -> None:
+        self.location = location
+        self._connection = connect(location)
+        self._lock = threading.RLock()
+
+    def close(self) -> None:
+        """Close the connection; the server releases its locks."""
+        self._connection.close()
+
+    def refresh(self) -> None:
+        """Find the extensions that were added since the connection was opened."""
+        with self._lock, name_failures(self.location):
+            configure(self._connection, self.location)
+
+    def query(self, statement: str, parameters: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+        """Return the rows of a query."""
+        with self._lock, name_failures(self.location):
+            return self._connection.execute(statement, parameters, binary=True).fetchall()
+
+    def execute(self, statement: str, parameters: Sequence[Any] | None = None) -> None:
+        """Run a statement."""
+        with self._lock, name_failures(self.location):
+            self._connection.execute(statement, parameters)
+
+    def execute_each(self, statement: str, rows: Iterable[Sequence[Any]]) -> None:
+        """Run a statement for each of some rows of values."""
+        with self._lock, name_failures(self.location), self._connection.cursor() as cursor:
+            cursor.executemany(statement, rows)
+
+    def copy(self, table: str, columns: str, types: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
+        """Insert rows in bulk."""
+        with self._lock, name_failures(self.location), self._connection.cursor() as cursor:
+            with cursor.copy(f"COPY {table} ({columns}) FROM STDIN (FORMAT binary)") as copy:
+                copy.set_types(types)
+                for row in rows:
+                    copy.write_row(row)
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """Run everything inside as one transaction."""
+        with self._lock, name_failures(self.location), self._connection.transaction():
+            yield
+
+    @property
+    def in_transaction(self) -> bool:
+        """Whether a transaction has begun."""
+        return self._connection.info.transaction_status != TransactionStatus.IDLE
+
+
+class Pool:
+    """Connections for reading, from several threads at once.
+
+    Args:
+        location: The index.
+    """
+
+    def __init__(self, location: PostgresLocation) -> None:
+        self.location = location
+        self._lock = threading.Lock()
+        self._pool: ConnectionPool[psycopg.Connection[Any]] | None = None
+
+    @property
+    def pool(self) -> ConnectionPool[psycopg.Connection[Any]]:
+        """The pool, opened at its first use."""
+        with self._lock:
+            if self._pool is None:
+                connect(self.location).close()  # the pool would only say that it took too long
+                self._pool = ConnectionPool(
+                    self.location.conninfo,
+                    kwargs={"autocommit": True, **_missing(self.location)},
+                    min_size=0,
+                    max_size=_MAX_CONNECTIONS,
+                    timeout=_POOL_TIMEOUT,
+                    configure=self._configure,
+                    open=True,
+                )
+            return self._pool
+
+    def query(self, statement: str, parameters: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+        """Return the rows of a query. If the connection is lost, it is asked again, once.
+
+        Raises:
+            StorageError: The server cannot be reached, or refuses.
+        """
+        with name_failures(self.location):
+            for _ in range(2):
+                with self.pool.connection() as connection:
+                    try:
+                        return connection.execute(statement, parameters, binary=True).fetchall()
+                    except psycopg.OperationalError:
+                        if not connection.broken:
+                            raise
+                self.pool.check()  # a server that was started again has lost all of them
+            with self.pool.connection() as connection:
+                return connection.execute(statement, parameters, binary=True).fetchall()
+
+    def close(self) -> None:
+        """Close all connections."""
+        with self._lock:
+            if self._pool is not None:
+                self._pool.close()
+                self._pool = None
+
+    def _configure(self, connection: psycopg.Connection[Any]) -> None:
+        configure(connection, self.location)
+        row = connection.execute("SELECT current_setting('statement_timeout')").fetchone()
+        if row == ("0",):  # the location or the role may have set another one
+            connection.execute(f"SET statement_timeout = '{_READ_TIMEOUT}'")
+
+
+@contextmanager
+def name_failures(location: PostgresLocation) -> Iterator[None]:
+    """Say what the server's errors mean for an index.
+
+    Raises:
+        IndexFormatError: A table is missing.
+        StorageError: The server cannot be reached, refuses, or has no room.
+    """
+    try:
+        yield
+    except PoolTimeout:
+        raise StorageError(
+            f"the index {location}: no connection was free for {_POOL_TIMEOUT:.0f} seconds, or the server is gone"
+        ) from None
+    except _MISSING_TABLE as error:
+        raise IndexFormatError(f"the index {location} is incomplete ({_first_line(error)}): ingest it again") from error
+    except psycopg.Error as error:
+        raise StorageError(_explain(error, location)) from error
+
+
+def _explain(error: psycopg.Error, location: PostgresLocation) -> str:
+    said = _first_line(error)
+    match error:
+        case psycopg.errors.InsufficientPrivilege():
+            return f"the role that opened {location} may not do this ({said}): see the documentation's page on servers"
+        case psycopg.errors.QueryCanceled():
+            return f"the server of {location} stopped a statement ({said}): raise statement_timeout for this role"
+        case psycopg.errors.DiskFull():
+            return f"the server of {location} has no room left ({said}). What was written is kept."
+        case psycopg.errors.ReadOnlySqlTransaction():
+            return f"the server of {location} takes no writes ({said}): it may be a standby"
+        case psycopg.OperationalError() if error.sqlstate is None or error.sqlstate.startswith(
+            ("08", "57P", "28", "3D")
+        ):
+            return f"the server of {location} cannot be used ({said})"
+        case _:
+            return f"the index {location} cannot be used ({said})"
+
+
+def _first_line(error: psycopg.Error) -> str:
+    return " ".join(str(error).split("\n")[0].split()) or type(error).__name__
+
+
+def _missing(location: PostgresLocation) -> dict[str, Any]:
+    """Return the connection settings that the location leaves open."""
+    given = conninfo_to_dict(location.conninfo)
+    return {name: value for name, value in _DEFAULTS.items() if name not in given}

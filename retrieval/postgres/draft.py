@@ -1,0 +1,268 @@
+"""The next generation of an index in PostgreSQL, which any number of processes write to at once."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import fields, replace
+from secrets import token_hex
+from typing import Any, Literal
+
+from arag.retrieval.backend import Manifest, Vectors
+from arag.retrieval.postgres.chunk_store import PostgresChunks
+from arag.retrieval.postgres.connections import Session
+from arag.retrieval.postgres.manifest import CHANGE, NAME, PostgresManifest, manifest_json, read_manifest
+from arag.retrieval.postgres.schema import ALL_TABLES, TEXT_INDEXES
+from arag.retrieval.postgres.workers import LIVE, Worker
+from arag.retrieval.tables.chunks import vector_rows
+from arag.retrieval.tables.rows import CONTENT_COLUMNS, ENTRY_COLUMNS, FOR_EVER, checksum, chunk_rows
+from arag.retrieval.tables.terms import Terms
+from arag.retrieval.text import fold
+from arag.retrieval.types import Chunk
+
+_PAUSE = 0.5  # seconds between looks at what other workers do
+_DELETED_AT_ONCE = 2_000  # rows
+_INT, _TEXT = "int8", "text"
+_ENTRY_TYPES = (_TEXT, _TEXT, _INT, _INT, _INT, _INT, _INT)  # of ENTRY_COLUMNS
+
+
+class DraftChunks(PostgresChunks):
+    """The chunks of the next generation.
+
+    Args:
+        worker: The process that writes.
+    """
+
+    def __init__(self, worker: Worker) -> None:
+        super().__init__(worker.session)
+        self._worker = worker
+        self._session = worker.session
+        self._known_words: set[str] = set()
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """Run all writes inside as one transaction, while no other worker inserts or publishes."""
+        if self._session.in_transaction:
+            yield
+            return
+        with self._session.transaction():
+            self._worker.hold_insertion()
+            # Another worker may have published since the last transaction.
+            self.writes = read_manifest(self._session).generation + 1
+            yield
+            self._session.execute(f"UPDATE state SET value = (value::bigint + 1)::text WHERE name = '{CHANGE}'")
+
+    def claim(self, limit: int, after: int = -1) -> list[tuple[int, Chunk]]:
+        """Return chunks whose vectors are not written yet, and that no other worker that is alive has claimed."""
+        rows = self._session.query(
+            "UPDATE chunks SET worker = %s WHERE number IN (SELECT number FROM chunks "
+            f"WHERE pending AND removed = {FOR_EVER} AND number > %s "
+            f"AND (worker IS NULL OR worker = %s OR worker NOT IN ({LIVE})) "
+            "ORDER BY number LIMIT %s FOR UPDATE SKIP LOCKED) RETURNING number",
+            (self._worker.number, after, self._worker.number, limit),
+        )
+        return sorted(self.numbered([number for (number,) in rows]).items())
+
+    def set_vectors(self, vectors: Iterable[tuple[int, Vectors]]) -> None:
+        """Write the vectors of chunks; see `WritableChunks.set_vectors`."""
+        rows = vector_rows(vectors)
+        with self._session.transaction():  # insertions need not wait for it
+            # The chunk may have been removed, by another worker.
+            self._session.execute_each(
+                "INSERT INTO vectors (number, vectors, checksum) SELECT number, %s, %s FROM chunks WHERE number = %s "
+                "ON CONFLICT (number) DO UPDATE SET vectors = excluded.vectors, checksum = excluded.checksum",
+                [(blob, checksum, number) for number, blob, checksum in rows],
+            )
+            self._session.execute(
+                "UPDATE chunks SET pending = FALSE WHERE number IN "
+                "(SELECT number FROM chunks WHERE number = ANY (%s) FOR UPDATE SKIP LOCKED)",
+                ([number for number, _, _ in rows],),
+            )
+
+    def delete_gone(self, generation: int) -> None:
+        """Delete the rows that a generation no longer has, some at a time."""
+        for table in ("chunks", "documents"):
+            while True:
+                rows = self._session.query(
+                    f"SELECT number FROM {table} WHERE removed <= {generation} LIMIT {_DELETED_AT_ONCE}"
+                )
+                if not rows:
+                    break
+                numbers = [number for (number,) in rows]
+                gone = ("contents", "vectors", "members", "lowered", "terms") if table == "chunks" else ()
+                with self._session.transaction():
+                    for each in (*gone, table):
+                        self._session.execute(f"DELETE FROM {each} WHERE number = ANY (%s)", (numbers,))
+
+    def _execute(self, sql: str, rows: Iterable[Sequence[Any]] = ((),)) -> None:
+        self._session.execute_each(sql.replace("?", "%s"), rows)
+
+    def _insert(self, chunks: Sequence[Chunk]) -> None:
+        if not chunks:
+            return
+        numbers = [
+            number
+            for (number,) in self._session.query(
+                "SELECT nextval(pg_get_serial_sequence('chunks', 'number')) FROM generate_series(1, %s)", (len(chunks),)
+            )
+        ]
+        rows = [(number, chunk, *chunk_rows(chunk)) for number, chunk in zip(numbers, chunks, strict=True)]
+        self._session.copy(
+            "chunks",
+            f"number, {ENTRY_COLUMNS}, added",
+            [_INT, *_ENTRY_TYPES, _INT],
+            ((number, *entry, self.writes) for number, _, entry, _ in rows),
+        )
+        self._session.copy(
+            "contents",
+            f"number, {CONTENT_COLUMNS}, checksum",
+            [_INT, _TEXT, _TEXT, _TEXT, _INT],
+            ((number, *contents, checksum([*entry, *contents])) for number, _, entry, contents in rows),
+        )
+        members = {(section.document_id, number) for number, chunk, *_ in rows for section in chunk.sections}
+        self._session.copy("members", "document_id, number", [_TEXT, _INT], sorted(members))
+        self._insert_texts([(number, chunk.text) for number, chunk, *_ in rows])
+
+    def fill_texts(self) -> None:
+        """Write what is derived from the texts of chunks where it is missing."""
+        for table in ("lowered", "terms"):
+            while numbers := self._query(f"SELECT number FROM contents EXCEPT SELECT number FROM {table} LIMIT 500"):
+                some = [number for (number,) in numbers]
+                texts = self._query("SELECT number, text FROM contents WHERE number = ANY (?)", (some,))
+                with self.transaction():
+                    self._execute("DELETE FROM lowered WHERE number = ANY (?)", [(some,)])
+                    self._execute("DELETE FROM terms WHERE number = ANY (?)", [(some,)])
+                    self._insert_texts([(number, text) for number, text in texts])
+
+    def _insert_texts(self, texts: Sequence[tuple[int, str]]) -> None:
+        """Insert what is derived from the texts of chunks."""
+        self._session.copy("lowered", "number, lowered", [_INT, _TEXT], ((n, fold(t).lower()) for n, t in texts))
+        words = Terms(texts).words()
+        lists = ((number, f" {' '.join(words.get(number, []))} ") for number, _ in texts)
+        self._session.copy("terms", "number, words", [_INT, _TEXT], lists)
+        self._add_words({word for found in words.values() for word in found})
+
+    def _add_words(self, words: set[str]) -> None:
+        """Add words to the vocabulary, in order, so that two workers never wait for each other."""
+        new = sorted(words - self._known_words)
+        self._session.execute("INSERT INTO vocabulary SELECT unnest(%s::text[]) ON CONFLICT (word) DO NOTHING", (new,))
+        self._known_words.update(new)
+
+
+class PostgresDraft:
+    """The next generation of an index in PostgreSQL.
+
+    Args:
+        worker: The process that writes.
+
+    Attributes:
+        manifest: The manifest that was published last.
+        chunks: The chunks of the next generation.
+        published: The chunks that readers see.
+    """
+
+    publishes_early = False  # a run is published as a whole
+
+    def __init__(self, worker: Worker) -> None:
+        self._worker = worker
+        self._session = worker.session
+        self.chunks = DraftChunks(worker)
+        self._follow()
+
+    def waits_for_others(self) -> bool:
+        """See `Draft.waits_for_others`."""
+        if self._worker.is_last() and not self._is_pending():
+            return False
+        time.sleep(_PAUSE)
+        return True
+
+    def publish(
+        self, manifest: Manifest, *, rebuild: bool = False, on_written: Callable[[int, int], None] | None = None
+    ) -> bool:
+        """Let readers see what was written; see `Draft.publish`."""
+        try:
+            while True:
+                change, counts = self._read_change(), self.chunks.counts()
+                current = read_manifest(self._session)
+                set_here = {
+                    "documents": counts.documents,
+                    "chunks": counts.chunks,
+                    "sentences": counts.sentences,
+                    "generation": current.generation,
+                }
+                wanted = replace(current, **_settings(manifest) | set_here, change=change)
+                if wanted == current and not rebuild:
+                    return True  # another worker has published it
+                wanted = replace(
+                    wanted,
+                    generation=current.generation + 1,
+                    graph=self._derive(wanted, rebuild=rebuild, on_written=on_written),
+                )
+                with self._session.transaction():
+                    self._worker.hold_publication()
+                    if self._is_pending():
+                        return False
+                    if self._read_change() == change and read_manifest(self._session) == current:
+                        write_manifest(self._session, wanted)
+                        break
+            self.chunks.delete_gone(wanted.generation)
+            return True
+        finally:
+            self._follow()
+
+    def renew(self) -> None:
+        """Rewrite all tables without what was removed, which keeps readers waiting meanwhile."""
+        self.chunks.delete_gone(self.manifest.generation)
+        with self._session.transaction():
+            self._session.execute("TRUNCATE vocabulary")
+            self._session.execute(
+                "INSERT INTO vocabulary SELECT DISTINCT word FROM terms, string_to_table(words, ' ') AS word "
+                "WHERE word <> ''"
+            )
+        for table in ALL_TABLES:
+            self._session.execute(f"VACUUM (FULL, ANALYZE) {table}")
+
+    def _follow(self) -> None:
+        self.manifest = read_manifest(self._session)
+        self.published = PostgresChunks(self._session, self.manifest.generation)
+
+    def _is_pending(self) -> bool:
+        return bool(self._session.query(f"SELECT FROM chunks WHERE pending AND removed = {FOR_EVER} LIMIT 1"))
+
+    def _read_change(self) -> int:
+        ((change,),) = self._session.query(f"SELECT value::bigint FROM state WHERE name = '{CHANGE}'")
+        return int(change)
+
+    def _derive(
+        self, manifest: PostgresManifest, *, rebuild: bool, on_written: Callable[[int, int], None] | None
+    ) -> Literal["", "pgvector", "chroma"]:
+        """Bring what is derived from the chunks up to date, one worker at a time; return where the graph is."""
+        with self._worker.deriving():
+            if rebuild:
+                self.chunks.fill_texts()
+            self._session.execute(TEXT_INDEXES)
+            if manifest.generation == 0 or rebuild:
+                self._session.execute(f"ANALYZE {', '.join(ALL_TABLES)}")
+            return ""
+
+
+def write_manifest(session: Session, manifest: PostgresManifest) -> None:
+    """Replace the manifest."""
+    session.execute("UPDATE state SET value = %s WHERE name = %s", (manifest_json(manifest), NAME))
+
+
+def begin_index(session: Session, begin: Callable[[], Manifest]) -> None:
+    """Write the manifest of a new index, unless another worker has."""
+    if session.query("SELECT FROM state WHERE name = %s", (NAME,)):
+        return
+    manifest = PostgresManifest(**_settings(begin()), key=token_hex(16))
+    with session.transaction():
+        for name, value in ((CHANGE, "0"), (NAME, manifest_json(manifest))):
+            session.execute(
+                "INSERT INTO state (name, value) VALUES (%s, %s) ON CONFLICT (name) DO NOTHING", (name, value)
+            )
+
+
+def _settings(manifest: Manifest) -> dict[str, Any]:
+    return {field.name: getattr(manifest, field.name) for field in fields(Manifest)}

@@ -17,7 +17,9 @@ from arag.ingest import progress
 from arag.ingest.pipeline import ingest, run_ingest
 from arag.retrieval.index import open_index
 from fakes import HashEmbeddings, write_corpus
+from chroma_server import chroma, chroma_server  # noqa: F401 - fixtures
 from memory_backend import MemoryBackend
+from postgres_server import database, postgres, postgres_server  # noqa: F401 - fixtures
 
 _ROOT = Path(__file__).resolve().parent.parent
 _SHARED = _ROOT.parent / "shared"
@@ -66,6 +68,8 @@ def _own_configuration(tmp_path_factory):
         patch.setenv("XDG_CONFIG_HOME", str(tmp_path_factory.mktemp("configuration")))
         patch.delenv("ARAG_EMBEDDER", raising=False)
         patch.delenv("ARAG_INDEX", raising=False)
+        for name in [name for name in os.environ if name.startswith("PG")]:
+            patch.delenv(name)  # where PostgreSQL's clients would connect
         yield
 
 

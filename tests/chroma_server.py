@@ -17,7 +17,7 @@ from postgres_server import free_port
 
 _HOST = "127.0.0.1"
 _STARTS_WITHIN = 60.0  # seconds
-# The server ends with its shell's input: when it is killed, and when the process of the tests ends, however that happens.
+# The server ends with its shell's input: when it is killed, and when the process of the tests ends in any way.
 _RUN = '"$@" & read -r _; kill -KILL $!; wait'
 
 

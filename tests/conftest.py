@@ -16,8 +16,8 @@ from arag.cli import main
 from arag.ingest import progress
 from arag.ingest.pipeline import ingest, run_ingest
 from arag.retrieval.index import open_index
-from fakes import HashEmbeddings, write_corpus
 from chroma_server import chroma, chroma_server  # noqa: F401 - fixtures
+from fakes import HashEmbeddings, write_corpus
 from memory_backend import MemoryBackend
 from postgres_server import database, postgres, postgres_server  # noqa: F401 - fixtures
 

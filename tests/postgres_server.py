@@ -49,7 +49,7 @@ _CLEAN_UP = 'read -r _; "$0"/pg_ctl stop --silent --mode immediate --pgdata "$1"
 class PostgresServer:
     """A server on a loopback port, where every user has a password.
 
-    It begins with the superuser SUPERUSER, the role OWNER and a template for databases. Tests get it from the fixtures
+    It begins with the roles SUPERUSER and OWNER, and a template for databases. Tests get it from the fixtures
     `postgres` and `postgres_server`.
 
     Attributes:
@@ -281,7 +281,7 @@ def free_port() -> int:
 
 
 def _as_user(folder: Path) -> dict[str, Any]:
-    """Return how child processes are started; as `nobody` where this is root, as whom PostgreSQL refuses to run."""
+    """Return how child processes are started; as `nobody` where this is root, which PostgreSQL refuses."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PG")}
     options: dict[str, Any] = {"env": environment | {"LC_ALL": "C"}, "cwd": folder}
     if os.geteuid() == 0:

@@ -31,9 +31,9 @@ from stringzilla import File, Str
 from arag.models.embedders import load_embedder
 from arag.retrieval.exact import MAX_BYTES, ExactVectors
 from arag.retrieval.index import Index, open_index
+from arag.retrieval.keyword_file import KeywordMatcher, searchable
 from arag.retrieval.local import sentence_store
 from arag.retrieval.local.chunk_store import ChunkStore
-from arag.retrieval.local.keywords import KeywordMatcher, searchable
 from arag.retrieval.local.manifest import keyword_file, read_manifest, vectors_folder
 from arag.retrieval.local.sentence_store import SentenceMatch, SentenceStore
 

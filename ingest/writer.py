@@ -121,8 +121,7 @@ class IndexWriter:
             cut, refused = self._refuse_taken_ids([(group, chunks) for group, chunks in changed if group[0].id in left])
             written = {document.id for group, _ in cut for document in group}
             self._remove(written)
-            for group, chunks in cut:
-                self._insert(group, chunks, fingerprints)
+            self._insert(cut, fingerprints)
             self._recount(written)
             ours = [document for group in groups for document in group if document.id not in refused]
             self._draft.chunks.set_sources({document.id: document.kept_source for document in ours})
@@ -292,7 +291,10 @@ class IndexWriter:
                 return kept, problems
             cut = kept
 
-    def _insert(self, group: Sequence[Document], chunks: Sequence[Chunk], fingerprints: dict[str, str]) -> None:
+    def _insert(
+        self, cut: Sequence[tuple[Sequence[Document], Sequence[Chunk]]], fingerprints: Mapping[str, str]
+    ) -> None:
+        chunks = [chunk for _, chunks in cut for chunk in chunks]
         parts = Counter(i for chunk in chunks for i in {section.document_id for section in chunk.sections})
         self._draft.chunks.add_documents(
             DocumentRecord(
@@ -303,6 +305,7 @@ class IndexWriter:
                 fingerprint=fingerprints[d.id],
                 chunks=parts[d.id],
             )
+            for group, _ in cut
             for d in group
         )
         self._draft.chunks.mset([(chunk.id, chunk) for chunk in chunks])

@@ -16,4 +16,9 @@ def backend_at(location: str | Path | Backend) -> Backend:
     Args:
         location: A folder, or a backend.
     """
+    if isinstance(location, str) and location.startswith("postgres"):
+        from arag.retrieval.postgres.backend import PostgresBackend
+        from arag.retrieval.postgres.location import PostgresLocation
+
+        return PostgresBackend(PostgresLocation.parse(location))
     return LocalBackend(Path(location)) if isinstance(location, str | Path) else location

@@ -4,6 +4,7 @@ import os
 import shutil
 import sys
 from contextlib import ExitStack
+from itertools import count
 from pathlib import Path
 from tempfile import mkdtemp
 
@@ -19,7 +20,7 @@ from arag.retrieval.index import open_index
 from chroma_server import chroma, chroma_server  # noqa: F401 - fixtures
 from fakes import HashEmbeddings, write_corpus
 from memory_backend import MemoryBackend
-from postgres_server import database, postgres, postgres_server  # noqa: F401 - fixtures
+from postgres_server import database, postgres, postgres_server, shared_database  # noqa: F401 - fixtures
 
 _ROOT = Path(__file__).resolve().parent.parent
 _SHARED = _ROOT.parent / "shared"
@@ -75,12 +76,27 @@ def _own_configuration(tmp_path_factory):
 
 @pytest.fixture
 def backend(request):
-    """Where indexes are kept: `folder`, unless a test asks for `memory` as well."""
+    """Where indexes are kept: `folder`, unless a test asks for `memory` and `postgres` as well."""
     return getattr(request, "param", "folder")
 
 
+@pytest.fixture(scope="session")
+def places(request):
+    """A function that returns a new place for an index: a folder, or one of another kind."""
+    numbers = count()
+
+    def place(kind, folder):
+        if kind == "memory":
+            return MemoryBackend()
+        if kind == "postgres":
+            return f"{request.getfixturevalue('shared_database')}?index=i{next(numbers)}"
+        return folder
+
+    return place
+
+
 @pytest.fixture
-def make_index(tmp_path, backend):
+def make_index(tmp_path, backend, places):
     """A function that writes documents, ingests them with HashEmbeddings and returns the open index."""
     made = []
     with ExitStack() as stack:
@@ -89,7 +105,7 @@ def make_index(tmp_path, backend):
             folder = tmp_path / f"made-{len(made)}"
             corpus = write_corpus(folder / "corpus", documents)
             options.setdefault("embedder", HashEmbeddings())
-            place = MemoryBackend() if backend == "memory" else folder / "index"
+            place = places(backend, folder / "index")
             made.append(stack.enter_context(ingest(corpus, place, **options)))
             return made[-1]
 

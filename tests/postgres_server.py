@@ -271,6 +271,13 @@ def database(postgres_server):
         yield url
 
 
+@pytest.fixture(scope="session")
+def shared_database(postgres_server):
+    """The URL of a database for many indexes."""
+    with postgres_server.database() as url:
+        yield url
+
+
 def free_port() -> int:
     """Return a port that no client is given by the system, so that it stays free while the server is down."""
     while True:

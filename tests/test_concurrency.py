@@ -25,7 +25,6 @@ from arag.retrieval.local.backend import LocalGeneration
 from arag.retrieval.snapshot import Snapshot
 from fakes import write_corpus
 from forked import processes
-from memory_backend import MemoryBackend
 from test_crash import (
     EMBEDDER,
     FAILURES,
@@ -424,9 +423,9 @@ def all_results(index):
     ]
 
 
-@pytest.mark.parametrize("backend", ["folder", "memory"], indirect=True)
-def test_threads_see_one_version_whole_while_another_thread_writes(tmp_path, backend):
-    place = MemoryBackend() if backend == "memory" else tmp_path / "index"
+@pytest.mark.parametrize("backend", ["folder", "memory", "postgres"], indirect=True)
+def test_threads_see_one_version_whole_while_another_thread_writes(tmp_path, backend, places):
+    place = places(backend, tmp_path / "index")
 
     def write_version(version):
         write(tmp_path, version)
@@ -447,8 +446,8 @@ def test_threads_see_one_version_whole_while_another_thread_writes(tmp_path, bac
 
 
 @pytest.mark.parametrize("backend", ["folder", "memory"], indirect=True)
-def test_of_two_writers_at_once_one_is_refused(tmp_path, backend):
-    place = MemoryBackend() if backend == "memory" else tmp_path / "index"
+def test_of_two_writers_at_once_one_is_refused(tmp_path, backend, places):
+    place = places(backend, tmp_path / "index")
     write(tmp_path, 1)
 
     refused = []

@@ -21,10 +21,15 @@ ONLY_IN = {
     "chromadb": "retrieval/local",
     "filelock": "retrieval/local",
     "mcp": "serving",
+    "psycopg": "retrieval/postgres",
+    "psycopg_pool": "retrieval/postgres",
+    "pgvector": "retrieval/postgres",
     "arag.retrieval.local": "retrieval/local",
+    "arag.retrieval.postgres": "retrieval/postgres",
 }
 ALSO = {
     "arag.retrieval.local": {"retrieval/locations.py"},
+    "arag.retrieval.postgres": {"retrieval/locations.py"},
     "filelock": {"evaluation/preparation.py", "evaluation/records.py", "evaluation/store.py", "models/onnx.py"},
     # In memory, and files of which no index knows.
     "sqlite3": {"retrieval/tables/terms.py", "ingest/disk_map.py", "evaluation/store.py"},

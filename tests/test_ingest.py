@@ -8,6 +8,7 @@ import sys
 import warnings
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
+from pathlib import Path
 
 import httpx
 import numpy as np
@@ -59,11 +60,11 @@ class Corpus:
 
 
 @pytest.fixture
-def corpus(tmp_path, backend):
-    return Corpus(tmp_path, MemoryBackend() if backend == "memory" else tmp_path / "index")
+def corpus(tmp_path, backend, places):
+    return Corpus(tmp_path, places(backend, tmp_path / "index"))
 
 
-in_any_backend = pytest.mark.parametrize("backend", ["folder", "memory"], indirect=True)
+in_any_backend = pytest.mark.parametrize("backend", ["folder", "memory", "postgres"], indirect=True)
 
 
 def chunks_of(index):
@@ -81,6 +82,13 @@ def documents_of(index):
 
 def vectors_of(folder):
     """What the vector store holds: chunk id, position and text of each sentence, and its vector."""
+    if isinstance(folder, str):  # PostgreSQL compares with the vectors of its table, while they are few
+        with open_index(folder, embedder=HashEmbeddings()) as index:
+            return {
+                (chunk.id, position, chunk.sentence_text(position)): vector
+                for chunk, positions, vectors in index.sentence_vectors()
+                for position, vector in zip(positions, vectors, strict=True)
+            }
     if isinstance(folder, MemoryBackend):
         stored = folder.current.chunks
         return {
@@ -108,7 +116,7 @@ def assert_consistent(folder, embedder):
         }
         info = index.info()
         stored = index._snapshot.chunks
-        if not isinstance(folder, MemoryBackend):
+        if isinstance(folder, Path):
             assert index._reader._chunks.claim(1) == []
             assert not index._reader._chunks.differs_from(read_manifest(folder).generation)
         assert info.chunks == len(chunks)

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from arag.errors import DamagedFileError, IndexFormatError, InputError
 from arag.files import digest
 from arag.ingest.pipeline import ingest
-from arag.retrieval.local import keywords as keywords_module
-from arag.retrieval.local.keyword_filter import find_blocks
-from arag.retrieval.local.keywords import KeywordMatcher, write_keyword_file
+from arag.retrieval import keyword_file as keywords_module
+from arag.retrieval.keyword_file import KeywordMatcher, write_keyword_file
+from arag.retrieval.keyword_filter import find_blocks
 from arag.retrieval.local.manifest import LocalManifest, keyword_file, read_manifest, vocabulary_file
 from arag.retrieval.local.vocabulary import LocalWords, write_vocabulary
 from arag.retrieval.presentation import show_all
@@ -26,9 +26,9 @@ from arag.retrieval.suggestions import _find_words
 from arag.retrieval.text import fold
 from arag.retrieval.types import Chunk
 from fakes import HashEmbeddings, write_corpus
-from memory_backend import MemoryBackend, MemoryChunks, MemoryGeneration
+from memory_backend import MemoryChunks, MemoryGeneration
 
-in_any_backend = pytest.mark.parametrize("backend", ["folder", "memory"], indirect=True)
+in_any_backend = pytest.mark.parametrize("backend", ["folder", "memory", "postgres"], indirect=True)
 
 
 @lru_cache(10_000)
@@ -455,10 +455,10 @@ CORPUS = {
 }
 
 
-@pytest.fixture(scope="module", params=["folder", "memory"])
-def corpus_index(request, tmp_path_factory):
+@pytest.fixture(scope="module", params=["folder", "memory", "postgres"])
+def corpus_index(request, tmp_path_factory, places):
     folder = tmp_path_factory.mktemp("keywords")
-    place = MemoryBackend() if request.param == "memory" else folder / "index"
+    place = places(request.param, folder / "index")
     corpus = CORPUS | {f"empire {n}": f"Part {n} of Austria - Hungary. It was large." for n in range(4)}
     with ingest(write_corpus(folder / "corpus", corpus), place, embedder=HashEmbeddings()) as index:
         yield index
@@ -494,14 +494,14 @@ def test_search_ranks_as_the_equation_says(corpus_index, corpus_texts, keywords,
         assert hit.snippets
 
 
-@pytest.fixture(scope="module", params=["folder", "memory"])
-def odd_index(request, tmp_path_factory):
+@pytest.fixture(scope="module", params=["folder", "memory", "postgres"])
+def odd_index(request, tmp_path_factory, places):
     """An index of documents of words, full stops and white space of every kind, and its chunks' texts."""
     choice = random.Random(6)
     letters = ["Grey", "Petrel", "the", "İS", "ΑΣ", "北京。", "x.", "Y?", "\u200b", *WHITE, *WHITE]
     texts = {f"d{n}": "A ship " + "".join(choice.choices(letters, k=choice.randrange(40))) for n in range(60)}
     folder = tmp_path_factory.mktemp("odd")
-    place = MemoryBackend() if request.param == "memory" else folder / "index"
+    place = places(request.param, folder / "index")
     with ingest(write_corpus(folder / "corpus", texts), place, embedder=HashEmbeddings()) as index:
         yield index, {i: index.get(i).text for i in index.chunk_ids()}
 

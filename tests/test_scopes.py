@@ -21,7 +21,6 @@ from arag.ingest.maintenance import compact, remove
 from arag.ingest.pipeline import ingest, run_ingest
 from arag.retrieval.index import open_index
 from fakes import HashEmbeddings, write_corpus
-from memory_backend import MemoryBackend
 
 # --- which documents a scope allows ---
 
@@ -255,15 +254,15 @@ def rounded(results):
     return replace(results, hits=tuple(hits))
 
 
-@pytest.mark.parametrize("place", ["folder", "memory"])
+@pytest.mark.parametrize("place", ["folder", "memory", "postgres"])
 @pytest.mark.parametrize("pack", [False, True])
 @settings(max_examples=8, deadline=None, suppress_health_check=list(HealthCheck))
 @given(documents=DOCUMENTS, keywords=KEYWORDS, data=st.data())
-def test_a_scoped_index_equals_one_of_these_documents(tmp_path_factory, place, pack, documents, keywords, data):
+def test_a_scoped_index_equals_one_of_these_documents(tmp_path_factory, places, place, pack, documents, keywords, data):
     folder = tmp_path_factory.mktemp("scopes")
     records = make_records(documents)
     corpus = write_corpus(folder / "corpus", records)
-    whole = MemoryBackend() if place == "memory" else folder / "whole"
+    whole = places(place, folder / "whole")
     run_ingest(corpus, whole, embedder=HashEmbeddings(), pack=pack)
     allowed = data.draw(st.sets(st.integers(0, len(records) - 1), max_size=len(records)))
     assume(allowed)
@@ -271,11 +270,11 @@ def test_a_scoped_index_equals_one_of_these_documents(tmp_path_factory, place, p
     with ExitStack() as stack:
         scoped = stack.enter_context(open_index(whole, embedder=HashEmbeddings())).scoped(scope)
         other = folder / "other"
-        if place == "memory":
-            other = MemoryBackend()
-            run_ingest(corpus, other, embedder=HashEmbeddings(), pack=pack)
-        else:
+        if place == "folder":
             shutil.copytree(whole, other)
+        else:
+            other = places(place, other)
+            run_ingest(corpus, other, embedder=HashEmbeddings(), pack=pack)
         gone = [f"d{i}" for i in range(len(records)) if i not in allowed]
         if gone:
             remove(gone, other)
@@ -284,7 +283,7 @@ def test_a_scoped_index_equals_one_of_these_documents(tmp_path_factory, place, p
         assert everything(scoped, keywords, ids) == everything(expected, keywords, ids)
 
 
-@pytest.mark.parametrize("backend", ["folder", "memory"], indirect=True)
+@pytest.mark.parametrize("backend", ["folder", "memory", "postgres"], indirect=True)
 def test_a_scope_that_allows_nothing_is_an_empty_index(make_index):
     index = make_index([{"id": "a", "title": "Gull", "text": "A gull."}])
     scoped = index.scoped(Scope(documents=[]))

@@ -14,9 +14,9 @@ from typing import TypeAlias
 from arag.errors import IndexFormatError
 from arag.retrieval.backend import Damage, Draft, Manifest, Sentences
 from arag.retrieval.exact import MAX_BYTES, ExactVectors
+from arag.retrieval.keyword_file import KeywordMatcher
 from arag.retrieval.local.chunk_store import FILE_NAME as CHUNKS_FILE
 from arag.retrieval.local.chunk_store import ChunkStore, LocalChunkPart
-from arag.retrieval.local.keywords import KeywordMatcher
 from arag.retrieval.local.manifest import (
     FILE_NAME,
     LocalManifest,

@@ -12,11 +12,11 @@ from typing import Any
 from arag.errors import DamagedFileError, IndexFormatError, StorageError
 from arag.files import digest
 from arag.retrieval.backend import Manifest
+from arag.retrieval.keyword_file import write_keyword_file
 from arag.retrieval.local.chunk_store import FILE_NAME as CHUNKS_FILE
 from arag.retrieval.local.chunk_store import ChunkStore
 from arag.retrieval.local.database import discard_database
 from arag.retrieval.local.folder import delete_other_generations, name_storage_failures
-from arag.retrieval.local.keywords import write_keyword_file
 from arag.retrieval.local.manifest import (
     FILE_NAME,
     FORMAT_VERSION,

@@ -110,7 +110,7 @@ class Session:
         with self._lock, name_failures(self.location):
             return self._connection.execute(statement, parameters, binary=True).fetchall()
 
-    def execute(self, statement: str, parameters: Sequence[Any] | None = None) -> None:
+    def execute(self, statement: str | sql.Composed, parameters: Sequence[Any] | None = None) -> None:
         """Run a statement."""
         with self._lock, name_failures(self.location):
             self._connection.execute(statement, parameters)
@@ -122,11 +122,16 @@ class Session:
 
     def copy(self, table: str, columns: str, types: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
         """Insert rows in bulk."""
-        with self._lock, name_failures(self.location), self._connection.cursor() as cursor:
-            with cursor.copy(f"COPY {table} ({columns}) FROM STDIN (FORMAT binary)") as copy:
-                copy.set_types(types)
-                for row in rows:
-                    copy.write_row(row)
+        statement = f"COPY {table} ({columns}) FROM STDIN (FORMAT binary)"
+        with (
+            self._lock,
+            name_failures(self.location),
+            self._connection.cursor() as cursor,
+            cursor.copy(statement) as copy,
+        ):
+            copy.set_types(types)
+            for row in rows:
+                copy.write_row(row)
 
     @contextmanager
     def transaction(self) -> Iterator[None]:

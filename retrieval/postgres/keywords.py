@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from arag.retrieval.backend import KeywordRanking, RankedChunk, keyword_weight
-from arag.retrieval.local.keywords import MAX_CHECKED
+from arag.retrieval.keyword_file import MAX_CHECKED
 from arag.retrieval.postgres.chunk_store import PostgresChunks, escape_pattern
 from arag.retrieval.postgres.connections import Statements
 from arag.retrieval.postgres.word_borders import WordBorders
@@ -24,8 +24,8 @@ from arag.retrieval.types import Chunk
 
 # A text as `WordBorders` needs it: split where it holds a needle, of long pieces only the ends. Or the whole text.
 _AROUND = (
-    "(SELECT array_agg(CASE WHEN length(piece) <= 4 THEN piece ELSE left(piece, 3) || right(piece, 1) END ORDER BY place) "
-    "FROM unnest(string_to_array(lowered, %s)) WITH ORDINALITY AS pieces (piece, place))"
+    "(SELECT array_agg(CASE WHEN length(piece) <= 4 THEN piece ELSE left(piece, 3) || right(piece, 1) END "
+    "ORDER BY place) FROM unnest(string_to_array(lowered, %s)) WITH ORDINALITY AS pieces (piece, place))"
 )
 _WHOLE = "ARRAY[lowered]"
 
@@ -92,7 +92,7 @@ class PostgresKeywords:
         groups = self._find(asked, top_k, within, checked=by_coverage) if asked else []
         size = len(self) if within is None else self._count_within(within)
         sizes = np.fromiter((group.size for group in groups), np.int64, len(groups))
-        scores = np.zeros(len(groups), dtype=np.float64 if by_coverage else np.int64)
+        scores: NDArray[Any] = np.zeros(len(groups), dtype=np.float64 if by_coverage else np.int64)
         holding = dict.fromkeys(keywords, 0)
         as_word: dict[str, int] = {}
         firsts: list[Integers] = []
@@ -181,8 +181,9 @@ class PostgresKeywords:
             for needle, name in zip(needles, names, strict=True)
         )
         held = ", ".join(f"count(*) FILTER (WHERE {name} > 0) AS h{name}" for name in names)
+        cut = {i: WordBorders(needles[i]).can_be_cut for i in few}
         told = "".join(
-            f", CASE WHEN n{i} > 0 AND hn{i} <= {most} THEN (SELECT {_AROUND if WordBorders(needles[i]).can_be_cut else _WHOLE} "
+            f", CASE WHEN n{i} > 0 AND hn{i} <= {most} THEN (SELECT {_AROUND if cut[i] else _WHOLE} "
             f"FROM lowered WHERE lowered.number = hits.number) END AS x{i}"
             for i, most in few.items()
         )
@@ -201,7 +202,7 @@ class PostgresKeywords:
         parameters: list[Any] = [*needles, *(f"%{escape_pattern(needle)}%" for needle in needles)]
         if within is not None:
             parameters.append(list(within))
-        parameters += [needles[i] for i in few if WordBorders(needles[i]).can_be_cut]
+        parameters += [needles[i] for i in few if cut[i]]
         return self._statements.query(statement, [*parameters, top_k, top_k])
 
 

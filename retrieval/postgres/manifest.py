@@ -51,8 +51,8 @@ def parse_manifest(text: str, location: PostgresLocation) -> PostgresManifest:
         version = values.get("format_version") if isinstance(values, dict) else None
         if isinstance(version, int) and version > FORMAT_VERSION:
             raise IndexFormatError(
-                f"the index {location} has format version {version}; this version of arag reads up to {FORMAT_VERSION}: "
-                "install a newer one"
+                f"the index {location} has format version {version}; this version of arag reads up to "
+                f"{FORMAT_VERSION}: install a newer one"
             )
         manifest = _MANIFEST.validate_json(text, strict=True)
     except (ValueError, RecursionError) as error:

@@ -1,4 +1,4 @@
-"""The tables of an index in PostgreSQL, which live in a schema of their own: made, and brought up to date, by itself."""
+"""The tables of an index in PostgreSQL, in a schema of their own. They are made, and migrated, by themselves."""
 
 from __future__ import annotations
 
@@ -125,7 +125,8 @@ def make_tables(session: Session) -> None:
             session.execute(step)
         if version < FORMAT_VERSION:
             session.execute(
-                "INSERT INTO state (name, value) VALUES (%s, %s) ON CONFLICT (name) DO UPDATE SET value = excluded.value",
+                "INSERT INTO state (name, value) VALUES (%s, %s) "
+                "ON CONFLICT (name) DO UPDATE SET value = excluded.value",
                 (_VERSION, str(FORMAT_VERSION)),
             )
     _add_trigrams(session)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from arag.retrieval.local.keywords import SPACED_SCRIPTS
+from arag.retrieval.keyword_file import SPACED_SCRIPTS
 
 _ELSEWHERE = "\uffff"  # stands for what was cut out of a text: no character of a text
 
@@ -12,7 +12,7 @@ _ELSEWHERE = "\uffff"  # stands for what was cut out of a text: no character of 
 class WordBorders:
     """Counts a needle where it is not a part of a longer word; a plural still counts.
 
-    It counts as `arag.retrieval.local.keywords` does.
+    It counts as `arag.retrieval.keyword_file` does.
 
     Args:
         needle: The needle, folded and in lower case.

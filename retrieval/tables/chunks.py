@@ -93,7 +93,6 @@ class TableChunks(BaseStore[str, Chunk]):
     def _delete_terms(self, numbers: str) -> None:
         """Delete what is derived from the texts of chunks whose numbers a subquery selects."""
 
-    @abstractmethod
     def _spelled(self, phrase: Phrase, limit: int) -> list[tuple[int, list[str]]]:
         """Return a phrase's spellings in the first chunks that hold it, with the chunks' numbers."""
         raise NotImplementedError

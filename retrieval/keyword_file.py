@@ -28,7 +28,7 @@ from stringzilla import Str
 from arag.errors import DamagedFileError, IndexFormatError
 from arag.files import written_whole
 from arag.retrieval.backend import KeywordRanking, RankedChunk, keyword_weight
-from arag.retrieval.local.keyword_filter import GROUP, GROUP_BYTES, find_blocks, make_filter, read_filter
+from arag.retrieval.keyword_filter import GROUP, GROUP_BYTES, find_blocks, make_filter, read_filter
 from arag.retrieval.text import fold
 
 # Never occurs in UTF-8: no keyword can match across the border of two chunks.

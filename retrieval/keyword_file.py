@@ -157,6 +157,15 @@ class KeywordMatcher:
         """Return the number of chunks."""
         return len(self._numbers)
 
+    def texts(self, numbers: Sequence[int]) -> dict[int, str]:
+        """Return the texts, as they are searched, of those of some chunks that the file has."""
+        places = np.searchsorted(self._numbers, numbers)
+        found = {}
+        for number, place in zip(numbers, places.tolist(), strict=True):
+            if place < len(self._numbers) and self._numbers[place] == number:
+                found[number] = self._map[self._begins[place] : self._begins[place + 1] - len(_SEPARATOR)].decode()
+        return found
+
     def counts(self, keyword: str) -> Integers:
         """Count a keyword in every chunk.
 

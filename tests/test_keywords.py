@@ -145,7 +145,7 @@ def test_a_search_within_chunks_is_that_of_an_index_without_the_others(tmp_path,
 
 
 def test_of_a_keyword_in_very_many_chunks_every_occurrence_counts(tmp_path, monkeypatch):
-    monkeypatch.setattr(keywords_module, "_MAX_CHECKED", 2)
+    monkeypatch.setattr(keywords_module, "MAX_CHECKED", 2)
     matcher = matcher_of(tmp_path, {"a": "tall", "b": "all", "c": "ball"})
     assert matcher.rank(["all"], 3, by_coverage=True).as_word == {"all": 3}
     assert matcher.rank(["tall"], 3, by_coverage=True).as_word == {"tall": 1}

@@ -10,39 +10,27 @@ import sqlite3
 import zlib
 from bisect import bisect
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
-from typing import Any, TypeVar
-
-import numpy as np
+from typing import Any
 
 from arag.errors import DamagedFileError, IndexFormatError
-from arag.retrieval.backend import DocumentRecord, Vectors
+from arag.retrieval.backend import DocumentRecord
 from arag.retrieval.local.chunk_store import FILE_NAME
 from arag.retrieval.local.database import Database, error_code, is_damage, name_failures, new_database
 from arag.retrieval.local.manifest import FILE_NAME as MANIFEST_FILE
 from arag.retrieval.local.manifest import LocalManifest, manifest_json, parse_manifest
 from arag.retrieval.local.schema import SCHEMA
+from arag.retrieval.tables.check import CheckedChunk, RowCheck
 from arag.retrieval.tables.rows import (
-    CONTENT_COLUMNS,
-    DOCUMENT_COLUMNS,
-    ENTRY_COLUMNS,
     FOR_EVER,
     checksum,
     document_row,
-    parse_chunk,
-    parse_document,
-    parse_vectors,
     vectors_blob,
 )
-from arag.retrieval.types import Chunk
 
-_LENGTH_TOLERANCE = 1e-3  # vectors have length one, within this, or zero
-_MAX_NAMED = 10  # documents in one message
 _LAST = 2**63 - 1  # SQLite's highest row number
-
-_Parsed = TypeVar("_Parsed", Chunk, DocumentRecord)
 
 
 class StoreRows:
@@ -135,7 +123,7 @@ class StoreRows:
         raise DamagedFileError(self.file, "it has none of an index's tables")
 
 
-class StoreCheck:
+class StoreCheck(RowCheck):
     """A check of all rows of a chunk store.
 
     Args:
@@ -143,111 +131,40 @@ class StoreCheck:
         manifest: The index's manifest.
         new: A database to write everything usable to. Incomplete documents are marked there, so that the next
             ingestion writes them again; chunks without vectors are marked as pending.
-
-    Attributes:
-        faults: What is wrong, in words.
-        to_ingest_again: The documents that an earlier repair left incomplete.
-        unnamed: How many documents are lost together with their ids.
-        parts: How many chunks hold a part of each document.
-        counts: How many documents, chunks and sentences readers see.
     """
 
     def __init__(self, rows: StoreRows, manifest: LocalManifest, new: sqlite3.Connection | None = None) -> None:
-        self.to_ingest_again: list[str] = []
-        self.parts: Counter[str] = Counter()
-        self.counts = Counter(documents=0, chunks=0, sentences=0)
-        self._rows = rows
-        self._generation = manifest.generation
-        self._not_gone = f"removed > {manifest.generation}"
-        self._dimension = manifest.dimension
         self._new = new
-        self._found: Counter[str] = Counter()  # what is wrong, and how often
-        self._entries: dict[str, int] = {}  # the documents, and how many chunks they should have
-        self._changed_entries: dict[str, DocumentRecord] = {}
-        self._lost: set[str] = set()  # documents that have lost something
-        self._read_documents()
-        self._read_chunks()
-        self._lost |= {i for i, chunks in self._entries.items() if chunks != self.parts[i]}
-        nameless = self.parts.keys() - self._entries.keys()
-        self.unnamed = max(0, manifest.documents - self.counts["documents"] - len(nameless))
-        self.faults = [f"{count:,} {what}" for what, count in self._found.items()]
-        if self._lost:
-            self.faults.append(f"incomplete or changed documents ({len(self._lost):,}): {list_ids(self._lost)}")
-        if nameless:
-            self.faults.append(f"documents without an entry ({len(nameless):,}): {list_ids(nameless)}")
         if new is not None:
             new.create_function("checksum", -1, lambda *values: checksum(values))
-            for document_id in self._lost | nameless:
-                self._mark(new, document_id)
+        super().__init__(rows, manifest)
 
-    def _read_documents(self) -> None:
-        columns = f"{DOCUMENT_COLUMNS}, checksum, added, removed"
-        for number, *row, told, added, removed in self._rows.rows("documents", columns, self._not_gone):
-            record, is_sound = _parse(parse_document, row, told)
-            if record is None or not is_sound or not self._is_of_now(added, removed):
-                self._found["document entries have changed since they were written"] += 1
-                if record is not None:
-                    self._changed_entries[record.id] = record
-                continue
-            self.counts["documents"] += added <= self._generation
-            self._write("documents", number, *row, told, added, removed)
-            if removed == FOR_EVER:
-                self._entries[record.id] = record.chunks
-                if not record.fingerprint:
-                    self.to_ingest_again.append(record.id)
+    def _keep_document(self, *row: Any) -> None:
+        self._write("documents", *row)
 
-    def _read_chunks(self) -> None:
-        changed = []
-        for row in self._rows.rows("chunks", f"{ENTRY_COLUMNS}, pending, added, removed", self._not_gone):
-            number, *entry, _, added, removed = row
-            *contents, told = self._rows.row("contents", f"{CONTENT_COLUMNS}, checksum", number) or (None,) * 4
-            chunk, is_sound = _parse(parse_chunk, [*entry, *contents], told)
-            if chunk is None or not self._is_of_now(added, removed):
-                self._found["chunks cannot be read"] += 1
-            elif is_sound:
-                self._take(row, contents, chunk)
-            else:
-                changed.append((row, contents, chunk))
-        for row, contents, chunk in changed:  # last: one may have the id of an intact one
-            self._found["chunks have changed since they were written"] += 1
-            documents = {section.document_id for section in chunk.sections}
-            if documents <= self._entries.keys():
-                self._lost |= documents
-                self._take(row, contents, chunk)
+    def _keep_chunk(self, chunk: CheckedChunk) -> bool:
+        columns = (*chunk.entry, int(chunk.vectors is None), chunk.added, chunk.removed)
+        if not self._write("chunks", chunk.number, *columns):  # another row has its id
+            return False
+        self._write("contents", chunk.number, *chunk.contents, checksum([*chunk.entry, *chunk.contents]))
+        if chunk.vectors is not None:
+            blob = vectors_blob(chunk.vectors)
+            self._write("vectors", chunk.number, blob, zlib.crc32(blob))
+        for document_id in chunk.documents:
+            self._write("members", document_id, chunk.number)
+        return True
 
-    def _take(self, row: tuple[Any, ...], contents: Sequence[Any], chunk: Chunk) -> None:
-        """Count a chunk, and write it to the new store, if there is one."""
-        number, *entry, pending, added, removed = row
-        vectors = self._vectors(number, entry[-1])
-        if added <= self._generation:
-            self.counts.update(chunks=1, sentences=entry[-1])
-            if pending or vectors is None:
-                self._found["chunks have no vectors yet" if pending else "chunks have missing or damaged vectors"] += 1
-        if not self._write("chunks", number, *entry, int(vectors is None), added, removed):  # another row has its id
+    def _mark(self, record: DocumentRecord, *, is_missing: bool) -> None:
+        if self._new is None:
             return
-        self._write("contents", number, *contents, checksum([*entry, *contents]))
-        if vectors is not None:
-            blob = vectors_blob(vectors)
-            self._write("vectors", number, blob, zlib.crc32(blob))
-        documents = {section.document_id for section in chunk.sections}
-        for document_id in documents:
-            self._write("members", document_id, number)
-        if removed == FOR_EVER:
-            self.parts.update(documents)
-
-    def _vectors(self, number: int, sentences: int) -> Vectors | None:
-        """Return a chunk's vectors; None if they are missing or not what was written."""
-        blob, told = self._rows.row("vectors", "vectors, checksum", number) or (None, None)
-        if not isinstance(blob, bytes) or zlib.crc32(blob) != told:
-            return None
-        try:
-            vectors = parse_vectors(blob, sentences)
-        except ValueError:
-            return None
-        lengths = np.linalg.norm(vectors, axis=1)
-        # A vector that is not finite is neither.
-        is_sound = np.isclose(lengths, 1, rtol=0, atol=_LENGTH_TOLERANCE) | (lengths == 0)
-        return vectors if is_sound.all() and vectors.shape[1] == (self._dimension if sentences else 0) else None
+        if is_missing:
+            self._write("documents", None, *document_row(record), 0, 0, FOR_EVER)
+        self._new.execute(
+            "UPDATE documents SET fingerprint = '', chunks = ?1, "
+            "checksum = checksum(id, title, source, metadata, '', ?1) "
+            f"WHERE id = ?2 AND removed = {FOR_EVER}",
+            (self.parts[record.id], record.id),
+        )
 
     def _write(self, table: str, *values: Any) -> bool:
         """Write a row to the new store, if there is one; return whether no other row is in its way."""
@@ -255,23 +172,6 @@ class StoreCheck:
             return True
         marks = ", ".join("?" * len(values))
         return self._new.execute(f"INSERT OR IGNORE INTO {table} VALUES ({marks})", values).rowcount > 0
-
-    def _mark(self, new: sqlite3.Connection, document_id: str) -> None:
-        """Mark a document in the new store, so that it is ingested again; one that has no entry gets one."""
-        if document_id not in self._entries:
-            record = self._changed_entries.get(document_id) or DocumentRecord(document_id, "", "", "{}", "", 0)
-            self._write("documents", None, *document_row(record), 0, 0, FOR_EVER)
-        new.execute(
-            "UPDATE documents SET fingerprint = '', chunks = ?1, "
-            "checksum = checksum(id, title, source, metadata, '', ?1) "
-            f"WHERE id = ?2 AND removed = {FOR_EVER}",
-            (self.parts[document_id], document_id),
-        )
-
-    def _is_of_now(self, added: Any, removed: Any) -> bool:
-        """Return whether a row may have these generations: the one that readers see, or the one being written."""
-        next_one = self._generation + 1
-        return isinstance(added, int) and 0 <= added <= next_one and removed in (next_one, FOR_EVER)
 
 
 def find_table_faults(file: Path, parts: Counter[str], *, may_write: bool) -> Iterator[str]:
@@ -327,21 +227,6 @@ def renew_store(folder: Path, manifest: LocalManifest, *, salvage: bool = False)
         new.execute("INSERT INTO terms (terms) VALUES ('rebuild')")
         rows.empty_log()
     return check.unnamed
-
-
-def list_ids(document_ids: Collection[str]) -> str:
-    """Return the first ids of some documents."""
-    names = ", ".join(map(repr, sorted(document_ids)[:_MAX_NAMED]))
-    more = len(document_ids) - _MAX_NAMED
-    return f"{names} and {more:,} more" if more > 0 else names
-
-
-def _parse(parse: Callable[[Sequence[Any]], _Parsed], row: Sequence[Any], told: Any) -> tuple[_Parsed | None, bool]:
-    """Return the parsed row, None if it cannot be read, and whether it is what was written."""
-    try:
-        return parse(row), checksum(row) == told
-    except ValueError:
-        return None, False
 
 
 @contextmanager

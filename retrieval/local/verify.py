@@ -28,7 +28,8 @@ from arag.retrieval.local.manifest import (
 )
 from arag.retrieval.local.seal import is_sealed
 from arag.retrieval.local.sentence_store import SentenceStore
-from arag.retrieval.local.store_check import StoreCheck, StoreRows, find_table_faults, list_ids, renew_store
+from arag.retrieval.local.store_check import StoreCheck, StoreRows, find_table_faults, renew_store
+from arag.retrieval.tables.check import list_ids
 
 _INGEST_ANEW = "ingest the documents again into another folder"
 _UNFINISHED = "the first ingestion was interrupted: run the same `arag ingest` again to finish it"

@@ -9,18 +9,20 @@ from dataclasses import replace
 
 from arag.errors import StorageError
 from arag.retrieval.backend import Damage, Draft, Manifest, Sentences
-from arag.retrieval.exact import MAX_BYTES, ExactVectors
+from arag.retrieval.exact import ExactVectors
+from arag.retrieval.keyword_file import KeywordMatcher
 from arag.retrieval.postgres.chunk_store import PostgresChunkPart, PostgresChunks
 from arag.retrieval.postgres.connections import Pool, Session
 from arag.retrieval.postgres.draft import PostgresDraft, begin_index
+from arag.retrieval.postgres.keyword_cache import open_keyword_file
 from arag.retrieval.postgres.keywords import PostgresKeywords
 from arag.retrieval.postgres.location import PostgresLocation
 from arag.retrieval.postgres.manifest import NAME, PostgresManifest, no_index, read_manifest
 from arag.retrieval.postgres.schema import has_tables, make_tables
+from arag.retrieval.postgres.verify import find_damage, repair
+from arag.retrieval.postgres.sentences import GraphSentences, open_sentences
 from arag.retrieval.postgres.words import PostgresWords
 from arag.retrieval.postgres.workers import Worker
-
-_LIMIT_OF_PARTS = MAX_BYTES // 4  # bytes of vectors that a part keeps in memory: a server may have hundreds of parts
 
 
 class PostgresBackend:
@@ -79,18 +81,26 @@ class PostgresBackend:
     @contextmanager
     def draft(self, begin: Callable[[], Manifest]) -> Iterator[Draft]:
         """Open the next generation for writing; the caller holds the lock."""
+        worker = self._held()
+        begin_index(worker.session, begin)
+        yield PostgresDraft(worker)
+
+    def find_damage(self, *, locked: bool = True) -> list[Damage]:  # noqa: ARG002 - nothing is written
+        """Look for damage in all tables."""
+        if self._worker is not None:
+            return find_damage(self._worker.session)
+        with closing(Session(self._place)) as session:
+            return find_damage(session)
+
+    def repair(self, found: Sequence[Damage]) -> int:  # noqa: ARG002 - all is looked at again
+        """Repair the tables; see `Backend.repair`."""
+        return repair(self._held().session)
+
+    def _held(self) -> Worker:
+        """Return the worker of the lock that is held."""
         if self._worker is None:
             raise StorageError(f"the index {self.location} is not locked")
-        begin_index(self._worker.session, begin)
-        yield PostgresDraft(self._worker)
-
-    def find_damage(self, *, locked: bool = True) -> list[Damage]:
-        """Look for damage in all tables."""
-        return []
-
-    def repair(self, found: Sequence[Damage]) -> int:
-        """Repair the chunks and the manifest."""
-        return 0
+        return self._worker
 
 
 class PostgresReader:
@@ -132,21 +142,32 @@ class PostgresGeneration:
         self.chunks = PostgresChunks(pool, manifest.generation)
         self._lock = threading.Lock()
         self._words = PostgresWords(pool, self.chunks)
-        self._sentences: Sentences | None = None
+        self._file: KeywordMatcher | None = None
+        self._sentences: ExactVectors | GraphSentences | None = None
 
-    def keywords(self) -> PostgresKeywords:
-        """Return the keyword search."""
-        return PostgresKeywords(self.pool, self.chunks, self.manifest.chunks)
+    def keywords(self) -> PostgresKeywords | KeywordMatcher:
+        """Return the keyword search: the server's, or that of a copy of the texts."""
+        return self.keyword_file() or PostgresKeywords(self.pool, self.chunks, self.manifest.chunks)
+
+    def keyword_file(self) -> KeywordMatcher | None:
+        """Return the search in a copy of the texts, if there is to be one."""
+        folder = self.pool.location.keyword_cache
+        if folder is None:
+            return None
+        with self._lock:
+            if self._file is None:
+                self._file = open_keyword_file(folder, self.manifest, self.chunks)
+            return self._file
 
     def words(self) -> PostgresWords:
         """Return the corpus's words."""
         return self._words
 
-    def sentences(self) -> Sentences:
+    def sentences(self) -> ExactVectors | GraphSentences:
         """Return the sentences' vectors: in one matrix if they are few, else a graph."""
         with self._lock:
             if self._sentences is None:
-                self._sentences = ExactVectors(self.chunks.placed_vectors(), self.manifest, str(self.pool.location))
+                self._sentences = open_sentences(self.pool, self.chunks, self.manifest)
             return self._sentences
 
     def part(self, document_ids: Collection[str]) -> PostgresPart:
@@ -170,11 +191,19 @@ class PostgresPart:
             whole.manifest, documents=counts.documents, chunks=counts.chunks, sentences=counts.sentences
         )
         self._lock = threading.Lock()
+        self._keywords: KeywordMatcher | None = None
         self._sentences: Sentences | None = None
 
-    def keywords(self) -> PostgresKeywords:
+    def keywords(self) -> PostgresKeywords | KeywordMatcher:
         """Return the keyword search."""
-        return PostgresKeywords(self._whole.pool, self.chunks, self.manifest.chunks, self.chunks.cut)
+        file = self._whole.keyword_file()
+        if file is None:
+            return PostgresKeywords(self._whole.pool, self.chunks, self.manifest.chunks, self.chunks.cut)
+        with self._lock:
+            if self._keywords is None:
+                cut = {number: chunk.text for number, chunk in self.chunks.cut.items()}
+                self._keywords = file.part(self.chunks.inside, cut, self.chunks.numbers_by_id() if cut else ())
+            return self._keywords
 
     def words(self) -> PostgresWords:
         """Return the words of the chunks."""
@@ -187,7 +216,8 @@ class PostgresPart:
                 whole = self._whole.sentences()
                 if isinstance(whole, ExactVectors):
                     self._sentences = whole.part(self.chunks.inside, self.chunks.kept)
-            assert self._sentences is not None
+                else:
+                    self._sentences = whole.part(self.chunks, self.manifest)
             return self._sentences
 
     def part(self, document_ids: Collection[str]) -> PostgresPart:

@@ -82,6 +82,10 @@ class PostgresChunks(TableChunks):
             (lowered, f"{lowered} (", f"{lowered} )", limit),
         )
 
+    def lowered(self, numbers: Sequence[int]) -> dict[int, str]:
+        """Return the texts, as keywords are matched in them, of those of some chunks that exist."""
+        return dict(self._each("SELECT number, lowered FROM lowered WHERE number IN ({marks})", numbers, "TRUE"))
+
     def number_set(self, numbers: Collection[int]) -> NumberMask:
         """Return a set of row numbers for conditions."""
         return NumberMask(numbers)

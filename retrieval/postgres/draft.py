@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import fields, replace
+from itertools import chain
 from secrets import token_hex
 from typing import Any, Literal
 
 from arag.retrieval.backend import Manifest, Vectors
 from arag.retrieval.postgres.chunk_store import PostgresChunks
-from arag.retrieval.postgres.connections import Session
+from arag.retrieval.postgres.connections import Pool, Session
 from arag.retrieval.postgres.manifest import CHANGE, NAME, PostgresManifest, manifest_json, read_manifest
 from arag.retrieval.postgres.schema import ALL_TABLES, TEXT_INDEXES
+from arag.retrieval.postgres.sentences import Kind, choose_graph, open_graph
 from arag.retrieval.postgres.workers import LIVE, Worker
 from arag.retrieval.tables.chunks import vector_rows
 from arag.retrieval.tables.rows import CONTENT_COLUMNS, ENTRY_COLUMNS, FOR_EVER, checksum, chunk_rows
@@ -23,6 +25,7 @@ from arag.retrieval.types import Chunk
 
 _PAUSE = 0.5  # seconds between looks at what other workers do
 _DELETED_AT_ONCE = 2_000  # rows
+_ADDED_AT_ONCE = 500  # chunks, to a graph
 _INT, _TEXT = "int8", "text"
 _ENTRY_TYPES = (_TEXT, _TEXT, _INT, _INT, _INT, _INT, _INT)  # of ENTRY_COLUMNS
 
@@ -80,20 +83,17 @@ class DraftChunks(PostgresChunks):
                 ([number for number, _, _ in rows],),
             )
 
-    def delete_gone(self, generation: int) -> None:
-        """Delete the rows that a generation no longer has, some at a time."""
-        for table in ("chunks", "documents"):
-            while True:
-                rows = self._session.query(
-                    f"SELECT number FROM {table} WHERE removed <= {generation} LIMIT {_DELETED_AT_ONCE}"
-                )
-                if not rows:
-                    break
-                numbers = [number for (number,) in rows]
-                gone = ("contents", "vectors", "members", "lowered", "terms") if table == "chunks" else ()
-                with self._session.transaction():
-                    for each in (*gone, table):
-                        self._session.execute(f"DELETE FROM {each} WHERE number = ANY (%s)", (numbers,))
+    def gone(self, generation: int) -> Iterator[list[int]]:
+        """Yield the numbers of the chunks that a generation no longer has, some at a time; the caller deletes them."""
+        some = f"SELECT number FROM chunks WHERE removed <= {generation} LIMIT {_DELETED_AT_ONCE}"
+        while rows := self._query(some):
+            yield [number for (number,) in rows]
+
+    def delete(self, numbers: Sequence[int]) -> None:
+        """Delete all rows of some chunks."""
+        with self._session.transaction():
+            for table in ("contents", "vectors", "members", "lowered", "terms", "chunks"):
+                self._session.execute(f"DELETE FROM {table} WHERE number = ANY (%s)", (numbers,))
 
     def _execute(self, sql: str, rows: Iterable[Sequence[Any]] = ((),)) -> None:
         self._session.execute_each(sql.replace("?", "%s"), rows)
@@ -193,7 +193,8 @@ class PostgresDraft:
                 }
                 wanted = replace(current, **_settings(manifest) | set_here, change=change)
                 if wanted == current and not rebuild:
-                    return True  # another worker has published it
+                    self._delete_gone(current, current)  # in case a publisher was killed before it did
+                    return True
                 wanted = replace(
                     wanted,
                     generation=current.generation + 1,
@@ -206,14 +207,13 @@ class PostgresDraft:
                     if self._read_change() == change and read_manifest(self._session) == current:
                         write_manifest(self._session, wanted)
                         break
-            self.chunks.delete_gone(wanted.generation)
+            self._delete_gone(current, wanted)
             return True
         finally:
             self._follow()
 
     def renew(self) -> None:
         """Rewrite all tables without what was removed, which keeps readers waiting meanwhile."""
-        self.chunks.delete_gone(self.manifest.generation)
         with self._session.transaction():
             self._session.execute("TRUNCATE vocabulary")
             self._session.execute(
@@ -236,15 +236,59 @@ class PostgresDraft:
 
     def _derive(
         self, manifest: PostgresManifest, *, rebuild: bool, on_written: Callable[[int, int], None] | None
-    ) -> Literal["", "pgvector", "chroma"]:
+    ) -> Kind:
         """Bring what is derived from the chunks up to date, one worker at a time; return where the graph is."""
+        kind = choose_graph(self._session.location, manifest)
         with self._worker.deriving():
             if rebuild:
                 self.chunks.fill_texts()
             self._session.execute(TEXT_INDEXES)
             if manifest.generation == 0 or rebuild:
                 self._session.execute(f"ANALYZE {', '.join(ALL_TABLES)}")
-            return ""
+            with self._open_graph(kind, manifest) as graph:
+                if graph is not None:
+                    graph.prepare()
+                    self._add_to(graph, on_written)
+        return kind
+
+    def _add_to(self, graph: VectorGraph, on_written: Callable[[int, int], None] | None) -> None:
+        """Add the chunks that a graph lacks."""
+        numbers = list(graph.missing(f"removed = {FOR_EVER} AND embedded_sentences > 0"))
+        ((total,),) = self._session.query(
+            "SELECT coalesce(sum(embedded_sentences), 0)::bigint FROM chunks WHERE number = ANY (%s)", (numbers,)
+        )
+        written = 0
+
+        def add_up(more: int) -> None:
+            nonlocal written
+            written += more
+            if on_written is not None:
+                on_written(written, total)
+
+        some = (numbers[start : start + _ADDED_AT_ONCE] for start in range(0, len(numbers), _ADDED_AT_ONCE))
+        graph.add(chain.from_iterable(map(self.chunks.placed_vectors, some)), add_up)
+
+    def _delete_gone(self, before: PostgresManifest, now: PostgresManifest) -> None:
+        """Delete what a publication has removed, from the graph, too."""
+        with self._open_graph(before.graph, now) as graph:
+            if graph is not None and before.graph != now.graph:
+                graph.drop()
+        with self._open_graph(now.graph, now) as graph:
+            for numbers in self.chunks.gone(now.generation):
+                if graph is not None:
+                    graph.remove(numbers)
+                self.chunks.delete(numbers)
+        self._session.execute(f"DELETE FROM documents WHERE removed <= {now.generation}")
+
+    @contextmanager
+    def _open_graph(self, kind: Kind, manifest: PostgresManifest) -> Iterator[VectorGraph | None]:
+        with closing(Pool(self._session.location)) as pool:
+            graph = open_graph(kind, pool, manifest)
+            try:
+                yield graph
+            finally:
+                if graph is not None:
+                    graph.close()
 
 
 def write_manifest(session: Session, manifest: PostgresManifest) -> None:

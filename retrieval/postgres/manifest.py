@@ -6,7 +6,7 @@ import json
 from dataclasses import asdict, dataclass, replace
 from typing import Annotated, Literal
 
-from pydantic import Field, TypeAdapter, ValidationError
+from pydantic import Field, StringConstraints, TypeAdapter, ValidationError
 
 from arag.errors import DamageError, IndexFormatError, IndexNotFoundError
 from arag.models.names import drop_credentials
@@ -31,7 +31,7 @@ class PostgresManifest(Manifest):
         format_version: Version of the tables.
     """
 
-    key: str = ""
+    key: Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{32}$")] = ""
     change: Annotated[int, Field(ge=0)] = 0
     graph: Literal["", "pgvector", "chroma"] = ""
     format_version: int = FORMAT_VERSION

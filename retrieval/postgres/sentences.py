@@ -1,21 +1,61 @@
-"""The sentences of an index in PostgreSQL that are too many to be compared one by one: found in a graph."""
+"""The sentences of an index in PostgreSQL: compared one by one while they are few, otherwise found in a graph."""
 
 from __future__ import annotations
 
 import heapq
 from collections.abc import Collection, Sequence
 from dataclasses import replace
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from arag.retrieval.backend import Manifest, SentenceMatch
-from arag.retrieval.exact import ExactVectors
-from arag.retrieval.postgres.chunk_store import PostgresChunks
-from arag.retrieval.postgres.graph import VectorGraph
+from arag.errors import StorageError
+from arag.retrieval.backend import Manifest, SentenceMatch, Sentences
+from arag.retrieval.exact import MAX_BYTES, ExactVectors
+from arag.retrieval.postgres.chunk_store import PostgresChunkPart, PostgresChunks
+from arag.retrieval.postgres.chroma_graph import ChromaServerGraph
+from arag.retrieval.postgres.connections import Pool
+from arag.retrieval.postgres.graph import PgvectorGraph, VectorGraph
 from arag.retrieval.postgres.location import PostgresLocation
+from arag.retrieval.postgres.manifest import PostgresManifest
 
+Kind = Literal["", "pgvector", "chroma"]
+
+_MAX_PART_BYTES = MAX_BYTES // 4  # of vectors that a part keeps in memory: a server may have hundreds of parts
 _COMPARED_AT_ONCE = 2_000  # chunks
+
+
+def choose_graph(location: PostgresLocation, manifest: Manifest) -> Kind:
+    """Return which graph an index is to have; empty while it needs none."""
+    if 4 * manifest.sentences * manifest.dimension <= MAX_BYTES:
+        return ""
+    return "chroma" if location.vectors else "pgvector"
+
+
+def open_graph(kind: Kind, pool: Pool, manifest: PostgresManifest) -> VectorGraph | None:
+    """Return the graph of an index; None if it has none.
+
+    Raises:
+        StorageError: The location does not say where the graph is.
+    """
+    if kind == "chroma":
+        address = pool.location.vectors
+        if address is None:
+            raise StorageError(
+                f"the vectors of the index {pool.location} are on a Chroma server: add vectors=chroma+http://host:port "
+                "to its address"
+            )
+        return ChromaServerGraph(pool.pool, manifest.dimension, address, f"arag-{manifest.key}")
+    return PgvectorGraph(pool.pool, manifest.dimension) if kind == "pgvector" else None
+
+
+def open_sentences(pool: Pool, chunks: PostgresChunks, manifest: PostgresManifest) -> ExactVectors | GraphSentences:
+    """Return the sentences of a generation."""
+    graph = open_graph(manifest.graph, pool, manifest)
+    if graph is None:
+        return ExactVectors(chunks.placed_vectors(), manifest, str(pool.location))
+    return GraphSentences(graph, chunks, manifest, str(pool.location))
 
 
 class GraphSentences:
@@ -26,6 +66,7 @@ class GraphSentences:
         chunks: The chunks, which have the vectors, too.
         manifest: The manifest of the generation, or of the part.
         location: The index, for messages.
+        share: Which share of the graph's sentences these are.
         cut: Numbers of chunks that are a part of what is stored: these are compared.
     """
 
@@ -36,14 +77,23 @@ class GraphSentences:
         graph: VectorGraph,
         chunks: PostgresChunks,
         manifest: Manifest,
-        location: PostgresLocation,
+        location: str,
+        share: float = 1.0,
         cut: Collection[int] = (),
     ) -> None:
         self._graph = graph
         self._chunks = chunks
         self._manifest = manifest
         self._location = location
+        self._share = share
         self._cut = cut
+
+    def part(self, chunks: PostgresChunkPart, manifest: Manifest) -> Sentences:
+        """Return the sentences of some chunks: few of them are compared."""
+        if 4 * manifest.sentences * manifest.dimension <= _MAX_PART_BYTES:
+            return ExactVectors(chunks.placed_vectors(), manifest, self._location)
+        share = manifest.sentences / self._manifest.sentences
+        return GraphSentences(self._graph, chunks, manifest, self._location, share, chunks.cut)
 
     def nearest(
         self, vector: NDArray[np.float32], count: int, *, within: Collection[int] | None = None
@@ -51,7 +101,7 @@ class GraphSentences:
         """Return the sentences nearest to a vector; see `Sentences.nearest`."""
         if within is not None:
             return self._compare(vector, count, list(within))
-        found = self._graph.nearest(vector, count, self._chunks.seen)
+        found = self._graph.nearest(vector, count, self._chunks.seen, share=self._share)
         if self._cut:
             found = _nearest([*found, *self._compare(vector, count, list(self._cut))], count)
         return found
@@ -62,7 +112,7 @@ class GraphSentences:
         for start in range(0, len(numbers), _COMPARED_AT_ONCE):
             placed = list(self._chunks.placed_vectors(numbers[start : start + _COMPARED_AT_ONCE]))
             sentences = sum(len(positions) for _, positions, _ in placed)
-            vectors = ExactVectors(placed, replace(self._manifest, sentences=sentences), str(self._location))
+            vectors = ExactVectors(placed, replace(self._manifest, sentences=sentences), self._location)
             best = _nearest([*best, *vectors.nearest(vector, count)], count)
         return best
 

@@ -4,6 +4,7 @@ They all derive from `ARAGError`, so that callers such as the command line can t
 """
 
 import re
+import shlex
 from pathlib import Path
 
 # User names and passwords in URLs; a password may contain an @ that was not encoded.
@@ -47,7 +48,7 @@ class InputError(ARAGError, ValueError):
 
 
 class IndexNotFoundError(ARAGError, FileNotFoundError):
-    """The given folder does not contain an index.
+    """There is no index at the given location.
 
     Example:
         >>> from arag import open_index
@@ -90,7 +91,7 @@ class DamageError(IndexFormatError):
     """
 
     def __init__(self, place: str, part: str, reason: str, index: str) -> None:
-        super().__init__(f"{place} is damaged ({reason}): run `arag verify --index {index} --repair`")
+        super().__init__(f"{place} is damaged ({reason}): run `arag verify --index {shlex.quote(index)} --repair`")
         self.part = part
         self.reason = reason
 
@@ -133,7 +134,7 @@ class IndexLockedError(ARAGError):
 
 
 class StorageError(ARAGError):
-    """The index's files cannot be written or opened: the disk is full or denies access.
+    """The index cannot be written or opened: the disk is full or denies access, or its database cannot be reached.
 
     Example:
         >>> from arag import ingest

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -13,6 +12,7 @@ import typer
 from arag.errors import InputError
 
 if TYPE_CHECKING:
+    from arag.retrieval.backend import Backend
     from arag.retrieval.index import Index
     from arag.retrieval.scope import Scope
 
@@ -20,9 +20,24 @@ DEFAULT_TOP_K = 5
 DEFAULT_MAX_STEPS = 15
 INDEX_VARIABLE = "ARAG_INDEX"
 
-IndexOption = Annotated[
-    Path, typer.Option("--index", "-i", metavar="DIR", envvar=INDEX_VARIABLE, help="The index folder.")
-]
+
+def _find_backend(location: str) -> Any:  # Typer looks its types up
+    from arag.retrieval.locations import backend_at
+
+    return backend_at(location)
+
+
+if TYPE_CHECKING:
+    IndexOption = Backend
+    IndexToMakeOption = Backend
+else:
+    # Strings, as a `Path` would damage an address. Commands get a backend, whose location shows no password.
+    _INDEX = {"metavar": "LOCATION", "envvar": INDEX_VARIABLE, "callback": _find_backend}
+    _LOCATION = "The index: a folder, or the address of a PostgreSQL database."
+    _MADE = " If it does not exist, the paragraphs that come with the questions are ingested."
+    IndexOption = Annotated[str, typer.Option("--index", "-i", help=_LOCATION, **_INDEX)]
+    IndexToMakeOption = Annotated[str, typer.Option("--index", "-i", help=_LOCATION + _MADE, **_INDEX)]
+
 ModelOption = Annotated[
     str | None,
     typer.Option(
@@ -113,7 +128,7 @@ def read_scope(where: str | None, documents: Sequence[str] | None) -> Scope | No
 
 
 @contextmanager
-def open_scoped(index: Path, where: str | None, documents: Sequence[str] | None) -> Iterator[Index]:
+def open_scoped(index: Backend, where: str | None, documents: Sequence[str] | None) -> Iterator[Index]:
     """Open an index, limited to what --where and --documents allow.
 
     Raises:

@@ -11,8 +11,7 @@ import json
 import re
 import sys
 from collections.abc import Iterable
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import rich.console
 import typer
@@ -20,6 +19,9 @@ from rich.console import ConsoleRenderable, RenderableType
 from rich.progress import BarColumn, Progress, ProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.segment import Segment
 from rich.text import Text
+
+if TYPE_CHECKING:
+    from arag.retrieval.backend import Backend
 
 FAILED = 1  # exit code of a command that failed, wholly or in part
 
@@ -106,11 +108,11 @@ def progress(*columns: ProgressColumn, transient: bool = True, hidden: bool = Fa
     )
 
 
-def confirm_embedder(index: Path) -> None:
+def confirm_embedder(index: Backend) -> None:
     """Ask once, on a terminal, whether to use an embedder that only the index names; remember a yes.
 
     Args:
-        index: The index's folder, which need not contain an index.
+        index: The backend, which need not hold an index yet.
 
     Raises:
         UnnamedEmbedderError: There is no terminal, or the answer is no.
@@ -122,7 +124,7 @@ def confirm_embedder(index: Path) -> None:
     except UnnamedEmbedderError as error:
         if not (sys.stdin.isatty() and sys.stderr.isatty()):
             raise
-        err.print(f"The index in {index} names the embedder {error.name}: {error.consequence}.")
+        err.print(f"The index in {index.location} names the embedder {error.name}: {error.consequence}.")
         if not typer.confirm("Use it and remember this choice?", err=True):
             raise
         remember(error.name)

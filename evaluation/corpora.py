@@ -10,19 +10,21 @@ from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from arag.errors import InputError
+from arag.errors import IndexNotFoundError, InputError
 from arag.evaluation.datasets import Question, paragraphs, write_corpus
+from arag.evaluation.files import beside
 from arag.ingest.pipeline import run_ingest
+from arag.retrieval.backend import Backend
 from arag.retrieval.index import Index
-from arag.retrieval.locations import backend_at, is_index
+from arag.retrieval.locations import backend_at
 
 
-def make_index(questions: Path, folder: Path) -> Iterator[str]:
+def make_index(questions: Path, index: str | Path | Backend) -> Iterator[str]:
     """Ingest the paragraphs that come with questions, unless the index is already complete.
 
     Args:
         questions: The file of the questions.
-        folder: The index folder; the paragraphs are written next to it.
+        index: Where the index is; the paragraphs are written beside it.
 
     Yields:
         What is done, and what is left out.
@@ -30,45 +32,48 @@ def make_index(questions: Path, folder: Path) -> Iterator[str]:
     Raises:
         InputError: There is no index and there are no paragraphs, or the index was built from other paragraphs.
     """
-    folder = folder.absolute()
-    corpus = folder.with_name(f"{folder.name}.corpus.jsonl")
-    exists = is_index(folder)
-    if exists and not corpus.exists():  # it was built in another way
+    backend = backend_at(index)
+    corpus = beside(backend.location, "corpus.jsonl")
+    try:
+        manifest = backend.manifest()
+    except IndexNotFoundError:
+        manifest = None
+    if manifest is not None and not corpus.exists():  # it was built in another way
         return
     found = paragraphs(questions)
-    if exists:
+    if manifest is not None:
         known = {json.loads(line).get("id") for line in corpus.read_bytes().splitlines()}
         missing = {paragraph.id for paragraph in found} - known
         if missing:
             raise InputError(
-                f"the index in {folder} was built from {corpus.name}, which lacks {len(missing):,} of the "
-                f"{len(found):,} paragraphs of {questions}: give another folder with --index"
+                f"the index in {backend.location} was built from {corpus.name}, which lacks {len(missing):,} of the "
+                f"{len(found):,} paragraphs of {questions}: give another index with --index"
             )
-        if backend_at(folder).manifest().documents >= len(known):
+        if manifest.documents >= len(known):
             return
     elif not found:
         raise InputError(
-            f"there is no index in {folder}, and {questions} has no paragraphs to build one from: run `arag "
+            f"there is no index in {backend.location}, and {questions} has no paragraphs to build one from: run `arag "
             "ingest` first"
         )
     else:
         write_corpus(found, corpus)
-    yield f"Ingesting {corpus.name} into {folder}"
-    for problem in run_ingest([corpus], folder).problems:
+    yield f"Ingesting {corpus.name} into {backend.location}"
+    for problem in run_ingest([corpus], backend).problems:
         yield f"Left out: {problem}"
 
 
-def contents(folder: Path) -> dict[str, Any]:
+def contents(index: str | Path | Backend) -> dict[str, Any]:
     """Return what identifies an index; ingesting the same documents with the same settings again gives the same.
 
     Args:
-        folder: The index folder.
+        index: Where the index is.
 
     Raises:
-        IndexNotFoundError: There is no index in the folder.
+        IndexNotFoundError: There is no index there.
         IndexFormatError: The index is damaged.
     """
-    backend = backend_at(folder)
+    backend = backend_at(index)
     manifest = backend.manifest()
     digest = hashlib.sha256(f"packed: {manifest.packed}".encode())
     with closing(backend.reader()) as reader:
@@ -83,7 +88,7 @@ def contents(folder: Path) -> dict[str, Any]:
     }
 
 
-def locate_gold(questions: Sequence[Question], folder: Path) -> list[Question]:
+def locate_gold(questions: Sequence[Question], index: str | Path | Backend) -> list[Question]:
     """Return questions with gold pages, their gold documents named as in an index, and other questions as they are.
 
     A document that the index lacks keeps its name. If the index has no pages of a document, as of a text file, the
@@ -91,11 +96,11 @@ def locate_gold(questions: Sequence[Question], folder: Path) -> list[Question]:
 
     Args:
         questions: The questions.
-        folder: The index folder.
+        index: Where the index is.
     """
     if not any(question.gold_pages for question in questions):
         return list(questions)
-    with closing(backend_at(folder).reader()) as reader:
+    with closing(backend_at(index).reader()) as reader:
         chunks = reader.generation().chunks
         ids = {PurePosixPath(document.id).stem: document.id for document in chunks.documents()}
         firsts = {name: chunks.mget([f"{document}:0"])[0] for name, document in ids.items()}

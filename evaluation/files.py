@@ -7,11 +7,13 @@ it a text. Texts that already have apostrophes there get one more, so that readi
 from __future__ import annotations
 
 import csv
+import hashlib
 import io
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from platformdirs import user_data_path
 from pydantic import ValidationError
 
 from arag.errors import StorageError
@@ -29,6 +31,20 @@ def describe_damage(error: Exception) -> str:
         return str(error)
     faults = [(".".join(map(str, fault["loc"])), fault["msg"]) for fault in error.errors()]
     return "; ".join(f"{place}: {what}" if place else what for place, what in faults)
+
+
+def beside(location: Path | str, ending: str) -> Path:
+    """Return the path of what is kept beside an index: next to its folder, else in the user's data folder.
+
+    Args:
+        location: The backend's location.
+        ending: What follows the index's name: "methods" for `my-index.methods`.
+    """
+    if isinstance(location, Path):
+        folder = location.absolute()
+        return folder.with_name(f"{folder.name}.{ending}")
+    name = hashlib.sha256(location.encode()).hexdigest()[:16]
+    return user_data_path("arag", appauthor=False) / "indexes" / f"{name}.{ending}"
 
 
 def write_file(file: Path, text: str) -> Path:

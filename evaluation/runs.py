@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import datetime as dt
 import json
+import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -45,7 +46,10 @@ from arag.evaluation.store import Store, store_folder
 from arag.evaluation.structured import is_failed_call
 from arag.models.names import drop_credentials
 from arag.models.prices import cost
+from arag.options import INDEX_VARIABLE
+from arag.retrieval.backend import Backend
 from arag.retrieval.index import Index
+from arag.retrieval.locations import backend_at, is_address, parse_location
 
 RUN_FILE = "run.json"
 RECORDS = "records"
@@ -58,12 +62,12 @@ _METHODS = TypeAdapter(dict[str, dict[str, MethodFacts]])
 class Plan:
     """The configuration of a run; resuming a run needs the same one.
 
-    It is stored and shown in reports. Users and passwords in URLs are removed, and values of model options that may be
-    secrets are replaced with `***`.
+    It is stored and shown in reports. Users and passwords in URLs of models are removed, passwords in the index's
+    address too, and values of model options that may be secrets are replaced with `***`.
 
     Attributes:
         questions: The file of the questions.
-        index: The index folder.
+        index: The index's folder, or its address.
         model: The model.
         judge: The judge; None for none.
         model_options: Options of the model's class.
@@ -97,6 +101,7 @@ class Plan:
             value = getattr(self, name)
             object.__setattr__(self, name, value and drop_credentials(value))
         object.__setattr__(self, "model_options", without_secrets(self.model_options))
+        object.__setattr__(self, "index", str(parse_location(self.index)))
 
 
 def open_run(folder: Path, plan: Plan) -> Plan:
@@ -114,7 +119,7 @@ def open_run(folder: Path, plan: Plan) -> Plan:
     plan = replace(
         plan,
         questions=str(Path(plan.questions).absolute()),
-        index=str(Path(plan.index).absolute()),
+        index=str(_absolute(plan.index)),
         version=version("langgraph-arag"),
         date=dt.datetime.now(dt.UTC).date().isoformat(),
         id=uuid4().hex,
@@ -151,7 +156,7 @@ def _comparable(plan: Plan, *, by_method: bool) -> dict[str, Any]:
         plan: The plan.
         by_method: Whether to compare the settings of each method; plans of earlier versions do not have them.
     """
-    files = {"questions": str(Path(plan.questions).resolve()), "index": str(Path(plan.index).resolve())}
+    files = {"questions": str(Path(plan.questions).resolve()), "index": str(_absolute(plan.index, links=True))}
     contents = {f"the {key} of the index in {files['index']}": value for key, value in (plan.contents or {}).items()}
     judge = {"judge": plan.judge} if plan.judge is not None else {}
     shared = asdict(plan.options)
@@ -163,6 +168,14 @@ def _comparable(plan: Plan, *, by_method: bool) -> dict[str, Any]:
         settings = {"settings": settings}
     options = {"model_options": plan.model_options, "options": shared, "scope": plan.scope}
     return {**files, "model": plan.model, **judge, **options, **settings, **contents}
+
+
+def _absolute(index: str, *, links: bool = False) -> Path | str:
+    """Return where an index is, from any working folder, and with links followed if asked."""
+    place = parse_location(index)
+    if not isinstance(place, Path):
+        return str(place)
+    return place.resolve() if links else place.absolute()
 
 
 def load_plan(folder: Path) -> Plan:
@@ -182,6 +195,26 @@ def load_plan(folder: Path) -> Plan:
         ) from None
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise InputError(f"{file} is damaged: {describe_damage(error)}") from error
+
+
+def find_index(plan: Plan) -> Backend:
+    """Return the index of a run.
+
+    A run folder may come from somebody else, and libpq sends a password to whichever host it is told. So an address in
+    its files is used only if ARAG_INDEX names it too.
+
+    Raises:
+        InputError: ARAG_INDEX does not name the address.
+    """
+    if not is_address(plan.index):
+        return backend_at(plan.index)
+    own = os.environ.get(INDEX_VARIABLE, "")
+    if str(parse_location(own)) != plan.index:
+        raise InputError(
+            f"the run used the index {plan.index}: to open it, set {INDEX_VARIABLE} to this address, as a run's files "
+            "may not choose a database"
+        )
+    return backend_at(own)
 
 
 def record_file(folder: Path, method: str) -> RecordFile:
@@ -206,7 +239,7 @@ def count_spent(folder: Path, budget: Budget) -> None:
     for preparation in prepared.values():
         budget.pay(preparation["cost"], load_plan(folder).model)
     plan = load_plan(folder) if (folder / RUN_FILE).exists() else None
-    if plan is None or not plan.id or not (kept := store_folder(Path(plan.index))).exists():
+    if plan is None or not plan.id or not (kept := store_folder(_absolute(plan.index))).exists():
         return
     for method, calls in Store(kept).payments(plan.id).items():
         if method not in prepared:

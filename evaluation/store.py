@@ -22,9 +22,9 @@ from typing import Any
 import numpy as np
 from filelock import FileLock, Timeout
 from numpy.typing import NDArray
-from platformdirs import user_cache_path
 
 from arag.errors import InputError, StorageError
+from arag.evaluation.files import beside
 from arag.models.embedders import Embedder
 from arag.models.usage import ModelCall
 from arag.retrieval.index import Index
@@ -222,18 +222,14 @@ class Store:
 
 
 def open_store(index: Index) -> Store:
-    """Open the results that are kept beside an index, in `<index>.methods`.
+    """Open the results that are kept beside an index; see `store_folder`.
 
     Raises:
         StorageError: They cannot be opened or created.
     """
-    if isinstance(index.path, Path):
-        return Store(store_folder(index.path))
-    name = hashlib.sha256(str(index.path).encode()).hexdigest()[:16]
-    return Store(user_cache_path("arag") / "methods" / name)
+    return Store(store_folder(index.path))
 
 
-def store_folder(index: Path) -> Path:
-    """Return the folder of the results that are kept beside an index folder."""
-    place = index.absolute()
-    return place.with_name(f"{place.name}.methods")
+def store_folder(location: Path | str) -> Path:
+    """Return the folder of the results that are kept beside an index: `<index>.methods`; see `beside`."""
+    return beside(location, "methods")

@@ -33,8 +33,8 @@ class Context(BaseModel):
     # Studio shows a field at the nodes that `langgraph_nodes` names.
     index: str | None = Field(
         default=None,
-        description="Folder of the index to search. On a server: ARAG_INDEX, or a folder below ARAG_INDEX_ROOT, "
-        "absolute or relative to it.",
+        description="Folder of the index to search, never the address of a database. On a server: ARAG_INDEX, or a "
+        "folder below ARAG_INDEX_ROOT, absolute or relative to it.",
         json_schema_extra={"langgraph_nodes": ["tools"]},
     )
     scope: Scope | None = Field(

@@ -79,7 +79,8 @@ def create_arag_agent(
 
     Args:
         model: A chat model that calls tools, or a string for `load_model`.
-        index: The index to search, or its folder, which then stays open as long as the agent is used.
+        index: The index to search, or where it is (a folder, or the address of a PostgreSQL database): then it stays
+            open as long as the agent is used.
         tools: The tools that the model gets: retrieval tools by name, subclasses of `RetrievalTool`, and your own
             LangChain tools or functions with a docstring. The system prompt names only these. Chunks that your own
             tools show count as seen if a result's artifact has their ids as `chunk_ids`, or its text has them in square
@@ -106,7 +107,7 @@ def create_arag_agent(
 
     Raises:
         InputError: A setting is out of bounds.
-        IndexNotFoundError: The folder does not contain an index.
+        IndexNotFoundError: There is no index there.
         ModelError: The model string is not valid, or the model cannot be created.
 
     Example:

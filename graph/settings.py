@@ -23,7 +23,9 @@ from arag.graph.context import Context
 from arag.graph.messages import count_context_tokens
 from arag.graph.prompts import system_prompt
 from arag.models.chat import load_model
+from arag.retrieval.backend import Backend
 from arag.retrieval.index import Index, open_index
+from arag.retrieval.locations import is_address
 from arag.retrieval.scope import Scope
 from arag.retrieval.tokens import count_tokens
 from arag.retrieval.tool_base import DEFAULT_TOP_K, RetrievalTool
@@ -53,7 +55,7 @@ class Settings:
     """
 
     model: str | BaseChatModel | None = None
-    index: Index | str | None = None
+    index: Index | Backend | str | None = None
     tools: Sequence[AnyTool] = TOOL_NAMES
     top_k: int = DEFAULT_TOP_K
     presentation: Presentation = "compact"
@@ -159,8 +161,8 @@ class ResourceLoader:
                 are ignored. Of any other context, only a scope counts.
 
         Raises:
-            InputError: A setting is out of bounds, or no index is given.
-            IndexNotFoundError: The context's folder does not contain an index.
+            InputError: A setting is out of bounds, no index is given, or the context names one in a database.
+            IndexNotFoundError: There is no index in the context's folder.
             ModelError: The model cannot be created.
         """
         if isinstance(context, Context):
@@ -168,17 +170,23 @@ class ResourceLoader:
         else:
             changes = Context(scope=_find_scope(context))
         user_scope = self._find_user_scope() if self._find_user_scope else None
-        return self._load(self._restrict(changes) if self._restrict else changes, user_scope)
+        allowed = self._restrict(changes) if self._restrict else changes
+        if allowed.index is not None and is_address(allowed.index):  # contexts are stored, and come over networks
+            raise InputError(
+                "the index of a run's context is an address: a context may only name a folder. Give the address to "
+                "create_arag_agent, or to a server in ARAG_INDEX"
+            )
+        return self._load(allowed, user_scope)
 
     def _load_anew(self, context: Context, user_scope: Scope | None) -> Resources:
         settings = self.settings.change(context)
         index = settings.index
         if index is None:
             raise InputError("no index is given: set `index` in the run's context, or ARAG_INDEX for a server")
-        if isinstance(index, str):
-            folder = index
-            index = self._opened.get(folder) or open_index(folder)
-            self._opened[folder] = index
+        if not isinstance(index, Index):
+            location = index if isinstance(index, str) else str(index.location)
+            index = self._opened.get(location) or open_index(index)
+            self._opened[location] = index
         scoped = index
         for scope in (user_scope, context.scope):
             scoped = scoped if scope is None else self._scope(scoped, scope)

@@ -1,7 +1,7 @@
 """The graph that `langgraph.json` names, for LangGraph Studio and the LangGraph API server.
 
 A run's context, which Studio shows as a form, sets the index, the model and the rest. The defaults come from the
-environment: the index's folder from ARAG_INDEX, the model from ARAG_MODEL, else the built-in one. ARAG_USER_SCOPE names
+environment: the index from ARAG_INDEX, the model from ARAG_MODEL, else the built-in one. ARAG_USER_SCOPE names
 the field of authenticated users that holds the scope that each may see.
 """
 
@@ -19,6 +19,7 @@ from arag.graph.graph import build_graph
 from arag.graph.settings import ResourceLoader, Settings
 from arag.models.chat import EXTRACTIVE, MODEL_VARIABLE
 from arag.models.names import parse_base_url, parse_name
+from arag.retrieval.locations import backend_at, is_address, parse_location
 from arag.retrieval.scope import Scope
 
 INDEX_VARIABLE = "ARAG_INDEX"
@@ -42,7 +43,8 @@ class ServerRules:
 
     def __init__(self, environment: Mapping[str, str]) -> None:
         self._model = environment.get(MODEL_VARIABLE) or EXTRACTIVE
-        self._index = environment.get(INDEX_VARIABLE) or None
+        index = environment.get(INDEX_VARIABLE)
+        self._index = backend_at(index) if index else None
         root = environment.get(ROOT_VARIABLE)
         self._root = Path(root) if root else None
         listed = environment.get(ADDRESSES_VARIABLE, "").split(",")
@@ -104,12 +106,20 @@ class ServerRules:
         return f"{name.provider}:{name.model}@{address.full}"
 
     def allow_index(self, index: str | None) -> str | None:
-        """Return the path of a context's index; the error reveals nothing about other paths."""
-        if index is None or index == self._index:
-            return index
+        """Return the path of a context's index, or None for the server's own; errors reveal nothing about others."""
+        if index is None or (self._index is not None and index == str(self._index.location)):
+            return None
+        if is_address(index):
+            if self._index is not None and str(parse_location(index)) == str(self._index.location):
+                return None
+            raise InputError(
+                "this server may not open the index at the address in the run's context: of databases, it opens only "
+                f"the one in {INDEX_VARIABLE}"
+            )
         try:
-            if self._index is not None and Path(index).resolve() == Path(self._index).resolve():
-                return self._index
+            own = self._index.location if self._index is not None else None
+            if isinstance(own, Path) and Path(index).resolve() == own.resolve():
+                return None
             if self._root is not None:
                 root = self._root.resolve()
                 path = (root / index).resolve()  # an absolute path is taken as it is

@@ -18,7 +18,7 @@ from arag.retrieval.locations import backend_at
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
 
-_INGEST_ANEW = "ingest the documents again into another folder"
+_INGEST_ANEW = "ingest the documents again into another index"
 
 
 def remove(document_ids: Sequence[str] | str, index: str | Path | Backend) -> int:
@@ -28,19 +28,19 @@ def remove(document_ids: Sequence[str] | str, index: str | Path | Backend) -> in
 
     Args:
         document_ids: The documents' ids.
-        index: The index's folder, or its backend.
+        index: Where the index is: a folder, the address of a PostgreSQL database, or its backend.
 
     Returns:
         How many documents were removed.
 
     Raises:
         InputError: The index does not hold one of the documents; none is removed then.
-        IndexNotFoundError: There is no index in the folder.
+        IndexNotFoundError: There is no index there.
         IndexLockedError: Another process is writing to the index.
         StorageError: The files cannot be written.
     """
     backend = backend_at(index)
-    backend.manifest()  # a folder without an index does not become one
+    backend.manifest()  # a place without an index does not become one
     wanted = list(dict.fromkeys([document_ids] if isinstance(document_ids, str) else document_ids))
     if not wanted:
         raise InputError("no document id given: remove needs at least one")
@@ -65,7 +65,7 @@ def compact(index: str | Path | Backend, *, embedder: str | Embeddings | Embedde
     calls this function, may leave pieces of it there.
 
     Args:
-        index: The index's folder, or its backend.
+        index: Where the index is: a folder, the address of a PostgreSQL database, or its backend.
         embedder: Needed only if an interrupted run has left sentences without vectors, and the index was made
             with an `Embeddings` object rather than by name.
 
@@ -73,7 +73,7 @@ def compact(index: str | Path | Backend, *, embedder: str | Embeddings | Embedde
         The bytes on disk before and after.
 
     Raises:
-        IndexNotFoundError: There is no index in the folder.
+        IndexNotFoundError: There is no index there.
         IndexLockedError: Another process is writing to the index.
         StorageError: The files cannot be written.
     """
@@ -97,7 +97,7 @@ def verify(
     Readers can keep searching meanwhile. A read-only index is checked without its lock.
 
     Args:
-        index: The index's folder, or its backend.
+        index: Where the index is: a folder, the address of a PostgreSQL database, or its backend.
         repair: Repair what is found.
         embedder: Needed only if sentences must be embedded again and the index was made with an `Embeddings`
             object rather than by name.
@@ -106,7 +106,7 @@ def verify(
         The damage that was found, and the damage that is left: the same, unless `repair` is set.
 
     Raises:
-        IndexNotFoundError: There is no index in the folder.
+        IndexNotFoundError: There is no index there.
         IndexLockedError: Another process is writing to the index.
         IndexFormatError: The chunk store is lost.
         EmbedderError: Sentences must be embedded again, and that fails.

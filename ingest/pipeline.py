@@ -112,7 +112,8 @@ def ingest(
             checked is checked before anything is written. Files may be text, Markdown, HTML, PDF, Word, PowerPoint,
             Excel, OpenDocument texts, e-books, csv, emails, notebooks, reStructuredText, programs and records (.json,
             .jsonl).
-        index: The index's folder, created if it does not exist; or its backend.
+        index: Where the index is, made if it does not exist: a folder, the address of a PostgreSQL database
+            (`postgresql://user@host/database?index=NAME`), or its backend.
         embedder: See `load_embedder`; by default the index's own, or the default one for a new index. A given name
             is remembered: the index can be opened without it from then on.
         chunk_tokens: Maximum tokens in a chunk. By default this, `pack` and `language` keep the index's values;
@@ -192,7 +193,7 @@ async def aingest(
 
     Args:
         sources: As for `ingest`; also an asynchronous iterable, such as a loader's `alazy_load()`.
-        index: The index's folder, or its backend.
+        index: As for `ingest`.
         embedder: As for `ingest`.
         progress: As for `ingest`; a function is called in the thread.
         **options: The other options of `ingest`.
@@ -295,7 +296,7 @@ def _ingest(
     by_ending = Readers(readers)
     # Bad sources are found before anything is created: the first document is read before the index is opened.
     position = Position()
-    target = str(backend.location)
+    target = backend.location if isinstance(backend.location, Path) else None  # a folder that is not read
     found = read_documents(sources, index=target, readers=by_ending, limits=limits, position=position)
     items = _measured(found, position)
     total = None if show is None else count_bytes(sources, index=target, readers=by_ending)
@@ -341,7 +342,7 @@ def _ingest(
                 sample = None  # said once
                 warnings.warn(
                     "most of the text is not English, but this index's embedder is for English: to find it by meaning, "
-                    f"ingest it into a new folder with a multilingual embedder, such as {MULTILINGUAL_EMBEDDER}",
+                    f"ingest it into a new index with a multilingual embedder, such as {MULTILINGUAL_EMBEDDER}",
                     stacklevel=3,
                 )
             tracker.settle(document.id for document in batch if document.id not in new)
@@ -390,7 +391,7 @@ def _warn_of_counters(before: str, now: str, label: str, written: int) -> None:
             told += (
                 f", what is new or has changed ({written:,}) is cut by the new counts. Ingest everything into a new "
             )
-            told += "folder for chunks of one size"
+            told += "index for chunks of one size"
         warnings.warn(f"{told}.", stacklevel=4)
 
 

@@ -7,6 +7,7 @@ Measured against Chroma with vectors of 384 dimensions, on two cores: 0.5 ms aga
 from __future__ import annotations
 
 import copy
+import shlex
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Self
@@ -53,7 +54,8 @@ class ExactVectors:
             filled += len(positions)
         if filled != manifest.sentences:
             raise IndexFormatError(
-                f"the index in {location} lacks vectors: run `arag verify --index {location} --repair`"
+                f"the index in {location} lacks vectors: run `arag verify --index "
+                f"{shlex.quote(str(location))} --repair`"
             )
         lengths = np.sqrt(np.einsum("ij,ij->i", self._vectors, self._vectors))[:, np.newaxis]
         with np.errstate(invalid="ignore"):  # damaged vectors, which `verify` finds

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -51,14 +52,14 @@ class Index:
     index, the next search sees what was written.
 
     Args:
-        path: The index's folder, or its backend.
+        path: Where the index is: a folder, the address of a PostgreSQL database, or its backend.
         embedder: Embeds the queries. By default it is the one that the manifest names; if that sends texts or
             loads a folder, it is used only if the user has named it too (see `open_index`).
 
     Raises:
-        IndexNotFoundError: There is no index in the folder, or its first ingestion is not complete.
+        IndexNotFoundError: There is no index there, or its first ingestion is not complete.
         IndexFormatError: The index is damaged, incomplete or of another format.
-        InputError: The folder cannot be read.
+        InputError: The folder cannot be read, or the address is not valid.
         EmbedderError: The embedder is not the one that the index was made with.
 
     Example:
@@ -75,8 +76,8 @@ class Index:
         manifest = self._backend.manifest()
         if manifest.generation == 0 and manifest.documents == 0:  # the state at the start of a first ingestion
             raise IndexNotFoundError(
-                f"the index in {self.path} holds no documents yet: run `arag ingest PATH... --index {self.path}`; the "
-                "same command finishes an ingestion that was interrupted"
+                f"the index in {self.path} holds no documents yet: run `arag ingest PATH... --index "
+                f"{shlex.quote(str(self.path))}`; the same command finishes an ingestion that was interrupted"
             )
         self._embedder = choose_embedder(embedder, manifest.embedder, self.path)
         self._reader = self._backend.reader()
@@ -543,7 +544,7 @@ def open_index(path: str | Path | Backend, *, embedder: str | Embeddings | Embed
     """Open an index for searching.
 
     Args:
-        path: The index's folder, or its backend.
+        path: Where the index is: a folder, the address of a PostgreSQL database, or its backend.
         embedder: By default, the index's own. It is needed if the index was made with an `Embeddings` object, or if
             only the index's files name an embedder that sends texts to a service or loads a folder: then semantic
             searches raise an EmbedderError, unless the user has named it in the environment variable ARAG_EMBEDDER,
@@ -553,9 +554,9 @@ def open_index(path: str | Path | Backend, *, embedder: str | Embeddings | Embed
         The index; a context manager.
 
     Raises:
-        IndexNotFoundError: There is no index in the folder, or its first ingestion is not complete.
+        IndexNotFoundError: There is no index there, or its first ingestion is not complete.
         IndexFormatError: The index is damaged, incomplete or of another format.
-        InputError: The folder cannot be read.
+        InputError: The folder cannot be read, or the address is not valid.
         EmbedderError: The embedder is not the one that the index was made with.
 
     Example:

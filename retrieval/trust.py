@@ -37,25 +37,25 @@ class UnnamedEmbedderError(EmbedderError):
         consequence: What using it would do.
     """
 
-    def __init__(self, name: ModelName, folder: Path | str) -> None:
+    def __init__(self, name: ModelName, location: Path | str) -> None:
         self.name = name
         self.consequence = _describe_consequence(name)
         super().__init__(
-            f"the embedder {name} is named only by the index in {folder}: {self.consequence}. To allow it, set "
+            f"the embedder {name} is named only by the index in {location}: {self.consequence}. To allow it, set "
             f"{EMBEDDER_VARIABLE}={shlex.quote(str(name))}, answer yes when `arag` asks on a terminal, or pass it "
             "as the embedder (`arag ingest --embedder`, `open_index(embedder=...)`). Keyword search and reading work "
             "without it"
         )
 
 
-def choose_embedder(given: str | Embeddings | Embedder | None, name: str, folder: Path | str) -> Embedder:
+def choose_embedder(given: str | Embeddings | Embedder | None, name: str, location: Path | str) -> Embedder:
     """Return the embedder of an index, or check that the one given is it.
 
     Args:
         given: The embedder that a caller gives; None for the index's own. If that sends texts or loads a folder, it
             is refused at its first use, unless the user has named it too.
         name: The name in the index's manifest.
-        folder: The index's folder, for messages.
+        location: The backend's location, for messages.
 
     Raises:
         EmbedderError: The given embedder is a different one.
@@ -64,16 +64,16 @@ def choose_embedder(given: str | Embeddings | Embedder | None, name: str, folder
         try:
             own = parse_manifest_name(name)
         except InputError as error:
-            return Embedder(name, partial(_refuse, f"the embedder of the index in {folder} cannot be used: {error}"))
+            return Embedder(name, partial(_refuse, f"the embedder of the index in {location} cannot be used: {error}"))
         if own is None:  # everything that needs no vectors works without it
-            why = f"the index in {folder} was made with an embedder object, {name}: pass it as embedder=..."
+            why = f"the index in {location} was made with an embedder object, {name}: pass it as embedder=..."
             return Embedder(name, partial(_refuse, why))
-        return make_embedder(name, own.provider, partial(_load, own, folder))
+        return make_embedder(name, own.provider, partial(_load, own, location))
     embedder = load_embedder(given)
     if embedder.name != name:
         raise EmbedderError(
-            f"the index in {folder} was made with the embedder {name}, not {embedder.name}: vectors of different "
-            "embedders cannot be compared. Use that one, or ingest into another folder."
+            f"the index in {location} was made with the embedder {name}, not {embedder.name}: vectors of different "
+            "embedders cannot be compared. Use that one, or ingest into another index."
         )
     return embedder
 
@@ -82,12 +82,12 @@ def check_embedder(index: str | Path | Backend) -> None:
     """Refuse an index's embedder if the user has to name it first, before any work begins.
 
     Args:
-        index: The index's folder, or its backend; the index need not exist.
+        index: Where the index is: a folder, an address, or its backend; it need not exist.
 
     Raises:
         UnnamedEmbedderError: It sends texts or loads a folder, and the user has not named it.
         IndexFormatError: The manifest is damaged.
-        InputError: The folder cannot be read, or the manifest names no embedder.
+        InputError: The folder cannot be read, the address is not valid, or the manifest names no embedder.
     """
     backend = backend_at(index)
     with suppress(IndexNotFoundError):
@@ -135,19 +135,19 @@ def find_named(name: ModelName) -> ModelName | None:
     return name if str(name) in _said or str(name) in _read_remembered() else None
 
 
-def check_named(name: ModelName, folder: Path | str) -> ModelName:
+def check_named(name: ModelName, location: Path | str) -> ModelName:
     """Return the embedder that an index names, as the user has named it, if that is required.
 
     Args:
         name: The embedder that the manifest names.
-        folder: The index's folder, for messages.
+        location: The backend's location, for messages.
 
     Raises:
         UnnamedEmbedderError: It sends texts or loads a folder, and the user has not named it.
     """
     chosen = find_named(name)
     if chosen is None and needs_naming(name):
-        raise UnnamedEmbedderError(name, folder)
+        raise UnnamedEmbedderError(name, location)
     return chosen or name
 
 
@@ -175,8 +175,8 @@ def remember(name: ModelName) -> None:
             raise
 
 
-def _load(name: ModelName, folder: Path | str) -> Embeddings:
-    return load_embeddings(check_named(name, folder), named=find_named(name) is not None)
+def _load(name: ModelName, location: Path | str) -> Embeddings:
+    return load_embeddings(check_named(name, location), named=find_named(name) is not None)
 
 
 def _refuse(why: str) -> Embeddings:

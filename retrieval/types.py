@@ -334,7 +334,7 @@ class IndexInfo:
     """What an index holds.
 
     Attributes:
-        path: Its folder.
+        path: Its folder, or its address without a password.
         documents: Number of documents.
         chunks: Number of chunks.
         sentences: Number of sentences with a vector.

@@ -81,7 +81,7 @@ def records(folder, method="arag"):
 
 def test_one_command_from_a_download_to_a_result(arag, folder):
     code, out, err = arag(*run_of("--model", "extractive", "--out", "results"))
-    assert (code, err) == (0, f"Ingesting index.corpus.jsonl into {folder / 'index'}\n")
+    assert (code, err) == (0, "Ingesting index.corpus.jsonl into index\n")
     assert re.match(r"arag 5 of 5 answered, Contain-Acc [\d.]+%, \$0.00\nRecords: results\n$", out)
     known = records(folder / "results")
     assert list(known) == [f"2hop__{n}" for n in range(5)] or len(known) == 5
@@ -182,8 +182,7 @@ def test_an_index_of_other_paragraphs_is_not_extended(arag, folder):
     code, _, err = arag(*run_of("--model", "extractive", questions="other.jsonl"))
     assert code == 1
     assert (
-        "was built from index.corpus.jsonl, which lacks 1 of the 4 paragraphs of other.jsonl: give another folder"
-        in err
+        "was built from index.corpus.jsonl, which lacks 1 of the 4 paragraphs of other.jsonl: give another index" in err
     )
     with open_index(folder / "index") as index:
         assert index.info().documents == 4

@@ -101,6 +101,11 @@ def _check(found: Any, file: Path) -> dict[str, Any]:
     if found.get("max_steps", 1) > _MOST_STEPS:
         raise InputError(f"{file}: max_steps is {found['max_steps']}: a file may set it to {_MOST_STEPS} at most")
     if "index" in found:
+        if "://" in found["index"]:  # it may hold a password
+            raise InputError(
+                f"{file}: the index is an address: a file may only name a folder. Name it with --index or "
+                f"{INDEX_VARIABLE}"
+            )
         index = (file.parent / found["index"]).resolve()
         if not index.is_relative_to(file.parent.resolve()):
             raise InputError(

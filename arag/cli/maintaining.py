@@ -65,7 +65,7 @@ def verify(
             mark = ("Damaged", "red") if damage in left else ("Repaired", "green")
             out.print(styled(mark, f" {damage}"))
         if not found:
-            out.print(f"No damage found in {index}.")
+            out.print(f"No damage found in {index.location}.")
         elif not repair and any(damage.repairable for damage in left):
             out.print("Run `arag verify --repair` to repair it.")
     if left:

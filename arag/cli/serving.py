@@ -56,5 +56,5 @@ def mcp(
             host=host,
             port=port,
             token=token,
-            on_ready=lambda url: err.print(f"Serving {index} at {url}"),
+            on_ready=lambda url: err.print(f"Serving {index.location} at {url}"),
         )

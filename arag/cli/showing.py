@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from arag.graph.state import Citation, State
     from arag.ingest.pipeline import IngestSummary
     from arag.ingest.progress import Progress
+    from arag.retrieval.backend import Backend
 
 _MAX_QUOTE = 200  # characters of a quoted sentence
 _MAX_SKIPPED = 10  # files named for each reason
@@ -60,7 +61,7 @@ def show_pruning(now: Progress) -> None:
         err.print(str(now))
 
 
-def show_summary(summary: IngestSummary, index: Path) -> None:
+def show_summary(summary: IngestSummary, index: Backend) -> None:
     """Print a summary of an ingestion."""
     out.print(
         f"Read {_count(summary.read, 'document')}: {summary.written:,} new or changed, "
@@ -69,7 +70,7 @@ def show_summary(summary: IngestSummary, index: Path) -> None:
     )
     out.print(
         styled(
-            (str(index), "bold"),
+            (str(index.location), "bold"),
             f" holds {_count(summary.documents, 'document')}, {_count(summary.chunks, 'chunk')}, "
             f"{_count(summary.sentences, 'sentence')}.",
         )

@@ -41,14 +41,14 @@ def failures(
     from arag.evaluation.failures import find_failures, is_wrong
     from arag.evaluation.files import write_file
     from arag.evaluation.report.failures_page import failures_page
-    from arag.evaluation.runs import load_plan, load_records
+    from arag.evaluation.runs import find_index, load_plan, load_records
     from arag.models.chat import load_model
     from arag.retrieval.index import open_index
 
     file = folder / LABELS_FILE
     others: list[Row] = []
     plan = load_plan(folder)
-    with open_index(plan.index) as index:
+    with open_index(find_index(plan)) as index:
         records = {name: list(some.values()) for name, some in load_records(folder).items()}
         if not any(records.values()):
             raise InputError(f"the run in {folder} has no records yet: run `arag eval run` first")

@@ -10,20 +10,9 @@ from typing import Annotated, Any, Literal
 import typer
 
 from arag.errors import InputError
-from arag.options import INDEX_VARIABLE
 from arag.terminal import out, print_json, warn
 
 QuestionsOption = Annotated[Path, typer.Option("--questions", metavar="FILE", help="Questions with gold answers.")]
-IndexOption = Annotated[
-    Path,
-    typer.Option(
-        "--index",
-        "-i",
-        metavar="DIR",
-        envvar=INDEX_VARIABLE,
-        help="The index folder. If it does not exist, the paragraphs that come with the questions are ingested.",
-    ),
-]
 JudgeOption = Annotated[
     str | None, typer.Option("--judge", help="provider:model of a judge, for LLM-Acc. Default: none.")
 ]

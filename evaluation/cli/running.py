@@ -12,7 +12,6 @@ import typer
 
 from arag.evaluation.cli.options import (
     ConcurrencyOption,
-    IndexOption,
     JudgeOption,
     LimitOption,
     MaxCostOption,
@@ -29,6 +28,7 @@ from arag.options import (
     DEFAULT_TOP_K,
     DocumentsOption,
     EffortOption,
+    IndexToMakeOption,
     JsonOption,
     MaxStepsOption,
     ModelOption,
@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from arag.errors import ModelError
     from arag.evaluation.budget import Budget
     from arag.evaluation.methods import Method, Options
+    from arag.retrieval.backend import Backend
     from arag.retrieval.index import Index
     from arag.retrieval.scope import Scope
     from arag.retrieval.tools import Presentation
@@ -55,7 +56,7 @@ _ABLATION = ["arag", "arag-without-keyword", "arag-without-semantic", "arag-with
 
 def run(
     questions: QuestionsOption,
-    index: IndexOption,
+    index: IndexToMakeOption,
     method: Annotated[
         list[str], typer.Option("--method", help="A method, or a module with METHODS; repeatable. See `methods`.")
     ],
@@ -106,7 +107,7 @@ def run(
 
 def ablate(
     questions: QuestionsOption,
-    index: IndexOption,
+    index: IndexToMakeOption,
     folder: OutOption,
     model: ModelOption = None,
     judge: JudgeOption = None,
@@ -144,7 +145,7 @@ def ablate(
 
 def scale(
     questions: QuestionsOption,
-    index: IndexOption,
+    index: IndexToMakeOption,
     folder: OutOption,
     method: Annotated[str, typer.Option(help="The method.")] = "arag",
     model: ModelOption = None,
@@ -201,7 +202,7 @@ class _Experiment:
     """Methods to run on questions, as given on the command line."""
 
     questions: Path
-    index: Path
+    index: Backend
     methods: Sequence[str]
     model: str | None
     judge: str | None
@@ -243,7 +244,7 @@ class _Experiment:
             check_requirements(method, model, options)
         plan = Plan(
             questions=str(self.questions),
-            index=str(self.index),
+            index=str(self.index.location),
             model=self.model or os.environ.get(MODEL_VARIABLE) or EXTRACTIVE,
             judge=self.judge,
             model_options=self.model_options,

@@ -15,10 +15,9 @@ from arag.evaluation.preparation import Preparation, load_preparations
 from arag.evaluation.records import Record, RecordFile, update_price
 from arag.evaluation.report.measures import ACCURACY, CONTAIN_ACC, COSTS, EFFORT, LLM_ACC, Measure, figure, verdict
 from arag.evaluation.report.paper import PaperResults, differences, paper_order, paper_results
-from arag.evaluation.runs import RECORDS, Plan, load_plan
+from arag.evaluation.runs import RECORDS, Plan, find_index, load_plan
 from arag.evaluation.scores import Interval, paired_test
 from arag.retrieval.backend import Manifest
-from arag.retrieval.locations import backend_at
 
 OTHER_TOOLS = "other"
 
@@ -343,8 +342,8 @@ def _sort_questions(questions: Mapping[str, Record], plan: Plan) -> list[Record]
 
 def _read_manifest(plan: Plan) -> Manifest | None:
     try:
-        return backend_at(plan.index).manifest()
-    except ARAGError:  # it is gone, or was built by another version: the records are enough
+        return find_index(plan).manifest()
+    except ARAGError:  # it is gone, cannot be reached, or was built by another version: the records are enough
         return None
 
 

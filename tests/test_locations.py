@@ -1,0 +1,455 @@
+"""Where an index is: a folder or an address, in every command, file and message; and no password in any of them."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from pathlib import Path
+from types import ModuleType
+from urllib.parse import quote, unquote, urlsplit
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from langchain_core.messages import AIMessage
+
+from arag import Context, aingest, create_arag_agent, ingest, open_index
+from arag.errors import IndexNotFoundError, InputError
+from arag.evaluation.runs import Plan, find_index, load_plan, open_run
+from arag.evaluation.store import store_folder
+from arag.graph.studio import ServerRules
+from arag.ingest.maintenance import compact, remove, verify
+from arag.models.embedders import Embedder
+from arag.retrieval.locations import backend_at, parse_location
+from arag.retrieval.postgres.location import PostgresLocation
+from arag.testing import ScriptedModel, call
+from fakes import HashEmbeddings
+from memory_backend import MemoryBackend
+
+pytest_plugins = ["model_fixtures"]
+pytestmark = pytest.mark.usefixtures("no_settings")
+
+SECRET = "s3cr3t-Pass"
+URL = f"postgresql://ann:{SECRET}@db.example.com:5433/library?index=handbook&sslmode=require"
+SHOWN = "postgresql://ann@db.example.com:5433/library?index=handbook&sslmode=require"
+DOCUMENTS = [
+    {"id": "lothair", "title": "Lothair II", "text": "Lothair II was a king of Lotharingia. He married Teutberga."},
+    {"id": "boso", "title": "Boso", "text": "Boso the Elder was a count of Arles. He had three children."},
+]
+
+parse = PostgresLocation.parse
+
+
+@pytest.fixture
+def databases(monkeypatch):
+    """A stand-in for the PostgreSQL backend: indexes in memory, by what their locations show."""
+    made = {}
+
+    class Stored(MemoryBackend):
+        def __init__(self, location):
+            super().__init__()
+            self.location = str(location)
+
+        def manifest(self):
+            if self.current is None:
+                raise IndexNotFoundError(f"no index in {self.location}")
+            return super().manifest()
+
+    def make(location):
+        return made.setdefault(str(location), Stored(location))
+
+    module = ModuleType("arag.retrieval.postgres.backend")
+    module.PostgresBackend = make
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    return made
+
+
+@pytest.fixture
+def quick_embedder(monkeypatch):
+    """The default embedder, without its weights."""
+    made = Embedder.__init__
+    monkeypatch.setattr(
+        Embedder, "__init__", lambda self, name, _, **options: made(self, name, HashEmbeddings, **options)
+    )
+
+
+@pytest.fixture
+def home(tmp_path, monkeypatch):
+    """The working folder, with the user's own folders in it."""
+    for name in ("XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_CACHE_HOME"):
+        monkeypatch.setenv(name, str(tmp_path / name.lower()))
+    (tmp_path / "work").mkdir()
+    monkeypatch.chdir(tmp_path / "work")
+    return tmp_path
+
+
+# --- what a location is ---
+
+
+@pytest.mark.parametrize(
+    "folder",
+    [
+        "my-index",
+        "/srv/index",
+        ".",
+        "",
+        "C:\\index",
+        "C://index",
+        "a:b/c",
+        "postgresql",
+        "postgres:x",
+        "x/postgresql:y",
+    ],
+)
+def test_what_is_not_an_address_is_a_folder(folder):
+    assert backend_at(folder).location == Path(folder)
+    assert backend_at(Path(folder)).location == Path(folder)
+
+
+@pytest.mark.parametrize("start", ["mysql", "http", "https", "sqlite", "file", "PostgreSQL", "chroma+http", "jdbc"])
+def test_other_addresses_are_refused_with_what_is_valid(start):
+    with pytest.raises(InputError, match=rf"{re.escape(start)}://'.*give a folder, or postgresql://user") as caught:
+        backend_at(f"{start}://ann:{SECRET}@host/db")
+    assert SECRET not in str(caught.value)
+
+
+@pytest.mark.parametrize("mangled", [f" {URL}", f'"{URL}"', f"--index={URL}", Path(URL), f"./{URL}", Path(f"/x/{URL}")])
+def test_an_address_that_was_made_into_a_path_does_not_become_a_folder(mangled):
+    with pytest.raises(InputError, match="as a string, without quotes") as caught:
+        backend_at(mangled)
+    assert SECRET not in str(caught.value)
+
+
+@pytest.mark.parametrize("missing", ["psycopg", "psycopg_pool", "pgvector.psycopg"])
+def test_without_its_packages_an_error_says_what_to_install(monkeypatch, missing):
+    class Finder:
+        @staticmethod
+        def find_spec(name, path=None, target=None):
+            if name == "arag.retrieval.postgres.backend":
+                raise ModuleNotFoundError(f"No module named {missing!r}", name=missing)
+
+    monkeypatch.delitem(sys.modules, "arag.retrieval.postgres.backend", raising=False)
+    monkeypatch.setattr(sys, "meta_path", [Finder, *sys.meta_path])
+    with pytest.raises(InputError, match=r"pip install 'langgraph-arag\[postgres\]'"):
+        backend_at(URL)
+
+
+# --- the parts of an address ---
+
+
+def test_the_parts_of_an_address():
+    location = parse(f"{URL}&vectors=chroma+http://bob:{SECRET}@chroma:8000&keyword_cache=/var/cache/arag")
+    assert (location.index, location.keyword_cache) == ("handbook", Path("/var/cache/arag"))
+    assert location.vectors == f"http://bob:{SECRET}@chroma:8000"
+    assert location.conninfo == f"postgresql://ann:{SECRET}@db.example.com:5433/library?sslmode=require"
+    assert str(location) == location.shown == (
+        "postgresql://ann@db.example.com:5433/library?index=handbook&keyword_cache=/var/cache/arag&sslmode=require"
+        "&vectors=chroma+http://chroma:8000"
+    )  # fmt: skip
+    assert repr(location) == f"PostgresLocation({location.shown!r})"
+
+
+def test_what_is_left_out():
+    location = parse("postgresql://")
+    assert (location.index, location.vectors, location.keyword_cache) == ("arag", None, None)
+    assert location.conninfo == location.shown == "postgresql://"
+
+
+@pytest.mark.parametrize(
+    "spellings",
+    [
+        [
+            "postgres://ann@h/d",
+            "postgresql://ann@h/d",
+            "postgresql://h/d?user=ann",
+            "postgresql://ann:p@h/d?index=arag",
+        ],
+        ["postgresql://h/d?index=x&sslmode=require", "postgres://h/d?sslmode=require&index=x&password=p"],
+        ["postgresql://h:5/d", "postgresql:///d?host=h&port=5", "postgresql:///?dbname=d&port=5&host=%68"],
+        ["postgresql:///d?host=/run/pg", "postgresql://%2Frun%2Fpg/d", "postgresql://%2frun%2fpg/d?passfile="],
+        ["postgresql://a,b/d?port=5", "postgresql://a:5,b:5/d", "postgresql:///d?host=a,b&port=5,5"],
+        ["postgresql://[::1]:5/d", "postgresql:///d?host=::1&port=5"],
+        ["postgresql://h/d?index=é", "postgresql://h/d?index=%C3%A9"],
+        [
+            "postgresql://h/d?vectors=chroma+https://c:8000",
+            "postgresql://h/d?vectors=chroma%2Bhttps%3A%2F%2Fc%3A8000",
+            "postgresql://h/d?vectors=chroma+https://u:p@c:8000",
+        ],
+    ],
+)
+def test_spellings_of_one_place_show_the_same(spellings):
+    shown = {str(parse(each)) for each in spellings}
+    assert len(shown) == 1
+    assert {str(parse(each)) for each in shown} == shown  # it is a location itself
+
+
+@pytest.mark.parametrize(
+    ("address", "said"),
+    [
+        (f"ann:{SECRET}@x@host/d", "write @ as %40"),
+        (f"ann:{SECRET}/x@host/d", "/ as %2F"),
+        (f"ann:{SECRET}?x@host/d", "? as %3F"),
+        (f"ann:x/{SECRET}@host/d", "/ as %2F"),
+        (f"ann:{SECRET} x@host/d", "a space as %20"),
+        (f"ann:{SECRET}%x@host/d", "write % as %25"),
+        (f"ann:{SECRET}\n@host/d", "unprintable"),
+        (f"ann:{SECRET}\ud800@host/d", "unprintable"),
+        (f"ann:{SECRET}%ff@host/d", "not UTF-8"),
+        (f"ann:{SECRET}%00@host/d", "%00"),
+        (f"ann:{SECRET}", "its port is not"),
+        (f"ann:{SECRET}@host:99999/d", "its port is not"),
+        (f"ann:{SECRET}@a:1,b:2,c/d?host=x", "host is given twice"),
+        (f"ann:{SECRET}@a,b,c/d?port=1,2", "more ports than hosts"),
+        (f"ann:{SECRET}@host/d?password={SECRET}", "password is given twice"),
+        (f"host/d?password=a&{SECRET}", "in a password, write ? as %3F and & as %26"),
+        (f"host/d?pass={SECRET}", "those of libpq"),
+        ("host/d?index=", "is empty"),
+        (f"host/d?index={'é' * 32}", "longer than 63 bytes"),
+        ("host/d?index=public", "PostgreSQL's own"),
+        ("host/d?index=information_schema", "PostgreSQL's own"),
+        ("host/d?index=pg_index", "PostgreSQL's own"),
+        ("host/d?index=a%00b", "%00"),
+        ("host/d?keyword_cache=", "keyword_cache must be a folder"),
+        (f"host/d?vectors=http://u:{SECRET}@c:1", "write @ as %40"),
+        ("host/d?vectors=http://c:1", "chroma+http://localhost:8000"),
+        ("host/d?vectors=", "chroma+http://localhost:8000"),
+        (f"host/d?vectors=chroma+http://u:{SECRET}@", "chroma+http://localhost:8000"),
+        (f"host/d?vectors=chroma+http://u:{SECRET}@c@d", "chroma+http://localhost:8000"),
+    ],
+)
+def test_an_address_that_is_not_valid_is_refused_and_not_quoted(address, said):
+    with pytest.raises(InputError) as caught:
+        backend_at(f"postgresql://{address}")
+    assert said in str(caught.value)
+    assert SECRET not in str(caught.value)
+    assert caught.value.__cause__ is None
+    assert caught.value.__context__ is None
+
+
+@pytest.mark.parametrize("index", ["a", "é" * 31, "Public", "PG_X", 'a"b; DROP', "a.b", "a/b", "100%", "日本"])
+def test_any_other_name_of_a_schema_is_an_index(index):
+    location = parse(f"postgresql://h/d?index={quote(index, safe='')}")
+    assert location.index == parse(str(location)).index == index
+
+
+ODD = st.text(st.characters(codec="utf-8") | st.sampled_from("@/?:&=%#[]+ \0\n'\"é,;"), max_size=6)
+
+
+@given(
+    ODD,
+    ODD,
+    st.sampled_from(["{}@h", "ann:{}@h:1,i:2", ":{}@", "a:{}@[::1]:5"]),
+    st.sampled_from(["", "/d", "/d?index=x"]),
+)
+def test_no_odd_password_is_shown_as_it_was_typed(before, after, place, rest):
+    """Encoded or not, valid or not: no message, `str` or `repr` has any of it."""
+    password = f"{before}{SECRET}{after}"
+    place = place if ":{}" in place else "ann:{}@h"
+    for written in (password, quote(password, safe=""), quote(password)):
+        for address in (
+            f"postgresql://{place.format(written)}{rest}",
+            f"postgres://h/d?password={written}",
+            f"postgres://h/d?sslpassword={written}&index=x",
+            f"postgresql://h/d?vectors=chroma+http://u:{written}@c:8000",
+        ):
+            try:
+                location = parse(address)
+            except InputError as error:
+                texts = [str(error), repr(error), str(error.__context__)]
+            else:
+                texts = [str(location), repr(location), location.shown]
+                assert parse(location.shown).shown == location.shown
+            assert not any(SECRET in text for text in texts)
+
+
+@given(st.text(st.characters(codec="utf-8", exclude_characters="\0�"), min_size=1), st.sampled_from(["ann", ""]))
+def test_libpq_gets_the_password(password, user):
+    written = quote(password, safe="")
+    for address in (f"postgresql://{user}:{written}@h/d", f"postgresql://{user}@h/d?password={written}"):
+        parts = urlsplit(parse(address).conninfo)
+        assert (unquote(parts.password), unquote(parts.username), parts.hostname) == (password, user, "h")
+
+
+# --- the library ---
+
+
+def test_the_library_takes_an_address_wherever_it_takes_a_folder(databases, home):
+    with ingest(DOCUMENTS, URL, embedder=HashEmbeddings()) as index:
+        assert (index.path, index.info().path) == (SHOWN, SHOWN)
+        assert repr(index).startswith(f"Index({SHOWN!r}, documents=2")
+        assert SECRET not in repr(index.as_retriever())
+    with open_index(SHOWN) as same:  # somebody whose password is elsewhere
+        assert same.keyword_search("Teutberga").hits[0].chunk_id == "lothair:0"
+    assert remove("boso", URL) == 1
+    assert compact(URL)[0] > 0
+    assert verify(URL) == ([], [])
+    assert list(databases) == [SHOWN]
+    assert not list(home.rglob("*postgres*"))
+
+
+async def test_an_event_loop_takes_an_address(databases, home):
+    with await aingest(DOCUMENTS, URL, embedder=HashEmbeddings()) as index:
+        assert index.path == SHOWN
+
+
+def test_messages_show_no_password(databases, home):
+    for action in (open_index, compact, verify, lambda url: remove("x", url)):
+        with pytest.raises(IndexNotFoundError) as caught:
+            action(URL)
+        assert SHOWN in str(caught.value)
+        assert SECRET not in str(caught.value)
+    ingest(DOCUMENTS, URL, embedder=HashEmbeddings()).close()
+    with pytest.raises(InputError, match="holds no document 'x'") as caught:
+        remove("x", URL)
+    assert SECRET not in str(caught.value)
+    closed = open_index(URL)
+    closed.close()
+    with open_index(URL) as index, pytest.raises(Exception, match="embedder object") as caught:
+        index.semantic_search("king")
+    assert SECRET not in str(caught.value)
+
+
+# --- contexts ---
+
+
+def test_a_context_names_no_database(databases, home):
+    ingest(DOCUMENTS, URL, embedder=HashEmbeddings()).close()
+    model = ScriptedModel(call("keyword_search", keywords=["Teutberga"]), AIMessage("A queen [lothair:0]."))
+    agent = create_arag_agent(model, URL)
+    question = {"messages": [("user", "Who was Teutberga?")]}
+    for context in (Context(index=URL), {"index": SHOWN}, {"index": f"postgresql://x:{SECRET}@elsewhere/d"}):
+        with pytest.raises(InputError, match="a context may only name a folder") as caught:
+            agent.invoke(question, context=context)
+        assert SECRET not in str(caught.value)
+    state = agent.invoke(question)
+    assert state["citations"][0]["chunk_id"] == "lothair:0"
+    assert SECRET not in repr(state)
+
+
+def test_a_servers_context_names_no_database_but_the_operators(databases, home):
+    (home / "work" / "root" / "one").mkdir(parents=True)
+    rules = ServerRules({"ARAG_INDEX": URL, "ARAG_INDEX_ROOT": "root"})
+    assert SECRET not in repr(vars(rules))
+    for own in (None, SHOWN, URL, SHOWN.replace("postgresql", "postgres", 1)):
+        assert rules.allow_index(own) is None  # the server's own index
+    assert rules.allow_index("one") == str(home / "work" / "root" / "one")
+    refused = [
+        f"postgresql://eve:{SECRET}@elsewhere/library?index=handbook",
+        URL.replace("handbook", "other"),
+        URL.replace("5433", "5434"),
+        f"{URL}&vectors=chroma+http://elsewhere:1",
+        f"mysql://eve:{SECRET}@elsewhere",
+        f" {URL}",
+        f"postgresql:/eve:{SECRET}@elsewhere",
+        f"postgresql://eve:{SECRET}",
+        "../work",
+    ]
+    for index in refused:
+        for each in (rules, ServerRules({"ARAG_INDEX_ROOT": "root"}), ServerRules({"ARAG_INDEX": "root/one"})):
+            with pytest.raises(InputError) as caught:
+                each.allow_index(index)
+            assert SECRET not in str(caught.value)
+    assert rules.settings.index.location == SHOWN
+
+
+# --- the command line, and all files that it writes ---
+
+
+def test_no_command_shows_or_stores_a_password(arag, databases, home, quick_embedder, monkeypatch):
+    (home / "work" / "corpus.jsonl").write_text("".join(f"{json.dumps(each)}\n" for each in DOCUMENTS))
+    questions = [{"id": "q1", "question": "Whom did Lothair II marry?", "answer": "Teutberga"}]
+    (home / "work" / "questions.json").write_text(json.dumps(questions))
+    run = ["eval", "run", "--questions", "questions.json", "--model", "extractive", "--method", "naive-rag"]
+    commands = [
+        (["info"], 1),
+        (["ingest", "corpus.jsonl"], 0),
+        (["info"], 0),
+        (["info", "--json"], 0),
+        (["list"], 0),
+        (["search", "keyword", "Teutberga"], 0),
+        (["search", "semantic", "king", "--json"], 0),
+        (["read", "lothair:0"], 0),
+        (["ask", "Whom did Lothair II marry?", "--model", "extractive", "--html", "run.html"], 0),
+        (["ask", "Whom did Lothair II marry?", "--model", "extractive", "--json"], 0),
+        ([*run, "--out", "run"], 0),
+        ([*run, "--out", "run"], 0),
+        (["verify"], 0),
+        (["verify", "--json"], 0),
+        (["remove", "boso"], 0),
+        (["remove", "boso"], 1),
+        (["compact"], 0),
+    ]
+    said = ""
+    for command, expected in commands:
+        code, out, err = arag(*command, "--index", URL)
+        assert code == expected, (command, out, err)
+        said += out + err
+    monkeypatch.setenv("ARAG_INDEX", URL)
+    for command in (["info"], ["eval", "report", "run"], ["eval", "failures", "run"]):
+        code, out, err = arag(*command)
+        assert code == 0, (command, out, err)
+        said += out + err
+    assert SHOWN in said
+    assert SECRET not in said
+    assert load_plan(Path("run")).index == SHOWN
+    files = [file for file in home.rglob("*") if file.is_file()]
+    assert {"run.json", "report.html", "run.html", "failures.html"} <= {file.name for file in files}
+    assert not [file for file in files if SECRET.encode() in file.read_bytes()]
+    assert not [file for file in home.rglob("*") if SECRET in file.name or "postgres" in file.name]
+
+
+def test_a_file_of_defaults_names_no_address(arag, databases, home):
+    Path("arag.toml").write_text(f'index = "{URL}"\n')
+    code, _, err = arag("info")
+    assert (code, "a file may only name a folder" in err, SECRET in err) == (1, True, False)
+
+
+def test_an_address_that_is_not_valid_ends_a_command_with_one_line(arag, home):
+    code, out, err = arag("info", "--index", f"postgresql://ann:{SECRET}/x@host/d")
+    assert (code, out, err.count("\n")) == (1, "", 1)
+    assert "/ as %2F" in err
+    assert SECRET not in err
+
+
+# --- experiments ---
+
+
+def test_a_dataset_is_ingested_into_an_address_and_kept_beside_it(arag, databases, home, quick_embedder):
+    paragraphs = [{"idx": 0, "title": "Lothair II", "paragraph_text": DOCUMENTS[0]["text"], "is_supporting": True}]
+    record = {"id": "2hop__1", "paragraphs": paragraphs, "question": "Whom did he marry?", "answer": "Teutberga",
+              "answer_aliases": [], "answerable": True}  # fmt: skip
+    Path("musique.jsonl").write_text(f"{json.dumps(record)}\n")
+    run = ["eval", "run", "--questions", "musique.jsonl", "--model", "extractive", "--method", "naive-rag"]
+    for ingested in (True, False):  # then it is complete
+        code, out, err = arag(*run, "--index", URL)
+        assert (code, f"into {SHOWN}\n" in err) == (0, ingested), out + err
+    (kept,) = (home / "xdg_data_home").rglob("*.corpus.jsonl")
+    assert kept.parent == store_folder(SHOWN).parent
+
+
+def test_a_run_keeps_its_address_without_a_password(tmp_path):
+    plan = open_run(tmp_path, Plan(questions="q.json", index=URL, model="extractive"))
+    assert plan.index == SHOWN
+    assert SECRET not in (tmp_path / "run.json").read_text()
+    again = URL.replace("postgresql", "postgres", 1).replace(SECRET, "another")
+    assert open_run(tmp_path, Plan(questions="q.json", index=again, model="extractive")).index == SHOWN
+
+
+def test_a_runs_files_choose_no_database(databases, monkeypatch):
+    plan = Plan(questions="q.json", index=URL, model="extractive")
+    for own in (None, "my-index", SHOWN.replace("ann", "eve")):
+        monkeypatch.setenv("ARAG_INDEX", own) if own else monkeypatch.delenv("ARAG_INDEX", raising=False)
+        with pytest.raises(InputError, match="set ARAG_INDEX to this address"):
+            find_index(plan)
+    assert not databases
+    monkeypatch.setenv("ARAG_INDEX", URL)
+    assert find_index(plan).location == SHOWN
+
+
+def test_results_are_kept_beside_a_folder_and_for_an_address_with_the_users_data(home):
+    assert store_folder(Path("my-index")) == home / "work" / "my-index.methods"
+    places = {store_folder(str(parse_location(each))) for each in (URL, SHOWN, URL.replace(SECRET, "other"))}
+    assert len(places) == 1
+    assert places.pop().is_relative_to(home / "xdg_data_home" / "arag")
+    assert store_folder("postgresql://a/d") != store_folder("postgresql://b/d")

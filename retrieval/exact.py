@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 import shlex
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Self
 
@@ -97,19 +97,40 @@ class ExactVectors:
             count = min(count, int(inside.sum()))
         count = min(count, len(similarities))
         best = np.argpartition(similarities, -count)[-count:] if 0 < count < len(similarities) else np.arange(count)
-        best = best[np.argsort(-similarities[best], kind="stable")]
-        matches: list[SentenceMatch] = []
-        for row, before in zip(best.tolist(), [None, *best.tolist()], strict=False):
-            similarity = float(similarities[row])
-            # The same vector has the same similarity, to the last bit.
-            if (
-                before is not None
-                and matches[-1].similarity - similarity < _ROUNDING
-                and np.array_equal(self._vectors[row], self._vectors[before])
-            ):
-                similarity = matches[-1].similarity
-            matches.append(SentenceMatch(int(self._places[row, 0]), int(self._places[row, 1]), similarity))
-        return matches
+        return make_matches(best, self._places, self._vectors, similarities)
+
+
+def make_matches(
+    rows: NDArray[np.int64],
+    places: NDArray[np.int64],
+    vectors: Vectors,
+    similarities: NDArray[np.float32],
+    are_same: Callable[[NDArray[np.float32], NDArray[np.float32]], bool] = np.array_equal,
+    *,
+    rounding: float = _ROUNDING,
+) -> list[SentenceMatch]:
+    """Return sentences as matches, nearest first. The same vector has the same similarity, to the last bit.
+
+    Args:
+        rows: The rows of these sentences, shape (n,).
+        places: The chunk of each row's sentence and its place there, shape (sentences, 2).
+        vectors: Their vectors, shape (sentences, dimension).
+        similarities: Their similarities, shape (sentences,).
+        are_same: Tells whether two vectors are those of equal sentences.
+        rounding: How much the similarities of equal sentences differ at most.
+    """
+    order = rows[np.argsort(-similarities[rows], kind="stable")].tolist()
+    matches: list[SentenceMatch] = []
+    for row, before in zip(order, [None, *order], strict=False):
+        similarity = float(similarities[row])
+        if (
+            before is not None
+            and matches[-1].similarity - similarity < rounding
+            and are_same(vectors[row], vectors[before])
+        ):
+            similarity = matches[-1].similarity
+        matches.append(SentenceMatch(int(places[row, 0]), int(places[row, 1]), similarity))
+    return matches
 
 
 def _renumber(positions: NDArray[np.int64], kept: Sequence[int]) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:

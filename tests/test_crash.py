@@ -30,7 +30,8 @@ from arag.models.embedders import Embedder
 from arag.retrieval.index import open_index
 from arag.retrieval.local import sentence_store
 from arag.retrieval.local.manifest import read_manifest, vectors_folder
-from arag.retrieval.local.sentence_store import SentenceStore, vector_id
+from arag.retrieval.local.sentence_store import SentenceStore
+from arag.retrieval.shift import vector_id
 from fakes import DIMENSION, HashEmbeddings, write_corpus
 from forked import processes
 

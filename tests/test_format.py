@@ -19,7 +19,8 @@ from arag.retrieval.index import open_index
 from arag.retrieval.local.chunk_store import ChunkStore
 from arag.retrieval.local.manifest import FORMAT_VERSION, manifest_json, read_manifest, vectors_folder, write_manifest
 from arag.retrieval.local.seal import make_seal
-from arag.retrieval.local.sentence_store import SentenceStore, _open_collection, _shifts_of, _write_graph_after
+from arag.retrieval.local.sentence_store import SentenceStore, _open_collection, _write_graph_after
+from arag.retrieval.shift import shifts_of
 from fakes import HashEmbeddings, hash_vector, write_index
 
 DOCUMENTS = {f"d{n}": f"Ship{n} was built in {1500 + n}. Nobody sailed it." for n in range(20)}
@@ -53,7 +54,7 @@ def old(sound, tmp_path):
             texts = chunk.embedded_texts()
             collection.upsert(
                 ids=ids,
-                embeddings=np.stack([hash_vector(text) for text in texts]) + _shifts_of(ids, 64),
+                embeddings=np.stack([hash_vector(text) for text in texts]) + shifts_of(ids, 64),
                 documents=texts,
                 metadatas=[
                     {"chunk_id": chunk.id, "document_id": chunk.document_id, "position": i, "title": ""} for i in places

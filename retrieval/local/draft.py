@@ -32,9 +32,10 @@ from arag.retrieval.local.manifest import (
     write_manifest,
 )
 from arag.retrieval.local.seal import is_sealed, make_seal
-from arag.retrieval.local.sentence_store import SentenceRecord, vector_id, write_sentences
+from arag.retrieval.local.sentence_store import SentenceRecord, write_sentences
 from arag.retrieval.local.store_check import renew_store
 from arag.retrieval.local.vocabulary import write_vocabulary
+from arag.retrieval.shift import vector_id
 
 _MAX_REMOVED = 0.3  # of Chroma's vectors: with more, its folder is rebuilt
 

@@ -8,7 +8,6 @@ is complete, and never written to again. It is derived from the chunk store.
 
 from __future__ import annotations
 
-import math
 import os
 import shutil
 import sqlite3
@@ -16,7 +15,6 @@ import threading
 import time
 import warnings
 import weakref
-import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
@@ -31,8 +29,10 @@ from numpy.typing import NDArray
 
 from arag.errors import IndexFormatError, StorageError
 from arag.files import copy_file, delete, publish_path, sync_tree
-from arag.retrieval.backend import SentenceMatch, Vectors
+from arag.retrieval.backend import SentenceMatch
+from arag.retrieval.exact import make_matches
 from arag.retrieval.local.chroma_check import COLLECTION, DATABASE, check_database
+from arag.retrieval.shift import shifts_of, unshift
 
 if TYPE_CHECKING:
     from chromadb.api.client import Client
@@ -47,7 +47,6 @@ if TYPE_CHECKING:
 _HNSW: CreateHNSWConfiguration = {"space": "cosine", "ef_construction": 100, "ef_search": 400, "max_neighbors": 32}
 _SYNC = 5_000  # changes after which Chroma writes its graph: each time most of it
 _CLIENTS = threading.RLock()  # Chroma shares what it opens between clients, and counts them without a lock
-_SHIFT = 1e-3  # less is lost in float32's rounding of a cosine distance
 _ROUNDING = 1e-5  # of similarities of one vector, stored with different shifts
 _SAME = 1e-3  # of vectors, rounded to float16, shifted and shifted back
 # A write of this many holds the interpreter's lock for half a second. A read turns ids into SQL variables, whose
@@ -73,11 +72,6 @@ class SentenceRecord:
     chunk_id: str
     text: str
     vector: NDArray[np.float32]
-
-
-def vector_id(chunk: int, position: int) -> str:
-    """Return the id of a sentence's vector, by the number of its chunk and its place there."""
-    return f"{chunk}#{position}"
 
 
 class SentenceStore:
@@ -132,7 +126,7 @@ class SentenceStore:
             found = self._collection.get(ids=list(ids), include=["embeddings", "documents", "metadatas"])
         if found["embeddings"] is None or not found["ids"]:
             return {}
-        vectors = _unshift(found["ids"], found["embeddings"])
+        vectors = unshift(found["ids"], found["embeddings"])
         rows = zip(found["ids"], found["metadatas"] or (), found["documents"] or (), vectors, strict=True)
         return {
             # Format 4 has the text as Chroma's document.
@@ -206,22 +200,13 @@ def _make_matches(ids: Sequence[str], embeddings: Any, vector: NDArray[np.float3
         raise IndexFormatError("a sentence has no vector")
     if not len(ids):
         return []
-    vectors = _unshift(ids, embeddings)
-    similarities = vectors @ vector
-    order = np.argsort(-similarities, kind="stable").tolist()
-    matches: list[SentenceMatch] = []
-    for row, before in zip(order, [None, *order], strict=False):
-        similarity = float(similarities[row])
-        # The same vector has the same similarity, to the last bit.
-        if (
-            before is not None
-            and matches[-1].similarity - similarity < _ROUNDING
-            and np.allclose(vectors[row], vectors[before], atol=_SAME)
-        ):
-            similarity = matches[-1].similarity
-        chunk, _, position = ids[row].partition("#")
-        matches.append(SentenceMatch(int(chunk), int(position), similarity))
-    return matches
+    vectors = unshift(ids, embeddings)
+    places = np.asarray([[int(part) for part in i.split("#")] for i in ids], dtype=np.int64)
+    return make_matches(np.arange(len(ids)), places, vectors, vectors @ vector, _are_same, rounding=_ROUNDING)
+
+
+def _are_same(one: NDArray[np.float32], other: NDArray[np.float32]) -> bool:
+    return np.allclose(one, other, atol=_SAME)
 
 
 def _is_as_written(found: SentenceRecord, sentence: SentenceRecord) -> bool:
@@ -313,7 +298,7 @@ def _write(
             _retry_while_locked(
                 collection.add,
                 ids=ids,
-                embeddings=vectors + _shifts_of(ids, vectors.shape[1]),
+                embeddings=vectors + shifts_of(ids, vectors.shape[1]),
                 # Not as documents: of these Chroma makes a full-text table, four times as large, whatever it is told.
                 metadatas=[{"chunk_id": s.chunk_id, "sentence": s.text} for s in sentences],
             )
@@ -355,31 +340,6 @@ def _retry_while_locked(write: Callable[..., Any], **arguments: Any) -> None:
         else:
             return
     write(**arguments)
-
-
-def _shifts_of(ids: Sequence[str], dimension: int) -> Vectors:
-    """Return the small shift that each sentence's vector is stored with, which depends on its id.
-
-    Sentences that occur thousands of times in a corpus ("All rights reserved.") all have the same vector. In an HNSW
-    graph such vectors link only to each other and cut off what lies behind them: 3,000 copies among 300 other
-    sentences made all of those unfindable. Shifted by a thousandth of their length, they behave like other points.
-    Whatever is read from Chroma is shifted back, so similarities are those of the original vectors.
-    """
-    # Two random directions, each rotated by a part of the code: dimension squared shifts, none of them stored.
-    first, second = np.random.default_rng(dimension).standard_normal((2, dimension), dtype=np.float32)
-    codes = np.asarray([[zlib.crc32(i.encode())] for i in ids])
-    places = np.arange(dimension)
-    shifts = first[(places + codes) % dimension] + second[(places + codes // dimension) % dimension]
-    return np.asarray(_SHIFT / math.sqrt(2 * dimension) * shifts, dtype=np.float32)
-
-
-def _unshift(ids: Sequence[str], stored: Any) -> Vectors:
-    """Undo the shift of vectors as they are stored, and bring them to length one."""
-    stored = np.asarray(stored, dtype=np.float32)
-    vectors = stored - _shifts_of(ids, stored.shape[1])
-    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-    # A text without any word that the embedder knows may have a zero vector: only its rounding error is left.
-    return np.asarray(np.where(lengths < _SHIFT / 10, 0, vectors / np.maximum(lengths, 1e-12)), dtype=np.float32)
 
 
 @contextmanager

@@ -119,12 +119,12 @@ class ChromaServerGraph(VectorGraph):
             with self._pool.connection() as connection:
                 matches = self._score(
                     connection,
-                    "SELECT number, position FROM unnest(%(numbers)s::bigint[], %(positions)s::integer[]) AS "
+                    "SELECT number, position FROM unnest(%(graph_numbers)s::bigint[], %(graph_positions)s::integer[]) AS "
                     f"found(number, position) JOIN (SELECT number FROM chunks WHERE ({seen})) AS seen USING (number)",
                     {
                         **parameters,
-                        "numbers": [int(number) for number, _ in places],
-                        "positions": [int(position) for _, position in places],
+                        "graph_numbers": [int(number) for number, _ in places],
+                        "graph_positions": [int(position) for _, position in places],
                     },
                     vector,
                 )

@@ -40,7 +40,7 @@ _CHUNKS_PER_QUERY = 5_000
 _COMPARED_AT_ONCE = 500  # chunks
 _MARGIN = 1.2  # of sentences asked for, beyond the visible ones' share
 _SHIFTED = 10
-MAX_FETCHED = 12_000  # sentences, for one search: takes TODO
+MAX_FETCHED = 12_000  # sentences that one search asks for
 
 logger = logging.getLogger(__name__)
 
@@ -103,7 +103,7 @@ class VectorGraph(ABC):
             count: How many; more may be returned, but never fewer unless there are fewer.
             seen: The SQL condition that chunks in table `chunks` fulfil, such as `added <= 7 AND removed > 7`. It may
                 use parameters by name, as `%(name)s`.
-            parameters: The values of these parameters.
+            parameters: The values of these parameters; names that begin with `graph_` are taken.
             visible: How many sentences these chunks have, roughly; a wrong number costs time only.
 
         Raises:
@@ -167,15 +167,15 @@ class VectorGraph(ABC):
             parameters: The values of its parameters.
         """
         query = (
-            f"SELECT number FROM (SELECT number FROM chunks WHERE ({seen})) AS c WHERE number > %(after)s AND "
+            f"SELECT number FROM (SELECT number FROM chunks WHERE ({seen})) AS c WHERE number > %(graph_after)s AND "
             f"NOT EXISTS (SELECT FROM {self._table} AS p WHERE p.number = c.number AND written) "
-            "ORDER BY number LIMIT %(limit)s"
+            "ORDER BY number LIMIT %(graph_limit)s"
         )
         after = -1
         while True:
             with self._pool.connection() as connection:
                 rows = connection.execute(
-                    query, {**(parameters or {}), "after": after, "limit": _CHUNKS_PER_QUERY}
+                    query, {**(parameters or {}), "graph_after": after, "graph_limit": _CHUNKS_PER_QUERY}
                 ).fetchall()
             for (after,) in rows:
                 yield after
@@ -332,11 +332,11 @@ class PgvectorGraph(VectorGraph):
             return self._score(
                 connection,
                 f"SELECT number, position FROM graph JOIN (SELECT number FROM chunks WHERE ({seen})) AS seen "
-                "USING (number) ORDER BY embedding <=> %(vector)s::halfvec LIMIT %(limit)s",
+                "USING (number) ORDER BY embedding <=> %(graph_vector)s::halfvec LIMIT %(graph_limit)s",
                 {
                     **parameters,
-                    "vector": HalfVector(vector).to_text(),
-                    "limit": math.ceil(count * _MARGIN) + _SHIFTED,
+                    "graph_vector": HalfVector(vector).to_text(),
+                    "graph_limit": math.ceil(count * _MARGIN) + _SHIFTED,
                 },
                 vector,
             )
@@ -376,7 +376,7 @@ class PgvectorGraph(VectorGraph):
         with self._pool.connection() as connection:
             lock(connection, "index of the graph")
             if connection.execute(
-                "SELECT FROM pg_indexes WHERE schemaname = current_schema() AND indexname = 'graph_by_vector'"
+                "SELECT 1 FROM pg_indexes WHERE schemaname = current_schema() AND indexname = 'graph_by_vector'"
             ).fetchone():
                 return
             needed = f"count(*) * {2 * self._dimension + _BYTES_PER_ELEMENT}"
@@ -394,6 +394,7 @@ class PgvectorGraph(VectorGraph):
 
 
 _MAX_DIMENSION = 4_000
+_MAX_VISITED = 100_000  # sentences, by one search: takes 0.2 s
 _MAX_SEARCH = 1_000  # of `hnsw.ef_search`
 _VERSION = (0, 8)  # the first with iterative scans
 _MAX_BUILD_BYTES = 2 << 30  # an index that needs more takes longer; a server may be set to more
@@ -402,7 +403,7 @@ _BYTES_PER_ELEMENT = 2_000  # of the graph in memory, beside its vector, with 32
 _SETTINGS = f"""SELECT
     set_config('hnsw.ef_search', %s, true),
     set_config('hnsw.iterative_scan', 'relaxed_order', true),
-    set_config('hnsw.max_scan_tuples', '{MAX_FETCHED}', true),
+    set_config('hnsw.max_scan_tuples', '{_MAX_VISITED}', true),
     set_config('hnsw.scan_mem_multiplier', '20', true),
     set_config('enable_sort', 'off', true),
     set_config('jit', 'off', true)"""

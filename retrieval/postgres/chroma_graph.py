@@ -119,8 +119,8 @@ class ChromaServerGraph(VectorGraph):
             with self._pool.connection() as connection:
                 matches = self._score(
                     connection,
-                    "SELECT number, position FROM unnest(%(graph_numbers)s::bigint[], %(graph_positions)s::integer[]) AS "
-                    f"found(number, position) JOIN (SELECT number FROM chunks WHERE ({seen})) AS seen USING (number)",
+                    "SELECT number, position FROM unnest(%(graph_numbers)s::bigint[], %(graph_positions)s::integer[]) "
+                    f"AS f(number, position) JOIN (SELECT number FROM chunks WHERE ({seen})) AS seen USING (number)",
                     {
                         **parameters,
                         "graph_numbers": [int(number) for number, _ in places],

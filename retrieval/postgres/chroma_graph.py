@@ -56,7 +56,7 @@ class ChromaServerGraph(VectorGraph):
 
     def prepare(self) -> None:
         """Create the collection if there is none; see `VectorGraph.prepare`."""
-        with self._pool.connection() as connection, self._name_failures():
+        with self._transaction() as connection, self._name_failures():
             lock(connection, _TABLE)
             collection = self._client.get_or_create_collection(
                 self._name,
@@ -86,7 +86,7 @@ class ChromaServerGraph(VectorGraph):
     def remove(self, numbers: Iterable[int]) -> None:
         """Remove the sentences of chunks, as far as they are there."""
         for some in batches_of(_IDS_PER_CALL, numbers):
-            with self._pool.connection() as connection:
+            with self._transaction() as connection:
                 rows = connection.execute(
                     f"SELECT number, positions FROM {_TABLE} WHERE number = ANY(%s)", (some,)
                 ).fetchall()
@@ -102,7 +102,7 @@ class ChromaServerGraph(VectorGraph):
         with self._name_failures(), suppress(NotFoundError):
             self._client.delete_collection(self._name)
         self.__dict__.pop("_collection", None)
-        with self._pool.connection() as connection:
+        with self._transaction() as connection:
             connection.execute(f"DROP TABLE IF EXISTS {_TABLE}")
 
     def _estimate(self) -> int:
@@ -116,7 +116,7 @@ class ChromaServerGraph(VectorGraph):
             with self._name_failures():
                 found = self._collection.query(query_embeddings=vector.reshape(1, -1), n_results=wanted, include=[])
             places = [i.split("#") for i in found["ids"][0]]
-            with self._pool.connection() as connection:
+            with self._transaction() as connection:
                 matches = self._score(
                     connection,
                     "SELECT number, position FROM unnest(%(graph_numbers)s::bigint[], %(graph_positions)s::integer[]) "
@@ -139,7 +139,7 @@ class ChromaServerGraph(VectorGraph):
             client.close()
 
     def _write(self, chunks: Sequence[Placed]) -> None:
-        with self._pool.connection() as connection:
+        with self._transaction() as connection:
             self._note(connection, chunks, written=False)
         ids = [vector_id(number, position) for number, positions, _ in chunks for position in positions]
         if ids:
@@ -149,7 +149,7 @@ class ChromaServerGraph(VectorGraph):
                 some = slice(start, start + self._most)
                 with self._name_failures():
                     self._collection.upsert(ids=ids[some], embeddings=shifted[some])
-        with self._pool.connection() as connection:
+        with self._transaction() as connection:
             self._note(connection, chunks, written=True)
 
     @cached_property

@@ -10,13 +10,14 @@ import logging
 import math
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from functools import cached_property
 from itertools import islice
 from typing import Any, TypeVar
 
 import numpy as np
-import psycopg
 from numpy.typing import NDArray
 from pgvector import HalfVector
 from pgvector.psycopg.halfvec import register_halfvec_info
@@ -52,8 +53,8 @@ class VectorGraph(ABC):
     that `prepare` names.
 
     Args:
-        pool: Connections whose search path is the index's schema, then the schemas of the extensions. One search
-            takes one connection; `add` takes up to four, and one more if what it is given reads from the pool.
+        pool: Connections whose search path begins with the index's schema. A search takes one at a time; `add` takes
+            up to four, and leaves one for what it is given.
         dimension: Length of the vectors.
         table: The table that says which chunks are in the graph, and where their vectors stand in table `vectors`.
     """
@@ -142,22 +143,31 @@ class VectorGraph(ABC):
     def _write(self, chunks: Sequence[Placed]) -> None:
         """Write the sentences of some chunks; what is there already stays as it is."""
 
-    def add(self, placed: Iterable[Placed]) -> None:
+    def add(self, placed: Iterable[Placed], on_written: Callable[[int], None] | None = None) -> None:
         """Add the sentences of chunks. If that is interrupted, all but the last chunks are there; see `missing`.
 
         Args:
             placed: Numbers of chunks, the positions of their embedded sentences, and these sentences' vectors, in the
                 order of table `vectors`, shape (sentences, dimension). Only some of them are in memory at a time.
+            on_written: Called with the number of sentences written, each time some are.
         """
         writers = max(1, min(_WRITERS, self._pool.max_size - 1))
-        running: deque[Future[None]] = deque()
+        running: deque[tuple[int, Future[None]]] = deque()
+
+        def wait(most: int) -> None:
+            while len(running) > most:
+                sentences, future = running.popleft()
+                future.result()
+                if on_written is not None:
+                    on_written(sentences)
+
         with ThreadPoolExecutor(writers, thread_name_prefix="vectors") as executor:
             for chunks in _batches(placed):
-                if len(running) > writers:
-                    running.popleft().result()
-                running.append(executor.submit(self._write, chunks))
-            for future in running:
-                future.result()
+                wait(writers)
+                running.append(
+                    (sum(len(positions) for _, positions, _ in chunks), executor.submit(self._write, chunks))
+                )
+            wait(0)
 
     def missing(self, seen: str, parameters: Mapping[str, object] | None = None) -> Iterator[int]:
         """Yield the numbers of chunks that are not in the graph, in order.
@@ -181,6 +191,11 @@ class VectorGraph(ABC):
                 yield after
             if len(rows) < _CHUNKS_PER_QUERY:
                 return
+
+    @contextmanager
+    def _transaction(self) -> Iterator[Connection[Any]]:
+        with self._pool.connection() as connection, connection.transaction():
+            yield connection
 
     def _create_table(self, connection: Connection[Any]) -> None:
         connection.execute(
@@ -238,7 +253,7 @@ class VectorGraph(ABC):
         vectors = np.empty((0, self._dimension), dtype=np.float32)
         # The cursor stands on the server.
         with (
-            self._pool.connection() as connection,
+            self._transaction() as connection,
             connection.cursor("compared", binary=True) as cursor,
         ):
             cursor.itersize = _COMPARED_AT_ONCE
@@ -270,7 +285,6 @@ class PgvectorGraph(VectorGraph):
 
     def __init__(self, pool: ConnectionPool, dimension: int) -> None:
         super().__init__(pool, dimension, "graph_chunks")
-        self._type: TypeInfo | None = None
 
     def prepare(self) -> None:
         """Create the tables if there are none; see `VectorGraph.prepare`."""
@@ -279,21 +293,22 @@ class PgvectorGraph(VectorGraph):
                 f"pgvector indexes at most {_MAX_DIMENSION:,} dimensions, and the embedder's vectors have "
                 f"{self._dimension:,}: keep the vectors on a Chroma server, with vectors=chroma+http://host:port"
             )
-        with self._pool.connection() as connection:
+        with self._transaction() as connection:
             lock(connection, "graph")
             _create_extension(connection)
             connection.execute(
                 f"CREATE TABLE IF NOT EXISTS graph (number bigint, position integer, "
-                f"embedding halfvec({self._dimension}) NOT NULL, PRIMARY KEY (number, position))"
+                f"embedding {_find_schema(connection)}.halfvec({self._dimension}) NOT NULL, "
+                "PRIMARY KEY (number, position))"
             )
             self._create_table(connection)
 
-    def add(self, placed: Iterable[Placed]) -> None:
+    def add(self, placed: Iterable[Placed], on_written: Callable[[int], None] | None = None) -> None:
         """Add the sentences of chunks; see `VectorGraph.add`.
 
         The first time, the index is made when all are there: that takes a tenth of the time.
         """
-        super().add(placed)
+        super().add(placed, on_written)
         try:
             self._create_index("current_setting('max_parallel_workers')")
         except errors.DiskFull as error:
@@ -310,13 +325,13 @@ class PgvectorGraph(VectorGraph):
     def remove(self, numbers: Iterable[int]) -> None:
         """Remove the sentences of chunks, as far as they are there."""
         for some in batches_of(_CHUNKS_PER_QUERY, numbers):
-            with self._pool.connection() as connection:
+            with self._transaction() as connection:
                 connection.execute("DELETE FROM graph WHERE number = ANY(%s)", (some,))
                 connection.execute("DELETE FROM graph_chunks WHERE number = ANY(%s)", (some,))
 
     def drop(self) -> None:
         """Delete the graph."""
-        with self._pool.connection() as connection:
+        with self._transaction() as connection:
             connection.execute("DROP TABLE IF EXISTS graph, graph_chunks")
 
     def _estimate(self) -> int:
@@ -327,12 +342,14 @@ class PgvectorGraph(VectorGraph):
     def _find(
         self, vector: NDArray[np.float32], count: int, wanted: int, seen: str, parameters: Mapping[str, object]
     ) -> list[SentenceMatch]:
-        with self._pool.connection() as connection:
+        schema = self._schema
+        with self._transaction() as connection:
             connection.execute(_SETTINGS, (str(min(max(SEARCH, wanted), _MAX_SEARCH)),))
             return self._score(
                 connection,
                 f"SELECT number, position FROM graph JOIN (SELECT number FROM chunks WHERE ({seen})) AS seen "
-                "USING (number) ORDER BY embedding <=> %(graph_vector)s::halfvec LIMIT %(graph_limit)s",
+                f"USING (number) ORDER BY embedding OPERATOR({schema}.<=>) %(graph_vector)s::{schema}.halfvec "
+                "LIMIT %(graph_limit)s",
                 {
                     **parameters,
                     "graph_vector": HalfVector(vector).to_text(),
@@ -346,14 +363,15 @@ class PgvectorGraph(VectorGraph):
 
     def _write(self, chunks: Sequence[Placed]) -> None:
         places = [(number, position) for number, positions, _ in chunks for position in positions]
-        with self._pool.connection() as connection:
+        schema, halfvec = self._schema, self._type
+        with self._transaction() as connection:
             if places:
                 shifts = shifts_of([vector_id(*place) for place in places], self._dimension)
                 shifted = np.concatenate([vectors for _, positions, vectors in chunks if positions]) + shifts
-                self._register(connection)
+                register_halfvec_info(connection, halfvec)
                 connection.execute(
-                    "INSERT INTO graph SELECT * FROM unnest(%s::bigint[], %s::integer[], %b::halfvec[]) "
-                    "ON CONFLICT DO NOTHING",
+                    "INSERT INTO graph SELECT * FROM "
+                    f"unnest(%s::bigint[], %s::integer[], %b::{schema}.halfvec[]) ON CONFLICT DO NOTHING",
                     (
                         [number for number, _ in places],
                         [position for _, position in places],
@@ -362,10 +380,19 @@ class PgvectorGraph(VectorGraph):
                 )
             self._note(connection, chunks, written=True)
 
-    def _register(self, connection: Connection[Any]) -> None:
-        self._type = self._type or TypeInfo.fetch(connection, "halfvec")
-        if self._type is not None:
-            register_halfvec_info(connection, self._type)
+    @cached_property
+    def _schema(self) -> str:
+        with self._transaction() as connection:
+            return _find_schema(connection)
+
+    @cached_property
+    def _type(self) -> TypeInfo:
+        name = f"{self._schema}.halfvec"
+        with self._transaction() as connection:
+            found = TypeInfo.fetch(connection, name)
+        if found is None:
+            raise IndexFormatError(_NO_EXTENSION)
+        return found
 
     def _create_index(self, workers: str) -> None:
         """Make the index if there is none.
@@ -373,7 +400,7 @@ class PgvectorGraph(VectorGraph):
         Args:
             workers: SQL for the number of processes that help.
         """
-        with self._pool.connection() as connection:
+        with self._transaction() as connection:
             lock(connection, "index of the graph")
             if connection.execute(
                 "SELECT 1 FROM pg_indexes WHERE schemaname = current_schema() AND indexname = 'graph_by_vector'"
@@ -388,7 +415,8 @@ class PgvectorGraph(VectorGraph):
                 f"least({needed}, {_MAX_BUILD_BYTES})) / 1024 || 'kB', true) FROM graph"
             )
             connection.execute(
-                "CREATE INDEX graph_by_vector ON graph USING hnsw (embedding halfvec_cosine_ops) "
+                "CREATE INDEX graph_by_vector ON graph "
+                f"USING hnsw (embedding {_find_schema(connection)}.halfvec_cosine_ops) "
                 f"WITH (m = {NEIGHBOURS}, ef_construction = {CONSTRUCTION})"
             )
 
@@ -415,35 +443,39 @@ def lock(connection: Connection[Any], what: str) -> None:
 
 
 def _create_extension(connection: Connection[Any]) -> None:
-    query = "SELECT extversion, to_regtype('halfvec') IS NOT NULL, current_database() FROM pg_extension "
-    found = connection.execute(f"{query} WHERE extname = 'vector'").fetchone()
-    if found is None:
+    if not connection.execute(_EXTENSION).fetchone():
         try:
             connection.execute("CREATE EXTENSION vector SCHEMA public")
-        except psycopg.Error as error:
-            if not isinstance(error, (errors.InsufficientPrivilege, errors.InvalidSchemaName, *_UNAVAILABLE)):
-                raise
+        except (errors.InsufficientPrivilege, errors.InvalidSchemaName, *_UNAVAILABLE) as error:
             first = "install pgvector on the server; then " if isinstance(error, _UNAVAILABLE) else ""
+            reason = str(error).partition("\n")[0]
             raise StorageError(
-                f"the database lacks the extension `vector`, and this role cannot create it ({_first_line(error)}): "
+                f"the database lacks the extension `vector`, and this role cannot create it ({reason}): "
                 f"{first}an administrator runs `CREATE EXTENSION vector` in that database"
             ) from error
-        found = connection.execute(f"{query} WHERE extname = 'vector'").fetchone()
-    version, is_visible, database = found or ("", False, "")
+    row = connection.execute(_EXTENSION).fetchone()
+    version = row[1] if row else "0.0"
     if tuple(map(int, version.split(".")[:2])) < _VERSION:
         raise StorageError(
-            f"the extension `vector` in database {database} has version {version}, and 0.8 or a later one is needed: "
-            "an administrator runs `ALTER EXTENSION vector UPDATE` there"
+            f"the database has version {version} of the extension `vector`, and 0.8 or a later one is needed: "
+            "an administrator runs `ALTER EXTENSION vector UPDATE` in that database"
         )
-    if not is_visible:
-        raise StorageError(f"the schema of the extension `vector` in database {database} is not in the search path")
 
 
+def _find_schema(connection: Connection[Any]) -> str:
+    """Return the schema that the extension is in, quoted. It may not be in the search path."""
+    row = connection.execute(_EXTENSION).fetchone()
+    if row is None:
+        raise IndexFormatError(_NO_EXTENSION)
+    return str(row[0])
+
+
+_EXTENSION = (
+    "SELECT quote_ident(nspname), extversion FROM pg_extension JOIN pg_namespace AS n ON n.oid = extnamespace "
+    "WHERE extname = 'vector'"
+)
+_NO_EXTENSION = "the database lacks the extension `vector`, and with it the graph: run `arag verify --repair`"
 _UNAVAILABLE = (errors.FeatureNotSupported, errors.UndefinedFile)
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).partition("\n")[0]
 
 
 def batches_of(size: int, items: Iterable[_Item]) -> Iterator[list[_Item]]:

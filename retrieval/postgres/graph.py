@@ -427,13 +427,15 @@ _MAX_SEARCH = 1_000  # of `hnsw.ef_search`
 _VERSION = (0, 8)  # the first with iterative scans
 _MAX_BUILD_BYTES = 2 << 30  # an index that needs more takes longer; a server may be set to more
 _BYTES_PER_ELEMENT = 2_000  # of the graph in memory, beside its vector, with 32 neighbours
-# Without sorting, only the index remains. The order is loose, because the sentences are ranked by their own vectors.
+# Without sorting, only the index remains; and a few rows are looked up, where tables would be read for a hash join.
+# The order is loose, because the sentences are ranked by their own vectors.
 _SETTINGS = f"""SELECT
     set_config('hnsw.ef_search', %s, true),
     set_config('hnsw.iterative_scan', 'relaxed_order', true),
     set_config('hnsw.max_scan_tuples', '{_MAX_VISITED}', true),
     set_config('hnsw.scan_mem_multiplier', '20', true),
     set_config('enable_sort', 'off', true),
+    set_config('enable_hashjoin', 'off', true),
     set_config('jit', 'off', true)"""
 
 

@@ -19,8 +19,8 @@ from arag.retrieval.postgres.keywords import PostgresKeywords
 from arag.retrieval.postgres.location import PostgresLocation
 from arag.retrieval.postgres.manifest import NAME, PostgresManifest, no_index, read_manifest
 from arag.retrieval.postgres.schema import has_tables, make_tables
-from arag.retrieval.postgres.verify import find_damage, repair
 from arag.retrieval.postgres.sentences import GraphSentences, open_sentences
+from arag.retrieval.postgres.verify import find_damage, repair
 from arag.retrieval.postgres.words import PostgresWords
 from arag.retrieval.postgres.workers import Worker
 

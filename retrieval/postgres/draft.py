@@ -8,11 +8,12 @@ from contextlib import closing, contextmanager
 from dataclasses import fields, replace
 from itertools import chain
 from secrets import token_hex
-from typing import Any, Literal
+from typing import Any
 
 from arag.retrieval.backend import Manifest, Vectors
 from arag.retrieval.postgres.chunk_store import PostgresChunks
 from arag.retrieval.postgres.connections import Pool, Session
+from arag.retrieval.postgres.graph import VectorGraph
 from arag.retrieval.postgres.manifest import CHANGE, NAME, PostgresManifest, manifest_json, read_manifest
 from arag.retrieval.postgres.schema import ALL_TABLES, TEXT_INDEXES
 from arag.retrieval.postgres.sentences import Kind, choose_graph, open_graph

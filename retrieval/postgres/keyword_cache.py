@@ -40,7 +40,8 @@ def open_keyword_file(folder: Path, manifest: PostgresManifest, chunks: Postgres
         with FileLock(folder / f"{manifest.key}.lock"):
             with suppress(IndexFormatError):
                 return KeywordMatcher(file)
-            others = sorted(folder.glob(f"{manifest.key}.[0-9]*"), key=lambda path: path.stat().st_mtime)
+            others = [other for other in folder.glob(f"{manifest.key}.[0-9]*") if other != file]
+            others.sort(key=lambda other: other.stat().st_mtime)
             _write(file, chunks, _open_newest(others))
             for other in others:
                 other.unlink(missing_ok=True)

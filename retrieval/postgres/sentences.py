@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from arag.errors import StorageError
 from arag.retrieval.backend import Manifest, SentenceMatch, Sentences
 from arag.retrieval.exact import MAX_BYTES, ExactVectors
-from arag.retrieval.postgres.chunk_store import PostgresChunkPart, PostgresChunks
 from arag.retrieval.postgres.chroma_graph import ChromaServerGraph
+from arag.retrieval.postgres.chunk_store import PostgresChunkPart, PostgresChunks
 from arag.retrieval.postgres.connections import Pool
 from arag.retrieval.postgres.graph import PgvectorGraph, VectorGraph
 from arag.retrieval.postgres.location import PostgresLocation
@@ -66,7 +66,6 @@ class GraphSentences:
         chunks: The chunks, which have the vectors, too.
         manifest: The manifest of the generation, or of the part.
         location: The index, for messages.
-        share: Which share of the graph's sentences these are.
         cut: Numbers of chunks that are a part of what is stored: these are compared.
     """
 
@@ -78,22 +77,19 @@ class GraphSentences:
         chunks: PostgresChunks,
         manifest: Manifest,
         location: str,
-        share: float = 1.0,
         cut: Collection[int] = (),
     ) -> None:
         self._graph = graph
         self._chunks = chunks
         self._manifest = manifest
         self._location = location
-        self._share = share
         self._cut = cut
 
     def part(self, chunks: PostgresChunkPart, manifest: Manifest) -> Sentences:
         """Return the sentences of some chunks: few of them are compared."""
         if 4 * manifest.sentences * manifest.dimension <= _MAX_PART_BYTES:
             return ExactVectors(chunks.placed_vectors(), manifest, self._location)
-        share = manifest.sentences / self._manifest.sentences
-        return GraphSentences(self._graph, chunks, manifest, self._location, share, chunks.cut)
+        return GraphSentences(self._graph, chunks, manifest, self._location, chunks.cut)
 
     def nearest(
         self, vector: NDArray[np.float32], count: int, *, within: Collection[int] | None = None
@@ -101,7 +97,7 @@ class GraphSentences:
         """Return the sentences nearest to a vector; see `Sentences.nearest`."""
         if within is not None:
             return self._compare(vector, count, list(within))
-        found = self._graph.nearest(vector, count, self._chunks.seen, share=self._share)
+        found = self._graph.nearest(vector, count, self._chunks.seen)
         if self._cut:
             found = _nearest([*found, *self._compare(vector, count, list(self._cut))], count)
         return found

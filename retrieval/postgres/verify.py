@@ -154,7 +154,8 @@ class _Check(RowCheck):
             row = (record.id, record.title, record.source, record.metadata, "", self.parts[record.id])
             if is_missing:
                 execute(
-                    f"INSERT INTO documents ({DOCUMENT_COLUMNS}, checksum, added) VALUES (%s, %s, %s, %s, %s, %s, %s, 0)",
+                    f"INSERT INTO documents ({DOCUMENT_COLUMNS}, checksum, added) "
+                    "VALUES (%s, %s, %s, %s, %s, %s, %s, 0)",
                     (*row, checksum(row)),
                 )
             else:

@@ -1,0 +1,213 @@
+"""An index in PostgreSQL says what an index in a folder says, wherever its vectors and its keywords are."""
+
+from __future__ import annotations
+
+import random
+from contextlib import ExitStack
+from urllib.parse import quote
+
+import psycopg
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from arag import Scope, ingest, open_index
+from arag.errors import IndexNotFoundError, InputError, StorageError
+from arag.ingest.maintenance import compact, remove, verify
+from arag.ingest.pipeline import run_ingest
+from arag.retrieval.keyword_file import KeywordMatcher
+from arag.retrieval.postgres.word_borders import WordBorders
+from arag.retrieval.text import fold
+from fakes import HashEmbeddings, write_corpus
+from searches import KEYWORDS, WORDS, everything
+
+ODD = ["İSTANBUL", "ΑΣ", "straße", "50%", "a_b", "back\\slash", "'; DROP TABLE chunks; --", "%s", "{}", "$1", "?"]
+
+
+def make_documents(number, seed):
+    choice = random.Random(seed)
+    words = [*WORDS, *ODD, "tide", "tide", "reef"]
+    texts = [
+        " ".join(f"{' '.join(choice.choices(words, k=choice.randrange(1, 7)))}." for _ in range(choice.randrange(1, 6)))
+        for _ in range(number)
+    ]
+    titles = ["", "Gull", "Reef", "Gull (bird)", "The tide", "50% (film)"]
+    return [{"id": f"d{i}", "title": choice.choice(titles), "text": text, "n": i} for i, text in enumerate(texts)]
+
+
+@pytest.fixture(scope="module", params=["tables", "keyword cache", "pgvector", "chroma"])
+def pair(request, tmp_path_factory, places):
+    """One corpus in a folder and in PostgreSQL, as the second run has left them."""
+    folder = tmp_path_factory.mktemp("pair")
+    place = places("postgres", folder)
+    if request.param == "keyword cache":
+        place += f"&keyword_cache={quote(str(folder / 'cache'), safe='')}"
+    if request.param == "chroma":
+        place += f"&vectors=chroma+{request.getfixturevalue('chroma_server').url}"
+    documents = make_documents(60, seed=5)
+    changed = [*make_documents(10, seed=6), *documents[10:50]]
+    with pytest.MonkeyPatch.context() as patch, ExitStack() as stack:
+        if request.param in {"pgvector", "chroma"}:
+            patch.setattr("arag.retrieval.postgres.sentences.MAX_BYTES", 0)
+        opened = []
+        for target in (folder / "index", place):
+            run_ingest(write_corpus(folder / "corpus", documents), target, embedder=HashEmbeddings(), pack=True)
+            index = stack.enter_context(open_index(target, embedder=HashEmbeddings()))
+            index.keyword_search("gull")
+            run_ingest(
+                write_corpus(folder / "corpus", changed), target, embedder=HashEmbeddings(), pack=True, prune=True
+            )
+            opened.append(index)
+        assert verify(place, embedder=HashEmbeddings()) == ([], [])
+        yield opened
+
+
+QUERIES = st.one_of(KEYWORDS, st.lists(st.sampled_from([*ODD, "\0", "\ud800", "%", "_", "\\"]), min_size=1, max_size=3))
+
+
+@given(keywords=QUERIES, data=st.data())
+def test_every_search_says_the_same(pair, keywords, data):
+    local, there = pair
+    ids = data.draw(st.lists(st.sampled_from([*(f"d{i}" for i in range(60)), "'; --", "\0", "\ud800"]), max_size=4))
+    assert everything(there, keywords, ids) == everything(local, keywords, ids)
+
+
+@given(keywords=KEYWORDS, data=st.data())
+def test_every_scope_says_the_same(pair, keywords, data):
+    allowed = data.draw(st.sets(st.integers(0, 55), max_size=50))
+    ids = [f"d{i}" for i in sorted(allowed)[:2]] + ["d7"]
+    local, there = (index.scoped(Scope(where={"n": {"$in": sorted(allowed)}})) for index in pair)
+    assert everything(there, keywords, ids) == everything(local, keywords, ids)
+
+
+TEXTS = st.lists(st.sampled_from(["a", "an", " ", "b", "s", "es", "-", "é", "海", ". "]), max_size=12).map("".join)
+
+
+@given(text=TEXTS, needle=TEXTS.filter(lambda text: text.strip()))
+def test_words_are_told_by_what_is_around_them(tmp_path_factory, text, needle):
+    """Cut between the occurrences, a text has the counts that it has as a whole, and in a keyword file."""
+    from arag.retrieval.keyword_file import write_keyword_file
+
+    needle, text = fold(needle).lower(), fold(text).lower()
+    borders = WordBorders(needle)
+    pieces = [p if len(p) <= 4 else p[:3] + p[-1] for p in text.split(needle)] if borders.can_be_cut else [text]
+    expected = borders.count(text)
+    assert borders.count_around(pieces) == expected
+    if needle in text and borders.matter:
+        file = tmp_path_factory.mktemp("words") / "keywords"
+        write_keyword_file(file, [(1, text)], [1])
+        ranking = KeywordMatcher(file).rank([needle], 1, by_coverage=True)
+        assert ranking.as_word[needle] == (expected > 0)
+
+
+def test_two_indexes_in_one_database_know_nothing_of_each_other(places, tmp_path):
+    one, other = (places("postgres", tmp_path) for _ in range(2))
+    with (
+        ingest({"id": "a", "text": "The gull."}, one, embedder=HashEmbeddings()) as gulls,
+        ingest({"id": "a", "text": "The reef."}, other, embedder=HashEmbeddings()) as reefs,
+    ):
+        assert (gulls.keyword_search("gull").total, reefs.keyword_search("gull").total) == (1, 0)
+        remove("a", one)
+        assert list(gulls.chunk_ids()) == []
+        assert list(reefs.chunk_ids()) == ["a:0"]
+
+
+@pytest.mark.parametrize("name", ['o"ne', "o'ne", "o ne", "Ünï", "a.b", "x;--", "%s", "a\\b"])
+def test_an_index_may_have_any_name(database, name):
+    place = f"{database}?index={quote(name, safe='')}"
+    with ingest({"id": "a", "text": "The gull."}, place, embedder=HashEmbeddings()) as index:
+        assert index.keyword_search("gull").total == 1
+        assert index.info().bytes > 0
+    with psycopg.connect(database) as connection:
+        schemas = connection.execute("SELECT nspname FROM pg_namespace WHERE nspname = %s", (name,)).fetchall()
+    assert schemas == [(name,)]
+
+
+def test_a_role_that_may_only_select_searches(database, postgres_server):
+    with ingest({"id": "a", "text": "The gull sat."}, database, embedder=HashEmbeddings()):
+        pass
+    reader = postgres_server.create_role(database, "USAGE ON SCHEMA arag", "SELECT ON ALL TABLES IN SCHEMA arag")
+    with open_index(reader, embedder=HashEmbeddings()) as index:
+        assert index.keyword_search("gull").total == 1
+        assert index.semantic_search("gull sat").hits[0].chunk_id == "a:0"
+        assert verify(reader, embedder=HashEmbeddings()) == ([], [])
+        with pytest.raises(StorageError, match="may not do this"):
+            remove("a", reader)
+
+
+def test_what_is_not_an_index_is_named(database, postgres_server):
+    with pytest.raises(IndexNotFoundError, match="no index in postgresql://owner@127"):
+        open_index(database)
+    with psycopg.connect(database) as connection:
+        connection.execute("CREATE SCHEMA shop")
+        connection.execute("CREATE TABLE shop.orders (id int)")
+    with pytest.raises(InputError, match=r"holds other tables \(orders\): name another one with \?index=NAME"):
+        ingest({"id": "a", "text": "The gull."}, f"{database}?index=shop", embedder=HashEmbeddings())
+
+
+DAMAGES = [
+    ("UPDATE contents SET text = 'The reef stood.' WHERE number = 3", "chunks have changed", True),
+    ("DELETE FROM contents WHERE number = 3", "chunks cannot be read", True),
+    ("DELETE FROM chunks WHERE number = 3", "incomplete or changed documents", True),
+    ("UPDATE documents SET title = 'Other' WHERE number = 3", "document entries have changed", True),
+    ("DELETE FROM documents WHERE number = 3", "documents without an entry", True),
+    ("DELETE FROM vectors WHERE number = 3", "missing or damaged vectors", False),
+    ("UPDATE vectors SET vectors = substr(vectors, 3) WHERE number = 3", "missing or damaged vectors", False),
+    ("UPDATE chunks SET pending = TRUE WHERE number = 3", "have no vectors yet", False),
+    ("DELETE FROM members WHERE number = 3", "lists of each document's chunks are wrong", False),
+    ("UPDATE lowered SET lowered = 'x' WHERE number = 3", "those of 1 chunks are missing or wrong", False),
+    ("DELETE FROM terms WHERE number = 3", "those of 1 chunks are missing or wrong", False),
+    ("INSERT INTO lowered VALUES (99, 'x')", "1 rows belong to no chunk", False),
+]
+
+
+@pytest.mark.parametrize(("damage", "said", "is_lost"), DAMAGES, ids=[damage for damage, *_ in DAMAGES])
+def test_damage_is_found_and_repaired(places, tmp_path, damage, said, is_lost):
+    place = places("postgres", tmp_path)
+    documents = [{"id": f"d{i}", "text": f"The gull number {i} sat. It flew."} for i in range(6)]
+    embedder = HashEmbeddings()
+    run_ingest(documents, place, embedder=embedder)
+    with psycopg.connect(place.partition("?")[0]) as connection:
+        connection.execute(f"SET search_path TO {place.partition('index=')[2]}")
+        connection.execute(damage)
+    found, _ = verify(place, embedder=embedder)
+    assert any(said in str(each) for each in found)
+    _, left = verify(place, repair=True, embedder=embedder)
+    assert not any(each.repairable for each in left)
+    assert bool(left) == is_lost
+    assert run_ingest(documents, place, embedder=embedder).written == is_lost
+    assert verify(place, embedder=embedder) == ([], [])
+    with open_index(place, embedder=embedder) as index:
+        assert {hit.chunk_id for hit in index.keyword_search("gull", 9).hits} == {f"d{i}:0" for i in range(6)}
+        assert index.semantic_search("The gull number 2 sat.").hits[0].chunk_id == "d2:0"
+
+
+def test_compacting_leaves_no_removed_text(places, tmp_path):
+    place = places("postgres", tmp_path)
+    documents = [{"id": "a", "text": "The gull sat."}, {"id": "b", "text": "A kittiwake flew."}]
+    run_ingest(documents, place, embedder=HashEmbeddings())
+    remove("b", place)
+    compact(place, embedder=HashEmbeddings())
+    with psycopg.connect(place.partition("?")[0]) as connection:
+        connection.execute(f"SET search_path TO {place.partition('index=')[2]}")
+        words = {word for (word,) in connection.execute("SELECT word FROM vocabulary")}
+    assert words == {"the", "gull", "sat"}
+    with open_index(place, embedder=HashEmbeddings()) as index:
+        assert index.keyword_search("kittiwake").total == 0
+        assert index.keyword_search("gull").total == 1
+
+
+def test_a_cached_keyword_file_follows_the_index(places, tmp_path):
+    place = f"{places('postgres', tmp_path)}&keyword_cache={quote(str(tmp_path / 'cache'), safe='')}"
+    documents = [{"id": f"d{i}", "text": f"The gull number {i}."} for i in range(5)]
+    run_ingest(documents, place, embedder=HashEmbeddings())
+    with open_index(place, embedder=HashEmbeddings()) as index:
+        assert index.keyword_search("gull").total == 5
+        (before,) = [file for file in (tmp_path / "cache").iterdir() if file.suffix != ".lock"]
+        run_ingest([*documents, {"id": "new", "text": "A gull."}], place, embedder=HashEmbeddings())
+        assert index.keyword_search("gull").total == 6
+        (after,) = [file for file in (tmp_path / "cache").iterdir() if file.suffix != ".lock"]
+        assert after != before
+        after.write_bytes(b"spoilt")
+    with open_index(place, embedder=HashEmbeddings()) as index:
+        assert index.keyword_search("gull").total == 6

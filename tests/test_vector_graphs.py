@@ -3,6 +3,7 @@
 import threading
 from functools import partial
 from itertools import islice
+from urllib.parse import urlsplit
 
 import numpy as np
 import psycopg
@@ -11,7 +12,7 @@ from psycopg_pool import ConnectionPool
 
 from arag.errors import IndexFormatError, StorageError
 from arag.retrieval.postgres.chroma_graph import ChromaServerGraph
-from arag.retrieval.postgres.graph import PgvectorGraph
+from arag.retrieval.postgres.pgvector_graph import PgvectorGraph
 
 ALL = "added <= 5 AND removed > 5"
 SCHEMA = """
@@ -243,14 +244,19 @@ def test_pgvector_that_is_missing_or_cannot_hold_the_vectors_is_named(postgres_s
             PgvectorGraph(place.pool, 4_001).prepare()
 
 
-def test_pgvector_takes_4000_dimensions(database):
-    place = open_place(database, PgvectorGraph, 4_000)
-    with place.pool:
-        place.graph.prepare()
-        vectors = random_vectors(30, 4_000)
-        place.write(in_chunks(vectors))
-        place.graph.add(place.give(place.placed))
-        assert recall(place, vectors[3], 5) == 1
+def test_pgvector_takes_4000_dimensions_in_whatever_schema_it_is(postgres_server):
+    with postgres_server.database(extensions=False) as url:
+        name = urlsplit(url).path[1:]
+        for query in ("CREATE SCHEMA its_own", "GRANT USAGE ON SCHEMA its_own TO public"):
+            postgres_server.execute(query, database=name)
+        postgres_server.execute("CREATE EXTENSION vector SCHEMA its_own", database=name)
+        place = open_place(url, PgvectorGraph, 4_000)
+        with place.pool:
+            place.graph.prepare()
+            vectors = random_vectors(40, 4_000)
+            place.write(in_chunks(vectors))
+            place.graph.add(place.give(place.placed))
+            assert recall(place, vectors[3], 5) == 1
 
 
 def test_an_index_of_pgvector_is_made_without_shared_memory(make_place, monkeypatch, request):

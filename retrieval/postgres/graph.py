@@ -1,4 +1,4 @@
-"""The graph of the sentence vectors, once they are too many to compare one by one, and pgvector's graph.
+"""The graph of the sentence vectors, once they are too many to compare one by one: what all places for it share.
 
 A graph is derived from table `vectors`. It holds shifted vectors (see `arag.retrieval.shift`) of all generations, and
 only proposes sentences: which of their chunks a reader sees, and how similar they are, PostgreSQL's tables say.
@@ -6,29 +6,23 @@ only proposes sentences: which of their chunks a reader sees, and how similar th
 
 from __future__ import annotations
 
-import logging
 import math
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from functools import cached_property
 from itertools import islice
 from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from pgvector import HalfVector
-from pgvector.psycopg.halfvec import register_halfvec_info
-from psycopg import Connection, errors
-from psycopg.types import TypeInfo
+from psycopg import Connection
 from psycopg_pool import ConnectionPool
 
-from arag.errors import IndexFormatError, StorageError
+from arag.errors import IndexFormatError
 from arag.retrieval.backend import SentenceMatch, Vectors
 from arag.retrieval.exact import make_matches
-from arag.retrieval.shift import shifts_of, vector_id
 
 Placed = tuple[int, Sequence[int], Vectors]
 _Item = TypeVar("_Item")
@@ -37,13 +31,11 @@ _Item = TypeVar("_Item")
 NEIGHBOURS, CONSTRUCTION, SEARCH = 32, 100, 400
 _WRITERS = 4  # connections
 _SENTENCES_PER_WRITE = 500
-_CHUNKS_PER_QUERY = 5_000
+CHUNKS_PER_QUERY = 5_000
 _COMPARED_AT_ONCE = 500  # chunks
-_MARGIN = 1.2  # of sentences asked for, beyond the visible ones' share
-_SHIFTED = 10
+MARGIN = 1.2  # of sentences asked for, beyond the visible ones' share
+SHIFTED = 10  # more, because the shift moves the ranks of those that are about as near
 MAX_FETCHED = 12_000  # sentences that one search asks for
-
-logger = logging.getLogger(__name__)
 
 
 class VectorGraph(ABC):
@@ -114,7 +106,7 @@ class VectorGraph(ABC):
         parameters = parameters or {}
         total = max(self._estimate(), visible, 1)
         # So many must be found for enough of them to be visible, and some more: the shift moves their ranks.
-        wanted = math.ceil(count * total / max(visible, 1) * _MARGIN) + _SHIFTED
+        wanted = math.ceil(count * total / max(visible, 1) * MARGIN) + SHIFTED
         if wanted <= min(visible, MAX_FETCHED):
             matches = self._find(vector, count, wanted, seen, parameters)
             if len(matches) >= count:
@@ -185,11 +177,11 @@ class VectorGraph(ABC):
         while True:
             with self._pool.connection() as connection:
                 rows = connection.execute(
-                    query, {**(parameters or {}), "graph_after": after, "graph_limit": _CHUNKS_PER_QUERY}
+                    query, {**(parameters or {}), "graph_after": after, "graph_limit": CHUNKS_PER_QUERY}
                 ).fetchall()
             for (after,) in rows:
                 yield after
-            if len(rows) < _CHUNKS_PER_QUERY:
+            if len(rows) < CHUNKS_PER_QUERY:
                 return
 
     @contextmanager
@@ -243,7 +235,7 @@ class VectorGraph(ABC):
         if not rows:
             return []
         places = np.asarray([row[:2] for row in rows], dtype=np.int64)
-        return _rank(places, _parse(b"".join(row[2] for row in rows), len(rows), self._dimension), vector)
+        return _rank(places, _parse(b"".join(row[2] or b"" for row in rows), len(rows), self._dimension), vector)
 
     def _compare(
         self, vector: NDArray[np.float32], count: int, seen: str, parameters: Mapping[str, object]
@@ -275,209 +267,9 @@ class VectorGraph(ABC):
         return _rank(places, vectors, vector)
 
 
-class PgvectorGraph(VectorGraph):
-    """The graph in the same database, by the extension pgvector: table `graph` and its HNSW index.
-
-    Args:
-        pool: See `VectorGraph`.
-        dimension: Length of the vectors.
-    """
-
-    def __init__(self, pool: ConnectionPool, dimension: int) -> None:
-        super().__init__(pool, dimension, "graph_chunks")
-
-    def prepare(self) -> None:
-        """Create the tables if there are none; see `VectorGraph.prepare`."""
-        if self._dimension > _MAX_DIMENSION:
-            raise StorageError(
-                f"pgvector indexes at most {_MAX_DIMENSION:,} dimensions, and the embedder's vectors have "
-                f"{self._dimension:,}: keep the vectors on a Chroma server, with vectors=chroma+http://host:port"
-            )
-        with self._transaction() as connection:
-            lock(connection, "graph")
-            _create_extension(connection)
-            connection.execute(
-                f"CREATE TABLE IF NOT EXISTS graph (number bigint, position integer, "
-                f"embedding {_find_schema(connection)}.halfvec({self._dimension}) NOT NULL, "
-                "PRIMARY KEY (number, position))"
-            )
-            self._create_table(connection)
-
-    def add(self, placed: Iterable[Placed], on_written: Callable[[int], None] | None = None) -> None:
-        """Add the sentences of chunks; see `VectorGraph.add`.
-
-        The first time, the index is made when all are there: that takes a tenth of the time.
-        """
-        super().add(placed, on_written)
-        try:
-            self._create_index("current_setting('max_parallel_workers')")
-        except errors.DiskFull as error:
-            # Parallel workers share memory, of which a container has little (64 MB by Docker's default).
-            logger.warning("the index of the vectors is made by one process, which takes longer: %s", error)
-            self._create_index("'0'")
-
-    def count(self) -> int:
-        """Return the number of sentences in the graph."""
-        with self._pool.connection() as connection:
-            row = connection.execute("SELECT count(*) FROM graph").fetchone()
-        return int(row[0]) if row else 0
-
-    def remove(self, numbers: Iterable[int]) -> None:
-        """Remove the sentences of chunks, as far as they are there."""
-        for some in batches_of(_CHUNKS_PER_QUERY, numbers):
-            with self._transaction() as connection:
-                connection.execute("DELETE FROM graph WHERE number = ANY(%s)", (some,))
-                connection.execute("DELETE FROM graph_chunks WHERE number = ANY(%s)", (some,))
-
-    def drop(self) -> None:
-        """Delete the graph."""
-        with self._transaction() as connection:
-            connection.execute("DROP TABLE IF EXISTS graph, graph_chunks")
-
-    def _estimate(self) -> int:
-        with self._pool.connection() as connection:
-            row = connection.execute("SELECT reltuples FROM pg_class WHERE oid = 'graph'::regclass").fetchone()
-        return int(row[0]) if row else 0
-
-    def _find(
-        self, vector: NDArray[np.float32], count: int, wanted: int, seen: str, parameters: Mapping[str, object]
-    ) -> list[SentenceMatch]:
-        schema = self._schema
-        with self._transaction() as connection:
-            connection.execute(_SETTINGS, (str(min(max(SEARCH, wanted), _MAX_SEARCH)),))
-            return self._score(
-                connection,
-                f"SELECT number, position FROM graph JOIN (SELECT number FROM chunks WHERE ({seen})) AS seen "
-                f"USING (number) ORDER BY embedding OPERATOR({schema}.<=>) %(graph_vector)s::{schema}.halfvec "
-                "LIMIT %(graph_limit)s",
-                {
-                    **parameters,
-                    "graph_vector": HalfVector(vector).to_text(),
-                    "graph_limit": math.ceil(count * _MARGIN) + _SHIFTED,
-                },
-                vector,
-            )
-
-    def close(self) -> None:
-        """Do nothing: the connections are the pool's."""
-
-    def _write(self, chunks: Sequence[Placed]) -> None:
-        places = [(number, position) for number, positions, _ in chunks for position in positions]
-        schema, halfvec = self._schema, self._type
-        with self._transaction() as connection:
-            if places:
-                shifts = shifts_of([vector_id(*place) for place in places], self._dimension)
-                shifted = np.concatenate([vectors for _, positions, vectors in chunks if positions]) + shifts
-                register_halfvec_info(connection, halfvec)
-                connection.execute(
-                    "INSERT INTO graph SELECT * FROM "
-                    f"unnest(%s::bigint[], %s::integer[], %b::{schema}.halfvec[]) ON CONFLICT DO NOTHING",
-                    (
-                        [number for number, _ in places],
-                        [position for _, position in places],
-                        list(map(HalfVector, shifted.astype(np.float16))),
-                    ),
-                )
-            self._note(connection, chunks, written=True)
-
-    @cached_property
-    def _schema(self) -> str:
-        with self._transaction() as connection:
-            return _find_schema(connection)
-
-    @cached_property
-    def _type(self) -> TypeInfo:
-        name = f"{self._schema}.halfvec"
-        with self._transaction() as connection:
-            found = TypeInfo.fetch(connection, name)
-        if found is None:
-            raise IndexFormatError(_NO_EXTENSION)
-        return found
-
-    def _create_index(self, workers: str) -> None:
-        """Make the index if there is none.
-
-        Args:
-            workers: SQL for the number of processes that help.
-        """
-        with self._transaction() as connection:
-            lock(connection, "index of the graph")
-            if connection.execute(
-                "SELECT 1 FROM pg_indexes WHERE schemaname = current_schema() AND indexname = 'graph_by_vector'"
-            ).fetchone():
-                return
-            needed = f"count(*) * {2 * self._dimension + _BYTES_PER_ELEMENT}"
-            connection.execute(
-                "SELECT set_config('statement_timeout', '0', true), "
-                f"set_config('max_parallel_maintenance_workers', {workers}, true), "
-                "set_config('maintenance_work_mem', greatest("
-                "pg_size_bytes(current_setting('maintenance_work_mem')), "
-                f"least({needed}, {_MAX_BUILD_BYTES})) / 1024 || 'kB', true) FROM graph"
-            )
-            connection.execute(
-                "CREATE INDEX graph_by_vector ON graph "
-                f"USING hnsw (embedding {_find_schema(connection)}.halfvec_cosine_ops) "
-                f"WITH (m = {NEIGHBOURS}, ef_construction = {CONSTRUCTION})"
-            )
-
-
-_MAX_DIMENSION = 4_000
-_MAX_VISITED = 100_000  # sentences, by one search: takes 0.2 s
-_MAX_SEARCH = 1_000  # of `hnsw.ef_search`
-_VERSION = (0, 8)  # the first with iterative scans
-_MAX_BUILD_BYTES = 2 << 30  # an index that needs more takes longer; a server may be set to more
-_BYTES_PER_ELEMENT = 2_000  # of the graph in memory, beside its vector, with 32 neighbours
-# Without sorting, only the index remains; and a few rows are looked up, where tables would be read for a hash join.
-# The order is loose, because the sentences are ranked by their own vectors.
-_SETTINGS = f"""SELECT
-    set_config('hnsw.ef_search', %s, true),
-    set_config('hnsw.iterative_scan', 'relaxed_order', true),
-    set_config('hnsw.max_scan_tuples', '{_MAX_VISITED}', true),
-    set_config('hnsw.scan_mem_multiplier', '20', true),
-    set_config('enable_sort', 'off', true),
-    set_config('enable_hashjoin', 'off', true),
-    set_config('jit', 'off', true)"""
-
-
 def lock(connection: Connection[Any], what: str) -> None:
     """Keep others from creating the same, until the end of the transaction."""
     connection.execute("SELECT pg_advisory_xact_lock(hashtext(current_schema()), hashtext(%s))", (what,))
-
-
-def _create_extension(connection: Connection[Any]) -> None:
-    if not connection.execute(_EXTENSION).fetchone():
-        try:
-            connection.execute("CREATE EXTENSION vector SCHEMA public")
-        except (errors.InsufficientPrivilege, errors.InvalidSchemaName, *_UNAVAILABLE) as error:
-            first = "install pgvector on the server; then " if isinstance(error, _UNAVAILABLE) else ""
-            reason = str(error).partition("\n")[0]
-            raise StorageError(
-                f"the database lacks the extension `vector`, and this role cannot create it ({reason}): "
-                f"{first}an administrator runs `CREATE EXTENSION vector` in that database"
-            ) from error
-    row = connection.execute(_EXTENSION).fetchone()
-    version = row[1] if row else "0.0"
-    if tuple(map(int, version.split(".")[:2])) < _VERSION:
-        raise StorageError(
-            f"the database has version {version} of the extension `vector`, and 0.8 or a later one is needed: "
-            "an administrator runs `ALTER EXTENSION vector UPDATE` in that database"
-        )
-
-
-def _find_schema(connection: Connection[Any]) -> str:
-    """Return the schema that the extension is in, quoted. It may not be in the search path."""
-    row = connection.execute(_EXTENSION).fetchone()
-    if row is None:
-        raise IndexFormatError(_NO_EXTENSION)
-    return str(row[0])
-
-
-_EXTENSION = (
-    "SELECT quote_ident(nspname), extversion FROM pg_extension JOIN pg_namespace AS n ON n.oid = extnamespace "
-    "WHERE extname = 'vector'"
-)
-_NO_EXTENSION = "the database lacks the extension `vector`, and with it the graph: run `arag verify --repair`"
-_UNAVAILABLE = (errors.FeatureNotSupported, errors.UndefinedFile)
 
 
 def batches_of(size: int, items: Iterable[_Item]) -> Iterator[list[_Item]]:
@@ -493,7 +285,7 @@ def _batches(placed: Iterable[Placed]) -> Iterator[list[Placed]]:
     for entry in placed:
         batch.append(entry)
         sentences += len(entry[1])
-        if sentences >= _SENTENCES_PER_WRITE or len(batch) >= _CHUNKS_PER_QUERY:
+        if sentences >= _SENTENCES_PER_WRITE or len(batch) >= CHUNKS_PER_QUERY:
             yield batch
             batch, sentences = [], 0
     if batch:

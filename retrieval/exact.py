@@ -109,7 +109,7 @@ def make_matches(
     *,
     rounding: float = _ROUNDING,
 ) -> list[SentenceMatch]:
-    """Return sentences as matches, nearest first. The same vector has the same similarity, to the last bit.
+    """Return sentences as matches, nearest first, ties by place. The same vector has the same similarity, to the last bit.
 
     Args:
         rows: The rows of these sentences, shape (n,).
@@ -130,7 +130,7 @@ def make_matches(
         ):
             similarity = matches[-1].similarity
         matches.append(SentenceMatch(int(places[row, 0]), int(places[row, 1]), similarity))
-    return matches
+    return sorted(matches, key=lambda match: (-match.similarity, match.chunk, match.position))
 
 
 def _renumber(positions: NDArray[np.int64], kept: Sequence[int]) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:

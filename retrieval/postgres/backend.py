@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import replace
+from functools import partial
 
 from arag.errors import StorageError
 from arag.retrieval.backend import Damage, Draft, Manifest, Sentences
@@ -19,7 +20,8 @@ from arag.retrieval.postgres.keywords import PostgresKeywords
 from arag.retrieval.postgres.location import PostgresLocation
 from arag.retrieval.postgres.manifest import NAME, PostgresManifest, no_index, read_manifest
 from arag.retrieval.postgres.schema import has_tables, make_tables
-from arag.retrieval.postgres.sentences import GraphSentences, open_sentences
+from arag.retrieval.postgres.graph import VectorGraph
+from arag.retrieval.postgres.sentences import GraphSentences, open_graph, open_sentences
 from arag.retrieval.postgres.verify import find_damage, repair
 from arag.retrieval.postgres.words import PostgresWords
 from arag.retrieval.postgres.workers import Worker
@@ -111,8 +113,9 @@ class PostgresReader:
     """
 
     def __init__(self, location: PostgresLocation) -> None:
-        self._location = location
         self._pool = Pool(location)
+        self._lock = threading.Lock()
+        self._graphs: dict[tuple[str, str], VectorGraph | None] = {}  # by where they are, and the index's key
 
     def stamp(self) -> str | None:
         """Return the manifest's text."""
@@ -121,11 +124,25 @@ class PostgresReader:
 
     def generation(self) -> PostgresGeneration:
         """Open the generation that was published last."""
-        return PostgresGeneration(self._pool, read_manifest(self._pool))
+        manifest = read_manifest(self._pool)
+        return PostgresGeneration(self._pool, manifest, partial(self._open_graph, manifest))
 
     def close(self) -> None:
         """Close all connections."""
+        with self._lock:
+            for graph in self._graphs.values():
+                if graph is not None:
+                    graph.close()
+            self._graphs.clear()
         self._pool.close()
+
+    def _open_graph(self, manifest: PostgresManifest) -> VectorGraph | None:
+        """Return the graph, which generations share."""
+        with self._lock:
+            place = manifest.graph, manifest.key
+            if place not in self._graphs:
+                self._graphs[place] = open_graph(manifest.graph, self._pool, manifest)
+            return self._graphs[place]
 
 
 class PostgresGeneration:
@@ -134,11 +151,13 @@ class PostgresGeneration:
     Args:
         pool: The connections.
         manifest: The generation's manifest.
+        open_graph: Opens the graph of the vectors, if there is one.
     """
 
-    def __init__(self, pool: Pool, manifest: PostgresManifest) -> None:
+    def __init__(self, pool: Pool, manifest: PostgresManifest, open_graph: Callable[[], VectorGraph | None]) -> None:
         self.manifest = manifest
         self.pool = pool
+        self._open_graph = open_graph
         self.chunks = PostgresChunks(pool, manifest.generation)
         self._lock = threading.Lock()
         self._words = PostgresWords(pool, self.chunks)
@@ -167,7 +186,7 @@ class PostgresGeneration:
         """Return the sentences' vectors: in one matrix if they are few, else a graph."""
         with self._lock:
             if self._sentences is None:
-                self._sentences = open_sentences(self.pool, self.chunks, self.manifest)
+                self._sentences = open_sentences(self._open_graph(), self.chunks, self.manifest)
             return self._sentences
 
     def part(self, document_ids: Collection[str]) -> PostgresPart:

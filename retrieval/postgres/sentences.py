@@ -16,9 +16,10 @@ from arag.retrieval.exact import MAX_BYTES, ExactVectors
 from arag.retrieval.postgres.chroma_graph import ChromaServerGraph
 from arag.retrieval.postgres.chunk_store import PostgresChunkPart, PostgresChunks
 from arag.retrieval.postgres.connections import Pool
-from arag.retrieval.postgres.graph import PgvectorGraph, VectorGraph
+from arag.retrieval.postgres.graph import VectorGraph
 from arag.retrieval.postgres.location import PostgresLocation
 from arag.retrieval.postgres.manifest import PostgresManifest
+from arag.retrieval.postgres.pgvector_graph import PgvectorGraph
 
 Kind = Literal["", "pgvector", "chroma"]
 
@@ -50,12 +51,14 @@ def open_graph(kind: Kind, pool: Pool, manifest: PostgresManifest) -> VectorGrap
     return PgvectorGraph(pool.pool, manifest.dimension) if kind == "pgvector" else None
 
 
-def open_sentences(pool: Pool, chunks: PostgresChunks, manifest: PostgresManifest) -> ExactVectors | GraphSentences:
+def open_sentences(
+    graph: VectorGraph | None, chunks: PostgresChunks, manifest: PostgresManifest
+) -> ExactVectors | GraphSentences:
     """Return the sentences of a generation."""
-    graph = open_graph(manifest.graph, pool, manifest)
+    location = str(chunks.statements.location)
     if graph is None:
-        return ExactVectors(chunks.placed_vectors(), manifest, str(pool.location))
-    return GraphSentences(graph, chunks, manifest, str(pool.location))
+        return ExactVectors(chunks.placed_vectors(), manifest, location)
+    return GraphSentences(graph, chunks, manifest, location)
 
 
 class GraphSentences:
@@ -97,7 +100,7 @@ class GraphSentences:
         """Return the sentences nearest to a vector; see `Sentences.nearest`."""
         if within is not None:
             return self._compare(vector, count, list(within))
-        found = self._graph.nearest(vector, count, self._chunks.seen)
+        found = self._graph.nearest(vector, count, self._chunks.seen, visible=self._manifest.sentences)
         if self._cut:
             found = _nearest([*found, *self._compare(vector, count, list(self._cut))], count)
         return found

@@ -109,7 +109,7 @@ def make_matches(
     *,
     rounding: float = _ROUNDING,
 ) -> list[SentenceMatch]:
-    """Return sentences as matches, nearest first, ties by place. The same vector has the same similarity, to the last bit.
+    """Return sentences as matches, nearest first, ties by place. One vector has one similarity, to the last bit.
 
     Args:
         rows: The rows of these sentences, shape (n,).

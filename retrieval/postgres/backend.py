@@ -15,12 +15,12 @@ from arag.retrieval.keyword_file import KeywordMatcher
 from arag.retrieval.postgres.chunk_store import PostgresChunkPart, PostgresChunks
 from arag.retrieval.postgres.connections import Pool, Session
 from arag.retrieval.postgres.draft import PostgresDraft, begin_index
+from arag.retrieval.postgres.graph import VectorGraph
 from arag.retrieval.postgres.keyword_cache import open_keyword_file
 from arag.retrieval.postgres.keywords import PostgresKeywords
 from arag.retrieval.postgres.location import PostgresLocation
 from arag.retrieval.postgres.manifest import NAME, PostgresManifest, no_index, read_manifest
 from arag.retrieval.postgres.schema import has_tables, make_tables
-from arag.retrieval.postgres.graph import VectorGraph
 from arag.retrieval.postgres.sentences import GraphSentences, open_graph, open_sentences
 from arag.retrieval.postgres.verify import find_damage, repair
 from arag.retrieval.postgres.words import PostgresWords

@@ -25,7 +25,7 @@ class PostgresManifest(Manifest):
     """The manifest of an index in PostgreSQL.
 
     Attributes:
-        key: A random text that no other index has, nor this one once it was made anew.
+        key: A random text that no other index has, nor this one once it was made again.
         change: The last change that is published: each insertion or removal has a number.
         graph: Where the graph of the vectors is; empty if there is none, as they are few.
         format_version: Version of the tables.

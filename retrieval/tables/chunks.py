@@ -115,7 +115,7 @@ class TableChunks(BaseStore[str, Chunk]):
 
     @abstractmethod
     def _damage(self, what: str) -> IndexFormatError:
-        """Return the error that tells of damage."""
+        """Return the error that reports damage."""
 
     def at(self, generation: int) -> Self:
         """Return this store as another generation has it; both share one connection."""

@@ -13,7 +13,7 @@ from typing import Any
 from arag.retrieval.backend import Manifest, Vectors
 from arag.retrieval.postgres.chunk_store import PostgresChunks
 from arag.retrieval.postgres.connections import Pool, Session
-from arag.retrieval.postgres.graph import VectorGraph
+from arag.retrieval.postgres.graph import VectorGraph, batches_of
 from arag.retrieval.postgres.manifest import CHANGE, NAME, PostgresManifest, manifest_json, read_manifest
 from arag.retrieval.postgres.schema import ALL_TABLES, TEXT_INDEXES
 from arag.retrieval.postgres.sentences import Kind, choose_graph, open_graph
@@ -27,6 +27,7 @@ from arag.retrieval.types import Chunk
 _PAUSE = 0.5  # seconds between looks at what other workers do
 _DELETED_AT_ONCE = 2_000  # rows
 _ADDED_AT_ONCE = 500  # chunks, to a graph
+_MAX_KNOWN_WORDS = 1_000_000  # that are not sent again
 _INT, _TEXT = "int8", "text"
 _ENTRY_TYPES = (_TEXT, _TEXT, _INT, _INT, _INT, _INT, _INT)  # of ENTRY_COLUMNS
 
@@ -148,6 +149,8 @@ class DraftChunks(PostgresChunks):
         """Add words to the vocabulary, in order, so that two workers never wait for each other."""
         new = sorted(words - self._known_words)
         self._session.execute("INSERT INTO vocabulary SELECT unnest(%s::text[]) ON CONFLICT (word) DO NOTHING", (new,))
+        if len(self._known_words) > _MAX_KNOWN_WORDS:
+            self._known_words.clear()
         self._known_words.update(new)
 
 
@@ -254,9 +257,10 @@ class PostgresDraft:
 
     def _add_to(self, graph: VectorGraph, on_written: Callable[[int, int], None] | None) -> None:
         """Add the chunks that a graph lacks."""
-        numbers = list(graph.missing(f"removed = {FOR_EVER} AND embedded_sentences > 0"))
         ((total,),) = self._session.query(
-            "SELECT coalesce(sum(embedded_sentences), 0)::bigint FROM chunks WHERE number = ANY (%s)", (numbers,)
+            "SELECT coalesce(sum(embedded_sentences), 0)::bigint FROM chunks "
+            f"WHERE removed = {FOR_EVER} AND added > %s",
+            (self.manifest.generation if self.manifest.graph else -1,),
         )
         written = 0
 
@@ -264,10 +268,10 @@ class PostgresDraft:
             nonlocal written
             written += more
             if on_written is not None:
-                on_written(written, total)
+                on_written(written, max(total, written))  # a killed run may have left more
 
-        some = (numbers[start : start + _ADDED_AT_ONCE] for start in range(0, len(numbers), _ADDED_AT_ONCE))
-        graph.add(chain.from_iterable(map(self.chunks.placed_vectors, some)), add_up)
+        missing = graph.missing(f"removed = {FOR_EVER} AND embedded_sentences > 0")
+        graph.add(chain.from_iterable(map(self.chunks.placed_vectors, batches_of(_ADDED_AT_ONCE, missing))), add_up)
 
     def _delete_gone(self, before: PostgresManifest, now: PostgresManifest) -> None:
         """Delete what a publication has removed, from the graph, too."""

@@ -14,6 +14,8 @@ processes.set_forkserver_preload(
         "chromadb",
         "langchain_openai",
         "openai",
+        "psycopg",
+        "psycopg_pool",
         "pytest",
         "spacy.lang.en",
     ]

@@ -17,7 +17,7 @@ from arag.retrieval.postgres.graph import VectorGraph, batches_of
 from arag.retrieval.postgres.manifest import CHANGE, NAME, PostgresManifest, manifest_json, read_manifest
 from arag.retrieval.postgres.schema import ALL_TABLES, TEXT_INDEXES
 from arag.retrieval.postgres.sentences import Kind, choose_graph, open_graph
-from arag.retrieval.postgres.workers import LIVE, Worker
+from arag.retrieval.postgres.workers import Worker, live_workers
 from arag.retrieval.tables.chunks import vector_rows
 from arag.retrieval.tables.rows import CONTENT_COLUMNS, ENTRY_COLUMNS, FOR_EVER, checksum, chunk_rows
 from arag.retrieval.tables.terms import Terms
@@ -63,7 +63,7 @@ class DraftChunks(PostgresChunks):
         rows = self._session.query(
             "UPDATE chunks SET worker = %s WHERE number IN (SELECT number FROM chunks "
             f"WHERE pending AND removed = {FOR_EVER} AND number > %s "
-            f"AND (worker IS NULL OR worker = %s OR worker NOT IN ({LIVE})) "
+            f"AND (worker IS NULL OR worker = %s OR worker NOT IN ({live_workers()})) "
             "ORDER BY number LIMIT %s FOR UPDATE SKIP LOCKED) RETURNING number",
             (self._worker.number, after, self._worker.number, limit),
         )
@@ -73,9 +73,10 @@ class DraftChunks(PostgresChunks):
         """Write the vectors of chunks; see `WritableChunks.set_vectors`."""
         rows = vector_rows(vectors)
         with self._session.transaction():  # insertions need not wait for it
-            # The chunk may have been removed, by another worker.
+            # The chunk may have been removed, and may be deleted now, by another worker.
             self._session.execute_each(
-                "INSERT INTO vectors (number, vectors, checksum) SELECT number, %s, %s FROM chunks WHERE number = %s "
+                "INSERT INTO vectors (number, vectors, checksum) "
+                "SELECT number, %s, %s FROM chunks WHERE number = %s FOR KEY SHARE "
                 "ON CONFLICT (number) DO UPDATE SET vectors = excluded.vectors, checksum = excluded.checksum",
                 [(blob, checksum, number) for number, blob, checksum in rows],
             )
@@ -85,17 +86,21 @@ class DraftChunks(PostgresChunks):
                 ([number for number, _, _ in rows],),
             )
 
-    def gone(self, generation: int) -> Iterator[list[int]]:
-        """Yield the numbers of the chunks that a generation no longer has, some at a time; the caller deletes them."""
-        some = f"SELECT number FROM chunks WHERE removed <= {generation} LIMIT {_DELETED_AT_ONCE}"
-        while rows := self._query(some):
-            yield [number for (number,) in rows]
-
-    def delete(self, numbers: Sequence[int]) -> None:
-        """Delete all rows of some chunks."""
-        with self._session.transaction():
-            for table in ("contents", "vectors", "members", "lowered", "terms", "chunks"):
-                self._session.execute(f"DELETE FROM {table} WHERE number = ANY (%s)", (numbers,))
+    def delete_gone(self, generation: int, graph: VectorGraph | None) -> None:
+        """Delete the chunks that a generation no longer has, some at a time, from the graph, too."""
+        numbers = [-1]
+        while numbers:
+            with self._session.transaction():
+                # The rows of `chunks` are locked first. One that another worker holds is left to a later call.
+                rows = self._session.query(
+                    f"SELECT number FROM chunks WHERE removed <= {generation} LIMIT {_DELETED_AT_ONCE} "
+                    "FOR UPDATE SKIP LOCKED"
+                )
+                numbers = [number for (number,) in rows]
+                if graph is not None:
+                    graph.remove(numbers)
+                for table in ("chunks", "contents", "vectors", "members", "lowered", "terms"):
+                    self._session.execute(f"DELETE FROM {table} WHERE number = ANY (%s)", (numbers,))
 
     def _execute(self, sql: str, rows: Iterable[Sequence[Any]] = ((),)) -> None:
         self._session.execute_each(sql.replace("?", "%s"), rows)
@@ -197,8 +202,7 @@ class PostgresDraft:
                 }
                 wanted = replace(current, **_settings(manifest) | set_here, change=change)
                 if wanted == current and not rebuild:
-                    self._delete_gone(current, current)  # in case a publisher was killed before it did
-                    return True
+                    break  # another worker has published it, or a killed one
                 wanted = replace(
                     wanted,
                     generation=current.generation + 1,
@@ -279,10 +283,7 @@ class PostgresDraft:
             if graph is not None and before.graph != now.graph:
                 graph.drop()
         with self._open_graph(now.graph, now) as graph:
-            for numbers in self.chunks.gone(now.generation):
-                if graph is not None:
-                    graph.remove(numbers)
-                self.chunks.delete(numbers)
+            self.chunks.delete_gone(now.generation, graph)
         self._session.execute(f"DELETE FROM documents WHERE removed <= {now.generation}")
 
     @contextmanager

@@ -8,6 +8,7 @@ import signal
 import time
 from collections import Counter
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from functools import cache
 from itertools import count
 from pathlib import Path
@@ -17,16 +18,19 @@ from urllib.parse import parse_qs, urlsplit
 import psycopg
 import pytest
 
-from arag.errors import ARAGError, IndexNotFoundError
+from arag.errors import ARAGError, IndexNotFoundError, InputError, StorageError
 from arag.ingest import pipeline, writer
+from arag.ingest.maintenance import compact, remove
 from arag.ingest.pipeline import run_ingest
 from arag.models.embedders import Embedder
 from arag.retrieval.index import open_index
 from arag.retrieval.postgres import draft, workers
 from arag.retrieval.postgres.connections import Session
+from arag.retrieval.scope import Scope
 from arag.retrieval.tables.rows import FOR_EVER
 from arag.retrieval.text import fold
 from forked import processes
+from loopback_proxy import proxy_postgres
 from test_crash import EMBEDDER, TextEmbeddings, corpus, text_vector, write
 
 LEASE = 2.0  # seconds, in these tests
@@ -188,7 +192,8 @@ def ingest_until(moment, news, source, place, options):
         seen[name] += 1
         if (name, seen[name]) == (kind, number):
             news.send("now")
-            os.kill(os.getpid(), signal_number)
+            if signal_number:
+                os.kill(os.getpid(), signal_number)
 
     try:
         summary = run_with_steps(step, source, place, **options)
@@ -312,3 +317,282 @@ def test_a_killed_ingestion_is_finished_by_the_next(tmp_path, shared_database, u
 def test_many_killed_ingestions_are_finished_by_the_next(tmp_path, shared_database, usual, seed, company):
     killed = kill_again_and_again(tmp_path, new_place(shared_database), usual, seed=seed, kills=10, company=company)
     print(f"{killed.total()} killed of 10, {company=}: {dict(killed)}")
+
+
+# --- a worker that hangs ---
+
+
+MOMENTS = {
+    "inserting": "copied chunks",
+    "copying": "row of contents",
+    "embedding": "embed",
+    "claiming": "query UPDATE done",
+    "writing vectors": "execute_each INSERT done",
+}
+
+
+@pytest.mark.parametrize("moment", ["inserting", "embedding"])
+def test_a_worker_that_hangs_stops_nobody(tmp_path, shared_database, moment):
+    hang(tmp_path, new_place(shared_database), moment)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [2, 3])
+@pytest.mark.parametrize("moment", MOMENTS)
+def test_a_worker_that_hangs_stops_nobody_at_any_moment(tmp_path, shared_database, moment, number):
+    hang(tmp_path, new_place(shared_database), moment, number)
+
+
+def hang(source, place, moment, number=2):
+    write(source, corpus(1))
+    ingest(source, place)
+    write(source, corpus(2))
+    with running(source, place, moment=(MOMENTS[moment], number, signal.SIGSTOP), prune=True) as hung:
+        assert hung.wait_for_signal()
+        with running(source, place, prune=True) as other:
+            assert isinstance(other.result(), tuple)
+        assert served(place) == corpus(2)
+        with pieces_here():
+            remove("d3", place)  # alone: the other one is ended, if it has not been
+        assert "d3" not in served(place)
+        os.kill(hung.process.pid, signal.SIGCONT)
+        assert isinstance(hung.result(), tuple | StorageError)
+    ingest(source, place, prune=True)
+    assert_tables_are_whole(place)
+    assert contents(place) == uninterrupted(source)
+
+
+@contextmanager
+def pieces_here():
+    """Notice soon who is gone, in this process."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(workers, "LEASE", LEASE)
+        patch.setattr(workers, "HEARTBEAT", 0.1)
+        patch.setattr(draft, "_PAUSE", 0.05)
+        yield
+
+
+# --- a killed server ---
+
+
+def kill_the_server(source, place, server, *, seed, kills):
+    draw = random.Random(seed)
+    write(source, corpus(10))
+    ingest(source, place)
+    acknowledged = corpus(10)
+    with open_index(place, embedder=TextEmbeddings()) as index:
+        for version in range(11, 11 + kills):
+            write(source, corpus(version))
+            with running(source, place, prune=True, moment=("start", 1, 0)) as run:
+                run.wait_for_signal()
+                time.sleep(draw.uniform(0, 1.5))
+                server.kill()
+                told = run.result()
+            server.start()
+            if isinstance(told, tuple):
+                acknowledged = corpus(version)
+            else:
+                assert isinstance(told, StorageError)
+                assert "password" not in str(told).lower()
+            found = {hit.chunk_id for hit in index.keyword_search("document", 1_000).hits}
+            assert {i.rpartition(":")[0] for i in found} in (set(acknowledged), set(corpus(version)))
+            assert index.semantic_search("Line 3 is of a revision", 3).hits
+            assert served(place) in (acknowledged, corpus(version))
+            ingest(source, place, prune=True)
+            acknowledged = corpus(version)
+            assert_tables_are_whole(place)
+            assert contents(place) == uninterrupted(source)
+
+
+@pytest.mark.parametrize("kills", [2, pytest.param(20, marks=pytest.mark.slow)])
+def test_a_killed_server_loses_nothing_and_readers_go_on(tmp_path, postgres, kills):
+    postgres.restart({"fsync": "on", "full_page_writes": "on"})
+    with postgres.database() as database:
+        kill_the_server(tmp_path, new_place(database), postgres, seed=kills, kills=kills)
+
+
+# --- cut connections ---
+
+
+def small_corpus(version):
+    """Each version changes a half of the documents, drops one, and brings one back."""
+    texts = {
+        f"d{n}": f"The document w{n} is of revision {version // 2 * 2 if n % 2 else version}. It has a line {n}."
+        for n in range(8)
+    }
+    del texts[f"d{version % 8}"]
+    return texts
+
+
+def cut_everywhere(proxy, operation, check, *, step, after):
+    """Run an operation again and again, and cut its connection at another statement each time.
+
+    Args:
+        proxy: The proxy.
+        operation: Called with the number of the round; it goes through the proxy.
+        check: Called after each with its number and its error, or None.
+        step: How many statements lie between two cuts.
+        after: Whether the server runs the statement where the connection is cut.
+    """
+    for turn, n in enumerate(count(1, step)):
+        proxy.cut_at(n, after=after)
+        error = None
+        try:
+            operation(turn)
+        except StorageError as caught:
+            error = caught
+            assert proxy.was_cut
+            assert "PASSWORD" not in f"{caught} {caught!r} {caught.__cause__}"
+        was_cut = proxy.was_cut
+        proxy.cut_at(0)
+        check(turn, error)
+        if not was_cut:
+            return turn
+    raise AssertionError
+
+
+@pytest.fixture
+def cut_place(shared_database, postgres_server, monkeypatch):
+    """A function that returns a new index, as its owner sees it and through a proxy; the proxy; and all passwords."""
+    monkeypatch.setattr(workers, "HEARTBEAT", 600.0)
+    monkeypatch.setattr(draft, "_PAUSE", 0.01)
+    with proxy_postgres(postgres_server.port) as proxy:
+        yield proxy, lambda: (place := new_place(shared_database), proxy.url(place))
+
+
+EVERY = pytest.mark.parametrize("step", [13, pytest.param(1, marks=pytest.mark.slow)])
+AFTER = pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+
+
+@EVERY
+@AFTER
+def test_a_first_ingestion_is_cut(tmp_path, cut_place, step, after):
+    proxy, make = cut_place
+    places = []
+    write(tmp_path, small_corpus(1))
+    expected = uninterrupted(tmp_path)
+
+    def operate(_):
+        places.append(make())
+        ingest(tmp_path, places[-1][1])
+
+    def check(_, error):
+        place = places[-1][0]
+        assert served(place) in (small_corpus(1), *([None] if error else []))
+        ingest(tmp_path, place)
+        assert_tables_are_whole(place)
+        assert contents(place) == expected
+
+    print(cut_everywhere(proxy, operate, check, step=step, after=after), "cuts")
+
+
+@EVERY
+@AFTER
+def test_an_update_is_cut(tmp_path, cut_place, step, after):
+    proxy, make = cut_place
+    place, through = make()
+    write(tmp_path, small_corpus(9))
+    ingest(tmp_path, place)
+
+    def operate(turn):
+        write(tmp_path, small_corpus(10 + turn))
+        ingest(tmp_path, through, prune=True)
+
+    def check(turn, error):
+        assert served(place) in ([small_corpus(9 + turn)] if error else []) + [small_corpus(10 + turn)]
+        ingest(tmp_path, place, prune=True)
+        assert_tables_are_whole(place)
+        assert contents(place) == uninterrupted(tmp_path)
+
+    print(cut_everywhere(proxy, operate, check, step=step, after=after), "cuts")
+
+
+@EVERY
+@AFTER
+def test_a_removal_is_cut(tmp_path, cut_place, step, after):
+    proxy, make = cut_place
+    place, through = make()
+    write(tmp_path / "all", small_corpus(8))
+    less = small_corpus(8)
+    del less["d3"], less["d5"]
+    write(tmp_path / "less", less)
+    expected = uninterrupted(tmp_path / "less")[1:]
+    ingest(tmp_path / "all", place)
+
+    def check(_, error):
+        assert served(place) in (less, *([small_corpus(8)] if error else []))
+        with suppress(InputError):  # it was done
+            remove(["d3", "d5"], place)
+        ingest(tmp_path / "less", place)  # deletes what is gone
+        assert_tables_are_whole(place)
+        assert contents(place)[1:] == expected
+        ingest(tmp_path / "all", place)
+
+    print(cut_everywhere(proxy, lambda _: remove(["d3", "d5"], through), check, step=step, after=after), "cuts")
+
+
+@EVERY
+@AFTER
+def test_a_compaction_is_cut(tmp_path, cut_place, step, after):
+    proxy, make = cut_place
+    place, through = make()
+    write(tmp_path, small_corpus(1))
+    ingest(tmp_path, place)
+    expected = contents(place)
+
+    def check(_, error):
+        assert contents(place) == expected
+        assert_tables_are_whole(place)
+
+    print(cut_everywhere(proxy, lambda _: compact(through), check, step=step, after=after), "cuts")
+    compact(place)
+    assert contents(place) == expected
+
+
+SEARCHES = {
+    "keyword": lambda index: index.keyword_search(["document", "w7"], 5),
+    "coverage": lambda index: index.keyword_search(["document", "w7", "lime"], 5, by_coverage=True, within=["d6", "d7"]),
+    "meaning": lambda index: index.semantic_search("The document w6 has a line", 5),
+    "read": lambda index: index.read(["d6:0", "d7:0", "absent:0"], adjacent=1),
+    "documents": lambda index: [list(index.documents()), index.find_documents("d6", 3), index.document("d7")],
+    "info": lambda index: index.info(),
+    "scoped": lambda index: index.scoped(Scope(documents=["d5", "d7"])).keyword_search("line", 9),
+}
+
+
+@AFTER
+@pytest.mark.parametrize("kind", SEARCHES)
+def test_a_search_is_cut(tmp_path, cut_place, shared_small, kind, after):
+    proxy, _ = cut_place
+    search = SEARCHES[kind]
+    with open_index(shared_small, embedder=TextEmbeddings()) as index:
+        expected = search(index)
+    for n in count(1):
+        with open_index(proxy.url(shared_small), embedder=TextEmbeddings()) as index:
+            proxy.cut_at(n, after=after)
+            found = search(index)
+            assert found == (replace(expected, path=index.path) if kind == "info" else expected)
+            was_cut = proxy.was_cut
+            proxy.cut_at(0)
+        if not was_cut:
+            return
+
+
+@AFTER
+def test_opening_is_cut(cut_place, shared_small, after):
+    proxy, _ = cut_place
+
+    def operate(_):
+        with open_index(proxy.url(shared_small), embedder=TextEmbeddings()) as index:
+            assert index.info().documents == 7
+
+    assert cut_everywhere(proxy, operate, lambda *_: None, step=1, after=after) > 5
+
+
+@pytest.fixture(scope="module")
+def shared_small(tmp_path_factory, shared_database):
+    """An index for searches."""
+    source, place = tmp_path_factory.mktemp("small"), new_place(shared_database)
+    write(source, small_corpus(1))
+    ingest(source, place)
+    return place

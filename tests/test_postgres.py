@@ -5,8 +5,9 @@ from __future__ import annotations
 import random
 import zlib
 from contextlib import ExitStack
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
+import chromadb
 import numpy as np
 import psycopg
 import pytest
@@ -228,3 +229,42 @@ def test_a_cached_keyword_file_follows_the_index(places, tmp_path):
         after.write_bytes(b"spoilt")
     with open_index(place, embedder=HashEmbeddings()) as index:
         assert index.keyword_search("gull").total == 6
+
+
+@pytest.mark.parametrize("kind", ["pgvector", "chroma"])
+def test_a_damaged_graph_is_found_and_repaired(places, tmp_path, monkeypatch, request, kind):
+    monkeypatch.setattr("arag.retrieval.postgres.sentences.MAX_BYTES", 0)
+    place = places("postgres", tmp_path)
+    if kind == "chroma":
+        place += f"&vectors=chroma+{request.getfixturevalue('chroma_server').url}"
+    documents = [{"id": f"d{i}", "text": f"The gull number {i} sat. It flew."} for i in range(6)]
+    run_ingest(documents, place, embedder=HashEmbeddings())
+    with psycopg.connect(place.partition("?")[0]) as connection:
+        connection.execute(f"SET search_path TO {place.partition('index=')[2].partition('&')[0]}")
+        (key,) = connection.execute("SELECT value::json->>'key' FROM state WHERE name = 'manifest'").fetchone()
+        if kind == "pgvector":
+            connection.execute("DELETE FROM graph WHERE number = 3")
+    if kind == "chroma":
+        client = chromadb.HttpClient(host="127.0.0.1", port=urlsplit(request.getfixturevalue("chroma_server").url).port)
+        collection = client.get_collection(f"arag-{key}")
+        collection.delete(ids=collection.get(limit=3)["ids"])
+    (found, *others), _ = verify(place, embedder=HashEmbeddings())
+    assert "it has " in str(found) and not others
+    _, left = verify(place, repair=True, embedder=HashEmbeddings())
+    assert left == []
+    with open_index(place, embedder=HashEmbeddings()) as index:
+        for i in range(6):
+            assert index.semantic_search(f"The gull number {i} sat.").hits[0].chunk_id == f"d{i}:0"
+
+
+def test_an_index_whose_vectors_are_elsewhere_says_so(places, tmp_path, monkeypatch, chroma_server):
+    monkeypatch.setattr("arag.retrieval.postgres.sentences.MAX_BYTES", 0)
+    place = places("postgres", tmp_path)
+    documents = [{"id": "a", "text": "The gull sat."}]
+    run_ingest(documents, f"{place}&vectors=chroma+{chroma_server.url}", embedder=HashEmbeddings())
+    with open_index(place, embedder=HashEmbeddings()) as index:
+        assert index.keyword_search("gull").total == 1
+        with pytest.raises(StorageError, match=r"are on a Chroma server: add vectors=chroma\+http"):
+            index.semantic_search("gull")
+    with pytest.raises(StorageError, match=r"are on a Chroma server: add vectors=chroma\+http"):
+        run_ingest([*documents, {"id": "b", "text": "A reef."}], place, embedder=HashEmbeddings())

@@ -9,7 +9,6 @@ import time
 from collections import Counter
 from contextlib import contextmanager, suppress
 from dataclasses import replace
-from functools import cache
 from itertools import count
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -31,7 +30,7 @@ from arag.retrieval.tables.rows import FOR_EVER
 from arag.retrieval.text import fold
 from forked import processes
 from loopback_proxy import proxy_postgres
-from test_crash import EMBEDDER, TextEmbeddings, corpus, text_vector, write
+from test_crash import EMBEDDER, TextEmbeddings, corpus, write
 
 LEASE = 2.0  # seconds, in these tests
 _NUMBERS = count()
@@ -551,7 +550,9 @@ def test_a_compaction_is_cut(tmp_path, cut_place, step, after):
 
 SEARCHES = {
     "keyword": lambda index: index.keyword_search(["document", "w7"], 5),
-    "coverage": lambda index: index.keyword_search(["document", "w7", "lime"], 5, by_coverage=True, within=["d6", "d7"]),
+    "coverage": lambda index: index.keyword_search(
+        ["document", "w7", "lime"], 5, by_coverage=True, within=["d6", "d7"]
+    ),
     "meaning": lambda index: index.semantic_search("The document w6 has a line", 5),
     "read": lambda index: index.read(["d6:0", "d7:0", "absent:0"], adjacent=1),
     "documents": lambda index: [list(index.documents()), index.find_documents("d6", 3), index.document("d7")],

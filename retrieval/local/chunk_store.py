@@ -134,11 +134,18 @@ class ChunkStore(TableChunks):
                 [(section.document_id, number) for section in chunk.sections],
             )
 
-    def _delete_terms(self, numbers: str) -> None:
-        self._connection.execute(
-            "INSERT INTO terms (terms, rowid, text) "
-            f"SELECT 'delete', number, text FROM contents WHERE number IN {numbers}"
-        )
+    def delete_gone(self, generation: int) -> None:
+        """Delete the rows that a generation no longer has."""
+        numbers = f"(SELECT number FROM chunks WHERE removed <= {generation})"
+        with self.transaction():
+            self._connection.execute(
+                "INSERT INTO terms (terms, rowid, text) "
+                f"SELECT 'delete', number, text FROM contents WHERE number IN {numbers}"
+            )
+            for table in ("contents", "vectors", "members"):
+                self._connection.execute(f"DELETE FROM {table} WHERE number IN {numbers}")
+            for table in ("chunks", "documents"):
+                self._connection.execute(f"DELETE FROM {table} WHERE removed <= {generation}")
 
     def _spelled(self, phrase: Phrase, limit: int) -> list[tuple[int, list[str]]]:
         """Return a phrase's spellings in the first chunks that hold it, with the chunks' numbers."""

@@ -99,9 +99,6 @@ class PostgresChunks(TableChunks):
     def _insert(self, chunks: Sequence[Chunk]) -> None:
         raise NotImplementedError
 
-    def _delete_terms(self, numbers: str) -> None:
-        raise NotImplementedError
-
     def _spelled(self, phrase: Phrase, limit: int) -> list[tuple[int, list[str]]]:
         """Return a phrase's spellings in the first chunks that hold it, with the chunks' numbers."""
         # The planner underestimates how long it takes to find the first rows of a rare phrase by number. So it is asked

@@ -257,6 +257,10 @@ class PostgresDraft:
                 if graph is not None:
                     graph.prepare()
                     self._add_to(graph, on_written)
+                    if rebuild and graph.count() < manifest.sentences:  # not what was written to it
+                        graph.drop()
+                        graph.prepare()
+                        self._add_to(graph, on_written)
         return kind
 
     def _add_to(self, graph: VectorGraph, on_written: Callable[[int, int], None] | None) -> None:

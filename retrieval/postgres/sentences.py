@@ -27,8 +27,14 @@ _MAX_PART_BYTES = MAX_BYTES // 4  # of vectors that a part keeps in memory: a se
 _COMPARED_AT_ONCE = 2_000  # chunks
 
 
-def choose_graph(location: PostgresLocation, manifest: Manifest) -> Kind:
-    """Return which graph an index is to have; empty while it needs none."""
+def choose_graph(location: PostgresLocation, manifest: PostgresManifest) -> Kind:
+    """Return which graph an index is to have; empty while it needs none.
+
+    Raises:
+        StorageError: The location does not say where the present graph is, which would be left behind.
+    """
+    if manifest.graph == "chroma" and location.vectors is None:
+        raise StorageError(_say_where(location))
     if 4 * manifest.sentences * manifest.dimension <= MAX_BYTES:
         return ""
     return "chroma" if location.vectors else "pgvector"
@@ -43,12 +49,13 @@ def open_graph(kind: Kind, pool: Pool, manifest: PostgresManifest) -> VectorGrap
     if kind == "chroma":
         address = pool.location.vectors
         if address is None:
-            raise StorageError(
-                f"the vectors of the index {pool.location} are on a Chroma server: add vectors=chroma+http://host:port "
-                "to its address"
-            )
+            raise StorageError(_say_where(pool.location))
         return ChromaServerGraph(pool.pool, manifest.dimension, address, f"arag-{manifest.key}")
     return PgvectorGraph(pool.pool, manifest.dimension) if kind == "pgvector" else None
+
+
+def _say_where(location: PostgresLocation) -> str:
+    return f"the vectors of the index {location} are on a Chroma server: add vectors=chroma+http://host:port to its address"
 
 
 def open_sentences(

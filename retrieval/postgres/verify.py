@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from typing import Any
+
+from psycopg import errors
 
 from arag.errors import DamageError
 from arag.retrieval.backend import Damage, DocumentRecord
-from arag.retrieval.postgres.connections import Session
+from arag.retrieval.postgres.connections import Pool, Session, name_failures
 from arag.retrieval.postgres.manifest import NAME, PostgresManifest, read_manifest
+from arag.retrieval.postgres.sentences import open_graph
 from arag.retrieval.tables.check import CheckedChunk, RowCheck, list_ids
 from arag.retrieval.tables.rows import (
     CONTENT_COLUMNS,
@@ -28,6 +32,7 @@ _BESIDE = {
 }
 _DERIVED = "derived texts"  # tables `lowered` and `terms`
 _TABLES = "tables"
+_GRAPH = "graph of the vectors"
 _UNFINISHED = "the first ingestion was interrupted: run the same `arag ingest` again to finish it"
 
 
@@ -63,10 +68,28 @@ def _find_all(session: Session, manifest: PostgresManifest) -> Iterator[Damage]:
         yield Damage(_TABLES, "the lists of each document's chunks are wrong")
     if check.orphans:
         yield Damage(_TABLES, f"{check.orphans:,} rows belong to no chunk")
+    yield from _check_graph(session, manifest)
     if check.to_ingest_again:
         again = check.to_ingest_again
         what = f"ingest again the documents that have lost a part ({len(again):,}): {list_ids(again)}"
         yield Damage(_TABLES, what, repairable=False)
+
+
+def _check_graph(session: Session, manifest: PostgresManifest) -> Iterator[Damage]:
+    with closing(Pool(session.location)) as pool, name_failures(session.location):
+        graph = open_graph(manifest.graph, pool, manifest)
+        if graph is None:
+            return
+        try:
+            seen = f"added <= {manifest.generation} AND removed > {manifest.generation} AND embedded_sentences > 0"
+            there, lacks = graph.count(), any(True for _ in graph.missing(seen))
+            if lacks or there < manifest.sentences:
+                what = f"it has {there:,} sentences, but not all of the {manifest.sentences:,} that it should have"
+                yield Damage(_GRAPH, what)
+        except errors.UndefinedTable:
+            yield Damage(_GRAPH, "it is missing")
+        finally:
+            graph.close()
 
 
 class _Rows:

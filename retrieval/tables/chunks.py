@@ -89,10 +89,6 @@ class TableChunks(BaseStore[str, Chunk]):
     def _insert(self, chunks: Sequence[Chunk]) -> None:
         """Insert the rows of new chunks."""
 
-    @abstractmethod
-    def _delete_terms(self, numbers: str) -> None:
-        """Delete what is derived from the texts of chunks whose numbers a subquery selects."""
-
     def _spelled(self, phrase: Phrase, limit: int) -> list[tuple[int, list[str]]]:
         """Return a phrase's spellings in the first chunks that hold it, with the chunks' numbers."""
         raise NotImplementedError
@@ -383,16 +379,6 @@ class TableChunks(BaseStore[str, Chunk]):
         )
         for number, sentences in rows:
             yield number, self._positions(number, sentences)
-
-    def delete_gone(self, generation: int) -> None:
-        """Delete the rows that a generation no longer has."""
-        numbers = f"(SELECT number FROM chunks WHERE removed <= {generation})"
-        with self.transaction():
-            self._delete_terms(numbers)
-            for table in ("contents", "vectors", "members"):
-                self._execute(f"DELETE FROM {table} WHERE number IN {numbers}")
-            for table in ("chunks", "documents"):
-                self._execute(f"DELETE FROM {table} WHERE removed <= {generation}")
 
     def differs_from(self, generation: int) -> bool:
         """Return whether anything was added or removed after a generation."""

@@ -55,7 +55,7 @@ def open_graph(kind: Kind, pool: Pool, manifest: PostgresManifest) -> VectorGrap
 
 
 def _say_where(location: PostgresLocation) -> str:
-    return f"the vectors of the index {location} are on a Chroma server: add vectors=chroma+http://host:port to its address"
+    return f"the vectors of {location} are on a Chroma server: add vectors=chroma+http://host:port to its address"
 
 
 def open_sentences(

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from arag.errors import ARAGError
     from arag.graph.context import Context
     from arag.graph.graph import ARAGAgent, create_arag_agent
+    from arag.ingest.copying import copy_index
     from arag.ingest.documents import Limits
     from arag.ingest.pipeline import aingest, ingest, run_ingest
     from arag.ingest.registry import reader
@@ -36,6 +37,7 @@ __all__ = [
     "Limits",
     "Scope",
     "aingest",
+    "copy_index",
     "create_arag_agent",
     "ingest",
     "load_embedder",
@@ -58,6 +60,7 @@ _HOMES = {
     "Limits": "arag.ingest.documents",
     "Scope": "arag.retrieval.scope",
     "aingest": "arag.ingest.pipeline",
+    "copy_index": "arag.ingest.copying",
     "create_arag_agent": "arag.graph.graph",
     "ingest": "arag.ingest.pipeline",  # see _Package
     "load_embedder": "arag.models.embedders",

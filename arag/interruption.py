@@ -25,6 +25,7 @@ _AFTERWARDS = {
     "report": "The report is incomplete; the next run rewrites it.",
     "remove": _WHOLE,
     "compact": _WHOLE,
+    "copy": "The target is unfinished, or unchanged; the same command continues.",
 }
 """What to say after an interrupted command; the others need no explanation."""
 

@@ -1,4 +1,4 @@
-"""The progress of an ingestion."""
+"""The progress of an ingestion, and of a copy."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from threading import Event, Thread
-from typing import Literal, Self, TypeAlias
+from typing import Literal, Self, TypeAlias, TypeVar
 
 from arag.retrieval.types import Chunk
 
 Phase: TypeAlias = Literal["reading", "loading", "embedding", "pruning", "publishing", "done"]
+CopyPhase: TypeAlias = Literal["copying", "checking", "publishing", "done"]
 
 _BETWEEN_LINES = 5.0  # seconds
 _WINDOW = 30.0  # seconds that speeds are measured over
@@ -73,7 +74,35 @@ class Progress:
         return said + ("" if self.phase == "done" else left)
 
 
+@dataclass(frozen=True, slots=True)
+class CopyProgress:
+    """The progress of a copy.
+
+    Attributes:
+        phase: The current step: `copying` compares what is there, and writes what is not; `checking` reads the target
+            again; `publishing` makes what the target needs for searching.
+        done: Chunks that are copied or checked in this step; of `publishing`, sentences.
+        total: How many there are.
+        seconds_left: Seconds until this step is done; None if not known.
+        seconds: Seconds since the start.
+    """
+
+    phase: CopyPhase
+    done: int
+    total: int
+    seconds_left: float | None
+    seconds: float
+
+    def __str__(self) -> str:
+        """Return one line of text."""
+        what = "sentences" if self.phase == "publishing" else "chunks"
+        left = "" if self.seconds_left is None or self.phase == "done" else f", {_clock(self.seconds_left)} left"
+        return f"{self.phase.capitalize()}: {self.done:,} of {self.total:,} {what}{left}"
+
+
 ShowProgress: TypeAlias = Callable[[Progress], None]
+ShowCopyProgress: TypeAlias = Callable[[CopyProgress], None]
+AnyProgress = TypeVar("AnyProgress", Progress, CopyProgress)
 
 
 class Tracker:
@@ -219,8 +248,57 @@ class Tracker:
         return time.monotonic() - self._began
 
 
+class CopyMeter:
+    """Follows the steps of a copy.
+
+    Args:
+        show: Called whenever there is progress.
+    """
+
+    def __init__(self, show: ShowCopyProgress | None) -> None:
+        self._show = show
+        self._began = self._entered = time.monotonic()
+        self._phase: CopyPhase = "copying"
+        self._done = self._total = 0
+
+    @property
+    def seconds(self) -> float:
+        """Seconds since the start."""
+        return time.monotonic() - self._began
+
+    def enter(self, phase: CopyPhase, total: int) -> None:
+        """A step begins, with so many chunks."""
+        self._phase, self._total, self._done = phase, total, 0
+        self._entered = time.monotonic()
+        self._report()
+
+    def add(self, done: int) -> None:
+        """So many more chunks are done."""
+        self._done += done
+        self._report()
+
+    def publish(self, written: int, total: int) -> None:
+        """So many sentences, of all that a publication writes, were written."""
+        if self._phase != "publishing":
+            self.enter("publishing", total)
+        self._done = written
+        self._report()
+
+    def finish(self, chunks: int) -> None:
+        """Everything is published."""
+        self._phase, self._done, self._total = "done", chunks, chunks
+        self._report()
+
+    def _report(self) -> None:
+        if self._show is not None:
+            left = _rest(time.monotonic() - self._entered, self._done, self._total - self._done)
+            self._show(CopyProgress(self._phase, self._done, self._total, left, self.seconds))
+
+
 @contextmanager
-def showing(progress: bool | ShowProgress) -> Iterator[ShowProgress | None]:
+def showing(
+    progress: bool | Callable[[AnyProgress], None],
+) -> Iterator[Callable[[AnyProgress], None] | None]:
     """Return the function that shows progress: true prints lines on stderr, false shows nothing."""
     if not isinstance(progress, bool):
         yield progress
@@ -235,7 +313,7 @@ class _Lines:
     """Prints a line on stderr every few seconds, from a thread: reading a file may take long."""
 
     def __init__(self) -> None:
-        self._latest: Progress | None = None
+        self._latest: Progress | CopyProgress | None = None
         self._printed = False
         self._ended = Event()
         self._thread = Thread(target=self._run, name="progress", daemon=True)
@@ -250,7 +328,7 @@ class _Lines:
         if self._printed and kind is None:
             self._print()
 
-    def show(self, progress: Progress) -> None:
+    def show(self, progress: Progress | CopyProgress) -> None:
         if progress.phase == "pruning":  # told once, before it happens
             print(progress, file=sys.stderr, flush=True)  # noqa: T201
         else:

@@ -28,6 +28,7 @@ from arag.ingest.progress import Tracker
 from arag.ingest.sentences import AUTO, RULES_VERSION
 from arag.models.embedders import Embedder, load_embedder
 from arag.retrieval.backend import Backend, Chunks, DocumentRecord, Draft, Manifest, Vectors
+from arag.retrieval.index import check_finished
 from arag.retrieval.packing import CountBatch, keep_documents
 from arag.retrieval.tokens import TokenCounter, load_token_counter
 from arag.retrieval.trust import choose_embedder
@@ -409,6 +410,7 @@ def open_writer(
     Raises:
         IndexLockedError: Another process is writing to the index.
         EmbedderError: The index was made with another embedder, or the embedder cannot be loaded.
+        IndexNotFoundError: An unfinished copy is there.
         InputError: Something other than an index is there.
         StorageError: It cannot be written.
     """
@@ -430,6 +432,7 @@ def open_writer(
             backend.make()
             stack.enter_context(backend.lock(shared=shared))
         draft = stack.enter_context(backend.draft(lambda: begun or begin()))
+        check_finished(draft.manifest, backend.location)
         settings: dict[str, Any] = {"chunk_tokens": chunk_tokens, "language": language, "packed": packed}
         manifest = replace(draft.manifest, **{name: value for name, value in settings.items() if value is not None})
         chosen = choose_embedder(given, manifest.embedder, backend.location)

@@ -41,6 +41,7 @@ class Manifest:
         sentences: Number of sentences with a vector.
         generation: The generation that readers see; grows with each publication.
         distance: Distance function of the vectors.
+        copy_of: The location that a copy was begun from and is not finished yet; empty for a whole index.
     """
 
     embedder: str
@@ -54,6 +55,7 @@ class Manifest:
     sentences: _Count = 0
     generation: Annotated[int, Field(ge=-1, le=1 << 53)] = 0
     distance: str = "cosine"
+    copy_of: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,6 +253,9 @@ class Chunks(Protocol):
             numbers: The chunks' numbers.
         """
 
+    def embedded_chunks(self) -> Iterator[tuple[int, Chunk, Vectors]]:
+        """Yield all chunks that have their vectors, in the order of ingestion: a chunk's number, the chunk, vectors."""
+
 
 class Keywords(Protocol):
     """Exact keywords in the chunks' texts (paper, section 3.2): in lower case, white space folded."""
@@ -417,6 +422,9 @@ class WritableChunks(Chunks, Protocol):
         Args:
             vectors: Numbers of chunks, and the vectors of their embedded sentences, shape (sentences, dimension).
         """
+
+    def add_embedded(self, chunks: Sequence[tuple[Chunk, Vectors]]) -> None:
+        """Add chunks whose ids are new, together with the vectors of their embedded sentences."""
 
     def former_vectors(self, document_ids: Sequence[str]) -> dict[str, NDArray[np.float32]]:
         """Return the vectors of former versions of these documents' chunks, by the sentences' texts."""

@@ -25,7 +25,7 @@ from arag.errors import (
     StorageError,
 )
 from arag.models.embedders import Embedder
-from arag.retrieval.backend import Backend, DocumentRecord
+from arag.retrieval.backend import Backend, DocumentRecord, Manifest
 from arag.retrieval.locations import backend_at
 from arag.retrieval.scope import Scope
 from arag.retrieval.snapshot import Snapshot
@@ -43,6 +43,21 @@ _PAGE = 500  # documents that are listed at a time
 _MAX_TRIES = 10  # of a search while a writer publishes; generations are seconds apart
 
 T = TypeVar("T")
+
+
+def check_finished(manifest: Manifest, location: Path | str) -> None:
+    """Refuse an index that is an unfinished copy: it would seem to hold few documents, or none.
+
+    Args:
+        manifest: Its manifest.
+        location: The index, for messages.
+
+    Raises:
+        IndexNotFoundError: It is one.
+    """
+    if manifest.copy_of:
+        command = shlex.join(["arag", "copy", manifest.copy_of, str(location)])
+        raise IndexNotFoundError(f"the index in {location} is an unfinished copy: finish it with `{command}`")
 
 
 class Index:
@@ -74,6 +89,7 @@ class Index:
         self.path = self._backend.location
         self._lock = threading.Lock()
         manifest = self._backend.manifest()
+        check_finished(manifest, self.path)
         if manifest.generation == 0 and manifest.documents == 0:  # the state at the start of a first ingestion
             raise IndexNotFoundError(
                 f"the index in {self.path} holds no documents yet: run `arag ingest PATH... --index "

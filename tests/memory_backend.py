@@ -140,6 +140,10 @@ class MemoryChunks:
             sentences = self.chunks[number].sentences
             yield number, [i for i, s in enumerate(sentences) if s.embedded], self.vectors[number]
 
+    def embedded_chunks(self):
+        for number in [number for number in self.chunks if number in self.vectors]:
+            yield number, self.chunks[number], self.vectors[number]
+
     def counts(self):
         chunks = self.chunks.values()
         sentences = sum(len(chunk.embedded_texts()) for chunk in chunks)
@@ -188,6 +192,12 @@ class MemoryChunks:
 
     def set_vectors(self, vectors):
         self.vectors |= {number: np.array(array) for number, array in vectors}
+
+    def add_embedded(self, chunks):
+        for chunk, vectors in chunks:
+            self.vectors[self.next] = np.array(vectors)
+            self.chunks[self.next] = chunk
+            self.next += 1
 
     def former_vectors(self, document_ids):
         found = dict(self.former)

@@ -1,4 +1,4 @@
-"""`arag info`, `remove`, `compact` and `verify`: look after an index."""
+"""`arag info`, `remove`, `compact`, `verify` and `copy`: look after an index."""
 
 from __future__ import annotations
 
@@ -6,10 +6,12 @@ from dataclasses import asdict
 from typing import Annotated
 
 import typer
+from rich.progress import TextColumn
 from rich.table import Table
 
+from arag.cli.showing import show_copy
 from arag.options import DocumentsOption, IndexOption, JsonOption, WhereOption, open_scoped
-from arag.terminal import FAILED, out, print_json, styled
+from arag.terminal import FAILED, err, out, print_json, progress, styled
 
 
 def info(
@@ -70,3 +72,23 @@ def verify(
             out.print("Run `arag verify --repair` to repair it.")
     if left:
         raise typer.Exit(FAILED)
+
+
+def copy(
+    source: Annotated[str, typer.Argument(metavar="SOURCE", help="The index: a folder, or postgresql://...")],
+    target: Annotated[str, typer.Argument(metavar="TARGET", help="Where to copy it to, likewise.")],
+    as_json: JsonOption = False,
+) -> None:
+    """Copy an index to another place without embedding anything again; an interrupted copy is continued."""
+    from arag.ingest.copying import copy_index
+
+    with progress(TextColumn("{task.fields[figures]}"), hidden=as_json) as bars:
+        shown = False if as_json else show_copy(bars) if err.is_terminal else True
+        summary = copy_index(source, target, progress=shown)
+    if as_json:
+        print_json(asdict(summary))
+    else:
+        out.print(
+            f"Copied {summary.documents:,} documents, {summary.chunks:,} chunks and {summary.sentences:,} sentences in "
+            f"{summary.seconds:.1f} s; {summary.chunks - summary.written:,} chunks were there already."
+        )

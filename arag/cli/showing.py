@@ -1,4 +1,4 @@
-"""Output of `arag ingest` and `arag ask`."""
+"""Output of `arag ingest`, `arag copy` and `arag ask`."""
 
 from __future__ import annotations
 
@@ -12,9 +12,11 @@ from rich.progress import Progress as Bars
 from arag.terminal import err, out, styled
 
 if TYPE_CHECKING:
+    from rich.progress import TaskID
+
     from arag.graph.state import Citation, State
     from arag.ingest.pipeline import IngestSummary
-    from arag.ingest.progress import Progress
+    from arag.ingest.progress import CopyProgress, Progress
     from arag.retrieval.backend import Backend
 
 _MAX_QUOTE = 200  # characters of a quoted sentence
@@ -51,6 +53,26 @@ def show_progress(bars: Bars) -> Callable[[Progress], None]:
             figures=figures,
         )
         bars.update(publication, visible=False)
+
+    return show
+
+
+def show_copy(bars: Bars) -> Callable[[CopyProgress], None]:
+    """Return a function that shows the progress of a copy: a bar for each step.
+
+    Args:
+        bars: The bars, with a column for the field `figures`.
+    """
+    tasks: dict[str, TaskID] = {}
+
+    def show(now: CopyProgress) -> None:
+        if now.phase == "done":
+            return
+        if now.phase not in tasks:
+            tasks[now.phase] = bars.add_task(now.phase.capitalize(), total=None, figures="")
+        what = "sentences" if now.phase == "publishing" else "chunks"
+        figures = f"{now.done:,} of {now.total:,} {what}"
+        bars.update(tasks[now.phase], completed=now.done, total=max(now.total, 1), figures=figures)
 
     return show
 

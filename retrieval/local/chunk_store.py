@@ -117,7 +117,8 @@ class ChunkStore(TableChunks):
     def _execute(self, sql: str, rows: Iterable[Sequence[Any]] = ((),)) -> None:
         self._connection.executemany(sql, rows)
 
-    def _insert(self, chunks: Sequence[Chunk]) -> None:
+    def _insert(self, chunks: Sequence[Chunk]) -> list[int]:
+        numbers = []
         for chunk in chunks:
             entry, contents = chunk_rows(chunk)
             row = self._connection.execute(
@@ -133,6 +134,8 @@ class ChunkStore(TableChunks):
                 "INSERT OR IGNORE INTO members (document_id, number) VALUES (?, ?)",
                 [(section.document_id, number) for section in chunk.sections],
             )
+            numbers.append(number)
+        return numbers
 
     def delete_gone(self, generation: int) -> None:
         """Delete the rows that a generation no longer has."""

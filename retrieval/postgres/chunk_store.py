@@ -96,7 +96,7 @@ class PostgresChunks(TableChunks):
     def _execute(self, sql: str, rows: Iterable[Sequence[Any]] = ((),)) -> None:
         raise NotImplementedError
 
-    def _insert(self, chunks: Sequence[Chunk]) -> None:
+    def _insert(self, chunks: Sequence[Chunk]) -> list[int]:
         raise NotImplementedError
 
     def _spelled(self, phrase: Phrase, limit: int) -> list[tuple[int, list[str]]]:

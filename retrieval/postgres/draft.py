@@ -10,7 +10,8 @@ from itertools import chain
 from secrets import token_hex
 from typing import Any
 
-from arag.retrieval.backend import Manifest, Vectors
+from arag.errors import InputError
+from arag.retrieval.backend import DocumentRecord, Manifest, Vectors
 from arag.retrieval.postgres.chunk_store import PostgresChunks
 from arag.retrieval.postgres.connections import Pool, Session
 from arag.retrieval.postgres.graph import VectorGraph, batches_of
@@ -19,7 +20,15 @@ from arag.retrieval.postgres.schema import ALL_TABLES, TEXT_INDEXES
 from arag.retrieval.postgres.sentences import Kind, choose_graph, open_graph
 from arag.retrieval.postgres.workers import Worker, live_workers
 from arag.retrieval.tables.chunks import vector_rows
-from arag.retrieval.tables.rows import CONTENT_COLUMNS, ENTRY_COLUMNS, FOR_EVER, checksum, chunk_rows
+from arag.retrieval.tables.rows import (
+    CONTENT_COLUMNS,
+    DOCUMENT_COLUMNS,
+    ENTRY_COLUMNS,
+    FOR_EVER,
+    checksum,
+    chunk_rows,
+    document_row,
+)
 from arag.retrieval.tables.terms import Terms
 from arag.retrieval.text import fold
 from arag.retrieval.types import Chunk
@@ -86,6 +95,26 @@ class DraftChunks(PostgresChunks):
                 ([number for number, _, _ in rows],),
             )
 
+    def add_embedded(self, chunks: Sequence[tuple[Chunk, Vectors]]) -> None:
+        """Add chunks whose ids are new, together with their vectors."""
+        with self.transaction():
+            numbers = self._insert([chunk for chunk, _ in chunks], pending=False)
+            vectors = zip(numbers, (vectors for _, vectors in chunks), strict=True)
+            self._session.copy("vectors", "number, vectors, checksum", [_INT, "bytea", _INT], vector_rows(vectors))
+
+    def add_documents(self, documents: Iterable[DocumentRecord]) -> None:
+        """Add documents' entries."""
+        rows = [document_row(document) for document in documents]
+        for row in rows:
+            self._check_texts(f"document {row[0]!r}", row)
+        with self.transaction():
+            self._session.copy(
+                "documents",
+                f"{DOCUMENT_COLUMNS}, checksum, added",
+                [_TEXT, _TEXT, _TEXT, _TEXT, _TEXT, _INT, _INT, _INT],
+                ((*row, checksum(row), self.writes) for row in rows),
+            )
+
     def delete_gone(self, generation: int, graph: VectorGraph | None) -> None:
         """Delete the chunks that a generation no longer has, some at a time, from the graph, too."""
         numbers = [-1]
@@ -105,9 +134,9 @@ class DraftChunks(PostgresChunks):
     def _execute(self, sql: str, rows: Iterable[Sequence[Any]] = ((),)) -> None:
         self._session.execute_each(sql.replace("?", "%s"), rows)
 
-    def _insert(self, chunks: Sequence[Chunk]) -> None:
+    def _insert(self, chunks: Sequence[Chunk], *, pending: bool = True) -> list[int]:
         if not chunks:
-            return
+            return []
         numbers = [
             number
             for (number,) in self._session.query(
@@ -115,11 +144,13 @@ class DraftChunks(PostgresChunks):
             )
         ]
         rows = [(number, chunk, *chunk_rows(chunk)) for number, chunk in zip(numbers, chunks, strict=True)]
+        for _, chunk, entry, contents in rows:
+            self._check_texts(f"chunk {chunk.id!r}", [*entry, *contents])
         self._session.copy(
             "chunks",
-            f"number, {ENTRY_COLUMNS}, added",
-            [_INT, *_ENTRY_TYPES, _INT],
-            ((number, *entry, self.writes) for number, _, entry, _ in rows),
+            f"number, {ENTRY_COLUMNS}, pending, added",
+            [_INT, *_ENTRY_TYPES, "bool", _INT],
+            ((number, *entry, pending, self.writes) for number, _, entry, _ in rows),
         )
         self._session.copy(
             "contents",
@@ -130,6 +161,20 @@ class DraftChunks(PostgresChunks):
         members = {(section.document_id, number) for number, chunk, *_ in rows for section in chunk.sections}
         self._session.copy("members", "document_id, number", [_TEXT, _INT], sorted(members))
         self._insert_texts([(number, chunk.text) for number, chunk, *_ in rows])
+        return numbers
+
+    def _check_texts(self, what: str, values: Iterable[object]) -> None:
+        """Refuse characters that the server cannot store.
+
+        Raises:
+            InputError: A text has one.
+        """
+        for value in values:
+            if isinstance(value, str) and (found := self.UNSTORABLE.search(value)):
+                raise InputError(
+                    f"the {what} holds the character U+{ord(found[0]):04X}, which PostgreSQL cannot store: "
+                    "ingest its document again without it"
+                )
 
     def fill_texts(self) -> None:
         """Write what is derived from the texts of chunks where it is missing."""

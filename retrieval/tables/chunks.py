@@ -86,8 +86,8 @@ class TableChunks(BaseStore[str, Chunk]):
         """Run a statement for each of some rows of values; the caller has begun a transaction."""
 
     @abstractmethod
-    def _insert(self, chunks: Sequence[Chunk]) -> None:
-        """Insert the rows of new chunks."""
+    def _insert(self, chunks: Sequence[Chunk]) -> list[int]:
+        """Insert the rows of new chunks, which wait for their vectors; return their numbers."""
 
     def _spelled(self, phrase: Phrase, limit: int) -> list[tuple[int, list[str]]]:
         """Return a phrase's spellings in the first chunks that hold it, with the chunks' numbers."""
@@ -331,8 +331,14 @@ class TableChunks(BaseStore[str, Chunk]):
             )
             self._execute("UPDATE chunks SET pending = FALSE WHERE number = ?", [(number,) for number, _, _ in rows])
 
+    def add_embedded(self, chunks: Sequence[tuple[Chunk, Vectors]]) -> None:
+        """Add chunks whose ids are new, together with their vectors."""
+        with self.transaction():
+            numbers = self._insert([chunk for chunk, _ in chunks])
+            self.set_vectors(zip(numbers, (vectors for _, vectors in chunks), strict=True))
+
     def embedded_chunks(self, since: int = -1) -> Iterator[tuple[int, Chunk, Vectors]]:
-        """Yield number, chunk and vectors of the embedded chunks that were added after a generation."""
+        """Yield number, chunk and vectors of the embedded chunks that were added after a generation, in order."""
         rows = self._pages(
             f"SELECT {_COLUMNS}, vectors FROM {_EMBEDDED} WHERE {self._seen} AND NOT pending AND added > {since}",
             size=200,

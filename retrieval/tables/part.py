@@ -6,6 +6,7 @@ import heapq
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from functools import cached_property
+from operator import itemgetter
 
 import numpy as np
 
@@ -153,6 +154,12 @@ class ChunkPart(TableChunks):
             new = {position: place for place, position in enumerate(self.kept[number])}
             kept = [row for row, position in enumerate(positions) if position in new]
             yield number, [new[positions[row]] for row in kept], vectors[kept]
+
+    def embedded_chunks(self, since: int = -1) -> Iterator[tuple[int, Chunk, Vectors]]:
+        """Yield number, chunk and vectors of all chunks; see `Chunks.embedded_chunks`."""
+        whole = super().embedded_chunks(since)
+        cut = ((number, self.cut[number], vectors) for number, _, vectors in self.placed_vectors(sorted(self.cut)))
+        yield from heapq.merge(whole, cut, key=itemgetter(0))
 
     @cached_property
     def _starts(self) -> Counter[str]:

@@ -135,6 +135,7 @@ class _Copy:
             with nullcontext() if draft.manifest.copy_of else draft.chunks.transaction():
                 settings = self._follow_source(draft)
             finished = replace(draft.manifest, **settings, copy_of="")
+            self._meter.enter("publishing", draft.chunks.counts().sentences)
             draft.publish(finished, on_written=self._meter.publish)
             manifest = draft.manifest
         self._meter.finish(manifest.chunks)

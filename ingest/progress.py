@@ -279,9 +279,7 @@ class CopyMeter:
 
     def publish(self, written: int, total: int) -> None:
         """So many sentences, of all that a publication writes, were written."""
-        if self._phase != "publishing":
-            self.enter("publishing", total)
-        self._done = written
+        self._done, self._total = written, total
         self._report()
 
     def finish(self, chunks: int) -> None:

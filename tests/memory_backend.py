@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import itertools
 import re
 import threading
 import unicodedata
@@ -362,9 +363,10 @@ class MemoryDraft:
 class MemoryBackend:
     """An index in memory. What one process writes, its other threads see."""
 
-    location = "memory"
+    numbers = itertools.count(1)
 
     def __init__(self):
+        self.location = f"memory {next(self.numbers)}"
         self.current = None
         self.working = MemoryChunks()
         self._lock = threading.Lock()

@@ -42,7 +42,7 @@ PAIRS = [(one, other) for one in KINDS for other in KINDS]
 DOCUMENTS = [
     *(
         {"id": f"d{n}", "text": f"Ship{n} was built in {1500 + n}. It sailed to port {n % 7}.", "year": n}
-        for n in range(40)
+        for n in range(30)
     ),
     {
         "id": "odd",
@@ -176,7 +176,13 @@ def test_unusual_chunks_are_copied_as_they_are(new_place, one, other):
         (chunk("d:1", "", ordinal=1), none),
         (
             chunk(
-                "shared", "x y", Sentence(0, 1, True), Sentence(1, 2, False), Sentence(2, 3, True), documents=("d", "e")
+                "shared",
+                "x y",
+                Sentence(0, 1, True),
+                Sentence(1, 2, False),
+                Sentence(2, 3, True),
+                documents=("d", "e"),
+                ordinal=2,
             ),
             zero,
         ),
@@ -203,7 +209,7 @@ def test_an_index_without_documents_is_copied(new_place, kind):
 # --- what the target may be ---
 
 
-@pytest.mark.parametrize(("one", "other"), [("folder", "folder"), ("folder", "postgres"), ("memory", "memory")])
+@pytest.mark.parametrize(("one", "other"), [("folder", "postgres"), ("memory", "folder")])
 def test_an_earlier_copy_is_brought_up_to_date(new_place, one, other):
     source = write(new_place(one))
     target = new_place(other)
@@ -223,8 +229,8 @@ def test_an_earlier_copy_is_brought_up_to_date(new_place, one, other):
 
 
 def test_chunks_in_another_order_are_written_again(new_place):
-    source = write(new_place(), DOCUMENTS, pack=False)
-    target = write(new_place(), DOCUMENTS[::-1], pack=False)
+    source = write(new_place("memory"), DOCUMENTS, pack=False)
+    target = write(new_place("memory"), DOCUMENTS[::-1], pack=False)
     assert copy_index(source, target).written > 0
     assert contents(target) == contents(source)
 
@@ -252,7 +258,7 @@ def copy_of(source, target):
     return target
 
 
-@pytest.mark.parametrize("kind", ["folder", "postgres"])
+@pytest.mark.parametrize("kind", ["memory", "postgres"])
 def test_an_interrupted_ingestion_of_the_same_documents_makes_room(new_place, sources, kind):
     target = copy_of(sources["folder"], new_place(kind))
     with pytest.raises(EmbedderError):
@@ -344,7 +350,7 @@ def test_lost_vectors_are_noticed(new_place):
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_copy_that_differs_is_not_published(new_place, sources, kind, monkeypatch):
     target = copy_of(sources["folder"], new_place(kind))
-    newer = copy_of(sources["folder"], new_place())
+    newer = copy_of(sources["folder"], new_place("memory"))
     write(newer, [{"id": "d1", "text": "Another text."}])
     before = contents(target)
 
@@ -371,10 +377,11 @@ def test_a_source_that_is_written_to_is_followed(new_place, kind, monkeypatch):
 
     def on_progress(now):
         if now.phase == "copying" and now.done > 10 and (documents := next(versions, None)):
-            remove([f"d{n}" for n in range(3)], source) if documents is not None and "d0" in held(source) else None
+            if "d0" in held(source):
+                remove(["d0", "d1", "d2"], source)
             write(source, documents, pack=False)
 
-    target = new_place()
+    target = new_place("memory")
     copy_index(source, target, progress=on_progress)
     assert contents(target) == contents(source)
     assert "new" in held(target)
@@ -388,7 +395,7 @@ def held(place):
 def test_a_source_that_never_rests_ends_the_copy(new_place, monkeypatch):
     monkeypatch.setattr(copying, "_MAX_PASSES", 2)
     source, numbers = write(new_place("memory")), count()
-    target = new_place()
+    target = new_place("memory")
 
     def on_progress(now):
         if now.phase == "copying":
@@ -434,7 +441,7 @@ def test_only_the_rest_is_copied(new_place, sources, kind, monkeypatch):
 
 def test_what_the_source_has_lost_meanwhile_leaves_an_unfinished_copy(new_place, monkeypatch):
     monkeypatch.setattr(copying, "_BATCH", 5)
-    source, target = write(new_place(), pack=False), new_place()
+    source, target = write(new_place("memory"), pack=False), new_place("postgres")
     interrupt(source, target, 20)
     remove(["d0", "d4"], source)
     summary = copy_index(source, target)
@@ -506,10 +513,10 @@ def test_the_command_copies(arag, sources, new_place):
     target = new_place("postgres")
     code, out, err = arag("copy", sources["folder"], target)
     assert (code, err) == (0, "")
-    assert out.startswith("Copied 43 documents")
+    assert out.startswith("Copied 33 documents")
     code, out, err = arag("copy", target, sources["folder"].parent / "back", "--json")
     assert (code, err) == (0, "")
-    assert json.loads(out)["documents"] == 43
+    assert json.loads(out)["documents"] == 33
     code, out, err = arag("copy", sources["folder"], target, "--json")
     assert json.loads(out)["written"] == 0
     code, out, err = arag("copy", "nowhere", target)

@@ -48,6 +48,7 @@ CREATE TABLE chunks (
 CREATE INDEX chunks_by_id ON chunks (id, added, removed);
 CREATE UNIQUE INDEX one_chunk_an_id ON chunks (id) WHERE removed = {FOR_EVER};
 CREATE INDEX chunks_by_place ON chunks (document_id, ordinal);
+CREATE UNIQUE INDEX one_chunk_a_place ON chunks (document_id, ordinal) WHERE removed = {FOR_EVER};
 CREATE INDEX pending_chunks ON chunks (number) WHERE pending;
 CREATE INDEX removed_chunks ON chunks (removed) WHERE removed < {FOR_EVER};
 CREATE TABLE contents (

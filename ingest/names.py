@@ -99,6 +99,13 @@ class Names:
                     return _keep(document, there)
         return document
 
+    def may_replace(self, known: DocumentRecord, document: Document) -> bool:
+        """Return whether a document that was named is the one that the index has under this id now.
+
+        Another process may have given the id to another file meanwhile.
+        """
+        return not document.named_by_path or _is_same_file(known, document) or self._is_moved(known, document)
+
     def _is_moved(self, known: DocumentRecord, document: Document) -> bool:
         """Return whether a document may have the id of one whose file is gone: that file may only be out of reach."""
         if not known.source or os.path.lexists(file := file_of(known.source)):

@@ -333,7 +333,7 @@ def _ingest(
         sample = LanguageSample() if settings.embedder == DEFAULT_EMBEDDER and not settings.documents else None
         while some := list(_take(grouped, _BATCH_CHARACTERS)):
             batch = list(chain.from_iterable(some))
-            new, failed = writer.put(some)
+            new, failed = writer.put(some, may_replace=names.may_replace)
             problems += failed.values()
             refused += failed
             read += len(batch) - len(failed)

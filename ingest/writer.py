@@ -11,7 +11,7 @@ import hashlib
 import json
 import time
 from collections import Counter, deque
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import replace
@@ -105,11 +105,17 @@ class IndexWriter:
         """The chunks and documents of the next generation."""
         return self._draft.chunks
 
-    def put(self, groups: Sequence[list[Document]]) -> tuple[set[str], dict[str, Problem]]:
+    def put(
+        self,
+        groups: Sequence[list[Document]],
+        *,
+        may_replace: Callable[[DocumentRecord, Document], bool] = lambda *_: True,
+    ) -> tuple[set[str], dict[str, Problem]]:
         """Write the documents that are new or have changed.
 
         Args:
             groups: Documents; those of a group share a chunk.
+            may_replace: Tells of a document of the index whether one with the same id may replace it.
 
         Returns:
             The ids of the documents that were written, and the problems with those that could not be, by their ids.
@@ -119,7 +125,9 @@ class IndexWriter:
         with self._draft.chunks.transaction():
             # Another writer may have written some of them meanwhile.
             left = {group[0].id for group in self._find_changed([group for group, _ in changed], fingerprints)}
-            cut, refused = self._refuse_taken_ids([(group, chunks) for group, chunks in changed if group[0].id in left])
+            kept, taken = self._refuse_taken_names([each for each in changed if each[0][0].id in left], may_replace)
+            cut, refused = self._refuse_taken_ids(kept)
+            refused |= taken
             written = {document.id for group, _ in cut for document in group}
             self._remove(written)
             self._insert(cut, fingerprints)
@@ -269,6 +277,26 @@ class IndexWriter:
         return chunk_document(
             group[0], chunk_tokens=settings.chunk_tokens, count=self._count, language=settings.language
         )
+
+    def _refuse_taken_names(
+        self,
+        cut: Sequence[tuple[list[Document], list[Chunk]]],
+        may_replace: Callable[[DocumentRecord, Document], bool],
+    ) -> tuple[list[tuple[list[Document], list[Chunk]]], dict[str, Problem]]:
+        """Separate groups that may be written from those with an id that another document has got meanwhile."""
+        known = self._draft.chunks.fingerprints([document.id for group, _ in cut for document in group])
+        kept = []
+        problems: dict[str, Problem] = {}
+        for group, chunks in cut:
+            there = (self._draft.chunks.document(document.id) for document in group if document.id in known)
+            found = zip((document for document in group if document.id in known), there, strict=True)
+            other = next((record for document, record in found if record and not may_replace(record, document)), None)
+            if other is None:
+                kept.append((group, chunks))
+            else:
+                reason = f"its id {other.id!r} has just been given to {other.source}: ingest it again"
+                problems |= {document.id: Problem(document.source, reason) for document in group}
+        return kept, problems
 
     def _refuse_taken_ids(
         self, cut: list[tuple[list[Document], list[Chunk]]]

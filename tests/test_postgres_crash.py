@@ -315,7 +315,7 @@ def test_a_killed_ingestion_is_finished_by_the_next(tmp_path, shared_database, u
 @pytest.mark.parametrize("seed", range(100, 105))
 def test_many_killed_ingestions_are_finished_by_the_next(tmp_path, shared_database, usual, seed, company):
     killed = kill_again_and_again(tmp_path, new_place(shared_database), usual, seed=seed, kills=10, company=company)
-    print(f"{killed.total()} killed of 10, {company=}: {dict(killed)}")
+    assert killed.total() >= 4  # in company, the other process may do all of a kind of steps
 
 
 # --- a worker that hangs ---
@@ -440,9 +440,10 @@ def cut_everywhere(proxy, operation, check, *, step, after):
             operation(turn)
         except StorageError as caught:
             error = caught
-            assert proxy.was_cut
-            assert "PASSWORD" not in f"{caught} {caught!r} {caught.__cause__}"
         was_cut = proxy.was_cut
+        if error is not None:
+            assert was_cut, error
+            assert proxy.password not in f"{error} {error!r} {error.__cause__}"
         proxy.cut_at(0)
         check(turn, error)
         if not was_cut:
@@ -456,10 +457,11 @@ def cut_place(shared_database, postgres_server, monkeypatch):
     monkeypatch.setattr(workers, "HEARTBEAT", 600.0)
     monkeypatch.setattr(draft, "_PAUSE", 0.01)
     with proxy_postgres(postgres_server.port) as proxy:
+        proxy.password = urlsplit(shared_database).password
         yield proxy, lambda: (place := new_place(shared_database), proxy.url(place))
 
 
-EVERY = pytest.mark.parametrize("step", [13, pytest.param(1, marks=pytest.mark.slow)])
+EVERY = pytest.mark.parametrize("step", [29, pytest.param(1, marks=pytest.mark.slow)])
 AFTER = pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
 
 
@@ -482,7 +484,7 @@ def test_a_first_ingestion_is_cut(tmp_path, cut_place, step, after):
         assert_tables_are_whole(place)
         assert contents(place) == expected
 
-    print(cut_everywhere(proxy, operate, check, step=step, after=after), "cuts")
+    assert cut_everywhere(proxy, operate, check, step=step, after=after) >= 60 // step
 
 
 @EVERY
@@ -503,7 +505,7 @@ def test_an_update_is_cut(tmp_path, cut_place, step, after):
         assert_tables_are_whole(place)
         assert contents(place) == uninterrupted(tmp_path)
 
-    print(cut_everywhere(proxy, operate, check, step=step, after=after), "cuts")
+    assert cut_everywhere(proxy, operate, check, step=step, after=after) >= 60 // step
 
 
 @EVERY
@@ -527,7 +529,7 @@ def test_a_removal_is_cut(tmp_path, cut_place, step, after):
         assert contents(place)[1:] == expected
         ingest(tmp_path / "all", place)
 
-    print(cut_everywhere(proxy, lambda _: remove(["d3", "d5"], through), check, step=step, after=after), "cuts")
+    assert cut_everywhere(proxy, lambda _: remove(["d3", "d5"], through), check, step=step, after=after) >= 60 // step
 
 
 @EVERY
@@ -543,7 +545,7 @@ def test_a_compaction_is_cut(tmp_path, cut_place, step, after):
         assert contents(place) == expected
         assert_tables_are_whole(place)
 
-    print(cut_everywhere(proxy, lambda _: compact(through), check, step=step, after=after), "cuts")
+    assert cut_everywhere(proxy, lambda _: compact(through), check, step=step, after=after) >= 60 // step
     compact(place)
     assert contents(place) == expected
 

@@ -52,7 +52,6 @@ class PostgresChunks(TableChunks):
     """
 
     FIND = "strpos"
-    UNSTORABLE = re.compile("[\ud800-\udfff\0]")
 
     def __init__(self, statements: Statements, generation: int = LATEST) -> None:
         super().__init__(generation)

@@ -57,6 +57,8 @@ def connect(location: PostgresLocation) -> psycopg.Connection[Any]:
             # The server notices within half a minute that this machine is gone, and releases its locks.
             for setting, value in (("idle", 10), ("interval", 5), ("count", 4)):
                 connection.execute(f"SET tcp_keepalives_{setting} = {value}")
+            # A transaction sees what was committed while it waited for a lock.
+            connection.execute("SET default_transaction_isolation = 'read committed'")
             configure(connection, location)
         except BaseException:
             connection.close()
@@ -169,6 +171,7 @@ class Pool:
                     min_size=0,
                     max_size=_MAX_CONNECTIONS,
                     timeout=_POOL_TIMEOUT,
+                    reconnect_timeout=_POOL_TIMEOUT,  # longer, and a search would wait for the next of rare attempts
                     configure=self._configure,
                     open=True,
                 )

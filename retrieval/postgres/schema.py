@@ -101,10 +101,21 @@ ALL_TABLES = "state documents chunks contents vectors members lowered terms voca
 
 
 def has_tables(session: Session) -> bool:
-    """Return whether the schema holds an index, or a part of one."""
-    return bool(
-        session.query("SELECT FROM pg_tables WHERE schemaname = %s AND tablename = 'state'", (session.location.index,))
+    """Return whether the schema holds an index, or a part of one.
+
+    Raises:
+        StorageError: The role may not look into the schema.
+    """
+    rows = session.query(
+        "SELECT has_schema_privilege(schemaname, 'USAGE') FROM pg_tables WHERE schemaname = %s AND tablename = 'state'",
+        (session.location.index,),
     )
+    if rows == [(False,)]:  # the server would say that there are no tables
+        raise StorageError(
+            f"the role that opened {session.location} may not use its schema: its owner grants USAGE ON SCHEMA and "
+            "SELECT ON ALL TABLES IN SCHEMA"
+        )
+    return bool(rows)
 
 
 def make_tables(session: Session) -> None:
@@ -120,7 +131,9 @@ def make_tables(session: Session) -> None:
         session.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", (f"arag {session.location.index}",))
         if not has_tables(session):
             _refuse_other_schema(session)
-            session.execute(sql.SQL("CREATE SCHEMA IF NOT EXISTS {}").format(name))
+            # One that is there needs no right to create others.
+            if not session.query("SELECT FROM pg_namespace WHERE nspname = %s", (session.location.index,)):
+                session.execute(sql.SQL("CREATE SCHEMA {}").format(name))
         version = _read_version(session)
         for step in STEPS[version:]:
             session.execute(step)

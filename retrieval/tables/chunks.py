@@ -71,7 +71,7 @@ class TableChunks(BaseStore[str, Chunk]):
     """
 
     FIND = "instr"  # the SQL function that finds a text in another one
-    UNSTORABLE = re.compile("[\ud800-\udfff]")  # what no text in the tables holds: a model may send half a pair
+    UNSTORABLE = re.compile("[\ud800-\udfff\0]")  # what no text in the tables holds: a model may send half a pair
 
     def __init__(self, generation: int = LATEST) -> None:
         self.writes = 0

@@ -115,7 +115,7 @@ class IndexWriter:
 
         Args:
             groups: Documents; those of a group share a chunk.
-            may_replace: Tells of a document of the index whether one with the same id may replace it.
+            may_replace: Says whether a document of the index may be replaced by another one with the same id.
 
         Returns:
             The ids of the documents that were written, and the problems with those that could not be, by their ids.

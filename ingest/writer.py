@@ -288,9 +288,8 @@ class IndexWriter:
         kept = []
         problems: dict[str, Problem] = {}
         for group, chunks in cut:
-            there = (self._draft.chunks.document(document.id) for document in group if document.id in known)
-            found = zip((document for document in group if document.id in known), there, strict=True)
-            other = next((record for document, record in found if record and not may_replace(record, document)), None)
+            there = [(self._draft.chunks.document(d.id), d) for d in group if d.id in known]
+            other = next((record for record, d in there if record is not None and not may_replace(record, d)), None)
             if other is None:
                 kept.append((group, chunks))
             else:

@@ -8,6 +8,7 @@ import pickle
 import shutil
 import weakref
 from contextlib import ExitStack
+from itertools import product
 
 import chromadb
 import pytest
@@ -178,8 +179,14 @@ def test_a_scope_is_a_value():
 # --- what a scoped index finds ---
 
 
-@pytest.mark.parametrize("place", ["folder", "memory", "postgres"])
-@pytest.mark.parametrize("pack", [False, True])
+@pytest.mark.parametrize(
+    ("place", "pack"),
+    [
+        *product(["folder", "memory"], [False, True]),
+        pytest.param("postgres", False, marks=pytest.mark.slow),
+        ("postgres", True),
+    ],
+)
 @settings(max_examples=8, deadline=None, suppress_health_check=list(HealthCheck))
 @given(documents=DOCUMENTS, keywords=KEYWORDS, data=st.data())
 def test_a_scoped_index_equals_one_of_these_documents(tmp_path_factory, places, place, pack, documents, keywords, data):

@@ -27,7 +27,7 @@ _DEFAULTS = {
 }
 _READ_TIMEOUT = "5min"  # of a reader's statement
 _MAX_CONNECTIONS = 8  # of a reader: as many searches at once
-_POOL_TIMEOUT = 30.0  # seconds that a search waits for one of them
+_POOL_TIMEOUT = 15.0  # seconds that a search waits for one of them
 # The extensions may be in any schema: hosted servers keep them in one of their own.
 _EXTENSIONS = (
     "SELECT DISTINCT nspname FROM pg_extension JOIN pg_namespace ON pg_namespace.oid = extnamespace "

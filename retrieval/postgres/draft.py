@@ -16,7 +16,7 @@ from arag.retrieval.postgres.chunk_store import PostgresChunks
 from arag.retrieval.postgres.connections import Pool, Session
 from arag.retrieval.postgres.graph import VectorGraph, batches_of
 from arag.retrieval.postgres.manifest import CHANGE, NAME, PostgresManifest, manifest_json, read_manifest
-from arag.retrieval.postgres.schema import ALL_TABLES, TEXT_INDEXES
+from arag.retrieval.postgres.schema import ALL_TABLES, make_text_indexes
 from arag.retrieval.postgres.sentences import Kind, choose_graph, open_graph
 from arag.retrieval.postgres.workers import Worker, live_workers
 from arag.retrieval.tables.chunks import vector_rows
@@ -295,7 +295,7 @@ class PostgresDraft:
         with self._worker.deriving():
             if rebuild:
                 self.chunks.fill_texts()
-            self._session.execute(TEXT_INDEXES)
+            make_text_indexes(self._session)
             if manifest.generation == 0 or rebuild:
                 self._session.execute(f"ANALYZE {', '.join(ALL_TABLES)}")
             with self._open_graph(kind, manifest) as graph:

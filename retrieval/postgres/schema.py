@@ -92,10 +92,10 @@ STEPS = (_TABLES + _STORAGE,)
 FORMAT_VERSION = len(STEPS)
 
 # Made when there is something to index, which is faster.
-TEXT_INDEXES = """
-CREATE INDEX IF NOT EXISTS lowered_by_trigrams ON lowered USING gin (lowered gin_trgm_ops);
-CREATE INDEX IF NOT EXISTS terms_by_trigrams ON terms USING gin (words gin_trgm_ops);
-"""
+_TEXT_INDEXES = {
+    "lowered_by_trigrams": "lowered USING gin (lowered gin_trgm_ops)",
+    "terms_by_trigrams": "terms USING gin (words gin_trgm_ops)",
+}
 
 ALL_TABLES = "state documents chunks contents vectors members lowered terms vocabulary workers".split()
 
@@ -144,6 +144,14 @@ def make_tables(session: Session) -> None:
                 (_VERSION, str(FORMAT_VERSION)),
             )
     _add_trigrams(session)
+
+
+def make_text_indexes(session: Session) -> None:
+    """Create the indexes of the texts that are missing; a role that owns no tables may write once they are there."""
+    there = session.query("SELECT indexname FROM pg_indexes WHERE schemaname = %s", (session.location.index,))
+    for name, columns in _TEXT_INDEXES.items():
+        if (name,) not in there:
+            session.execute(f"CREATE INDEX IF NOT EXISTS {name} ON {columns}")
 
 
 def _read_version(session: Session) -> int:

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from arag import Scope, ingest, open_index
-from arag.errors import IndexNotFoundError, InputError, StorageError
+from arag.errors import IndexFormatError, IndexNotFoundError, InputError, StorageError
 from arag.ingest.maintenance import compact, remove, verify
 from arag.ingest.pipeline import run_ingest
 from arag.retrieval.keyword_file import KeywordMatcher
@@ -145,6 +145,23 @@ def test_a_role_that_may_only_select_searches(database, postgres_server):
         assert verify(reader, embedder=HashEmbeddings()) == ([], [])
         with pytest.raises(StorageError, match="may not do this"):
             remove("a", reader)
+
+
+def test_nothing_in_another_schema_is_used(database, postgres_server):
+    """Anybody may create tables and functions in `public` of a database that was made before version 15."""
+    with ingest({"id": "a", "text": "The gull sat."}, database, embedder=HashEmbeddings()) as index:
+        name = urlsplit(database).path[1:]
+        for made in (
+            "FUNCTION octet_length(text) RETURNS int LANGUAGE sql RETURN 1",
+            "TABLE members AS SELECT 'mine' AS document_id, 1::bigint AS number",
+        ):
+            postgres_server.execute(f"CREATE {made}", database=name)
+        postgres_server.execute("GRANT ALL ON members TO PUBLIC", database=name)
+        assert index.keyword_search("gull").hits[0].score == 4
+        postgres_server.execute("DROP TABLE arag.members", database=name)
+        with pytest.raises(IndexFormatError, match="is incomplete"):
+            verify(database, repair=True, embedder=HashEmbeddings())
+    assert postgres_server.execute("SELECT document_id FROM members", database=name) == [("mine",)]
 
 
 def test_what_is_not_an_index_is_named(database, postgres_server):

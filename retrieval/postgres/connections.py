@@ -28,11 +28,6 @@ _DEFAULTS = {
 _READ_TIMEOUT = "5min"  # of a reader's statement
 _MAX_CONNECTIONS = 8  # of a reader: as many searches at once
 _POOL_TIMEOUT = 15.0  # seconds that a search waits for one of them
-# The extensions may be in any schema: hosted servers keep them in one of their own.
-_EXTENSIONS = (
-    "SELECT DISTINCT nspname FROM pg_extension JOIN pg_namespace ON pg_namespace.oid = extnamespace "
-    "WHERE extname IN ('pg_trgm', 'vector') AND nspname <> 'pg_catalog'"
-)
 _MISSING_TABLE = (psycopg.errors.UndefinedTable, psycopg.errors.InvalidSchemaName, psycopg.errors.UndefinedColumn)
 
 
@@ -67,16 +62,16 @@ def connect(location: PostgresLocation) -> psycopg.Connection[Any]:
 
 
 def configure(connection: psycopg.Connection[Any], location: PostgresLocation) -> None:
-    """Prepare a connection: unqualified names are those of the index's schema.
+    """Prepare a connection: unqualified names are PostgreSQL's own, or those of the index's schema.
+
+    No other schema is searched, not even those of the extensions: other roles may create functions and tables there.
 
     Raises:
         StorageError: The database has another encoding than UTF-8.
     """
     if connection.info.parameter_status("server_encoding") != "UTF8":
         raise StorageError(f"the database of {location} does not use UTF-8: make one with ENCODING 'UTF8'")
-    schemas = [location.index, *(name for (name,) in connection.execute(_EXTENSIONS))]
-    path = sql.SQL(", ").join(map(sql.Identifier, [*schemas, "pg_catalog", "pg_temp"]))
-    connection.execute(sql.SQL("SET search_path TO ") + path)
+    connection.execute(sql.SQL("SET search_path TO {}, pg_temp").format(sql.Identifier(location.index)))
     connection.execute("SET jit = off")  # it compiles longer than these queries run
 
 
@@ -101,11 +96,6 @@ class Session:
     def close(self) -> None:
         """Close the connection; the server releases its locks."""
         self._connection.close()
-
-    def refresh(self) -> None:
-        """Find the extensions that were added since the connection was opened."""
-        with self._lock, name_failures(self.location):
-            configure(self._connection, self.location)
 
     def query(self, statement: str, parameters: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         """Return the rows of a query."""

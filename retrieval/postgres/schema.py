@@ -92,10 +92,11 @@ STEPS = (_TABLES + _STORAGE,)
 FORMAT_VERSION = len(STEPS)
 
 # Made when there is something to index, which is faster.
-_TEXT_INDEXES = {
-    "lowered_by_trigrams": "lowered USING gin (lowered gin_trgm_ops)",
-    "terms_by_trigrams": "terms USING gin (words gin_trgm_ops)",
-}
+_TEXT_INDEXES = {"lowered_by_trigrams": ("lowered", "lowered"), "terms_by_trigrams": ("terms", "words")}
+# Hosted servers keep extensions in a schema of their own.
+_TRIGRAMS = (
+    "SELECT nspname FROM pg_extension JOIN pg_namespace ON pg_namespace.oid = extnamespace WHERE extname = 'pg_trgm'"
+)
 
 ALL_TABLES = "state documents chunks contents vectors members lowered terms vocabulary workers".split()
 
@@ -149,9 +150,11 @@ def make_tables(session: Session) -> None:
 def make_text_indexes(session: Session) -> None:
     """Create the indexes of the texts that are missing; a role that owns no tables may write once they are there."""
     there = session.query("SELECT indexname FROM pg_indexes WHERE schemaname = %s", (session.location.index,))
-    for name, columns in _TEXT_INDEXES.items():
+    ((schema,),) = session.query(_TRIGRAMS)
+    for name, (table, column) in _TEXT_INDEXES.items():
         if (name,) not in there:
-            session.execute(f"CREATE INDEX IF NOT EXISTS {name} ON {columns}")
+            statement = f"CREATE INDEX IF NOT EXISTS {name} ON {table} USING gin ({column} {{schema}}.gin_trgm_ops)"
+            session.execute(sql.SQL(statement).format(schema=sql.Identifier(schema)))
 
 
 def _read_version(session: Session) -> int:
@@ -176,7 +179,7 @@ def _add_trigrams(session: Session) -> None:
     Raises:
         StorageError: The server does not have it, or the role may not add it.
     """
-    if session.query("SELECT FROM pg_extension WHERE extname = 'pg_trgm'"):
+    if session.query(_TRIGRAMS):
         return
     try:
         session.execute("CREATE EXTENSION IF NOT EXISTS pg_trgm SCHEMA public")
@@ -185,4 +188,3 @@ def _add_trigrams(session: Session) -> None:
             f"the database of {session.location} needs the extension pg_trgm: an administrator adds it with "
             f"CREATE EXTENSION pg_trgm ({error.__cause__})"
         ) from error
-    session.refresh()

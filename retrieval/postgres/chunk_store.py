@@ -12,6 +12,7 @@ import numpy as np
 from arag.errors import DamageError
 from arag.retrieval.backend import Phrase
 from arag.retrieval.postgres.connections import Statements
+from arag.retrieval.postgres.schema import INDEXED_CHARACTERS
 from arag.retrieval.tables.chunks import LATEST, TableChunks, ascii_lower
 from arag.retrieval.tables.part import ChunkPart
 from arag.retrieval.tables.terms import Terms
@@ -77,8 +78,16 @@ class PostgresChunks(TableChunks):
         lowered = ascii_lower(self.UNSTORABLE.sub("\ufffd", title))
         return self._query(
             f"SELECT id, title FROM documents WHERE {self._documents_seen} "
+            f"AND left(lower(title), {INDEXED_CHARACTERS}) BETWEEN ? AND ? "
             "AND (lower(title) = ? OR (lower(title) >= ? AND lower(title) < ?)) ORDER BY title, id LIMIT ?",
-            (lowered, f"{lowered} (", f"{lowered} )", limit),
+            (
+                lowered[:INDEXED_CHARACTERS],
+                f"{lowered} )"[:INDEXED_CHARACTERS],
+                lowered,
+                f"{lowered} (",
+                f"{lowered} )",
+                limit,
+            ),
         )
 
     def lowered(self, numbers: Sequence[int]) -> dict[int, str]:

@@ -8,6 +8,8 @@ from arag.errors import InputError, StorageError
 from arag.retrieval.postgres.connections import Session
 from arag.retrieval.tables.rows import FOR_EVER
 
+INDEXED_CHARACTERS = 500  # of a title: PostgreSQL indexes no text of more than 2,704 bytes
+
 _VERSION = "tables"  # a row of table `state`
 
 # `documents`, `chunks` and `members` are narrow: they are joined and updated. The others are wide, and never updated.
@@ -29,7 +31,7 @@ CREATE TABLE documents (
 );
 CREATE INDEX documents_by_id ON documents (id, added, removed);
 CREATE UNIQUE INDEX one_document_an_id ON documents (id) WHERE removed = {FOR_EVER};
-CREATE INDEX documents_by_title ON documents (lower(title));
+CREATE INDEX documents_by_title ON documents (left(lower(title), {INDEXED_CHARACTERS}));
 CREATE INDEX removed_documents ON documents (removed) WHERE removed < {FOR_EVER};
 CREATE TABLE chunks (
     number bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import random
 import zlib
+from base64 import b64encode
 from contextlib import ExitStack
 from urllib.parse import quote, urlsplit
 
 import chromadb
+import httpx
 import numpy as np
 import psycopg
 import pytest
@@ -121,6 +123,24 @@ def test_words_are_told_by_what_is_around_them(tmp_path_factory, text, needle):
         write_keyword_file(file, [(1, text)], [1])
         ranking = KeywordMatcher(file).rank([needle], 1, by_coverage=True)
         assert ranking.as_word[needle] == (expected > 0)
+
+
+def test_titles_and_words_may_be_long(places, tmp_path):
+    """PostgreSQL indexes no text of more than 2,704 bytes."""
+    characters = random.Random(1).choices([chr(code) for code in range(0x4E00, 0x9F00)], k=3_000)
+    long = "".join(characters)
+    titles = [long, f"{long} (film)", f"{long[:-1]}!", long[:500], f"{long[:498]} (film)"]
+    documents = [{"id": f"d{i}", "title": title, "text": f"{long} {i}"} for i, title in enumerate(titles)]
+    found = []
+    for place in (tmp_path / "index", places("postgres", tmp_path)):
+        run_ingest(documents, place, embedder=HashEmbeddings(), chunk_tokens=8_000)
+        with open_index(place, embedder=HashEmbeddings()) as index:
+            chunks = index._refresh().chunks
+            found.append([chunks.titled(title, 9) for title in [*titles, long[:498], long[:499], long[:501]]])
+            found[-1].append(index.keyword_search(long).total)
+        compact(place, embedder=HashEmbeddings())
+    assert found[0] == found[1]
+    assert [document_id for document_id, _ in found[1][0]] == ["d0", "d1"]
 
 
 def test_two_indexes_in_one_database_know_nothing_of_each_other(places, tmp_path):
@@ -267,6 +287,22 @@ def test_a_damaged_graph_is_found_and_repaired(places, tmp_path, monkeypatch, re
     with open_index(place, embedder=HashEmbeddings()) as index:
         for i in range(6):
             assert index.semantic_search(f"The gull number {i} sat.").hits[0].chunk_id == f"d{i}:0"
+
+
+def test_the_password_of_a_chroma_server_is_sent_and_not_shown(places, tmp_path, monkeypatch):
+    monkeypatch.setattr("arag.retrieval.postgres.sentences.MAX_BYTES", 0)
+    sent = []
+
+    def take(_, request):
+        sent.append(request.headers["Authorization"])
+        raise httpx.ConnectError("refused")
+
+    monkeypatch.setattr("httpx.HTTPTransport.handle_request", take)
+    place = f"{places('postgres', tmp_path)}&vectors=chroma+http://ann:p%40ss@127.0.0.1:1"
+    with pytest.raises(StorageError, match="the Chroma server at http://127.0.0.1:1 cannot be used") as error:
+        run_ingest([{"id": "a", "text": "The gull sat."}], place, embedder=HashEmbeddings())
+    assert "p%40ss" not in str(error.value)
+    assert set(sent) == {f"Basic {b64encode(b'ann:p@ss').decode()}"}
 
 
 def test_an_index_whose_vectors_are_elsewhere_says_so(places, tmp_path, monkeypatch, chroma_server):

@@ -6,17 +6,19 @@ when the server has taken them: whoever is killed between leaves a note that the
 
 from __future__ import annotations
 
+from base64 import b64encode
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import cached_property
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 import numpy as np
 from numpy.typing import NDArray
 from psycopg_pool import ConnectionPool
 
 from arag.errors import IndexFormatError, StorageError
+from arag.models.names import parse_base_url
 from arag.retrieval.backend import SentenceMatch
 from arag.retrieval.postgres.graph import (
     CONSTRUCTION,
@@ -45,13 +47,13 @@ class ChromaServerGraph(VectorGraph):
     Args:
         pool: See `VectorGraph`.
         dimension: Length of the vectors.
-        address: The server, as `http://host:port`.
+        address: The server, as `http://[user:password@]host:port`.
         collection: The collection's name, which no other index uses.
     """
 
     def __init__(self, pool: ConnectionPool, dimension: int, address: str, collection: str) -> None:
         super().__init__(pool, dimension, _TABLE)
-        self._address = address
+        self._server = parse_base_url(address)
         self._name = collection
 
     def prepare(self) -> None:
@@ -157,17 +159,18 @@ class ChromaServerGraph(VectorGraph):
         import chromadb
         from chromadb.config import Settings
 
-        address = urlsplit(self._address)
+        address, user = urlsplit(self._server.url), self._server.user
         is_encrypted = address.scheme == "https"
         client = chromadb.HttpClient(
             host=address.hostname or "",
             port=address.port or (443 if is_encrypted else 8000),
             ssl=is_encrypted,
+            headers=None if user is None else {"Authorization": f"Basic {b64encode(unquote(user).encode()).decode()}"},
             settings=Settings(anonymized_telemetry=False),
         )
         version = client.get_version()
         if not version.startswith(_VERSION):
-            raise StorageError(f"the Chroma server at {self._address} has version {version}, and {_VERSION}x is needed")
+            raise StorageError(f"the Chroma server at {self._server.url} has version {version}, and {_VERSION}x is needed")
         return client
 
     @cached_property
@@ -178,7 +181,7 @@ class ChromaServerGraph(VectorGraph):
             return self._client.get_collection(self._name, embedding_function=None)
         except NotFoundError as error:
             raise IndexFormatError(
-                f"the Chroma server at {self._address} has no collection {self._name}: run `arag verify --repair`"
+                f"the Chroma server at {self._server.url} has no collection {self._name}: run `arag verify --repair`"
             ) from error
 
     @cached_property
@@ -193,7 +196,7 @@ class ChromaServerGraph(VectorGraph):
             yield
         except Exception as error:
             if _is_of_chroma(error):
-                raise StorageError(f"the Chroma server at {self._address} cannot be used: {error}") from error
+                raise StorageError(f"the Chroma server at {self._server.url} cannot be used: {error}") from error
             raise
 
 

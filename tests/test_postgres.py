@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import random
 import zlib
 from base64 import b64encode
@@ -192,6 +193,56 @@ def test_what_is_not_an_index_is_named(database, postgres_server):
         connection.execute("CREATE TABLE shop.orders (id int)")
     with pytest.raises(InputError, match=r"holds other tables \(orders\): name another one with \?index=NAME"):
         ingest({"id": "a", "text": "The gull."}, f"{database}?index=shop", embedder=HashEmbeddings())
+
+
+def test_settings_of_the_environment_and_the_role_change_nothing(database, postgres_server, monkeypatch):
+    postgres_server.execute("ALTER ROLE owner SET default_transaction_isolation = 'serializable'")
+    try:
+        for encoding in ("LATIN1", "SQL_ASCII"):
+            monkeypatch.setenv("PGCLIENTENCODING", encoding)
+            with ingest({"id": "a", "text": "海鸥 flew."}, database, embedder=HashEmbeddings()) as index:
+                assert index.keyword_search("海鸥").total == 1
+                isolation = index._reader._pool.query("SHOW transaction_isolation")
+                assert isolation == [("read committed",)]
+    finally:
+        postgres_server.execute("ALTER ROLE owner RESET default_transaction_isolation")
+
+
+def test_an_index_may_be_searched_in_a_forked_process(places, tmp_path, monkeypatch):
+    monkeypatch.setattr("arag.retrieval.postgres.sentences.MAX_BYTES", 0)
+    with ingest({"id": "a", "text": "The gull sat."}, places("postgres", tmp_path), embedder=HashEmbeddings()) as index:
+
+        def search(_):
+            return index.keyword_search("gull").total, index.semantic_search("gull sat").hits[0].chunk_id
+
+        assert search(None) == (1, "a:0")
+        fork = multiprocessing.get_context("fork")
+        ends, answers = fork.Pipe(duplex=False)
+        children = [fork.Process(target=lambda: answers.send(search(None))) for _ in range(2)]
+        for child in children:
+            child.start()
+        for child in children:
+            child.join(60)
+        assert [ends.recv() for _ in children] == [(1, "a:0")] * 2
+        assert search(None) == (1, "a:0")
+
+
+def test_nothing_is_opened_again_by_searches_that_an_index_is_closed_under(places, tmp_path):
+    with ingest({"id": "a", "text": "The gull sat."}, places("postgres", tmp_path), embedder=HashEmbeddings()) as index:
+        snapshot = index._refresh()
+        snapshot.chunks.counts()
+    with pytest.raises(StorageError, match="is closed"):
+        snapshot.chunks.counts()
+
+
+def test_a_graph_without_its_table_is_named(places, tmp_path, monkeypatch):
+    monkeypatch.setattr("arag.retrieval.postgres.sentences.MAX_BYTES", 0)
+    place = places("postgres", tmp_path)
+    with ingest({"id": "a", "text": "The gull sat."}, place, embedder=HashEmbeddings()) as index:
+        with psycopg.connect(place.partition("?")[0]) as connection:
+            connection.execute(f"DROP TABLE {place.partition('index=')[2]}.graph")
+        with pytest.raises(IndexFormatError, match="is incomplete"):
+            index.semantic_search("gull sat")
 
 
 DAMAGES = [

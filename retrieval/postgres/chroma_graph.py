@@ -15,7 +15,6 @@ from urllib.parse import unquote, urlsplit
 
 import numpy as np
 from numpy.typing import NDArray
-from psycopg_pool import ConnectionPool
 
 from arag.errors import IndexFormatError, StorageError
 from arag.models.names import parse_base_url
@@ -25,6 +24,7 @@ from arag.retrieval.postgres.graph import (
     MAX_FETCHED,
     NEIGHBOURS,
     SEARCH,
+    Connections,
     Placed,
     VectorGraph,
     batches_of,
@@ -51,7 +51,7 @@ class ChromaServerGraph(VectorGraph):
         collection: The collection's name, which no other index uses.
     """
 
-    def __init__(self, pool: ConnectionPool, dimension: int, address: str, collection: str) -> None:
+    def __init__(self, pool: Connections, dimension: int, address: str, collection: str) -> None:
         super().__init__(pool, dimension, _TABLE)
         self._server = parse_base_url(address)
         self._name = collection
@@ -170,7 +170,9 @@ class ChromaServerGraph(VectorGraph):
         )
         version = client.get_version()
         if not version.startswith(_VERSION):
-            raise StorageError(f"the Chroma server at {self._server.url} has version {version}, and {_VERSION}x is needed")
+            raise StorageError(
+                f"the Chroma server at {self._server.url} has version {version}, and {_VERSION}x is needed"
+            )
         return client
 
     @cached_property

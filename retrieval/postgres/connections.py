@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any, Protocol
 
 import psycopg
@@ -72,6 +73,11 @@ def configure(connection: psycopg.Connection[Any], location: PostgresLocation) -
     if connection.info.parameter_status("server_encoding") != "UTF8":
         raise StorageError(f"the database of {location} does not use UTF-8: make one with ENCODING 'UTF8'")
     connection.execute(sql.SQL("SET search_path TO {}, pg_temp").format(sql.Identifier(location.index)))
+    # The environment, the role or the database may have set others.
+    connection.execute("SET client_encoding TO 'UTF8'")
+    connection.execute(
+        "SET default_transaction_isolation TO 'read committed'"
+    )  # who waited for a lock sees what is new
     connection.execute("SET jit = off")  # it compiles longer than these queries run
 
 
@@ -138,28 +144,43 @@ class Session:
 
 
 class Pool:
-    """Connections for reading, from several threads at once.
+    """Connections for reading, from several threads at once, also in a process that was forked.
 
     Args:
         location: The index.
+
+    Attributes:
+        location: The index.
+        max_size: How many connections there may be.
     """
+
+    max_size = _MAX_CONNECTIONS
 
     def __init__(self, location: PostgresLocation) -> None:
         self.location = location
         self._lock = threading.Lock()
         self._pool: ConnectionPool[psycopg.Connection[Any]] | None = None
+        self._process = os.getpid()
+        self._closed = False
 
-    @property
-    def pool(self) -> ConnectionPool[psycopg.Connection[Any]]:
-        """The pool, opened at its first use."""
+    def connection(self) -> AbstractContextManager[psycopg.Connection[Any]]:
+        """Return a context in which a connection is lent. Errors of psycopg are not caught."""
+        return self._open().connection()
+
+    def _open(self) -> ConnectionPool[psycopg.Connection[Any]]:
+        """Return the pool, opened at its first use."""
         with self._lock:
+            if self._closed:
+                raise StorageError(f"the index {self.location} is closed")
+            if self._process != os.getpid():  # the connections are the other process's
+                self._pool, self._process = None, os.getpid()
             if self._pool is None:
                 connect(self.location).close()  # the pool would only say that it took too long
                 self._pool = ConnectionPool(
                     self.location.conninfo,
                     kwargs={"autocommit": True, **_missing(self.location)},
                     min_size=0,
-                    max_size=_MAX_CONNECTIONS,
+                    max_size=self.max_size,
                     timeout=_POOL_TIMEOUT,
                     reconnect_timeout=_POOL_TIMEOUT,  # longer, and a search would wait for the next of rare attempts
                     configure=self._configure,
@@ -175,22 +196,23 @@ class Pool:
         """
         with name_failures(self.location):
             for _ in range(2):
-                with self.pool.connection() as connection:
+                with self.connection() as connection:
                     try:
                         return connection.execute(statement, parameters, binary=True).fetchall()
                     except psycopg.OperationalError:
                         if not connection.broken:
                             raise
-                self.pool.check()  # a server that was started again has lost all of them
-            with self.pool.connection() as connection:
+                self._open().check()  # a server that was started again has lost all of them
+            with self.connection() as connection:
                 return connection.execute(statement, parameters, binary=True).fetchall()
 
     def close(self) -> None:
         """Close all connections."""
         with self._lock:
-            if self._pool is not None:
+            self._closed = True
+            if self._pool is not None and self._process == os.getpid():
                 self._pool.close()
-                self._pool = None
+            self._pool = None
 
     def _configure(self, connection: psycopg.Connection[Any]) -> None:
         configure(connection, self.location)

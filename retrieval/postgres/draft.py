@@ -13,7 +13,7 @@ from typing import Any
 from arag.errors import InputError
 from arag.retrieval.backend import DocumentRecord, Manifest, Vectors
 from arag.retrieval.postgres.chunk_store import PostgresChunks
-from arag.retrieval.postgres.connections import Pool, Session
+from arag.retrieval.postgres.connections import Pool, Session, name_failures
 from arag.retrieval.postgres.graph import VectorGraph, batches_of
 from arag.retrieval.postgres.manifest import CHANGE, NAME, PostgresManifest, manifest_json, read_manifest
 from arag.retrieval.postgres.schema import ALL_TABLES, make_text_indexes
@@ -339,7 +339,7 @@ class PostgresDraft:
 
     @contextmanager
     def _open_graph(self, kind: Kind, manifest: PostgresManifest) -> Iterator[VectorGraph | None]:
-        with closing(Pool(self._session.location)) as pool:
+        with name_failures(self._session.location), closing(Pool(self._session.location)) as pool:
             graph = open_graph(kind, pool, manifest)
             try:
                 yield graph

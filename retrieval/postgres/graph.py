@@ -11,14 +11,13 @@ from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from itertools import islice
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 from psycopg import Connection
-from psycopg_pool import ConnectionPool
 
 from arag.errors import IndexFormatError
 from arag.retrieval.backend import SentenceMatch, Vectors
@@ -38,6 +37,17 @@ SHIFTED = 10  # more, because the shift moves the ranks of those that are about 
 MAX_FETCHED = 12_000  # sentences that one search asks for
 
 
+class Connections(Protocol):
+    """Connections to the database, for several threads at once."""
+
+    @property
+    def max_size(self) -> int:
+        """How many connections there may be."""
+
+    def connection(self) -> AbstractContextManager[Connection[Any]]:
+        """Return a context in which a connection is lent."""
+
+
 class VectorGraph(ABC):
     """Finds the sentences nearest to a vector without comparing it with each of them.
 
@@ -51,7 +61,7 @@ class VectorGraph(ABC):
         table: The table that says which chunks are in the graph, and where their vectors stand in table `vectors`.
     """
 
-    def __init__(self, pool: ConnectionPool, dimension: int, table: str) -> None:
+    def __init__(self, pool: Connections, dimension: int, table: str) -> None:
         self._pool = pool
         self._dimension = dimension
         self._table = table

@@ -14,7 +14,6 @@ from pgvector import HalfVector
 from pgvector.psycopg.halfvec import register_halfvec_info
 from psycopg import Connection, errors
 from psycopg.types import TypeInfo
-from psycopg_pool import ConnectionPool
 
 from arag.errors import IndexFormatError, StorageError
 from arag.retrieval.backend import SentenceMatch
@@ -25,6 +24,7 @@ from arag.retrieval.postgres.graph import (
     NEIGHBOURS,
     SEARCH,
     SHIFTED,
+    Connections,
     Placed,
     VectorGraph,
     batches_of,
@@ -69,7 +69,7 @@ class PgvectorGraph(VectorGraph):
         dimension: Length of the vectors.
     """
 
-    def __init__(self, pool: ConnectionPool, dimension: int) -> None:
+    def __init__(self, pool: Connections, dimension: int) -> None:
         super().__init__(pool, dimension, "graph_chunks")
 
     def prepare(self) -> None:

@@ -15,7 +15,7 @@ from arag.retrieval.backend import Manifest, SentenceMatch, Sentences
 from arag.retrieval.exact import MAX_BYTES, ExactVectors
 from arag.retrieval.postgres.chroma_graph import ChromaServerGraph
 from arag.retrieval.postgres.chunk_store import PostgresChunkPart, PostgresChunks
-from arag.retrieval.postgres.connections import Pool
+from arag.retrieval.postgres.connections import Pool, name_failures
 from arag.retrieval.postgres.graph import VectorGraph
 from arag.retrieval.postgres.location import PostgresLocation
 from arag.retrieval.postgres.manifest import PostgresManifest
@@ -50,8 +50,8 @@ def open_graph(kind: Kind, pool: Pool, manifest: PostgresManifest) -> VectorGrap
         address = pool.location.vectors
         if address is None:
             raise StorageError(_say_where(pool.location))
-        return ChromaServerGraph(pool.pool, manifest.dimension, address, f"arag-{manifest.key}")
-    return PgvectorGraph(pool.pool, manifest.dimension) if kind == "pgvector" else None
+        return ChromaServerGraph(pool, manifest.dimension, address, f"arag-{manifest.key}")
+    return PgvectorGraph(pool, manifest.dimension) if kind == "pgvector" else None
 
 
 def _say_where(location: PostgresLocation) -> str:
@@ -107,7 +107,8 @@ class GraphSentences:
         """Return the sentences nearest to a vector; see `Sentences.nearest`."""
         if within is not None:
             return self._compare(vector, count, list(within))
-        found = self._graph.nearest(vector, count, self._chunks.seen, visible=self._manifest.sentences)
+        with name_failures(self._chunks.statements.location):
+            found = self._graph.nearest(vector, count, self._chunks.seen, visible=self._manifest.sentences)
         if self._cut:
             found = _nearest([*found, *self._compare(vector, count, list(self._cut))], count)
         return found

@@ -139,6 +139,21 @@ class PostgresServer:
             self.execute(f"GRANT {grant} TO {name}", database=place)
         return self.url(place, name)
 
+    def run(self, program: str, *arguments: str, text: str = "", environment: Mapping[str, str] | None = None) -> str:
+        """Run one of PostgreSQL's programs, such as psql, in a folder of the server's, and return what it prints.
+
+        Args:
+            program: Its name.
+            arguments: Its arguments.
+            text: Its input.
+            environment: Variables beside the usual ones.
+        """
+        options = {**self._as_user, "env": {**self._as_user["env"], **(environment or {})}}
+        command = [self._programs / program, *arguments]
+        done = subprocess.run(command, **options, input=text, check=False, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
     def start(self) -> None:
         """Start the server again, on its port and with its settings, and wait until it is ready."""
         assert not self.running, "the server is running"

@@ -3,12 +3,14 @@
 import doctest
 import inspect
 import json
+import os
 import re
 import shlex
 import shutil
 import subprocess
 import sys
 import tomllib
+from concurrent.futures import ProcessPoolExecutor
 from importlib import import_module
 from pathlib import Path
 
@@ -19,15 +21,18 @@ import typer
 import arag.testing
 from arag import Context, create_arag_agent, errors, ingest, open_index
 from arag.cli import app
-from arag.errors import StorageError
+from arag.errors import ARAGError, StorageError
 from arag.evaluation import methods
 from arag.graph.state import OutputState
 from arag.ingest import readers, registry
+from arag.ingest.maintenance import compact, verify
+from arag.ingest.pipeline import run_ingest
 from arag.retrieval import types
 from arag.retrieval.index import Index
 from arag.retrieval.locations import backend_at
 from arag.retrieval.tool_base import RetrievalArguments, RetrievalTool, Retrieved
-from fakes import hash_vector
+from fakes import HashEmbeddings, hash_vector, write_corpus
+from forked import processes
 from openai_server import chat, embeddings, serve
 
 ROOT = Path(__file__).parent.parent
@@ -38,6 +43,8 @@ PAGES = [*RUN, TRANSLATION, "CHANGELOG.md", "SECURITY.md", "examples/README.md"]
 FENCE = re.compile(r"^```(\w+)([^\n]*)\n(.*?)^```", flags=re.MULTILINE | re.DOTALL)
 NOT_OURS = {"pip", "make"}  # programs whose arguments are checked, and not run
 OWN_SERVER = "http://localhost:8000/v1"
+OWN_DATABASES = "localhost:5432"
+PSQL = ("--no-psqlrc", "--quiet", "--set=ON_ERROR_STOP=1", "--file=-", "--dbname")
 SHOWN = {
     "README.md": [
         "founded in 1746 by Mattick Grevane",
@@ -73,6 +80,7 @@ SHOWN = {
     "docs/reports.md": ["runs/first/report.html", "runs/both/overview.html"],
     "docs/studio.md": [],
     "docs/scopes.md": ["notice-1763-ropewalk"],
+    "docs/servers.md": ["founded in 1746 by Mattick Grevane", "ships/grey-petrel-packet-schooner.md:0", "vector"],
     "docs/the-index.md": ["24"],
     "docs/settings.md": ['"documents": 25'],
     "CONTRIBUTING.md": ["places/skellavy.md:0"],
@@ -156,11 +164,15 @@ def follow(folder, provider, arag, capsys, monkeypatch):
     """A function that does what a page says, from top to bottom, and returns what is printed and the names."""
     monkeypatch.setattr(methods, "__path__", [*methods.__path__, str(folder / "evaluation" / "methods")])
 
-    def run(page):
+    def run(page, server=None):
         names = {"__name__": "page"}
         printed = []
         for language, title, text in blocks(page):
+            if text.startswith("--8<--"):
+                continue
             given = text.replace(OWN_SERVER, provider.url)
+            if server is not None:
+                given = given.replace(OWN_DATABASES, f"127.0.0.1:{server.port}")
             if language == "python":
                 if file := re.search(r'title="(.+)"', title):
                     (folder / file[1]).parent.mkdir(parents=True, exist_ok=True)
@@ -177,6 +189,8 @@ def follow(folder, provider, arag, capsys, monkeypatch):
                             code, out, err = arag(*arguments)
                         assert code == 0, (arguments, err)
                         printed.append(out)
+            elif language == "sql" and "Citus" not in title:
+                printed.append(server.run("psql", *PSQL, server.url("library"), text=given))
         return "".join(printed), names
 
     yield run
@@ -189,11 +203,105 @@ def test_the_first_commands_run(first_run):
     assert "<!doctype html>" in (folder / "run.html").read_text("utf-8").lower()
 
 
-@pytest.mark.parametrize("page", [page for page in SHOWN if page != "CONTRIBUTING.md"])
+@pytest.mark.parametrize("page", [page for page in SHOWN if page not in {"CONTRIBUTING.md", "docs/servers.md"}])
 def test_a_page_can_be_followed(page, follow):
     printed, _ = follow(page)
     for shown in SHOWN[page]:
         assert shown in printed, shown
+
+
+@pytest.fixture
+def library(postgres_server):
+    """A server on which somebody has done what the page about servers says first."""
+    (passwords,) = [text for _, title, text in blocks("docs/servers.md", "ini") if ".env" in title]
+    environment = dict(line.split("=") for line in passwords.split())
+    compose = read("examples/servers/compose.yaml")
+    assert set(environment) == set(re.findall(r"^      (\w+_PASSWORD): ", compose, flags=re.MULTILINE))
+    roles = read("examples/servers/roles.sql")
+    try:
+        postgres_server.run("psql", *PSQL, postgres_server.url(), text=roles, environment=environment)
+        yield postgres_server
+    finally:
+        for database in ("library", "other_library", "langgraph"):
+            postgres_server.execute(f"DROP DATABASE IF EXISTS {database} WITH (FORCE)")
+        for role in ("ingester", "searcher", "langgraph", "handbook_reader"):
+            postgres_server.execute(f"DROP ROLE IF EXISTS {role}")
+
+
+def test_the_page_about_servers_can_be_followed(follow, library):
+    printed, _ = follow("docs/servers.md", library)
+    for shown in SHOWN["docs/servers.md"]:
+        assert shown in printed, shown
+
+    library.execute("CREATE DATABASE other_library OWNER ingester TEMPLATE template0")
+    for extension in ("vector", "pg_trgm"):
+        library.execute(f"CREATE EXTENSION {extension}", database="other_library")
+    (shown,) = [text for *_, text in blocks("docs/servers.md", "console") if "pg_dump" in text]
+    for line in shown.replace(OWN_DATABASES, f"127.0.0.1:{library.port}").splitlines():
+        library.run(*shlex.split(line.removeprefix("$ ")), environment={"PGPASSWORD": "ingest-secret"})
+    assert verify(library.url("other_library", "searcher", "search-secret")) == ([], [])
+
+
+def test_messages_of_servers_say_what_the_page_says(library, tmp_path, monkeypatch):
+    """Those that are easily caused; the table has no other that begins like one of them."""
+    postgres = library
+    listed = [row[0].strip("` ") for row in table("docs/servers.md", "What to do when")]
+    corpus = write_corpus(tmp_path / "corpus", {"a": "Rain falls. The tide is low."})
+    caused = []
+
+    def cause(does):
+        with pytest.raises(ARAGError) as error:
+            does()
+        (found,) = [said for said in listed if said in str(error.value)]
+        caused.append(found)
+
+    def write(place):
+        run_ingest(corpus, place, embedder=HashEmbeddings())
+
+    owner = library.url("library", "ingester", "ingest-secret")
+    reader = library.url("library", "searcher", "search-secret")
+    cause(lambda: open_index(library.url("library", "ingester", "wrong")))
+    cause(lambda: open_index(reader))
+    write(owner)
+    cause(lambda: write(reader))
+    with backend_at(owner).lock(shared=True):
+        cause(lambda: compact(owner))
+    cause(lambda: write(f"{owner}?options=-c%20default_transaction_read_only%3Don"))
+    postgres.execute("CREATE TABLE other (number int)", database="library")
+    postgres.execute("CREATE SCHEMA taken; CREATE TABLE taken.other (number int)", database="library")
+    cause(lambda: write(f"{owner}?index=taken"))
+    with open_index(f"{reader}?options=-c%20statement_timeout%3D20s", embedder=HashEmbeddings()) as index:
+        assert index.keyword_search(["tide"]).hits
+    postgres.execute("DROP TABLE arag.lowered", database="library")
+    with open_index(reader, embedder=HashEmbeddings()) as index:
+        cause(lambda: index.keyword_search(["tide"]))
+    with library.database(extensions=False) as bare:
+        library.execute("REVOKE CREATE ON SCHEMA public FROM pg_database_owner", database=bare.rpartition("/")[2])
+        cause(lambda: write(bare))
+    monkeypatch.setattr("arag.retrieval.postgres.sentences.MAX_BYTES", 0)
+    with library.database(extensions=False) as bare:
+        cause(lambda: write(bare))
+    assert len(set(caused)) == len(caused) == 9
+
+
+def ingest_as(environment, source, index):
+    os.environ.update(environment)
+    import ray_embed
+
+    return ray_embed.ingest_part(source, index)
+
+
+def test_processes_as_ray_starts_them_share_an_index(database, provider, tmp_path, monkeypatch):
+    sources = [
+        write_corpus(tmp_path / name, {f"{name}{i}": f"Rain {i}. Tide {i}." for i in range(20)}) for name in "ab"
+    ]
+    monkeypatch.syspath_prepend(str(ROOT / "examples" / "servers"))
+    environment = {"ARAG_EMBEDDER": f"openai:words@{provider.url}", "OPENAI_API_KEY": "a-key"}
+    with ProcessPoolExecutor(len(sources), mp_context=processes) as executor:
+        started = [executor.submit(ingest_as, environment, str(source), database) for source in sources]
+        assert sum(each.result(60) for each in started) > 0
+    with open_index(database) as index:
+        assert index.info().documents == 40
 
 
 def test_no_page_with_something_to_run_is_forgotten():

@@ -3,14 +3,13 @@
 import doctest
 import inspect
 import json
-import os
 import re
 import shlex
 import shutil
 import subprocess
 import sys
 import tomllib
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from importlib import import_module
 from pathlib import Path
 
@@ -32,7 +31,6 @@ from arag.retrieval.index import Index
 from arag.retrieval.locations import backend_at
 from arag.retrieval.tool_base import RetrievalArguments, RetrievalTool, Retrieved
 from fakes import HashEmbeddings, hash_vector, write_corpus
-from forked import processes
 from openai_server import chat, embeddings, serve
 
 ROOT = Path(__file__).parent.parent
@@ -228,7 +226,8 @@ def library(postgres_server):
             postgres_server.execute(f"DROP ROLE IF EXISTS {role}")
 
 
-def test_the_page_about_servers_can_be_followed(follow, library):
+def test_the_page_about_servers_can_be_followed(follow, library, provider, monkeypatch):
+    monkeypatch.setenv("ARAG_EMBEDDER", f"openai:words@{provider.url}")  # which takes no time
     printed, _ = follow("docs/servers.md", library)
     for shown in SHOWN["docs/servers.md"]:
         assert shown in printed, shown
@@ -244,7 +243,6 @@ def test_the_page_about_servers_can_be_followed(follow, library):
 
 def test_messages_of_servers_say_what_the_page_says(library, tmp_path, monkeypatch):
     """Those that are easily caused; the table has no other that begins like one of them."""
-    postgres = library
     listed = [row[0].strip("` ") for row in table("docs/servers.md", "What to do when")]
     corpus = write_corpus(tmp_path / "corpus", {"a": "Rain falls. The tide is low."})
     caused = []
@@ -267,38 +265,34 @@ def test_messages_of_servers_say_what_the_page_says(library, tmp_path, monkeypat
     with backend_at(owner).lock(shared=True):
         cause(lambda: compact(owner))
     cause(lambda: write(f"{owner}?options=-c%20default_transaction_read_only%3Don"))
-    postgres.execute("CREATE TABLE other (number int)", database="library")
-    postgres.execute("CREATE SCHEMA taken; CREATE TABLE taken.other (number int)", database="library")
+    library.execute("CREATE SCHEMA taken; CREATE TABLE taken.other (number int)", database="library")
     cause(lambda: write(f"{owner}?index=taken"))
     with open_index(f"{reader}?options=-c%20statement_timeout%3D20s", embedder=HashEmbeddings()) as index:
         assert index.keyword_search(["tide"]).hits
-    postgres.execute("DROP TABLE arag.lowered", database="library")
+    library.execute("DROP TABLE arag.lowered", database="library")
     with open_index(reader, embedder=HashEmbeddings()) as index:
         cause(lambda: index.keyword_search(["tide"]))
     with library.database(extensions=False) as bare:
-        library.execute("REVOKE CREATE ON SCHEMA public FROM pg_database_owner", database=bare.rpartition("/")[2])
-        cause(lambda: write(bare))
+        name = bare.rpartition("/")[2]
+        library.execute("CREATE SCHEMA handbook AUTHORIZATION ingester", database=name)
+        cause(lambda: write(f"{library.url(name, 'ingester', 'ingest-secret')}?index=handbook"))
     monkeypatch.setattr("arag.retrieval.postgres.sentences.MAX_BYTES", 0)
     with library.database(extensions=False) as bare:
         cause(lambda: write(bare))
     assert len(set(caused)) == len(caused) == 9
 
 
-def ingest_as(environment, source, index):
-    os.environ.update(environment)
-    import ray_embed
-
-    return ray_embed.ingest_part(source, index)
-
-
-def test_processes_as_ray_starts_them_share_an_index(database, provider, tmp_path, monkeypatch):
+def test_what_ray_would_start_shares_an_index(database, provider, tmp_path, monkeypatch):
+    """In threads, as Ray is not here; other tests kill processes that share one."""
     sources = [
         write_corpus(tmp_path / name, {f"{name}{i}": f"Rain {i}. Tide {i}." for i in range(20)}) for name in "ab"
     ]
     monkeypatch.syspath_prepend(str(ROOT / "examples" / "servers"))
-    environment = {"ARAG_EMBEDDER": f"openai:words@{provider.url}", "OPENAI_API_KEY": "a-key"}
-    with ProcessPoolExecutor(len(sources), mp_context=processes) as executor:
-        started = [executor.submit(ingest_as, environment, str(source), database) for source in sources]
+    monkeypatch.setenv("ARAG_EMBEDDER", f"openai:words@{provider.url}")
+    monkeypatch.setenv("OPENAI_API_KEY", "a-key")
+    ingest_part = import_module("ray_embed").ingest_part
+    with ThreadPoolExecutor(len(sources)) as executor:
+        started = [executor.submit(ingest_part, str(source), database) for source in sources]
         assert sum(each.result(60) for each in started) > 0
     with open_index(database) as index:
         assert index.info().documents == 40
@@ -468,7 +462,7 @@ def test_links_lead_somewhere(page):
         assert place.exists(), target
         if anchor:
             text = place.read_text("utf-8")
-            included = re.search(r'^--8<-- "(.+)"$', text, flags=re.MULTILINE)
+            included = re.search(r'^--8<-- "(.+\.md)"$', text, flags=re.MULTILINE)
             assert anchor in anchors(read(included[1]) if included else text), target
 
 

@@ -166,8 +166,6 @@ def follow(folder, provider, arag, capsys, monkeypatch):
         names = {"__name__": "page"}
         printed = []
         for language, title, text in blocks(page):
-            if text.startswith("--8<--"):
-                continue
             given = text.replace(OWN_SERVER, provider.url)
             if server is not None:
                 given = given.replace(OWN_DATABASES, f"127.0.0.1:{server.port}")

@@ -14,6 +14,7 @@ from arag.errors import ARAGError, IndexFormatError, IndexNotFoundError, InputEr
 from arag.ingest.maintenance import compact, remove
 from arag.retrieval.index import open_index
 from arag.retrieval.postgres import connections
+from selection import slow_except
 from test_crash import TextEmbeddings, write
 from test_postgres_crash import (
     assert_tables_are_whole,

@@ -7,10 +7,10 @@ when the server has taken them: whoever is killed between leaves a note that the
 from __future__ import annotations
 
 from base64 import b64encode
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 from urllib.parse import unquote, urlsplit
 
 import numpy as np
@@ -39,6 +39,8 @@ if TYPE_CHECKING:
 _TABLE = "chroma_chunks"
 _IDS_PER_CALL = 500
 _VERSION = "1."
+
+_Answer = TypeVar("_Answer")
 
 
 class ChromaServerGraph(VectorGraph):
@@ -82,8 +84,7 @@ class ChromaServerGraph(VectorGraph):
 
     def count(self) -> int:
         """Return the number of sentences in the collection."""
-        with self._name_failures():
-            return int(self._collection.count())
+        return int(self._ask(lambda collection: collection.count()))
 
     def remove(self, numbers: Iterable[int]) -> None:
         """Remove the sentences of chunks, as far as they are there."""
@@ -115,8 +116,13 @@ class ChromaServerGraph(VectorGraph):
     ) -> list[SentenceMatch]:
         while True:
             # Chroma reads all that a filter lets through, so PostgreSQL drops what is not visible.
-            with self._name_failures():
-                found = self._collection.query(query_embeddings=vector.reshape(1, -1), n_results=wanted, include=[])
+            found = self._ask(
+                lambda collection: collection.query(
+                    query_embeddings=vector.reshape(1, -1),
+                    n_results=wanted,  # noqa: B023 - asked at once
+                    include=[],
+                )
+            )
             places = [i.split("#") for i in found["ids"][0]]
             with self._transaction() as connection:
                 matches = self._score(
@@ -133,6 +139,17 @@ class ChromaServerGraph(VectorGraph):
             if len(matches) >= count or len(places) < wanted or wanted == MAX_FETCHED:
                 return matches
             wanted = min(4 * wanted, MAX_FETCHED)
+
+    def _ask(self, question: Callable[[Collection], _Answer]) -> _Answer:
+        """Ask the collection; another one may have been made in a repair since it was found."""
+        from chromadb.errors import NotFoundError
+
+        with self._name_failures():
+            try:
+                return question(self._collection)
+            except NotFoundError:
+                self.__dict__.pop("_collection", None)
+                return question(self._collection)
 
     def close(self) -> None:
         """Close the connections to the server."""

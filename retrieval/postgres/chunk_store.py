@@ -12,7 +12,7 @@ import numpy as np
 from arag.errors import DamageError
 from arag.retrieval.backend import Phrase
 from arag.retrieval.postgres.connections import Statements
-from arag.retrieval.postgres.schema import INDEXED_CHARACTERS
+from arag.retrieval.postgres.schema import INDEXED_CHARACTERS, LONGEST_WORD
 from arag.retrieval.tables.chunks import LATEST, TableChunks, ascii_lower
 from arag.retrieval.tables.part import ChunkPart
 from arag.retrieval.tables.terms import Terms
@@ -119,6 +119,10 @@ class PostgresChunks(TableChunks):
 
     def _numbers_with(self, phrase: Phrase, limit: str) -> list[int]:
         """Return the numbers of the chunks with a phrase."""
+        # For a word that no chunk has, the planner may read all texts: it expects to find one soon.
+        whole = {w for w in phrase.words[: -1 if phrase.is_prefix else None] if len(w) <= LONGEST_WORD}
+        if whole and len(self._query("SELECT FROM vocabulary WHERE word = ANY (?)", (list(whole),))) < len(whole):
+            return []
         words = self.UNSTORABLE.sub("\ufffd", " ".join(phrase.words))
         rows = self._query(
             f"SELECT chunks.number FROM terms JOIN chunks ON chunks.number = terms.number "

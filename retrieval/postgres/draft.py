@@ -16,7 +16,7 @@ from arag.retrieval.postgres.chunk_store import PostgresChunks
 from arag.retrieval.postgres.connections import Pool, Session, name_failures
 from arag.retrieval.postgres.graph import VectorGraph, batches_of
 from arag.retrieval.postgres.manifest import CHANGE, NAME, PostgresManifest, manifest_json, read_manifest
-from arag.retrieval.postgres.schema import ALL_TABLES, make_text_indexes
+from arag.retrieval.postgres.schema import ALL_TABLES, LONGEST_WORD, make_text_indexes
 from arag.retrieval.postgres.sentences import Kind, choose_graph, open_graph
 from arag.retrieval.postgres.workers import Worker, live_workers
 from arag.retrieval.tables.chunks import vector_rows
@@ -37,8 +37,6 @@ _PAUSE = 0.5  # seconds between looks at what other workers do
 _DELETED_AT_ONCE = 2_000  # rows
 _ADDED_AT_ONCE = 500  # chunks, to a graph
 _MAX_KNOWN_WORDS = 1_000_000  # that are not sent again
-# Longer ones are never suggested, and PostgreSQL indexes no text of more than 2,704 bytes. Chinese has no spaces.
-_MAX_WORD = 200  # characters
 _INT, _TEXT = "int8", "text"
 _ENTRY_TYPES = (_TEXT, _TEXT, _INT, _INT, _INT, _INT, _INT)  # of ENTRY_COLUMNS
 
@@ -195,7 +193,7 @@ class DraftChunks(PostgresChunks):
         words = Terms(texts).words()
         lists = ((number, f" {' '.join(words.get(number, []))} ") for number, _ in texts)
         self._session.copy("terms", "number, words", [_INT, _TEXT], lists)
-        self._add_words({word for found in words.values() for word in found if len(word) <= _MAX_WORD})
+        self._add_words({word for found in words.values() for word in found if len(word) <= LONGEST_WORD})
 
     def _add_words(self, words: set[str]) -> None:
         """Add words to the vocabulary, in order, so that two workers never wait for each other."""
@@ -273,7 +271,7 @@ class PostgresDraft:
             self._session.execute("TRUNCATE vocabulary")
             self._session.execute(
                 "INSERT INTO vocabulary SELECT DISTINCT word FROM terms, string_to_table(words, ' ') AS word "
-                f"WHERE length(word) BETWEEN 1 AND {_MAX_WORD}"
+                f"WHERE length(word) BETWEEN 1 AND {LONGEST_WORD}"
             )
         for table in ALL_TABLES:
             self._session.execute(f"VACUUM (FULL, ANALYZE) {table}")

@@ -8,7 +8,9 @@ from arag.errors import InputError, StorageError
 from arag.retrieval.postgres.connections import Session
 from arag.retrieval.tables.rows import FOR_EVER
 
-INDEXED_CHARACTERS = 500  # of a title: PostgreSQL indexes no text of more than 2,704 bytes
+# PostgreSQL indexes no text of more than 2,704 bytes.
+INDEXED_CHARACTERS = 500  # of a title
+LONGEST_WORD = 200  # characters of a word of the vocabulary: longer ones, as Chinese has, are never suggested
 
 _VERSION = "tables"  # a row of table `state`
 

@@ -22,6 +22,7 @@ from arag.errors import IndexFormatError, IndexNotFoundError, InputError, Storag
 from arag.ingest.maintenance import compact, remove, verify
 from arag.ingest.pipeline import run_ingest
 from arag.retrieval.keyword_file import KeywordMatcher
+from arag.retrieval.postgres.chunk_store import NumberMask
 from arag.retrieval.postgres.word_borders import WordBorders
 from arag.retrieval.text import fold
 from fakes import HashEmbeddings, write_corpus
@@ -243,6 +244,12 @@ def test_a_graph_without_its_table_is_named(places, tmp_path, monkeypatch):
             connection.execute(f"DROP TABLE {place.partition('index=')[2]}.graph")
         with pytest.raises(IndexFormatError, match="is incomplete"):
             index.semantic_search("gull sat")
+
+
+@pytest.mark.parametrize("number", [-1, 1 << 62])
+def test_an_impossible_number_is_named(number):
+    with pytest.raises(IndexFormatError, match="impossible number"):
+        NumberMask([*range(2_000), number])
 
 
 DAMAGES = [

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from arag.errors import DamageError
+from arag.errors import DamageError, IndexFormatError
 from arag.retrieval.backend import Phrase
 from arag.retrieval.postgres.connections import Statements
 from arag.retrieval.postgres.schema import INDEXED_CHARACTERS, LONGEST_WORD
@@ -19,6 +19,7 @@ from arag.retrieval.tables.terms import Terms
 from arag.retrieval.types import Chunk
 
 _FEW = 1_000  # numbers: more are sent as a mask
+_MAX_NUMBER = 1 << 31  # of a row: an index from somebody else may have any
 
 
 class NumberMask:
@@ -26,10 +27,15 @@ class NumberMask:
 
     Args:
         numbers: The numbers.
+
+    Raises:
+        IndexFormatError: A number is impossible.
     """
 
     def __init__(self, numbers: Collection[int]) -> None:
         found = np.fromiter(numbers, np.int64, len(numbers))
+        if found.min(initial=0) < 0 or found.max(initial=0) >= _MAX_NUMBER:
+            raise IndexFormatError("a row has an impossible number")
         if len(found) <= _FEW:
             self._sql = f"= ANY ('{{{','.join(map(str, found.tolist()))}}}'::bigint[])"
             return

@@ -6,7 +6,7 @@ import multiprocessing
 import random
 import zlib
 from base64 import b64encode
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from urllib.parse import quote, urlsplit
 
 import chromadb
@@ -23,6 +23,9 @@ from arag.ingest.maintenance import compact, remove, verify
 from arag.ingest.pipeline import run_ingest
 from arag.retrieval.keyword_file import KeywordMatcher
 from arag.retrieval.postgres.chunk_store import NumberMask
+from arag.retrieval.postgres.connections import Pool
+from arag.retrieval.postgres.location import PostgresLocation
+from arag.retrieval.postgres.sentences import collection_name
 from arag.retrieval.postgres.word_borders import WordBorders
 from arag.retrieval.text import fold
 from fakes import HashEmbeddings, write_corpus
@@ -265,6 +268,7 @@ DAMAGES = [
     ("UPDATE lowered SET lowered = 'x' WHERE number = 3", "those of 1 chunks are missing or wrong", False),
     ("DELETE FROM terms WHERE number = 3", "those of 1 chunks are missing or wrong", False),
     ("INSERT INTO lowered VALUES (99, 'x')", "1 rows belong to no chunk", False),
+    ("DELETE FROM vocabulary WHERE word = 'gull'", "1 words are missing", False),
 ]
 
 
@@ -310,10 +314,10 @@ def test_a_cached_keyword_file_follows_the_index(places, tmp_path):
     run_ingest(documents, place, embedder=HashEmbeddings())
     with open_index(place, embedder=HashEmbeddings()) as index:
         assert index.keyword_search("gull").total == 5
-        (before,) = [file for file in (tmp_path / "cache").iterdir() if file.suffix != ".lock"]
+        (before,) = [file for file in (tmp_path / "cache").iterdir() if file.name != "lock"]
         run_ingest([*documents, {"id": "new", "text": "A gull."}], place, embedder=HashEmbeddings())
         assert index.keyword_search("gull").total == 6
-        (after,) = [file for file in (tmp_path / "cache").iterdir() if file.suffix != ".lock"]
+        (after,) = [file for file in (tmp_path / "cache").iterdir() if file.name != "lock"]
         assert after != before
         after.write_bytes(b"spoilt")
     with open_index(place, embedder=HashEmbeddings()) as index:
@@ -330,12 +334,12 @@ def test_a_damaged_graph_is_found_and_repaired(places, tmp_path, monkeypatch, re
     run_ingest(documents, place, embedder=HashEmbeddings())
     with psycopg.connect(place.partition("?")[0]) as connection:
         connection.execute(f"SET search_path TO {place.partition('index=')[2].partition('&')[0]}")
-        (key,) = connection.execute("SELECT value::json->>'key' FROM state WHERE name = 'manifest'").fetchone()
         if kind == "pgvector":
             connection.execute("DELETE FROM graph WHERE number = 3")
     if kind == "chroma":
         client = chromadb.HttpClient(host="127.0.0.1", port=urlsplit(request.getfixturevalue("chroma_server").url).port)
-        collection = client.get_collection(f"arag-{key}")
+        with closing(Pool(PostgresLocation.parse(place))) as pool:
+            collection = client.get_collection(collection_name(pool))
         collection.delete(ids=collection.get(limit=3)["ids"])
     (found, *others), _ = verify(place, embedder=HashEmbeddings())
     assert "it has " in str(found)
@@ -362,6 +366,27 @@ def test_the_password_of_a_chroma_server_is_sent_and_not_shown(places, tmp_path,
         run_ingest([{"id": "a", "text": "The gull sat."}], place, embedder=HashEmbeddings())
     assert "p%40ss" not in str(error.value)
     assert set(sent) == {f"Basic {b64encode(b'ann:p@ss').decode()}"}
+
+
+def test_a_copy_of_a_database_is_another_index(database, postgres_server, tmp_path, monkeypatch, chroma_server):
+    """Neither sees what is published in the other one, in a common cache or on a common Chroma server."""
+    monkeypatch.setattr("arag.retrieval.postgres.sentences.MAX_BYTES", 0)
+    name = urlsplit(database).path[1:]
+    beside = f"?keyword_cache={quote(str(tmp_path), safe='')}&vectors=chroma+{chroma_server.url}"
+    run_ingest([{"id": "a", "text": "The gull sat."}], database + beside, embedder=DistinctEmbeddings())
+    with open_index(database + beside, embedder=DistinctEmbeddings()) as index:
+        assert index.keyword_search("gull").total == 1
+    postgres_server.execute(f"CREATE DATABASE {name}_copy TEMPLATE {name} OWNER owner")
+    copy = database.replace(name, f"{name}_copy")
+    for place, text in ((database, "A puffin flew."), (copy, "A skua dived.")):
+        run_ingest([{"id": "b", "text": text}], place + beside, embedder=DistinctEmbeddings())
+    for place, there, elsewhere in ((database, "puffin", "skua"), (copy, "skua", "puffin")):
+        with open_index(place + beside, embedder=DistinctEmbeddings()) as index:
+            assert (index.keyword_search(there).total, index.keyword_search(elsewhere).total) == (1, 0)
+            hits = index.semantic_search("The gull sat.", 2).hits
+            assert [hit.chunk_id for hit in hits] == ["a:0", "b:0"]
+            assert there in hits[1].snippets[0].sentences[0].text
+        assert verify(place + beside, embedder=DistinctEmbeddings()) == ([], [])
 
 
 def test_an_index_whose_vectors_are_elsewhere_says_so(places, tmp_path, monkeypatch, chroma_server):

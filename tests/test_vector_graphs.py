@@ -139,8 +139,8 @@ def test_what_many_copies_of_a_sentence_hide_is_found(make_place):
     chunks = in_chunks([copied] * 1_000 + others, size=50)
     place.write(chunks)
     place.graph.add(place.give(chunks))
-    for other in others:
-        assert recall(place, other, 1) == 1
+    # Without the shift, one in eight is never found. pgvector draws its graph at random.
+    assert np.mean([recall(place, other, 1) for other in others]) >= 0.95
     matches = place.nearest(copied, 200)
     assert len({match.similarity for match in matches[:200]}) == 1
     assert matches[0].similarity == pytest.approx(1, abs=1e-4)

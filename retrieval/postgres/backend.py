@@ -21,7 +21,7 @@ from arag.retrieval.postgres.keywords import PostgresKeywords
 from arag.retrieval.postgres.location import PostgresLocation
 from arag.retrieval.postgres.manifest import NAME, PostgresManifest, no_index, read_manifest
 from arag.retrieval.postgres.schema import has_tables, make_tables
-from arag.retrieval.postgres.sentences import GraphSentences, open_graph, open_sentences
+from arag.retrieval.postgres.sentences import GraphSentences, collection_name, open_graph, open_sentences
 from arag.retrieval.postgres.verify import find_damage, repair
 from arag.retrieval.postgres.words import PostgresWords
 from arag.retrieval.postgres.workers import Worker
@@ -115,7 +115,7 @@ class PostgresReader:
     def __init__(self, location: PostgresLocation) -> None:
         self._pool = Pool(location)
         self._lock = threading.Lock()
-        self._graphs: dict[tuple[str, str], VectorGraph | None] = {}  # by where they are, and the index's key
+        self._graphs: dict[tuple[str, str], VectorGraph | None] = {}  # by where they are
 
     def stamp(self) -> str | None:
         """Return the manifest's text."""
@@ -139,7 +139,7 @@ class PostgresReader:
     def _open_graph(self, manifest: PostgresManifest) -> VectorGraph | None:
         """Return the graph, which generations share."""
         with self._lock:
-            place = manifest.graph, manifest.key
+            place = manifest.graph, collection_name(self._pool) if manifest.graph == "chroma" else ""
             if place not in self._graphs:
                 self._graphs[place] = open_graph(manifest.graph, self._pool, manifest)
             return self._graphs[place]

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import fields, replace
 from itertools import chain
-from secrets import token_hex
 from typing import Any
 
 from arag.errors import InputError
@@ -15,8 +14,8 @@ from arag.retrieval.backend import DocumentRecord, Manifest, Vectors
 from arag.retrieval.postgres.chunk_store import PostgresChunks
 from arag.retrieval.postgres.connections import Pool, Session, name_failures
 from arag.retrieval.postgres.graph import VectorGraph, batches_of
-from arag.retrieval.postgres.manifest import CHANGE, NAME, PostgresManifest, manifest_json, read_manifest
-from arag.retrieval.postgres.schema import ALL_TABLES, LONGEST_WORD, make_text_indexes
+from arag.retrieval.postgres.manifest import CHANGE, NAME, PostgresManifest, manifest_json, publish_again, read_manifest
+from arag.retrieval.postgres.schema import ALL_TABLES, LONGEST_WORD, WORDS, make_text_indexes
 from arag.retrieval.postgres.sentences import Kind, choose_graph, open_graph
 from arag.retrieval.postgres.workers import Worker, live_workers
 from arag.retrieval.tables.chunks import vector_rows
@@ -251,6 +250,7 @@ class PostgresDraft:
                 wanted = replace(
                     wanted,
                     generation=current.generation + 1,
+                    publications=publish_again(current.publications),
                     graph=self._derive(wanted, rebuild=rebuild, on_written=on_written),
                 )
                 with self._session.transaction():
@@ -269,10 +269,7 @@ class PostgresDraft:
         """Rewrite all tables without what was removed, which keeps readers waiting meanwhile."""
         with self._session.transaction():
             self._session.execute("TRUNCATE vocabulary")
-            self._session.execute(
-                "INSERT INTO vocabulary SELECT DISTINCT word FROM terms, string_to_table(words, ' ') AS word "
-                f"WHERE length(word) BETWEEN 1 AND {LONGEST_WORD}"
-            )
+            self._session.execute(f"INSERT INTO vocabulary {WORDS}")
         for table in ALL_TABLES:
             self._session.execute(f"VACUUM (FULL, ANALYZE) {table}")
 
@@ -355,7 +352,7 @@ def begin_index(session: Session, begin: Callable[[], Manifest]) -> None:
     """Write the manifest of a new index, unless another worker has."""
     if session.query("SELECT FROM state WHERE name = %s", (NAME,)):
         return
-    manifest = PostgresManifest(**_settings(begin()), key=token_hex(16))
+    manifest = PostgresManifest(**_settings(begin()), publications=publish_again())
     with session.transaction():
         for name, value in ((CHANGE, "0"), (NAME, manifest_json(manifest))):
             session.execute(

@@ -6,7 +6,7 @@ the server, and the rest from the file of the generation before.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -34,16 +34,14 @@ def open_keyword_file(folder: Path, manifest: PostgresManifest, chunks: Postgres
         IndexFormatError: The generation is gone.
         StorageError: The file cannot be written or read.
     """
-    file = folder / f"{manifest.key}.{manifest.generation}"
+    file, *older = (folder / publication for publication in manifest.publications)
     try:
         make_folder(folder)
-        with FileLock(folder / f"{manifest.key}.lock"):
+        with FileLock(folder / "lock"):
             with suppress(IndexFormatError):
                 return KeywordMatcher(file)
-            others = [other for other in folder.glob(f"{manifest.key}.[0-9]*") if other != file]
-            others.sort(key=lambda other: other.stat().st_mtime)
-            _write(file, chunks, _open_newest(others))
-            for other in others:
+            _write(file, chunks, _open_first(older))
+            for other in older:
                 other.unlink(missing_ok=True)
             return KeywordMatcher(file)
     except OSError as error:
@@ -52,8 +50,9 @@ def open_keyword_file(folder: Path, manifest: PostgresManifest, chunks: Postgres
         raise StorageError(f"the keyword file {file} cannot be written or read: {error}") from error
 
 
-def _open_newest(files: list[Path]) -> KeywordMatcher | None:
-    for file in reversed(files):
+def _open_first(files: Sequence[Path]) -> KeywordMatcher | None:
+    """Open the first file that is there, and whole."""
+    for file in files:
         with suppress(IndexFormatError):
             return KeywordMatcher(file)
     return None

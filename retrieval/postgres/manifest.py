@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
+from secrets import token_hex
 from typing import Annotated, Literal
 
 from pydantic import Field, StringConstraints, TypeAdapter, ValidationError
@@ -20,24 +21,34 @@ NAME = "manifest"
 CHANGE = "change"  # counts insertions and removals
 
 
+_Publication = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{32}$")]
+_KEPT = 20  # publications
+
+
 @dataclass(frozen=True, slots=True)
 class PostgresManifest(Manifest):
     """The manifest of an index in PostgreSQL.
 
     Attributes:
-        key: A random text that no other index has, nor this one once it was made again.
+        publications: A random text for each of the last publications, the newest first. A copy of the database has
+            others from its next publication on.
         change: The last change that is published: each insertion or removal has a number.
         graph: Where the graph of the vectors is; empty if there is none, as they are few.
         format_version: Version of the tables.
     """
 
-    key: Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{32}$")] = ""
+    publications: Annotated[tuple[_Publication, ...], Field(min_length=1)] = field(kw_only=True)
     change: Annotated[int, Field(ge=0)] = 0
     graph: Literal["", "pgvector", "chroma"] = ""
     format_version: int = FORMAT_VERSION
 
 
 _MANIFEST = TypeAdapter(PostgresManifest)
+
+
+def publish_again(before: tuple[str, ...] = ()) -> tuple[str, ...]:
+    """Return the publications of an index with a new one."""
+    return (token_hex(16), *before)[:_KEPT]
 
 
 def parse_manifest(text: str, location: PostgresLocation) -> PostgresManifest:

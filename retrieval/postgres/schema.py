@@ -11,6 +11,12 @@ from arag.retrieval.tables.rows import FOR_EVER
 # PostgreSQL indexes no text of more than 2,704 bytes.
 INDEXED_CHARACTERS = 500  # of a title
 LONGEST_WORD = 200  # characters of a word of the vocabulary: longer ones, as Chinese has, are never suggested
+# The vocabulary, made from the words of all texts.
+WORDS = (
+    "SELECT DISTINCT word FROM terms, string_to_table(words, ' ') AS word "
+    f"WHERE length(word) BETWEEN 1 AND {LONGEST_WORD}"
+)
+MISSING_WORDS = f"{WORDS} EXCEPT SELECT word FROM vocabulary"
 
 _VERSION = "tables"  # a row of table `state`
 

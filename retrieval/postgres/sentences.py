@@ -50,8 +50,17 @@ def open_graph(kind: Kind, pool: Pool, manifest: PostgresManifest) -> VectorGrap
         address = pool.location.vectors
         if address is None:
             raise StorageError(_say_where(pool.location))
-        return ChromaServerGraph(pool, manifest.dimension, address, f"arag-{manifest.key}")
+        return ChromaServerGraph(pool, manifest.dimension, address, collection_name(pool))
     return PgvectorGraph(pool, manifest.dimension) if kind == "pgvector" else None
+
+
+def collection_name(pool: Pool) -> str:
+    """Return the name of an index's collection on a Chroma server: a copy of the database has one of its own."""
+    ((place,),) = pool.query(
+        "SELECT concat_ws('.', (SELECT system_identifier FROM pg_control_system()), pg_database.oid, "
+        "'state'::regclass::oid) FROM pg_database WHERE datname = current_database()"
+    )
+    return f"arag-{place}"
 
 
 def _say_where(location: PostgresLocation) -> str:

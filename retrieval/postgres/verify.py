@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import closing
 from typing import Any
 
@@ -12,6 +12,7 @@ from arag.errors import DamageError
 from arag.retrieval.backend import Damage, DocumentRecord
 from arag.retrieval.postgres.connections import Pool, Session, name_failures
 from arag.retrieval.postgres.manifest import NAME, PostgresManifest, read_manifest
+from arag.retrieval.postgres.schema import MISSING_WORDS
 from arag.retrieval.postgres.sentences import open_graph
 from arag.retrieval.tables.check import CheckedChunk, RowCheck, list_ids
 from arag.retrieval.tables.rows import (
@@ -19,6 +20,7 @@ from arag.retrieval.tables.rows import (
     DOCUMENT_COLUMNS,
     FOR_EVER,
     checksum,
+    document_row,
 )
 from arag.retrieval.tables.terms import Terms
 from arag.retrieval.text import fold
@@ -30,6 +32,7 @@ _BESIDE = {
     "lowered": "lowered",
     "terms": "words",
 }
+_OF_NO_CHUNK = "number NOT IN (SELECT number FROM chunks)"
 _DERIVED = "derived texts"  # tables `lowered` and `terms`
 _TABLES = "tables"
 _GRAPH = "graph of the vectors"
@@ -66,6 +69,8 @@ def _find_all(session: Session, manifest: PostgresManifest) -> Iterator[Damage]:
         yield Damage(_DERIVED, f"those of {len(check.wrong_texts):,} chunks are missing or wrong")
     if check.wrong_members:
         yield Damage(_TABLES, "the lists of each document's chunks are wrong")
+    if check.missing_words:
+        yield Damage(_DERIVED, f"{check.missing_words:,} words are missing in the vocabulary")
     if check.orphans:
         yield Damage(_TABLES, f"{check.orphans:,} rows belong to no chunk")
     yield from _check_graph(session, manifest)
@@ -103,6 +108,7 @@ class _Rows:
         self._session = session
         self._beside: dict[str, dict[int, tuple[Any, ...]]] = {}
         self.words: dict[int, list[str]] = {}
+        self.members: dict[int, set[str]] = {}
 
     def row(self, table: str, columns: str, number: int) -> tuple[Any, ...] | None:
         """Return a row; None if it is missing."""
@@ -117,19 +123,25 @@ class _Rows:
         after = -1
         while rows := self._session.query(query, (after,)):
             if table == "chunks":
-                self._read_beside([row[0] for row in rows])
+                self.read_beside([row[0] for row in rows])
             yield from rows
             after = rows[-1][0]
 
-    def _read_beside(self, numbers: Sequence[int]) -> None:
+    def read_beside(self, numbers: Sequence[int]) -> None:
+        """Read what belongs to chunks."""
         for table, columns in _BESIDE.items():
             found = self._session.query(f"SELECT number, {columns} FROM {table} WHERE number = ANY (%s)", (numbers,))
             self._beside[table] = {row[0]: row[1:] for row in found}
         self.words = Terms((number, row[2]) for number, row in self._beside["contents"].items()).words()
+        self.members = {}
+        for document_id, number in self._session.query(
+            "SELECT document_id, number FROM members WHERE number = ANY (%s)", (numbers,)
+        ):
+            self.members.setdefault(number, set()).add(document_id)
 
 
 class _Check(RowCheck):
-    """A check that remembers what to keep.
+    """A check that remembers what has to be mended.
 
     Args:
         session: The connection.
@@ -137,78 +149,78 @@ class _Check(RowCheck):
 
     Attributes:
         wrong_texts: Chunks of which what is derived from the text is missing or wrong.
-        wrong_members: Whether the lists of documents' chunks are wrong.
+        wrong_members: Chunks whose documents are listed wrongly, and these documents.
         orphans: How many rows belong to no chunk.
+        missing_words: How many words the vocabulary lacks.
     """
 
     def __init__(self, session: Session, manifest: PostgresManifest) -> None:
         self._session = session
         self._page = _Rows(session)
-        self._documents: list[int] = []
-        self._chunks: list[int] = []
-        self._ids: set[str] = set()  # of chunks that are not removed
+        self._dropped_documents: list[int] = []
+        self._dropped_chunks: list[int] = []
         self._changed: list[tuple[int, int]] = []  # checksum and number
         self._pending: list[int] = []
-        self._members: set[tuple[str, int]] = set()
         self._marked: list[tuple[DocumentRecord, bool]] = []
         self.wrong_texts: list[int] = []
+        self.wrong_members: dict[int, Collection[str]] = {}
         super().__init__(self._page, manifest)
-        self.wrong_members = self._members != set(session.query("SELECT document_id, number FROM members"))
-        self.orphans = sum(
-            session.query(f"SELECT count(*) FROM {table} WHERE number NOT IN (SELECT number FROM chunks)")[0][0]
-            for table in _BESIDE
-        )
+        self.orphans = sum(self._count(f"{table} WHERE {_OF_NO_CHUNK}") for table in (*_BESIDE, "members"))
+        self.missing_words = self._count(f"({MISSING_WORDS}) AS missing")
 
     def repair(self) -> None:
         """Delete what cannot be used, and mark what is incomplete."""
-        seen = self._not_gone
         execute, each = self._session.execute, self._session.execute_each
-        execute(f"DELETE FROM documents WHERE {seen} AND number <> ALL (%s)", (self._documents,))
-        execute(f"DELETE FROM chunks WHERE {seen} AND number <> ALL (%s)", (self._chunks,))
-        execute("DELETE FROM members")
-        self._session.copy("members", "document_id, number", ["text", "int8"], sorted(self._members))
+        execute("DELETE FROM documents WHERE number = ANY (%s)", (self._dropped_documents,))
+        execute("DELETE FROM chunks WHERE number = ANY (%s)", (self._dropped_chunks,))
+        execute("DELETE FROM members WHERE number = ANY (%s)", (list(self.wrong_members),))
+        members = [(i, number) for number, document_ids in self.wrong_members.items() for i in sorted(document_ids)]
+        self._session.copy("members", "document_id, number", ["text", "int8"], members)
         each("UPDATE contents SET checksum = %s WHERE number = %s", self._changed)
         execute("UPDATE chunks SET pending = TRUE WHERE number = ANY (%s)", (self._pending,))
         for table in ("lowered", "terms"):
             execute(f"DELETE FROM {table} WHERE number = ANY (%s)", (self.wrong_texts,))
-        for table in _BESIDE:
-            execute(f"DELETE FROM {table} WHERE number NOT IN (SELECT number FROM chunks)")
+        for table in (*_BESIDE, "members"):
+            execute(f"DELETE FROM {table} WHERE {_OF_NO_CHUNK}")
+        execute(f"INSERT INTO vocabulary {MISSING_WORDS} ON CONFLICT DO NOTHING")
         for record, is_missing in self._marked:
-            row = (record.id, record.title, record.source, record.metadata, "", self.parts[record.id])
-            if is_missing:
-                execute(
-                    f"INSERT INTO documents ({DOCUMENT_COLUMNS}, checksum, added) "
-                    "VALUES (%s, %s, %s, %s, %s, %s, %s, 0)",
-                    (*row, checksum(row)),
-                )
-            else:
-                known = self._session.query(
-                    f"SELECT {DOCUMENT_COLUMNS} FROM documents WHERE id = %s AND removed = {FOR_EVER}", (record.id,)
-                )
-                row = (*known[0][:4], "", self.parts[record.id])
-                execute(
-                    "UPDATE documents SET fingerprint = '', chunks = %s, checksum = %s "
-                    f"WHERE id = %s AND removed = {FOR_EVER}",
-                    (self.parts[record.id], checksum(row), record.id),
-                )
+            self._mark_incomplete(record, is_missing=is_missing)
 
-    def _keep_document(self, *row: Any) -> None:
-        self._documents.append(row[0])
+    def _mark_incomplete(self, record: DocumentRecord, *, is_missing: bool) -> None:
+        chunks = self.parts[record.id]
+        if is_missing:
+            row = (*document_row(record)[:4], "", chunks)
+            self._session.execute(
+                f"INSERT INTO documents ({DOCUMENT_COLUMNS}, checksum, added) VALUES (%s, %s, %s, %s, %s, %s, %s, 0)",
+                (*row, checksum(row)),
+            )
+            return
+        there = f"id = %s AND removed = {FOR_EVER}"
+        ((*known, _, _),) = self._session.query(f"SELECT {DOCUMENT_COLUMNS} FROM documents WHERE {there}", (record.id,))
+        self._session.execute(
+            f"UPDATE documents SET fingerprint = '', chunks = %s, checksum = %s WHERE {there}",
+            (chunks, checksum((*known, "", chunks)), record.id),
+        )
+
+    def _count(self, rows: str) -> int:
+        return int(self._session.query(f"SELECT count(*) FROM {rows}")[0][0])
+
+    def _drop_document(self, number: int) -> None:
+        self._dropped_documents.append(number)
+
+    def _drop_chunk(self, number: int) -> None:
+        self._dropped_chunks.append(number)
 
     def _keep_chunk(self, chunk: CheckedChunk) -> bool:
-        if chunk.removed == FOR_EVER:
-            if chunk.entry[0] in self._ids:
-                return False
-            self._ids.add(chunk.entry[0])
         number, text = chunk.number, chunk.contents[-1]
-        self._chunks.append(number)
-        self._members |= {(document_id, number) for document_id in chunk.documents}
-        if not chunk.is_sound:
+        if not chunk.is_sound:  # these are taken last, when other pages have been read
+            self._page.read_beside([number])
             self._changed.append((checksum([*chunk.entry, *chunk.contents]), number))
         if chunk.vectors is None:
             self._pending.append(number)
-        words = self._page.words if chunk.is_sound else Terms([(number, text)]).words()
-        expected = ((fold(text).lower(),), (f" {' '.join(words.get(number, []))} ",))
+        if self._page.members.get(number, set()) != set(chunk.documents):
+            self.wrong_members[number] = chunk.documents
+        expected = ((fold(text).lower(),), (f" {' '.join(self._page.words.get(number, []))} ",))
         if expected != (self._page.row("lowered", "lowered", number), self._page.row("terms", "words", number)):
             self.wrong_texts.append(number)
         return True

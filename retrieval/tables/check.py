@@ -117,6 +117,7 @@ class RowCheck:
                 self._found["document entries have changed since they were written"] += 1
                 if record is not None:
                     self._changed_entries[record.id] = record
+                self._drop_document(number)
                 continue
             self.counts["documents"] += added <= self._generation
             self._keep_document(number, *row, told, added, removed)
@@ -133,6 +134,7 @@ class RowCheck:
             chunk, is_sound = _parse(parse_chunk, [*entry, *contents], told)
             if chunk is None or not self._is_of_now(added, removed):
                 self._found["chunks cannot be read"] += 1
+                self._drop_chunk(number)
             elif is_sound:
                 self._take(row, contents, chunk, is_sound=True)
             else:
@@ -143,6 +145,8 @@ class RowCheck:
             if documents <= self._entries.keys():
                 self._lost |= documents
                 self._take(row, contents, chunk, is_sound=False)
+            else:
+                self._drop_chunk(row[0])
 
     def _take(self, row: tuple[Any, ...], contents: Sequence[Any], chunk: Chunk, *, is_sound: bool) -> None:
         """Count a chunk, and keep it."""
@@ -173,6 +177,12 @@ class RowCheck:
 
     def _keep_document(self, *row: Any) -> None:
         """Keep a document's row."""
+
+    def _drop_document(self, number: int) -> None:
+        """Drop a document's row."""
+
+    def _drop_chunk(self, number: int) -> None:
+        """Drop a chunk's rows."""
 
     def _keep_chunk(self, chunk: CheckedChunk) -> bool:  # noqa: ARG002 - for subclasses
         """Keep a chunk; return whether no other one is in its way."""

@@ -29,6 +29,7 @@ from speed_ingestion import (
     measure_service,
     measure_splitting,
 )
+from speed_postgres import measure_postgres
 from speed_report import Report, say
 from speed_retrieval import measure_import, measure_keywords, measure_semantic, sweep
 from speed_scopes import measure_scopes
@@ -36,7 +37,7 @@ from speed_scopes import measure_scopes
 from arag.models.names import DEFAULT_EMBEDDER
 from arag.models.onnx import find_packaged_model
 
-_PARTS = ("commands", "keywords", "semantic", "scopes", "ingestion", "again", "memory", "million")
+_PARTS = ("commands", "keywords", "semantic", "scopes", "ingestion", "again", "memory", "million", "postgres")
 _QUICK_SENTENCES = 500  # as many are embedded in some seconds
 
 
@@ -119,6 +120,8 @@ def _measure(report: Report, data: Data, authors: Path | None, work: Path, optio
         measure_memory(report, data, work, sizes=options.memory, own_sizes=options.own_memory)
     if "million" in options.only:
         measure_million(report, data, work, sentences=2_000 if quick else 1_000_000)
+    if "postgres" in options.only:
+        measure_postgres(report, data, work, chunks=1_000 if quick else 20_000)
 
 
 if __name__ == "__main__":

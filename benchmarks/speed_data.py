@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
+import time
+import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import count, islice
@@ -24,6 +26,7 @@ from arag.retrieval.types import Chunk, Section, Sentence
 
 CHUNK_CHARACTERS = 4_200  # about 1,000 tokens
 _CHUNKS_AT_ONCE = 2_000
+_CLUSTERS = 500
 _SYLLABLES = [f"{first}{vowel}" for first in "bdfgklmnprstvz" for vowel in "aeiou"]
 
 Vectors = NDArray[np.float32]
@@ -149,6 +152,28 @@ class FreeEmbeddings:
         return self.embed_documents([text])[0]
 
 
+class ClusteredEmbeddings(FreeEmbeddings):
+    """An embedder whose vectors lie in clusters; the same text has the same one in every process.
+
+    Args:
+        seconds: How long a sentence takes.
+    """
+
+    model = "clustered"
+
+    def __init__(self, seconds: float = 0.0) -> None:
+        super().__init__()
+        self._seconds = seconds
+        self._centres = self._numbers[: _CLUSTERS * self._dimension].reshape(_CLUSTERS, -1)
+
+    def embed_documents(self, texts: Sequence[str]) -> Any:
+        time.sleep(self._seconds * len(texts))
+        hashes = [zlib.crc32(text.encode()) for text in texts]
+        places = [found % (len(self._numbers) - self._dimension) for found in hashes]
+        own = np.stack([self._numbers[place : place + self._dimension] for place in places])
+        return self._centres[[found % _CLUSTERS for found in hashes]] + own
+
+
 def make_chunk(number: int, texts: Sequence[str], *, embedded: bool) -> Chunk:
     """Make a chunk of sentences; it is a document of its own."""
     sentences = []
@@ -170,7 +195,7 @@ def make_chunk(number: int, texts: Sequence[str], *, embedded: bool) -> Chunk:
 
 
 def make_index(
-    folder: Path,
+    path: Path | str,
     chunks: Iterable[Chunk],
     vectors: Vectors | None = None,
     metadata: Callable[[Chunk], dict[str, Any]] = lambda _: {},
@@ -181,7 +206,7 @@ def make_index(
     """
     dimension = 384 if vectors is None else vectors.shape[1]
     settings = Manifest(DEFAULT_EMBEDDER, dimension, 1_000, "estimate", "auto", packed=False)
-    backend = backend_at(folder)
+    backend = backend_at(path)
     backend.make()
     with backend.lock(), backend.draft(lambda: settings) as draft:
         numbers = count(1)  # the store's own

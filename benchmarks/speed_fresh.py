@@ -4,6 +4,7 @@ python benchmarks/speed_fresh.py import
 python benchmarks/speed_fresh.py open INDEX [KEYWORD]
 python benchmarks/speed_fresh.py semantic INDEX QUERY
 python benchmarks/speed_fresh.py ingest FILE INDEX [without-chroma]
+python benchmarks/speed_fresh.py shared FILE INDEX [SECONDS]
 """
 
 from __future__ import annotations
@@ -89,11 +90,54 @@ def measure_ingest(file: str, folder: str, without_chroma: str = "") -> dict[str
     return {"seconds": seconds, "sentences": summary.sentences, "before": before, "memory": memory()}
 
 
+def measure_shared(file: str, path: str, seconds: str = "0") -> dict[str, Any]:
+    """Ingest a file, maybe together with others, with an embedder that takes so many seconds for a sentence.
+
+    Of each publication in PostgreSQL, it also measures how long others had to wait, and after how long readers see it.
+    """
+    from unittest.mock import patch
+
+    from speed_data import ClusteredEmbeddings
+
+    from arag.ingest.pipeline import run_ingest
+    from arag.retrieval.postgres.draft import PostgresDraft
+    from arag.retrieval.postgres.workers import Worker
+
+    times: dict[str, float] = {}
+    published: list[tuple[float, float]] = []
+    publish, hold, delete = PostgresDraft.publish, Worker.hold_publication, PostgresDraft._delete_gone  # noqa: SLF001
+
+    def publishing(self: Any, *values: Any, **options: Any) -> bool:
+        times["begun"] = time.perf_counter()
+        return publish(self, *values, **options)
+
+    def holding(self: Any) -> None:
+        hold(self)
+        times["held"] = time.perf_counter()
+
+    def deleting(self: Any, *values: Any) -> None:
+        if "held" in times:
+            now = time.perf_counter()
+            published.append((now - times.pop("held"), now - times["begun"]))
+        delete(self, *values)
+
+    embedder = ClusteredEmbeddings(float(seconds))
+    with (
+        patch.object(PostgresDraft, "publish", publishing),
+        patch.object(Worker, "hold_publication", holding),
+        patch.object(PostgresDraft, "_delete_gone", deleting),
+    ):
+        began = time.perf_counter()
+        run_ingest(file, path, embedder=embedder)  # type: ignore[arg-type]
+        return {"seconds": time.perf_counter() - began, "published": published}
+
+
 if __name__ == "__main__":
     measures: dict[str, Callable[..., dict[str, Any]]] = {
         "import": measure_import,
         "open": measure_open,
         "semantic": measure_semantic,
         "ingest": measure_ingest,
+        "shared": measure_shared,
     }
     print(json.dumps(measures[sys.argv[1]](*sys.argv[2:])))

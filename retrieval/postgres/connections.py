@@ -72,13 +72,18 @@ def configure(connection: psycopg.Connection[Any], location: PostgresLocation) -
     """
     if connection.info.parameter_status("server_encoding") != "UTF8":
         raise StorageError(f"the database of {location} does not use UTF-8: make one with ENCODING 'UTF8'")
-    connection.execute(sql.SQL("SET search_path TO {}, pg_temp").format(sql.Identifier(location.index)))
     # The environment, the role or the database may have set others.
-    connection.execute("SET client_encoding TO 'UTF8'")
+    settings = {
+        "search_path": sql.SQL("{}, pg_temp").format(sql.Identifier(location.index)).as_string(connection),
+        "client_encoding": "UTF8",
+        "default_transaction_isolation": "read committed",  # who waited for a lock sees what is new
+        "plan_cache_mode": "force_custom_plan",  # one plan for all keywords reads a whole table to find a rare one
+        "jit": "off",  # it compiles longer than these queries run
+    }
     connection.execute(
-        "SET default_transaction_isolation TO 'read committed'"
-    )  # who waited for a lock sees what is new
-    connection.execute("SET jit = off")  # it compiles longer than these queries run
+        "SELECT set_config(name, value, false) FROM unnest(%s::text[], %s::text[]) AS settings (name, value)",
+        (list(settings), list(settings.values())),
+    )
 
 
 class Session:

@@ -237,8 +237,16 @@ class Chunks(Protocol):
     def named(self, words: Sequence[str], limit: int) -> list[str]:
         """Return ids of documents whose id and title together hold all of these words, ignoring case, in order."""
 
-    def titled(self, title: str, limit: int) -> list[tuple[str, str]]:
-        """Return id and title of documents with a title, ignoring case, or with that title and a note in brackets."""
+    def titled(self, titles: Sequence[str], limit: int) -> Iterable[list[tuple[str, str]]]:
+        """Find the documents with each of some titles, ignoring case, or with that title and a note in brackets.
+
+        Args:
+            titles: The titles.
+            limit: How many documents to return at most for each.
+
+        Returns:
+            For each title, ids and titles of documents.
+        """
 
     def fingerprints(self, document_ids: Sequence[str]) -> dict[str, str]:
         """Return the fingerprints of those documents that exist, by id."""

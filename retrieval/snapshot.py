@@ -173,9 +173,10 @@ class Snapshot:
     ) -> tuple[Hit, ...]:
         """Find the documents with a keyword as their title among those that are not known."""
         found: dict[str, Hit] = {}
-        for keyword in keywords:
-            for chunk in self.chunks.mget(self._find_titled(keyword, known)[:1]):
-                if chunk is not None and holding[keyword]:
+        held = [keyword for keyword in keywords if holding[keyword]]
+        for documents in self.chunks.titled(held, _MAX_TITLED):
+            for chunk in self.chunks.mget(self._first_chunks(documents, known)[:1]):
+                if chunk is not None:
                     text = fold(chunk.text).lower()
                     counts = {k: text.count(k.lower()) for k in keywords if k.lower() in text}
                     chosen = choose_keyword_snippets(chunk, list(counts), holding)
@@ -185,9 +186,10 @@ class Snapshot:
     def _find_named(self, query: str, vector: NDArray[np.float32]) -> list[Hit]:
         """Find the documents whose titles a query names."""
         ids: list[str] = []
-        for name in _list_names(query):
-            if len(ids) < _MAX_NAMED:
-                ids += self._find_titled(name, ids)[:1]
+        for documents in self.chunks.titled(_list_names(query), _MAX_TITLED):
+            ids += self._first_chunks(documents, ids)[:1]
+            if len(ids) == _MAX_NAMED:
+                break
         rated = self.rate_sentences(vector, ids)
         found = []
         for chunk in self.chunks.mget(ids):
@@ -196,10 +198,10 @@ class Snapshot:
                 found.append(_make_hit(chunk, max(rated[chunk.id].values()), chosen))
         return found
 
-    def _find_titled(self, title: str, known: Collection[str]) -> list[str]:
-        """Return the ids of the first chunks of documents with a title, apart from the known ones."""
+    def _first_chunks(self, documents: Sequence[tuple[str, str]], known: Collection[str]) -> list[str]:
+        """Return the ids of the first chunks of documents, apart from the known ones."""
         found: list[str] = []
-        for document_id, _ in self.chunks.titled(title, _MAX_TITLED):
+        for document_id, _ in documents:
             first = self.chunks.ids(self.chunks.numbers_of([document_id])[:1])
             found += [chunk_id for chunk_id in first.values() if chunk_id not in known]
         return found

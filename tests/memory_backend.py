@@ -124,14 +124,14 @@ class MemoryChunks:
         found = sorted(i for i, name in names.items() if words and all(word.lower() in name for word in words))
         return found[:limit]
 
-    def titled(self, title, limit):
-        wanted = title.lower()
-        found = [
-            (e.title, e.id)
-            for e in self.entries.values()
-            if e.title.lower() == wanted or e.title.lower().startswith(f"{wanted} (")
-        ]
-        return [(i, t) for t, i in sorted(found)[:limit]]
+    def titled(self, titles, limit):
+        for wanted in map(str.lower, titles):
+            found = [
+                (e.title, e.id)
+                for e in self.entries.values()
+                if e.title.lower() == wanted or e.title.lower().startswith(f"{wanted} (")
+            ]
+            yield [(i, t) for t, i in sorted(found)[:limit]]
 
     def fingerprints(self, document_ids):
         return {i: self.entries[i].fingerprint for i in document_ids if i in self.entries}

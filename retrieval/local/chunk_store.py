@@ -83,15 +83,16 @@ class ChunkStore(TableChunks):
                     self._connection.execute("ROLLBACK")
                 raise
 
-    def titled(self, title: str, limit: int) -> list[tuple[str, str]]:
-        """Return id and title of documents with a title, ignoring case, or with that title and a note in brackets."""
-        return self._query(
-            f"SELECT CAST(id AS TEXT), CAST(title AS TEXT) FROM documents WHERE {self._documents_seen} "
-            "AND (title = ?1 COLLATE NOCASE "
-            "OR (title >= ?1 || ' (' COLLATE NOCASE AND title < ?1 || ' )' COLLATE NOCASE)) "
-            "ORDER BY title, id LIMIT ?2",
-            (self.UNSTORABLE.sub("\ufffd", title), limit),
-        )
+    def titled(self, titles: Sequence[str], limit: int) -> Iterator[list[tuple[str, str]]]:
+        """Yield id and title of documents by each of some titles; see `Chunks.titled`."""
+        for title in titles:
+            yield self._query(
+                f"SELECT CAST(id AS TEXT), CAST(title AS TEXT) FROM documents WHERE {self._documents_seen} "
+                "AND (title = ?1 COLLATE NOCASE "
+                "OR (title >= ?1 || ' (' COLLATE NOCASE AND title < ?1 || ' )' COLLATE NOCASE)) "
+                "ORDER BY title, id LIMIT ?2",
+                (self.UNSTORABLE.sub("\ufffd", title), limit),
+            )
 
     def words(self) -> list[str]:
         """Return the corpus's words: lower case, without diacritics."""

@@ -79,22 +79,20 @@ class PostgresChunks(TableChunks):
         """Return whether a word (lower case, without diacritics) is in the corpus."""
         return bool(self._numbers_with(Phrase((word,)), "LIMIT 1"))
 
-    def titled(self, title: str, limit: int) -> list[tuple[str, str]]:
-        """Return id and title of documents with a title, ignoring case, or with that title and a note in brackets."""
-        lowered = ascii_lower(self.UNSTORABLE.sub("\ufffd", title))
-        return self._query(
-            f"SELECT id, title FROM documents WHERE {self._documents_seen} "
-            f"AND left(lower(title), {INDEXED_CHARACTERS}) BETWEEN ? AND ? "
-            "AND (lower(title) = ? OR (lower(title) >= ? AND lower(title) < ?)) ORDER BY title, id LIMIT ?",
-            (
-                lowered[:INDEXED_CHARACTERS],
-                f"{lowered} )"[:INDEXED_CHARACTERS],
-                lowered,
-                f"{lowered} (",
-                f"{lowered} )",
-                limit,
-            ),
-        )
+    def titled(self, titles: Sequence[str], limit: int) -> list[list[tuple[str, str]]]:
+        """Return id and title of documents by each of some titles; see `Chunks.titled`."""
+        asked = [ascii_lower(self.UNSTORABLE.sub("\ufffd", title)) for title in titles]
+        found: list[list[tuple[str, str]]] = [[] for _ in asked]
+        for place, document_id, title in self._query(
+            "SELECT place, id, title FROM unnest(?::text[]) WITH ORDINALITY AS asked (name, place) CROSS JOIN LATERAL "
+            f"(SELECT id, title FROM documents WHERE {self._documents_seen} AND left(lower(title), {INDEXED_CHARACTERS}) "
+            f"BETWEEN left(name, {INDEXED_CHARACTERS}) AND left(name || ' )', {INDEXED_CHARACTERS}) "
+            "AND (lower(title) = name OR (lower(title) >= name || ' (' AND lower(title) < name || ' )')) "
+            "ORDER BY title, id LIMIT ?) AS found ORDER BY place, title, id",
+            (asked, limit),
+        ):
+            found[place - 1].append((document_id, title))
+        return found
 
     def lowered(self, numbers: Sequence[int]) -> dict[int, str]:
         """Return the texts, as keywords are matched in them, of those of some chunks that exist."""

@@ -81,7 +81,8 @@ def configure(connection: psycopg.Connection[Any], location: PostgresLocation) -
         "jit": "off",  # it compiles longer than these queries run
     }
     connection.execute(
-        "SELECT set_config(name, value, false) FROM unnest(%s::text[], %s::text[]) AS settings (name, value)",
+        "SELECT pg_catalog.set_config(name, value, false) "
+        "FROM pg_catalog.unnest(%s::pg_catalog.text[], %s::pg_catalog.text[]) AS settings (name, value)",
         (list(settings), list(settings.values())),
     )
 

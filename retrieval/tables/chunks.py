@@ -98,8 +98,8 @@ class TableChunks(BaseStore[str, Chunk]):
         """Return whether a word (lower case, without diacritics) is in the corpus."""
 
     @abstractmethod
-    def titled(self, title: str, limit: int) -> list[tuple[str, str]]:
-        """Return id and title of documents with a title, ignoring case, or with that title and a note in brackets."""
+    def titled(self, titles: Sequence[str], limit: int) -> Iterable[list[tuple[str, str]]]:
+        """Return id and title of documents by each of some titles; see `Chunks.titled`."""
 
     @abstractmethod
     def transaction(self) -> AbstractContextManager[None]:

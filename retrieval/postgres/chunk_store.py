@@ -12,7 +12,7 @@ import numpy as np
 from arag.errors import DamageError, IndexFormatError
 from arag.retrieval.backend import Phrase
 from arag.retrieval.postgres.connections import Statements
-from arag.retrieval.postgres.schema import INDEXED_CHARACTERS, LONGEST_WORD
+from arag.retrieval.postgres.schema import INDEXED_CHARACTERS, LONGEST_WORD, WORD_ARRAY
 from arag.retrieval.tables.chunks import LATEST, TableChunks, ascii_lower
 from arag.retrieval.tables.part import ChunkPart
 from arag.retrieval.tables.terms import Terms
@@ -123,15 +123,22 @@ class PostgresChunks(TableChunks):
 
     def _numbers_with(self, phrase: Phrase, limit: str) -> list[int]:
         """Return the numbers of the chunks with a phrase."""
-        # For a word that no chunk has, the planner may read all texts: it expects to find one soon.
-        whole = {w for w in phrase.words[: -1 if phrase.is_prefix else None] if len(w) <= LONGEST_WORD}
-        if whole and len(self._query("SELECT FROM vocabulary WHERE word = ANY (?)", (list(whole),))) < len(whole):
-            return []
-        words = self.UNSTORABLE.sub("\ufffd", " ".join(phrase.words))
+        words = [self.UNSTORABLE.sub("\ufffd", word) for word in phrase.words]
+        conditions, parameters = [], list[Any]()
+        if len(words) > 1 or len(words[0]) > LONGEST_WORD:
+            conditions.append("words LIKE ?")
+            parameters.append(f"% {escape_pattern(' '.join(words))}{'' if phrase.is_prefix else ' '}%")
+        if phrase.is_prefix and len(words[-1]) <= LONGEST_WORD:
+            conditions.append(f"{WORD_ARRAY} && ARRAY(SELECT word FROM vocabulary WHERE word >= ? AND word < ?)")
+            parameters += [words[-1], f"{words[-1]}\U0010ffff"]
+        whole = [w for w in words[: -1 if phrase.is_prefix else None] if len(w) <= LONGEST_WORD]
+        if whole:
+            conditions.append(f"{WORD_ARRAY} @> ?::text[]")
+            parameters.append(whole)
         rows = self._query(
-            f"SELECT chunks.number FROM terms JOIN chunks ON chunks.number = terms.number "
-            f"WHERE words LIKE ? AND {self._seen} {limit}",
-            (f"% {escape_pattern(words)}{'' if phrase.is_prefix else ' '}%",),
+            "SELECT chunks.number FROM terms JOIN chunks ON chunks.number = terms.number "
+            f"WHERE {' AND '.join(conditions)} AND {self._seen} {limit}",
+            parameters,
         )
         return [number for (number,) in rows]
 

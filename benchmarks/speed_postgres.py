@@ -226,9 +226,10 @@ def _measure_ingestion(report: Report, data: Data, work: Path, database: str, do
                 what, f"{kind}: others wait for", "s", held, size=documents, target="less than 0.1 s", met=held < 0.1
             )
             report.add(what, f"{kind}: from its beginning until readers see it", "s", visible, size=documents)
-    with open_index(url, embedder=ClusteredEmbeddings()) as mine, open_index(
-        folder, embedder=ClusteredEmbeddings()
-    ) as theirs:
+    with (
+        open_index(url, embedder=ClusteredEmbeddings()) as mine,
+        open_index(folder, embedder=ClusteredEmbeddings()) as theirs,
+    ):
         sentences = mine.info().sentences
         if mine._manifest.graph:  # type: ignore[attr-defined] # noqa: SLF001
             _semantic_rows(report, data, mine, theirs, sentences, "found in a graph")
@@ -245,7 +246,9 @@ def _measure_workers(report: Report, data: Data, work: Path, database: str, docu
             say(f"PostgreSQL: {processes} processes ingest {documents:,} documents, the embedder {what}")
             url = f"{database}?index=shared_{processes}_{1_000 * seconds:.0f}"
             with ThreadPoolExecutor(processes) as executor:
-                runs = list(executor.map(lambda _, url=url: fresh("shared", corpus, url, str(seconds)), range(processes)))
+                runs = list(
+                    executor.map(lambda _, url=url: fresh("shared", corpus, url, str(seconds)), range(processes))
+                )
             longest = max(run["seconds"] for run in runs)
             alone = alone or longest
             report.add(
@@ -271,7 +274,12 @@ def _size_rows(report: Report, database: str, schema: str, what: str) -> None:
     for table, size, indexes, indexes_size in rows:
         if size + indexes_size >= 1_000_000:
             report.add(section, f"table {table}", "MB", size / 1e6)
-            report.add(section, f"its indexes{f' ({indexes})' if indexes else ''}".replace(f"{schema}.", ""), "MB", indexes_size / 1e6)
+            report.add(
+                section,
+                f"its indexes{f' ({indexes})' if indexes else ''}".replace(f"{schema}.", ""),
+                "MB",
+                indexes_size / 1e6,
+            )
     report.add(section, "all", "MB", sum(row[1] + row[3] for row in rows) / 1e6)
 
 

@@ -22,6 +22,7 @@ from arag.errors import IndexFormatError, IndexNotFoundError, InputError, Storag
 from arag.ingest.maintenance import compact, remove, verify
 from arag.ingest.pipeline import run_ingest
 from arag.retrieval.keyword_file import KeywordMatcher
+from arag.retrieval.locations import backend_at
 from arag.retrieval.postgres.chunk_store import NumberMask
 from arag.retrieval.postgres.connections import Pool
 from arag.retrieval.postgres.location import PostgresLocation
@@ -400,3 +401,11 @@ def test_an_index_whose_vectors_are_elsewhere_says_so(places, tmp_path, monkeypa
             index.semantic_search("gull")
     with pytest.raises(StorageError, match=r"are on a Chroma server: add vectors=chroma\+http"):
         run_ingest([*documents, {"id": "b", "text": "A reef."}], place, embedder=HashEmbeddings())
+
+
+def test_a_run_that_changes_nothing_publishes_nothing(places, tmp_path):
+    place, corpus = places("postgres", tmp_path), write_corpus(tmp_path / "corpus", make_documents(5, seed=1))
+    run_ingest(corpus, place, embedder=DistinctEmbeddings())
+    published = backend_at(place).manifest()
+    run_ingest(corpus, place, embedder=DistinctEmbeddings())
+    assert backend_at(place).manifest() == published

@@ -52,6 +52,7 @@ class DraftChunks(PostgresChunks):
         self._worker = worker
         self._session = worker.session
         self._known_words: set[str] = set()
+        self._has_changed = False  # by the transaction
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
@@ -63,8 +64,10 @@ class DraftChunks(PostgresChunks):
             self._worker.hold_insertion()
             # Another worker may have published since the last transaction.
             self.writes = read_manifest(self._session).generation + 1
+            self._has_changed = False
             yield
-            self._session.execute(f"UPDATE state SET value = (value::bigint + 1)::text WHERE name = '{CHANGE}'")
+            if self._has_changed:
+                self._session.execute(f"UPDATE state SET value = (value::bigint + 1)::text WHERE name = '{CHANGE}'")
 
     def claim(self, limit: int, after: int = -1) -> list[tuple[int, Chunk]]:
         """Return chunks whose vectors are not written yet, and that no other worker that is alive has claimed."""
@@ -131,11 +134,14 @@ class DraftChunks(PostgresChunks):
                     self._session.execute(f"DELETE FROM {table} WHERE number = ANY (%s)", (numbers,))
 
     def _execute(self, sql: str, rows: Iterable[Sequence[Any]] = ((),)) -> None:
-        self._session.execute_each(sql.replace("?", "%s"), rows)
+        values = list(rows)
+        self._has_changed = self._has_changed or bool(values)
+        self._session.execute_each(sql.replace("?", "%s"), values)
 
     def _insert(self, chunks: Sequence[Chunk], *, pending: bool = True) -> list[int]:
         if not chunks:
             return []
+        self._has_changed = True
         numbers = [
             number
             for (number,) in self._session.query(

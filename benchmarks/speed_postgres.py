@@ -116,8 +116,8 @@ def _texts(data: Data) -> Iterator[list[str]]:
     random = np.random.default_rng(0)
     for number, texts in enumerate(recombined(data.sentences)):
         if number % _CHINESE_EACH == 3:
-            words = iter(random.integers(len(_CHINESE), size=CHUNK_CHARACTERS // 3))
-            texts[1:] = ["".join(_CHINESE[i] for i in some) + "。" for some in iter(lambda: list(islice(words, 8)), [])]
+            words = random.choice(_CHINESE, size=(CHUNK_CHARACTERS // 17, 8))  # 17 characters a sentence
+            texts[1:] = ["".join(some) + "。" for some in words]
         yield texts
 
 
@@ -127,7 +127,7 @@ def _long_chunk(number: int, texts: Sequence[str]) -> Chunk:
 
 
 def _embed_with(index: Index, embeddings: ClusteredEmbeddings) -> None:
-    index.embedder.embed_query = lambda text: embeddings.embed_query(text)  # type: ignore[method-assign]
+    index.embedder.embed_query = embeddings.embed_query  # type: ignore[method-assign]
 
 
 def _keyword_rows(report: Report, data: Data, ours: Index, other: Index, cached: Index, size: int) -> None:
@@ -246,10 +246,8 @@ def _measure_workers(report: Report, data: Data, work: Path, database: str, docu
             say(f"PostgreSQL: {processes} processes ingest {documents:,} documents, the embedder {what}")
             url = f"{database}?index=shared_{processes}_{1_000 * seconds:.0f}"
             with ThreadPoolExecutor(processes) as executor:
-                runs = list(
-                    executor.map(lambda _, url=url: fresh("shared", corpus, url, str(seconds)), range(processes))
-                )
-            longest = max(run["seconds"] for run in runs)
+                runs = [executor.submit(fresh, "shared", corpus, url, str(seconds)) for _ in range(processes)]
+                longest = max(run.result()["seconds"] for run in runs)
             alone = alone or longest
             report.add(
                 f"{documents:,} documents into PostgreSQL, an embedder that {what}",
@@ -273,13 +271,9 @@ def _size_rows(report: Report, database: str, schema: str, what: str) -> None:
     section = f"Size of an index in PostgreSQL: {what}"
     for table, size, indexes, indexes_size in rows:
         if size + indexes_size >= 1_000_000:
+            large = f" ({indexes.replace(f'{schema}.', '')})" if indexes else ""
             report.add(section, f"table {table}", "MB", size / 1e6)
-            report.add(
-                section,
-                f"its indexes{f' ({indexes})' if indexes else ''}".replace(f"{schema}.", ""),
-                "MB",
-                indexes_size / 1e6,
-            )
+            report.add(section, f"indexes of {table}{large}", "MB", indexes_size / 1e6)
     report.add(section, "all", "MB", sum(row[1] + row[3] for row in rows) / 1e6)
 
 

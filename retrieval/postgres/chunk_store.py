@@ -85,8 +85,9 @@ class PostgresChunks(TableChunks):
         found: list[list[tuple[str, str]]] = [[] for _ in asked]
         for place, document_id, title in self._query(
             "SELECT place, id, title FROM unnest(?::text[]) WITH ORDINALITY AS asked (name, place) CROSS JOIN LATERAL "
-            f"(SELECT id, title FROM documents WHERE {self._documents_seen} AND left(lower(title), {INDEXED_CHARACTERS}) "
-            f"BETWEEN left(name, {INDEXED_CHARACTERS}) AND left(name || ' )', {INDEXED_CHARACTERS}) "
+            f"(SELECT id, title FROM documents WHERE {self._documents_seen} "
+            f"AND left(lower(title), {INDEXED_CHARACTERS}) BETWEEN left(name, {INDEXED_CHARACTERS}) "
+            f"AND left(name || ' )', {INDEXED_CHARACTERS}) "
             "AND (lower(title) = name OR (lower(title) >= name || ' (' AND lower(title) < name || ' )')) "
             "ORDER BY title, id LIMIT ?) AS found ORDER BY place, title, id",
             (asked, limit),

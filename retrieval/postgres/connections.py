@@ -6,6 +6,7 @@ import os
 import threading
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from itertools import chain
 from typing import Any, Protocol
 
 import psycopg
@@ -80,11 +81,8 @@ def configure(connection: psycopg.Connection[Any], location: PostgresLocation) -
         "plan_cache_mode": "force_custom_plan",  # one plan for all keywords reads a whole table to find a rare one
         "jit": "off",  # it compiles longer than these queries run
     }
-    connection.execute(
-        "SELECT pg_catalog.set_config(name, value, false) "
-        "FROM pg_catalog.unnest(%s::pg_catalog.text[], %s::pg_catalog.text[]) AS settings (name, value)",
-        (list(settings), list(settings.values())),
-    )
+    setting = "pg_catalog.set_config(%s, %s, false)"
+    connection.execute(f"SELECT {', '.join([setting] * len(settings))}", list(chain.from_iterable(settings.items())))
 
 
 class Session:

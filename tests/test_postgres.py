@@ -409,3 +409,8 @@ def test_a_run_that_changes_nothing_publishes_nothing(places, tmp_path):
     published = backend_at(place).manifest()
     run_ingest(corpus, place, embedder=DistinctEmbeddings())
     assert backend_at(place).manifest() == published
+
+
+def test_an_id_that_cannot_be_indexed_is_named(places, tmp_path):
+    with pytest.raises(InputError, match=r"the id of the (chunk|document) 'xxx.* is longer than the 2,000 bytes"):
+        run_ingest([{"id": "x" * 3_000, "text": "The gull."}], places("postgres", tmp_path), embedder=HashEmbeddings())

@@ -193,7 +193,7 @@ class Pool:
             return self._pool
 
     def query(self, statement: str, parameters: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
-        """Return the rows of a query. If the connection is lost, it is asked again, once.
+        """Return the rows of a query. If the connection is lost, it is asked again, twice.
 
         Raises:
             StorageError: The server cannot be reached, or refuses.

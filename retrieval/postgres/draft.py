@@ -35,6 +35,7 @@ from arag.retrieval.types import Chunk
 _PAUSE = 0.5  # seconds between looks at what other workers do
 _DELETED_AT_ONCE = 2_000  # rows
 _ADDED_AT_ONCE = 500  # chunks, to a graph
+_LONGEST_ID = 2_000  # bytes
 _MAX_KNOWN_WORDS = 1_000_000  # that are not sent again
 _INT, _TEXT = "int8", "text"
 _ENTRY_TYPES = (_TEXT, _TEXT, _INT, _INT, _INT, _INT, _INT)  # of ENTRY_COLUMNS
@@ -110,6 +111,7 @@ class DraftChunks(PostgresChunks):
         for row in rows:
             self._check_texts(f"document {row[0]!r}", row)
         with self.transaction():
+            self._has_changed = self._has_changed or bool(rows)
             self._session.copy(
                 "documents",
                 f"{DOCUMENT_COLUMNS}, checksum, added",
@@ -169,11 +171,15 @@ class DraftChunks(PostgresChunks):
         return numbers
 
     def _check_texts(self, what: str, values: Iterable[object]) -> None:
-        """Refuse characters that the server cannot store.
+        """Refuse what the server cannot store: some characters, and long ids, of which `what` ends in one.
 
         Raises:
-            InputError: A text has one.
+            InputError: There is such a character or id.
         """
+        if len(what.encode("utf-8", "replace")) > _LONGEST_ID:
+            raise InputError(
+                f"the id of the {what[:100]}... is longer than the {_LONGEST_ID:,} bytes that can be indexed"
+            )
         for value in values:
             if isinstance(value, str) and (found := self.UNSTORABLE.search(value)):
                 raise InputError(

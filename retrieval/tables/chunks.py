@@ -49,7 +49,7 @@ _WORD = re.compile(r"\w+")
 _IDS_COMPARED = 500  # of each kind, with an unknown one
 _MAX_ID_WORDS = 10
 _SIMILAR = 60  # rapidfuzz ratio, 0 to 100
-_DOCUMENTS_PER_QUERY = 500
+_DOCUMENTS_PER_QUERY = 2_000
 _VALUES_PER_QUERY = 500  # SQLite limits the variables of a statement
 _LOWER = str.maketrans(ascii_uppercase, ascii_lowercase)
 

@@ -142,7 +142,7 @@ def test_titles_and_words_may_be_long(places, tmp_path):
         run_ingest(documents, place, embedder=HashEmbeddings(), chunk_tokens=8_000)
         with open_index(place, embedder=HashEmbeddings()) as index:
             chunks = index._refresh().chunks
-            found.append([chunks.titled(title, 9) for title in [*titles, long[:498], long[:499], long[:501]]])
+            found.append(list(chunks.titled([*titles, long[:498], long[:499], long[:501]], 9)))
             found[-1].append(index.keyword_search(long).total)
         compact(place, embedder=HashEmbeddings())
     assert found[0] == found[1]
@@ -412,5 +412,5 @@ def test_a_run_that_changes_nothing_publishes_nothing(places, tmp_path):
 
 
 def test_an_id_that_cannot_be_indexed_is_named(places, tmp_path):
-    with pytest.raises(InputError, match=r"the id of the (chunk|document) 'xxx.* is longer than the 2,000 bytes"):
+    with pytest.raises(InputError, match=r"the id of the (chunk|document) 'xxx.* is longer than the 2,000 bytes that fit"):
         run_ingest([{"id": "x" * 3_000, "text": "The gull."}], places("postgres", tmp_path), embedder=HashEmbeddings())

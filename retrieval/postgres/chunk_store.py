@@ -136,9 +136,10 @@ class PostgresChunks(TableChunks):
         if whole:
             conditions.append(f"{WORD_ARRAY} @> ?::text[]")
             parameters.append(whole)
+        # With the limit inside, the planner would read all texts: it expects to come across one soon.
         rows = self._query(
-            "SELECT chunks.number FROM terms JOIN chunks ON chunks.number = terms.number "
-            f"WHERE {' AND '.join(conditions)} AND {self._seen} {limit}",
+            f"WITH found AS MATERIALIZED (SELECT number FROM terms WHERE {' AND '.join(conditions)}) "
+            f"SELECT chunks.number FROM found JOIN chunks ON chunks.number = found.number WHERE {self._seen} {limit}",
             parameters,
         )
         return [number for (number,) in rows]

@@ -480,7 +480,9 @@ def kill_again_and_again(source, target, *, kills, seed):
             break
 
 
-@pytest.mark.parametrize(("other", "is_update"), [("folder", False), ("postgres", True)])
+@pytest.mark.parametrize(
+    ("other", "is_update"), [pytest.param("folder", False, marks=pytest.mark.slow), ("postgres", True)]
+)
 def test_a_killed_copy_is_finished_by_the_next(new_place, sources, other, is_update):
     killed_and_finished(sources["folder"], new_place(other), new_place, is_update=is_update, kills=2, seed=1)
 

@@ -141,7 +141,7 @@ class _Rows:
 
 
 class _Check(RowCheck):
-    """A check that remembers what has to be mended.
+    """A check that remembers what has to be repaired.
 
     Args:
         session: The connection.

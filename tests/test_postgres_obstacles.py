@@ -67,7 +67,7 @@ def place(shared_database):
 def search_all(place):
     with open_index(place, embedder=TextEmbeddings()) as index:
         assert index.keyword_search("document").total == 4
-        assert index.keyword_search("dokument").keywords[0].closest[0].text == "document"
+        assert index.keyword_search("documemt").keywords[0].closest[0].text == "document"
         assert len(index.semantic_search("The document w2 has a line.", 2).hits) == 2
         assert index.read(["d1:0"]).chunks
         assert index.info().documents == 4

@@ -178,7 +178,7 @@ class DraftChunks(PostgresChunks):
         """
         if len(what.encode("utf-8", "replace")) > _LONGEST_ID:
             raise InputError(
-                f"the id of the {what[:100]}... is longer than the {_LONGEST_ID:,} bytes that can be indexed"
+                f"the id of the {what[:100]}... is longer than the {_LONGEST_ID:,} bytes that fit an index"
             )
         for value in values:
             if isinstance(value, str) and (found := self.UNSTORABLE.search(value)):

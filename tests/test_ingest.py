@@ -64,7 +64,9 @@ def corpus(tmp_path, backend, places):
     return Corpus(tmp_path, places(backend, tmp_path / "index"))
 
 
-in_any_backend = pytest.mark.parametrize("backend", ["folder", "memory", "postgres"], indirect=True)
+BACKENDS = ["folder", "memory", "postgres"]
+in_any_backend = pytest.mark.parametrize("backend", slow_except("folder", "memory", among=BACKENDS), indirect=True)
+in_every_backend = pytest.mark.parametrize("backend", BACKENDS, indirect=True)
 
 
 def chunks_of(index):
@@ -135,7 +137,7 @@ def assert_consistent(folder, embedder):
 # --- nothing is lost ---
 
 
-@in_any_backend
+@in_every_backend
 @pytest.mark.parametrize("pack", [False, True])
 def test_every_text_comes_back(corpus, pack):
     summary, embedded = corpus.ingest(TEXTS, pack=pack, chunk_tokens=200)
@@ -202,7 +204,7 @@ def test_the_same_again_embeds_nothing(corpus, pack):
     assert vectors_of(corpus.index).keys() == before
 
 
-@in_any_backend
+@in_every_backend
 @pytest.mark.parametrize("pack", [False, True])
 def test_only_new_sentences_of_a_changed_document_are_embedded(corpus, pack):
     corpus.ingest(TEXTS, pack=pack)
@@ -216,7 +218,7 @@ def test_only_new_sentences_of_a_changed_document_are_embedded(corpus, pack):
     assert_consistent(corpus.index, corpus.embedder)
 
 
-@in_any_backend
+@in_every_backend
 def test_a_document_that_shrinks_leaves_nothing_behind(corpus):
     corpus.ingest(TEXTS, chunk_tokens=100)
     with corpus.open() as index:
@@ -270,7 +272,7 @@ def test_another_order_changes_nothing(corpus):
 # --- pruning ---
 
 
-@in_any_backend
+@in_every_backend
 @pytest.mark.parametrize("pack", [False, True])
 def test_prune_removes_what_is_gone(corpus, pack):
     corpus.ingest(TEXTS, pack=pack)
@@ -365,7 +367,7 @@ def test_short_documents_share_a_chunk(corpus):
         assert index.keyword_search(["the d is"]).hits[0].snippets[0].document_id == "d"
 
 
-@in_any_backend
+@in_every_backend
 def test_a_member_that_changes_is_the_only_one_embedded(corpus):
     corpus.ingest(PACKED, pack=True)
     _, embedded = corpus.ingest(PACKED | {"c": "The c has gone."}, pack=True)
@@ -427,7 +429,7 @@ def test_a_member_that_grows_gets_chunks_of_its_own(corpus):
 # --- ready chunks ---
 
 
-@in_any_backend
+@in_every_backend
 def test_ready_chunks_are_taken_over_with_their_ids(corpus):
     corpus.source.mkdir()
     ready = ["7: One ship. Two\nships.", "x:Three ships: four.", "9:# Heading"]
@@ -787,7 +789,7 @@ def test_threads_search_at_once(corpus):
         assert found == [work(query) for query in queries * 16]
 
 
-@in_any_backend
+@in_every_backend
 def test_threads_search_while_the_index_is_written_to(corpus):
     corpus.ingest(TEXTS, chunk_tokens=100)
     with corpus.open() as index, ThreadPoolExecutor(4) as pool:

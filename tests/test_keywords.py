@@ -27,8 +27,11 @@ from arag.retrieval.text import fold
 from arag.retrieval.types import Chunk
 from fakes import HashEmbeddings, write_corpus
 from memory_backend import MemoryChunks, MemoryGeneration
+from selection import slow_except
 
-in_any_backend = pytest.mark.parametrize("backend", ["folder", "memory", "postgres"], indirect=True)
+in_any_backend = pytest.mark.parametrize(
+    "backend", slow_except("folder", "memory", among=["folder", "memory", "postgres"]), indirect=True
+)
 
 
 @lru_cache(10_000)

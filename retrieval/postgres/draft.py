@@ -66,7 +66,11 @@ class DraftChunks(PostgresChunks):
             # Another worker may have published since the last transaction.
             self.writes = read_manifest(self._session).generation + 1
             self._has_changed = False
-            yield
+            try:
+                yield
+            except BaseException:
+                self._known_words.clear()  # they may not be in the vocabulary
+                raise
             if self._has_changed:
                 self._session.execute(f"UPDATE state SET value = (value::bigint + 1)::text WHERE name = '{CHANGE}'")
 

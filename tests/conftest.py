@@ -16,6 +16,7 @@ from hypothesis import HealthCheck, settings
 from arag.cli import main
 from arag.ingest import progress
 from arag.ingest.pipeline import ingest, run_ingest
+from arag.models.embedders import Embedder
 from arag.retrieval.index import open_index
 from chroma_server import chroma, chroma_server  # noqa: F401 - fixtures
 from fakes import HashEmbeddings, write_corpus
@@ -72,6 +73,15 @@ def _own_configuration(tmp_path_factory):
         for name in [name for name in os.environ if name.startswith("PG")]:
             patch.delenv(name)  # where PostgreSQL's clients would connect
         yield
+
+
+@pytest.fixture
+def quick_embedder(monkeypatch):
+    """The default embedder, without its weights."""
+    made = Embedder.__init__
+    monkeypatch.setattr(
+        Embedder, "__init__", lambda self, name, _, **options: made(self, name, HashEmbeddings, **options)
+    )
 
 
 @pytest.fixture

@@ -19,7 +19,6 @@ from arag.evaluation.runs import load_plan, load_records, record_file
 from arag.evaluation.workplace import Request
 from arag.ingest.pipeline import run_ingest
 from arag.models.chat import load_model
-from arag.models.embedders import Embedder
 from arag.retrieval.index import open_index
 from eval_runs import STEPS, Replies
 from fakes import HashEmbeddings
@@ -49,15 +48,6 @@ def musique(number, *supporting, question="Who was the father of the wife of Lot
         "answerable": True,
         **changes,
     }
-
-
-@pytest.fixture
-def quick_embedder(monkeypatch):
-    """The default embedder, without its weights."""
-    made = Embedder.__init__
-    monkeypatch.setattr(
-        Embedder, "__init__", lambda self, name, _, **options: made(self, name, HashEmbeddings, **options)
-    )
 
 
 @pytest.fixture

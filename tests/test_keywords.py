@@ -19,10 +19,11 @@ from arag.retrieval import keyword_file as keywords_module
 from arag.retrieval.keyword_file import KeywordMatcher, write_keyword_file
 from arag.retrieval.keyword_filter import find_blocks
 from arag.retrieval.local.manifest import LocalManifest, keyword_file, read_manifest, vocabulary_file
-from arag.retrieval.local.vocabulary import LocalWords, write_vocabulary
+from arag.retrieval.local.vocabulary import read_vocabulary, write_vocabulary
 from arag.retrieval.presentation import show_all
 from arag.retrieval.render import render_keywords
 from arag.retrieval.suggestions import _find_words
+from arag.retrieval.tables.words import TableWords
 from arag.retrieval.text import fold
 from arag.retrieval.types import Chunk
 from fakes import HashEmbeddings, write_corpus
@@ -421,7 +422,7 @@ def written_words(folder, words):
     write_vocabulary(file, words)
     files = {file.name: (file.stat().st_size, digest(file))}
     manifest = LocalManifest("none", 1, 1_000, "none", "en", packed=False, files=files)
-    return file, lambda: LocalWords(folder, manifest, None)
+    return file, lambda: TableWords(None, lambda: read_vocabulary(folder, manifest))
 
 
 def test_the_vocabulary_gives_words_by_length(tmp_path):

@@ -20,7 +20,6 @@ from arag.evaluation.runs import Plan, find_index, load_plan, open_run
 from arag.evaluation.store import store_folder
 from arag.graph.studio import ServerRules
 from arag.ingest.maintenance import compact, remove, verify
-from arag.models.embedders import Embedder
 from arag.retrieval.locations import backend_at, parse_location
 from arag.retrieval.postgres.location import PostgresLocation
 from arag.testing import ScriptedModel, call
@@ -63,15 +62,6 @@ def databases(monkeypatch):
     module.PostgresBackend = make
     monkeypatch.setitem(sys.modules, module.__name__, module)
     return made
-
-
-@pytest.fixture
-def quick_embedder(monkeypatch):
-    """The default embedder, without its weights."""
-    made = Embedder.__init__
-    monkeypatch.setattr(
-        Embedder, "__init__", lambda self, name, _, **options: made(self, name, HashEmbeddings, **options)
-    )
 
 
 @pytest.fixture

@@ -8,6 +8,7 @@ import warnings
 from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TypeAlias
 
@@ -28,7 +29,8 @@ from arag.retrieval.local.manifest import (
 from arag.retrieval.local.seal import KEY_VARIABLE, is_sealed
 from arag.retrieval.local.sentence_graph import SentenceGraph
 from arag.retrieval.local.sentence_store import SentenceStore
-from arag.retrieval.local.vocabulary import LocalWords, PartOfWords
+from arag.retrieval.local.vocabulary import read_vocabulary
+from arag.retrieval.tables.words import TableWords
 
 LocalSentences: TypeAlias = "ExactVectors | SentenceGraph"
 
@@ -150,7 +152,7 @@ class LocalGeneration:
         self._location = location
         self._lock = threading.Lock()
         self._keywords: KeywordMatcher | None = None
-        self._words = LocalWords(folder, manifest, chunks)
+        self._words = TableWords(chunks, partial(read_vocabulary, folder, manifest))
         self._sentences: LocalSentences | None = None
 
     def keywords(self) -> KeywordMatcher:
@@ -162,7 +164,7 @@ class LocalGeneration:
                 self._keywords = KeywordMatcher(file)
             return self._keywords
 
-    def words(self) -> LocalWords:
+    def words(self) -> TableWords:
         """Return the words of the chunk store, and of the vocabulary file."""
         return self._words
 
@@ -221,7 +223,7 @@ class LocalPart:
         self.manifest = replace(
             whole.manifest, documents=counts.documents, chunks=counts.chunks, sentences=counts.sentences
         )
-        self._words = PartOfWords(whole.words(), self.chunks)
+        self._words = whole.words().part(self.chunks)
         self._lock = threading.Lock()
         self._keywords: KeywordMatcher | None = None
         self._sentences: Sentences | None = None
@@ -235,7 +237,7 @@ class LocalPart:
                 self._keywords = self._whole.keywords().part(self.chunks.inside, cut, by_id)
             return self._keywords
 
-    def words(self) -> PartOfWords:
+    def words(self) -> TableWords:
         """Return the words of the chunks."""
         return self._words
 

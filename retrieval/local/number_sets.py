@@ -12,9 +12,8 @@ from weakref import WeakValueDictionary
 
 import numpy as np
 
-from arag.errors import IndexFormatError
+from arag.retrieval.tables.chunks import row_numbers
 
-_MAX_NUMBER = 1 << 31  # of a row: an index from somebody else may have any
 _keys = count()
 
 
@@ -29,9 +28,7 @@ class NumberSet:
     """
 
     def __init__(self, numbers: Collection[int]) -> None:
-        found = np.fromiter(numbers, np.int64, len(numbers))
-        if found.min(initial=0) < 0 or found.max(initial=0) >= _MAX_NUMBER:
-            raise IndexFormatError("a row has an impossible number")
+        found = row_numbers(numbers)
         mask = np.zeros(found.max(initial=-1) + 1, dtype=np.uint8)
         mask[found] = 1
         self.mask = mask.tobytes()

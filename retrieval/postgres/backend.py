@@ -23,8 +23,8 @@ from arag.retrieval.postgres.manifest import NAME, PostgresManifest, no_index, r
 from arag.retrieval.postgres.schema import has_tables, make_tables
 from arag.retrieval.postgres.sentences import GraphSentences, collection_name, open_graph, open_sentences
 from arag.retrieval.postgres.verify import find_damage, repair
-from arag.retrieval.postgres.words import PostgresWords
 from arag.retrieval.postgres.workers import Worker
+from arag.retrieval.tables.words import TableWords
 
 
 class PostgresBackend:
@@ -160,7 +160,7 @@ class PostgresGeneration:
         self._open_graph = open_graph
         self.chunks = PostgresChunks(pool, manifest.generation)
         self._lock = threading.Lock()
-        self._words = PostgresWords(pool, self.chunks)
+        self._words = TableWords(self.chunks, self.chunks.vocabulary)
         self._file: KeywordMatcher | None = None
         self._sentences: ExactVectors | GraphSentences | None = None
 
@@ -178,7 +178,7 @@ class PostgresGeneration:
                 self._file = open_keyword_file(folder, self.manifest, self.chunks)
             return self._file
 
-    def words(self) -> PostgresWords:
+    def words(self) -> TableWords:
         """Return the corpus's words."""
         return self._words
 
@@ -224,7 +224,7 @@ class PostgresPart:
                 self._keywords = file.part(self.chunks.inside, cut, self.chunks.numbers_by_id() if cut else ())
             return self._keywords
 
-    def words(self) -> PostgresWords:
+    def words(self) -> TableWords:
         """Return the words of the chunks."""
         return self._whole.words().part(self.chunks)
 

@@ -9,17 +9,17 @@ from typing import Any
 
 import numpy as np
 
-from arag.errors import DamageError, IndexFormatError
+from arag.errors import DamageError
 from arag.retrieval.backend import Phrase
 from arag.retrieval.postgres.connections import Statements
 from arag.retrieval.postgres.schema import INDEXED_CHARACTERS, LONGEST_WORD, WORD_ARRAY
-from arag.retrieval.tables.chunks import LATEST, TableChunks, ascii_lower
+from arag.retrieval.tables.chunks import LATEST, TableChunks, ascii_lower, row_numbers
 from arag.retrieval.tables.part import ChunkPart
 from arag.retrieval.tables.terms import Terms
+from arag.retrieval.tables.words import by_length
 from arag.retrieval.types import Chunk
 
 _FEW = 1_000  # numbers: more are sent as a mask
-_MAX_NUMBER = 1 << 31  # of a row: an index from somebody else may have any
 
 
 class NumberMask:
@@ -33,9 +33,7 @@ class NumberMask:
     """
 
     def __init__(self, numbers: Collection[int]) -> None:
-        found = np.fromiter(numbers, np.int64, len(numbers))
-        if found.min(initial=0) < 0 or found.max(initial=0) >= _MAX_NUMBER:
-            raise IndexFormatError("a row has an impossible number")
+        found = row_numbers(numbers)
         if len(found) <= _FEW:
             self._sql = f"= ANY ('{{{','.join(map(str, found.tolist()))}}}'::bigint[])"
             return
@@ -78,6 +76,10 @@ class PostgresChunks(TableChunks):
     def holds_word(self, word: str) -> bool:
         """Return whether a word (lower case, without diacritics) is in the corpus."""
         return bool(self._numbers_with(Phrase((word,)), "LIMIT 1"))
+
+    def vocabulary(self) -> list[str]:
+        """Return the words of all chunks, by length; those of chunks that are gone may be among them."""
+        return by_length(word for (word,) in self._query("SELECT word FROM vocabulary"))
 
     def titled(self, titles: Sequence[str], limit: int) -> list[list[tuple[str, str]]]:
         """Return id and title of documents by each of some titles; see `Chunks.titled`."""

@@ -50,6 +50,7 @@ _IDS_COMPARED = 500  # of each kind, with an unknown one
 _MAX_ID_WORDS = 10
 _SIMILAR = 60  # rapidfuzz ratio, 0 to 100
 _DOCUMENTS_PER_QUERY = 2_000
+_MAX_NUMBER = 1 << 31  # of a row: an index from somebody else may have any
 _VALUES_PER_QUERY = 500  # SQLite limits the variables of a statement
 _LOWER = str.maketrans(ascii_uppercase, ascii_lowercase)
 
@@ -461,6 +462,18 @@ class TableChunks(BaseStore[str, Chunk]):
 def vector_rows(vectors: Iterable[tuple[int, Vectors]]) -> list[tuple[int, bytes, int]]:
     """Return the rows of table `vectors`, given numbers of chunks and the vectors of their sentences."""
     return [(number, blob, zlib.crc32(blob)) for number, array in vectors for blob in (vectors_blob(array),)]
+
+
+def row_numbers(numbers: Collection[int]) -> NDArray[np.int64]:
+    """Return row numbers as an array.
+
+    Raises:
+        IndexFormatError: One is impossible.
+    """
+    found = np.fromiter(numbers, np.int64, len(numbers))
+    if found.min(initial=0) < 0 or found.max(initial=0) >= _MAX_NUMBER:
+        raise IndexFormatError("a row has an impossible number")
+    return found
 
 
 def ascii_lower(text: str) -> str:

@@ -219,8 +219,8 @@ class Chunks(Protocol):
     def neighbours(self, chunk: Chunk, reach: int) -> list[Chunk]:
         """Return a chunk and those up to `reach` before and after it in its document, in order."""
 
-    def chunks_in_document(self, document_id: str) -> int:
-        """Return how many chunks start in a document."""
+    def chunks_in_documents(self, document_ids: Iterable[str]) -> dict[str, int]:
+        """Return how many chunks start in each of some documents."""
 
     def chunks_of(self, document_ids: Sequence[str]) -> list[Chunk]:
         """Return every chunk that holds a part of one of these documents, each once, in order."""
@@ -287,8 +287,8 @@ class Keywords(Protocol):
             IndexFormatError: The keyword data is damaged.
         """
 
-    def chunks_holding(self, keyword: str) -> int:
-        """Count the chunks that hold a keyword."""
+    def chunks_holding(self, keywords: Sequence[str]) -> list[int]:
+        """Count the chunks that hold each of some keywords."""
 
 
 class Sentences(Protocol):
@@ -323,20 +323,23 @@ class Words(Protocol):
     def holds(self, word: str) -> bool:
         """Return whether the corpus holds a word."""
 
-    def of_length(self, shortest: int, longest: int) -> list[str]:
-        """Return the words whose lengths, in characters, lie between two bounds, both included.
+    def listed(self, words: Collection[str]) -> set[str]:
+        """Return which of some words the corpus may hold; it holds no others.
 
         Of a part of an index, words that only other documents have may be among them: ask `holds`.
         """
 
-    def spellings(self, phrase: Phrase, limit: int) -> list[str]:
-        """Return the spellings of a phrase in the corpus.
+    def of_length(self, shortest: int, longest: int) -> list[str]:
+        """Return the listed words whose lengths, in characters, lie between two bounds, both included."""
+
+    def spellings(self, phrases: Sequence[Phrase], limit: int) -> list[list[str]]:
+        """Return the spellings of each of some phrases in the corpus.
 
         Case, diacritics, hyphens, spaces and punctuation are ignored.
 
         Args:
-            phrase: The phrase.
-            limit: How many chunks to look at.
+            phrases: The phrases.
+            limit: How many chunks to look at for each.
         """
 
 

@@ -251,9 +251,9 @@ class KeywordMatcher:
         """
         return KeywordPart(self, numbers, cut, numbers_by_id)
 
-    def chunks_holding(self, keyword: str) -> int:
-        """Count the chunks that hold a keyword."""
-        return len(self._find(keyword)[0])
+    def chunks_holding(self, keywords: Sequence[str]) -> list[int]:
+        """Count the chunks that hold each of some keywords."""
+        return [len(self._find(keyword)[0]) for keyword in keywords]
 
     def rank(
         self, keywords: Sequence[str], top_k: int, *, within: Collection[int] | None = None, by_coverage: bool = False

@@ -135,23 +135,18 @@ class Snapshot:
         """Find documents by a part of their name; see `Index.find_documents`."""
         if self.chunks.document(name) is not None:
             return [name]
-        chunk = self._resolve(name)
-        if chunk is not None:
+        for chunk in self._resolve([name]).values():
             return [section.document_id for section in chunk.sections]
         return self.chunks.named(_WORD.findall(name)[:_MAX_NAME_WORDS], limit)
 
     def read(self, chunk_ids: Sequence[str], adjacent: int) -> ReadResults:
         """Return full chunks; see `Index.read`."""
+        resolved = self._resolve(chunk_ids)
         found: dict[str, Chunk] = {}
-        unknown: list[str] = []
-        for chunk_id in chunk_ids:
-            chunk = self._resolve(chunk_id)
-            if chunk is None:
-                unknown.append(chunk_id)
-                continue
-            for neighbour in self.chunks.neighbours(chunk, adjacent):
-                found.setdefault(neighbour.id, neighbour)
-        totals = {c.document_id: self.chunks.chunks_in_document(c.document_id) for c in found.values()}
+        for chunk in resolved.values():
+            found |= {c.id: c for c in self.chunks.neighbours(chunk, adjacent) if c.id not in found}
+        unknown = [chunk_id for chunk_id in chunk_ids if chunk_id not in resolved]
+        totals = self.chunks.chunks_in_documents(chunk.document_id for chunk in found.values())
         closest = {chunk_id: self._find_closest_ids(chunk_id) for chunk_id in unknown[:_MAX_EXPLAINED]}
         reports = tuple(UnknownChunk(chunk_id, closest.get(chunk_id, ())) for chunk_id in unknown)
         return ReadResults(tuple(found.values()), reports, totals)
@@ -225,16 +220,19 @@ class Snapshot:
                 return matches
             count = min(4 * count, total)
 
-    def _resolve(self, chunk_id: str) -> Chunk | None:
-        bare = chunk_id.strip().lstrip(_AROUND_IDS).rstrip(_AROUND_IDS + ",;.")
-        for candidate in dict.fromkeys((chunk_id, bare)):
-            chunk = self.chunks.mget([candidate])[0]
-            if chunk is not None:
-                return chunk
-            of_document = self.chunks.chunks_of([candidate])
-            if len(of_document) == 1:
-                return of_document[0]
-        return None
+    def _resolve(self, chunk_ids: Sequence[str]) -> dict[str, Chunk]:
+        """Return the chunks that ids mean, as far as there are any; see `Index.read`."""
+        spelled = {chunk_id: (chunk_id, _strip_quotes(chunk_id)) for chunk_id in chunk_ids}
+        candidates = list(dict.fromkeys(candidate for pair in spelled.values() for candidate in pair))
+        chunks = {chunk.id: chunk for chunk in self.chunks.mget(candidates) if chunk is not None}
+        others = [candidate for candidate in candidates if candidate not in chunks]
+        of_document: dict[str, list[Chunk]] = {candidate: [] for candidate in others}
+        for chunk in self.chunks.chunks_of(others) if others else ():
+            for section in chunk.sections:
+                of_document.get(section.document_id, []).append(chunk)
+        chunks |= {candidate: held[0] for candidate, held in of_document.items() if len(held) == 1}
+        found = ((i, next((chunks[c] for c in pair if c in chunks), None)) for i, pair in spelled.items())
+        return {chunk_id: chunk for chunk_id, chunk in found if chunk is not None}
 
     def _find_closest_ids(self, chunk_id: str) -> tuple[str, ...]:
         of_document = self.chunks.chunks_of([chunk_id, chunk_id.rpartition(":")[0]])
@@ -252,6 +250,11 @@ def _list_names(query: str) -> list[str]:
         for first in range(len(words) - length + 1)
     ]
     return [run for run in dict.fromkeys(runs) if any(c.isupper() or c.isdigit() for c in run) and len(run) > 2]
+
+
+def _strip_quotes(chunk_id: str) -> str:
+    """Return an id without what models write around ids."""
+    return chunk_id.strip().lstrip(_AROUND_IDS).rstrip(_AROUND_IDS + ",;.")
 
 
 def _make_hit(

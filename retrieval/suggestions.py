@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator
-from itertools import islice
+from itertools import chain, islice
 from string import ascii_lowercase
 
 from rapidfuzz import fuzz, process
@@ -84,13 +84,14 @@ def _find_by_words(
 
 def _find_terms(phrases: Iterable[Phrase], keyword: str, keywords: Keywords, corpus: Words) -> list[Term]:
     """Return what phrases match, as spelled in the corpus, unless the keyword's own matches hold it."""
-    found: dict[str, Term] = {}
-    for phrase in phrases:
-        for spelled in map(fold, corpus.spellings(phrase, _CHUNKS_LOOKED_AT)):
-            key = spelled.lower()
-            if key not in found and keyword.lower() not in key:
-                found[key] = Term(spelled, keywords.chunks_holding(spelled), _has_same_letters(spelled, keyword))
-    return sorted(found.values(), key=lambda term: (not term.respelled, -term.chunks, term.text))
+    found: dict[str, str] = {}
+    for spelled in chain.from_iterable(corpus.spellings(list(phrases), _CHUNKS_LOOKED_AT)):
+        folded = fold(spelled)
+        if keyword.lower() not in folded.lower():
+            found.setdefault(folded.lower(), folded)
+    counts = keywords.chunks_holding(list(found.values()))
+    terms = [Term(s, c, _has_same_letters(s, keyword)) for s, c in zip(found.values(), counts, strict=True)]
+    return sorted(terms, key=lambda term: (not term.respelled, -term.chunks, term.text))
 
 
 def _has_same_letters(one: str, other: str) -> bool:
@@ -113,9 +114,9 @@ def _spell_otherwise(words: list[str], corpus: Words) -> Iterator[Phrase]:
         yield Phrase((*words[:i], words[i] + words[i + 1], *words[i + 2 :]))
     if len(words) == 1:
         word = words[0]
-        for cut in range(_MIN_SPLIT, len(word) - _MIN_SPLIT + 1):
-            if corpus.holds(word[:cut]) and corpus.holds(word[cut:]):
-                yield Phrase((word[:cut], word[cut:]))
+        parts = [(word[:cut], word[cut:]) for cut in range(_MIN_SPLIT, len(word) - _MIN_SPLIT + 1)]
+        listed = corpus.listed({part for pair in parts for part in pair})
+        yield from (Phrase(pair) for pair in parts if listed.issuperset(pair))
 
 
 def _replace_unknown(words: list[str], corpus: Words) -> Iterator[Phrase]:

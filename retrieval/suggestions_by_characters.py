@@ -39,8 +39,9 @@ def find_other_widths(keyword: str, keywords: Keywords) -> list[Term]:
     """Find a keyword in other forms of the same characters: half or full width, without spaces."""
     normal = unicodedata.normalize("NFKC", keyword)
     forms = dict.fromkeys([normal, normal.translate(_FULL_WIDTH), _GAPS.sub("", normal)])
-    counts = {form: keywords.chunks_holding(form) for form in forms if form.lower() != keyword.lower()}
-    return [Term(form, count, respelled=True) for form, count in counts.items() if count]
+    others = [form for form in forms if form.lower() != keyword.lower()]
+    counts = keywords.chunks_holding(others)
+    return [Term(form, count, respelled=True) for form, count in zip(others, counts, strict=True) if count]
 
 
 def find_by_characters(keyword: str, most: int, keywords: Keywords, chunks: Chunks) -> list[Term]:
@@ -73,10 +74,11 @@ def find_by_characters(keyword: str, most: int, keywords: Keywords, chunks: Chun
             if spelled.lower() not in term:
                 similar[spelled] = max(score, similar.get(spelled, 0.0))
     best = sorted(similar, key=lambda spelled: (-similar[spelled], spelled))[:_MAX_SIMILAR]
-    terms = [Term(spelled, keywords.chunks_holding(spelled)) for spelled in best]
     parts = dict.fromkeys(_find_parts(keyword, units, "\n".join(texts).lower()))
-    counts = {part: keywords.chunks_holding(part) for part in parts if not any(part in spelled for spelled in best)}
-    few = [Term(part, count) for part, count in counts.items() if 0 < count <= most]
+    others = [part for part in parts if not any(part in spelled for spelled in best)]
+    found_in = keywords.chunks_holding([*best, *others])
+    terms = [Term(text, count) for text, count in zip([*best, *others], found_in, strict=True)]
+    terms, few = terms[: len(best)], [term for term in terms[len(best) :] if 0 < term.chunks <= most]
     return terms + sorted(few, key=lambda term: (-len(term.text), term.chunks, term.text))
 
 

@@ -102,8 +102,8 @@ class MemoryChunks:
         near = [c for c in self.chunks.values() if c.document_id == chunk.document_id]
         return sorted((c for c in near if abs(c.ordinal - chunk.ordinal) <= reach), key=lambda c: c.ordinal)
 
-    def chunks_in_document(self, document_id):
-        return sum(chunk.document_id == document_id for chunk in self.chunks.values())
+    def chunks_in_documents(self, document_ids):
+        return {i: sum(chunk.document_id == i for chunk in self.chunks.values()) for i in document_ids}
 
     def chunks_of(self, document_ids):
         wanted = set(document_ids)
@@ -278,16 +278,22 @@ class MemoryGeneration:
         ranked = [RankedChunk(n, scores[n], counts[n]) for n in found if n in chosen]
         return KeywordRanking(ranked, holding, as_word, total)
 
-    def chunks_holding(self, keyword):
-        return sum(fold(keyword).lower() in text for text in self._texts.values())
+    def chunks_holding(self, keywords):
+        return [sum(fold(keyword).lower() in text for text in self._texts.values()) for keyword in keywords]
 
     def holds(self, word):
         return word in self._words
 
+    def listed(self, words):
+        return {word for word in words if self.holds(word)}
+
     def of_length(self, shortest, longest):
         return sorted(word for word in self._words if shortest <= len(word) <= longest)
 
-    def spellings(self, phrase: Phrase, limit):
+    def spellings(self, phrases, limit):
+        return [self._spell(phrase, limit) for phrase in phrases]
+
+    def _spell(self, phrase: Phrase, limit):
         found = []
         looked_at = 0
         for chunk in self.chunks.chunks.values():

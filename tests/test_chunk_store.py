@@ -77,7 +77,7 @@ def test_mdelete_forgets_chunks_and_their_words(store):
     store.delete_gone(store.writes)
     assert store.holds_word("gulls")
     assert not store.holds_word("ship")
-    assert store.spellings(Phrase(tuple("ship".split())), 5) == []
+    assert store.spellings([Phrase(("ship",))], 5) == [[]]
 
 
 def test_yield_keys_by_prefix_in_the_order_of_ingestion(store):
@@ -190,7 +190,7 @@ def test_a_generation_is_seen_whole_while_the_next_is_written(store):
     store.delete_gone(2)
     assert [c and c.text for c in store.mget(["doc:0", "doc:1", "doc:2"])] == ["New.", None, "More."]
     assert list(old.yield_keys()) == []
-    assert store.spellings(Phrase(tuple("old".split())), 5) == []
+    assert store.spellings([Phrase(("old",))], 5) == [[]]
 
 
 def test_vectors_of_former_versions_are_found_by_their_texts(store):
@@ -220,7 +220,7 @@ def test_neighbours(store, ordinal, reach, expected):
     middle = store.mget([f"doc:{ordinal}"])[0]
     assert [c.ordinal for c in store.neighbours(middle, reach)] == expected
     assert {c.document_id for c in store.neighbours(middle, reach)} == {"doc"}
-    assert store.chunks_in_document("doc") == 5
+    assert store.chunks_in_documents(["doc", "none", "other"]) == {"doc": 5, "none": 0, "other": 1}
 
 
 def test_documents(store):
@@ -250,9 +250,10 @@ def test_words_and_phrases_are_found_whatever_their_spelling(store):
     assert store.holds_word("cafe")
     assert not store.holds_word("Café")
     assert sorted(store.words()) == ["a", "and", "brel", "cafe", "cafes", "in", "the", "łodz"]
-    assert sorted(store.spellings(Phrase(tuple("cafe brel".split())), 5)) == ["CAFE BREL", "Café-Brel"]
-    assert len(store.spellings(Phrase(tuple("cafe brel".split())), 1)) == 1
-    assert store.spellings(Phrase(tuple("brel cafe".split())), 5) == []
+    there, absent = Phrase(("cafe", "brel")), Phrase(("brel", "cafe"))
+    assert [sorted(found) for found in store.spellings([there, absent], 5)] == [["CAFE BREL", "Café-Brel"], []]
+    assert [len(found) for found in store.spellings([absent, there], 1)] == [0, 1]
+    assert store.listed_words(["cafe", "Café", "none"]) == {"cafe"}
 
 
 def test_counts(store):

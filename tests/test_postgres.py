@@ -131,6 +131,44 @@ def test_words_are_told_by_what_is_around_them(tmp_path_factory, text, needle):
         assert ranking.as_word[needle] == (expected > 0)
 
 
+def test_a_keyword_may_be_anywhere_in_words_of_every_kind(places, tmp_path):
+    """Texts are found by their words, where few words hold a keyword: these are told apart by SQLite's tokenizer."""
+    texts = [
+        "Lothair came.",
+        "SCHLOTHAIRX9 is a name.",
+        "lot hair, lot-hair, lot_hair and lot\u00adhair",
+        f"{'y' * 300}lothair{'z' * 300}",  # a word longer than the vocabulary's
+        f"{'海' * 300}lothair海",
+        "Lotha\u0131r, LOTHA\u0130R, lothaİr",
+        "cafe\u0301lothair",
+        "lothairé; 海lothair海; \u212alothair",
+        *(f"n{i}lothair{i}x w{i}tide{i}v" for i in range(40)),
+        *(f"{chr(97 + i // 26)}{chr(97 + i % 26)}tide{i}" for i in range(200)),
+    ]
+    keywords = [
+        "lothair",
+        "klothair",
+        "lothairé",
+        "elothair",
+        "é",
+        "lothair海",
+        "hair, lot",
+        "lothai\u0307r",
+        "zlothai",
+    ]
+    keywords += ["9 is", "tide", "tide7v", "tide7v.", "yyylothairzzz", "absent", "lothair absent", "\u0307r", "lotha"]
+    documents = [{"id": f"d{i}", "text": text} for i, text in enumerate(texts)]
+    local, there = tmp_path / "index", places("postgres", tmp_path)
+    for place in (local, there):
+        ingest(write_corpus(tmp_path / "corpus", documents), place, embedder=HashEmbeddings())
+    with open_index(local) as first, open_index(there) as second:
+        for some in (*([keyword] for keyword in keywords), keywords):
+            for by_coverage in (False, True):
+                found = [index.keyword_search(some, 99, by_coverage=by_coverage) for index in (first, second)]
+                assert found[0] == found[1]
+                assert found[0].keywords[0].chunks == sum(fold(some[0]).lower() in t.lower() for t in texts)
+
+
 def test_titles_and_words_may_be_long(places, tmp_path):
     """PostgreSQL indexes no text of more than 2,704 bytes."""
     characters = random.Random(1).choices([chr(code) for code in range(0x4E00, 0x9F00)], k=3_000)

@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import shutil
+import subprocess
 from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+from tempfile import mkdtemp
 from urllib.parse import quote, urlsplit
 
 import psycopg
@@ -198,6 +203,51 @@ def test_a_disk_may_be_full(place, table):
     ingest(DOCUMENTS, place)
     assert_tables_are_whole(place)
     search_all(place)
+
+
+@contextmanager
+def small_disk(server):
+    """Mount a small file system with a tablespace, and yield its folder and the URL of a database there."""
+    folder = Path(mkdtemp())
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64m", "tmpfs", folder], check=False)
+    if mounted.returncode:
+        folder.rmdir()
+        pytest.skip("no file system may be mounted here")
+    try:
+        owner = (server.log.parent / "data").stat()
+        os.chown(folder, owner.st_uid, owner.st_gid)
+        server.execute(f"CREATE TABLESPACE small LOCATION '{folder}'")
+        server.execute("CREATE DATABASE small OWNER owner TEMPLATE prepared TABLESPACE small STRATEGY file_copy")
+        try:
+            yield folder, server.url("small", "owner")
+        finally:
+            server.execute("DROP DATABASE small WITH (FORCE)")
+            server.execute("DROP TABLESPACE small")
+    finally:
+        subprocess.run(["umount", folder], check=True)
+        folder.rmdir()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("free", [0, 50_000, 200_000, 500_000, 1_000_000])
+def test_a_disk_is_full(postgres_server, free):
+    """Of a disk, so many bytes are left when a run begins."""
+    documents = [
+        {"id": f"d{n}", "text": f"The document w{n} has {' '.join(f'a{n}b{i}' for i in range(200))}."}
+        for n in range(80)
+    ]
+    with small_disk(postgres_server) as (disk, url):
+        place = f"{url}?index=full"
+        ingest(documents[:4], place)
+        ballast = disk / "ballast"
+        ballast.write_bytes(bytes(max(0, shutil.disk_usage(disk).free - free)))
+        with refused(place, StorageError, "no room left .*No space left"):
+            ingest(documents, place)
+        search_all(place)
+        ballast.unlink()
+        ingest(documents, place)
+        assert_tables_are_whole(place)
+        assert contents(place) == uninterrupted(documents)
 
 
 def test_a_server_may_have_no_connection_left(place, postgres_server):

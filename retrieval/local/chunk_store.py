@@ -100,7 +100,13 @@ class ChunkStore(TableChunks):
 
     def holds_word(self, word: str) -> bool:
         """Return whether a word (lower case, without diacritics) is in the corpus."""
-        return bool(self._query("SELECT 1 FROM vocabulary WHERE term = ?", (word,)))
+        return bool(self.listed_words([word]))
+
+    def listed_words(self, words: Collection[str]) -> set[str]:
+        """Return which of some words the corpus may hold; see `Words.listed`."""
+        return {
+            word for (word,) in self._each("SELECT term FROM vocabulary WHERE term IN ({marks})", list(words), "TRUE")
+        }
 
     def number_set(self, numbers: Collection[int]) -> NumberSet:
         """Return a set of row numbers for conditions."""
@@ -151,15 +157,13 @@ class ChunkStore(TableChunks):
             for table in ("chunks", "documents"):
                 self._connection.execute(f"DELETE FROM {table} WHERE removed <= {generation}")
 
-    def _spelled(self, phrase: Phrase, limit: int) -> list[tuple[int, list[str]]]:
-        """Return a phrase's spellings in the first chunks that hold it, with the chunks' numbers."""
-        return read_spellings(
-            self._query(
-                f"SELECT chunks.number, {HIGHLIGHTED} FROM terms JOIN chunks ON chunks.number = terms.rowid "
-                f"WHERE terms MATCH ? AND {self._seen} LIMIT ?",
-                (match_query(phrase), limit),
-            )
+    def _spelled(self, phrases: Sequence[Phrase], limit: int) -> list[list[tuple[int, list[str]]]]:
+        """Return each phrase's spellings in the first chunks that hold it, with the chunks' numbers."""
+        sql = (
+            f"SELECT chunks.number, {HIGHLIGHTED} FROM terms JOIN chunks ON chunks.number = terms.rowid "
+            f"WHERE terms MATCH ? AND {self._seen} LIMIT ?"
         )
+        return [read_spellings(self._query(sql, (match_query(phrase), limit))) for phrase in phrases]
 
     def _damage(self, what: str) -> DamagedFileError:
         return DamagedFileError(self.file, what)

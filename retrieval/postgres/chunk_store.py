@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -11,6 +10,7 @@ import numpy as np
 
 from arag.errors import DamageError
 from arag.retrieval.backend import Phrase
+from arag.retrieval.postgres.candidates import escape_pattern
 from arag.retrieval.postgres.connections import Statements
 from arag.retrieval.postgres.schema import INDEXED_CHARACTERS, LONGEST_WORD, WORD_ARRAY
 from arag.retrieval.tables.chunks import LATEST, TableChunks, ascii_lower, row_numbers
@@ -75,7 +75,13 @@ class PostgresChunks(TableChunks):
 
     def holds_word(self, word: str) -> bool:
         """Return whether a word (lower case, without diacritics) is in the corpus."""
-        return bool(self._numbers_with(Phrase((word,)), "LIMIT 1"))
+        return any(self._numbers_with([Phrase((word,))], "LIMIT 1"))
+
+    def listed_words(self, words: Collection[str]) -> set[str]:
+        """Return which of some words the corpus may hold; see `Words.listed`."""
+        asked = [word for word in words if not self.UNSTORABLE.search(word)]
+        listed = self._query("SELECT word FROM vocabulary WHERE word = ANY (?)", (asked,)) if asked else ()
+        return {word for (word,) in listed} | {word for word in asked if len(word) > LONGEST_WORD}
 
     def vocabulary(self) -> list[str]:
         """Return the words of all chunks, by length; those of chunks that are gone may be among them."""
@@ -114,37 +120,52 @@ class PostgresChunks(TableChunks):
     def _insert(self, chunks: Sequence[Chunk]) -> list[int]:
         raise NotImplementedError
 
-    def _spelled(self, phrase: Phrase, limit: int) -> list[tuple[int, list[str]]]:
-        """Return a phrase's spellings in the first chunks that hold it, with the chunks' numbers."""
+    def _spelled(self, phrases: Sequence[Phrase], limit: int) -> list[list[tuple[int, list[str]]]]:
+        """Return each phrase's spellings in the first chunks that hold it, with the chunks' numbers."""
         # The planner underestimates how long it takes to find the first rows of a rare phrase by number. So it is asked
         # for any rows first: if these are all, they need no order from it.
-        found = self._numbers_with(phrase, f"LIMIT {limit + 1}")
-        if len(found) > limit:
-            found = self._numbers_with(phrase, f"ORDER BY chunks.number LIMIT {limit}")
-        texts = self._each("SELECT number, text FROM contents WHERE number IN ({marks})", found, "TRUE")
-        return Terms(sorted((number, text) for number, text in texts)).spelled(phrase, limit)
+        found = self._numbers_with(phrases, f"LIMIT {limit + 1}")
+        frequent = [place for place, numbers in enumerate(found) if len(numbers) > limit]
+        first = self._numbers_with([phrases[place] for place in frequent], f"ORDER BY chunks.number LIMIT {limit}")
+        for place, numbers in zip(frequent, first, strict=True):
+            found[place] = numbers
+        numbers = sorted({number for each in found for number in each})
+        texts = sorted(self._each("SELECT number, text FROM contents WHERE number IN ({marks})", numbers, "TRUE"))
+        terms = Terms(texts)
+        return [terms.spelled(phrase, limit) for phrase in phrases]
 
-    def _numbers_with(self, phrase: Phrase, limit: str) -> list[int]:
-        """Return the numbers of the chunks with a phrase."""
+    def _numbers_with(self, phrases: Sequence[Phrase], limit: str) -> list[list[int]]:
+        """Return the numbers of the chunks with each of some phrases."""
+        found: list[list[int]] = [[] for _ in phrases]
+        queries, parameters = [], list[Any]()
+        for place, phrase in enumerate(phrases):
+            condition, values = self._hold(phrase)
+            # With the limit inside, the planner would read all texts: it expects to come across one soon. From an array
+            # it expects few numbers, and looks each of them up.
+            queries.append(
+                f"(SELECT {place}, chunks.number FROM chunks WHERE chunks.number = "
+                f"ANY (ARRAY(SELECT number FROM terms WHERE {condition})) AND {self._seen} {limit})"
+            )
+            parameters += values
+        for place, number in self._query(" UNION ALL ".join(queries), parameters) if queries else ():
+            found[place].append(number)
+        return found
+
+    def _hold(self, phrase: Phrase) -> tuple[str, list[Any]]:
+        """Return the condition on table `terms` that texts with a phrase meet, and its values."""
         words = [self.UNSTORABLE.sub("\ufffd", word) for word in phrase.words]
-        conditions, parameters = [], list[Any]()
+        conditions, values = [], list[Any]()
         if len(words) > 1 or len(words[0]) > LONGEST_WORD:
             conditions.append("words LIKE ?")
-            parameters.append(f"% {escape_pattern(' '.join(words))}{'' if phrase.is_prefix else ' '}%")
+            values.append(f"% {escape_pattern(' '.join(words))}{'' if phrase.is_prefix else ' '}%")
         if phrase.is_prefix and len(words[-1]) <= LONGEST_WORD:
             conditions.append(f"{WORD_ARRAY} && ARRAY(SELECT word FROM vocabulary WHERE word >= ? AND word < ?)")
-            parameters += [words[-1], f"{words[-1]}\U0010ffff"]
+            values += [words[-1], f"{words[-1]}\U0010ffff"]
         whole = [w for w in words[: -1 if phrase.is_prefix else None] if len(w) <= LONGEST_WORD]
         if whole:
             conditions.append(f"{WORD_ARRAY} @> ?::text[]")
-            parameters.append(whole)
-        # With the limit inside, the planner would read all texts: it expects to come across one soon.
-        rows = self._query(
-            f"WITH found AS MATERIALIZED (SELECT number FROM terms WHERE {' AND '.join(conditions)}) "
-            f"SELECT chunks.number FROM found JOIN chunks ON chunks.number = found.number WHERE {self._seen} {limit}",
-            parameters,
-        )
-        return [number for (number,) in rows]
+            values.append(whole)
+        return " AND ".join(conditions), values
 
     def _damage(self, what: str) -> DamageError:
         location = str(self.statements.location)
@@ -153,8 +174,3 @@ class PostgresChunks(TableChunks):
 
 class PostgresChunkPart(ChunkPart, PostgresChunks):
     """A part of the chunks of an index in PostgreSQL."""
-
-
-def escape_pattern(text: str) -> str:
-    """Return the pattern of SQL's LIKE for a text."""
-    return re.sub(r"([\\%_])", r"\\\1", text)

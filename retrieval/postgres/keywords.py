@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 from arag.retrieval.backend import KeywordRanking, RankedChunk, keyword_weight
 from arag.retrieval.keyword_file import MAX_CHECKED
-from arag.retrieval.postgres.chunk_store import PostgresChunks, escape_pattern
+from arag.retrieval.postgres.candidates import find_conditions
+from arag.retrieval.postgres.chunk_store import PostgresChunks
 from arag.retrieval.postgres.connections import Statements
 from arag.retrieval.postgres.word_borders import WordBorders
 from arag.retrieval.text import fold
@@ -71,17 +72,22 @@ class PostgresKeywords:
         """Return the number of chunks."""
         return self._size
 
-    def chunks_holding(self, keyword: str) -> int:
-        """Count the chunks that hold a keyword."""
-        needle = _needle(keyword)
-        if needle is None:
-            return 0
-        ((held,),) = self._statements.query(
-            f"SELECT count(*) FROM lowered JOIN chunks ON chunks.number = lowered.number "
-            f"WHERE lowered LIKE %s AND {self._seen}",
-            (f"%{escape_pattern(needle)}%",),
-        )
-        return int(held) + sum(needle in text for _, text in self._cut.values())
+    def chunks_holding(self, keywords: Sequence[str]) -> list[int]:
+        """Count the chunks that hold each of some keywords."""
+        needles = dict.fromkeys(needle for needle in map(_needle, keywords) if needle is not None)
+        counts: dict[str | None, int] = {None: 0}
+        if needles:
+            conditions = find_conditions(self._statements, list(needles))
+            counted = (
+                f"(SELECT count(*) FROM lowered JOIN chunks ON chunks.number = lowered.number "
+                f"WHERE {condition} AND {self._seen})"
+                for condition, _ in conditions
+            )
+            values = [value for _, values in conditions for value in values]
+            (row,) = self._statements.query(f"SELECT {', '.join(counted)}", values)
+            for needle, held in zip(needles, row, strict=True):
+                counts[needle] = held + sum(needle in text for _, text in self._cut.values())
+        return [counts[_needle(keyword)] for keyword in keywords]
 
     def rank(
         self, keywords: Sequence[str], top_k: int, *, within: Collection[int] | None = None, by_coverage: bool = False
@@ -187,11 +193,12 @@ class PostgresKeywords:
             f"FROM lowered WHERE lowered.number = hits.number) END AS x{i}"
             for i, most in few.items()
         )
+        conditions = find_conditions(self._statements, needles)
         alone = " OR ".join(f"{name} IS NOT NULL" for name in around) or "FALSE"
         statement = (
             f"WITH hits AS MATERIALIZED (SELECT chunks.id, chunks.number, {counted} "
             "FROM lowered JOIN chunks ON chunks.number = lowered.number "
-            f"WHERE ({' OR '.join(['lowered LIKE %s'] * len(needles))}) AND {self._seen}"
+            f"WHERE ({' OR '.join(f'({condition})' for condition, _ in conditions)}) AND {self._seen}"
             f"{'' if within is None else ' AND chunks.number = ANY (%s)'}), "
             f"held AS (SELECT {held} FROM hits), "
             f"told AS (SELECT id, number, {', '.join(names)}{told} FROM hits CROSS JOIN held) "
@@ -199,7 +206,7 @@ class PostgresKeywords:
             "(array_agg(id ORDER BY id))[:%s], (array_agg(number ORDER BY id))[:%s] FROM told "
             f"GROUP BY {', '.join([*names, *around])}, CASE WHEN {alone} THEN number END"
         )
-        parameters: list[Any] = [*needles, *(f"%{escape_pattern(needle)}%" for needle in needles)]
+        parameters: list[Any] = [*needles, *(value for _, values in conditions for value in values)]
         if within is not None:
             parameters.append(list(within))
         parameters += [needles[i] for i in few if cut[i]]

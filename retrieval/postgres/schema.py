@@ -103,6 +103,7 @@ FORMAT_VERSION = len(STEPS)
 
 # The words of a text in table `terms`.
 WORD_ARRAY = f"string_to_array(regexp_replace(words, '[^ ]{{{LONGEST_WORD + 1},}}', '', 'g'), ' ')"
+LONG_WORDS = f"words ~ '[^ ]{{{LONGEST_WORD + 1},}}'"  # of a text in it, whether it has words that the vocabulary lacks
 # Hosted servers keep extensions in a schema of their own.
 _TRIGRAMS = (
     "SELECT nspname FROM pg_extension JOIN pg_namespace ON pg_namespace.oid = extnamespace WHERE extname = 'pg_trgm'"
@@ -161,14 +162,19 @@ def make_text_indexes(session: Session) -> None:
     """Create the indexes of the texts that are missing; a role that owns no tables may write once they are there."""
     there = session.query("SELECT indexname FROM pg_indexes WHERE schemaname = %s", (session.location.index,))
     ((schema,),) = session.query(_TRIGRAMS)
-    if ("lowered_by_trigrams",) not in there:
-        statement = "CREATE INDEX IF NOT EXISTS lowered_by_trigrams ON lowered USING gin (lowered {}.gin_trgm_ops)"
-        session.execute(sql.SQL(statement).format(sql.Identifier(schema)))
+    for table, column in (("lowered", "lowered"), ("vocabulary", "word")):
+        if (f"{table}_by_trigrams",) not in there:
+            statement = (
+                f"CREATE INDEX IF NOT EXISTS {table}_by_trigrams ON {table} USING gin ({column} {{}}.gin_trgm_ops)"
+            )
+            session.execute(sql.SQL(statement).format(sql.Identifier(schema)))
     # Trigrams only propose texts, which are then read. So whole words have an index of their own, which is exact. The
     # planner needs no statistics of its thousands of words.
     if ("terms_by_words",) not in there:
         session.execute(f"CREATE INDEX IF NOT EXISTS terms_by_words ON terms USING gin (({WORD_ARRAY}))")
         session.execute("ALTER INDEX terms_by_words ALTER COLUMN 1 SET STATISTICS 0")
+    if ("long_words",) not in there:
+        session.execute(f"CREATE INDEX IF NOT EXISTS long_words ON terms (number) WHERE {LONG_WORDS}")
 
 
 def _read_version(session: Session) -> int:

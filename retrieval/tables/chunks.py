@@ -90,13 +90,17 @@ class TableChunks(BaseStore[str, Chunk]):
     def _insert(self, chunks: Sequence[Chunk]) -> list[int]:
         """Insert the rows of new chunks, which wait for their vectors; return their numbers."""
 
-    def _spelled(self, phrase: Phrase, limit: int) -> list[tuple[int, list[str]]]:
-        """Return a phrase's spellings in the first chunks that hold it, with the chunks' numbers."""
+    def _spelled(self, phrases: Sequence[Phrase], limit: int) -> list[list[tuple[int, list[str]]]]:
+        """Return each phrase's spellings in the first chunks that hold it, with the chunks' numbers."""
         raise NotImplementedError
 
     @abstractmethod
     def holds_word(self, word: str) -> bool:
         """Return whether a word (lower case, without diacritics) is in the corpus."""
+
+    @abstractmethod
+    def listed_words(self, words: Collection[str]) -> set[str]:
+        """Return which of some words the corpus may hold; see `Words.listed`."""
 
     @abstractmethod
     def titled(self, titles: Sequence[str], limit: int) -> Iterable[list[tuple[str, str]]]:
@@ -214,10 +218,11 @@ class TableChunks(BaseStore[str, Chunk]):
         )
         return [self._chunk(row) for row in rows]
 
-    def chunks_in_document(self, document_id: str) -> int:
-        """Return how many chunks start in a document."""
-        counted = self._query(f"SELECT count(*) FROM chunks WHERE document_id = ? AND {self._seen}", (document_id,))
-        return int(counted[0][0])
+    def chunks_in_documents(self, document_ids: Iterable[str]) -> dict[str, int]:
+        """Return how many chunks start in each of some documents."""
+        sql = "SELECT document_id, count(*) FROM chunks WHERE document_id IN ({marks})"
+        counts = dict.fromkeys(document_ids, 0)
+        return counts | dict(self._each(sql, list(counts), f"{self._seen} GROUP BY document_id"))
 
     def documents(self, *, after: str = "") -> Iterator[DocumentRecord]:
         """Yield all documents, by id, beginning after an id."""
@@ -277,9 +282,9 @@ class TableChunks(BaseStore[str, Chunk]):
         )[0]
         return Counts(documents, chunks, sentences, tokens)
 
-    def spellings(self, phrase: Phrase, limit: int) -> list[str]:
-        """Return the spellings of a phrase in the chunks; see `Words.spellings`."""
-        return [spelled for _, found in self._spelled(phrase, limit) for spelled in found]
+    def spellings(self, phrases: Sequence[Phrase], limit: int) -> list[list[str]]:
+        """Return the spellings of phrases in the chunks; see `Words.spellings`."""
+        return [[spelled for _, found in one for spelled in found] for one in self._spelled(phrases, limit)]
 
     # --- writing ---
 

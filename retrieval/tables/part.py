@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import cached_property
 from operator import itemgetter
 
@@ -107,9 +107,9 @@ class ChunkPart(TableChunks):
         """Return a chunk and those up to `reach` before and after it in its document, in order."""
         return [chunk] if chunk.id in self._cut_ids else super().neighbours(chunk, reach)
 
-    def chunks_in_document(self, document_id: str) -> int:
-        """Return how many chunks start in a document."""
-        return super().chunks_in_document(document_id) + self._starts[document_id]
+    def chunks_in_documents(self, document_ids: Iterable[str]) -> dict[str, int]:
+        """Return how many chunks start in each of some documents."""
+        return {i: count + self._starts[i] for i, count in super().chunks_in_documents(document_ids).items()}
 
     def chunks_of(self, document_ids: Sequence[str]) -> list[Chunk]:
         """Return every chunk that holds a part of one of these documents, each once, in order."""
@@ -134,15 +134,15 @@ class ChunkPart(TableChunks):
 
     def holds_word(self, word: str) -> bool:
         """Return whether a word (lower case, without diacritics) is in the part."""
-        return bool(self._spelled(Phrase((word,)), 1))
+        return any(self._spelled([Phrase((word,))], 1))
 
-    def _spelled(self, phrase: Phrase, limit: int) -> list[tuple[int, list[str]]]:
-        """Return a phrase's spellings in the first chunks that hold it, with the chunks' numbers."""
-        whole = super()._spelled(phrase, limit)
+    def _spelled(self, phrases: Sequence[Phrase], limit: int) -> list[list[tuple[int, list[str]]]]:
+        """Return each phrase's spellings in the first chunks that hold it, with the chunks' numbers."""
+        whole = super()._spelled(phrases, limit)
         if not self.cut:
             return whole
-        cut = self._cut_terms.spelled(phrase, limit)
-        return sorted([*whole, *cut])[:limit]
+        cut = (self._cut_terms.spelled(phrase, limit) for phrase in phrases)
+        return [sorted([*one, *other])[:limit] for one, other in zip(whole, cut, strict=True)]
 
     def placed_vectors(self, numbers: Collection[int] | None = None) -> Iterator[tuple[int, list[int], Vectors]]:
         """Yield the vectors of all chunks, or of these; see `TableChunks.placed_vectors`."""

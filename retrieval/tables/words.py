@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import cache
 
 from arag.retrieval.backend import Phrase
@@ -30,14 +30,18 @@ class TableWords:
         """Return whether the chunks hold a word."""
         return self._chunks.holds_word(word)
 
+    def listed(self, words: Collection[str]) -> set[str]:
+        """Return which of some words the chunks may hold; see `Words.listed`."""
+        return self._chunks.listed_words(words)
+
     def of_length(self, shortest: int, longest: int) -> list[str]:
-        """Return the words whose lengths lie between two bounds, both included; see `Words.of_length`."""
+        """Return the listed words whose lengths lie between two bounds, both included."""
         words = self._load()
         return words[bisect_left(words, shortest, key=len) : bisect_right(words, longest, key=len)]
 
-    def spellings(self, phrase: Phrase, limit: int) -> list[str]:
-        """Return the spellings of a phrase in the chunks."""
-        return self._chunks.spellings(phrase, limit)
+    def spellings(self, phrases: Sequence[Phrase], limit: int) -> list[list[str]]:
+        """Return the spellings of phrases in the chunks; see `Words.spellings`."""
+        return self._chunks.spellings(phrases, limit)
 
 
 def by_length(words: Iterable[str]) -> list[str]:

@@ -12,37 +12,49 @@ from collections.abc import Sequence
 from typing import Any
 
 from arag.retrieval.postgres.connections import Statements
-from arag.retrieval.postgres.schema import LONG_WORDS, WORD_ARRAY
+from arag.retrieval.postgres.schema import HAS_LONG_WORDS, WORD_ARRAY
 
 _RUN = re.compile("[a-z0-9]+")
 _MIN_RUN = 3  # characters: the index has nothing shorter
 _MAX_WORDS = 100
 
-_BY_TRIGRAMS = "lowered LIKE %s"
-_BY_WORDS = (
-    f"lowered.number = ANY (ARRAY(SELECT number FROM terms WHERE {WORD_ARRAY} && %s::text[] "
-    f"UNION ALL SELECT number FROM terms WHERE {LONG_WORDS})) AND strpos(lowered, %s) > 0"
+# Word by word: for all at once, the planner would split all texts into words, which takes longer than it expects.
+_WITH_WORDS = (
+    "lowered.number = ANY (ARRAY(SELECT held.number FROM unnest(%s::text[]) AS asked (word) "
+    f"CROSS JOIN LATERAL (SELECT number FROM terms WHERE {WORD_ARRAY} @> ARRAY[word]) AS held "
+    f"UNION SELECT number FROM terms WHERE {HAS_LONG_WORDS}))"
 )
 
 
-def find_conditions(statements: Statements, needles: Sequence[str]) -> list[tuple[str, list[Any]]]:
-    """Return the conditions on table `lowered` that texts with needles meet: SQL and its values.
+class Candidates:
+    """Tells which texts may hold needles.
 
     Args:
         statements: Runs the statements.
         needles: The needles, in lower case.
     """
-    runs = [max(_RUN.findall(needle), key=len, default="") for needle in needles]
-    asked = [run for run in dict.fromkeys(runs) if len(run) >= _MIN_RUN]
-    words: dict[str, list[str]] = {}
-    if asked:
-        listed = f"ARRAY(SELECT word FROM vocabulary WHERE word LIKE %s LIMIT {_MAX_WORDS + 1})"
-        (row,) = statements.query(f"SELECT {', '.join([listed] * len(asked))}", [f"%{run}%" for run in asked])
-        words = {run: found for run, found in zip(asked, row, strict=True) if len(found) <= _MAX_WORDS}
-    return [
-        (_BY_WORDS, [words[run], needle]) if run in words else (_BY_TRIGRAMS, [f"%{escape_pattern(needle)}%"])
-        for needle, run in zip(needles, runs, strict=True)
-    ]
+
+    def __init__(self, statements: Statements, needles: Sequence[str]) -> None:
+        self._runs = {needle: max(_RUN.findall(needle), key=len, default="") for needle in needles}
+        asked = [run for run in dict.fromkeys(self._runs.values()) if len(run) >= _MIN_RUN]
+        self._words: dict[str, list[str]] = {}
+        if asked:
+            listed = f"ARRAY(SELECT word FROM vocabulary WHERE word LIKE %s LIMIT {_MAX_WORDS + 1})"
+            (row,) = statements.query(f"SELECT {', '.join([listed] * len(asked))}", [f"%{run}%" for run in asked])
+            self._words = {run: found for run, found in zip(asked, row, strict=True) if len(found) <= _MAX_WORDS}
+
+    def hold_any(self, needles: Sequence[str]) -> tuple[str, list[Any]]:
+        """Return the condition on table `lowered` that texts with any of some needles meet: SQL and its values."""
+        runs = {self._runs[needle] for needle in needles}
+        if runs <= self._words.keys():
+            words = sorted({word for run in runs for word in self._words[run]})
+            return f"{_WITH_WORDS} AND ({_any('strpos(lowered, %s) > 0', needles)})", [words, *needles]
+        # A common needle is looked for in all texts, and the others with it.
+        return f"({_any('lowered LIKE %s', needles)})", [f"%{escape_pattern(needle)}%" for needle in needles]
+
+
+def _any(condition: str, needles: Sequence[str]) -> str:
+    return " OR ".join([condition] * len(needles))
 
 
 def escape_pattern(text: str) -> str:

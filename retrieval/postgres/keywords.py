@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from arag.retrieval.backend import KeywordRanking, RankedChunk, keyword_weight
 from arag.retrieval.keyword_file import MAX_CHECKED
-from arag.retrieval.postgres.candidates import find_conditions
+from arag.retrieval.postgres.candidates import Candidates
 from arag.retrieval.postgres.chunk_store import PostgresChunks
 from arag.retrieval.postgres.connections import Statements
 from arag.retrieval.postgres.word_borders import WordBorders
@@ -77,7 +77,8 @@ class PostgresKeywords:
         needles = dict.fromkeys(needle for needle in map(_needle, keywords) if needle is not None)
         counts: dict[str | None, int] = {None: 0}
         if needles:
-            conditions = find_conditions(self._statements, list(needles))
+            candidates = Candidates(self._statements, list(needles))
+            conditions = [candidates.hold_any([needle]) for needle in needles]
             counted = (
                 f"(SELECT count(*) FROM lowered JOIN chunks ON chunks.number = lowered.number "
                 f"WHERE {condition} AND {self._seen})"
@@ -193,12 +194,12 @@ class PostgresKeywords:
             f"FROM lowered WHERE lowered.number = hits.number) END AS x{i}"
             for i, most in few.items()
         )
-        conditions = find_conditions(self._statements, needles)
+        condition, values = Candidates(self._statements, needles).hold_any(needles)
         alone = " OR ".join(f"{name} IS NOT NULL" for name in around) or "FALSE"
         statement = (
             f"WITH hits AS MATERIALIZED (SELECT chunks.id, chunks.number, {counted} "
             "FROM lowered JOIN chunks ON chunks.number = lowered.number "
-            f"WHERE ({' OR '.join(f'({condition})' for condition, _ in conditions)}) AND {self._seen}"
+            f"WHERE {condition} AND {self._seen}"
             f"{'' if within is None else ' AND chunks.number = ANY (%s)'}), "
             f"held AS (SELECT {held} FROM hits), "
             f"told AS (SELECT id, number, {', '.join(names)}{told} FROM hits CROSS JOIN held) "
@@ -206,7 +207,7 @@ class PostgresKeywords:
             "(array_agg(id ORDER BY id))[:%s], (array_agg(number ORDER BY id))[:%s] FROM told "
             f"GROUP BY {', '.join([*names, *around])}, CASE WHEN {alone} THEN number END"
         )
-        parameters: list[Any] = [*needles, *(value for _, values in conditions for value in values)]
+        parameters: list[Any] = [*needles, *values]
         if within is not None:
             parameters.append(list(within))
         parameters += [needles[i] for i in few if cut[i]]

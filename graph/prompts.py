@@ -12,14 +12,13 @@ _SEARCH = """Answer questions from a corpus that you see only through your tools
 - Put all that you can already look for into one call: each name a keyword, or each fact a query. Then follow the \
 names that you find.
 - If the question is about one document, or what documents are named after, search `within` it.
-- Make sure that a passage is about the very person, place or work in question, not a namesake.
-- "…" marks omissions; text without it is complete.{read}
-- Answer as soon as the facts are found. When all chunks that hold a name are shown and the fact is not there, or a \
-search brings nothing that bears on it, the corpus does not have it: do not search for it again. Say what comes \
-closest, and that it is not settled.
+- Beware of namesakes.
+- "…" marks omissions; other text is complete.{read}
+- Answer as soon as the facts are found. If all chunks with a name are shown without the fact, or a search brings \
+nothing on it, the corpus lacks it: do not search for it again, but say what comes closest, and that it is not settled.
 
-Begin with the answer itself, as brief as the question allows; then a sentence or two with the facts that lead to it, \
-each with the id of its chunk in square brackets, like [{example}]."""
+Begin with the answer, as brief as the question allows; then a sentence or two with the facts that lead to it, each \
+with its chunk's id in brackets: [{example}]."""
 
 _FORCED = """You answer a question from passages that were found in a corpus. The search is over: there are no tools.
 {rule}
@@ -47,7 +46,7 @@ DROPPED = "[This result was dropped to save room. Search or read again if you ne
 def system_prompt(tools: Sequence[BaseTool]) -> str:
     """Return the system prompt of the search; the tools describe themselves."""
     names = {tool.name for tool in tools}
-    read = " Read a chunk only if the fact must be in what is omitted." if "chunk_read" in names else ""
+    read = " Read a chunk only for what it omits." if "chunk_read" in names else ""
     return _SEARCH.format(read=read, example=EXAMPLE_ID)
 
 

@@ -35,7 +35,7 @@ _PARTS = re.compile(r"[,;:?!。，；：]\s*|\.\s+")  # of what a reader looks f
 _MAX_DOCUMENTS = 1_000  # that one search may be limited to
 
 _Queries: TypeAlias = Annotated[Texts, AfterValidator(check_number(MAX_QUERIES))]
-_Within: TypeAlias = Annotated[str, Field(description="Only in documents with these words in title or id.")]
+_Within: TypeAlias = Annotated[str, Field(description="Only documents with this in title or id.")]
 
 
 # Optional arguments have factories, because schemas, which models pay for with every prompt, repeat plain defaults.
@@ -43,7 +43,7 @@ _Within: TypeAlias = Annotated[str, Field(description="Only in documents with th
 
 class _KeywordArguments(RetrievalArguments):
     keywords: Keywords = Field(
-        description="All that you look for, one to three words each.",
+        description="All that you look for, 1 to 3 words each.",
         validation_alias=AliasChoices("keywords", "keyword"),
     )
     within: _Within = Field(default_factory=str)
@@ -58,17 +58,15 @@ class _SemanticArguments(RetrievalArguments):
 
 
 class _ReadArguments(RetrievalArguments):
-    chunk_ids: Texts = Field(description="Chunk ids.", validation_alias=AliasChoices("chunk_ids", "chunk_id"))
-    about: str = Field(
-        default_factory=str, description="What to look for; without it, a single chunk is shown in full."
-    )
+    chunk_ids: Texts = Field(validation_alias=AliasChoices("chunk_ids", "chunk_id"))
+    about: str = Field(default_factory=str, description="What to look for; without it, one chunk is shown in full.")
 
 
 class KeywordSearch(RetrievalTool):
     """keyword_search (paper, section 3.2)."""
 
     name: str = "keyword_search"
-    description: str = "Find chunks by exact terms, ignoring case: names, titles, numbers, rare words."
+    description: str = "Find chunks by exact terms: names, titles, numbers, rare words."
     args_schema: ArgsSchema | None = _KeywordArguments
 
     def retrieve(self, keywords: list[str], within: str, held: Held) -> Retrieved:

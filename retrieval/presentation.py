@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from arag.retrieval.layout import CUT, bare_title, row_label
+from arag.retrieval.layout import CUT, bare_title, is_title, row_label
 from arag.retrieval.text import fold
 from arag.retrieval.tokens import count_tokens
 from arag.retrieval.types import Hit, KeywordReport, Snippet
 
 MAX_TOKENS = 300  # of a result's sentences; beyond them, chunks are shown in brief
 _MAX_BRIEF = 3  # chunks
-_BRIEF = 120  # characters
+_BRIEF = 100  # characters
 _FALLING_OFF = 0.15  # of similarity, from the best chunk: beyond it, chunks are shown in brief
 _NOISE = 0.3  # the same: beyond it, nothing is shown
 
@@ -143,13 +143,20 @@ def shown_text(hits: Sequence[Hit]) -> str:
 
 
 def _shorten(hit: Hit) -> Hit:
-    """Return a hit with nothing but the beginning of its first sentence that matched."""
+    """Return a hit with nothing but a part of its first sentence that matched: with a keyword, or the beginning."""
     snippet = hit.snippets[0]
-    sentence = next((s for s in snippet.sentences if s.matched and len(s.text) > _BRIEF // 3), snippet.sentences[0])
+    sentences = [s for s in snippet.sentences if not is_title(s.text, snippet.title)] or snippet.sentences
+    sentence = next((s for s in sentences if s.matched and len(s.text) > _BRIEF // 3), sentences[0])
     text = sentence.text
     if len(text) > _BRIEF:
-        cut = text[: _BRIEF - 1]
-        text = f"{cut.rpartition(' ')[0] or cut}{CUT}"
+        at = min(
+            (place for keyword in hit.keyword_counts if (place := text.lower().find(keyword.lower())) >= 0), default=0
+        )
+        start = min(max(0, at - _BRIEF // 3), len(text) - _BRIEF)
+        start = text.rfind(" ", 0, start) + 1 if start > 0 else 0
+        cut = text[start : start + _BRIEF]
+        end = "" if start + _BRIEF >= len(text) else CUT
+        text = f"{CUT * (start > 0)}{cut.rpartition(' ')[0] or cut if end else cut}{end}"
     short = replace(snippet, sentences=(replace(sentence, text=text),), begins=False, ends=False, whole=False)
     return replace(hit, snippets=(short,))
 

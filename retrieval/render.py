@@ -10,7 +10,10 @@ from arag.retrieval.layout import CUT, is_title, name_place
 from arag.retrieval.presentation import Shown
 from arag.retrieval.types import Chunk, Hit, KeywordReport, KeywordResults, ReadResults, Snippet
 
-READ_BEFORE = "This chunk has been read before."
+_NOTHING_MORE = "Nothing more in it is close to this."
+_LESS_CLOSE = "Less close to this than the others: read it alone if you need it."
+READ_BEFORE = "Shown in full above."
+_TELLING = 20  # chunks: another term in more of them does not lead to what was asked for
 _CURRENCY = re.compile(r"\s*\|\s*\$\s*\|\s*|\s+\$\s*\|\s*")  # in a table's row, in a cell of its own
 _PERCENT = re.compile(r"(?<=[\d)]) (?=%)")
 
@@ -86,7 +89,7 @@ def render_chunks(
         elif chunk.id in passages:
             packed = len(chunk.sections) > 1
             text = "\n".join(_snippet(snippet, packed=packed) for snippet in passages[chunk.id])
-            blocks.append(f"[{chunk.id}] {text or 'Nothing more in it is close to this.'}")
+            blocks.append(f"[{chunk.id}] {text or (_NOTHING_MORE if len(results.chunks) == 1 else _LESS_CLOSE)}")
         else:
             blocks.append(_full(chunk, results.chunks_in_document))
     for number, unknown in enumerate(results.unknown):
@@ -108,8 +111,8 @@ def _report(report: KeywordReport) -> str:
         count = next(term.chunks for term in report.closest if term.text == report.searched_as)
         notes.append(f"and {_chunks(count)} as {report.searched_as}" if report.chunks else _chunks(count))
         found = found if report.chunks else f"spelled {report.searched_as}"
-    elif report.closest:
-        terms = ", ".join(f"{term.text} ({_chunks(term.chunks)})" for term in report.closest)
+    elif telling := [term for term in report.closest if term.respelled or term.chunks <= _TELLING]:
+        terms = ", ".join(f"{term.text} ({_chunks(term.chunks)})" for term in telling)
         notes.append(f"{'similar' if report.chunks else 'closest'}: {terms}")
     return f"{report.keyword}: {found}" + (f" ({'; '.join(notes)})" if notes else "")
 

@@ -27,7 +27,7 @@ _MAX_SENTENCES = 3  # unless more are needed to show every keyword
 _MAX_SIMILAR = 2
 _MAX_RARE = 3  # sentences of a chunk with a word that is rare in it
 _RARE_WORD = 0.15  # of similarity
-_MAX_PASSAGES = 3  # of the best chunk
+_MAX_PASSAGES = 2  # of the best chunk
 _PASSAGES = 1_600  # characters of passages in one read
 _PASSAGE = 600  # more for each query
 _PASSAGES_SHARE = 0.5  # of the chunks read
@@ -54,8 +54,8 @@ def choose_keyword_snippets(
     """Choose the sentences that show a chunk's keywords.
 
     Sentences are chosen one by one, those with the most keywords first, until every keyword that the chunk holds has
-    one; then up to three in all, by the rarity of what they hold. A document whose title is a keyword is shown whole
-    if it is short: the question is probably about it.
+    one; then up to three in all, by the rarity of what they hold. A document that a keyword names is shown whole if it
+    is short: the question is probably about it.
 
     Args:
         chunk: The chunk.
@@ -101,8 +101,8 @@ def choose_keyword_snippets(
         position: _find_offset(chunk, position, places[min(matched[position], key=lambda keyword: ranks[keyword])])
         for position in chosen
     }
-    titles = {bare_title(keyword) for keyword in keywords}
-    shown = _add_context(chunk, chosen, is_subject=lambda section: bare_title(section.title) in titles)
+    names = {bare_title(keyword) for keyword in keywords}
+    shown = _add_context(chunk, chosen, is_subject=lambda section: _is_named(bare_title(section.title), names))
     if is_best and main is not None and _is_part(chunk, main) and not is_row(fold_sentence(chunk, main)):
         shown |= set(_find_passage(chunk, main))
     return _make_snippets(chunk, shown, chosen, {}, marks), len(matched.keys() - shown)
@@ -264,6 +264,11 @@ def _find_offset(chunk: Chunk, position: int, spans: Sequence[tuple[int, int, in
         return 0
     ends = list(accumulate(len(character.lower()) for character in fold_sentence(chunk, position)))
     return bisect_right(ends, lowered)
+
+
+def _is_named(title: str, names: Collection[str]) -> bool:
+    """Return whether a title is one of some names, or begins with one of several words."""
+    return any(title == name or (" " in name and title.startswith(f"{name} ")) for name in names)
 
 
 def _add_context(chunk: Chunk, chosen: set[int], is_subject: Callable[[Section], bool] = lambda _: False) -> set[int]:

@@ -33,7 +33,7 @@ DOCUMENTS = [
 
 QUESTION = "Who was the father of the wife of Lothair II?"
 ANSWER = AIMessage("Boso the Elder. Teutberga was his daughter [teutberga:0].")
-NOTICE = "[lothair:0] This chunk has been read before."
+NOTICE = "[lothair:0] Shown in full above."
 
 
 class EndlessModel(ScriptedModel):

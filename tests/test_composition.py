@@ -243,7 +243,7 @@ def test_the_tools_in_somebody_elses_agent_know_what_was_read(small_index, make)
     assert "Shown above: [lothair:0]" in found.text
     assert again.text == NOTICE
     assert again.artifact["retrieved_tokens"] == 0
-    assert boso.text == "[boso:0] This chunk has been read before."
+    assert boso.text == "[boso:0] Shown in full above."
     assert all("messages" not in str(sent.options) for sent in model.calls)
 
 
@@ -515,7 +515,7 @@ def test_a_fourth_retrieval_tool_is_one_class(small_index):
     for state in both_ways(agent, asked()):
         first, again, read, unknown, invalid = results(state)
         assert first.text.startswith("[boso:0] Boso the Elder")
-        assert again.text == read.text == "[boso:0] This chunk has been read before."
+        assert again.text == read.text == "[boso:0] Shown in full above."
         assert (unknown.text, unknown.status) == ("there is no document 'nobody'", "error")
         assert "word: Field required" in invalid.text
         assert state["read_chunks"] == ["boso:0"]

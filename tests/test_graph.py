@@ -467,12 +467,12 @@ def test_the_token_budget_ends_in_a_forced_answer_that_fits_it(small_index):
         call("chunk_read", chunk_ids=["annals:1"]),
         AIMessage("Storms [annals:1]."),
     )
-    state = create_arag_agent(model, small_index, max_context_tokens=2_500).invoke(asked())
+    state = create_arag_agent(model, small_index, max_context_tokens=2_450).invoke(asked())
     model.assert_used_up()
     assert (state["stop_reason"], state["steps"]) == ("token_budget", 2)
     for sent in model.calls:
         schemas = count_tokens(json.dumps(sent.options.get("tools", [])))
-        assert count_context_tokens(sent.messages) + schemas <= 2_500
+        assert count_context_tokens(sent.messages) + schemas <= 2_450
     assert "[annals:1]" in model.calls[-1].messages[-1].text
 
 
@@ -523,7 +523,7 @@ def test_two_calls_of_one_id_have_two_results(small_index):
     told = [m.text for m in model.calls[1].messages if isinstance(m, ToolMessage)]
     assert len(told) == 2
     assert told[1].startswith("[boso:0] Boso the Elder")
-    assert model.calls[2].messages[-1].text == "[boso:0] This chunk has been read before."
+    assert model.calls[2].messages[-1].text == "[boso:0] Shown in full above."
 
 
 def test_a_refusal_is_an_answer(small_index):

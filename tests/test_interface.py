@@ -177,7 +177,34 @@ def test_a_long_chinese_sentence_in_brief_is_cut_too():
     hits = [Hit(f"d{n}:0", ("d",), 1.0 - n / 5, (snippet,), 0, 300) for n in range(2)]
     hits[1] = replace(hits[1], snippets=(replace(snippet, sentences=(replace(sentence, text="京" * 300),)),))
     (brief,) = choose_shown(hits, Held(), always=1, by_similarity=True).brief
-    assert brief.snippets[0].sentences[0].text == "京" * 119 + "…"
+    assert brief.snippets[0].sentences[0].text == "京" * 100 + "…"
+
+
+def make_hit(*sentences, title="", keyword="x"):
+    snippet = Snippet("d", title, sentences, begins=True, ends=False, whole=False)
+    return Hit("d:0", ("d",), 1.0, (snippet,), 0, 300, {keyword: 1})
+
+
+def shorten(hit):
+    first = replace(make_hit(SnippetSentence(0, "The first.", matched=True)), chunk_id="first:0")
+    (brief,) = choose_shown([first, hit], Held(), always=1, tokens=0).brief
+    return brief.snippets[0].sentences[0].text
+
+
+def test_a_sentence_in_brief_is_cut_around_its_keyword():
+    text = f"{'Some words. ' * 20}In 1539 Orlath came{' and more words' * 20}"
+    for at, keyword in ((240, "orlath"), (0, "some"), (len(text) - 5, "words")):
+        sentence = SnippetSentence(1, text[at - 120 if at > 120 else 0 :], matched=True)
+        shown = shorten(make_hit(sentence, keyword=keyword))
+        assert keyword in shown.lower()
+        assert shown.strip("…") in sentence.text
+        assert len(shown) <= 102
+
+
+def test_a_title_in_brief_has_a_sentence_with_it():
+    title = "The Orlath clock of the old town hall in the great square"
+    sentences = SnippetSentence(0, title, matched=True), SnippetSentence(1, "It strikes.", matched=False)
+    assert shorten(make_hit(*sentences, title=title)) == "It strikes."
 
 
 def test_a_document_that_a_query_names_is_shown_first(make_index):
@@ -208,7 +235,7 @@ def test_of_many_chunks_at_once_the_passages_on_the_question_are_shown(make_inde
     arguments = {"chunk_ids": ["d0:0", "d1:0", "x:0"], **question}
     message = tool.invoke({"name": tool.name, "args": arguments, "id": "c", "type": "tool_call"})
     assert "In 1 the gale sank Orlath." in message.content
-    assert "[x:0] Nothing more in it is close to this." in message.content
+    assert "[x:0] Less close to this than the others: read it alone if you need it." in message.content
     assert message.artifact["new_chunks"] == []
     arguments["chunk_ids"] = ["d0:0"]
     one = tool.invoke({"name": tool.name, "args": arguments, "id": "c", "type": "tool_call"})
@@ -232,7 +259,7 @@ def test_a_document_shown_whole_counts_as_read_and_is_not_shown_again(call):
     assert "former wrestler" not in again.content
     assert again.artifact["new_chunks"] == []
     read = call("chunk_read", after=[first], chunk_ids=["kenji:0"])
-    assert read.content == "[kenji:0] This chunk has been read before."
+    assert read.content == "[kenji:0] Shown in full above."
     assert read.artifact["retrieved_tokens"] == 0
 
 

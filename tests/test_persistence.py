@@ -175,7 +175,7 @@ def test_old_results_are_dropped_to_fit_and_their_chunks_can_be_read_again(small
     assert shown[0] == DROPPED
     assert shown[1].startswith("[annals:1]")
     still_known, again = results(state)[-2:]
-    assert still_known.text == "[annals:1] This chunk has been read before."
+    assert still_known.text == "[annals:1] Shown in full above."
     assert small_index.get("annals:0").text.partition("\n\n")[2].strip() in again.text
     assert state["trace"][-1]["new_chunks"] == ["annals:0"]
     assert results(state)[0].text != DROPPED  # the state keeps what the prompt leaves out
@@ -335,7 +335,7 @@ def test_a_chunk_that_changed_or_is_anothers_can_be_read_again(small_index, tmp_
     last = [results(state)[-1].text for state in states]
     assert last[0] == "[leave:0]\nEverybody has 25 days."
     assert last[1] == "[leave:0]\nEverybody has 30 days."
-    assert last[2] == "[leave:0] This chunk has been read before."
+    assert last[2] == "[leave:0] Shown in full above."
 
 
 def test_a_person_writes_a_conversation_that_ends_with_calls_into_a_thread(small_index, checkpointer):

@@ -120,7 +120,7 @@ def test_several_calls_in_one_message_are_answered_in_order(small_index):
     assert [c["id"] for c in asking["tool_calls"]] == ["a", "b", "c"]
     assert [(m["role"], m["tool_call_id"]) for m in answers] == [("tool", "a"), ("tool", "b"), ("tool", "c")]
     assert "count of Arles" in answers[0]["content"]
-    assert answers[1]["content"] == "[boso:0] This chunk has been read before."
+    assert answers[1]["content"] == "[boso:0] Shown in full above."
     assert answers[2]["content"].startswith("Boso: 2 chunks")
 
 

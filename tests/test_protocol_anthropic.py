@@ -155,7 +155,7 @@ def test_several_calls_in_one_message_are_answered_in_one(small_index, streaming
     results = server.requests[1]["messages"][-1]["content"]
     assert [block["tool_use_id"] for block in results] == ["toolu_0", "toolu_1", "toolu_2"]
     assert "count of Arles" in results[0]["content"]
-    assert results[1]["content"] == "[boso:0] This chunk has been read before."
+    assert results[1]["content"] == "[boso:0] Shown in full above."
 
 
 def test_an_error_of_a_tool_is_marked_as_one(small_index):

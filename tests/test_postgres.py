@@ -6,6 +6,7 @@ import multiprocessing
 import random
 import zlib
 from base64 import b64encode
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing
 from urllib.parse import quote, urlsplit
 
@@ -209,6 +210,26 @@ def test_a_role_that_may_only_select_searches(database, postgres_server):
         assert verify(reader, embedder=HashEmbeddings()) == ([], [])
         with pytest.raises(StorageError, match="may not do this"):
             remove("a", reader)
+
+
+def test_two_users_of_one_database_see_what_their_scopes_allow(database, postgres_server, tmp_path):
+    """At the same time, through one reader's role; each as if there were nothing but the user's own documents."""
+    documents = [{**document, "user": f"u{document['n'] % 2}"} for document in make_documents(40, seed=9)]
+    ingest(write_corpus(tmp_path / "corpus", documents), database, embedder=DistinctEmbeddings()).close()
+    reader = postgres_server.create_role(database, "USAGE ON SCHEMA arag", "SELECT ON ALL TABLES IN SCHEMA arag")
+    rounds = [(["gull", "tide"], ["d0", "d1", "d2", "d3"]), (["the", "海"], ["d5"]), (["zzz"], []), (["reef"], ["d4"])]
+    with open_index(reader, embedder=DistinctEmbeddings()) as shared, ThreadPoolExecutor(6) as executor:
+        found = {}
+        for user in ("u0", "u1"):
+            scoped = shared.scoped(Scope(where={"user": user}))
+            found[user] = [executor.submit(everything, scoped, *some) for some in rounds * 3]
+        for user, runs in found.items():
+            own = [document for document in documents if document["user"] == user]
+            source = write_corpus(tmp_path / user / "corpus", own)
+            ingest(source, tmp_path / user / "index", embedder=DistinctEmbeddings()).close()
+            with open_index(tmp_path / user / "index", embedder=DistinctEmbeddings()) as alone:
+                for run, (keywords, ids) in zip(runs, rounds * 3, strict=True):
+                    assert run.result() == everything(alone, keywords, ids)
 
 
 def test_nothing_in_another_schema_is_used(database, postgres_server):

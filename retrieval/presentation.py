@@ -6,6 +6,7 @@ again. Equal texts are shown once. Of a semantic search, what is much less simil
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -145,20 +146,27 @@ def shown_text(hits: Sequence[Hit]) -> str:
 def _shorten(hit: Hit) -> Hit:
     """Return a hit with nothing but a part of its first sentence that matched: with a keyword, or the beginning."""
     snippet = hit.snippets[0]
-    sentences = [s for s in snippet.sentences if not is_title(s.text, snippet.title)] or snippet.sentences
-    sentence = next((s for s in sentences if s.matched and len(s.text) > _BRIEF // 3), sentences[0])
-    text = sentence.text
-    if len(text) > _BRIEF:
-        at = min(
-            (place for keyword in hit.keyword_counts if (place := text.lower().find(keyword.lower())) >= 0), default=0
-        )
-        start = min(max(0, at - _BRIEF // 3), len(text) - _BRIEF)
-        start = text.rfind(" ", 0, start) + 1 if start > 0 else 0
-        cut = text[start : start + _BRIEF]
-        end = "" if start + _BRIEF >= len(text) else CUT
-        text = f"{CUT * (start > 0)}{cut.rpartition(' ')[0] or cut if end else cut}{end}"
-    short = replace(snippet, sentences=(replace(sentence, text=text),), begins=False, ends=False, whole=False)
-    return replace(hit, snippets=(short,))
+    sentences = [s for s in snippet.sentences if not is_title(s.text, snippet.title)] or list(snippet.sentences)
+    matched = [s for s in sentences if s.matched] or sentences
+    sentence = next((s for s in matched if len(s.text) > _BRIEF // 3), matched[0])
+    short = replace(sentence, text=_cut_around(sentence.text, hit.keyword_counts))
+    return replace(hit, snippets=(replace(snippet, sentences=(short,), begins=False, ends=False, whole=False),))
+
+
+def _cut_around(text: str, keywords: Iterable[str]) -> str:
+    """Cut a long text at spaces, around the first keyword in it."""
+    if len(text) <= _BRIEF:
+        return text
+    found = [match for keyword in keywords if (match := re.search(re.escape(keyword), text, re.IGNORECASE))]
+    first, last = min((match.span() for match in found), default=(0, 0))
+    start = min(max(0, first - _BRIEF // 3), len(text) - _BRIEF)
+    if start > 0:
+        start = max(start, text.find(" ", start, first) + 1)
+    stop = start + _BRIEF
+    if stop < len(text):
+        space = text.rfind(" ", last, stop)
+        stop = stop if space < 0 else space
+    return f"{CUT * (start > 0)}{text[start:stop]}{CUT * (stop < len(text))}"
 
 
 def _is_about(hit: Hit, keyword: str) -> bool:

@@ -10,8 +10,7 @@ from arag.retrieval.layout import CUT, is_title, name_place
 from arag.retrieval.presentation import Shown
 from arag.retrieval.types import Chunk, Hit, KeywordReport, KeywordResults, ReadResults, Snippet
 
-_NOTHING_MORE = "Nothing more in it is close to this."
-_LESS_CLOSE = "Less close to this than the others: read it alone if you need it."
+_NOTHING_MORE = "Nothing more of it is among the closest passages."
 READ_BEFORE = "Shown in full above."
 _TELLING = 20  # chunks: another term in more of them does not lead to what was asked for
 _CURRENCY = re.compile(r"\s*\|\s*\$\s*\|\s*|\s+\$\s*\|\s*")  # in a table's row, in a cell of its own
@@ -89,7 +88,7 @@ def render_chunks(
         elif chunk.id in passages:
             packed = len(chunk.sections) > 1
             text = "\n".join(_snippet(snippet, packed=packed) for snippet in passages[chunk.id])
-            blocks.append(f"[{chunk.id}] {text or (_NOTHING_MORE if len(results.chunks) == 1 else _LESS_CLOSE)}")
+            blocks.append(f"[{chunk.id}] {text or _NOTHING_MORE}")
         else:
             blocks.append(_full(chunk, results.chunks_in_document))
     for number, unknown in enumerate(results.unknown):

@@ -191,14 +191,29 @@ def shorten(hit):
     return brief.snippets[0].sentences[0].text
 
 
-def test_a_sentence_in_brief_is_cut_around_its_keyword():
-    text = f"{'Some words. ' * 20}In 1539 Orlath came{' and more words' * 20}"
-    for at, keyword in ((240, "orlath"), (0, "some"), (len(text) - 5, "words")):
-        sentence = SnippetSentence(1, text[at - 120 if at > 120 else 0 :], matched=True)
-        shown = shorten(make_hit(sentence, keyword=keyword))
-        assert keyword in shown.lower()
-        assert shown.strip("…") in sentence.text
-        assert len(shown) <= 102
+@pytest.mark.parametrize(
+    ("text", "keyword"),
+    [
+        (f"{'Some words. ' * 20}In 1539 Orlath came{' and more words' * 20}", "orlath"),
+        (f"Some words.{' and more words' * 20}", "some"),
+        (f"{'word ' * 30}in the French capital, Paris.", "paris"),
+        (f"{'北' * 300}港口{'北' * 300}", "港口"),
+        (f"{'北' * 300}港口", "港口"),
+        (f"{'İ' * 90} then Orlath{' and more' * 30}", "orlath"),
+    ],
+)
+def test_a_sentence_in_brief_is_cut_around_its_keyword(text, keyword):
+    shown = shorten(make_hit(SnippetSentence(1, text, matched=True), keyword=keyword))
+    assert keyword in shown.lower()
+    assert shown.strip("…") in text
+    assert (shown[0] == "…") == (not text.startswith(shown[:5]))
+    assert (shown[-1] == "…") == (not text.endswith(shown[-5:]))
+    assert len(shown) <= 102
+
+
+def test_in_brief_what_matched_is_shown_and_not_what_is_around_it():
+    around = SnippetSentence(0, "A sentence that stands before it and is long enough.", matched=False)
+    assert shorten(make_hit(around, SnippetSentence(1, "He died in 1921.", matched=True))) == "He died in 1921."
 
 
 def test_a_title_in_brief_has_a_sentence_with_it():
@@ -235,7 +250,7 @@ def test_of_many_chunks_at_once_the_passages_on_the_question_are_shown(make_inde
     arguments = {"chunk_ids": ["d0:0", "d1:0", "x:0"], **question}
     message = tool.invoke({"name": tool.name, "args": arguments, "id": "c", "type": "tool_call"})
     assert "In 1 the gale sank Orlath." in message.content
-    assert "[x:0] Less close to this than the others: read it alone if you need it." in message.content
+    assert "[x:0] Nothing more of it is among the closest passages." in message.content
     assert message.artifact["new_chunks"] == []
     arguments["chunk_ids"] = ["d0:0"]
     one = tool.invoke({"name": tool.name, "args": arguments, "id": "c", "type": "tool_call"})

@@ -170,6 +170,18 @@ def test_a_keyword_may_be_anywhere_in_words_of_every_kind(places, tmp_path):
                 assert found[0].keywords[0].chunks == sum(fold(some[0]).lower() in t.lower() for t in texts)
 
 
+def test_a_keyword_of_one_letter_may_have_thousands_of_endings(places, tmp_path):
+    words = [f"s{i}" for i in range(2_000)]
+    documents = [{"id": f"d{i}", "text": " ".join(words[i * 100 : (i + 1) * 100])} for i in range(20)]
+    local, there = tmp_path / "index", places("postgres", tmp_path)
+    found = []
+    for place in (local, there):
+        with ingest(write_corpus(tmp_path / "corpus", documents), place, embedder=HashEmbeddings()) as index:
+            found.append(index.keyword_search("$s"))
+    assert found[0] == found[1]
+    assert len(found[0].keywords[0].closest) == 3
+
+
 def test_titles_and_words_may_be_long(places, tmp_path):
     """PostgreSQL indexes no text of more than 2,704 bytes."""
     characters = random.Random(1).choices([chr(code) for code in range(0x4E00, 0x9F00)], k=3_000)

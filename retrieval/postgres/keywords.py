@@ -30,6 +30,8 @@ _AROUND = (
 )
 _WHOLE = "ARRAY[lowered]"
 
+_AT_ONCE = 100  # needles in a statement: PostgreSQL returns no more than 1,664 columns
+
 Integers = NDArray[np.int64]
 
 
@@ -74,21 +76,25 @@ class PostgresKeywords:
 
     def chunks_holding(self, keywords: Sequence[str]) -> list[int]:
         """Count the chunks that hold each of some keywords."""
-        needles = dict.fromkeys(needle for needle in map(_needle, keywords) if needle is not None)
+        needles = list(dict.fromkeys(needle for needle in map(_needle, keywords) if needle is not None))
         counts: dict[str | None, int] = {None: 0}
-        if needles:
-            candidates = Candidates(self._statements, list(needles))
-            conditions = [candidates.hold_any([needle]) for needle in needles]
-            counted = (
-                f"(SELECT count(*) FROM lowered JOIN chunks ON chunks.number = lowered.number "
-                f"WHERE {condition} AND {self._seen})"
-                for condition, _ in conditions
-            )
-            values = [value for _, values in conditions for value in values]
-            (row,) = self._statements.query(f"SELECT {', '.join(counted)}", values)
-            for needle, held in zip(needles, row, strict=True):
-                counts[needle] = held + sum(needle in text for _, text in self._cut.values())
+        for start in range(0, len(needles), _AT_ONCE):
+            counts.update(self._count_chunks(needles[start : start + _AT_ONCE]))
         return [counts[_needle(keyword)] for keyword in keywords]
+
+    def _count_chunks(self, needles: Sequence[str]) -> dict[str, int]:
+        """Count the chunks that hold each of some needles."""
+        candidates = Candidates(self._statements, needles)
+        conditions = [candidates.hold_any([needle]) for needle in needles]
+        counted = (
+            f"(SELECT count(*) FROM lowered JOIN chunks ON chunks.number = lowered.number "
+            f"WHERE {condition} AND {self._seen})"
+            for condition, _ in conditions
+        )
+        values = [value for _, values in conditions for value in values]
+        (row,) = self._statements.query(f"SELECT {', '.join(counted)}", values)
+        cut = {needle: sum(needle in text for _, text in self._cut.values()) for needle in needles}
+        return {needle: held + cut[needle] for needle, held in zip(needles, row, strict=True)}
 
     def rank(
         self, keywords: Sequence[str], top_k: int, *, within: Collection[int] | None = None, by_coverage: bool = False

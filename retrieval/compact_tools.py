@@ -58,7 +58,7 @@ class _SemanticArguments(RetrievalArguments):
 
 
 class _ReadArguments(RetrievalArguments):
-    chunk_ids: Texts = Field(validation_alias=AliasChoices("chunk_ids", "chunk_id"))
+    chunk_ids: Texts = Field(description="Chunk ids.", validation_alias=AliasChoices("chunk_ids", "chunk_id"))
     about: str = Field(default_factory=str, description="What to look for; without it, one chunk is shown in full.")
 
 

@@ -67,8 +67,8 @@ def test_a_model_sees_names_and_descriptions(index):
     }
     for function in seen.values():
         assert function["description"]
-        for name, field in function["parameters"]["properties"].items():
-            assert field.get("description") or name == "chunk_ids"  # which says what it is
+        for field in function["parameters"]["properties"].values():
+            assert field["description"]
     keywords = seen["keyword_search"]["parameters"]["properties"]["keywords"]
     assert (keywords["type"], keywords["items"]) == ("array", {"type": "string"})
 

@@ -39,7 +39,11 @@ def check_database(folder: Path, *, pages: bool = False) -> None:
     database = folder / DATABASE
     if folder.is_symlink() or not folder.is_dir():
         raise IndexFormatError(f"{folder} is missing, or not a folder")
-    for path in folder.rglob("*"):
+    try:
+        inside = list(folder.rglob("*"))
+    except FileNotFoundError as error:  # a writer deletes what its generation replaces
+        raise IndexFormatError(f"{folder} is being deleted") from error
+    for path in inside:
         try:
             kind = path.lstat().st_mode
         except FileNotFoundError:  # the journal of another reader

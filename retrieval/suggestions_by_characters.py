@@ -76,9 +76,9 @@ def find_by_characters(keyword: str, most: int, keywords: Keywords, chunks: Chun
     best = sorted(similar, key=lambda spelled: (-similar[spelled], spelled))[:_MAX_SIMILAR]
     parts = dict.fromkeys(_find_parts(keyword, units, "\n".join(texts).lower()))
     others = [part for part in parts if not any(part in spelled for spelled in best)]
-    found_in = keywords.chunks_holding([*best, *others])
-    terms = [Term(text, count) for text, count in zip([*best, *others], found_in, strict=True)]
-    terms, few = terms[: len(best)], [term for term in terms[len(best) :] if 0 < term.chunks <= most]
+    counts = dict(zip([*best, *others], keywords.chunks_holding([*best, *others]), strict=True))
+    terms = [Term(spelled, counts[spelled]) for spelled in best]
+    few = [Term(part, counts[part]) for part in others if 0 < counts[part] <= most]
     return terms + sorted(few, key=lambda term: (-len(term.text), term.chunks, term.text))
 
 

@@ -1,7 +1,7 @@
 """Which texts may hold a keyword, told by the words of the vocabulary.
 
 The trigrams of a keyword are in many long texts that do not hold it, and these would all be read. The letters and
-digits of ASCII never stand at the border of a word, so a run of them in a text lies within one word, also after
+digits of ASCII never separate words, so a run of them in a text lies within one word, also after
 diacritics are dropped. If few words of the vocabulary hold the run, only texts with one of these words are read.
 """
 

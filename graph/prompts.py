@@ -7,18 +7,19 @@ from itertools import count
 
 from langchain_core.tools import BaseTool
 
-_SEARCH = """Answer questions from a corpus that you see only through your tools, not from memory.
+_SEARCH = """Answer questions from a corpus that you see only through your tools.
 
-- Put all that you can already look for into one call: each name a keyword, or each fact a query. Then follow the \
-names that you find.
+- Put all that you can already look for into one call: names as keywords, or facts as queries. Then follow the names \
+that you find. Most questions take one to three calls.
 - If the question is about one document, or what documents are named after, search `within` it.
 - Beware of namesakes.
-- "…" marks omissions; other text is complete.{read}
-- Answer as soon as the facts are found. If all chunks with a name are shown without the fact, or a search brings \
-nothing on it, the corpus lacks it: do not search for it again, but say what comes closest, and that it is not settled.
+- "…" stands for what bears less on your call; other text is complete.{read}
+- Answer as soon as the facts are found, from the corpus, not from memory. If all chunks with a name are shown without \
+the fact, or a search brings nothing on it, the corpus lacks it: do not search for it again, but say what comes \
+closest, and that it is not settled.
 
-Begin with the answer, as brief as the question allows; then a sentence or two with the facts that lead to it, each \
-with its chunk's id in brackets: [{example}]."""
+Begin with the answer, as brief as the question allows; then, in a sentence or two, the facts that lead to it, each \
+with its chunk's id: [{example}]."""
 
 _FORCED = """You answer a question from passages that were found in a corpus. The search is over: there are no tools.
 {rule}
@@ -46,7 +47,7 @@ DROPPED = "[This result was dropped to save room. Search or read again if you ne
 def system_prompt(tools: Sequence[BaseTool]) -> str:
     """Return the system prompt of the search; the tools describe themselves."""
     names = {tool.name for tool in tools}
-    read = " Read a chunk only for what it omits." if "chunk_read" in names else ""
+    read = " Read a chunk only for what is left out." if "chunk_read" in names else ""
     return _SEARCH.format(read=read, example=EXAMPLE_ID)
 
 

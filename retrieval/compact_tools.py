@@ -12,7 +12,7 @@ from pydantic import AfterValidator, AliasChoices, Field
 
 from arag.errors import EmbedderError, InputError
 from arag.retrieval.index import Index
-from arag.retrieval.presentation import MAX_TOKENS, Held, Shown, choose_shown, limit_to, shown_text, spread_keywords
+from arag.retrieval.presentation import Held, Shown, choose_shown, limit_to, shown_text, spread_keywords
 from arag.retrieval.render import render_keywords, render_semantic
 from arag.retrieval.snippets import choose_documents, choose_passages
 from arag.retrieval.tokens import count_tokens
@@ -28,6 +28,9 @@ from arag.retrieval.tool_base import (
 from arag.retrieval.types import Hit, KeywordResults, SemanticResults
 
 MAX_QUERIES = 10  # of one call
+# Tokens of a result's sentences: beyond them, chunks are shown in brief.
+_ALONE = 300  # of the only query
+_AMONG_OTHERS = 100  # of one of several queries, and of keywords, each of which has its best chunk shown
 _CANDIDATES = 20  # chunks from which those that are shown are chosen
 _MAX_FULL = 1  # chunks of one read that are shown in full; of more, the passages that bear on the question
 _SHORT_CHUNK = 250  # tokens: read whole, whatever the reader looks for
@@ -43,7 +46,7 @@ _Within: TypeAlias = Annotated[str, Field(description="Only documents with this 
 
 class _KeywordArguments(RetrievalArguments):
     keywords: Keywords = Field(
-        description="All that you look for, 1 to 3 words each.",
+        description="1 to 3 words each.",
         validation_alias=AliasChoices("keywords", "keyword"),
     )
     within: _Within = Field(default_factory=str)
@@ -59,7 +62,7 @@ class _SemanticArguments(RetrievalArguments):
 
 class _ReadArguments(RetrievalArguments):
     chunk_ids: Texts = Field(description="Chunk ids.", validation_alias=AliasChoices("chunk_ids", "chunk_id"))
-    about: str = Field(default_factory=str, description="What to look for; without it, one chunk is shown in full.")
+    about: str = Field(default_factory=str, description="What to look for; without it, one chunk in full.")
 
 
 class KeywordSearch(RetrievalTool):
@@ -85,7 +88,7 @@ class KeywordSearch(RetrievalTool):
             reports = [replace(report, searched_as=respelled.get(report.keyword)) for report in results.keywords]
             results, needed = self._search([*keywords, *respelled.values()], documents)
             results = replace(results, keywords=tuple(reports))
-        shown = choose_shown(results.hits, held, always=needed)
+        shown = choose_shown(results.hits, held, always=needed, tokens=_AMONG_OTHERS)
         return _show_hits(self, keywords, results, shown, render_keywords(results, shown), held)
 
     def _search(self, keywords: Sequence[str], documents: Sequence[str] | None) -> tuple[KeywordResults, int]:
@@ -110,7 +113,7 @@ class SemanticSearch(RetrievalTool):
     def retrieve(self, queries: list[str], within: str, held: Held) -> Retrieved:
         """Search for each query."""
         documents = _find_documents(self.index, within)
-        tokens = MAX_TOKENS if len(queries) == 1 else MAX_TOKENS // 2
+        tokens = _ALONE if len(queries) == 1 else _AMONG_OTHERS
         found: list[Hit] = []
         brief: list[Hit] = []
         above: list[str] = []

@@ -15,11 +15,10 @@ from arag.retrieval.text import fold
 from arag.retrieval.tokens import count_tokens
 from arag.retrieval.types import Hit, KeywordReport, Snippet
 
-MAX_TOKENS = 300  # of a result's sentences; beyond them, chunks are shown in brief
-_MAX_BRIEF = 3  # chunks
+_MAX_BRIEF = 2  # chunks of a semantic search
 _BRIEF = 100  # characters
 _FALLING_OFF = 0.15  # of similarity, from the best chunk: beyond it, chunks are shown in brief
-_NOISE = 0.3  # the same: beyond it, nothing is shown
+_NOISE = 0.25  # the same: beyond it, nothing is shown
 
 
 @dataclass(frozen=True)
@@ -93,7 +92,7 @@ def spread_keywords(hits: Sequence[Hit], reports: Sequence[KeywordReport], top_k
 
 
 def choose_shown(
-    hits: Sequence[Hit], held: Held, *, always: int, tokens: int = MAX_TOKENS, by_similarity: bool = False
+    hits: Sequence[Hit], held: Held, *, always: int, tokens: int, by_similarity: bool = False
 ) -> Shown:
     """Choose what to show of hits.
 
@@ -101,7 +100,7 @@ def choose_shown(
         hits: The hits, best first.
         held: What the conversation holds.
         always: How many hits to show whatever their sentences cost.
-        tokens: What the sentences of the others may cost.
+        tokens: What the sentences of all may cost; beyond it, the others are shown in brief.
         by_similarity: Whether scores are similarities.
     """
     shown: list[Hit] = []
@@ -130,7 +129,7 @@ def choose_shown(
             used += cost
             by_text[text] = hit.chunk_id
             shown.append(new)
-    return Shown(shown, above, same, brief[:_MAX_BRIEF])
+    return Shown(shown, above, same, brief[:_MAX_BRIEF] if by_similarity else brief)
 
 
 def show_all(hits: Sequence[Hit]) -> Shown:
@@ -144,10 +143,11 @@ def shown_text(hits: Sequence[Hit]) -> str:
 
 
 def _shorten(hit: Hit) -> Hit:
-    """Return a hit with nothing but a part of its first sentence that matched: with a keyword, or the beginning."""
-    snippet = hit.snippets[0]
+    """Return a hit with nothing but a part of the sentence that matched best: with a keyword, or the beginning."""
+    snippet = max(hit.snippets, key=lambda s: max((each.similarity or 0 for each in s.sentences), default=0))
     sentences = [s for s in snippet.sentences if not is_title(s.text, snippet.title)] or list(snippet.sentences)
     matched = [s for s in sentences if s.matched] or sentences
+    matched.sort(key=lambda s: -(s.similarity or 0))
     sentence = next((s for s in matched if len(s.text) > _BRIEF // 3), matched[0])
     short = replace(sentence, text=_cut_around(sentence.text, hit.keyword_counts))
     return replace(hit, snippets=(replace(snippet, sentences=(short,), begins=False, ends=False, whole=False),))

@@ -10,7 +10,7 @@ from arag.retrieval.layout import CUT, is_title, name_place
 from arag.retrieval.presentation import Shown
 from arag.retrieval.types import Chunk, Hit, KeywordReport, KeywordResults, ReadResults, Snippet
 
-_NOTHING_MORE = "Nothing more of it is among the closest passages."
+_NOTHING_MORE = "nothing more among the closest passages. A chunk read alone, without `about`, is shown in full."
 READ_BEFORE = "Shown in full above."
 _TELLING = 20  # chunks: another term in more of them does not lead to what was asked for
 _CURRENCY = re.compile(r"\s*\|\s*\$\s*\|\s*|\s+\$\s*\|\s*")  # in a table's row, in a cell of its own
@@ -82,15 +82,21 @@ def render_chunks(
         passages: By chunk id, what to show of it instead of its full text.
     """
     blocks = []
+    without: list[str] = []
     for chunk in results.chunks:
         if chunk.id in read_chunks:
             blocks.append(f"[{chunk.id}] {READ_BEFORE}")
         elif chunk.id in passages:
             packed = len(chunk.sections) > 1
             text = "\n".join(_snippet(snippet, packed=packed) for snippet in passages[chunk.id])
-            blocks.append(f"[{chunk.id}] {text or _NOTHING_MORE}")
+            if text:
+                blocks.append(f"[{chunk.id}] {text}")
+            else:
+                without.append(chunk.id)
         else:
             blocks.append(_full(chunk, results.chunks_in_document))
+    if without:
+        blocks.append(f"{_list(without)}: {_NOTHING_MORE}")
     for number, unknown in enumerate(results.unknown):
         block = f"[{unknown.chunk_id}] There is no chunk with this id."
         if unknown.closest:

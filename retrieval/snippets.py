@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from itertools import accumulate, pairwise, zip_longest
 from types import MappingProxyType
@@ -95,7 +96,10 @@ def choose_keyword_snippets(
             first, last, _ = next(span for span in places[keyword] if span[0] <= best <= span[1])
             chosen.update(range(first, last + 1))
         missing -= matched[best]
-    rest = sorted(matched.keys() - chosen, key=lambda position: worth(position, keywords), reverse=True)
+    titles = {bare_title(section.title) for section in chunk.sections}
+    # That a sentence has the title of its document says little: all of them are about it.
+    telling = [keyword for keyword in keywords if bare_title(keyword) not in titles]
+    rest = sorted(matched.keys() - chosen, key=lambda position: worth(position, telling), reverse=True)
     chosen.update(rest[: max(0, _MAX_SENTENCES - len(chosen))])
     marks = {
         position: _find_offset(chunk, position, places[min(matched[position], key=lambda keyword: ranks[keyword])])
@@ -124,7 +128,9 @@ def choose_semantic_snippets(
         What to show, by document, and how many further sentences were found.
     """
     best = sorted(similarities, key=lambda position: (-similarities[position], position))
-    near = [p for p in best if similarities[p] > similarities[best[0]] - _FALLING_OFF]
+    rated = _add_rare_words(chunk, similarities, query) if is_best else similarities
+    best[1:] = sorted(best[1:], key=lambda position: (-rated[position], position))
+    near = [p for p in best if rated[p] > rated[best[0]] - _FALLING_OFF]
     rows = find_rows(chunk, query)
     chosen = {*near[:_MAX_SIMILAR], *rows}
     shown = _add_context(chunk, chosen, is_subject=lambda _: is_best)
@@ -132,7 +138,8 @@ def choose_semantic_snippets(
         shown.update(
             *(_find_passage(chunk, position) for position in near[:_MAX_PASSAGES] if _is_part(chunk, position))
         )
-    return _make_snippets(chunk, shown, chosen, similarities, {}), len(similarities.keys() - shown)
+    marks = {position: _find_rarest(fold_sentence(chunk, position), query) for position in shown}
+    return _make_snippets(chunk, shown, chosen, similarities, marks), len(similarities.keys() - shown)
 
 
 def choose_passages(
@@ -191,12 +198,31 @@ def _rank_sentences(
 
 
 def _add_rare_words(chunk: Chunk, similarities: Mapping[int, float], query: str) -> dict[int, float]:
-    """Raise the similarity of sentences with words of a query that few sentences of the chunk have."""
+    """Raise the similarity of sentences with words of a query that few sentences of the chunk have.
+
+    A document's own title does not count. If the query has it, the sentences that do without are raised, too.
+    """
     similarities = {p: value for p, value in similarities.items() if p < len(chunk.sentences)}  # or it has changed
     words = {p: set(list_words(chunk.sentence_text(p))) for p in similarities}
-    holding = {word: [p for p in words if word in words[p]] for word in list_words(query)}
-    rare = [found for found in holding.values() if len(found) <= _MAX_RARE]
-    return {p: similarities[p] + _RARE_WORD * min(2, sum(p in found for found in rare)) for p in similarities}
+    wanted = list_words(query)
+    holding = {word: [p for p in words if word in words[p]] for word in wanted}
+    rare = {word: found for word, found in holding.items() if len(found) <= _MAX_RARE}
+    raised = {}
+    for position, similarity in similarities.items():
+        title = set(list_words(bare_title(chunk.section_at(chunk.sentences[position].start).title)))
+        is_meant = bool(title) and title.issubset(wanted) and title.isdisjoint(words[position])
+        count = sum(position in found for word, found in rare.items() if word not in title)
+        raised[position] = similarity + _RARE_WORD * (min(2, count) + is_meant)
+    return raised
+
+
+def _find_rarest(text: str, query: str) -> int:
+    """Return the offset in a text of the first of those words of a query that it has least often, or 0."""
+    words = list_words(query)
+    found = [match for match in re.finditer(r"[^\W\d_]{3,}", text) if match[0].lower() in words]
+    counts = Counter(match[0].lower() for match in found)
+    # Of words that are as rare, a long one tells more.
+    return min(found, key=lambda match: (counts[match[0].lower()], -len(match[0]))).start() if found else 0
 
 
 def _is_part(chunk: Chunk, position: int) -> bool:

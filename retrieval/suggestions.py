@@ -24,7 +24,8 @@ _MIN_SPLIT = 2  # letters
 _MAX_SHARE = 0.01  # of all chunks: a part of a keyword in more of them is too common to help
 _MIN_TELLING = 3  # chunks: in a small corpus, so many are not too common
 _FUNCTION_WORDS = frozenset("a an and at by de for from in la of on or the to with".split())
-_GAPS = re.compile(r"[\s\u2010-\u2015\u2212-]+")
+# What a keyword may lack: spaces, dashes, commas, brackets and quotation marks.
+_GAPS = re.compile(r"[\s\u2010-\u2015\u2212,;:()\[\]\"“”-]+")
 _WORD = re.compile(r"[^\W_]+")
 
 
@@ -95,7 +96,7 @@ def _find_terms(phrases: Iterable[Phrase], keyword: str, keywords: Keywords, cor
 
 
 def _has_same_letters(one: str, other: str) -> bool:
-    """Return whether two spellings differ only in case, diacritics, dashes and spaces."""
+    """Return whether two spellings differ only in case, diacritics and gaps."""
     return _drop_gaps(one) == _drop_gaps(other)
 
 

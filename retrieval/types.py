@@ -191,7 +191,8 @@ class Term:
     Attributes:
         text: As it is spelled in the corpus, line breaks included.
         chunks: How many chunks hold it.
-        respelled: Whether it is the keyword with other diacritics, dashes or spaces: meant, not just similar.
+        respelled: Whether it is the keyword with other diacritics, spaces, dashes, commas, brackets or
+            quotation marks: meant, not just similar.
 
     Example:
         >>> index.keyword_search(["Grey Petral"]).keywords[0].closest[0].text

@@ -91,6 +91,20 @@ def test_another_spelling_is_searched_along(make_index):
     assert "[b:0]" in content
 
 
+def test_a_keyword_may_lack_commas_brackets_and_quotation_marks(make_index):
+    documents = {"a": "He left Orlath, Tamsin.", "b": 'The album (Orlath) by "Joss" Tamsin.', "c": "Orlath County."}
+    (tool,) = make_tools(make_index(documents), names=["keyword_search"])
+    assert tool.invoke({"keywords": ["orlath tamsin"]}).startswith("orlath tamsin: spelled Orlath, Tamsin (1 chunk). ")
+    assert "[b:0]" in tool.invoke({"keywords": ["Joss Tamsin"]})
+
+
+def test_all_of_a_few_chunks_with_a_keyword_are_shown(make_index):
+    documents = {f"d{n}": f"{LONG} Orlath the {n} slept. {LONG}" for n in range(5)}
+    (tool,) = make_tools(make_index(documents), names=["keyword_search"])
+    content = tool.invoke({"keywords": ["Orlath the"]})
+    assert all(f"Orlath the {n} slept." in content for n in range(5))
+
+
 def test_what_is_left_out_of_a_document_is_marked(call):
     message = call("keyword_search", keywords=["1517"])
     assert "The Fair: … In the year 1517 nobody of note came to the fair. …" in message.content
@@ -176,7 +190,7 @@ def test_a_long_chinese_sentence_in_brief_is_cut_too():
     snippet = Snippet("d", "", (sentence,), begins=True, ends=True, whole=True)
     hits = [Hit(f"d{n}:0", ("d",), 1.0 - n / 5, (snippet,), 0, 300) for n in range(2)]
     hits[1] = replace(hits[1], snippets=(replace(snippet, sentences=(replace(sentence, text="京" * 300),)),))
-    (brief,) = choose_shown(hits, Held(), always=1, by_similarity=True).brief
+    (brief,) = choose_shown(hits, Held(), always=1, tokens=300, by_similarity=True).brief
     assert brief.snippets[0].sentences[0].text == "京" * 100 + "…"
 
 
@@ -216,6 +230,16 @@ def test_in_brief_what_matched_is_shown_and_not_what_is_around_it():
     assert shorten(make_hit(around, SnippetSentence(1, "He died in 1921.", matched=True))) == "He died in 1921."
 
 
+def test_in_brief_what_is_most_similar_is_shown():
+    sentences = [
+        SnippetSentence(n, f"The sentence with number {n} is here.", matched=True, similarity=n / 10) for n in range(4)
+    ]
+    other = replace(make_hit(sentences[0], sentences[1]).snippets[0], document_id="e")
+    hit = make_hit(sentences[2], sentences[3])
+    assert shorten(hit) == "The sentence with number 3 is here."
+    assert shorten(replace(hit, snippets=(other, *hit.snippets))) == "The sentence with number 3 is here."
+
+
 def test_a_title_in_brief_has_a_sentence_with_it():
     title = "The Orlath clock of the old town hall in the great square"
     sentences = SnippetSentence(0, title, matched=True), SnippetSentence(1, "It strikes.", matched=False)
@@ -250,7 +274,7 @@ def test_of_many_chunks_at_once_the_passages_on_the_question_are_shown(make_inde
     arguments = {"chunk_ids": ["d0:0", "d1:0", "x:0"], **question}
     message = tool.invoke({"name": tool.name, "args": arguments, "id": "c", "type": "tool_call"})
     assert "In 1 the gale sank Orlath." in message.content
-    assert "[x:0] Nothing more of it is among the closest passages." in message.content
+    assert "[x:0]: nothing more among the closest passages. A chunk read alone" in message.content
     assert message.artifact["new_chunks"] == []
     arguments["chunk_ids"] = ["d0:0"]
     one = tool.invoke({"name": tool.name, "args": arguments, "id": "c", "type": "tool_call"})

@@ -311,6 +311,22 @@ def test_a_rare_word_of_the_query_counts_in_passages():
     assert len(snippet.sentences) < len(chunk.sentences) / 2 + 4
 
 
+def test_a_sentence_need_not_name_the_subject_of_its_document():
+    """A query has the title in it, and of the sentences only those that say it again are very similar."""
+    text = f"Orlath sees some snow. Much of Orlath had less. The average a year is 6.8 inches. {FILLER}"
+    chunk = chunk_of(text, "Orlath")
+    rated = {0: 0.8, 1: 0.77, 2: 0.56} | dict.fromkeys(range(3, 20), 0.4)
+    snippets, _ = choose_semantic_snippets(chunk, rated, "average snow of Orlath", is_best=True)
+    assert matched(snippets) == ["Orlath sees some snow.", "The average a year is 6.8 inches."]
+
+
+def test_that_a_sentence_has_its_title_says_little_of_a_keyword():
+    title = " ".join(f"Orlath is number {n}." for n in range(5))
+    text = f"Orlath has a monsoon. {title} {FILLER} In summer comes the monsoon. {FILLER}"
+    snippets, _ = by_keywords(chunk_of(text, "Orlath"), "Orlath", "monsoon")
+    assert {"Orlath has a monsoon.", "In summer comes the monsoon."} <= set(matched(snippets))
+
+
 def test_a_part_of_a_document_names_the_heading_above_it():
     text = f"{FILLER}\n\n## The Great Storm\n\nMany ships sank. {FILLER}"
     (snippet,), _ = by_keywords(chunk_of(f"{text} {LONG}"), "ships sank")
@@ -328,6 +344,14 @@ def test_semantic_snippets_cut_long_sentences():
     assert sentence.text.endswith("Word…")
     assert len(sentence.text) <= 401
     assert not snippet.whole
+
+
+@pytest.mark.parametrize("query", ["the area code of Orlath", "Which code does Orlath have?"])
+def test_a_long_sentence_found_by_meaning_is_cut_around_the_rarest_word_of_the_query(query):
+    towns = " ".join(f"Town {n} has the area code {n}" for n in range(15))
+    chunk = chunk_of(f"{towns} Orlath has the area code 513 {towns}.")
+    (snippet,), _ = choose_semantic_snippets(chunk, {0: 0.5}, query)
+    assert "Orlath has the area code 513" in snippet.sentences[0].text
 
 
 TITLED = [{"id": "b", "title": "The Gale", "text": "Many ships sank. Few came home."}]

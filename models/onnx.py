@@ -11,6 +11,8 @@ import json
 import os
 import shutil
 import warnings
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,6 +26,7 @@ from arag.errors import EmbedderError
 from arag.files import delete, digest, make_folder, publish_path, sync_tree
 
 if TYPE_CHECKING:
+    from onnxruntime import InferenceSession
     from tokenizers import Encoding
 
 MODEL = "sentence-transformers/all-MiniLM-L6-v2"
@@ -37,6 +40,8 @@ _CHECKSUMS = "sha256.json"
 _DIMENSION = 384
 _MAX_TOKENS = 256  # of a sentence, as sentence-transformers reads it; what follows is cut off
 _AT_ONCE = 32  # sentences in a batch
+_TOKENS_AT_ONCE = 2_048  # in a batch, with the padding: what a batch takes in memory grows with them
+_MAX_THREADS = 8
 _OPSET = 17
 _TOLERANCE = 1e-4  # of numbers about as large as 1
 
@@ -52,34 +57,51 @@ class OnnxEmbeddings(Embeddings):
     def __init__(self, model: Path, tokenizer: Path) -> None:
         # ONNX Runtime sends its makers data about each model, and reads this when it is imported.
         os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
-        from onnxruntime import InferenceSession, SessionOptions
         from tokenizers import Tokenizer
 
-        options = SessionOptions()
-        options.log_severity_level = 3  # errors
-        # Threads that spin while they wait for work would take the processor from those that read and write.
-        options.add_session_config_entry("session.intra_op.allow_spinning", "0")
-        self._session = InferenceSession(model, options, providers=["CPUExecutionProvider"])
+        self._model = model
+        self._session = self._open(threads=0)
+        self._shares_batches = True
         self._inputs = {given.name for given in self._session.get_inputs()}
         self._tokenizer = Tokenizer.from_file(str(tokenizer))
         self._tokenizer.no_padding()
         self._tokenizer.enable_truncation(_MAX_TOKENS)
 
+    def _open(self, threads: int) -> InferenceSession:
+        """Open the model; so many threads share the work on a batch, or 0 for one on each core."""
+        from onnxruntime import InferenceSession, SessionOptions
+
+        options = SessionOptions()
+        options.log_severity_level = 3  # errors
+        options.intra_op_num_threads = threads
+        # Threads that spin while they wait for work would take the processor from those that read and write.
+        options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+        return InferenceSession(self._model, options, providers=["CPUExecutionProvider"])
+
     def embed_documents(self, texts: list[str]) -> list[list[float]]:
-        """Embed sentences, those with about the same number of tokens together: the shorter ones are padded."""
+        """Embed sentences, those with about the same number of tokens together: the shorter ones are padded.
+
+        Of many sentences, each core computes batches of its own: cores that share one wait for each other at every
+        step. Queries are then embedded on one core, too.
+        """
         encodings = self._tokenizer.encode_batch(texts)
-        order = sorted(range(len(texts)), key=lambda i: len(encodings[i]))
+        batches = list(_make_batches([len(encoding) for encoding in encodings]))
+        if len(batches) > 1 and self._shares_batches:
+            self._session = self._open(threads=1)
+            self._shares_batches = False
         vectors = np.empty((len(texts), _DIMENSION), dtype=np.float32)
-        for start in range(0, len(order), _AT_ONCE):
-            some = order[start : start + _AT_ONCE]
-            vectors[some] = self._embed([encodings[i] for i in some])
+        with ThreadPoolExecutor(_count_threads()) as pool:
+            found = pool.map(lambda batch: self._embed([encodings[place] for place in batch]), batches)
+            for batch, some in zip(batches, found, strict=True):
+                vectors[batch] = some
         return vectors.tolist()
 
     def embed_query(self, text: str) -> list[float]:
         """Embed a query."""
-        return self.embed_documents([text])[0]
+        vector: list[float] = self._embed([self._tokenizer.encode(text)])[0].tolist()
+        return vector
 
-    def _embed(self, encodings: list[Encoding]) -> NDArray[np.float32]:
+    def _embed(self, encodings: Sequence[Encoding]) -> NDArray[np.float32]:
         ids = np.zeros((len(encodings), max(len(each) for each in encodings)), dtype=np.int64)
         mask = np.zeros_like(ids)
         for row, each in enumerate(encodings):
@@ -97,6 +119,21 @@ class OnnxEmbeddings(Embeddings):
         """
         given = {"input_ids": ids, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)}
         return np.asarray(self._session.run(None, {name: given[name] for name in self._inputs})[0])
+
+
+def _make_batches(lengths: Sequence[int]) -> Iterator[list[int]]:
+    """Group texts by their length in tokens, the longest first; yield their places."""
+    order = sorted(range(len(lengths)), key=lambda place: -lengths[place])
+    start = 0
+    while start < len(order):
+        size = max(1, min(_AT_ONCE, _TOKENS_AT_ONCE // max(1, lengths[order[start]])))
+        yield order[start : start + size]
+        start += size
+
+
+def _count_threads() -> int:
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    return min(_MAX_THREADS, cores or 1)
 
 
 def load_onnx() -> OnnxEmbeddings:

@@ -29,8 +29,8 @@ from arag.retrieval.types import Hit, KeywordResults, SemanticResults
 
 MAX_QUERIES = 10  # of one call
 # Tokens of a result's sentences: beyond them, chunks are shown in brief.
-_ALONE = 300  # of the only query
-_AMONG_OTHERS = 100  # of one of several queries, and of keywords, each of which has its best chunk shown
+_MAX_TOKENS = 300  # by meaning; for each of several queries, half as many
+_MAX_KEYWORD_TOKENS = 100  # beyond the best chunk of each keyword
 _CANDIDATES = 20  # chunks from which those that are shown are chosen
 _MAX_FULL = 1  # chunks of one read that are shown in full; of more, the passages that bear on the question
 _SHORT_CHUNK = 250  # tokens: read whole, whatever the reader looks for
@@ -88,7 +88,7 @@ class KeywordSearch(RetrievalTool):
             reports = [replace(report, searched_as=respelled.get(report.keyword)) for report in results.keywords]
             results, needed = self._search([*keywords, *respelled.values()], documents)
             results = replace(results, keywords=tuple(reports))
-        shown = choose_shown(results.hits, held, always=needed, tokens=_AMONG_OTHERS)
+        shown = choose_shown(results.hits, held, always=needed, tokens=_MAX_KEYWORD_TOKENS)
         return _show_hits(self, keywords, results, shown, render_keywords(results, shown), held)
 
     def _search(self, keywords: Sequence[str], documents: Sequence[str] | None) -> tuple[KeywordResults, int]:
@@ -113,7 +113,7 @@ class SemanticSearch(RetrievalTool):
     def retrieve(self, queries: list[str], within: str, held: Held) -> Retrieved:
         """Search for each query."""
         documents = _find_documents(self.index, within)
-        tokens = _ALONE if len(queries) == 1 else _AMONG_OTHERS
+        tokens = _MAX_TOKENS if len(queries) == 1 else _MAX_TOKENS // 2
         found: list[Hit] = []
         brief: list[Hit] = []
         above: list[str] = []

@@ -15,10 +15,10 @@ from arag.retrieval.text import fold
 from arag.retrieval.tokens import count_tokens
 from arag.retrieval.types import Hit, KeywordReport, Snippet
 
-_MAX_BRIEF = 2  # chunks of a semantic search
+_MAX_BRIEF = 3  # chunks of a semantic search
 _BRIEF = 100  # characters
 _FALLING_OFF = 0.15  # of similarity, from the best chunk: beyond it, chunks are shown in brief
-_NOISE = 0.25  # the same: beyond it, nothing is shown
+_NOISE = 0.3  # the same: beyond it, nothing is shown
 
 
 @dataclass(frozen=True)
@@ -91,9 +91,7 @@ def spread_keywords(hits: Sequence[Hit], reports: Sequence[KeywordReport], top_k
     return [*needed, *rest[: max(0, top_k - len(needed))]], len(needed)
 
 
-def choose_shown(
-    hits: Sequence[Hit], held: Held, *, always: int, tokens: int, by_similarity: bool = False
-) -> Shown:
+def choose_shown(hits: Sequence[Hit], held: Held, *, always: int, tokens: int, by_similarity: bool = False) -> Shown:
     """Choose what to show of hits.
 
     Args:

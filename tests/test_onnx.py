@@ -13,6 +13,8 @@ import urllib.parse
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from arag.errors import EmbedderError
 from arag.models import onnx
@@ -69,6 +71,24 @@ def run(code, **options):
 def without(*modules):
     """Return code after which these modules cannot be imported."""
     return f"import sys\nsys.modules.update(dict.fromkeys({modules!r}))\n"
+
+
+def test_sentences_in_batches_have_the_vectors_that_they_have_alone(user_export):
+    model = onnx.load_onnx()
+    alone = [model.embed_query(text) for text in SENTENCES]
+    together = model.embed_documents(SENTENCES * 4)  # in several batches, side by side
+    np.testing.assert_allclose(together, alone * 4, atol=1e-6)
+    assert model.embed_query(SENTENCES[0]) == pytest.approx(alone[0], abs=1e-6)
+    assert model.embed_documents([]) == []
+
+
+@given(st.lists(st.integers(0, 256)))
+def test_every_text_is_in_one_batch_which_is_not_too_large(lengths):
+    batches = list(onnx._make_batches(lengths))
+    assert sorted(place for batch in batches for place in batch) == list(range(len(lengths)))
+    for batch in batches:
+        assert 1 <= len(batch) <= 32
+        assert len(batch) == 1 or len(batch) * max(lengths[place] for place in batch) <= 2_048
 
 
 def test_the_vectors_are_those_of_sentence_transformers():

@@ -43,19 +43,22 @@ _MAX_SEARCHES = 5
 _MAX_QUOTES = 3
 _MAX_KEYWORDS = 8
 _TITLE_SHARE = 0.6  # a word in the title counts less than one in the sentence
-_REPEAT = 0.3  # a word that an earlier quote has counts little, but settles what else is worth quoting
+_REPEAT = 0.2  # a word that an earlier quote has counts little, but settles what else is worth quoting
 _NEW_NAME_BONUS = 0.5
+_LINKED = 0.5  # the least nearness of a found sentence with a name that an earlier quote brought up
 _UNRELATED = 0.7  # for a sentence that has no name of the question's and none from the quotes before
 _EXPECTED = 2.0  # for a sentence that holds what the question asks for, such as a number
 
 _NOTICE = "(Quoted by the built-in extractive model, which is not a language model.)"
 
-_NUMERAL = r"\d|\b(?:one|two|three|four|five|six|seven|eight|nine|ten|twelve|twenty|forty|fifty|hundred|dozen)\b"
+_NUMBER_WORD = r"\b(?:one|two|three|four|five|six|seven|eight|nine|ten|twelve|twenty|forty|fifty|hundred|dozen)\b"
+_YEAR = r"\b1[0-9]{3}\b|\b20[0-9]{2}\b"
 _KINDS = [  # what a question asks for, by its words
     (re.compile(question), re.compile(answer))
     for question, answer in (
         (r"licen[cs]e", r"\b(?:MIT|BSD|Apache|[AL]?GPL|GNU|MPL|Mozilla|ISC|PSF|CC0|CC BY)"),
-        (r"\b(?:when|(?:which|what) (?:year|version)|how (?:many|much|long|old|often|far))\b", _NUMERAL),
+        (r"\b(?:when|(?:which|what) (?:year|version))\b", rf"\d|{_NUMBER_WORD}"),
+        (r"\bhow (?:many|much|long|old|often|far)\b", rf"(?!{_YEAR})\b\d|{_NUMBER_WORD}"),
     )
 ]
 _ASKS_NAME = re.compile(r"\b(?:who|whom|whose|where)\b")
@@ -207,7 +210,7 @@ def _chain(question: str, found: Found) -> list[Sentence]:
         )
         share = fresh + _REPEAT * (sum(held.values()) - fresh)
         if linked:
-            share += _NEW_NAME_BONUS * (1 + linked) * (1 if fresh else nearness)
+            share += _NEW_NAME_BONUS * (1 + linked) * (1 if fresh else nearness and max(nearness, _LINKED))
         related = linked or any(subject <= s.words | s.subject for subject in subjects)
         share *= (1 + nearness) * (1 if related else _UNRELATED) * (_EXPECTED if is_expected(s) else 1)
         # Prose before code, badges and links; of two sentences that cover the same words, the shorter one.

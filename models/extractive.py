@@ -57,7 +57,8 @@ _KINDS = [  # what a question asks for, by its words
     (re.compile(question), re.compile(answer))
     for question, answer in (
         (r"licen[cs]e", r"\b(?:MIT|BSD|Apache|[AL]?GPL|GNU|MPL|Mozilla|ISC|PSF|CC0|CC BY)"),
-        (r"\b(?:when|(?:which|what) (?:year|version))\b", rf"\d|{_NUMBER_WORD}"),
+        (r"\b(?:which|what) year\b", _YEAR),
+        (r"\b(?:when|(?:which|what) version)\b", r"\d"),
         (r"\bhow (?:many|much|long|old|often|far)\b", rf"(?!{_YEAR})\b\d|{_NUMBER_WORD}"),
     )
 ]
@@ -212,7 +213,9 @@ def _chain(question: str, found: Found) -> list[Sentence]:
         if linked:
             share += _NEW_NAME_BONUS * (1 + linked) * (1 if fresh else nearness and max(nearness, _LINKED))
         related = linked or any(subject <= s.words | s.subject for subject in subjects)
-        share *= (1 + nearness) * (1 if related else _UNRELATED) * (_EXPECTED if is_expected(s) else 1)
+        share *= (1 + nearness) * (1 if related else _UNRELATED)
+        if chain and is_expected(s):  # the first sentence says what the question is about
+            share *= _EXPECTED
         # Prose before code, badges and links; of two sentences that cover the same words, the shorter one.
         return share * len(_MARKUP.sub("", s.text)) / len(s.text) - len(s.text) / 5_000
 

@@ -16,6 +16,7 @@ from arag.retrieval.tokens import count_tokens
 from arag.retrieval.types import Hit, KeywordReport, Snippet
 
 _MAX_BRIEF = 3  # chunks of a semantic search
+_LAST = 2  # hits that are shown, too, if they are all that is left
 _BRIEF = 100  # characters
 _FALLING_OFF = 0.15  # of similarity, from the best chunk: beyond it, chunks are shown in brief
 _NOISE = 0.3  # the same: beyond it, nothing is shown
@@ -88,7 +89,8 @@ def spread_keywords(hits: Sequence[Hit], reports: Sequence[KeywordReport], top_k
             needed += [hit for hit in (about or holding)[:1] if hit not in needed]
     needed.sort(key=hits.index)
     rest = [hit for hit in hits if hit not in needed]
-    return [*needed, *rest[: max(0, top_k - len(needed))]], len(needed)
+    room = max(0, top_k - len(needed))
+    return [*needed, *(rest if len(rest) <= room + _LAST else rest[:room])], len(needed)
 
 
 def choose_shown(hits: Sequence[Hit], held: Held, *, always: int, tokens: int, by_similarity: bool = False) -> Shown:

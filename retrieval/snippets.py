@@ -130,7 +130,7 @@ def choose_semantic_snippets(
     best = sorted(similarities, key=lambda position: (-similarities[position], position))
     rated = _add_rare_words(chunk, similarities, query) if is_best else similarities
     best[1:] = sorted(best[1:], key=lambda position: (-rated[position], position))
-    near = [p for p in best if rated[p] > rated[best[0]] - _FALLING_OFF]
+    near = [p for p in best if rated[p] > similarities[best[0]] - _FALLING_OFF]
     rows = find_rows(chunk, query)
     chosen = {*near[:_MAX_SIMILAR], *rows}
     shown = _add_context(chunk, chosen, is_subject=lambda _: is_best)
@@ -209,10 +209,11 @@ def _add_rare_words(chunk: Chunk, similarities: Mapping[int, float], query: str)
     rare = {word: found for word, found in holding.items() if len(found) <= _MAX_RARE}
     raised = {}
     for position, similarity in similarities.items():
-        title = set(list_words(bare_title(chunk.section_at(chunk.sentences[position].start).title)))
-        is_meant = bool(title) and title.issubset(wanted) and title.isdisjoint(words[position])
-        count = sum(position in found for word, found in rare.items() if word not in title)
-        raised[position] = similarity + _RARE_WORD * (min(2, count) + is_meant)
+        title = chunk.section_at(chunk.sentences[position].start).title
+        bare, known = set(list_words(bare_title(title))), set(list_words(title))
+        is_meant = bool(bare) and bare.issubset(wanted) and bare.isdisjoint(words[position])
+        count = sum(position in found for word, found in rare.items() if word not in known)
+        raised[position] = similarity + _RARE_WORD * min(2, count + is_meant)
     return raised
 
 

@@ -52,7 +52,7 @@ SHOWN = {
     "docs/getting-started.md": ["founded in 1746 by Mattick Grevane", "['Brannisey'] seen", "Lanthry", '"chunks": 26'],
     "docs/documents.md": ["dues", "tariff-1882:0", "raise the limit"],
     "docs/models.md": ["A failed apothecary"],
-    "docs/agent.md": ["3 max_steps", "answered"],
+    "docs/agent.md": ["2 max_steps", "answered"],
     "docs/tools.md": [
         "Odvar Felisk: spelled Odvár Félisk (2 chunks); Grey Petrel: 3 chunks. The best 2 of 5 chunks:",
         "[ships/grey-petrel-packet-schooner.md:0] score 55",

@@ -604,3 +604,14 @@ def test_the_commands(arag, index):
     assert arag("remove", "secret", "-i", index)[0] == 1
     assert "MB after" in arag("compact", "-i", index)[1]
     assert files_holding(index, "zyzzyva") == {}
+
+
+def test_an_update_gives_back_what_the_last_one_left_free(tmp_path):
+    corpus, folder = tmp_path / "corpus", tmp_path / "index"
+    free = []
+    for count in (20, 220, 221):  # documents
+        write_corpus(corpus, {f"d{n}": f"Ship {n} sank in a gale off the cape. Nobody saw it." for n in range(count)})
+        run_ingest(corpus, folder, embedder=HashEmbeddings())
+        with closing(sqlite3.connect(chroma(folder) / "chroma.sqlite3")) as connection:
+            free += connection.execute("PRAGMA freelist_count").fetchone()
+    assert free[2] < free[1] / 4

@@ -122,6 +122,16 @@ def test_keyword_search_tells_how_many_it_leaves_out(index):
     assert content.startswith(f"Vellin: {total} chunks. The best 2 of {total} chunks:\n\n[long:0] Vellin: ")
 
 
+@pytest.mark.parametrize(("documents", "head"), [(7, "All:"), (8, "The best 5 of 8 chunks:")])
+def test_keyword_search_leaves_out_no_less_than_three(make_index, documents, head):
+    ids = [f"d{n}" for n in range(documents)]
+    index = make_index({i: f"The tale of {i}. The marmoset sat on the wall of house {i}." for i in ids})
+    (tool,) = make_tools(index, names=["keyword_search"])
+    content = tool.invoke({"keywords": ["marmoset"]})
+    assert content.startswith(f"marmoset: {documents} chunks. {head}\n")
+    assert sum(f"[{i}:0]" in content for i in ids) == (7 if documents == 7 else 5)
+
+
 def test_keyword_search_offers_the_closest_terms(call):
     content = call("keyword_search", {"keywords": ["Orlaht"]}).content
     assert content == "Orlaht: none (closest: Orlath (1 chunk)).\nNo chunk holds any of these keywords."

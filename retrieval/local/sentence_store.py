@@ -275,10 +275,9 @@ def _copy_aside(folder: Path, stack: ExitStack) -> Path:
 def _copy(previous: Path, working: Path) -> None:
     # Reflinks, never hard links: Chroma overwrites each of its files in place.
     shutil.copytree(previous, working, ignore=shutil.ignore_patterns(f"{DATABASE}*"), copy_function=copy_file)
-    # A reader may be opening the folder, which writes to Chroma's database.
-    source = sqlite3.connect(f"{(previous / DATABASE).absolute().as_uri()}?mode=ro", uri=True)
-    with closing(source), closing(sqlite3.connect(working / DATABASE)) as copy:
-        source.backup(copy)
+    # A reader may be opening the folder, which writes to Chroma's database. What was deleted is not copied.
+    with closing(sqlite3.connect(f"{(previous / DATABASE).absolute().as_uri()}?mode=ro", uri=True)) as source:
+        source.execute("VACUUM INTO ?", [str(working / DATABASE)])
 
 
 def _write(

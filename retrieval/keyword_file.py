@@ -187,8 +187,8 @@ class KeywordMatcher:
             raise ValueError("a blank keyword matches nowhere")
         if self._map.size() < self._size:  # the size of the file: reading past its end would kill the process
             raise DamagedFileError(self._file, "it was truncated while it was open")
-        if len(needle) == 1 or (len(needle) == 2 and needle[0] != needle[1]):
-            counts = self._count_letters(needle)
+        if len(needle) == 1:
+            counts = self._count_letter(needle[0])
             chunks = np.flatnonzero(counts)
             return chunks, counts[chunks]
         return self._search(needle)
@@ -224,17 +224,14 @@ class KeywordMatcher:
             return blocks
         return compress(blocks, chain(find_blocks(self._filter, needle).tolist(), repeat(True)))
 
-    def _count_letters(self, needle: bytes) -> Integers:
-        """Count one byte, or two that differ, by comparing them with every byte of the texts.
+    def _count_letter(self, letter: int) -> Integers:
+        """Count a byte by comparing it with every byte of the texts.
 
-        A search takes time for every hit, and letters have very many. These hits never overlap, so all of them count.
+        A search takes time for every hit, and a letter has very many.
         """
         counts = np.zeros(len(self._numbers), dtype=np.int64)
         for start in range(0, self._begins[-1], _COMPARED_BYTES):
-            block = self._bytes[start : min(start + _COMPARED_BYTES, self._begins[-1]) + len(needle) - 1]
-            hits = block[: len(block) - len(needle) + 1] == needle[0]
-            if len(needle) == 2:
-                hits &= block[1:] == needle[1]
+            hits = self._bytes[start : min(start + _COMPARED_BYTES, self._begins[-1])] == letter
             first = bisect(self._begins, start) - 1  # the chunk that the block begins in
             last = bisect_left(self._begins, start + len(hits), hi=len(self._numbers))
             inside = np.maximum(self._borders[first:last] - start, 0)

@@ -77,13 +77,13 @@ def measure_ingest(file: str, folder: str, without_chroma: str = "") -> dict[str
     from speed_data import FreeEmbeddings
 
     from arag.ingest.pipeline import run_ingest
-    from arag.retrieval.local import draft
+    from arag.retrieval.local.next_vectors import NextVectors
 
     embedder = FreeEmbeddings()
     before = memory()
     if without_chroma:
-        # Nothing is added to Chroma's folder, and it is not read back.
-        draft.write_sentences = lambda folder, *_: folder.mkdir()  # type: ignore[assignment]
+        NextVectors.follow = lambda *_: None  # type: ignore[assignment, method-assign]
+        NextVectors.finish = lambda *_: None  # type: ignore[assignment, method-assign]
     began = time.perf_counter()
     summary = run_ingest(file, folder, embedder=embedder)  # type: ignore[arg-type]
     seconds = time.perf_counter() - began

@@ -32,7 +32,7 @@ from arag.models.embedders import load_embedder
 from arag.retrieval.exact import MAX_BYTES, ExactVectors
 from arag.retrieval.index import Index, open_index
 from arag.retrieval.keyword_file import KeywordMatcher, searchable
-from arag.retrieval.local import sentence_store
+from arag.retrieval.local import chroma_folder
 from arag.retrieval.local.chunk_store import ChunkStore
 from arag.retrieval.local.manifest import keyword_file, read_manifest, vectors_folder
 from arag.retrieval.local.sentence_store import SentenceMatch, SentenceStore
@@ -360,16 +360,16 @@ def sweep(report: Report, data: Data, work: Path) -> None:
     vectors = real_vectors(data.sentences, work, "sentences")
     queries = real_vectors(data.questions, work, "questions")
     groups = _grouped(data.sentences)
-    chosen = dict(sentence_store._HNSW)  # noqa: SLF001
+    chosen = dict(chroma_folder._HNSW)  # noqa: SLF001
     for neighbours, construction in _SWEEP:
         say(f"sweep: max_neighbors {neighbours}, ef_construction {construction}")
-        sentence_store._HNSW.update({"max_neighbors": neighbours, "ef_construction": construction})  # noqa: SLF001
+        chroma_folder._HNSW.update({"max_neighbors": neighbours, "ef_construction": construction})  # noqa: SLF001
         folder = work / "sweep"
         shutil.rmtree(folder, ignore_errors=True)
         built = timed(make_index, folder, (make_chunk(i, g, embedded=True) for i, g in enumerate(groups)), vectors)
         vectors_at = vectors_folder(folder, read_manifest(folder).generation)
         for width in _SWEPT_SEARCHES:
-            with sentence_store._open_collection(vectors_at) as collection:  # noqa: SLF001
+            with chroma_folder.open_collection(vectors_at) as collection:
                 collection.modify(configuration={"hnsw": {"ef_search": width}})
             store = SentenceStore(vectors_at)
             recall = recall_at(store, vectors, queries, _starts(groups))
@@ -384,4 +384,4 @@ def sweep(report: Report, data: Data, work: Path) -> None:
                 1_000 * seconds,
             )
         shutil.rmtree(folder)
-    sentence_store._HNSW.update(chosen)  # type: ignore[typeddict-item]  # noqa: SLF001
+    chroma_folder._HNSW.update(chosen)  # type: ignore[typeddict-item]  # noqa: SLF001

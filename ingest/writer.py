@@ -403,6 +403,7 @@ class IndexWriter:
         counts = [len(chunk.embedded_texts()) for _, chunk in batch]
         parts = np.split(vectors, np.cumsum(counts)[:-1])
         self._draft.chunks.set_vectors(zip((number for number, _ in batch), parts, strict=True))
+        self._draft.prepare(sum(counts))
         self.embedded += embedded
         self._uncommitted += sum(counts)
         self._tracker.embedded([chunk for _, chunk in batch], embedded)

@@ -469,6 +469,9 @@ class Draft(Protocol):
         Then there may be chunks to embed that others had claimed, and left.
         """
 
+    def prepare(self, sentences: int) -> None:
+        """So many more sentences have their vectors: do what can be done for the next publication. Returns at once."""
+
     def publish(
         self, manifest: Manifest, *, rebuild: bool = False, on_written: Callable[[int, int], None] | None = None
     ) -> bool:

@@ -37,6 +37,7 @@ def serve_http(server: Server[Any], host: str, port: int, token: str | None, on_
 
     Raises:
         InputError: The address cannot be used.
+        KeyboardInterrupt: Ctrl-C was pressed.
     """
     # The gate checks Host and Origin, as it does for the other server.
     settings = TransportSecuritySettings(enable_dns_rebinding_protection=False)
@@ -54,6 +55,7 @@ def serve_http(server: Server[Any], host: str, port: int, token: str | None, on_
         on_ready(f"http://{name}:{listening.getsockname()[1]}{_PATH}")
         config = uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=_LAST_SECONDS)
         uvicorn.Server(config).run(sockets=[listening])
+        raise KeyboardInterrupt  # only a signal ends it; a task that is ending can lose what uvicorn raises for it
 
 
 class _TokenCheck:

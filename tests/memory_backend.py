@@ -344,6 +344,9 @@ class MemoryDraft:
     def waits_for_others(self):
         return False
 
+    def prepare(self, sentences):
+        pass
+
     def publish(self, manifest, *, rebuild=False, on_written=None):
         counts = self.chunks.counts()
         wanted = replace(

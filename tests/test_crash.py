@@ -28,7 +28,7 @@ from arag.ingest.pipeline import run_ingest
 from arag.models import embedders
 from arag.models.embedders import Embedder
 from arag.retrieval.index import open_index
-from arag.retrieval.local import sentence_store
+from arag.retrieval.local import chroma_folder, next_vectors, sentence_writer
 from arag.retrieval.local.manifest import read_manifest, vectors_folder
 from arag.retrieval.local.sentence_store import SentenceStore
 from arag.retrieval.shift import vector_id
@@ -175,8 +175,9 @@ def ingest_in_pieces(source, index, *, often, **options):
     pieces = [
         (pipeline, "_BATCH_DOCUMENTS", 12),
         (writer, "_CHUNKS_PER_READ", 16),
-        (sentence_store, "_SENTENCES_PER_CALL", 50),
-        (sentence_store, "_SYNC", 60),
+        (chroma_folder, "_SENTENCES_PER_CALL", 50),
+        (sentence_writer, "_SYNC", 60),
+        (next_vectors, "_ENOUGH", 60),
         *([(writer, "_BETWEEN_COMMITS", 0.0), (writer, "_COMMIT_SHARE", 0.2)] if often else []),
     ]
     for module, name, value in pieces:

@@ -11,15 +11,17 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from arag.errors import IndexFormatError, StorageError
+from arag.errors import DamagedFileError, IndexFormatError
 from arag.files import digest
 from arag.ingest.maintenance import compact, remove, verify
 from arag.ingest.pipeline import run_ingest
 from arag.retrieval.index import open_index
+from arag.retrieval.local.chroma_folder import open_collection
 from arag.retrieval.local.chunk_store import ChunkStore
 from arag.retrieval.local.manifest import FORMAT_VERSION, manifest_json, read_manifest, vectors_folder, write_manifest
 from arag.retrieval.local.seal import make_seal
-from arag.retrieval.local.sentence_store import SentenceStore, _open_collection, _write_graph_after
+from arag.retrieval.local.sentence_store import SentenceStore
+from arag.retrieval.local.sentence_writer import _write_graph_after
 from arag.retrieval.shift import shifts_of
 from fakes import HashEmbeddings, hash_vector, write_index
 
@@ -47,7 +49,7 @@ def old(sound, tmp_path):
             )
     vectors = vectors_folder(folder, manifest.generation)
     shutil.rmtree(vectors)
-    with _open_collection(vectors, create=True) as collection:
+    with open_collection(vectors, create=True) as collection:
         for number, chunk in chunks:
             places = [i for i, sentence in enumerate(chunk.sentences) if sentence.embedded]
             ids = [f"{number}#{i}" for i in places]
@@ -61,7 +63,7 @@ def old(sound, tmp_path):
                 ],
             )
         _write_graph_after(2, collection)
-    with _open_collection(vectors) as collection:
+    with open_collection(vectors) as collection:
         collection.count()
     graph = [f for f in vectors.rglob("*") if f.is_file() and f.parent != vectors]
     files = {name: told for name, told in manifest.files.items() if not name.startswith("chroma")}
@@ -127,7 +129,7 @@ def test_the_next_command_that_writes_converts_an_old_index_and_embeds_nothing(o
 def test_a_damaged_old_index_is_converted_when_it_is_repaired(old, sound):
     with closing(sqlite3.connect(old / "chunks.sqlite3", isolation_level=None)) as connection:
         connection.execute("UPDATE vectors SET vectors = substr(vectors, 1, 100) WHERE number = 3")
-    with pytest.raises(StorageError, match="run `arag verify"):
+    with pytest.raises(DamagedFileError, match="run `arag verify"):
         run_ingest(sound.parent / "corpus", old, embedder=HashEmbeddings())
     assert verify(old, repair=True, embedder=HashEmbeddings())[1] == []
     assert_new(old)

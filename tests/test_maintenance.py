@@ -19,9 +19,9 @@ from arag.errors import IndexFormatError, IndexNotFoundError, InputError, Storag
 from arag.ingest.maintenance import compact, remove, verify
 from arag.ingest.pipeline import run_ingest
 from arag.retrieval.index import open_index
+from arag.retrieval.local.chroma_folder import open_collection
 from arag.retrieval.local.chunk_store import ChunkStore
 from arag.retrieval.local.manifest import read_manifest, vectors_folder
-from arag.retrieval.local.sentence_store import _open_collection
 from arag.retrieval.local.store_check import StoreRows
 from arag.retrieval.tables.rows import parse_vectors, vectors_blob
 from fakes import HashEmbeddings, write_corpus, write_index
@@ -110,17 +110,17 @@ def change_vectors(folder, change, *, checksum=False):
 
 
 def delete_vectors(folder):
-    with _open_collection(chroma(folder)) as collection:
+    with open_collection(chroma(folder)) as collection:
         collection.delete(ids=collection.get(limit=5)["ids"])
 
 
 def add_a_vector(folder):
-    with _open_collection(chroma(folder)) as collection:
+    with open_collection(chroma(folder)) as collection:
         collection.upsert(ids=["99999#0"], embeddings=np.ones((1, 64)), metadatas=[{"sentence": "Nobody's."}])
 
 
 def mix_up_vectors(folder):
-    with _open_collection(chroma(folder)) as collection:
+    with open_collection(chroma(folder)) as collection:
         ids = collection.get(limit=2)["ids"]
         collection.update(ids=ids, embeddings=np.eye(64, dtype=np.float32)[:2])
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from dataclasses import fields, replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +20,6 @@ from arag.retrieval.local.manifest import (
     FILE_NAME,
     FORMAT_VERSION,
     LocalManifest,
-    check_files,
     find_file_faults,
     keyword_file,
     manifest_json,
@@ -31,8 +29,8 @@ from arag.retrieval.local.manifest import (
     vocabulary_file,
     write_manifest,
 )
-from arag.retrieval.local.seal import is_sealed, make_seal
-from arag.retrieval.local.sentence_store import SentenceRecord, write_sentences
+from arag.retrieval.local.next_vectors import NextVectors
+from arag.retrieval.local.seal import make_seal
 from arag.retrieval.local.store_check import renew_store
 from arag.retrieval.local.vocabulary import write_vocabulary
 from arag.retrieval.shift import vector_id
@@ -58,17 +56,25 @@ class LocalDraft:
     def __init__(self, folder: Path, manifest: LocalManifest) -> None:
         self._folder = folder
         self._is_whole = not any(find_file_faults(folder, manifest))
+        self._vectors: NextVectors | None = None
         self.chunks = ChunkStore(folder)
         self._follow(manifest)
         self.chunks.delete_gone(manifest.generation)  # in case a run was killed before it did
 
     def close(self) -> None:
-        """Close the chunk store."""
+        """Close the chunk store, and delete what is not published."""
+        if self._vectors is not None:
+            self._vectors.close()
         self.chunks.close()
 
     def waits_for_others(self) -> bool:
         """There are none: return false."""
         return False
+
+    def prepare(self, sentences: int) -> None:
+        """Write the vectors to Chroma, in a thread; see `Draft.prepare`."""
+        self._vectors = self._vectors or NextVectors(self._folder, self.manifest)
+        self._vectors.follow(sentences)
 
     def publish(
         self, manifest: Manifest, *, rebuild: bool = False, on_written: Callable[[int, int], None] | None = None
@@ -108,8 +114,10 @@ class LocalDraft:
         write_keyword_file(files[0], chunks.texts(), chunks.numbers_by_id())
         write_vocabulary(files[1], chunks.words())
         removed_vectors = 0
+        vectors, self._vectors = self._vectors or NextVectors(folder, self.manifest), None
         if manifest.sentences:
-            removed_vectors = self._write_vectors(manifest, rebuild=rebuild, on_written=on_written)
+            with closing(vectors):
+                removed_vectors = self._write_vectors(vectors, manifest, rebuild=rebuild, on_written=on_written)
             target = vectors_folder(folder, generation)
             # Whoever opens Chroma's own database writes to it.
             files += [file for file in target.rglob("*") if file.is_file() and file.parent != target]
@@ -127,26 +135,32 @@ class LocalDraft:
         self._is_whole = True
 
     def _write_vectors(
-        self, manifest: LocalManifest, *, rebuild: bool, on_written: Callable[[int, int], None] | None
+        self,
+        vectors: NextVectors,
+        manifest: LocalManifest,
+        *,
+        rebuild: bool,
+        on_written: Callable[[int, int], None] | None,
     ) -> int:
         """Make a generation's Chroma folder: from the previous one if that is intact, otherwise from scratch.
 
         Returns:
             How many vectors that were removed from the index the new folder still holds.
         """
-        folder, chunks, before = self._folder, self.chunks, manifest.generation - 1
-        target, previous = vectors_folder(folder, manifest.generation), vectors_folder(folder, before)
-        removed = [vector_id(number, i) for number, places in chunks.removed_positions(before) for i in places]
+        removed = [
+            vector_id(number, position)
+            for number, positions in self.chunks.removed_positions(self.manifest.generation)
+            for position in positions
+        ]
         removed_vectors = manifest.removed_vectors + len(removed)
-        if not rebuild and removed_vectors <= _MAX_REMOVED * manifest.sentences and is_sealed(manifest):
+        if not rebuild and removed_vectors <= _MAX_REMOVED * manifest.sentences:
+            added = manifest.sentences - self.manifest.sentences + len(removed)
             with suppress(IndexFormatError, StorageError):
-                check_files(folder, manifest, previous, contents=True)
-                new = partial(read_sentences, chunks, before)
-                added = manifest.sentences - self.manifest.sentences + len(removed)
-                write_sentences(target, previous, removed, new, manifest.sentences, _sum_up(on_written, added))
+                vectors.finish(self.chunks, removed, manifest.sentences, _sum_up(on_written, added))
                 return removed_vectors
-        everything = partial(read_sentences, chunks, -1)
-        write_sentences(target, None, [], everything, manifest.sentences, _sum_up(on_written, manifest.sentences))
+        vectors.close()
+        with closing(NextVectors(self._folder, self.manifest, anew=True)) as everything:
+            everything.finish(self.chunks, [], manifest.sentences, _sum_up(on_written, manifest.sentences))
         return 0
 
 
@@ -199,11 +213,3 @@ def _begin_index(folder: Path, begin: Callable[[], Manifest]) -> LocalManifest:
 
 def _settings(manifest: Manifest) -> dict[str, Any]:
     return {field.name: getattr(manifest, field.name) for field in fields(Manifest)}
-
-
-def read_sentences(chunks: ChunkStore, since: int) -> Iterator[SentenceRecord]:
-    """Yield the sentences of chunks that were added after a generation."""
-    for number, chunk, vectors in chunks.embedded_chunks(since):
-        positions = [position for position, sentence in enumerate(chunk.sentences) if sentence.embedded]
-        for position, vector in zip(positions, vectors, strict=True):
-            yield SentenceRecord(vector_id(number, position), chunk.id, chunk.sentence_text(position), vector)

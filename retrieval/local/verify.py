@@ -17,7 +17,6 @@ from arag.retrieval.backend import Damage
 from arag.retrieval.local.chroma_check import check_database
 from arag.retrieval.local.chunk_store import FILE_NAME as CHUNKS_FILE
 from arag.retrieval.local.chunk_store import ChunkStore
-from arag.retrieval.local.draft import read_sentences
 from arag.retrieval.local.manifest import (
     FILE_NAME,
     LocalManifest,
@@ -26,6 +25,7 @@ from arag.retrieval.local.manifest import (
     vectors_folder,
     write_manifest,
 )
+from arag.retrieval.local.next_vectors import read_sentences
 from arag.retrieval.local.seal import is_sealed
 from arag.retrieval.local.sentence_store import SentenceStore
 from arag.retrieval.local.store_check import StoreCheck, StoreRows, find_table_faults, renew_store

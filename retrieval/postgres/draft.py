@@ -246,6 +246,9 @@ class PostgresDraft:
         time.sleep(_PAUSE)
         return True
 
+    def prepare(self, sentences: int) -> None:
+        """Nothing is prepared."""
+
     def publish(
         self, manifest: Manifest, *, rebuild: bool = False, on_written: Callable[[int, int], None] | None = None
     ) -> bool:

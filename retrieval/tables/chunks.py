@@ -343,11 +343,17 @@ class TableChunks(BaseStore[str, Chunk]):
             numbers = self._insert([chunk for chunk, _ in chunks])
             self.set_vectors(zip(numbers, (vectors for _, vectors in chunks), strict=True))
 
-    def embedded_chunks(self, since: int = -1) -> Iterator[tuple[int, Chunk, Vectors]]:
-        """Yield number, chunk and vectors of the embedded chunks that were added after a generation, in order."""
+    def embedded_chunks(self, since: int = -1, *, after: int = -1) -> Iterator[tuple[int, Chunk, Vectors]]:
+        """Yield number, chunk and vectors of the embedded chunks that were added after a generation, in order.
+
+        Args:
+            since: The generation.
+            after: The number after which to start.
+        """
         rows = self._pages(
             f"SELECT {_COLUMNS}, vectors FROM {_EMBEDDED} WHERE {self._seen} AND NOT pending AND added > {since}",
             size=200,
+            after=after,
         )
         for row in rows:
             chunk = self._chunk(row)
@@ -456,9 +462,8 @@ class TableChunks(BaseStore[str, Chunk]):
         for row in self._each(f"SELECT {_COLUMNS} FROM {_FULL} WHERE {condition}", values):
             yield row[0], self._chunk(row)
 
-    def _pages(self, select: str, *, size: int) -> Iterator[tuple[Any, ...]]:
+    def _pages(self, select: str, *, size: int, after: int = -1) -> Iterator[tuple[Any, ...]]:
         """Yield rows by number, page by page, so that no cursor stays open while the caller works."""
-        after = -1
         while rows := self._query(f"{select} AND chunks.number > ? ORDER BY chunks.number LIMIT ?", (after, size)):
             yield from rows
             after = rows[-1][0]

@@ -155,10 +155,11 @@ class ChunkPart(TableChunks):
             kept = [row for row, position in enumerate(positions) if position in new]
             yield number, [new[positions[row]] for row in kept], vectors[kept]
 
-    def embedded_chunks(self, since: int = -1) -> Iterator[tuple[int, Chunk, Vectors]]:
+    def embedded_chunks(self, since: int = -1, *, after: int = -1) -> Iterator[tuple[int, Chunk, Vectors]]:
         """Yield number, chunk and vectors of all chunks; see `Chunks.embedded_chunks`."""
-        whole = super().embedded_chunks(since)
-        cut = ((number, self.cut[number], vectors) for number, _, vectors in self.placed_vectors(sorted(self.cut)))
+        whole = super().embedded_chunks(since, after=after)
+        numbers = sorted(number for number in self.cut if number > after)
+        cut = ((number, self.cut[number], vectors) for number, _, vectors in self.placed_vectors(numbers))
         yield from heapq.merge(whole, cut, key=itemgetter(0))
 
     @cached_property

@@ -332,6 +332,14 @@ class Words(Protocol):
     def of_length(self, shortest: int, longest: int) -> list[str]:
         """Return the listed words whose lengths, in characters, lie between two bounds, both included."""
 
+    def holding_all(self, groups: Sequence[Collection[str]], limit: int) -> list[list[int]]:
+        """Return the numbers of the chunks that hold all words of each of some groups.
+
+        Args:
+            groups: The groups of words.
+            limit: How many chunks to return at most for each.
+        """
+
     def spellings(self, phrases: Sequence[Phrase], limit: int) -> list[list[str]]:
         """Return the spellings of each of some phrases in the corpus.
 

@@ -147,17 +147,19 @@ def _shorten(hit: Hit) -> Hit:
     snippet = max(hit.snippets, key=lambda s: max((each.similarity or 0 for each in s.sentences), default=0))
     sentences = [s for s in snippet.sentences if not is_title(s.text, snippet.title)] or list(snippet.sentences)
     matched = [s for s in sentences if s.matched] or sentences
-    matched.sort(key=lambda s: -(s.similarity or 0))
+    # Of a keyword that the chunk does not hold, it has the words.
+    terms = [t for keyword, count in hit.keyword_counts.items() for t in ([keyword] if count else keyword.split())]
+    matched.sort(key=lambda s: (-(s.similarity or 0), -sum(term.lower() in s.text.lower() for term in terms)))
     sentence = next((s for s in matched if len(s.text) > _BRIEF // 3), matched[0])
-    short = replace(sentence, text=_cut_around(sentence.text, hit.keyword_counts))
+    short = replace(sentence, text=_cut_around(sentence.text, terms))
     return replace(hit, snippets=(replace(snippet, sentences=(short,), begins=False, ends=False, whole=False),))
 
 
-def _cut_around(text: str, keywords: Iterable[str]) -> str:
-    """Cut a long text at spaces, around the first keyword in it."""
+def _cut_around(text: str, terms: Iterable[str]) -> str:
+    """Cut a long text at spaces, around the first of some terms in it."""
     if len(text) <= _BRIEF:
         return text
-    found = [match for keyword in keywords if (match := re.search(re.escape(keyword), text, re.IGNORECASE))]
+    found = [match for term in terms if (match := re.search(re.escape(term), text, re.IGNORECASE))]
     first, last = min((match.span() for match in found), default=(0, 0))
     start = min(max(0, first - _BRIEF // 3), len(text) - _BRIEF)
     if start > 0:

@@ -11,10 +11,10 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
-from arag.retrieval.backend import Generation, KeywordRanking, SentenceMatch, Vectors
+from arag.retrieval.backend import Generation, KeywordRanking, RankedChunk, SentenceMatch, Vectors
 from arag.retrieval.scope import Scope
 from arag.retrieval.snippets import choose_keyword_snippets, choose_semantic_snippets
-from arag.retrieval.suggestions import find_closest_terms
+from arag.retrieval.suggestions import find_closest_terms, telling_words
 from arag.retrieval.text import fold
 from arag.retrieval.types import (
     Chunk,
@@ -33,6 +33,8 @@ _MAX_SUGGESTIONS = 20  # keywords of one search that get them
 _SAME = 2e-3  # vectors may be stored, and ranked, shifted by a thousandth of their length
 _FIRST_SENTENCES = 50  # fetched at first, then four times as many each time
 _MAX_TIED = 3_000  # sentences fetched from a graph only to resolve ties: takes 0.2 s; 12,000 take a second
+_MAX_APART = 2  # chunks that hold a keyword's words apart from each other: of more, none stands out
+_MAX_LOOKED_AT = 1_000  # of them, in a search within some documents
 _MAX_EXPLAINED = 20  # unknown ids of one read that get the closest ones
 _MAX_CLOSEST = 3
 _MAX_ID = 200  # characters of an unknown id that are looked at
@@ -79,14 +81,21 @@ class Snapshot:
         numbers = None if within is None else self.chunks.numbers_of(within)
         ranking = keyword_index.rank(keywords, top_k, within=numbers, by_coverage=by_coverage)
         holding = ranking.holding
-        hits = self._make_hits(ranking)
         rare = [keyword for keyword in keywords if holding[keyword] <= _FEW_CHUNKS][:_MAX_SUGGESTIONS]
         words = self._generation.words()
         closest = {k: find_closest_terms(k, holding[k], keyword_index, words, self.chunks) for k in rare}
+        apart: dict[str, list[int]] = {}
+        if by_coverage:
+            missing = [k for k in rare if not holding[k] and not any(term.respelled for term in closest[k])]
+            apart = self._find_apart(missing, numbers)
+        hits = self._make_hits(ranking, apart)
         if by_coverage and within is None:
             hits += self._find_subjects(keywords[:_MAX_SUGGESTIONS], {hit.chunk_id for hit in hits}, holding)
-        reports = tuple(KeywordReport(k, holding[k], ranking.as_word.get(k), closest.get(k, ())) for k in keywords)
-        return KeywordResults(reports, hits, ranking.total)
+        reports = tuple(
+            KeywordReport(k, holding[k], ranking.as_word.get(k), closest.get(k, ()), apart=len(apart.get(k, ())))
+            for k in keywords
+        )
+        return KeywordResults(reports, hits, ranking.total + len(hits) - len(ranking.chunks))
 
     def semantic_search(
         self, query: str, vector: NDArray[np.float32], top_k: int, within: Sequence[str] | None, *, subjects: bool
@@ -151,16 +160,34 @@ class Snapshot:
         reports = tuple(UnknownChunk(chunk_id, closest.get(chunk_id, ())) for chunk_id in unknown)
         return ReadResults(tuple(found.values()), reports, totals)
 
-    def _make_hits(self, ranking: KeywordRanking) -> tuple[Hit, ...]:
-        chunks = self.chunks.numbered([entry.number for entry in ranking.chunks])
+    def _find_apart(self, keywords: Sequence[str], within: Collection[int] | None) -> dict[str, list[int]]:
+        """Find the chunks that hold all words of keywords, for those of which there are no more than a few."""
+        split = {k: words for k in keywords if len(words := telling_words(k)) > 1}
+        limit = _MAX_APART + 1 if within is None else _MAX_LOOKED_AT
+        found = self._generation.words().holding_all(list(split.values()), limit)
+        inside = None if within is None else set(within)
+        held = (sorted(n for n in numbers if inside is None or n in inside) for numbers in found)
+        return {k: numbers for k, numbers in zip(split, held, strict=True) if 1 <= len(numbers) <= _MAX_APART}
+
+    def _make_hits(self, ranking: KeywordRanking, apart: Mapping[str, Collection[int]]) -> tuple[Hit, ...]:
+        """Make hits of a ranking's chunks, and of those that hold the words of a keyword apart from each other."""
+        split: dict[int, list[str]] = {}
+        for keyword, numbers in apart.items():
+            for number in numbers:
+                split.setdefault(number, []).append(keyword)
+        ranked = {entry.number for entry in ranking.chunks}
+        entries = [*ranking.chunks, *(RankedChunk(number, 0.0, {}) for number in split if number not in ranked)]
+        chunks = self.chunks.numbered([entry.number for entry in entries])
         hits: list[Hit] = []
-        for entry in ranking.chunks:
+        for entry in entries:
             chunk = chunks.get(entry.number)
             if chunk is None:  # just deleted by a writer: the search will be repeated
                 continue
+            keywords = split.get(entry.number, [])
+            words = list(dict.fromkeys(word for keyword in keywords for word in _WORD.findall(keyword)))
             is_best = len(hits) < _MAX_BEST
-            chosen = choose_keyword_snippets(chunk, list(entry.counts), ranking.holding, is_best=is_best)
-            hits.append(_make_hit(chunk, entry.score, chosen, entry.counts))
+            chosen = choose_keyword_snippets(chunk, list(entry.counts), ranking.holding, words, is_best=is_best)
+            hits.append(_make_hit(chunk, entry.score, chosen, entry.counts | dict.fromkeys(keywords, 0)))
         return tuple(hits)
 
     def _find_subjects(

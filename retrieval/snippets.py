@@ -50,7 +50,12 @@ _WITHOUT_SUBJECT = re.compile(
 
 
 def choose_keyword_snippets(
-    chunk: Chunk, keywords: Sequence[str], rarity: Mapping[str, int], *, is_best: bool = False
+    chunk: Chunk,
+    keywords: Sequence[str],
+    rarity: Mapping[str, int],
+    words: Sequence[str] = (),
+    *,
+    is_best: bool = False,
 ) -> tuple[tuple[Snippet, ...], int]:
     """Choose the sentences that show a chunk's keywords.
 
@@ -61,14 +66,16 @@ def choose_keyword_snippets(
     Args:
         chunk: The chunk.
         keywords: The keywords that it holds.
+        words: Words of keywords that it holds in pieces only; each gets one sentence.
         rarity: For each keyword, how many chunks of the corpus hold it.
         is_best: Whether the chunk is among the best: of a long document, the passage around the best sentence is shown.
 
     Returns:
         What to show, by document, and how many further sentences hold a keyword.
     """
-    places = _find_keywords(chunk, keywords)
-    by_rarity = sorted(keywords, key=lambda keyword: (rarity[keyword], keywords.index(keyword)))
+    wanted = [*keywords, *(word for word in words if word not in keywords)]
+    places = _find_keywords(chunk, wanted)
+    by_rarity = sorted(wanted, key=lambda keyword: (rarity.get(keyword, 0), wanted.index(keyword)))
     ranks = {keyword: rank for rank, keyword in enumerate(by_rarity)}
     matched: dict[int, set[str]] = {}
     for keyword, spans in places.items():
@@ -76,8 +83,8 @@ def choose_keyword_snippets(
             for position in range(first, last + 1):
                 matched.setdefault(position, set()).add(keyword)
 
-    def worth(position: int, wanted: Collection[str]) -> tuple[int, int, int, int, int]:
-        held = matched[position] & set(wanted)
+    def worth(position: int, these: Collection[str]) -> tuple[int, int, int, int, int]:
+        held = matched[position] & set(these)
         return (
             len(held),
             _rate_sentence(chunk, position, held),
@@ -87,7 +94,7 @@ def choose_keyword_snippets(
         )
 
     chosen: set[int] = set()
-    missing = {keyword for keyword in keywords if places[keyword]}
+    missing = {keyword for keyword in wanted if places[keyword]}
     main: int | None = None  # the sentence that says most
     while missing:
         best = max((p for p in matched if matched[p] & missing), key=lambda position: worth(position, missing))
@@ -99,7 +106,8 @@ def choose_keyword_snippets(
     titles = {bare_title(section.title) for section in chunk.sections}
     # That a sentence has the title of its document says little: all of them are about it.
     telling = [keyword for keyword in keywords if bare_title(keyword) not in titles]
-    rest = sorted(matched.keys() - chosen, key=lambda position: worth(position, telling), reverse=True)
+    others = {position for position in matched.keys() - chosen if not matched[position].isdisjoint(keywords)}
+    rest = sorted(others, key=lambda position: worth(position, telling), reverse=True)
     chosen.update(rest[: max(0, _MAX_SENTENCES - len(chosen))])
     marks = {
         position: _find_offset(chunk, position, places[min(matched[position], key=lambda keyword: ranks[keyword])])

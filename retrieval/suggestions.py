@@ -68,6 +68,13 @@ def find_closest_terms(keyword: str, chunks: int, keywords: Keywords, corpus: Wo
     return tuple(found[:_MAX_TERMS])
 
 
+def telling_words(keyword: str) -> list[str]:
+    """Return a keyword's words as the corpus's words are stored, without function words; none of an East Asian one."""
+    if is_east_asian(keyword) or len(keyword) > _MAX_CHARACTERS:
+        return []
+    return [word for word in dict.fromkeys(_find_words(keyword)) if word not in _FUNCTION_WORDS]
+
+
 def _find_by_words(
     words: list[str], keyword: str, most: int, keywords: Keywords, corpus: Words, *, is_term: bool
 ) -> list[Term]:

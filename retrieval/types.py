@@ -157,7 +157,8 @@ class Hit:
         document_ids: The documents in it.
         score: The paper's score: for keywords the sum of count times length, for a semantic search the cosine
             similarity of the best sentence. In a ranking by coverage, the coverage.
-        keyword_counts: For a keyword search, the occurrences of each keyword that the chunk holds.
+        keyword_counts: For a keyword search, the occurrences of each keyword that the chunk holds; 0 if it only holds
+            the keyword's words, apart from each other.
         matches: For a semantic search, the positions of all its sentences that were found, also of those not shown.
         snippets: What is shown, by document.
         more: How many further sentences matched and are not shown.
@@ -215,6 +216,8 @@ class KeywordReport:
             counted; None if the ranking is not by coverage.
         closest: Terms in the corpus that may be meant, if few or no chunks hold the keyword.
         searched_as: The spelling that the tool searched for instead, if it did.
+        apart: How many chunks hold all words of the keyword, but apart from each other; counted for a ranking by
+            coverage if no chunk holds the keyword, and 0 if they are more than a few.
 
     Example:
         >>> report = index.keyword_search(["Grey Petrel"]).keywords[0]
@@ -227,6 +230,7 @@ class KeywordReport:
     as_word: int | None = None
     closest: tuple[Term, ...] = ()
     searched_as: str | None = None
+    apart: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -290,6 +290,10 @@ class MemoryGeneration:
     def of_length(self, shortest, longest):
         return sorted(word for word in self._words if shortest <= len(word) <= longest)
 
+    def holding_all(self, groups, limit):
+        held = {n: {bare(word[0]) for word in WORD.finditer(c.text)} for n, c in self.chunks.chunks.items()}
+        return [[n for n, words in held.items() if words.issuperset(group)][:limit] for group in groups]
+
     def spellings(self, phrases, limit):
         return [self._spell(phrase, limit) for phrase in phrases]
 

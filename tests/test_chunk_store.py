@@ -254,6 +254,10 @@ def test_words_and_phrases_are_found_whatever_their_spelling(store):
     assert [sorted(found) for found in store.spellings([there, absent], 5)] == [["CAFE BREL", "Café-Brel"], []]
     assert [len(found) for found in store.spellings([absent, there], 1)] == [0, 1]
     assert store.listed_words(["cafe", "Café", "none"]) == {"cafe"}
+    both, one = store.holding_all([["cafe", "brel"], ["cafes", "a"]], 5)
+    assert len(both) == 2
+    assert one == [max(both)]
+    assert [len(found) for found in store.holding_all([["brel", "none"], ["brel"]], 1)] == [0, 1]
 
 
 def test_counts(store):

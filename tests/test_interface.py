@@ -67,6 +67,49 @@ def test_the_longest_part_that_occurs_is_offered_before_single_words(call):
     assert text.startswith("Admiral Twin Theatre: none (closest: Admiral Twin (1 chunk)).")
 
 
+def test_words_of_a_keyword_that_only_one_chunk_has_are_shown_together(call):
+    message = call("keyword_search", keywords=["Admiral Tulsa", "gisvi"])
+    assert message.content == (
+        "Admiral Tulsa: words apart in 1 chunk; gisvi: 1 chunk. All:\n\n"
+        "[rare:0] Rare: The gisvi grows here.\n\n"
+        "[twin:0] Admiral Twin: Admiral Twin is a band from Tulsa."
+    )
+    assert message.artifact["results"]["hits"][1]["keyword_counts"] == {"Admiral Tulsa": 0}
+    assert message.artifact["results"]["keywords"][0]["apart"] == 1
+
+
+def test_a_chunk_that_is_found_anyway_shows_the_words_too(make_index):
+    text = f"The Vellin Light is old. {LONG} Mara kept it, and her daughter painted boats. {LONG}"
+    (tool,) = make_tools(make_index({"light": text}), names=["keyword_search"])
+    content = tool.invoke({"keywords": ["Vellin Light", "Mara daughter"]})
+    assert content.startswith("Vellin Light: 1 chunk; Mara daughter: words apart in 1 chunk. All:")
+    assert "Mara kept it, and her daughter painted boats." in content
+
+
+@pytest.mark.parametrize(
+    ("keyword", "why"),
+    [
+        ("song nine", "a word is missing"),
+        ("brother sang song", "too many chunks have them"),
+        ("the gisvi", "one word tells something, the other nothing"),
+        ("Admiral Twim band", "nothing has a misspelled word"),
+        ("兄弟 song", "Chinese is found by its characters"),
+    ],
+)
+def test_words_that_do_not_lead_to_a_few_chunks_are_not_shown(call, keyword, why):
+    text = call("keyword_search", keywords=[keyword]).content
+    assert "apart" not in text, why
+
+
+def test_words_apart_are_looked_for_in_the_documents_of_the_search(make_index):
+    index = make_index({"a": "Mara had a daughter.", "b": "Mara is old. A daughter left.", "c": "Mara, daughter, sea."})
+    (tool,) = make_tools(index, names=["keyword_search"])
+    assert tool.invoke({"keywords": ["daughter of Mara"]}).startswith("daughter of Mara: none")
+    inside = tool.invoke({"keywords": ["daughter of Mara"], "within": "b"})
+    assert inside.startswith("daughter of Mara: words apart in 1 chunk. All:\n\n[b:0]")
+    assert index.keyword_search("daughter of Mara").hits == ()  # the paper's search does not know them
+
+
 def test_each_keyword_has_its_best_chunk_shown_and_titles_come_before_mentions(call):
     message = call("keyword_search", keywords=["brother", "gisvi"])
     assert message.content.startswith("brother: 9 chunks; gisvi: 1 chunk. The best 5 of 10 chunks:")

@@ -6,6 +6,7 @@ import re
 import struct
 import zlib
 from functools import lru_cache
+from itertools import permutations
 
 import numpy as np
 import pytest
@@ -22,7 +23,8 @@ from arag.retrieval.local.manifest import LocalManifest, keyword_file, read_mani
 from arag.retrieval.local.vocabulary import read_vocabulary, write_vocabulary
 from arag.retrieval.presentation import show_all
 from arag.retrieval.render import render_keywords
-from arag.retrieval.suggestions import _find_words
+from arag.retrieval.scope import Scope
+from arag.retrieval.suggestions import _find_words, telling_words
 from arag.retrieval.tables.words import TableWords
 from arag.retrieval.text import fold
 from arag.retrieval.types import Chunk
@@ -693,6 +695,27 @@ def test_words_are_looked_up_as_the_full_text_table_stores_them(make_index):
     text = "Чайковский ёлка Αθήνα ψυχής 서울특별시 ガラス مدرسة Łódź Ærø straße Tiếng"
     words = make_index({"a": text})._snapshot._generation.words()
     assert [word for word in _find_words(text) if not words.holds(word)] == []
+
+
+@in_any_backend
+@pytest.mark.parametrize("scoped", [False, True])
+def test_chunks_with_all_words_of_a_keyword_are_found_if_they_are_few(make_index, scoped):
+    words = ["mara", "Vellin", "Straße", "o'clock", "x" * 300, "Łódź", "42", 'a"b']
+    draw = random.Random(1)
+    texts = {f"d{n}": ". And ".join(draw.sample(words, 3)) for n in range(16)}
+    index = make_index({i: f"{text}." for i, text in texts.items()})
+    if scoped:
+        index = index.scoped(Scope(documents=list(texts)[2:]))
+    held = {i: set(_find_words(index.get(i).text)) for i in index.chunk_ids()}
+    seen = set()
+    for keyword in map(" of ".join, permutations(words, 2)):
+        results = index.keyword_search([keyword], by_coverage=True)
+        expected = {i for i in held if held[i].issuperset(telling_words(keyword))}
+        seen.add(len(expected))
+        few = expected if len(expected) <= 2 else set()
+        assert {hit.chunk_id for hit in results.hits if keyword in hit.keyword_counts} == few
+        assert results.keywords[0].apart == results.total == len(few)
+    assert {1, 2, 3} <= seen
 
 
 @in_any_backend

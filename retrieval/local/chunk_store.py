@@ -17,7 +17,7 @@ from arag.retrieval.local.schema import SCHEMA
 from arag.retrieval.tables.chunks import LATEST, TableChunks
 from arag.retrieval.tables.part import ChunkPart
 from arag.retrieval.tables.rows import CONTENT_COLUMNS, ENTRY_COLUMNS, checksum, chunk_rows
-from arag.retrieval.tables.terms import HIGHLIGHTED, match_query, read_spellings
+from arag.retrieval.tables.terms import HIGHLIGHTED, match_all, match_query, read_spellings
 from arag.retrieval.types import Chunk
 
 FILE_NAME = "chunks.sqlite3"
@@ -107,6 +107,14 @@ class ChunkStore(TableChunks):
         return {
             word for (word,) in self._each("SELECT term FROM vocabulary WHERE term IN ({marks})", list(words), "TRUE")
         }
+
+    def holding_all(self, groups: Sequence[Collection[str]], limit: int) -> list[list[int]]:
+        """Return the numbers of the chunks that hold all words of each of some groups; see `Words.holding_all`."""
+        sql = (
+            "SELECT chunks.number FROM terms JOIN chunks ON chunks.number = terms.rowid "
+            f"WHERE terms MATCH ? AND {self._seen} LIMIT ?"
+        )
+        return [[number for (number,) in self._query(sql, (match_all(words), limit))] for words in groups]
 
     def number_set(self, numbers: Collection[int]) -> NumberSet:
         """Return a set of row numbers for conditions."""

@@ -159,7 +159,7 @@ class LocalDraft:
                 vectors.finish(self.chunks, removed, manifest.sentences, _sum_up(on_written, added))
                 return removed_vectors
         vectors.close()
-        with closing(NextVectors(self._folder, self.manifest, anew=True)) as everything:
+        with closing(NextVectors(self._folder, self.manifest, from_scratch=True)) as everything:
             everything.finish(self.chunks, [], manifest.sentences, _sum_up(on_written, manifest.sentences))
         return 0
 

@@ -27,14 +27,14 @@ class NextVectors:
     Args:
         folder: The index's folder.
         manifest: The manifest that was published last.
-        anew: Whether to start with an empty folder, rather than with a copy of the last generation's.
+        from_scratch: Whether to start with an empty folder, rather than with a copy of the last generation's.
     """
 
-    def __init__(self, folder: Path, manifest: LocalManifest, *, anew: bool = False) -> None:
+    def __init__(self, folder: Path, manifest: LocalManifest, *, from_scratch: bool = False) -> None:
         self._folder = folder
         self._manifest = manifest
-        self._anew = anew
-        self._since = -1 if anew else manifest.generation
+        self._from_scratch = from_scratch
+        self._since = -1 if from_scratch else manifest.generation
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="publish")
         self._ahead: Future[None] | None = None
         self._waiting = 0  # sentences
@@ -109,7 +109,7 @@ class NextVectors:
 
     def _previous(self) -> Path | None:
         """Return the folder to start from, if it is this user's and intact."""
-        if self._anew or not self._manifest.sentences:
+        if self._from_scratch or not self._manifest.sentences:
             return None
         previous = vectors_folder(self._folder, self._manifest.generation)
         if not is_sealed(self._manifest):

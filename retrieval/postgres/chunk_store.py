@@ -75,7 +75,7 @@ class PostgresChunks(TableChunks):
 
     def holds_word(self, word: str) -> bool:
         """Return whether a word (lower case, without diacritics) is in the corpus."""
-        return any(self._numbers_with([Phrase((word,))], "LIMIT 1"))
+        return any(self._numbers_with([[Phrase((word,))]], "LIMIT 1"))
 
     def listed_words(self, words: Collection[str]) -> set[str]:
         """Return which of some words the corpus may hold; see `Words.listed`."""
@@ -124,9 +124,9 @@ class PostgresChunks(TableChunks):
         """Return each phrase's spellings in the first chunks that hold it, with the chunks' numbers."""
         # The planner underestimates how long it takes to find the first rows of a rare phrase by number. So it is asked
         # for any rows first: if these are all, they need no order from it.
-        found = self._numbers_with(phrases, f"LIMIT {limit + 1}")
+        found = self._numbers_with([[phrase] for phrase in phrases], f"LIMIT {limit + 1}")
         frequent = [place for place, numbers in enumerate(found) if len(numbers) > limit]
-        first = self._numbers_with([phrases[place] for place in frequent], f"ORDER BY chunks.number LIMIT {limit}")
+        first = self._numbers_with([[phrases[place]] for place in frequent], f"ORDER BY chunks.number LIMIT {limit}")
         for place, numbers in zip(frequent, first, strict=True):
             found[place] = numbers
         numbers = sorted({number for each in found for number in each})
@@ -134,19 +134,24 @@ class PostgresChunks(TableChunks):
         terms = Terms(texts)
         return [terms.spelled(phrase, limit) for phrase in phrases]
 
-    def _numbers_with(self, phrases: Sequence[Phrase], limit: str) -> list[list[int]]:
-        """Return the numbers of the chunks with each of some phrases."""
-        found: list[list[int]] = [[] for _ in phrases]
+    def holding_all(self, groups: Sequence[Collection[str]], limit: int) -> list[list[int]]:
+        """Return the numbers of the chunks that hold all words of each of some groups; see `Words.holding_all`."""
+        return self._numbers_with([[Phrase((word,)) for word in words] for words in groups], f"LIMIT {limit}")
+
+    def _numbers_with(self, groups: Sequence[Sequence[Phrase]], limit: str) -> list[list[int]]:
+        """Return the numbers of the chunks with all phrases of each of some groups."""
+        found: list[list[int]] = [[] for _ in groups]
         queries, parameters = [], list[Any]()
-        for place, phrase in enumerate(phrases):
-            condition, values = self._hold(phrase)
+        for place, phrases in enumerate(groups):
+            held = [self._hold(phrase) for phrase in phrases]
+            condition = " AND ".join(condition for condition, _ in held)
             # With the limit inside, the planner would read all texts: it expects to come across one soon. From an array
             # it expects few numbers, and looks each of them up.
             queries.append(
                 f"(SELECT {place}, chunks.number FROM chunks WHERE chunks.number = "
                 f"ANY (ARRAY(SELECT number FROM terms WHERE {condition})) AND {self._seen} {limit})"
             )
-            parameters += values
+            parameters += [value for _, values in held for value in values]
         for place, number in self._query(" UNION ALL ".join(queries), parameters) if queries else ():
             found[place].append(number)
         return found

@@ -102,6 +102,10 @@ class TableChunks(BaseStore[str, Chunk]):
     def listed_words(self, words: Collection[str]) -> set[str]:
         """Return which of some words the corpus may hold; see `Words.listed`."""
 
+    def holding_all(self, groups: Sequence[Collection[str]], limit: int) -> list[list[int]]:
+        """Return the numbers of the chunks that hold all words of each of some groups; see `Words.holding_all`."""
+        raise NotImplementedError
+
     @abstractmethod
     def titled(self, titles: Sequence[str], limit: int) -> Iterable[list[tuple[str, str]]]:
         """Return id and title of documents by each of some titles; see `Chunks.titled`."""

@@ -144,6 +144,14 @@ class ChunkPart(TableChunks):
         cut = (self._cut_terms.spelled(phrase, limit) for phrase in phrases)
         return [sorted([*one, *other])[:limit] for one, other in zip(whole, cut, strict=True)]
 
+    def holding_all(self, groups: Sequence[Collection[str]], limit: int) -> list[list[int]]:
+        """Return the numbers of the chunks that hold all words of each of some groups; see `Words.holding_all`."""
+        whole = super().holding_all(groups, limit)
+        if not self.cut:
+            return whole
+        cut = (self._cut_terms.holding_all(words, limit) for words in groups)
+        return [sorted([*one, *other])[:limit] for one, other in zip(whole, cut, strict=True)]
+
     def placed_vectors(self, numbers: Collection[int] | None = None) -> Iterator[tuple[int, list[int], Vectors]]:
         """Yield the vectors of all chunks, or of these; see `TableChunks.placed_vectors`."""
         cut = self.cut.keys() if numbers is None else self.cut.keys() & set(numbers)

@@ -40,6 +40,12 @@ class Terms:
         with self._lock:
             return read_spellings(self._connection.execute(query, (match_query(phrase), limit)).fetchall())
 
+    def holding_all(self, words: Iterable[str], limit: int) -> list[int]:
+        """Return the numbers of texts that hold all of some words."""
+        query = "SELECT rowid FROM terms WHERE terms MATCH ? LIMIT ?"
+        with self._lock:
+            return [number for (number,) in self._connection.execute(query, (match_all(words), limit))]
+
     def words(self) -> dict[int, list[str]]:
         """Return the words of each text that has any, in order."""
         found: dict[int, list[str]] = {}
@@ -54,6 +60,11 @@ def match_query(phrase: Phrase) -> str:
     """Return the full-text query for a phrase."""
     quoted = '"' + " ".join(phrase.words).replace('"', '""') + '"'
     return f"{quoted} *" if phrase.is_prefix else quoted
+
+
+def match_all(words: Iterable[str]) -> str:
+    """Return the full-text query for texts with all of some words."""
+    return " AND ".join(match_query(Phrase((word,))) for word in words)
 
 
 def read_spellings(rows: Iterable[tuple[int, bytes]]) -> list[tuple[int, list[str]]]:

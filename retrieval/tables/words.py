@@ -39,6 +39,10 @@ class TableWords:
         words = self._load()
         return words[bisect_left(words, shortest, key=len) : bisect_right(words, longest, key=len)]
 
+    def holding_all(self, groups: Sequence[Collection[str]], limit: int) -> list[list[int]]:
+        """Return the chunks that hold all words of each of some groups; see `Words.holding_all`."""
+        return self._chunks.holding_all(groups, limit)
+
     def spellings(self, phrases: Sequence[Phrase], limit: int) -> list[list[str]]:
         """Return the spellings of phrases in the chunks; see `Words.spellings`."""
         return self._chunks.spellings(phrases, limit)

@@ -82,7 +82,7 @@ def measure_ingest(file: str, folder: str, without_chroma: str = "") -> dict[str
     embedder = FreeEmbeddings()
     before = memory()
     if without_chroma:
-        NextVectors.follow = lambda *_: None  # type: ignore[assignment, method-assign]
+        NextVectors.go_on = lambda *_: None  # type: ignore[assignment, method-assign]
         NextVectors.finish = lambda *_: None  # type: ignore[assignment, method-assign]
     began = time.perf_counter()
     summary = run_ingest(file, folder, embedder=embedder)  # type: ignore[arg-type]

@@ -124,6 +124,7 @@ class Tracker:
         self._phase: Phase = "reading"
         self._done = self._documents = self._sentences = self._published = self._to_publish = self._pruned = 0
         self._publishing_since = 0.0
+        self._published_before = 0
         # Bytes and characters of the documents that were read and are not finished, less what was embedded of them.
         self._left: dict[str, tuple[int, int]] = {}
         self._recent = deque([(0.0, 0, 0)])  # seconds, bytes and sentences
@@ -173,7 +174,7 @@ class Tracker:
     def publish(self, written: int, total: int) -> None:
         """So many sentences, of all that a publication writes, were written to the vector store."""
         if self._phase != "publishing":
-            self._publishing_since = self._seconds()
+            self._publishing_since, self._published_before = self._seconds(), written
         self._published, self._to_publish = written, total
         self._enter("publishing")
 
@@ -224,7 +225,8 @@ class Tracker:
         since, done, sentences = self._recent[0]
         elapsed = now - since
         if self._phase == "publishing" and self._done == self._total:
-            left = _rest(now - self._publishing_since, self._published, self._to_publish - self._published)
+            written = self._published - self._published_before
+            left = _rest(now - self._publishing_since, written, self._to_publish - self._published)
         else:
             left = None if self._total is None else _rest(elapsed, self._done - done, self._total - self._done)
         self._recent.append((now, self._done, self._sentences))

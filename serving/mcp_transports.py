@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import hmac
+import signal
 import socket
 import sys
 from collections.abc import Callable
 from contextlib import redirect_stdout
+from types import FrameType
 from typing import Any
 
 import uvicorn
@@ -54,8 +56,21 @@ def serve_http(server: Server[Any], host: str, port: int, token: str | None, on_
         name = f"[{host}]" if family == socket.AF_INET6 else host
         on_ready(f"http://{name}:{listening.getsockname()[1]}{_PATH}")
         config = uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=_LAST_SECONDS)
-        uvicorn.Server(config).run(sockets=[listening])
-        raise KeyboardInterrupt  # only a signal ends it; a task that is ending can lose what uvicorn raises for it
+        served = _Server(config)
+        served.run(sockets=[listening])
+    if served.interrupted:
+        raise KeyboardInterrupt  # a task that is ending can lose what uvicorn raises for Ctrl-C
+
+
+class _Server(uvicorn.Server):
+    """A server that knows whether Ctrl-C ended it."""
+
+    interrupted = False
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """End the server."""
+        self.interrupted = self.interrupted or sig == signal.SIGINT
+        super().handle_exit(sig, frame)
 
 
 class _TokenCheck:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import sqlite3
+import threading
 import time
 from contextlib import closing, suppress
 
@@ -71,7 +72,7 @@ def wait_for_rows(folder, least):
 
 
 def put(writer, groups):
-    """Write documents and their vectors, and wait until Chroma has most of those."""
+    """Write documents and their vectors, and wait for the thread that writes most of these to Chroma."""
     writer.put(groups)
     writer.flush()
     vectors = writer._draft._vectors
@@ -112,19 +113,21 @@ def test_vectors_are_written_while_others_are_embedded(tmp_path, small_steps):
     assert stored(tmp_path / "index") == expected(**texts(*range(30)))
     published = [(p.published, p.to_publish) for p in said if p.phase == "publishing"]
     assert published[0][0] >= 100
+    assert next(p for p in said if p.phase == "publishing").seconds_left is None  # nothing is known of the speed yet
     assert published[-1] == (300, 300)
     assert [written for written, _ in published] == sorted(written for written, _ in published)
 
 
 def test_what_a_run_adds_and_changes_again_is_published_once(tmp_path, opened):
-    put(opened, documents(*range(10)))
+    put(opened, documents(*range(1, 11)))
     assert rows_in(tmp_path / "index" / "chroma.1.new") >= 20
-    put(opened, documents(2, 3, version=5))
-    opened.remove(["boat-7"])
+    put(opened, documents(1, version=5))
+    opened.remove(["boat-2"])
     opened.commit()
-    kept = texts(*range(10)) | texts(2, 3, version=5)
-    del kept["boat-7"]
+    kept = texts(*range(1, 11)) | texts(1, version=5)
+    del kept["boat-2"]
     assert stored(tmp_path / "index") == expected(**kept)
+    assert read_manifest(tmp_path / "index").removed_vectors == 2 * SENTENCES  # still in Chroma's graph
     assert LocalBackend(tmp_path / "index").find_damage() == []
 
 
@@ -132,12 +135,12 @@ def test_a_later_generation_starts_from_a_copy(tmp_path, opened):
     put(opened, documents(*range(10)))
     opened.commit()
     put(opened, documents(1, *range(10, 16), version=2))
-    opened.remove(["boat-4", "boat-12"])
+    opened.remove(["boat-4", "boat-10"])
     opened.commit()
     kept = texts(*range(10)) | texts(1, *range(10, 16), version=2)
-    del kept["boat-4"], kept["boat-12"]
+    del kept["boat-4"], kept["boat-10"]
     assert stored(tmp_path / "index") == expected(**kept)
-    assert read_manifest(tmp_path / "index").removed_vectors == 2 * SENTENCES  # boats 1 and 4: not made anew
+    assert read_manifest(tmp_path / "index").removed_vectors == 3 * SENTENCES  # boats 1, 4 and 10
     assert LocalBackend(tmp_path / "index").find_damage() == []
 
 
@@ -177,6 +180,36 @@ def test_a_failure_in_the_thread_costs_time_and_nothing_else(tmp_path, small_ste
     assert failed
     assert stored(tmp_path / "index") == expected(**texts(*range(30)))
     assert list((tmp_path / "index").glob("*.new")) == []
+
+
+def test_a_run_that_changes_most_of_what_it_added_starts_again(tmp_path, opened):
+    put(opened, documents(*range(10)))
+    put(opened, documents(*range(5), version=3))
+    opened.commit()
+    assert stored(tmp_path / "index") == expected(**texts(*range(10)) | texts(*range(5), version=3))
+    assert read_manifest(tmp_path / "index").removed_vectors == 0
+
+
+def test_an_interruption_waits_for_the_thread_and_leaves_nothing(tmp_path, small_steps, monkeypatch):
+    add = SentenceWriter.add
+    running, interrupted = threading.Event(), threading.Event()
+
+    def slowly(self, sentences, on_written=None):
+        running.set()
+        assert interrupted.wait(WAIT)
+        time.sleep(0.2)  # the writer is being closed meanwhile
+        add(self, sentences, on_written)
+
+    monkeypatch.setattr(SentenceWriter, "add", slowly)
+    opening = open_writer(LocalBackend(tmp_path / "index"), embedder=embedder())
+    with pytest.raises(KeyboardInterrupt), opening as writer:  # noqa: PT012 - it is pressed in the middle
+        writer.put(documents(*range(10)))
+        writer.flush()
+        assert running.wait(WAIT)
+        interrupted.set()
+        raise KeyboardInterrupt
+    assert not any(thread.name.startswith("publish") for thread in threading.enumerate())
+    assert list((tmp_path / "index").glob("chroma.*")) == []
 
 
 def test_a_fault_of_the_program_is_not_hidden(tmp_path, opened, monkeypatch):

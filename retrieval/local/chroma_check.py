@@ -2,7 +2,7 @@
 
 A folder may come from somebody else, and Chroma does what its database says: it imports and calls the embedding
 function that a collection names, with the arguments given there. So a database with anything in it that
-`arag.retrieval.local.sentence_store` never writes is not opened.
+`arag.retrieval.local.sentence_writer` never writes is not opened.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The folder in which Chroma keeps a generation's sentences: opening and copying it."""
+"""The folder in which Chroma keeps a generation's sentences: opening it, copying it, what its calls take and raise."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 # and 0.9998; 32 and 200 give 0.997, 0.9998 and 0.9998, and take 1.4 times as long to build; 48 and 400 give no more.
 # Questions about something other than the corpus are harder: among 16,000 vectors, 0.97 with ef_search 200.
 _HNSW: CreateHNSWConfiguration = {"space": "cosine", "ef_construction": 100, "ef_search": 400, "max_neighbors": 32}
-# Of one call. A write of this many holds the interpreter's lock for half a second. A read turns ids into SQL
-# variables, whose number is limited.
+# A write of this many holds the interpreter's lock for half a second. A read turns ids into SQL variables, whose
+# number is limited.
 _SENTENCES_PER_CALL = 500
 _CLIENTS = threading.RLock()  # Chroma shares what it opens between clients, and counts them without a lock
 

@@ -63,9 +63,10 @@ class LocalDraft:
 
     def close(self) -> None:
         """Close the chunk store, and delete what is not published."""
-        if self._vectors is not None:
-            self._vectors.close()
-        self.chunks.close()
+        try:
+            self._take_vectors().close()
+        finally:
+            self.chunks.close()
 
     def waits_for_others(self) -> bool:
         """There are none: return false."""
@@ -73,8 +74,9 @@ class LocalDraft:
 
     def prepare(self, sentences: int) -> None:
         """Write the vectors to Chroma, in a thread; see `Draft.prepare`."""
-        self._vectors = self._vectors or NextVectors(self._folder, self.manifest)
-        self._vectors.follow(sentences)
+        if self.manifest.format_version == FORMAT_VERSION:  # an older one is rebuilt
+            self._vectors = self._vectors or NextVectors(self._folder, self.manifest)
+            self._vectors.go_on(sentences)
 
     def publish(
         self, manifest: Manifest, *, rebuild: bool = False, on_written: Callable[[int, int], None] | None = None
@@ -91,6 +93,7 @@ class LocalDraft:
 
     def renew(self) -> None:
         """Copy the chunk store into a new file, without what was removed."""
+        self._take_vectors().close()
         self.chunks.close()
         renew_store(self._folder, self.manifest)
         self.chunks = ChunkStore(self._folder)
@@ -100,6 +103,10 @@ class LocalDraft:
         self.manifest = manifest
         self.chunks.writes = manifest.generation + 1
         self.published = self.chunks.at(manifest.generation)
+
+    def _take_vectors(self) -> NextVectors:
+        vectors, self._vectors = self._vectors or NextVectors(self._folder, self.manifest), None
+        return vectors
 
     def _write_next(
         self, manifest: LocalManifest, *, rebuild: bool, on_written: Callable[[int, int], None] | None
@@ -114,10 +121,10 @@ class LocalDraft:
         write_keyword_file(files[0], chunks.texts(), chunks.numbers_by_id())
         write_vocabulary(files[1], chunks.words())
         removed_vectors = 0
-        vectors, self._vectors = self._vectors or NextVectors(folder, self.manifest), None
-        if manifest.sentences:
-            with closing(vectors):
+        with closing(self._take_vectors()) as vectors:
+            if manifest.sentences:
                 removed_vectors = self._write_vectors(vectors, manifest, rebuild=rebuild, on_written=on_written)
+        if manifest.sentences:
             target = vectors_folder(folder, generation)
             # Whoever opens Chroma's own database writes to it.
             files += [file for file in target.rglob("*") if file.is_file() and file.parent != target]
@@ -152,11 +159,13 @@ class LocalDraft:
             for number, positions in self.chunks.removed_positions(self.manifest.generation)
             for position in positions
         ]
-        removed_vectors = manifest.removed_vectors + len(removed)
-        if not rebuild and removed_vectors <= _MAX_REMOVED * manifest.sentences:
-            added = manifest.sentences - self.manifest.sentences + len(removed)
-            with suppress(IndexFormatError, StorageError):
-                vectors.finish(self.chunks, removed, manifest.sentences, _sum_up(on_written, added))
+        added = manifest.sentences - self.manifest.sentences + len(removed)
+        with suppress(IndexFormatError, StorageError):
+            gone = vectors.stop(self.chunks)
+            removed_vectors = manifest.removed_vectors + len(removed) + len(gone)
+            if not rebuild and removed_vectors <= _MAX_REMOVED * manifest.sentences:
+                on_added = _sum_up(on_written, added + len(gone))
+                vectors.finish(self.chunks, [*removed, *gone], manifest.sentences, on_added)
                 return removed_vectors
         vectors.close()
         with closing(NextVectors(self._folder, self.manifest, from_scratch=True)) as everything:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from itertools import chain, takewhile
@@ -18,11 +18,11 @@ from arag.retrieval.local.sentence_writer import SentenceWriter
 from arag.retrieval.shift import vector_id
 from arag.retrieval.types import Chunk
 
-_ENOUGH = 1_000  # sentences that are worth a look at the chunk store
+_ENOUGH = 1_000  # sentences, after which the thread looks for new ones
 
 
 class NextVectors:
-    """Writes the Chroma folder of the next generation, in a thread until `finish`.
+    """Writes the Chroma folder of the next generation: in a thread until `stop`, and the rest in `finish`.
 
     Args:
         folder: The index's folder.
@@ -40,18 +40,19 @@ class NextVectors:
         self._waiting = 0  # sentences
         self._last = -1  # number of the chunk that was written last
         self._is_stopped = False
-        self._opened: SentenceWriter | None = None
+        self._writer: SentenceWriter | None = None
         self._written: dict[int, tuple[int, ...]] = {}  # numbers of chunks, and the positions of their sentences
 
     def close(self) -> None:
-        """Stop, and delete what was written, unless it is finished."""
+        """Stop, and delete what was written, unless it was published."""
         self._is_stopped = True
-        self._pool.shutdown(cancel_futures=True)
-        if self._opened is not None:
-            self._opened.close()
-            self._opened = None
+        try:
+            self._pool.shutdown(cancel_futures=True)
+        finally:  # a second Ctrl-C must not let the thread go on while the next run writes
+            self._pool.shutdown()
+            self._discard()
 
-    def follow(self, sentences: int) -> None:
+    def go_on(self, sentences: int) -> None:
         """So many more sentences have their vectors in the chunk store: write them, in the thread."""
         self._waiting += sentences
         is_free = self._ahead is None or (self._ahead.done() and self._ahead.exception() is None)
@@ -59,41 +60,59 @@ class NextVectors:
             self._waiting = 0
             self._ahead = self._pool.submit(self._write_ahead)
 
+    def stop(self, chunks: ChunkStore) -> list[str]:
+        """Stop the thread.
+
+        Args:
+            chunks: The chunks of the next generation.
+
+        Returns:
+            Ids of vectors that were written, and whose chunks the run that added them has removed again.
+
+        Raises:
+            IndexFormatError: The last generation's folder cannot be used.
+            StorageError: The thread could not write.
+        """
+        self._is_stopped = True
+        if self._ahead is not None:
+            self._ahead.result()
+        kept = chunks.ids(list(self._written))
+        return [vector_id(number, i) for number in self._written.keys() - kept.keys() for i in self._written[number]]
+
     def finish(
-        self, chunks: ChunkStore, removed: Iterable[str], total: int, on_written: Callable[[int], None] | None
+        self, chunks: ChunkStore, removed: Sequence[str], total: int, on_written: Callable[[int], None] | None
     ) -> None:
         """Write the rest, here, and let the folder appear.
 
         Args:
             chunks: The chunks of the next generation.
-            removed: Ids of vectors that only the last generation has.
-            total: How many sentences the next one has.
+            removed: Ids of vectors that the folder has so far, and the next generation has not.
+            total: How many sentences that has.
             on_written: Called with the number of sentences written, each time some are.
 
         Raises:
             IndexFormatError: The last generation's folder cannot be used.
             StorageError: It cannot be written.
         """
-        self._is_stopped = True
-        if self._ahead is not None:
-            self._ahead.result()
-        writer = self._writer()
-        kept = chunks.ids(list(self._written))
-        # Some may have been removed by the run that added them.
-        gone = [vector_id(number, i) for number in self._written.keys() - kept.keys() for i in self._written[number]]
-        if on_written is not None:
-            on_written(sum(map(len, self._written.values())) - len(gone))
+        written = sum(map(len, self._written.values()))
+        if written and on_written is not None:
+            on_written(written)
+        writer = self._open()
         self._add(chunks.embedded_chunks(self._since, after=self._last), on_written)
-        writer.remove([*removed, *gone])
+        writer.remove(removed)
         writer.publish(read_sentences(chunks, self._since), total)
 
     def _write_ahead(self) -> None:
-        with closing(ChunkStore(self._folder)) as chunks:
-            rows = chunks.embedded_chunks(self._since, after=self._last)
-            self._add(takewhile(lambda _: not self._is_stopped, rows))
+        try:
+            with closing(ChunkStore(self._folder)) as chunks:
+                rows = chunks.embedded_chunks(self._since, after=self._last)
+                self._add(takewhile(lambda _: not self._is_stopped, rows))
+        except BaseException:
+            self._discard()  # on a full disk, the chunk store may need the room
+            raise
 
     def _add(self, rows: Iterable[tuple[int, Chunk, Vectors]], on_written: Callable[[int], None] | None = None) -> None:
-        self._writer().add(chain.from_iterable(map(self._note, rows)), on_written)
+        self._open().add(chain.from_iterable(map(self._note, rows)), on_written)
 
     def _note(self, row: tuple[int, Chunk, Vectors]) -> list[SentenceRecord]:
         """Return a chunk's sentences, and note that they are about to be written."""
@@ -101,11 +120,16 @@ class NextVectors:
         self._written[self._last] = _positions(chunk)
         return list(_sentences(*row))
 
-    def _writer(self) -> SentenceWriter:
-        if self._opened is None:
+    def _open(self) -> SentenceWriter:
+        if self._writer is None:
             target = vectors_folder(self._folder, self._manifest.generation + 1)
-            self._opened = SentenceWriter(target, self._previous())
-        return self._opened
+            self._writer = SentenceWriter(target, self._previous())
+        return self._writer
+
+    def _discard(self) -> None:
+        if self._writer is not None:
+            self._writer.close()
+            self._writer = None
 
     def _previous(self) -> Path | None:
         """Return the folder to start from, if it is this user's and intact."""

@@ -14,7 +14,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,9 +25,6 @@ from arag.retrieval.exact import make_matches
 from arag.retrieval.local.chroma_check import check_database
 from arag.retrieval.local.chroma_folder import batches, copy_vectors, is_chroma_error, open_collection
 from arag.retrieval.shift import unshift
-
-if TYPE_CHECKING:
-    pass
 
 _ROUNDING = 1e-5  # of similarities of one vector, stored with different shifts
 _SAME = 1e-3  # of vectors, rounded to float16, shifted and shifted back

@@ -46,7 +46,7 @@ class SentenceWriter:
         self._folder = folder
         self._working = folder.with_name(f"{folder.name}.new")
         self._is_empty = previous is None
-        self._opened = ExitStack()
+        self._stack = ExitStack()
         delete(self._working)  # a killed run's folder may be damaged
         try:
             with self._name_failures():
@@ -55,7 +55,7 @@ class SentenceWriter:
                 else:
                     check_database(previous, pages=True)
                     copy_vectors(previous, self._working)
-                self._collection = self._opened.enter_context(open_collection(self._working, create=True))
+                self._collection = self._stack.enter_context(open_collection(self._working, create=True))
                 _write_graph_after(_SYNC, self._collection)
         except BaseException:
             self.close()
@@ -63,7 +63,7 @@ class SentenceWriter:
 
     def close(self) -> None:
         """Close the folder; it is deleted if it was not published."""
-        self._opened.close()
+        self._stack.close()
         delete(self._working)
 
     def add(self, sentences: Iterable[SentenceRecord], on_written: Callable[[int], None] | None = None) -> None:
@@ -104,7 +104,7 @@ class SentenceWriter:
         with self._name_failures():
             # The next to open the folder then writes the graph, so readers find nothing left to write.
             _write_graph_after(2, self._collection)
-            self._opened.close()
+            self._stack.close()
             with open_collection(self._working) as collection:
                 collection.count()
             with closing(SentenceStore(self._working)) as store:

@@ -26,7 +26,7 @@ from arag.retrieval.exact import make_matches
 Placed = tuple[int, Sequence[int], Vectors]
 _Item = TypeVar("_Item")
 
-# As in the folder; see `arag.retrieval.local.sentence_store`.
+# As in the folder; see `arag.retrieval.local.chroma_folder`.
 NEIGHBOURS, CONSTRUCTION, SEARCH = 32, 100, 400
 _WRITERS = 4  # connections
 _SENTENCES_PER_WRITE = 500

@@ -12,7 +12,7 @@ from pydantic import AfterValidator, AliasChoices, Field
 
 from arag.errors import EmbedderError, InputError
 from arag.retrieval.index import Index
-from arag.retrieval.presentation import Held, Shown, choose_shown, limit_to, shown_text, spread_keywords
+from arag.retrieval.presentation import Held, Shown, Spread, choose_shown, limit_to, shown_text, spread_keywords
 from arag.retrieval.render import render_keywords, render_semantic
 from arag.retrieval.snippets import choose_documents, choose_passages
 from arag.retrieval.tokens import count_tokens
@@ -78,7 +78,7 @@ class KeywordSearch(RetrievalTool):
         The model would otherwise have to ask again for what is clearly meant.
         """
         documents = _find_documents(self.index, within)
-        results, needed = self._search(keywords, documents)
+        results, spread = self._search(keywords, documents)
         respelled = {
             report.keyword: report.closest[0].text
             for report in results.keywords
@@ -86,17 +86,22 @@ class KeywordSearch(RetrievalTool):
         }
         if respelled:
             reports = [replace(report, searched_as=respelled.get(report.keyword)) for report in results.keywords]
-            results, needed = self._search([*keywords, *respelled.values()], documents)
+            results, spread = self._search([*keywords, *respelled.values()], documents)
             results = replace(results, keywords=tuple(reports))
-        shown = choose_shown(results.hits, held, always=needed, tokens=_MAX_KEYWORD_TOKENS)
+        shown = choose_shown(
+            [*spread.needed, *spread.further],
+            held,
+            always=len(spread.needed),
+            tokens=_MAX_KEYWORD_TOKENS,
+            common=spread.common,
+        )
         return _show_hits(self, keywords, results, shown, render_keywords(results, shown), held)
 
-    def _search(self, keywords: Sequence[str], documents: Sequence[str] | None) -> tuple[KeywordResults, int]:
+    def _search(self, keywords: Sequence[str], documents: Sequence[str] | None) -> tuple[KeywordResults, Spread]:
         results = self.index.keyword_search(keywords, _CANDIDATES, within=documents, by_coverage=True)
-        hits, needed = spread_keywords(
-            results.hits if documents is None else limit_to(results.hits, documents), results.keywords, self.top_k
-        )
-        return replace(results, hits=tuple(hits)), needed
+        hits = results.hits if documents is None else limit_to(results.hits, documents)
+        spread = spread_keywords(hits, results.keywords, self.top_k)
+        return replace(results, hits=(*spread.needed, *spread.further, *spread.common)), spread
 
 
 class SemanticSearch(RetrievalTool):
@@ -113,7 +118,8 @@ class SemanticSearch(RetrievalTool):
     def retrieve(self, queries: list[str], within: str, held: Held) -> Retrieved:
         """Search for each query."""
         documents = _find_documents(self.index, within)
-        tokens = _MAX_TOKENS if len(queries) == 1 else _MAX_TOKENS // 2
+        several = len(queries) > 1
+        tokens = _MAX_TOKENS // 2 if several else _MAX_TOKENS
         found: list[Hit] = []
         brief: list[Hit] = []
         above: list[str] = []
@@ -122,8 +128,8 @@ class SemanticSearch(RetrievalTool):
         for query in queries:
             hits = self.index.semantic_search(query, self.top_k, within=documents, subjects=True).hits
             hits = hits if documents is None else limit_to(hits, documents)
-            shown = choose_shown(hits, held, always=1, tokens=tokens, by_similarity=True)
-            texts.append(f"{query}: " * (len(queries) > 1) + render_semantic(hits, shown))
+            shown = choose_shown(hits, held, always=1, tokens=tokens, by_similarity=True, is_one_of_several=several)
+            texts.append(f"{query}: " * several + render_semantic(hits, shown))
             held = held.add(shown.hits)
             found += shown.hits
             brief += shown.brief

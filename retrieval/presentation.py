@@ -17,6 +17,7 @@ from arag.retrieval.types import Hit, KeywordReport, Snippet
 
 _MAX_BRIEF = 3  # chunks of a semantic search
 _LAST = 2  # hits that are shown, too, if they are all that is left
+_COMMON = 8  # chunks with a keyword: beside other keywords, a chunk with nothing else is hardly ever what is looked for
 _BRIEF = 100  # characters
 _FALLING_OFF = 0.15  # of similarity, from the best chunk: beyond it, chunks are shown in brief
 _NOISE = 0.3  # the same: beyond it, nothing is shown
@@ -67,7 +68,22 @@ class Shown:
     brief: Sequence[Hit]
 
 
-def spread_keywords(hits: Sequence[Hit], reports: Sequence[KeywordReport], top_k: int) -> tuple[list[Hit], int]:
+@dataclass(frozen=True)
+class Spread:
+    """Hits of a keyword search that show every keyword.
+
+    Attributes:
+        needed: The best chunk of each keyword.
+        further: Further chunks.
+        common: The best chunks of common keywords that hold none of the others.
+    """
+
+    needed: Sequence[Hit]
+    further: Sequence[Hit]
+    common: Sequence[Hit]
+
+
+def spread_keywords(hits: Sequence[Hit], reports: Sequence[KeywordReport], top_k: int) -> Spread:
     """Choose hits so that each keyword has its best chunk before any has a second.
 
     A document with a keyword as its title comes before those that mention it, and so does a table's row that it labels.
@@ -76,9 +92,6 @@ def spread_keywords(hits: Sequence[Hit], reports: Sequence[KeywordReport], top_k
         hits: The hits by their coverage of the keywords.
         reports: The keywords that were searched for.
         top_k: How many hits to return; more if there are more keywords.
-
-    Returns:
-        The hits, and how many of them it takes to show every keyword; these come first.
     """
     needed: list[Hit] = []
     for report in sorted(reports, key=lambda report: report.chunks):
@@ -89,11 +102,26 @@ def spread_keywords(hits: Sequence[Hit], reports: Sequence[KeywordReport], top_k
             needed += [hit for hit in (about or holding)[:1] if hit not in needed]
     needed.sort(key=hits.index)
     rest = [hit for hit in hits if hit not in needed]
-    room = max(0, top_k - len(needed))
-    return [*needed, *(rest if len(rest) <= room + _LAST else rest[:room])], len(needed)
+    common = [hit for hit in needed if _has_only_common(hit, reports)]
+    if len(common) < len(needed):
+        needed = [hit for hit in needed if hit not in common]
+        rest = [hit for hit in rest if not _has_only_common(hit, reports)]
+    else:
+        common = []
+    room = max(0, top_k - len(needed) - len(common))
+    return Spread(needed, rest if len(rest) <= room + _LAST else rest[:room], common)
 
 
-def choose_shown(hits: Sequence[Hit], held: Held, *, always: int, tokens: int, by_similarity: bool = False) -> Shown:
+def choose_shown(
+    hits: Sequence[Hit],
+    held: Held,
+    *,
+    always: int,
+    tokens: int,
+    common: Sequence[Hit] = (),
+    by_similarity: bool = False,
+    is_one_of_several: bool = False,
+) -> Shown:
     """Choose what to show of hits.
 
     Args:
@@ -101,7 +129,9 @@ def choose_shown(hits: Sequence[Hit], held: Held, *, always: int, tokens: int, b
         held: What the conversation holds.
         always: How many hits to show whatever their sentences cost.
         tokens: What the sentences of all may cost; beyond it, the others are shown in brief.
+        common: Further hits, to be shown in brief.
         by_similarity: Whether scores are similarities.
+        is_one_of_several: Whether the hits are those of one query among several: fewer are then shown in brief.
     """
     shown: list[Hit] = []
     above: list[str] = []
@@ -110,7 +140,8 @@ def choose_shown(hits: Sequence[Hit], held: Held, *, always: int, tokens: int, b
     by_text: dict[str, str] = {}
     used = 0
     best = max((hit.score for hit in hits), default=0.0)
-    for hit in hits:
+    named = hits[: next((place for place, hit in enumerate(hits) if hit.score == best), 0)]  # by the query
+    for hit in (*hits, *common):
         new = _drop_held(hit, held)
         text = _shown_words(new)
         if hit.chunk_id in held.chunks or (hit.snippets and not new.snippets):
@@ -120,10 +151,11 @@ def choose_shown(hits: Sequence[Hit], held: Held, *, always: int, tokens: int, b
         elif text in by_text:
             same.setdefault(by_text[text], []).append(hit.chunk_id)
         elif by_similarity and len(shown) >= always and hit.score < best - _FALLING_OFF:
-            brief += [_shorten(new)] if hit.score > best - _NOISE else []
+            if hit.score > best - _NOISE and (hit in named or not is_one_of_several):
+                brief.append(_shorten(new))
         else:
             cost = count_tokens(shown_text([new]))
-            if len(shown) >= always and used + cost > tokens:
+            if hit in common or (len(shown) >= always and used + cost > tokens):
                 brief.append(_shorten(new))
                 continue
             used += cost
@@ -174,6 +206,15 @@ def _cut_around(text: str, terms: Iterable[str]) -> str:
 def _is_about(hit: Hit, keyword: str) -> bool:
     """Return whether a keyword is the title of a document in a hit."""
     return any(bare_title(snippet.title) == bare_title(keyword) for snippet in hit.snippets)
+
+
+def _has_only_common(hit: Hit, reports: Sequence[KeywordReport]) -> bool:
+    """Return whether a hit has one keyword of several, which is common, and is not about it."""
+    if len(reports) < 2 or len(hit.keyword_counts) != 1:
+        return False
+    (keyword,) = hit.keyword_counts
+    is_common = any(report.keyword == keyword and report.chunks >= _COMMON for report in reports)
+    return is_common and not _is_about(hit, keyword) and not _has_row(hit, keyword)
 
 
 def _has_row(hit: Hit, keyword: str) -> bool:

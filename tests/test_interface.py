@@ -112,8 +112,32 @@ def test_words_apart_are_looked_for_in_the_documents_of_the_search(make_index):
 
 def test_each_keyword_has_its_best_chunk_shown_and_titles_come_before_mentions(call):
     message = call("keyword_search", keywords=["brother", "gisvi"])
-    assert message.content.startswith("brother: 9 chunks; gisvi: 1 chunk. The best 5 of 10 chunks:")
-    assert {"song:0", "rare:0"} <= set(message.artifact["chunk_ids"][:2])
+    assert message.content.startswith("brother: 9 chunks; gisvi: 1 chunk. The best 2 of 10 chunks:")
+    assert message.artifact["chunk_ids"] == ["rare:0", "song:0"]
+
+
+def test_a_common_keyword_takes_no_room_from_the_others(make_index):
+    documents = {f"n{n}": f"Trade went well in the year {n}, and so it did later. " * 3 for n in range(9)}
+    documents |= {"mara": "Mara kept the light.", "both": "Mara knew of trade."}
+    (tool,) = make_tools(make_index(documents), names=["keyword_search"])
+    content = tool.invoke({"keywords": ["Mara", "trade"]})
+    shown, _, brief = content.partition("In brief:")
+    assert content.startswith("Mara: 2 chunks; trade: 10 chunks. The best 2 of 11 chunks:")
+    assert "Mara kept the light." in shown
+    assert "Mara knew of trade." in shown
+    assert brief == ""
+    assert "[n0:0]" in tool.invoke({"keywords": ["trade", "nowhere"]}).partition("In brief:")[0]
+
+
+def test_the_best_chunk_of_a_common_keyword_is_named(make_index):
+    documents = {f"n{n}": f"Trade went well in the year {n}, and so it did later. " * 3 for n in range(9)}
+    tool = make_tools(make_index(documents | {"mara": "Mara kept the light."}))[0]
+    content = tool.invoke({"keywords": ["Mara", "trade"]})
+    assert content.startswith(
+        "Mara: 1 chunk; trade: 9 chunks. The best 2 of 10 chunks:\n\n[mara:0] Mara kept the light."
+    )
+    assert content.count("[n") == 1
+    assert "In brief:\n[n0:0]" in content
 
 
 def test_a_keyword_counts_as_a_word_first(make_index):
@@ -271,6 +295,21 @@ def test_a_sentence_in_brief_is_cut_around_its_keyword(text, keyword):
 def test_in_brief_what_matched_is_shown_and_not_what_is_around_it():
     around = SnippetSentence(0, "A sentence that stands before it and is long enough.", matched=False)
     assert shorten(make_hit(around, SnippetSentence(1, "He died in 1921.", matched=True))) == "He died in 1921."
+
+
+def test_of_several_queries_only_what_is_close_is_named(make_index):
+    index = make_index(
+        {
+            "a": "The mill stands by the river.",
+            "b": "The mill wheel of the river turns.",
+            "c": "The mill stands near the hill.",
+        }
+    )
+    tool = make_tools(index, names=["semantic_search", "chunk_read"])[0]
+    one = tool.invoke({"queries": ["The mill stands by the river."]})
+    two = tool.invoke({"queries": ["The mill stands by the river.", "firm"]})
+    assert "[c:0]" in one
+    assert "[c:0]" not in two.partition("firm:")[0]
 
 
 def test_in_brief_what_is_most_similar_is_shown():

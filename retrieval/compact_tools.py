@@ -128,7 +128,7 @@ class SemanticSearch(RetrievalTool):
         for query in queries:
             hits = self.index.semantic_search(query, self.top_k, within=documents, subjects=True).hits
             hits = hits if documents is None else limit_to(hits, documents)
-            shown = choose_shown(hits, held, always=1, tokens=tokens, by_similarity=True, is_one_of_several=several)
+            shown = choose_shown(hits, held, always=1, tokens=tokens, query=query, is_one_of_several=several)
             texts.append(f"{query}: " * several + render_semantic(hits, shown))
             held = held.add(shown.hits)
             found += shown.hits
@@ -143,7 +143,7 @@ class ChunkRead(RetrievalTool):
     """chunk_read (paper, section 3.2)."""
 
     name: str = "chunk_read"
-    description: str = "Read chunks when what a search shows is not enough."
+    description: str = "Read one or two chunks when what a search shows is not enough."
     args_schema: ArgsSchema | None = _ReadArguments
 
     def retrieve(self, chunk_ids: list[str], about: str, held: Held) -> Retrieved:

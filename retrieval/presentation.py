@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from arag.retrieval.layout import CUT, bare_title, is_title, row_label
+from arag.retrieval.snippets import find_rarest
 from arag.retrieval.text import fold
 from arag.retrieval.tokens import count_tokens
 from arag.retrieval.types import Hit, KeywordReport, Snippet
@@ -119,7 +120,7 @@ def choose_shown(
     always: int,
     tokens: int,
     common: Sequence[Hit] = (),
-    by_similarity: bool = False,
+    query: str = "",
     is_one_of_several: bool = False,
 ) -> Shown:
     """Choose what to show of hits.
@@ -130,8 +131,8 @@ def choose_shown(
         always: How many hits to show whatever their sentences cost.
         tokens: What the sentences of all may cost; beyond it, the others are shown in brief.
         common: Further hits, to be shown in brief.
-        by_similarity: Whether scores are similarities.
-        is_one_of_several: Whether the hits are those of one query among several: fewer are then shown in brief.
+        query: What the hits are near to; empty for a search by keywords.
+        is_one_of_several: Whether the query is one of several: fewer hits are then shown in brief.
     """
     shown: list[Hit] = []
     above: list[str] = []
@@ -150,18 +151,18 @@ def choose_shown(
             brief.append(hit)
         elif text in by_text:
             same.setdefault(by_text[text], []).append(hit.chunk_id)
-        elif by_similarity and len(shown) >= always and hit.score < best - _FALLING_OFF:
+        elif query and len(shown) >= always and hit.score < best - _FALLING_OFF:
             if hit.score > best - _NOISE and (hit in named or not is_one_of_several):
-                brief.append(_shorten(new))
+                brief.append(_shorten(new, query))
         else:
             cost = count_tokens(shown_text([new]))
             if hit in common or (len(shown) >= always and used + cost > tokens):
-                brief.append(_shorten(new))
+                brief.append(_shorten(new, query))
                 continue
             used += cost
             by_text[text] = hit.chunk_id
             shown.append(new)
-    return Shown(shown, above, same, brief[:_MAX_BRIEF] if by_similarity else brief)
+    return Shown(shown, above, same, brief[:_MAX_BRIEF] if query else brief)
 
 
 def show_all(hits: Sequence[Hit]) -> Shown:
@@ -174,8 +175,8 @@ def shown_text(hits: Sequence[Hit]) -> str:
     return "\n".join(s.text for hit in hits for snippet in hit.snippets for s in snippet.sentences)
 
 
-def _shorten(hit: Hit) -> Hit:
-    """Return a hit with nothing but a part of the sentence that matched best: with a keyword, or the beginning."""
+def _shorten(hit: Hit, query: str) -> Hit:
+    """Return a hit with nothing but a part of the sentence that matched best, around a keyword or a word of a query."""
     snippet = max(hit.snippets, key=lambda s: max((each.similarity or 0 for each in s.sentences), default=0))
     sentences = [s for s in snippet.sentences if not is_title(s.text, snippet.title)] or list(snippet.sentences)
     matched = [s for s in sentences if s.matched] or sentences
@@ -183,6 +184,8 @@ def _shorten(hit: Hit) -> Hit:
     terms = [t for keyword, count in hit.keyword_counts.items() for t in ([keyword] if count else keyword.split())]
     matched.sort(key=lambda s: (-(s.similarity or 0), -sum(term.lower() in s.text.lower() for term in terms)))
     sentence = next((s for s in matched if len(s.text) > _BRIEF // 3), matched[0])
+    if (rarest := find_rarest(sentence.text, query)) is not None:
+        terms = [rarest[0]]
     short = replace(sentence, text=_cut_around(sentence.text, terms))
     return replace(hit, snippets=(replace(snippet, sentences=(short,), begins=False, ends=False, whole=False),))
 

@@ -10,7 +10,7 @@ from arag.retrieval.layout import CUT, is_title, name_place
 from arag.retrieval.presentation import Shown
 from arag.retrieval.types import Chunk, Hit, KeywordReport, KeywordResults, ReadResults, Snippet
 
-_NOTHING_MORE = "nothing more among the closest passages. A chunk read alone, without `about`, is shown in full."
+_LEFT_OUT = "left out: other passages are closer. A chunk read alone, without `about`, is shown in full."
 READ_BEFORE = "Shown in full above."
 _TELLING = 20  # chunks: another term in more of them does not lead to what was asked for
 _CURRENCY = re.compile(r"\s*\|\s*\$\s*\|\s*|\s+\$\s*\|\s*")  # in a table's row, in a cell of its own
@@ -96,7 +96,7 @@ def render_chunks(
         else:
             blocks.append(_full(chunk, results.chunks_in_document))
     if without:
-        blocks.append(f"{_list(without)}: {_NOTHING_MORE}")
+        blocks.append(f"{_list(without)}: {_LEFT_OUT}")
     for number, unknown in enumerate(results.unknown):
         block = f"[{unknown.chunk_id}] There is no chunk with this id."
         if unknown.closest:

@@ -146,7 +146,8 @@ def choose_semantic_snippets(
         shown.update(
             *(_find_passage(chunk, position) for position in near[:_MAX_PASSAGES] if _is_part(chunk, position))
         )
-    marks = {position: _find_rarest(fold_sentence(chunk, position), query) for position in shown}
+    rarest = {position: find_rarest(fold_sentence(chunk, position), query) for position in shown}
+    marks = {position: word.start() for position, word in rarest.items() if word is not None}
     return _make_snippets(chunk, shown, chosen, similarities, marks), len(similarities.keys() - shown)
 
 
@@ -225,13 +226,13 @@ def _add_rare_words(chunk: Chunk, similarities: Mapping[int, float], query: str)
     return raised
 
 
-def _find_rarest(text: str, query: str) -> int:
-    """Return the offset in a text of the first of those words of a query that it has least often, or 0."""
+def find_rarest(text: str, query: str) -> re.Match[str] | None:
+    """Return the first place in a text of that word of a query that it has least often; None if it has none."""
     words = list_words(query)
     found = [match for match in re.finditer(r"[^\W\d_]{3,}", text) if match[0].lower() in words]
     counts = Counter(match[0].lower() for match in found)
     # Of words that are as rare, a long one tells more.
-    return min(found, key=lambda match: (counts[match[0].lower()], -len(match[0]))).start() if found else 0
+    return min(found, key=lambda match: (counts[match[0].lower()], -len(match[0])), default=None)
 
 
 def _is_part(chunk: Chunk, position: int) -> bool:

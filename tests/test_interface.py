@@ -257,7 +257,7 @@ def test_a_long_chinese_sentence_in_brief_is_cut_too():
     snippet = Snippet("d", "", (sentence,), begins=True, ends=True, whole=True)
     hits = [Hit(f"d{n}:0", ("d",), 1.0 - n / 5, (snippet,), 0, 300) for n in range(2)]
     hits[1] = replace(hits[1], snippets=(replace(snippet, sentences=(replace(sentence, text="京" * 300),)),))
-    (brief,) = choose_shown(hits, Held(), always=1, tokens=300, by_similarity=True).brief
+    (brief,) = choose_shown(hits, Held(), always=1, tokens=300, query="the query").brief
     assert brief.snippets[0].sentences[0].text == "京" * 100 + "…"
 
 
@@ -290,6 +290,16 @@ def test_a_sentence_in_brief_is_cut_around_its_keyword(text, keyword):
     assert (shown[0] == "…") == (not text.startswith(shown[:5]))
     assert (shown[-1] == "…") == (not text.endswith(shown[-5:]))
     assert len(shown) <= 102
+
+
+def test_a_sentence_in_brief_is_cut_around_the_rarest_word_of_the_query():
+    text = f"State sports: {', '.join(f'State {n} archery since 19{n}' for n in range(10, 40))}, Maryland jousting."
+    one, other = (
+        replace(make_hit(SnippetSentence(1, words, matched=True, similarity=0.5)), chunk_id=f"{i}:0", keyword_counts={})
+        for i, words in enumerate(("The best.", text))
+    )
+    (brief,) = choose_shown([one, other], Held(), always=1, tokens=0, query="Which state has jousting as sport?").brief
+    assert brief.snippets[0].sentences[0].text.endswith("Maryland jousting.")
 
 
 def test_in_brief_what_matched_is_shown_and_not_what_is_around_it():
@@ -356,7 +366,7 @@ def test_of_many_chunks_at_once_the_passages_on_the_question_are_shown(make_inde
     arguments = {"chunk_ids": ["d0:0", "d1:0", "x:0"], **question}
     message = tool.invoke({"name": tool.name, "args": arguments, "id": "c", "type": "tool_call"})
     assert "In 1 the gale sank Orlath." in message.content
-    assert "[x:0]: nothing more among the closest passages. A chunk read alone" in message.content
+    assert "[x:0]: left out: other passages are closer. A chunk read alone" in message.content
     assert message.artifact["new_chunks"] == []
     arguments["chunk_ids"] = ["d0:0"]
     one = tool.invoke({"name": tool.name, "args": arguments, "id": "c", "type": "tool_call"})

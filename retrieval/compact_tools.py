@@ -143,7 +143,7 @@ class ChunkRead(RetrievalTool):
     """chunk_read (paper, section 3.2)."""
 
     name: str = "chunk_read"
-    description: str = "Read one or two chunks when what a search shows is not enough."
+    description: str = "Read chunks when what a search shows is not enough."
     args_schema: ArgsSchema | None = _ReadArguments
 
     def retrieve(self, chunk_ids: list[str], about: str, held: Held) -> Retrieved:

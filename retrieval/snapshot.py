@@ -92,7 +92,7 @@ class Snapshot:
         if by_coverage and within is None:
             hits += self._find_subjects(keywords[:_MAX_SUGGESTIONS], {hit.chunk_id for hit in hits}, holding)
         reports = tuple(
-            KeywordReport(k, holding[k], ranking.as_word.get(k), closest.get(k, ()), apart=len(apart.get(k, ())))
+            KeywordReport(k, holding[k], ranking.as_word.get(k), closest.get(k, ()), apart=_list_apart(k, hits))
             for k in keywords
         )
         return KeywordResults(reports, hits, ranking.total + len(hits) - len(ranking.chunks))
@@ -266,6 +266,11 @@ class Snapshot:
         if of_document:
             return tuple(chunk.id for chunk in of_document[:_MAX_CLOSEST])
         return tuple(self.chunks.similar_ids(chunk_id[:_MAX_ID], _MAX_CLOSEST))
+
+
+def _list_apart(keyword: str, hits: Sequence[Hit]) -> tuple[str, ...]:
+    """Return the ids of the chunks that hold a keyword's words, but not the keyword."""
+    return tuple(hit.chunk_id for hit in hits if hit.keyword_counts.get(keyword) == 0)
 
 
 def _list_names(query: str) -> list[str]:

@@ -216,8 +216,8 @@ class KeywordReport:
             counted; None if the ranking is not by coverage.
         closest: Terms in the corpus that may be meant, if few or no chunks hold the keyword.
         searched_as: The spelling that the tool searched for instead, if it did.
-        apart: How many chunks hold all words of the keyword, but apart from each other; counted for a ranking by
-            coverage if no chunk holds the keyword, and 0 if they are more than a few.
+        apart: Ids of chunks that hold all words of the keyword, but apart from each other: for a ranking by coverage,
+            if no chunk holds the keyword, and there are no more than two.
 
     Example:
         >>> report = index.keyword_search(["Grey Petrel"]).keywords[0]
@@ -230,7 +230,7 @@ class KeywordReport:
     as_word: int | None = None
     closest: tuple[Term, ...] = ()
     searched_as: str | None = None
-    apart: int = 0
+    apart: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

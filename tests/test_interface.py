@@ -70,19 +70,19 @@ def test_the_longest_part_that_occurs_is_offered_before_single_words(call):
 def test_words_of_a_keyword_that_only_one_chunk_has_are_shown_together(call):
     message = call("keyword_search", keywords=["Admiral Tulsa", "gisvi"])
     assert message.content == (
-        "Admiral Tulsa: words apart in 1 chunk; gisvi: 1 chunk. All:\n\n"
+        "Admiral Tulsa: words apart in [twin:0]; gisvi: 1 chunk. All:\n\n"
         "[rare:0] Rare: The gisvi grows here.\n\n"
         "[twin:0] Admiral Twin: Admiral Twin is a band from Tulsa."
     )
     assert message.artifact["results"]["hits"][1]["keyword_counts"] == {"Admiral Tulsa": 0}
-    assert message.artifact["results"]["keywords"][0]["apart"] == 1
+    assert message.artifact["results"]["keywords"][0]["apart"] == ("twin:0",)
 
 
 def test_a_chunk_that_is_found_anyway_shows_the_words_too(make_index):
     text = f"The Vellin Light is old. {LONG} Mara kept it, and her daughter painted boats. {LONG}"
     (tool,) = make_tools(make_index({"light": text}), names=["keyword_search"])
     content = tool.invoke({"keywords": ["Vellin Light", "Mara daughter"]})
-    assert content.startswith("Vellin Light: 1 chunk; Mara daughter: words apart in 1 chunk. All:")
+    assert content.startswith("Vellin Light: 1 chunk; Mara daughter: words apart in [light:0]. All:")
     assert "Mara kept it, and her daughter painted boats." in content
 
 
@@ -106,7 +106,7 @@ def test_words_apart_are_looked_for_in_the_documents_of_the_search(make_index):
     (tool,) = make_tools(index, names=["keyword_search"])
     assert tool.invoke({"keywords": ["daughter of Mara"]}).startswith("daughter of Mara: none")
     inside = tool.invoke({"keywords": ["daughter of Mara"], "within": "b"})
-    assert inside.startswith("daughter of Mara: words apart in 1 chunk. All:\n\n[b:0]")
+    assert inside.startswith("daughter of Mara: words apart in [b:0]. All:\n\n[b:0]")
     assert index.keyword_search("daughter of Mara").hits == ()  # the paper's search does not know them
 
 

@@ -332,12 +332,15 @@ class Words(Protocol):
     def of_length(self, shortest: int, longest: int) -> list[str]:
         """Return the listed words whose lengths, in characters, lie between two bounds, both included."""
 
-    def holding_all(self, groups: Sequence[Collection[str]], limit: int) -> list[list[int]]:
+    def holding_all(
+        self, groups: Sequence[Collection[str]], limit: int, within: Collection[int] | None = None
+    ) -> list[list[int]]:
         """Return the numbers of the chunks that hold all words of each of some groups.
 
         Args:
             groups: The groups of words.
             limit: How many chunks to return at most for each.
+            within: Numbers of the chunks to search in; by default all.
         """
 
     def spellings(self, phrases: Sequence[Phrase], limit: int) -> list[list[str]]:

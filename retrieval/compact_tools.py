@@ -78,7 +78,7 @@ class KeywordSearch(RetrievalTool):
         The model would otherwise have to ask again for what is clearly meant.
         """
         documents = _find_documents(self.index, within)
-        results, spread = self._search(keywords, documents)
+        results, spread = self._search(keywords, [], documents)
         respelled = {
             report.keyword: report.closest[0].text
             for report in results.keywords
@@ -86,7 +86,7 @@ class KeywordSearch(RetrievalTool):
         }
         if respelled:
             reports = [replace(report, searched_as=respelled.get(report.keyword)) for report in results.keywords]
-            results, spread = self._search([*keywords, *respelled.values()], documents)
+            results, spread = self._search(keywords, list(respelled.values()), documents)
             results = replace(results, keywords=tuple(reports))
         shown = choose_shown(
             [*spread.needed, *spread.further],
@@ -97,10 +97,13 @@ class KeywordSearch(RetrievalTool):
         )
         return _show_hits(self, keywords, results, shown, render_keywords(results, shown), held)
 
-    def _search(self, keywords: Sequence[str], documents: Sequence[str] | None) -> tuple[KeywordResults, Spread]:
-        results = self.index.keyword_search(keywords, _CANDIDATES, within=documents, by_coverage=True)
+    def _search(
+        self, keywords: Sequence[str], respelled: Sequence[str], documents: Sequence[str] | None
+    ) -> tuple[KeywordResults, Spread]:
+        wanted = [*keywords, *respelled]
+        results = self.index.keyword_search(wanted, _CANDIDATES, within=documents, by_coverage=True)
         hits = results.hits if documents is None else limit_to(results.hits, documents)
-        spread = spread_keywords(hits, results.keywords, self.top_k)
+        spread = spread_keywords(hits, results.keywords, keywords, self.top_k)
         return replace(results, hits=(*spread.needed, *spread.further, *spread.common)), spread
 
 

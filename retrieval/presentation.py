@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 
 from arag.retrieval.layout import CUT, bare_title, is_title, row_label
 from arag.retrieval.snippets import find_rarest
+from arag.retrieval.suggestions import place_words, telling_words
 from arag.retrieval.text import fold
 from arag.retrieval.tokens import count_tokens
 from arag.retrieval.types import Hit, KeywordReport, Snippet
@@ -60,7 +61,7 @@ class Shown:
         hits: The hits whose sentences are shown, with these sentences only.
         above: Ids of hits that the conversation holds already.
         same: Ids of hits with the text of another one, by its id.
-        brief: Further hits, with the beginning of one sentence.
+        brief: Further hits, with a part of one sentence.
     """
 
     hits: Sequence[Hit]
@@ -84,14 +85,18 @@ class Spread:
     common: Sequence[Hit]
 
 
-def spread_keywords(hits: Sequence[Hit], reports: Sequence[KeywordReport], top_k: int) -> Spread:
+def spread_keywords(
+    hits: Sequence[Hit], reports: Sequence[KeywordReport], given: Collection[str], top_k: int
+) -> Spread:
     """Choose hits so that each keyword has its best chunk before any has a second.
 
     A document with a keyword as its title comes before those that mention it, and so does a table's row that it labels.
+    If another keyword is less common, of the chunks with nothing but a common one only the best is kept.
 
     Args:
         hits: The hits by their coverage of the keywords.
-        reports: The keywords that were searched for.
+        reports: The keywords that were searched for, other spellings included.
+        given: The keywords without other spellings.
         top_k: How many hits to return; more if there are more keywords.
     """
     needed: list[Hit] = []
@@ -103,12 +108,12 @@ def spread_keywords(hits: Sequence[Hit], reports: Sequence[KeywordReport], top_k
             needed += [hit for hit in (about or holding)[:1] if hit not in needed]
     needed.sort(key=hits.index)
     rest = [hit for hit in hits if hit not in needed]
-    common = [hit for hit in needed if _has_only_common(hit, reports)]
-    if len(common) < len(needed):
+    named = {report.keyword for report in reports if (report.as_word or report.chunks) >= _COMMON} & set(given)
+    common: list[Hit] = []
+    if len(given) > 1 and not all(_has_only(hit, named) for hit in needed):
+        common = [hit for hit in needed if len(hit.keyword_counts) == 1 and _has_only(hit, named)]
         needed = [hit for hit in needed if hit not in common]
-        rest = [hit for hit in rest if not _has_only_common(hit, reports)]
-    else:
-        common = []
+        rest = [hit for hit in rest if not (len(hit.keyword_counts) == 1 and _has_only(hit, named))]
     room = max(0, top_k - len(needed) - len(common))
     return Spread(needed, rest if len(rest) <= room + _LAST else rest[:room], common)
 
@@ -180,22 +185,27 @@ def _shorten(hit: Hit, query: str) -> Hit:
     snippet = max(hit.snippets, key=lambda s: max((each.similarity or 0 for each in s.sentences), default=0))
     sentences = [s for s in snippet.sentences if not is_title(s.text, snippet.title)] or list(snippet.sentences)
     matched = [s for s in sentences if s.matched] or sentences
-    # Of a keyword that the chunk does not hold, it has the words.
-    terms = [t for keyword, count in hit.keyword_counts.items() for t in ([keyword] if count else keyword.split())]
-    matched.sort(key=lambda s: (-(s.similarity or 0), -sum(term.lower() in s.text.lower() for term in terms)))
+    spans = {s.position: _find_spans(s.text, hit.keyword_counts, query) for s in matched}
+    matched.sort(key=lambda s: (-(s.similarity or 0), -len(spans[s.position])))
     sentence = next((s for s in matched if len(s.text) > _BRIEF // 3), matched[0])
-    if (rarest := find_rarest(sentence.text, query)) is not None:
-        terms = [rarest[0]]
-    short = replace(sentence, text=_cut_around(sentence.text, terms))
+    short = replace(sentence, text=_cut_around(sentence.text, spans[sentence.position]))
     return replace(hit, snippets=(replace(snippet, sentences=(short,), begins=False, ends=False, whole=False),))
 
 
-def _cut_around(text: str, terms: Iterable[str]) -> str:
-    """Cut a long text at spaces, around the first of some terms in it."""
+def _find_spans(text: str, counts: Mapping[str, int], query: str) -> list[tuple[int, int]]:
+    """Return where a text first has keywords, words of those that it has in pieces, or a query's rarest word."""
+    found = [re.search(re.escape(keyword), text, re.IGNORECASE) for keyword, count in counts.items() if count]
+    spans = [match.span() for match in (*found, find_rarest(text, query)) if match is not None]
+    words = {word for keyword, count in counts.items() if not count for word in telling_words(keyword)}
+    first = {word: (start, end) for word, start, end in reversed(list(place_words(text))) if word in words}
+    return [*spans, *first.values()]
+
+
+def _cut_around(text: str, spans: Iterable[tuple[int, int]]) -> str:
+    """Cut a long text at spaces, around the first of some spans of it."""
     if len(text) <= _BRIEF:
         return text
-    found = [match for term in terms if (match := re.search(re.escape(term), text, re.IGNORECASE))]
-    first, last = min((match.span() for match in found), default=(0, 0))
+    first, last = min(spans, default=(0, 0))
     start = min(max(0, first - _BRIEF // 3), len(text) - _BRIEF)
     if start > 0:
         start = max(start, text.find(" ", start, first) + 1)
@@ -211,13 +221,10 @@ def _is_about(hit: Hit, keyword: str) -> bool:
     return any(bare_title(snippet.title) == bare_title(keyword) for snippet in hit.snippets)
 
 
-def _has_only_common(hit: Hit, reports: Sequence[KeywordReport]) -> bool:
-    """Return whether a hit has one keyword of several, which is common, and is not about it."""
-    if len(reports) < 2 or len(hit.keyword_counts) != 1:
-        return False
-    (keyword,) = hit.keyword_counts
-    is_common = any(report.keyword == keyword and report.chunks >= _COMMON for report in reports)
-    return is_common and not _is_about(hit, keyword) and not _has_row(hit, keyword)
+def _has_only(hit: Hit, keywords: Collection[str]) -> bool:
+    """Return whether a hit has no other keywords than these, and is not about one of them."""
+    held = hit.keyword_counts
+    return all(k in keywords and not _is_about(hit, k) and not _has_row(hit, k) for k in held)
 
 
 def _has_row(hit: Hit, keyword: str) -> bool:

@@ -109,7 +109,7 @@ def render_chunks(
 
 def _report(report: KeywordReport) -> str:
     if report.apart:
-        return f"{report.keyword}: words apart in {_list(report.apart)}"
+        return f"{report.keyword}: only apart, in {_list(report.apart)}"
     found = _chunks(report.chunks) if report.chunks else "none"
     notes = []
     if report.as_word is not None and 0 < report.as_word < report.chunks:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from arag.retrieval.backend import Generation, KeywordRanking, RankedChunk, SentenceMatch, Vectors
 from arag.retrieval.scope import Scope
 from arag.retrieval.snippets import choose_keyword_snippets, choose_semantic_snippets
-from arag.retrieval.suggestions import find_closest_terms, telling_words
+from arag.retrieval.suggestions import find_closest_terms, place_words, telling_words
 from arag.retrieval.text import fold
 from arag.retrieval.types import (
     Chunk,
@@ -34,7 +34,6 @@ _SAME = 2e-3  # vectors may be stored, and ranked, shifted by a thousandth of th
 _FIRST_SENTENCES = 50  # fetched at first, then four times as many each time
 _MAX_TIED = 3_000  # sentences fetched from a graph only to resolve ties: takes 0.2 s; 12,000 take a second
 _MAX_APART = 2  # chunks that hold a keyword's words apart from each other: of more, none stands out
-_MAX_LOOKED_AT = 1_000  # of them, in a search within some documents
 _MAX_EXPLAINED = 20  # unknown ids of one read that get the closest ones
 _MAX_CLOSEST = 3
 _MAX_ID = 200  # characters of an unknown id that are looked at
@@ -84,18 +83,19 @@ class Snapshot:
         rare = [keyword for keyword in keywords if holding[keyword] <= _FEW_CHUNKS][:_MAX_SUGGESTIONS]
         words = self._generation.words()
         closest = {k: find_closest_terms(k, holding[k], keyword_index, words, self.chunks) for k in rare}
-        apart: dict[str, list[int]] = {}
+        apart: dict[str, dict[int, Chunk]] = {}
         if by_coverage:
             missing = [k for k in rare if not holding[k] and not any(term.respelled for term in closest[k])]
-            apart = self._find_apart(missing, numbers)
-        hits = self._make_hits(ranking, apart)
+            apart = self._find_apart(missing, within)
+        hits = self._make_hits(ranking, keywords, apart)
         if by_coverage and within is None:
             hits += self._find_subjects(keywords[:_MAX_SUGGESTIONS], {hit.chunk_id for hit in hits}, holding)
         reports = tuple(
             KeywordReport(k, holding[k], ranking.as_word.get(k), closest.get(k, ()), apart=_list_apart(k, hits))
             for k in keywords
         )
-        return KeywordResults(reports, hits, ranking.total + len(hits) - len(ranking.chunks))
+        others = sum(not any(hit.keyword_counts.values()) for hit in hits)  # with no keyword but in pieces, or a title
+        return KeywordResults(reports, hits, ranking.total + others)
 
     def semantic_search(
         self, query: str, vector: NDArray[np.float32], top_k: int, within: Sequence[str] | None, *, subjects: bool
@@ -160,34 +160,45 @@ class Snapshot:
         reports = tuple(UnknownChunk(chunk_id, closest.get(chunk_id, ())) for chunk_id in unknown)
         return ReadResults(tuple(found.values()), reports, totals)
 
-    def _find_apart(self, keywords: Sequence[str], within: Collection[int] | None) -> dict[str, list[int]]:
-        """Find the chunks that hold all words of keywords, for those of which there are no more than a few."""
-        split = {k: words for k in keywords if len(words := telling_words(k)) > 1}
-        limit = _MAX_APART + 1 if within is None else _MAX_LOOKED_AT
-        found = self._generation.words().holding_all(list(split.values()), limit)
-        inside = None if within is None else set(within)
-        held = (sorted(n for n in numbers if inside is None or n in inside) for numbers in found)
-        return {k: numbers for k, numbers in zip(split, held, strict=True) if 1 <= len(numbers) <= _MAX_APART}
+    def _find_apart(self, keywords: Sequence[str], within: Sequence[str] | None) -> dict[str, dict[int, Chunk]]:
+        """Find the chunks with a document that holds all words of a keyword, if there are no more than a few."""
+        split = {k: words for k in keywords if (words := telling_words(k))}
+        numbers = None if within is None else self.chunks.numbers_of(within)
+        holding = self._generation.words().holding_all(list(split.values()), _MAX_APART + 1, numbers)
+        few = {k: sorted(found) for k, found in zip(split, holding, strict=True) if len(found) <= _MAX_APART}
+        chunks = self.chunks.numbered([number for found in few.values() for number in found])
+        apart = {
+            k: {n: chunks[n] for n in found if n in chunks and _is_in_one_document(chunks[n], split[k], within)}
+            for k, found in few.items()
+        }
+        return {k: found for k, found in apart.items() if found}
 
-    def _make_hits(self, ranking: KeywordRanking, apart: Mapping[str, Collection[int]]) -> tuple[Hit, ...]:
+    def _make_hits(
+        self, ranking: KeywordRanking, keywords: Sequence[str], apart: Mapping[str, Mapping[int, Chunk]]
+    ) -> tuple[Hit, ...]:
         """Make hits of a ranking's chunks, and of those that hold the words of a keyword apart from each other."""
         split: dict[int, list[str]] = {}
-        for keyword, numbers in apart.items():
-            for number in numbers:
+        for keyword, found in apart.items():
+            for number in found:
                 split.setdefault(number, []).append(keyword)
-        ranked = {entry.number for entry in ranking.chunks}
-        entries = [*ranking.chunks, *(RankedChunk(number, 0.0, {}) for number in split if number not in ranked)]
+        entries = list(ranking.chunks)
+        ranked = {entry.number for entry in entries}
+        for found in apart.values():
+            for number, chunk in found.items():
+                if number not in ranked:
+                    ranked.add(number)
+                    entries.append(RankedChunk(number, 0.0, _count(keywords, chunk)))
         chunks = self.chunks.numbered([entry.number for entry in entries])
         hits: list[Hit] = []
         for entry in entries:
-            chunk = chunks.get(entry.number)
-            if chunk is None:  # just deleted by a writer: the search will be repeated
+            held = chunks.get(entry.number)
+            if held is None:  # just deleted by a writer: the search will be repeated
                 continue
-            keywords = split.get(entry.number, [])
-            words = list(dict.fromkeys(word for keyword in keywords for word in _WORD.findall(keyword)))
+            missing = split.get(entry.number, [])
+            words = list(dict.fromkeys(word for keyword in missing for word in telling_words(keyword)))
             is_best = len(hits) < _MAX_BEST
-            chosen = choose_keyword_snippets(chunk, list(entry.counts), ranking.holding, words, is_best=is_best)
-            hits.append(_make_hit(chunk, entry.score, chosen, entry.counts | dict.fromkeys(keywords, 0)))
+            chosen = choose_keyword_snippets(held, list(entry.counts), ranking.holding, words, is_best=is_best)
+            hits.append(_make_hit(held, entry.score, chosen, entry.counts | dict.fromkeys(missing, 0)))
         return tuple(hits)
 
     def _find_subjects(
@@ -199,8 +210,7 @@ class Snapshot:
         for documents in self.chunks.titled(held, _MAX_TITLED):
             for chunk in self.chunks.mget(self._first_chunks(documents, known)[:1]):
                 if chunk is not None:
-                    text = fold(chunk.text).lower()
-                    counts = {k: text.count(k.lower()) for k in keywords if k.lower() in text}
+                    counts = _count(keywords, chunk)
                     chosen = choose_keyword_snippets(chunk, list(counts), holding)
                     found[chunk.id] = _make_hit(chunk, 0.0, chosen, counts)
         return tuple(found.values())
@@ -266,6 +276,21 @@ class Snapshot:
         if of_document:
             return tuple(chunk.id for chunk in of_document[:_MAX_CLOSEST])
         return tuple(self.chunks.similar_ids(chunk_id[:_MAX_ID], _MAX_CLOSEST))
+
+
+def _count(keywords: Sequence[str], chunk: Chunk) -> dict[str, int]:
+    """Count the keywords that a chunk holds."""
+    text = fold(chunk.text).lower()
+    return {keyword: text.count(keyword.lower()) for keyword in keywords if keyword.lower() in text}
+
+
+def _is_in_one_document(chunk: Chunk, words: Collection[str], within: Collection[str] | None) -> bool:
+    """Return whether one of a chunk's documents, or of those to search in, holds all of some words."""
+    return any(
+        {word for word, _, _ in place_words(chunk.text[section.start : section.end])}.issuperset(words)
+        for section in chunk.sections
+        if within is None or section.document_id in within
+    )
 
 
 def _list_apart(keyword: str, hits: Sequence[Hit]) -> tuple[str, ...]:

@@ -21,6 +21,7 @@ from arag.retrieval.layout import (
     list_words,
     row_label,
 )
+from arag.retrieval.suggestions import place_words
 from arag.retrieval.text import fold
 from arag.retrieval.types import Chunk, Section, Snippet, SnippetSentence
 
@@ -66,7 +67,7 @@ def choose_keyword_snippets(
     Args:
         chunk: The chunk.
         keywords: The keywords that it holds.
-        words: Words of keywords that it holds in pieces only; each gets one sentence.
+        words: Words, as `telling_words` gives them, of keywords that it holds in pieces only; each gets one sentence.
         rarity: For each keyword, how many chunks of the corpus hold it.
         is_best: Whether the chunk is among the best: of a long document, the passage around the best sentence is shown.
 
@@ -74,7 +75,7 @@ def choose_keyword_snippets(
         What to show, by document, and how many further sentences hold a keyword.
     """
     wanted = [*keywords, *(word for word in words if word not in keywords)]
-    places = _find_keywords(chunk, wanted)
+    places = _place_words(chunk, words) | _find_keywords(chunk, keywords)
     by_rarity = sorted(wanted, key=lambda keyword: (rarity.get(keyword, 0), wanted.index(keyword)))
     ranks = {keyword: rank for rank, keyword in enumerate(by_rarity)}
     matched: dict[int, set[str]] = {}
@@ -290,6 +291,16 @@ def _find_keywords(chunk: Chunk, keywords: Sequence[str]) -> dict[str, list[tupl
             if not spans or spans[-1][:2] != (first, last):
                 spans.append((first, last, at - (ends[first - 1] if first else 0)))
             at = lowered.find(needle, at + len(needle))
+    return places
+
+
+def _place_words(chunk: Chunk, words: Collection[str]) -> dict[str, list[tuple[int, int, int]]]:
+    """Return where a chunk has words, as `_find_keywords` does."""
+    places: dict[str, list[tuple[int, int, int]]] = {word: [] for word in words}
+    for position in range(len(chunk.sentences)) if words else ():
+        for word, start, _ in place_words(fold_sentence(chunk, position)):
+            if word in places and (not places[word] or places[word][-1][0] != position):
+                places[word].append((position, position, start))
     return places
 
 

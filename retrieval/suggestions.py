@@ -69,10 +69,24 @@ def find_closest_terms(keyword: str, chunks: int, keywords: Keywords, corpus: Wo
 
 
 def telling_words(keyword: str) -> list[str]:
-    """Return a keyword's words as the corpus's words are stored, without function words; none of an East Asian one."""
-    if is_east_asian(keyword) or len(keyword) > _MAX_CHARACTERS:
+    """Return the words of a keyword of several words, as the corpus's words are stored.
+
+    Function words and single letters tell nothing. There are none of an East Asian keyword, which is looked for by its
+    characters, and of one with a number or a date in pieces, such as 83.0%: they say nothing apart from each other.
+    """
+    parts = [_find_words(part) for part in keyword.split()]
+    in_pieces = any(len(part) > 1 and any(map(str.isdecimal, part)) for part in parts)
+    if is_east_asian(keyword) or len(keyword) > _MAX_CHARACTERS or in_pieces:
         return []
-    return [word for word in dict.fromkeys(_find_words(keyword)) if word not in _FUNCTION_WORDS]
+    told = [[word for word in part if len(word) > 1 and word not in _FUNCTION_WORDS] for part in parts]
+    return list(dict.fromkeys(chain.from_iterable(told))) if sum(map(bool, told)) > 1 else []
+
+
+def place_words(text: str) -> Iterator[tuple[str, int, int]]:
+    """Yield the words of a text as the corpus's words are stored, and where each begins and ends."""
+    for match in _WORD.finditer(unicodedata.normalize("NFC", text)):
+        for word in _find_words(match[0]):
+            yield word, *match.span()
 
 
 def _find_by_words(

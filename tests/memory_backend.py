@@ -290,8 +290,9 @@ class MemoryGeneration:
     def of_length(self, shortest, longest):
         return sorted(word for word in self._words if shortest <= len(word) <= longest)
 
-    def holding_all(self, groups, limit):
-        held = {n: {bare(word[0]) for word in WORD.finditer(c.text)} for n, c in self.chunks.chunks.items()}
+    def holding_all(self, groups, limit, within=None):
+        chunks = self.chunks.chunks if within is None else {n: self.chunks.chunks[n] for n in within}
+        held = {n: {bare(word[0]) for word in WORD.finditer(c.text)} for n, c in chunks.items()}
         return [[n for n, words in held.items() if words.issuperset(group)][:limit] for group in groups]
 
     def spellings(self, phrases, limit):

@@ -70,7 +70,7 @@ def test_the_longest_part_that_occurs_is_offered_before_single_words(call):
 def test_words_of_a_keyword_that_only_one_chunk_has_are_shown_together(call):
     message = call("keyword_search", keywords=["Admiral Tulsa", "gisvi"])
     assert message.content == (
-        "Admiral Tulsa: words apart in [twin:0]; gisvi: 1 chunk. All:\n\n"
+        "Admiral Tulsa: only apart, in [twin:0]; gisvi: 1 chunk. All:\n\n"
         "[rare:0] Rare: The gisvi grows here.\n\n"
         "[twin:0] Admiral Twin: Admiral Twin is a band from Tulsa."
     )
@@ -82,7 +82,7 @@ def test_a_chunk_that_is_found_anyway_shows_the_words_too(make_index):
     text = f"The Vellin Light is old. {LONG} Mara kept it, and her daughter painted boats. {LONG}"
     (tool,) = make_tools(make_index({"light": text}), names=["keyword_search"])
     content = tool.invoke({"keywords": ["Vellin Light", "Mara daughter"]})
-    assert content.startswith("Vellin Light: 1 chunk; Mara daughter: words apart in [light:0]. All:")
+    assert content.startswith("Vellin Light: 1 chunk; Mara daughter: only apart, in [light:0]. All:")
     assert "Mara kept it, and her daughter painted boats." in content
 
 
@@ -106,7 +106,7 @@ def test_words_apart_are_looked_for_in_the_documents_of_the_search(make_index):
     (tool,) = make_tools(index, names=["keyword_search"])
     assert tool.invoke({"keywords": ["daughter of Mara"]}).startswith("daughter of Mara: none")
     inside = tool.invoke({"keywords": ["daughter of Mara"], "within": "b"})
-    assert inside.startswith("daughter of Mara: words apart in [b:0]. All:\n\n[b:0]")
+    assert inside.startswith("daughter of Mara: only apart, in [b:0]. All:\n\n[b:0]")
     assert index.keyword_search("daughter of Mara").hits == ()  # the paper's search does not know them
 
 
@@ -114,6 +114,61 @@ def test_each_keyword_has_its_best_chunk_shown_and_titles_come_before_mentions(c
     message = call("keyword_search", keywords=["brother", "gisvi"])
     assert message.content.startswith("brother: 9 chunks; gisvi: 1 chunk. The best 2 of 10 chunks:")
     assert message.artifact["chunk_ids"] == ["rare:0", "song:0"]
+
+
+def test_words_apart_are_words_and_not_parts_of_words(make_index):
+    text = f"The party began. {LONG} Mára bought art in winter. {LONG} She left by then."
+    tool = make_tools(make_index({"a": text, "b": "Mara Émile", "c": "The start."}))[0]
+    content = tool.invoke({"keywords": ["art of Mara"]})
+    assert content.startswith("art of Mara: only apart, in [a:0]. All:")
+    assert "Mára bought art in winter." in content
+    assert "party" not in content
+    assert "by then" not in content
+
+
+@pytest.mark.parametrize("keyword", ["83.0%", "2014-09-26", "94,865 gold", "the of", "x y", "o'k"])
+def test_numbers_in_pieces_and_single_letters_are_not_looked_for_apart(make_index, keyword):
+    index = make_index({"a": "In 26 days 83 of 94 ships had 0 gold, or 865. In 2014, 09 was it. O x. K y."})
+    assert index.keyword_search(keyword, by_coverage=True).keywords[0].apart == ()
+
+
+def test_words_apart_are_in_one_document(make_index):
+    documents = {"a": "Mara kept the light.", "b": "Her daughter painted boats.", "c": "A daughter of Ann, and Mara."}
+    index = make_index(documents, pack=True)
+    tool = make_tools(index)[0]
+    assert tool.invoke({"keywords": ["Mara daughter"]}).startswith("Mara daughter: only apart, in [a:0]. All:")
+    inside = tool.invoke({"keywords": ["Mara daughter"], "within": "a"})
+    assert inside.startswith("Mara daughter: none (")
+    assert "only apart" in tool.invoke({"keywords": ["Mara daughter"], "within": "c"})
+
+
+def test_chunks_with_words_apart_are_counted_once_and_with_what_else_they_hold(make_index):
+    documents = {f"n{n}": f"Vellin has {'Vellin ' * n} boats." for n in range(30)}
+    index = make_index(documents | {"last": "Vellin was home to Mara and to a daughter of Ann."})
+    results = index.keyword_search(["Vellin", "Mara daughter"], 5, by_coverage=True)
+    assert results.total == 31
+    assert results.hits[-1].keyword_counts == {"Vellin": 1, "Mara daughter": 0}
+
+
+def test_another_spelling_is_not_another_keyword(make_index):
+    documents = {f"n{n}": f"The Grey Petrel sailed in {n}." for n in range(12)} | {"x": "The Grey-Petrel sank."}
+    tool = make_tools(make_index(documents))[0]
+    content = tool.invoke({"keywords": ["Grey-Petrel"]})
+    assert content.count("The Grey Petrel sailed in") >= 4
+
+
+def test_a_name_inside_common_words_is_not_common(make_index):
+    documents = {f"n{n}": f"The annual fair of {n}." for n in range(12)}
+    documents |= {"ann": "Ann came.", "ann2": "And so did Ann, again.", "mara": "Mara kept the light."}
+    content = make_tools(make_index(documents))[0].invoke({"keywords": ["Mara", "Ann"]})
+    assert content.startswith("Mara: 1 chunk; Ann: 14 chunks (2 as a word).")
+    assert "Ann came." in content.partition("In brief:")[0]
+
+
+def test_common_keywords_alone_show_their_chunks(make_index):
+    documents = {f"a{n}": f"Trade in the year {n}." for n in range(9)} | {f"b{n}": f"War in {n}." for n in range(9)}
+    content = make_tools(make_index(documents | {"ab": "Trade and war."}))[0].invoke({"keywords": ["trade", "war"]})
+    assert content.startswith("trade: 10 chunks; war: 10 chunks. The best 5 of 19 chunks:\n\n[ab:0] Trade and war.")
 
 
 def test_a_common_keyword_takes_no_room_from_the_others(make_index):

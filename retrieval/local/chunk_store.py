@@ -108,11 +108,15 @@ class ChunkStore(TableChunks):
             word for (word,) in self._each("SELECT term FROM vocabulary WHERE term IN ({marks})", list(words), "TRUE")
         }
 
-    def holding_all(self, groups: Sequence[Collection[str]], limit: int) -> list[list[int]]:
+    def holding_all(
+        self, groups: Sequence[Collection[str]], limit: int, within: Collection[int] | None = None
+    ) -> list[list[int]]:
         """Return the numbers of the chunks that hold all words of each of some groups; see `Words.holding_all`."""
+        inside = None if within is None else self.number_set(within)
+        seen = self._seen if inside is None else f"{self._seen} AND {inside.holds('chunks.number')}"
         sql = (
             "SELECT chunks.number FROM terms JOIN chunks ON chunks.number = terms.rowid "
-            f"WHERE terms MATCH ? AND {self._seen} LIMIT ?"
+            f"WHERE terms MATCH ? AND {seen} LIMIT ?"
         )
         return [[number for (number,) in self._query(sql, (match_all(words), limit))] for words in groups]
 

@@ -134,11 +134,16 @@ class PostgresChunks(TableChunks):
         terms = Terms(texts)
         return [terms.spelled(phrase, limit) for phrase in phrases]
 
-    def holding_all(self, groups: Sequence[Collection[str]], limit: int) -> list[list[int]]:
+    def holding_all(
+        self, groups: Sequence[Collection[str]], limit: int, within: Collection[int] | None = None
+    ) -> list[list[int]]:
         """Return the numbers of the chunks that hold all words of each of some groups; see `Words.holding_all`."""
-        return self._numbers_with([[Phrase((word,)) for word in words] for words in groups], f"LIMIT {limit}")
+        inside = None if within is None else self.number_set(within)
+        seen = self._seen if inside is None else f"{self._seen} AND {inside.holds('chunks.number')}"
+        phrases = [[Phrase((word,)) for word in words] for words in groups]
+        return self._numbers_with(phrases, f"LIMIT {limit}", seen)
 
-    def _numbers_with(self, groups: Sequence[Sequence[Phrase]], limit: str) -> list[list[int]]:
+    def _numbers_with(self, groups: Sequence[Sequence[Phrase]], limit: str, seen: str | None = None) -> list[list[int]]:
         """Return the numbers of the chunks with all phrases of each of some groups."""
         found: list[list[int]] = [[] for _ in groups]
         queries, parameters = [], list[Any]()
@@ -149,7 +154,7 @@ class PostgresChunks(TableChunks):
             # it expects few numbers, and looks each of them up.
             queries.append(
                 f"(SELECT {place}, chunks.number FROM chunks WHERE chunks.number = "
-                f"ANY (ARRAY(SELECT number FROM terms WHERE {condition})) AND {self._seen} {limit})"
+                f"ANY (ARRAY(SELECT number FROM terms WHERE {condition})) AND {seen or self._seen} {limit})"
             )
             parameters += [value for _, values in held for value in values]
         for place, number in self._query(" UNION ALL ".join(queries), parameters) if queries else ():

@@ -102,9 +102,11 @@ class TableChunks(BaseStore[str, Chunk]):
     def listed_words(self, words: Collection[str]) -> set[str]:
         """Return which of some words the corpus may hold; see `Words.listed`."""
 
-    def holding_all(self, groups: Sequence[Collection[str]], limit: int) -> list[list[int]]:
+    def holding_all(
+        self, groups: Sequence[Collection[str]], limit: int, within: Collection[int] | None = None
+    ) -> list[list[int]]:
         """Return the numbers of the chunks that hold all words of each of some groups; see `Words.holding_all`."""
-        raise NotImplementedError
+        raise NotImplementedError  # not abstract: a part calls it of whichever store it is a part of
 
     @abstractmethod
     def titled(self, titles: Sequence[str], limit: int) -> Iterable[list[tuple[str, str]]]:

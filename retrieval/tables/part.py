@@ -144,12 +144,15 @@ class ChunkPart(TableChunks):
         cut = (self._cut_terms.spelled(phrase, limit) for phrase in phrases)
         return [sorted([*one, *other])[:limit] for one, other in zip(whole, cut, strict=True)]
 
-    def holding_all(self, groups: Sequence[Collection[str]], limit: int) -> list[list[int]]:
+    def holding_all(
+        self, groups: Sequence[Collection[str]], limit: int, within: Collection[int] | None = None
+    ) -> list[list[int]]:
         """Return the numbers of the chunks that hold all words of each of some groups; see `Words.holding_all`."""
-        whole = super().holding_all(groups, limit)
+        whole = super().holding_all(groups, limit, within)
         if not self.cut:
             return whole
-        cut = (self._cut_terms.holding_all(words, limit) for words in groups)
+        inside = self.cut.keys() if within is None else set(within)
+        cut = ([n for n in self._cut_terms.holding_all(words) if n in inside] for words in groups)
         return [sorted([*one, *other])[:limit] for one, other in zip(whole, cut, strict=True)]
 
     def placed_vectors(self, numbers: Collection[int] | None = None) -> Iterator[tuple[int, list[int], Vectors]]:

@@ -40,11 +40,11 @@ class Terms:
         with self._lock:
             return read_spellings(self._connection.execute(query, (match_query(phrase), limit)).fetchall())
 
-    def holding_all(self, words: Iterable[str], limit: int) -> list[int]:
-        """Return the numbers of texts that hold all of some words."""
-        query = "SELECT rowid FROM terms WHERE terms MATCH ? LIMIT ?"
+    def holding_all(self, words: Iterable[str]) -> list[int]:
+        """Return the numbers of the texts that hold all of some words."""
+        query = "SELECT rowid FROM terms WHERE terms MATCH ?"
         with self._lock:
-            return [number for (number,) in self._connection.execute(query, (match_all(words), limit))]
+            return [number for (number,) in self._connection.execute(query, (match_all(words),))]
 
     def words(self) -> dict[int, list[str]]:
         """Return the words of each text that has any, in order."""

@@ -39,9 +39,11 @@ class TableWords:
         words = self._load()
         return words[bisect_left(words, shortest, key=len) : bisect_right(words, longest, key=len)]
 
-    def holding_all(self, groups: Sequence[Collection[str]], limit: int) -> list[list[int]]:
+    def holding_all(
+        self, groups: Sequence[Collection[str]], limit: int, within: Collection[int] | None = None
+    ) -> list[list[int]]:
         """Return the chunks that hold all words of each of some groups; see `Words.holding_all`."""
-        return self._chunks.holding_all(groups, limit)
+        return self._chunks.holding_all(groups, limit, within)
 
     def spellings(self, phrases: Sequence[Phrase], limit: int) -> list[list[str]]:
         """Return the spellings of phrases in the chunks; see `Words.spellings`."""

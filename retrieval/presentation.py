@@ -12,10 +12,10 @@ from dataclasses import dataclass, field, replace
 
 from arag.retrieval.layout import CUT, bare_title, is_title, row_label
 from arag.retrieval.snippets import find_rarest
-from arag.retrieval.suggestions import place_words, telling_words
 from arag.retrieval.text import fold
 from arag.retrieval.tokens import count_tokens
 from arag.retrieval.types import Hit, KeywordReport, Snippet
+from arag.retrieval.words import place_words, telling_words
 
 _MAX_BRIEF = 3  # chunks of a semantic search
 _LAST = 2  # hits that are shown, too, if they are all that is left
@@ -108,12 +108,13 @@ def spread_keywords(
             needed += [hit for hit in (about or holding)[:1] if hit not in needed]
     needed.sort(key=hits.index)
     rest = [hit for hit in hits if hit not in needed]
-    named = {report.keyword for report in reports if (report.as_word or report.chunks) >= _COMMON} & set(given)
+    frequent = {report.keyword for report in reports if (report.as_word or report.chunks) >= _COMMON} & set(given)
     common: list[Hit] = []
-    if len(given) > 1 and not all(_has_only(hit, named) for hit in needed):
-        common = [hit for hit in needed if len(hit.keyword_counts) == 1 and _has_only(hit, named)]
-        needed = [hit for hit in needed if hit not in common]
-        rest = [hit for hit in rest if not (len(hit.keyword_counts) == 1 and _has_only(hit, named))]
+    if len(given) > 1 and not all(_has_only(hit, frequent) for hit in needed):
+        passing = [hit for hit in hits if len(hit.keyword_counts) == 1 and _has_only(hit, frequent)]
+        common = [hit for hit in needed if hit in passing]
+        needed = [hit for hit in needed if hit not in passing]
+        rest = [hit for hit in rest if hit not in passing]
     room = max(0, top_k - len(needed) - len(common))
     return Spread(needed, rest if len(rest) <= room + _LAST else rest[:room], common)
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from arag.retrieval.backend import Generation, KeywordRanking, RankedChunk, SentenceMatch, Vectors
 from arag.retrieval.scope import Scope
 from arag.retrieval.snippets import choose_keyword_snippets, choose_semantic_snippets
-from arag.retrieval.suggestions import find_closest_terms, place_words, telling_words
+from arag.retrieval.suggestions import find_closest_terms
 from arag.retrieval.text import fold
 from arag.retrieval.types import (
     Chunk,
@@ -26,6 +26,7 @@ from arag.retrieval.types import (
     Snippet,
     UnknownChunk,
 )
+from arag.retrieval.words import place_words, telling_words
 
 _MAX_TITLED = 3
 _FEW_CHUNKS = 2  # a keyword in no more chunks than these gets the closest terms
@@ -83,7 +84,7 @@ class Snapshot:
         rare = [keyword for keyword in keywords if holding[keyword] <= _FEW_CHUNKS][:_MAX_SUGGESTIONS]
         words = self._generation.words()
         closest = {k: find_closest_terms(k, holding[k], keyword_index, words, self.chunks) for k in rare}
-        apart: dict[str, dict[int, Chunk]] = {}
+        apart: dict[int, list[str]] = {}
         if by_coverage:
             missing = [k for k in rare if not holding[k] and not any(term.respelled for term in closest[k])]
             apart = self._find_apart(missing, within)
@@ -160,45 +161,42 @@ class Snapshot:
         reports = tuple(UnknownChunk(chunk_id, closest.get(chunk_id, ())) for chunk_id in unknown)
         return ReadResults(tuple(found.values()), reports, totals)
 
-    def _find_apart(self, keywords: Sequence[str], within: Sequence[str] | None) -> dict[str, dict[int, Chunk]]:
-        """Find the chunks with a document that holds all words of a keyword, if there are no more than a few."""
+    def _find_apart(self, keywords: Sequence[str], within: Sequence[str] | None) -> dict[int, list[str]]:
+        """Find the chunks with a document that holds all words of a keyword, if there are no more than a few.
+
+        Returns:
+            The keywords of each chunk, by its number.
+        """
         split = {k: words for k in keywords if (words := telling_words(k))}
         numbers = None if within is None else self.chunks.numbers_of(within)
         holding = self._generation.words().holding_all(list(split.values()), _MAX_APART + 1, numbers)
         few = {k: sorted(found) for k, found in zip(split, holding, strict=True) if len(found) <= _MAX_APART}
         chunks = self.chunks.numbered([number for found in few.values() for number in found])
-        apart = {
-            k: {n: chunks[n] for n in found if n in chunks and _is_in_one_document(chunks[n], split[k], within)}
-            for k, found in few.items()
-        }
-        return {k: found for k, found in apart.items() if found}
+        apart: dict[int, list[str]] = {}
+        for keyword, found in few.items():
+            for number in found:
+                if number in chunks and _is_in_one_document(chunks[number], split[keyword], within):
+                    apart.setdefault(number, []).append(keyword)
+        return apart
 
     def _make_hits(
-        self, ranking: KeywordRanking, keywords: Sequence[str], apart: Mapping[str, Mapping[int, Chunk]]
+        self, ranking: KeywordRanking, keywords: Sequence[str], apart: Mapping[int, Sequence[str]]
     ) -> tuple[Hit, ...]:
         """Make hits of a ranking's chunks, and of those that hold the words of a keyword apart from each other."""
-        split: dict[int, list[str]] = {}
-        for keyword, found in apart.items():
-            for number in found:
-                split.setdefault(number, []).append(keyword)
-        entries = list(ranking.chunks)
-        ranked = {entry.number for entry in entries}
-        for found in apart.values():
-            for number, chunk in found.items():
-                if number not in ranked:
-                    ranked.add(number)
-                    entries.append(RankedChunk(number, 0.0, _count(keywords, chunk)))
+        ranked = {entry.number for entry in ranking.chunks}
+        entries = [*ranking.chunks, *(RankedChunk(number, 0.0, {}) for number in apart if number not in ranked)]
         chunks = self.chunks.numbered([entry.number for entry in entries])
         hits: list[Hit] = []
         for entry in entries:
-            held = chunks.get(entry.number)
-            if held is None:  # just deleted by a writer: the search will be repeated
+            chunk = chunks.get(entry.number)
+            if chunk is None:  # just deleted by a writer: the search will be repeated
                 continue
-            missing = split.get(entry.number, [])
+            missing = apart.get(entry.number, ())
             words = list(dict.fromkeys(word for keyword in missing for word in telling_words(keyword)))
+            counts = entry.counts or _count(keywords, chunk)
             is_best = len(hits) < _MAX_BEST
-            chosen = choose_keyword_snippets(held, list(entry.counts), ranking.holding, words, is_best=is_best)
-            hits.append(_make_hit(held, entry.score, chosen, entry.counts | dict.fromkeys(missing, 0)))
+            chosen = choose_keyword_snippets(chunk, list(counts), ranking.holding, words, is_best=is_best)
+            hits.append(_make_hit(chunk, entry.score, chosen, counts | dict.fromkeys(missing, 0)))
         return tuple(hits)
 
     def _find_subjects(

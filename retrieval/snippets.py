@@ -21,9 +21,9 @@ from arag.retrieval.layout import (
     list_words,
     row_label,
 )
-from arag.retrieval.suggestions import place_words
 from arag.retrieval.text import fold
 from arag.retrieval.types import Chunk, Section, Snippet, SnippetSentence
+from arag.retrieval.words import place_words
 
 _MAX_SENTENCES = 3  # unless more are needed to show every keyword
 _MAX_SIMILAR = 2
@@ -67,8 +67,8 @@ def choose_keyword_snippets(
     Args:
         chunk: The chunk.
         keywords: The keywords that it holds.
-        words: Words, as `telling_words` gives them, of keywords that it holds in pieces only; each gets one sentence.
         rarity: For each keyword, how many chunks of the corpus hold it.
+        words: Words, as `telling_words` gives them, of keywords that it holds in pieces only; each gets one sentence.
         is_best: Whether the chunk is among the best: of a long document, the passage around the best sentence is shown.
 
     Returns:

@@ -6,27 +6,24 @@ import re
 import unicodedata
 from collections.abc import Iterable, Iterator
 from itertools import chain, islice
-from string import ascii_lowercase
 
 from rapidfuzz import fuzz, process
 
 from arag.retrieval.backend import Chunks, Keywords, Phrase, Words
-from arag.retrieval.suggestions_by_characters import find_by_characters, find_other_widths, is_east_asian
-from arag.retrieval.text import fold
+from arag.retrieval.suggestions_by_characters import find_by_characters, find_other_widths
+from arag.retrieval.text import fold, is_east_asian
 from arag.retrieval.types import Term
+from arag.retrieval.words import FUNCTION_WORDS, MAX_CHARACTERS, find_words
 
 _MAX_TERMS = 3
-_MAX_CHARACTERS = 100  # of a keyword
 _MAX_WORDS = 8
 _CHUNKS_LOOKED_AT = 200  # for a phrase's spellings
 _SIMILAR = 75.0  # rapidfuzz ratio, 0 to 100
 _MIN_SPLIT = 2  # letters
 _MAX_SHARE = 0.01  # of all chunks: a part of a keyword in more of them is too common to help
 _MIN_TELLING = 3  # chunks: in a small corpus, so many are not too common
-_FUNCTION_WORDS = frozenset("a an and at by de for from in la of on or the to with".split())
 # What a keyword may lack: spaces, dashes, commas, brackets and quotation marks.
 _GAPS = re.compile(r"[\s\u2010-\u2015\u2212,;:()\[\]\"“”-]+")
-_WORD = re.compile(r"[^\W_]+")
 
 
 def find_closest_terms(keyword: str, chunks: int, keywords: Keywords, corpus: Words, texts: Chunks) -> tuple[Term, ...]:
@@ -47,11 +44,11 @@ def find_closest_terms(keyword: str, chunks: int, keywords: Keywords, corpus: Wo
     Returns:
         At most three terms.
     """
-    words = _find_words(keyword)
+    words = find_words(keyword)
     if not words:
         return ()
     # Nobody misspells a whole sentence: for a long keyword, only its words are looked up.
-    is_term = len(words) <= _MAX_WORDS and len(keyword) <= _MAX_CHARACTERS
+    is_term = len(words) <= _MAX_WORDS and len(keyword) <= MAX_CHARACTERS
     words = words[:_MAX_WORDS]
     found = _find_terms(_spell_otherwise(words, corpus), keyword, keywords, corpus) if is_term else []
     # The keyword without a bracket or a quotation mark is worth naming only if more chunks hold it.
@@ -68,27 +65,6 @@ def find_closest_terms(keyword: str, chunks: int, keywords: Keywords, corpus: Wo
     return tuple(found[:_MAX_TERMS])
 
 
-def telling_words(keyword: str) -> list[str]:
-    """Return the words of a keyword of several words, as the corpus's words are stored.
-
-    Function words and single letters tell nothing. There are none of an East Asian keyword, which is looked for by its
-    characters, and of one with a number or a date in pieces, such as 83.0%: they say nothing apart from each other.
-    """
-    parts = [_find_words(part) for part in keyword.split()]
-    in_pieces = any(len(part) > 1 and any(map(str.isdecimal, part)) for part in parts)
-    if is_east_asian(keyword) or len(keyword) > _MAX_CHARACTERS or in_pieces:
-        return []
-    told = [[word for word in part if len(word) > 1 and word not in _FUNCTION_WORDS] for part in parts]
-    return list(dict.fromkeys(chain.from_iterable(told))) if sum(map(bool, told)) > 1 else []
-
-
-def place_words(text: str) -> Iterator[tuple[str, int, int]]:
-    """Yield the words of a text as the corpus's words are stored, and where each begins and ends."""
-    for match in _WORD.finditer(unicodedata.normalize("NFC", text)):
-        for word in _find_words(match[0]):
-            yield word, *match.span()
-
-
 def _find_by_words(
     words: list[str], keyword: str, most: int, keywords: Keywords, corpus: Words, *, is_term: bool
 ) -> list[Term]:
@@ -98,7 +74,7 @@ def _find_by_words(
         if found:
             break
         runs = (words[i : i + length] for i in range(len(words) - length + 1))
-        parts = (Phrase(tuple(run)) for run in runs if _FUNCTION_WORDS.isdisjoint((run[0], run[-1])))
+        parts = (Phrase(tuple(run)) for run in runs if FUNCTION_WORDS.isdisjoint((run[0], run[-1])))
         found = [t for t in _find_terms(parts, keyword, keywords, corpus) if t.chunks <= most and len(t.text) > 1]
         found.sort(key=lambda term: (term.chunks, term.text))
     return found
@@ -153,14 +129,3 @@ def _replace_unknown(words: list[str], corpus: Words) -> Iterator[Phrase]:
             if len(words) > 1:
                 yield Phrase((*words[:i], similar, *words[i + 1 :]))
             yield Phrase((similar,))
-
-
-def _find_words(text: str) -> list[str]:
-    """Return a text's words as the corpus's words are stored: in lower case, Latin letters without diacritics."""
-    lowered = unicodedata.normalize("NFC", text.lower()).replace("ς", "σ")
-    return _WORD.findall("".join(map(_drop_diacritics, lowered)))
-
-
-def _drop_diacritics(character: str) -> str:
-    letter = unicodedata.normalize("NFD", character)[0]
-    return letter if letter in ascii_lowercase else character

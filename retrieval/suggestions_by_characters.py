@@ -30,11 +30,6 @@ _JOINED = re.compile("[a-z0-9]{2}|[\u30a1-\u30fc]{2}")  # no term begins or ends
 _GAPS = re.compile(r"\s+")
 
 
-def is_east_asian(keyword: str) -> bool:
-    """Return whether a keyword has Chinese, Japanese or Korean characters."""
-    return re.search(f"[{EAST_ASIAN}]", keyword) is not None
-
-
 def find_other_widths(keyword: str, keywords: Keywords) -> list[Term]:
     """Find a keyword in other forms of the same characters: half or full width, without spaces."""
     normal = unicodedata.normalize("NFKC", keyword)

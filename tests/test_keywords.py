@@ -24,10 +24,10 @@ from arag.retrieval.local.vocabulary import read_vocabulary, write_vocabulary
 from arag.retrieval.presentation import show_all
 from arag.retrieval.render import render_keywords
 from arag.retrieval.scope import Scope
-from arag.retrieval.suggestions import _find_words, telling_words
 from arag.retrieval.tables.words import TableWords
 from arag.retrieval.text import fold
 from arag.retrieval.types import Chunk
+from arag.retrieval.words import find_words, telling_words
 from fakes import HashEmbeddings, write_corpus
 from memory_backend import MemoryChunks, MemoryGeneration
 from selection import slow_except
@@ -694,7 +694,7 @@ def test_voiced_sounds_are_other_letters_in_japanese(make_index):
 def test_words_are_looked_up_as_the_full_text_table_stores_them(make_index):
     text = "Чайковский ёлка Αθήνα ψυχής 서울특별시 ガラス مدرسة Łódź Ærø straße Tiếng"
     words = make_index({"a": text})._snapshot._generation.words()
-    assert [word for word in _find_words(text) if not words.holds(word)] == []
+    assert [word for word in find_words(text) if not words.holds(word)] == []
 
 
 @in_any_backend
@@ -706,7 +706,7 @@ def test_chunks_with_all_words_of_a_keyword_are_found_if_they_are_few(make_index
     index = make_index({i: f"{text}." for i, text in texts.items()})
     if scoped:
         index = index.scoped(Scope(documents=list(texts)[2:]))
-    held = {i: set(_find_words(index.get(i).text)) for i in index.chunk_ids()}
+    held = {i: set(find_words(index.get(i).text)) for i in index.chunk_ids()}
     seen = set()
     for keyword in map(" of ".join, permutations(words, 2)):
         results = index.keyword_search([keyword], by_coverage=True)

@@ -81,8 +81,7 @@ class SentenceWriter:
                     self._collection.add,
                     ids=ids,
                     embeddings=vectors + shifts_of(ids, vectors.shape[1]),
-                    # Not as documents: of these Chroma makes a full-text table, four times as large, whatever it is
-                    # told.
+                    # Not as documents: Chroma always makes a full-text table of these, which is four times as large.
                     metadatas=[{"chunk_id": s.chunk_id, "sentence": s.text} for s in batch],
                 )
             if on_written is not None:

@@ -12,7 +12,17 @@ from pydantic import AfterValidator, AliasChoices, Field
 
 from arag.errors import EmbedderError, InputError
 from arag.retrieval.index import Index
-from arag.retrieval.presentation import Held, Shown, Spread, choose_shown, limit_to, shown_text, spread_keywords
+from arag.retrieval.presentation import (
+    Held,
+    Shown,
+    Spread,
+    add_topics,
+    choose_shown,
+    limit_to,
+    name_parts,
+    shown_text,
+    spread_keywords,
+)
 from arag.retrieval.render import render_keywords, render_semantic
 from arag.retrieval.snippets import choose_documents, choose_passages
 from arag.retrieval.tokens import count_tokens
@@ -95,6 +105,7 @@ class KeywordSearch(RetrievalTool):
             tokens=_MAX_KEYWORD_TOKENS,
             common=spread.common,
         )
+        shown = add_topics(shown, self.index.find_topics)
         return _show_hits(self, keywords, results, shown, render_keywords(results, shown), held)
 
     def _search(
@@ -132,6 +143,7 @@ class SemanticSearch(RetrievalTool):
             hits = self.index.semantic_search(query, self.top_k, within=documents, subjects=True).hits
             hits = hits if documents is None else limit_to(hits, documents)
             shown = choose_shown(hits, held, always=1, tokens=tokens, query=query, is_one_of_several=several)
+            shown = add_topics(shown, self.index.find_topics)
             texts.append(f"{query}: " * several + render_semantic(hits, shown))
             held = held.add(shown.hits)
             found += shown.hits
@@ -169,6 +181,7 @@ class ChunkRead(RetrievalTool):
             named = [section.document_id for section in chunk.sections if section.document_id in chunk_ids]
             if named and len(chunk.sections) > 1 and chunk.id not in chunk_ids:
                 passages[chunk.id] = choose_documents(chunk, named)
+        passages = name_parts(passages, self.index.find_topics)
         return show_chunks(results, chunk_ids, held, passages)
 
 

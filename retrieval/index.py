@@ -295,6 +295,25 @@ class Index:
         """
         return self._search(lambda snapshot: snapshot.find_documents(name, limit))
 
+    def find_topics(self, chunk_ids: Sequence[str]) -> dict[str, tuple[str, ...]]:
+        """Find words that tell parts of long documents from the rest of these.
+
+        A word tells the more, the more often the part and those beside it have it, and the fewer other parts of the
+        document do (tf-idf).
+
+        Args:
+            chunk_ids: Ids of chunks.
+
+        Returns:
+            Up to three words by chunk id, the most telling first. Chunks of documents with fewer than ten are left
+            out, and so are East Asian texts, whose words are not told apart.
+
+        Example:
+            >>> index.find_topics(["places/vellin-light.md:0"])  # the document's only chunk
+            {}
+        """
+        return self._search(lambda snapshot: snapshot.find_topics(chunk_ids))
+
     def _embed(self, query: str) -> NDArray[np.float32]:
         if not query.strip():
             raise InputError("the query is blank: give words to search for")

@@ -7,8 +7,9 @@ again. Equal texts are shown once. Of a semantic search, what is much less simil
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import TypeAlias
 
 from arag.retrieval.layout import CUT, bare_title, is_title, row_label
 from arag.retrieval.snippets import find_rarest
@@ -16,6 +17,8 @@ from arag.retrieval.text import fold
 from arag.retrieval.tokens import count_tokens
 from arag.retrieval.types import Hit, KeywordReport, Snippet
 from arag.retrieval.words import place_words, telling_words
+
+FindTopics: TypeAlias = Callable[[Sequence[str]], Mapping[str, tuple[str, ...]]]  # `Index.find_topics`
 
 _MAX_BRIEF = 3  # chunks of a semantic search
 _LAST = 2  # hits that are shown, too, if they are all that is left
@@ -169,6 +172,23 @@ def choose_shown(
             by_text[text] = hit.chunk_id
             shown.append(new)
     return Shown(shown, above, same, brief[:_MAX_BRIEF] if query else brief)
+
+
+def add_topics(shown: Shown, find_topics: FindTopics) -> Shown:
+    """Add to hits in parts of long documents what these are about, where no heading says it."""
+    named = name_parts({hit.chunk_id: hit.snippets for hit in (*shown.hits, *shown.brief)}, find_topics)
+    hits, brief = ([replace(h, snippets=named[h.chunk_id]) for h in found] for found in (shown.hits, shown.brief))
+    return replace(shown, hits=hits, brief=brief)
+
+
+def name_parts(snippets: Mapping[str, Sequence[Snippet]], find_topics: FindTopics) -> dict[str, tuple[Snippet, ...]]:
+    """Add to snippets, by chunk id, what parts of long documents are about, where no heading says it."""
+    nameless = [i for i, found in snippets.items() if any(not s.whole and not s.heading for s in found)]
+    topics = find_topics(nameless) if nameless else {}
+    return {
+        i: tuple(s if s.whole or s.heading else replace(s, topics=topics.get(i, ())) for s in found)
+        for i, found in snippets.items()
+    }
 
 
 def show_all(hits: Sequence[Hit]) -> Shown:

@@ -145,17 +145,13 @@ def _snippet(snippet: Snippet, *, titled: bool = True, packed: bool = False) -> 
         parts.append(_tidy_row(sentence.text))
     if not snippet.ends and not (parts and parts[-1].endswith(CUT)):
         parts.append(CUT)
-    name = _name(snippet) if titled else snippet.heading
+    about = snippet.heading or ", ".join(snippet.topics)
+    name = about or snippet.title * titled
     if packed:  # the chunk's id names another document: with this id, the document alone can be read
         name = f"(document {snippet.document_id}) {name}".strip()
     if name and not any(part != CUT for part in parts):  # the title alone matched
         return name
     return f"{name}: {' '.join(parts)}" if name else " ".join(parts)
-
-
-def _name(snippet: Snippet) -> str:
-    """Return the title of a document in one chunk; of a part of a longer one, which its id names, the heading."""
-    return snippet.heading or snippet.title
 
 
 def _tidy_row(text: str) -> str:

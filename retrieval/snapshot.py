@@ -16,6 +16,7 @@ from arag.retrieval.scope import Scope
 from arag.retrieval.snippets import choose_keyword_snippets, choose_semantic_snippets
 from arag.retrieval.suggestions import find_closest_terms
 from arag.retrieval.text import fold
+from arag.retrieval.topics import Topics
 from arag.retrieval.types import (
     Chunk,
     Hit,
@@ -66,6 +67,7 @@ class Snapshot:
         self.manifest = generation.manifest
         self.chunks = generation.chunks
         self._generation = generation
+        self._topics = Topics(generation.chunks)
 
     def part(self, scope: Scope) -> Snapshot:
         """Return the searches in the documents that a scope allows; see `Index.scoped`."""
@@ -140,6 +142,10 @@ class Snapshot:
                 if match.chunk in ids:  # or it has just been deleted by a writer
                     found[ids[match.chunk]][match.position] = match.similarity
         return found
+
+    def find_topics(self, chunk_ids: Sequence[str]) -> dict[str, tuple[str, ...]]:
+        """Find what parts of long documents are about; see `Index.find_topics`."""
+        return self._topics.find(chunk_ids)
 
     def find_documents(self, name: str, limit: int) -> list[str]:
         """Find documents by a part of their name; see `Index.find_documents`."""

@@ -132,6 +132,7 @@ class Snippet:
         ends: Whether the last one is the last that the chunk holds of it.
         whole: Whether this is the document's whole text.
         heading: The nearest heading above the first one, if it is in the chunk; empty for a document in one chunk.
+        topics: Words that tell a part of a long document without headings from the rest, as the tools show them.
 
     Example:
         >>> hit = index.keyword_search(["Grey Petrel"]).hits[0]
@@ -146,6 +147,7 @@ class Snippet:
     ends: bool
     whole: bool
     heading: str = ""
+    topics: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ _SEARCH = """Answer questions from a corpus that you see only through your tools
 that you find. Most questions take one to three calls.
 - If the question is about one document, or what documents are named after, search `within` it.
 - Beware of namesakes.
-- "…" stands for what bears less on your call; other text is complete.{read}
+- "…" stands for what bears less on your call, or is shown above; other text is complete.{read}
 - Answer as soon as the facts are found, from the corpus, not from memory. If all chunks with a name are shown without \
 the fact, or a search brings nothing on it, the corpus lacks it: do not search for it again, but say what comes \
 closest, and that it is not settled.

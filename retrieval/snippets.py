@@ -137,7 +137,7 @@ def choose_semantic_snippets(
         What to show, by document, and how many further sentences were found.
     """
     best = sorted(similarities, key=lambda position: (-similarities[position], position))
-    rated = _add_rare_words(chunk, similarities, query) if is_best else similarities
+    rated = _add_rare_words(chunk, similarities, query)
     best[1:] = sorted(best[1:], key=lambda position: (-rated[position], position))
     near = [p for p in best if rated[p] > similarities[best[0]] - _FALLING_OFF]
     rows = find_rows(chunk, query)
@@ -157,7 +157,9 @@ def choose_passages(
     similarities: Mapping[str, Mapping[str, Mapping[int, float]]],
     held: Mapping[str, Collection[int]] = MappingProxyType({}),
 ) -> dict[str, tuple[Snippet, ...]]:
-    """Choose the passages of chunks that bear on queries: the best for each query in turn, and rows of tables.
+    """Choose the passages of chunks that bear on queries, and rows of tables.
+
+    Each chunk that is not far from every query has its best passage first; then come the best for each query in turn.
 
     Args:
         chunks: The chunks.
@@ -172,7 +174,11 @@ def choose_passages(
     shown = {chunk_id: set(positions) for chunk_id, positions in rows.items()}
     room = min(_PASSAGES + _PASSAGE * len(similarities), int(_PASSAGES_SHARE * sum(len(c.text) for c in chunks)))
     ranked = [_rank_sentences(chunks, rated, query) for query, rated in similarities.items()]
-    for chunk, position in (place for places in zip_longest(*ranked) for place in places if place is not None):
+    turns = [place for places in zip_longest(*ranked) for place in places if place is not None]
+    firsts: dict[str, tuple[Chunk, int]] = {}
+    for chunk, position in turns:
+        firsts.setdefault(chunk.id, (chunk, position))
+    for chunk, position in (*firsts.values(), *turns):
         if room < 0:
             break
         new = {position} if rows[chunk.id] else set(_find_passage(chunk, position))
@@ -244,14 +250,23 @@ def _is_part(chunk: Chunk, position: int) -> bool:
 def _find_passage(chunk: Chunk, position: int) -> range:
     """Return the positions of a sentence, the one before it, and those after it that speak on, in the same document.
 
-    These are the next two; after one that announces a list, five more.
+    These are the next two; after one that announces a list, five more. The one before it is left out if it refers to
+    yet another and this one does not.
     """
     inside = next(inside for section in chunk.sections if position in (inside := _find_positions(chunk, section)))
     end = position + 3
     for at in range(position, min(end, inside.stop)):
         if _ANNOUNCES.search(fold_sentence(chunk, at)):
             end = at + 6
-    return range(max(position - 1, inside.start), min(end, inside.stop))
+    start = position - 1
+    if inside.start < start and _lacks_subject(chunk, start) and not _lacks_subject(chunk, position):
+        start = position
+    return range(max(start, inside.start), min(end, inside.stop))
+
+
+def _lacks_subject(chunk: Chunk, position: int) -> bool:
+    """Return whether a sentence refers to something named before it."""
+    return bool(_WITHOUT_SUBJECT.match(fold_sentence(chunk, position)))
 
 
 def _rate_sentence(chunk: Chunk, position: int, keywords: Collection[str]) -> int:
@@ -339,11 +354,11 @@ def _add_context(chunk: Chunk, chosen: set[int], is_subject: Callable[[Section],
             text = fold_sentence(chunk, position)
             if is_row(text):
                 shown.update({find_header(chunk, position)} & set(inside))
-            elif _WITHOUT_SUBJECT.match(text):
+            elif _lacks_subject(chunk, position):
                 shown.update({position - 1, position + 1} & set(inside))
             elif position + 1 in inside and (
                 not chunk.sentences[position].embedded  # a heading alone says nothing
-                or _WITHOUT_SUBJECT.match(fold_sentence(chunk, position + 1))
+                or _lacks_subject(chunk, position + 1)
             ):
                 shown.add(position + 1)
         shown.update(

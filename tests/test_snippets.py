@@ -285,6 +285,28 @@ def test_of_the_best_chunk_of_a_long_document_passages_are_shown():
     assert [s.position for s in snippet.sentences] == [3, 4, 5, 6]
 
 
+@pytest.mark.parametrize(
+    ("second", "third", "begins"), [("It was small.", "Orlath grew.", 2), ("It was small.", "It grew.", 1)]
+)
+def test_a_passage_does_not_begin_with_a_sentence_that_needs_the_one_before(second, third, begins):
+    """Unless what the passage is about needs it."""
+    document = Document("doc", "", f"Vellin is a town. {second} {third} {FILLER * 3}", "doc.txt")
+    first, *_ = chunk_document(document, chunk_tokens=150, count=count_words)
+    found = choose_passages([first], {"What grew?": {first.id: {2: 0.9}}})[first.id]
+    assert found[0].sentences[0].position == begins
+
+
+def test_each_chunk_has_its_best_passage_before_any_has_a_second():
+    document = Document("doc", "", FILLER * 30, "doc.txt")
+    chunks = chunk_document(document, chunk_tokens=600, count=count_words)[:4]
+    rated = {chunk.id: dict.fromkeys(range(len(chunk.sentences)), 0.7) for chunk in chunks}
+    rated[chunks[3].id] = {40: 0.5}  # less near than all others, but not far
+    rated[chunks[2].id] = {40: 0.3}  # far
+    found = choose_passages(chunks, {"Who?": rated})
+    assert 40 in [s.position for s in found[chunks[3].id][0].sentences]
+    assert found[chunks[2].id] == ()
+
+
 def test_a_passage_goes_on_through_an_announced_list():
     parts = ["The following are risk factors.", *(f"Item {n} is one." for n in range(9))]
     document = Document("doc", "", f"{' '.join(parts)} {FILLER * 3}", "doc.txt")
@@ -318,6 +340,12 @@ def test_a_sentence_need_not_name_the_subject_of_its_document():
     rated = {0: 0.8, 1: 0.77, 2: 0.56} | dict.fromkeys(range(3, 20), 0.4)
     snippets, _ = choose_semantic_snippets(chunk, rated, "average snow of Orlath", is_best=True)
     assert matched(snippets) == ["Orlath sees some snow.", "The average a year is 6.8 inches."]
+
+
+def test_rare_words_of_the_query_count_in_every_chunk():
+    chunk = chunk_of(f"Tumours are benign. Tumours are rare. Tumours are found by a scan. {FILLER * 3}")
+    snippets, _ = choose_semantic_snippets(chunk, {0: 0.8, 1: 0.79, 2: 0.7}, "tumours seen in a scan")
+    assert matched(snippets) == ["Tumours are benign.", "Tumours are found by a scan."]
 
 
 def test_that_a_sentence_has_its_title_says_little_of_a_keyword():

@@ -10,7 +10,7 @@ from arag.retrieval.layout import CUT, is_title, name_place
 from arag.retrieval.presentation import Shown
 from arag.retrieval.types import Chunk, Hit, KeywordReport, KeywordResults, ReadResults, Snippet
 
-_LEFT_OUT = "left out: other passages are closer. A chunk read alone, without `about`, is shown in full."
+_LEFT_OUT = "left out: other passages are closer, or shown above. A chunk read alone, without `about`, is shown whole."
 READ_BEFORE = "Shown in full above."
 _TELLING = 20  # chunks: another term in more of them does not lead to what was asked for
 _CURRENCY = re.compile(r"\s*\|\s*\$\s*\|\s*|\s+\$\s*\|\s*")  # in a table's row, in a cell of its own

@@ -159,7 +159,8 @@ def choose_passages(
 ) -> dict[str, tuple[Snippet, ...]]:
     """Choose the passages of chunks that bear on queries, and rows of tables.
 
-    Each chunk that is not far from every query has its best passage first; then come the best for each query in turn.
+    Each chunk that is not far from every query has its best new passage first; then come the best for each query in
+    turn.
 
     Args:
         chunks: The chunks.
@@ -177,7 +178,8 @@ def choose_passages(
     turns = [place for places in zip_longest(*ranked) for place in places if place is not None]
     firsts: dict[str, tuple[Chunk, int]] = {}
     for chunk, position in turns:
-        firsts.setdefault(chunk.id, (chunk, position))
+        if position not in held.get(chunk.id, ()):
+            firsts.setdefault(chunk.id, (chunk, position))
     for chunk, position in (*firsts.values(), *turns):
         if room < 0:
             break

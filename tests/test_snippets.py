@@ -305,6 +305,9 @@ def test_each_chunk_has_its_best_passage_before_any_has_a_second():
     found = choose_passages(chunks, {"Who?": rated})
     assert 40 in [s.position for s in found[chunks[3].id][0].sentences]
     assert found[chunks[2].id] == ()
+    rated[chunks[3].id][10] = 0.55
+    found = choose_passages(chunks, {"Who?": rated}, {chunks[3].id: range(9, 13)})
+    assert [s.position for s in found[chunks[3].id][0].sentences] == [39, 40, 41, 42]
 
 
 def test_a_passage_goes_on_through_an_announced_list():

@@ -305,8 +305,8 @@ class Index:
             chunk_ids: Ids of chunks.
 
         Returns:
-            Up to three words by chunk id, the most telling first. Chunks of documents with fewer than ten are left
-            out, and so are East Asian texts, whose words are not told apart.
+            Up to three words by chunk id, the most telling first, in Latin, Greek or Cyrillic letters. Chunks of
+            documents with fewer than ten are left out.
 
         Example:
             >>> index.find_topics(["places/vellin-light.md:0"])  # the document's only chunk

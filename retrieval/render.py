@@ -145,13 +145,18 @@ def _snippet(snippet: Snippet, *, titled: bool = True, packed: bool = False) -> 
         parts.append(_tidy_row(sentence.text))
     if not snippet.ends and not (parts and parts[-1].endswith(CUT)):
         parts.append(CUT)
-    about = snippet.heading or ", ".join(snippet.topics)
-    name = about or snippet.title * titled
+    name = snippet.heading or _name(snippet.title * titled, snippet.topics)
     if packed:  # the chunk's id names another document: with this id, the document alone can be read
         name = f"(document {snippet.document_id}) {name}".strip()
     if name and not any(part != CUT for part in parts):  # the title alone matched
         return name
     return f"{name}: {' '.join(parts)}" if name else " ".join(parts)
+
+
+def _name(title: str, topics: Sequence[str]) -> str:
+    """Return a document's title and what its part is about, as far as they are known."""
+    about = ", ".join(topics)
+    return f"{title} ({about})" if title and about else title or about
 
 
 def _tidy_row(text: str) -> str:

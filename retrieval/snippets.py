@@ -221,7 +221,7 @@ def _add_rare_words(chunk: Chunk, similarities: Mapping[int, float], query: str)
     A document's own title does not count. If the query has it, the sentences that do without are raised, too.
     """
     similarities = {p: value for p, value in similarities.items() if p < len(chunk.sentences)}  # or it has changed
-    words = {p: set(list_words(chunk.sentence_text(p))) for p in similarities}
+    words = {p: set(list_words(chunk.sentence_text(p))) for p in range(len(chunk.sentences))}
     wanted = list_words(query)
     holding = {word: [p for p in words if word in words[p]] for word in wanted}
     rare = {word: found for word, found in holding.items() if len(found) <= _MAX_RARE}

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 import re
+import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from arag.errors import IndexFormatError
 from arag.retrieval.backend import Chunks
-from arag.retrieval.text import is_east_asian
 from arag.retrieval.types import Chunk
 
 _FEWEST_PARTS = 10  # of a document: of a shorter one, the title says enough
@@ -21,7 +22,9 @@ _LEAST = 2.0  # times that a word must occur; a part that is n away counts as 1 
 _STEM = 5  # letters: of words that begin alike, such as singular and plural, one is enough
 _SAMPLE = 40  # parts that stand for the whole document
 _MAX_REMEMBERED = 1_000  # parts; of documents a tenth
-_WORD = re.compile(r"\b[^\W\d_][\w-]{2,29}\b")
+# In other scripts, words are not separated, or have marks that this would cut them at.
+_LETTERS = "A-Za-zÀ-ÖØ-öø-ɏͰ-ϿЀ-ԯḀ-῿"  # Latin, Greek, Cyrillic
+_WORD = re.compile(rf"(?<!\w)[{_LETTERS}](?:-?[{_LETTERS}\d]){{2,29}}(?!\w)")
 
 
 class Topics:
@@ -40,16 +43,20 @@ class Topics:
         """Return up to three words for each part of a long document, the most telling first.
 
         A word tells the more, the more often the part and those beside it have it, and the fewer other parts of the
-        document do (tf-idf). East Asian texts have no words that can be told apart.
+        document do (tf-idf). Words are those of Latin, Greek and Cyrillic letters.
 
         Args:
             chunk_ids: Ids of chunks; those of documents with fewer than ten are left out.
         """
         found = {chunk_id: self._topics.get(chunk_id) for chunk_id in chunk_ids}
-        _make_room(self._topics, _MAX_REMEMBERED)
         for chunk in self._chunks.mget([chunk_id for chunk_id, topics in found.items() if topics is None]):
             if chunk is not None:
-                found[chunk.id] = self._topics[chunk.id] = self._choose(chunk)
+                try:
+                    topics = self._choose(chunk)
+                except IndexFormatError:  # of a part beside it: whoever reads that one is told
+                    continue
+                _make_room(self._topics, _MAX_REMEMBERED)
+                found[chunk.id] = self._topics[chunk.id] = topics
         return {chunk_id: topics for chunk_id, topics in found.items() if topics}
 
     def _choose(self, chunk: Chunk) -> tuple[str, ...]:
@@ -58,14 +65,16 @@ class Topics:
         weights = self._weigh(chunk.document_id)
         if not weights:
             return ()
-        spelled = Counter(_WORD.findall(chunk.text))
+        spelled = Counter(_list_words(chunk.text))
         spelling = {word.lower(): word for word, _ in reversed(spelled.most_common())}
+        own = _count_words(chunk.text)
         counts: defaultdict[str, float] = defaultdict(float)
         for part in self._chunks.neighbours(chunk, _REACH):
             distance = abs(part.ordinal - chunk.ordinal)
+            # What the part itself hardly speaks of is not its subject, however often those beside it do.
             for word, count in _count_words(part.text).items():
-                counts[word] += min(count, _ENOUGH) / (1 + distance)
-        rated = {w: n * weights.get(w, weights[""]) for w, n in counts.items() if w in spelling and n >= _LEAST}
+                counts[word] += min(count, 2 * own[word], _ENOUGH) / (1 + distance)
+        rated = {w: n * weights.get(w, weights[""]) for w, n in counts.items() if n >= _LEAST}
         chosen: dict[str, str] = {}
         for word in sorted(rated, key=lambda word: (-rated[word], word)):
             if rated[word] > 0 and len(chosen) < _WORDS:
@@ -95,8 +104,11 @@ class Topics:
 
 
 def _count_words(text: str) -> Counter[str]:
-    words = _WORD.findall(text.lower())
-    return Counter([word for word in words if not is_east_asian(word)] if is_east_asian(text) else words)
+    return Counter(_list_words(text.lower()))
+
+
+def _list_words(text: str) -> list[str]:
+    return _WORD.findall(unicodedata.normalize("NFC", text))
 
 
 def _make_room(remembered: dict[str, Any], most: int) -> None:

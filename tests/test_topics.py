@@ -1,5 +1,6 @@
 """What parts of long documents are about: the words that tell them apart, shown where no heading does."""
 
+import json
 import math
 import re
 from collections import Counter
@@ -8,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from arag.errors import IndexFormatError
 from arag.ingest.chunking import chunk_document
 from arag.ingest.documents import Document
 from arag.ingest.pipeline import ingest
@@ -54,8 +56,9 @@ def test_the_words_that_other_parts_lack_tell_a_part(index):
 
 def test_they_stand_in_front_of_what_is_shown_as_most_often_written(index):
     message = call(index, "keyword_search", keywords=["step 7"])
-    (line,) = (line for line in message.content.splitlines() if "CSCC" in line)
-    assert re.fullmatch(r"\[book:\d+\] CSCC: .*step 7 of.*", line)
+    lines = [line.partition(": … ")[0] for line in message.content.splitlines() if line.startswith("[")]
+    names = [line.partition("] ")[2] for line in lines]
+    assert names == ["Guides (kidney)", "CSCC", "thyroid"]
     shown = message.artifact["results"]["hits"]
     assert {topics for hit in shown for topics in [hit["snippets"][0]["topics"]]} == {
         ("thyroid",),
@@ -63,7 +66,7 @@ def test_they_stand_in_front_of_what_is_shown_as_most_often_written(index):
         ("CSCC",),
     }
     text = call(index, "semantic_search", queries=["Cancer of the kidney has four stages"]).content
-    assert re.search(r"\[book:\d+\] \(0\.\d\d\) kidney: ", text)
+    assert re.search(r"\[book:\d+\] \(0\.\d\d\) Guides \(kidney\): ", text)
 
 
 def test_passages_of_several_chunks_have_them_too(make_index):
@@ -86,12 +89,30 @@ def test_a_heading_comes_before_them(make_index):
     assert (snippet["heading"], snippet["topics"]) == ("Liver Guide", ())
 
 
-def test_words_that_are_not_told_apart_are_no_topics(make_index):
-    chinese = "".join(f"第{n}章讲述了许多故事，也讲述了许多人。" for n in range(400))
-    index = make_index([{"id": "book", "text": chinese}], chunk_tokens=200)
+@pytest.mark.parametrize(
+    "sentence", ["第{}章讲述了许多故事，也讲述了许多人。", "มะเร็งปอด {} มะเร็งปอด. ", "भाग {} में कैंसर है। "]
+)
+def test_there_are_none_in_scripts_whose_words_are_not_told_apart(make_index, sentence):
+    index = make_index([{"id": "book", "text": "".join(sentence.format(n) for n in range(400))}], chunk_tokens=200)
     ids = list(index.chunk_ids())
     assert len(ids) > 10
     assert index.find_topics(ids) == {}
+
+
+def test_words_are_whole(make_index):
+    """Whether their diacritics are characters of their own or not, and beside dashes."""
+    words = ["cre\u0300me", "queen--said", "B-ALL", "рак", "x" * 50]
+    texts = [f"{word} is here, and {word} again, as {n} says." for word in words for n in range(4)]
+    ready = [{"id": f"c{n}", "text": text} for n, text in enumerate(texts)]
+    index = make_index({"chunks.json": json.dumps(ready)})
+    found = index.find_topics([f"c{4 * n + 1}" for n in range(len(words))])
+    assert [found.get(f"c{4 * n + 1}") for n in range(len(words))] == [
+        ("crème",),
+        ("queen", "said"),
+        ("B-ALL",),
+        ("рак",),
+        None,
+    ]
 
 
 def test_a_scope_hides_the_other_documents(index):
@@ -111,13 +132,16 @@ def test_they_follow_a_change_of_the_document(index, tmp_path):
 class PlainChunks:
     """One document's chunks."""
 
-    def __init__(self, chunks):
+    def __init__(self, chunks, beside_damage=None):
         self.held = chunks
+        self.beside_damage = beside_damage
 
     def mget(self, keys):
         return [next((chunk for chunk in self.held if chunk.id == key), None) for key in keys]
 
     def neighbours(self, chunk, reach):
+        if chunk.ordinal == self.beside_damage:
+            raise IndexFormatError("chunk 3 is damaged")
         return [other for other in self.held if abs(other.ordinal - chunk.ordinal) <= reach]
 
     def numbers_of(self, _):
@@ -125,6 +149,12 @@ class PlainChunks:
 
     def numbered(self, numbers):
         return {number: self.held[number] for number in numbers}
+
+
+def test_damage_beside_a_part_hides_its_topics_only(index):
+    chunks = [index.get(chunk_id) for chunk_id in index.chunk_ids() if chunk_id != "note:0"]
+    ids = [chunk.id for chunk in chunks]
+    assert set(Topics(PlainChunks(chunks, beside_damage=2)).find(ids)) == {*ids} - {ids[2]}
 
 
 WORDS = st.sampled_from("apple apples pear Plum quince the and of tree trees zebra Zebra".split())
@@ -141,7 +171,10 @@ def test_the_formula(parts):
     for place, chunk in enumerate(chunks):
         rated = {}
         for word in counts[place]:
-            near = sum(min(5, n[word]) / (1 + abs(at - place)) for at, n in enumerate(counts) if abs(at - place) <= 3)
+            most = min(5, 2 * counts[place][word])
+            near = sum(
+                min(most, n[word]) / (1 + abs(at - place)) for at, n in enumerate(counts) if abs(at - place) <= 3
+            )
             holding = sum(word in other for other in counts)
             if near >= 2 and holding <= 0.4 * len(chunks):
                 rated[word] = near * math.log((len(chunks) + 1) / (holding + 1))

@@ -210,7 +210,8 @@ def _rank_sentences(
         for number, chunk in enumerate(chunks)
         for position, value in _add_rare_words(chunk, similarities.get(chunk.id, {}), query).items()
     }
-    least = max(rated.values(), default=0.0) - _PASSAGES_FALLING_OFF
+    nearest = max((value for found in similarities.values() for value in found.values()), default=0.0)
+    least = nearest - _PASSAGES_FALLING_OFF
     best = sorted((place for place in rated if rated[place] >= least), key=lambda place: (-rated[place], place))
     return [(chunks[number], position) for number, position in best]
 

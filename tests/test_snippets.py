@@ -328,6 +328,16 @@ def test_passages_are_the_best_of_all_chunks():
     assert [s.position for s in found[chunks[1].id][0].sentences] == [1, 2, 3, 4]
 
 
+def test_rare_words_do_not_make_other_passages_far():
+    document = Document("doc", "", f"{FILLER} Orlath saw Tamsin. {FILLER}", "doc.txt")
+    chunks = chunk_document(document, chunk_tokens=100, count=count_words)
+    rated = {chunk.id: dict.fromkeys(range(len(chunk.sentences)), 0.1) for chunk in chunks}
+    rated[chunks[0].id][4] = 0.6
+    rated[chunks[2].id][2] = 0.8  # "Orlath saw Tamsin.", with two rare words of the query
+    found = choose_passages(chunks, {"Orlath, Tamsin": rated})
+    assert {chunk_id for chunk_id, snippets in found.items() if snippets} == {chunks[0].id, chunks[2].id}
+
+
 def test_a_rare_word_of_the_query_counts_in_passages():
     chunk = chunk_of(f"{FILLER * 2} The chordoma is rare. {FILLER * 2}")
     rated = {chunk.id: dict.fromkeys(range(len(chunk.sentences)), 0.5)}

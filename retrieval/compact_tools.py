@@ -79,7 +79,7 @@ class KeywordSearch(RetrievalTool):
     """keyword_search (paper, section 3.2)."""
 
     name: str = "keyword_search"
-    description: str = "Find chunks by exact terms: names, titles, numbers, rare words."
+    description: str = "Find chunks by exact terms: names, titles, numbers, labels of table rows, rare words."
     args_schema: ArgsSchema | None = _KeywordArguments
 
     def retrieve(self, keywords: list[str], within: str, held: Held) -> Retrieved:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 
 from arag.retrieval.text import fold
@@ -76,6 +77,12 @@ def row_label(text: str) -> str:
     return (named[1] if named else text.partition(" | ")[0]).lower().strip("$: ")
 
 
+def is_row_of(text: str, keyword: str) -> bool:
+    """Return whether a text is the row of a table with this label, which may go on in brackets or after a comma."""
+    label, name = row_label(text), fold(keyword).lower()
+    return label == name or label.startswith((f"{name} (", f"{name}, "))
+
+
 def find_header(chunk: Chunk, row: int) -> int:
     """Return the position of the nearest line above a table's row that names two years, or the row's own."""
     for position in range(row, max(row - _HEADER_REACH, -1), -1):
@@ -84,17 +91,31 @@ def find_header(chunk: Chunk, row: int) -> int:
     return row
 
 
-def find_rows(chunk: Chunk, query: str) -> list[int]:
-    """Return the positions of the table rows most of whose label is in a query, at most four, the fullest first."""
-    wanted = {word.removesuffix("s") for word in list_words(query)}
-    shares: dict[int, float] = {}
-    for position in range(len(chunk.sentences)):
-        text = chunk.sentence_text(position)
-        if is_row(text):
-            label = {word.removesuffix("s") for word in list_words(row_label(text))}
-            if label and len(label & wanted) / len(label) > 0.6:
-                shares[position] = len(label & wanted)
-    return sorted(shares, key=lambda position: (-shares[position], position))[:_MAX_ROWS]
+def find_rows(chunk: Chunk, queries: Sequence[str]) -> set[int]:
+    """Return the positions of the table rows most of whose label is in a query, at most four for each.
+
+    Those with more words of it come first, and then those with nothing else; a second row with the same label comes
+    last.
+    """
+    texts = [chunk.sentence_text(position) for position in range(len(chunk.sentences))]
+    labels = {position: row_label(text) for position, text in enumerate(texts) if is_row(text)}
+    words = {position: _list_stems(label) for position, label in labels.items()}
+    found: set[int] = set()
+    for query in queries:
+        wanted = _list_stems(query)
+        ranks: dict[int, tuple[int, int, int, int]] = {}
+        rows: Counter[str] = Counter()
+        for position, label in words.items():
+            shared = len(label & wanted)
+            if label and shared / len(label) > 0.6:
+                rows[labels[position]] += 1
+                ranks[position] = (rows[labels[position]], -shared, len(label), position)
+        found.update(sorted(ranks, key=ranks.__getitem__)[:_MAX_ROWS])
+    return found
+
+
+def _list_stems(text: str) -> set[str]:
+    return {word.removesuffix("s") for word in list_words(text)}
 
 
 def fold_sentence(chunk: Chunk, position: int) -> str:

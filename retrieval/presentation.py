@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
-from arag.retrieval.layout import CUT, bare_title, is_title, row_label
+from arag.retrieval.layout import CUT, bare_title, is_row_of, is_title
 from arag.retrieval.snippets import find_rarest
 from arag.retrieval.text import fold
 from arag.retrieval.tokens import count_tokens
@@ -21,9 +21,11 @@ from arag.retrieval.words import place_words, telling_words
 FindTopics: TypeAlias = Callable[[Sequence[str]], Mapping[str, tuple[str, ...]]]  # `Index.find_topics`
 
 _MAX_BRIEF = 3  # chunks of a semantic search
+_MAX_BRIEF_OF_SEVERAL = 1  # for each of several queries
 _LAST = 2  # hits that are shown, too, if they are all that is left
 _COMMON = 8  # chunks with a keyword: beside other keywords, a chunk with nothing else is hardly ever what is looked for
-_BRIEF = 100  # characters
+_BRIEF = 100  # characters that are left of a long sentence
+_LONG = 160  # characters of a sentence: a shorter one is not cut
 _FALLING_OFF = 0.15  # of similarity, from the best chunk: beyond it, chunks are shown in brief
 _NOISE = 0.3  # the same: beyond it, nothing is shown
 
@@ -171,7 +173,8 @@ def choose_shown(
             used += cost
             by_text[text] = hit.chunk_id
             shown.append(new)
-    return Shown(shown, above, same, brief[:_MAX_BRIEF] if query else brief)
+    most = _MAX_BRIEF_OF_SEVERAL if is_one_of_several else _MAX_BRIEF
+    return Shown(shown, above, same, brief[:most] if query else brief)
 
 
 def add_topics(shown: Shown, find_topics: FindTopics) -> Shown:
@@ -224,7 +227,7 @@ def _find_spans(text: str, counts: Mapping[str, int], query: str) -> list[tuple[
 
 def _cut_around(text: str, spans: Iterable[tuple[int, int]]) -> str:
     """Cut a long text at spaces, around the first of some spans of it."""
-    if len(text) <= _BRIEF:
+    if len(text) <= _LONG:
         return text
     first, last = min(spans, default=(0, 0))
     start = min(max(0, first - _BRIEF // 3), len(text) - _BRIEF)
@@ -250,7 +253,7 @@ def _has_only(hit: Hit, keywords: Collection[str]) -> bool:
 
 def _has_row(hit: Hit, keyword: str) -> bool:
     """Return whether a hit shows a table's row that a keyword is the label of."""
-    return any(row_label(s.text) == fold(keyword).lower() for snippet in hit.snippets for s in snippet.sentences)
+    return any(is_row_of(s.text, keyword) for snippet in hit.snippets for s in snippet.sentences)
 
 
 def limit_to(hits: Sequence[Hit], document_ids: Collection[str]) -> tuple[Hit, ...]:

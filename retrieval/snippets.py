@@ -17,9 +17,9 @@ from arag.retrieval.layout import (
     find_rows,
     fold_sentence,
     is_row,
+    is_row_of,
     is_title,
     list_words,
-    row_label,
 )
 from arag.retrieval.text import fold
 from arag.retrieval.types import Chunk, Section, Snippet, SnippetSentence
@@ -36,7 +36,7 @@ _PASSAGES_SHARE = 0.5  # of the chunks read
 _PASSAGES_FALLING_OFF = 0.3
 _FALLING_OFF = 0.2  # of similarity, from a chunk's best sentence
 _MAX_SENTENCE_CHARACTERS = 400  # characters
-_SHORT_SENTENCE = 200  # characters
+_SHORT_GAP = 200  # characters
 _SHORT_DOCUMENT = 700  # characters: shown whole rather than in pieces
 
 _ANNOUNCES = re.compile(r":$|\b(?:the following|as follows|listed below|these are|includes?:)", re.IGNORECASE)
@@ -118,6 +118,7 @@ def choose_keyword_snippets(
     shown = _add_context(chunk, chosen, is_subject=lambda section: _is_named(bare_title(section.title), names))
     if is_best and main is not None and _is_part(chunk, main) and not is_row(fold_sentence(chunk, main)):
         shown |= set(_find_passage(chunk, main))
+    shown = _fill_gaps(chunk, shown)
     return _make_snippets(chunk, shown, chosen, {}, marks), len(matched.keys() - shown)
 
 
@@ -140,13 +141,14 @@ def choose_semantic_snippets(
     rated = _add_rare_words(chunk, similarities, query)
     best[1:] = sorted(best[1:], key=lambda position: (-rated[position], position))
     near = [p for p in best if rated[p] > similarities[best[0]] - _FALLING_OFF]
-    rows = find_rows(chunk, query)
+    rows = find_rows(chunk, [query])
     chosen = {*near[:_MAX_SIMILAR], *rows}
     shown = _add_context(chunk, chosen, is_subject=lambda _: is_best)
     if is_best and not rows:
         shown.update(
             *(_find_passage(chunk, position) for position in near[:_MAX_PASSAGES] if _is_part(chunk, position))
         )
+    shown = _fill_gaps(chunk, shown)
     rarest = {position: find_rarest(fold_sentence(chunk, position), query) for position in shown}
     marks = {position: word.start() for position, word in rarest.items() if word is not None}
     return _make_snippets(chunk, shown, chosen, similarities, marks), len(similarities.keys() - shown)
@@ -170,7 +172,8 @@ def choose_passages(
     Returns:
         What to show, by chunk id; nothing of chunks that are far from every query.
     """
-    rows = {chunk.id: set(find_rows(chunk, " ".join(similarities))) for chunk in chunks}
+    # A comma may stand within a label, or between what is looked for.
+    rows = {chunk.id: find_rows(chunk, [*similarities, " ".join(similarities)]) for chunk in chunks}
     chosen = {chunk_id: set(positions) for chunk_id, positions in rows.items()}
     shown = {chunk_id: set(positions) for chunk_id, positions in rows.items()}
     room = min(_PASSAGES + _PASSAGE * len(similarities), int(_PASSAGES_SHARE * sum(len(c.text) for c in chunks)))
@@ -189,7 +192,9 @@ def choose_passages(
         shown[chunk.id] |= new
     found = {}
     for chunk in chunks:
-        new = (_add_context(chunk, chosen[chunk.id]) | shown[chunk.id]) - set(held.get(chunk.id, ()))
+        known = set(held.get(chunk.id, ()))
+        new = (_add_context(chunk, chosen[chunk.id]) | shown[chunk.id]) - known
+        new = _fill_gaps(chunk, new) - known
         found[chunk.id] = _make_snippets(chunk, new, chosen[chunk.id], {}, {}, longest=_PASSAGES)
     return found
 
@@ -279,12 +284,11 @@ def _rate_sentence(chunk: Chunk, position: int, keywords: Collection[str]) -> in
     headings, questions and other rows do not.
     """
     text = fold_sentence(chunk, position)
-    wanted = [fold(keyword).lower() for keyword in keywords]
     if is_row(text):
-        return 2 if row_label(text) in wanted else 0
+        return 2 if any(is_row_of(text, keyword) for keyword in keywords) else 0
     if not chunk.sentences[position].embedded or _NO_STATEMENT.search(text):
         return 0
-    return 2 if text.lower().startswith(tuple(wanted)) else 1
+    return 2 if text.lower().startswith(tuple(fold(keyword).lower() for keyword in keywords)) else 1
 
 
 def _find_keywords(chunk: Chunk, keywords: Sequence[str]) -> dict[str, list[tuple[int, int, int]]]:
@@ -340,8 +344,8 @@ def _add_context(chunk: Chunk, chosen: set[int], is_subject: Callable[[Section],
     """Add sentences that save a read.
 
     These are: the rest of short documents that the search is about, or of which little is left; the sentences around
-    one that starts without its subject; the one after a chosen one, if it continues with the same subject; the header
-    of a row's table; and a short sentence that would be the only one left out of a gap.
+    one that starts without its subject; the one after a chosen one, if it continues with the same subject; and the
+    header of a row's table.
     """
     shown = set(chosen)
     for section in chunk.sections:
@@ -350,7 +354,7 @@ def _add_context(chunk: Chunk, chosen: set[int], is_subject: Callable[[Section],
         if not here:
             continue
         omitted = sum(len(chunk.sentence_text(position)) for position in inside if position not in chosen)
-        if _is_short(chunk, section) and (is_subject(section) or omitted <= _SHORT_SENTENCE // 2):
+        if _is_short(chunk, section) and (is_subject(section) or omitted <= _SHORT_GAP // 2):
             shown.update(inside)
             continue
         for position in here:
@@ -364,13 +368,18 @@ def _add_context(chunk: Chunk, chosen: set[int], is_subject: Callable[[Section],
                 or _lacks_subject(chunk, position + 1)
             ):
                 shown.add(position + 1)
-        shown.update(
-            position
-            for position in inside[1:-1]
-            if {position - 1, position + 1} <= shown
-            and chunk.sentences[position].end - chunk.sentences[position].start <= _SHORT_SENTENCE
-        )
     return shown
+
+
+def _fill_gaps(chunk: Chunk, shown: Collection[int]) -> set[int]:
+    """Add what is left out between two sentences of the same document, if it is short and has no rows of numbers."""
+    filled = set(shown)
+    for section in chunk.sections:
+        for before, after in pairwise(sorted(filled.intersection(_find_positions(chunk, section)))):
+            texts = [fold_sentence(chunk, position) for position in range(before + 1, after)]
+            if sum(map(len, texts)) <= _SHORT_GAP and not any(map(is_row, texts)):
+                filled.update(range(before + 1, after))
+    return filled
 
 
 def _is_short(chunk: Chunk, section: Section) -> bool:

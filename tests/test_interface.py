@@ -377,6 +377,25 @@ def test_of_several_queries_only_what_is_close_is_named(make_index):
     assert "[c:0]" not in two.partition("firm:")[0]
 
 
+@pytest.mark.parametrize("label", ["Capital expenditures (including software)", "Capital expenditures, net"])
+def test_a_row_with_a_keyword_as_its_label_comes_first_also_with_a_note(make_index, label):
+    prose = {f"p{n}": "We discuss capital expenditures, and capital expenditures again." for n in range(4)}
+    documents = prose | {"flows": f"Cash flows\n\nDividends | 9 | 8\n{label} | 23,087 | 20,286\n"}
+    (tool,) = make_tools(make_index(documents), names=["keyword_search"], top_k=1)
+    content = tool.invoke({"keywords": ["Capital expenditures"]})
+    assert "[flows:0]" in content
+    assert f"{label} | 23,087 | 20,286" in content
+
+
+def test_each_of_several_queries_names_one_chunk_in_brief():
+    sentences = [SnippetSentence(n, f"The sentence with number {n}.", matched=True, similarity=0.5) for n in range(5)]
+    hits = [replace(make_hit(sentence), chunk_id=f"c{sentence.position}") for sentence in sentences]
+    one = choose_shown(hits, Held(), always=1, tokens=0, query="number")
+    several = choose_shown(hits, Held(), always=1, tokens=0, query="number", is_one_of_several=True)
+    assert [hit.chunk_id for hit in one.brief] == ["c1", "c2", "c3"]
+    assert [hit.chunk_id for hit in several.brief] == ["c1"]
+
+
 def test_in_brief_what_is_most_similar_is_shown():
     sentences = [
         SnippetSentence(n, f"The sentence with number {n} is here.", matched=True, similarity=n / 10) for n in range(4)

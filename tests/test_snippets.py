@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from arag.ingest.chunking import chunk_document, pack_documents
 from arag.ingest.documents import Document
+from arag.retrieval.layout import find_rows
 from arag.retrieval.presentation import show_all
 from arag.retrieval.render import render_keywords, render_semantic
 from arag.retrieval.snippets import choose_keyword_snippets, choose_passages, choose_semantic_snippets
@@ -60,10 +61,16 @@ def test_more_than_five_keywords_get_a_sentence_each():
 
 def test_the_rarest_keyword_fills_up_the_rest():
     text = " ".join(
-        [f"The ship left in {n}." for n in range(6)] + [f"Orlath rested in {n}." for n in range(6)] + [FILLER]
+        [f"The ship left with all of its passengers in {n}." for n in range(6)]
+        + [f"Orlath rested in {n}." for n in range(6)]
+        + [FILLER]
     )
     snippets, more = by_keywords(chunk_of(text), "ship", "Orlath", ship=9, Orlath=2)
-    assert matched(snippets) == ["The ship left in 0.", "Orlath rested in 0.", "Orlath rested in 1."]
+    assert matched(snippets) == [
+        "The ship left with all of its passengers in 0.",
+        "Orlath rested in 0.",
+        "Orlath rested in 1.",
+    ]
     assert more == 9
 
 
@@ -270,8 +277,48 @@ def test_a_sentence_is_preferred_to_a_heading():
 def test_semantic_snippets_show_the_nearest():
     chunk = chunk_of(FILLER)
     (snippet,), more = choose_semantic_snippets(chunk, {1: 0.2, 4: 0.9, 7: 0.75, 10: 0.75, 13: 0.5}, "islands")
-    assert [(s.position, s.similarity, s.matched) for s in snippet.sentences] == [(4, 0.9, True), (7, 0.75, True)]
+    assert [(s.position, s.similarity) for s in snippet.sentences if s.matched] == [(4, 0.9), (7, 0.75)]
     assert more == 3
+
+
+def test_repeated_labels_do_not_take_the_place_of_other_rows():
+    labels = ["Net investment income", *["Net income attributable to CVS Health"] * 3, "Total revenues", "Net income"]
+    table = chunk_of("\n".join([FILLER, "", *(f"{label} | {n} | {n}" for n, label in enumerate(labels, 10))]))
+    rows = find_rows(table, ["CVS Health total revenues and net income"])
+    first = len(table.sentences) - len(labels)
+    assert {row - first for row in rows} == {0, 1, 4, 5}
+    assert find_rows(table, ["revenues", "net income"]) == find_rows(table, ["net income"])
+
+
+def test_rows_with_more_words_of_a_query_come_first():
+    labels = ["Total", "Years", "Term", "Lease", "Remaining lease term in years"]
+    table = chunk_of("\n".join([FILLER, "", *(f"{label} | {n} | {n}" for n, label in enumerate(labels, 10))]))
+    last = len(table.sentences) - 1
+    assert last in find_rows(table, ["What is the total remaining term of the lease, in years?"])
+
+
+def test_a_read_finds_rows_for_each_part_of_what_it_is_about():
+    labels = ["Total assets", "Total current assets", "Net income", "Net sales", "Net debt", "Capital expenditures"]
+    table = chunk_of("\n".join([FILLER, "", *(f"{label} | {n} | {n}" for n, label in enumerate(labels, 10))]))
+    parts = {"total current assets and net sales": {}, "net debt, capital expenditures": {}}
+    (snippet,) = choose_passages([table], {part: {table.id: {0: 0.1}} for part in parts})[table.id]
+    shown = {s.text.partition(" | ")[0] for s in snippet.sentences}
+    assert {"Total current assets", "Net sales", "Net debt", "Capital expenditures"} <= shown
+
+
+def test_short_gaps_are_filled_but_not_in_tables():
+    chunk = chunk_of(FILLER)
+    near = {4: 0.9, 8: 0.8}  # with 180 characters between them
+    (snippet,), _ = choose_semantic_snippets(chunk, near, "islands")
+    assert [s.position for s in snippet.sentences] == [4, 5, 6, 7, 8]
+    (snippet,) = choose_passages([chunk], {"islands": {chunk.id: {1: 0.9, 8: 0.8}}})[chunk.id]
+    assert [s.position for s in snippet.sentences] == [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10]
+    (snippet,), _ = choose_semantic_snippets(chunk, {4: 0.9, 9: 0.8}, "islands")
+    assert [s.position for s in snippet.sentences] == [4, 9]
+    rows = [f"Row {n} | {n * n}" for n in range(9)]
+    table = chunk_of("\n".join([f"{FILLER}\n", *rows]))
+    (snippet,), _ = by_keywords(table, "Row 1 ", "Row 7 ")
+    assert [s.text for s in snippet.sentences] == [rows[1], rows[7]]
 
 
 def test_of_the_best_chunk_of_a_long_document_passages_are_shown():

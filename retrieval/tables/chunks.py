@@ -36,6 +36,7 @@ from arag.retrieval.tables.rows import (
     parse_chunk,
     parse_document,
     parse_vectors,
+    read_text,
     vectors_blob,
 )
 from arag.retrieval.types import Chunk
@@ -211,7 +212,9 @@ class TableChunks(BaseStore[str, Chunk]):
     def texts(self) -> Iterator[tuple[int, str]]:
         """Yield number and text of every chunk, by number."""
         for row in self._pages(f"SELECT {_COLUMNS} FROM {_FULL} WHERE {self._seen}", size=2_000):
-            yield row[0], self._chunk(row).text
+            with self._name_damage(f"the chunk {row[1]!r}"):
+                text = read_text(row[1:12])
+            yield row[0], text
 
     def neighbours(self, chunk: Chunk, reach: int) -> list[Chunk]:
         """Return a chunk and those up to `reach` before and after it in its document, in order."""

@@ -114,6 +114,19 @@ def parse_chunk(row: Sequence[Any]) -> Chunk:
     return chunk
 
 
+def read_text(row: Sequence[Any]) -> str:
+    """Return a chunk's text, given what `parse_chunk` reads and the checksum; the rest is not parsed, for speed.
+
+    Raises:
+        ValueError: The checksum is wrong.
+        TypeError: The text is not a string.
+    """
+    *_, text = check_row(row)
+    if not isinstance(text, str):
+        raise TypeError("its text is not a string")
+    return text
+
+
 def embedded_positions(sentences: str) -> list[int]:
     """Return the positions of a chunk's embedded sentences, given the sentences as they are stored.
 

@@ -70,13 +70,22 @@ def served(place):
     except IndexNotFoundError:
         return None
     with index:
-        texts = {}
-        for i in index.chunk_ids():
-            chunk = index.get(i)
-            for section in chunk.sections:
-                text = chunk.text[section.start : section.end]
-                texts[section.document_id] = texts.get(section.document_id, "") + text
-        return {i: text.removeprefix(f"Title of {i}\n\n") for i, text in texts.items()}
+        while True:  # each call sees the newest generation: what was read across a commit is read again
+            before = refreshed_generation(index)
+            chunks = [index.get(i) for i in index.chunk_ids()]
+            if refreshed_generation(index) == before:
+                break
+    texts = {}
+    for chunk in chunks:
+        for section in chunk.sections:
+            text = chunk.text[section.start : section.end]
+            texts[section.document_id] = texts.get(section.document_id, "") + text
+    return {i: text.removeprefix(f"Title of {i}\n\n") for i, text in texts.items()}
+
+
+def refreshed_generation(index):
+    index.info()
+    return index._snapshot.manifest.generation
 
 
 def ingest(source, place, **options):

@@ -176,25 +176,25 @@ def choose_passages(
     rows = {chunk.id: find_rows(chunk, [*similarities, " ".join(similarities)]) for chunk in chunks}
     chosen = {chunk_id: set(positions) for chunk_id, positions in rows.items()}
     shown = {chunk_id: set(positions) for chunk_id, positions in rows.items()}
+    known = {chunk.id: set(held.get(chunk.id, ())) for chunk in chunks}
     room = min(_PASSAGES + _PASSAGE * len(similarities), int(_PASSAGES_SHARE * sum(len(c.text) for c in chunks)))
     ranked = [_rank_sentences(chunks, rated, query) for query, rated in similarities.items()]
     turns = [place for places in zip_longest(*ranked) for place in places if place is not None]
     firsts: dict[str, tuple[Chunk, int]] = {}
     for chunk, position in turns:
-        if position not in held.get(chunk.id, ()):
+        if position not in known[chunk.id]:
             firsts.setdefault(chunk.id, (chunk, position))
     for chunk, position in (*firsts.values(), *turns):
         if room < 0:
             break
         new = {position} if rows[chunk.id] else set(_find_passage(chunk, position))
-        room -= sum(len(chunk.sentence_text(p)) for p in new - shown[chunk.id] - set(held.get(chunk.id, ())))
+        room -= sum(len(chunk.sentence_text(p)) for p in new - shown[chunk.id] - known[chunk.id])
         chosen[chunk.id].add(position)
         shown[chunk.id] |= new
     found = {}
     for chunk in chunks:
-        known = set(held.get(chunk.id, ()))
-        new = (_add_context(chunk, chosen[chunk.id]) | shown[chunk.id]) - known
-        new = _fill_gaps(chunk, new) - known
+        new = (_add_context(chunk, chosen[chunk.id]) | shown[chunk.id]) - known[chunk.id]
+        new = _fill_gaps(chunk, new) - known[chunk.id]
         found[chunk.id] = _make_snippets(chunk, new, chosen[chunk.id], {}, {}, longest=_PASSAGES)
     return found
 

@@ -65,8 +65,8 @@ class Topics:
         weights = self._weigh(chunk.document_id)
         if not weights:
             return ()
-        spelled = Counter(_list_words(chunk.text))
-        spelling = {word.lower(): word for word, _ in reversed(spelled.most_common())}
+        written = Counter(_list_words(chunk.text))
+        spelling = {word.lower(): word for word, _ in reversed(written.most_common())}  # the most frequent one
         own = _count_words(chunk.text)
         counts: defaultdict[str, float] = defaultdict(float)
         for part in self._chunks.neighbours(chunk, _REACH):
@@ -104,7 +104,8 @@ class Topics:
 
 
 def _count_words(text: str) -> Counter[str]:
-    return Counter(_list_words(text.lower()))
+    # Whole words in lower case: in lower case, İ is two characters, and a word with it would be cut there.
+    return Counter(word.lower() for word in _list_words(text))
 
 
 def _list_words(text: str) -> list[str]:

@@ -277,7 +277,12 @@ def test_a_sentence_is_preferred_to_a_heading():
 def test_semantic_snippets_show_the_nearest():
     chunk = chunk_of(FILLER)
     (snippet,), more = choose_semantic_snippets(chunk, {1: 0.2, 4: 0.9, 7: 0.75, 10: 0.75, 13: 0.5}, "islands")
-    assert [(s.position, s.similarity) for s in snippet.sentences if s.matched] == [(4, 0.9), (7, 0.75)]
+    gap = [(5, None, False), (6, None, False)]
+    assert [(s.position, s.similarity, s.matched) for s in snippet.sentences] == [
+        (4, 0.9, True),
+        *gap,
+        (7, 0.75, True),
+    ]
     assert more == 3
 
 

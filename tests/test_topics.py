@@ -101,7 +101,7 @@ def test_there_are_none_in_scripts_whose_words_are_not_told_apart(make_index, se
 
 def test_words_are_whole(make_index):
     """Whether their diacritics are characters of their own or not, and beside dashes."""
-    words = ["cre\u0300me", "queen--said", "B-ALL", "рак", "x" * 50]
+    words = ["cre\u0300me", "queen--said", "B-ALL", "рак", "İstanbul", "x" * 50]
     texts = [f"{word} is here, and {word} again, as {n} says." for word in words for n in range(4)]
     ready = [{"id": f"c{n}", "text": text} for n, text in enumerate(texts)]
     index = make_index({"chunks.json": json.dumps(ready)})
@@ -111,6 +111,7 @@ def test_words_are_whole(make_index):
         ("queen", "said"),
         ("B-ALL",),
         ("рак",),
+        ("İstanbul",),
         None,
     ]
 

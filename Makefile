@@ -1,10 +1,12 @@
-# Everything runs in the checkout's own .venv, which `make install` makes.
+# Everything runs in the checkout's own .venv. Each target installs what it needs, and leaves a stamp there.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip install --quiet --constraint constraints.txt
 INDEX := demo-index
 QUESTION := In which year was the harbour light built on the island where the shipwright of the packet schooner Grey Petrel was born?
 
+.NOTPARALLEL:  # one pip at a time
 .PHONY: help install demo studio notebooks test test-slow lint docs types format bench clean
 
 help:
@@ -20,45 +22,58 @@ help:
 	@echo "make bench    set up, measure speed beside an alternative (ARAG_AUTHORS=DIR: a checkout of the authors'"
 	@echo "              code), what is found and answered in examples/, and what recorded tool calls show there"
 	@echo "              (DATA=DIR: in other corpora)"
+	@echo "make install  set up for all of these"
 	@echo "make clean    remove what these made"
 
-$(VENV)/installed: pyproject.toml constraints.txt
+$(VENV)/demo: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade "pip>=25.1"
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt "torch==2.13.0"
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[offline]' --group test --group lint --group docs
+	$(PIP) "torch==2.13.0"
+	$(PIP) --editable '.[offline]'
 	@touch $@
 
-install: $(VENV)/installed
+# A dependency group of pyproject.toml.
+$(VENV)/test $(VENV)/lint $(VENV)/docs: $(VENV)/demo
+	$(PIP) --group $(@F)
+	@touch $@
 
-demo: install
+$(VENV)/studio: $(VENV)/demo
+	$(PIP) --editable '.[studio]'
+	@touch $@
+
+install: $(VENV)/test $(VENV)/lint $(VENV)/docs
+
+demo: $(VENV)/demo
 	@$(BIN)/arag ingest examples/corpus --index $(INDEX)
 	@echo
 	@echo 'Question: $(QUESTION)'
 	@echo
 	@ARAG_MODEL=extractive $(BIN)/arag ask '$(QUESTION)' --index $(INDEX)
 
-studio: install
+studio: $(VENV)/studio
 	@$(BIN)/arag ingest examples/corpus --index $(INDEX)
 	ARAG_INDEX=$(INDEX) $(BIN)/langgraph dev --n-jobs-per-worker 4 $(OPTIONS)
 
-notebooks: install
+notebooks: $(VENV)/test
 	$(BIN)/python notebooks/execute.py
 
-test: install
-	env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
+test: $(VENV)/test
+	env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder \
+		--max-worker-restart 0
 
-test-slow: install
-	env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest -n 2 -m "slow or hypothesis" --hypothesis-profile=slow
+test-slow: $(VENV)/test
+	env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest -n 2 -m "slow or hypothesis" --hypothesis-profile=slow \
+		--max-worker-restart 0 --timeout 3600 --override-ini faulthandler_timeout=3660
 
-lint: install types
+# mypy reads the types of the packages that the test group installs.
+lint: $(VENV)/lint $(VENV)/test types
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	MYPYPATH=build/types $(BIN)/mypy --package arag
 	$(BIN)/codespell
 	$(BIN)/python docs/scripts/check_words.py
 
-docs: install types
+docs: $(VENV)/docs types
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build
 
 # Type checkers and mkdocstrings do not follow the folders' mapping in pyproject.toml: they get a tree of links.
@@ -66,11 +81,11 @@ types:
 	@rm -rf build/types && mkdir -p build/types/arag
 	@ln -s $(foreach part,$(wildcard arag/*) ingest retrieval models graph pages serving evaluation,$(CURDIR)/$(part)) build/types/arag
 
-format: install
+format: $(VENV)/lint
 	$(BIN)/ruff check --fix --quiet .
 	$(BIN)/ruff format .
 
-bench: install
+bench: $(VENV)/test
 	$(BIN)/python benchmarks/speed.py $(if $(DATA),--data $(DATA))
 	$(BIN)/python benchmarks/corpora.py --data $(or $(DATA),.)
 	$(BIN)/python benchmarks/replay.py --data $(or $(DATA),.) --work build/bench

@@ -44,11 +44,7 @@ _QUICK_SENTENCES = 500  # as many are embedded in some seconds
 def main() -> None:
     """Measure, and print the table."""
     options = _options()
-    root = Path(__file__).parents[1]
-    shared = root.parent / "shared" / "data"
-    folder = options.data or (shared if shared.is_dir() else root / "examples" / "corpus")
-    if (folder.parent / "tiktoken").is_dir():  # the authors' code counts tokens, too
-        os.environ.setdefault("TIKTOKEN_CACHE_DIR", str(folder.parent / "tiktoken"))
+    folder = options.data or Path(__file__).parents[1] / "examples" / "corpus"
     # Threads that wait busily for each other take the time that others' processes give back, at random.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     given = os.environ.get("ARAG_AUTHORS")
@@ -77,7 +73,7 @@ def main() -> None:
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, help="a folder of corpora")
+    parser.add_argument("--data", type=Path, help="a folder of corpora, instead of the examples")
     parser.add_argument("--work", type=Path, help="keep the vectors of the data here, and use them again")
     parser.add_argument("--json", type=Path, help="write the figures here, too")
     parser.add_argument("--quick", action="store_true", help="small sizes: less than a minute")

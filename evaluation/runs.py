@@ -50,6 +50,7 @@ from arag.options import INDEX_VARIABLE
 from arag.retrieval.backend import Backend
 from arag.retrieval.index import Index
 from arag.retrieval.locations import backend_at, is_address, parse_location
+from arag.retrieval.tokens import warn_of_estimates
 
 RUN_FILE = "run.json"
 RECORDS = "records"
@@ -299,6 +300,7 @@ class Runner:
             file.mend()
             records = file.read()
             self._check(questions, records)
+            warn_of_estimates()
             self._bugs = 0
             self._patience = Patience()
             self._graph = self.method.make(self.index, self.model, self.options)

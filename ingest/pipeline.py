@@ -28,7 +28,7 @@ from arag.models.names import DEFAULT_EMBEDDER, MULTILINGUAL_EMBEDDER
 from arag.retrieval.backend import Backend
 from arag.retrieval.index import Index
 from arag.retrieval.locations import backend_at
-from arag.retrieval.tokens import load_token_counter
+from arag.retrieval.tokens import load_token_counter, warn_of_estimates
 from arag.retrieval.trust import check_embedder, remember_embedder
 
 if TYPE_CHECKING:
@@ -311,6 +311,7 @@ def _ingest(
     if embedder is None:
         check_embedder(backend)
     counter = load_token_counter()
+    warn_of_estimates()
     with (
         open_writer(
             backend,

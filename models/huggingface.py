@@ -64,13 +64,14 @@ class _DocumentsOnGPU(Embeddings):
 def _load_sentence_transformers(model: str, *, named: bool) -> Embeddings:
     """Load a sentence-transformers model from the model hub or a folder, without running its own code."""
     if not importlib.util.find_spec("sentence_transformers"):
-        raise EmbedderError(f"the embedder {model} runs on PyTorch: pip install 'langgraph-arag[torch]'")
+        raise EmbedderError(
+            f"the embedder {model} runs on PyTorch, which is not installed: pip install 'langgraph-arag[torch]'"
+        )
     with warnings.catch_warnings():  # in a notebook: there are no widgets for a progress bar
         warnings.filterwarnings("ignore", message="IProgress not found")
         importlib.import_module("tqdm.auto")
     from huggingface_hub import try_to_load_from_cache
     from langchain_huggingface import HuggingFaceEmbeddings
-    from transformers.utils import logging
 
     path = None
     if model == onnx.MODEL and not isinstance(try_to_load_from_cache(model, "modules.json"), str):
@@ -83,17 +84,13 @@ def _load_sentence_transformers(model: str, *, named: bool) -> Embeddings:
     options: dict[str, Any] = {"trust_remote_code": False}
     if not named:
         options["model_kwargs"] = {"use_safetensors": True}
-    drew_bars = logging.is_progress_bar_enabled()
-    logging.disable_progress_bar()  # type: ignore[no-untyped-call]
     try:
-        embeddings = HuggingFaceEmbeddings(
-            model_name=str(path or model), model_kwargs=options, encode_kwargs={"normalize_embeddings": True}
-        )
+        with onnx.hide_progress_bars():
+            embeddings = HuggingFaceEmbeddings(
+                model_name=str(path or model), model_kwargs=options, encode_kwargs={"normalize_embeddings": True}
+            )
     except (OSError, ValueError) as error:  # the hub's errors are OSErrors; an unknown architecture a ValueError
         raise EmbedderError(_explain_failure(model, error, named=named)) from error
-    finally:
-        if drew_bars:
-            logging.enable_progress_bar()  # type: ignore[no-untyped-call]
     # The prompts belong to the SentenceTransformer, which the LangChain class keeps private.
     prompts = embeddings._client.prompts  # noqa: SLF001
     if _E5.search(model):

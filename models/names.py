@@ -30,7 +30,21 @@ KEY_VARIABLES = {
 
 _PORTS = {"http": 80, "https": 443}
 _BASE_URL = re.compile(r"@(?=[A-Za-z][A-Za-z0-9+.-]*://)")
-_MISTYPED = re.compile(r"@https?:", re.IGNORECASE)
+_MISTYPED = re.compile(r"@https?[:/]", re.IGNORECASE)
+# An address without its scheme, behind a user and a password where it has them: a host, anything with a port, or a
+# path. It does not match versions and aliases (`claude@20240620`, `m@v1.5`, `m@latest`), or a name that begins with @
+# (`@cf/meta/llama`).
+_ADDRESS = re.compile(
+    r"""
+    @ (?! https?[:/] ) (?: [^@/]+ @ )?
+    (?:
+        \s* (?: localhost | \d+ (?:\.\d+){3} | \[.+ | [\da-f]* (?: :[\da-f]* ){2,} | [^@/]* :\d{1,5}
+            | (?P<domain> (?: [\w-]+\. )+ [a-z][a-z\d-]+ ) ) (?! \.?[\w-] )
+        | (?<= [^/]@ ) [^@]* /
+    )
+    """,
+    re.IGNORECASE | re.VERBOSE,
+)
 _HUB_ID = re.compile(r"(?!\.)[\w.-]+(/(?!\.)[\w.-]+)?", re.ASCII)
 _HOST = re.compile(r"[\w.-]+|\[[0-9A-Fa-f:.]+\]")
 
@@ -92,19 +106,25 @@ def parse_name(text: str) -> ModelName:
         text: `provider:model` or `provider:model@base_url`. Provider and model may be empty.
 
     Raises:
-        InputError: The text contains unprintable characters, or its base URL is not valid.
+        InputError: The text contains unprintable characters, or an address after the @ that is not a valid base URL.
     """
     if not text.isprintable():
         raise InputError(
             f"{_hide_secrets(text)!r} contains unprintable characters: a model's name must be printable text"
         )
     name, *rest = _BASE_URL.split(text, maxsplit=1)
-    if not rest and _MISTYPED.search(name):
-        raise InputError(
-            f"{_hide_secrets(text)!r} has no valid base URL after the @: give one like http://localhost:8000/v1"
-        )
     provider, _, model = name.partition(":")
-    return ModelName(provider, model, parse_base_url(rest[0]) if rest else None)
+    if rest:
+        return ModelName(provider, model, parse_base_url(rest[0]))
+    # Such a name would send texts and keys to the provider's own address. Folders may have any name.
+    address = None if provider.lower() == HUGGINGFACE else _ADDRESS.search(model)
+    if address or _MISTYPED.search(name):
+        shown = re.sub(r"(?<=@).*(?=@)", "***", _hide_secrets(text))
+        hint = _suggest_name(provider, address) if address else None
+        raise InputError(
+            f"{shown!r} has no valid base URL after the @: {hint or 'give one like http://localhost:8000/v1'}"
+        )
+    return ModelName(provider, model)
 
 
 def parse_embedder(text: str) -> ModelName:
@@ -181,6 +201,17 @@ def connection_options(provider: str, base_url: BaseURL) -> dict[str, Any]:
 def drop_credentials(text: str) -> str:
     """Remove user names and passwords from the URLs in a text."""
     return CREDENTIALS.sub("", text)
+
+
+def _suggest_name(provider: str, address: re.Match[str]) -> str | None:
+    """Suggest the name that was meant, if that is a valid one."""
+    scheme = "https" if address["domain"] else "http"
+    url = f"{scheme}://{address.string[address.start() + 1 :]}"
+    try:
+        parse_base_url(url)
+    except InputError:
+        return None
+    return f"did you mean {provider}:{address.string[: address.start()]}@{_hide_secrets(url)}?"
 
 
 def _find_fault(url: str, parts: SplitResult) -> str | None:

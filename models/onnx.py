@@ -13,6 +13,7 @@ import shutil
 import warnings
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -171,6 +172,20 @@ def has_gpu() -> bool:
     return importlib.util.find_spec("sentence_transformers") is not None and Path("/dev/nvidiactl").exists()
 
 
+@contextmanager
+def hide_progress_bars() -> Iterator[None]:
+    """Load a model without the progress bars of transformers."""
+    from transformers.utils import logging
+
+    drew_bars = logging.is_progress_bar_enabled()
+    logging.disable_progress_bar()  # type: ignore[no-untyped-call]
+    try:
+        yield
+    finally:
+        if drew_bars:
+            logging.enable_progress_bar()  # type: ignore[no-untyped-call]
+
+
 def find_packaged_model() -> Path | None:
     """Find the weights that the `offline` extra installs.
 
@@ -222,7 +237,8 @@ def _export(weights: Path) -> None:
     class Transformer(torch.nn.Module):
         def __init__(self) -> None:
             super().__init__()
-            self.model = AutoModel.from_pretrained(weights, attn_implementation="eager")
+            with hide_progress_bars():
+                self.model = AutoModel.from_pretrained(weights, attn_implementation="eager")
 
         def forward(self, input_ids: torch.Tensor, attention_mask: torch.Tensor) -> torch.Tensor:
             output: torch.Tensor = self.model(input_ids=input_ids, attention_mask=attention_mask).last_hidden_state

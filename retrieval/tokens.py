@@ -26,11 +26,13 @@ class TokenCounter:
 
     Attributes:
         name: `o200k_base`, or `estimate` for the fallback.
+        fault: Why tokens are estimated; empty if they are not.
     """
 
-    def __init__(self, name: str, count_batch: Callable[[Sequence[str]], list[int]]) -> None:
+    def __init__(self, name: str, count_batch: Callable[[Sequence[str]], list[int]], fault: str = "") -> None:
         self.name = name
         self.count_batch = count_batch
+        self.fault = fault
         self.count: Callable[[str], int] = lru_cache(_CACHED_TEXTS)(lambda text: count_batch([text])[0])
 
 
@@ -39,17 +41,29 @@ def load_token_counter() -> TokenCounter:
     """Return the process's token counter; the vocabulary is loaded at the first call.
 
     If the vocabulary is not cached (tiktoken's `TIKTOKEN_CACHE_DIR`) and cannot be downloaded within 15 seconds,
-    tokens are estimated, with one warning.
+    tokens are estimated.
     """
     encoding = _load_encoding()
-    if encoding is None:
-        return TokenCounter(ESTIMATE, lambda texts: [estimate_tokens(text) for text in texts])
+    if isinstance(encoding, str):
+        return TokenCounter(ESTIMATE, lambda texts: [estimate_tokens(text) for text in texts], encoding)
 
     def count_batch(texts: Sequence[str]) -> list[int]:
         # encode_ordinary_batch starts threads at every call, which costs more than the texts do.
         return [sum(len(encoding.encode_ordinary(piece)) for piece in _cut(text)) for text in texts]
 
     return TokenCounter(ENCODING, count_batch)
+
+
+@cache
+def warn_of_estimates() -> None:
+    """Warn, once in a process, if token counts that are stored or compared are estimates."""
+    fault = load_token_counter().fault
+    if fault:
+        warnings.warn(
+            f"the vocabulary of {ENCODING} could not be loaded ({fault}); token counts are estimates. "
+            "Set TIKTOKEN_CACHE_DIR to a folder that holds it for exact counts.",
+            stacklevel=2,
+        )
 
 
 def count_tokens(text: str) -> int:
@@ -85,7 +99,8 @@ def _cut(text: str) -> Iterator[str]:
     yield text[start:]
 
 
-def _load_encoding() -> tiktoken.Encoding | None:
+def _load_encoding() -> tiktoken.Encoding | str:
+    """Load the vocabulary, or say why it cannot be loaded."""
     loaded: list[tiktoken.Encoding] = []
     failures: list[Exception] = []
 
@@ -100,10 +115,4 @@ def _load_encoding() -> tiktoken.Encoding | None:
     thread.join(_LOAD_SECONDS)
     if loaded:
         return loaded[0]
-    reason = type(failures[0]).__name__ if failures else f"no answer within {_LOAD_SECONDS:.0f} s"
-    warnings.warn(
-        f"the vocabulary of {ENCODING} could not be loaded ({reason}); token counts are estimates. "
-        "Set TIKTOKEN_CACHE_DIR to a folder that holds it for exact counts.",
-        stacklevel=3,
-    )
-    return None
+    return type(failures[0]).__name__ if failures else f"no answer within {_LOAD_SECONDS:.0f} s"

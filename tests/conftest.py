@@ -3,13 +3,17 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+import warnings
 from contextlib import ExitStack
-from itertools import count
+from itertools import count, product
 from pathlib import Path
+from string import ascii_lowercase
 from tempfile import mkdtemp
 
 import certifi
 import pytest
+import tiktoken.registry
+import tiktoken_ext.openai_public
 from filelock import FileLock
 from hypothesis import HealthCheck, settings
 
@@ -18,25 +22,32 @@ from arag.ingest import progress
 from arag.ingest.pipeline import ingest, run_ingest
 from arag.models.embedders import Embedder
 from arag.retrieval.index import open_index
+from arag.retrieval.tokens import ESTIMATE, load_token_counter, warn_of_estimates
 from chroma_server import chroma, chroma_server  # noqa: F401 - fixtures
 from fakes import HashEmbeddings, write_corpus
 from memory_backend import MemoryBackend
 from postgres_server import database, postgres, postgres_server, shared_database  # noqa: F401 - fixtures
 
 _ROOT = Path(__file__).resolve().parent.parent
-_SHARED = _ROOT.parent / "shared"
+_REAL_CORPORA = os.environ.get("ARAG_TEST_DATA")
 
 # Every ingestion waits for the disk dozens of times: memory is faster, where there is enough of it.
 _MEMORY = Path("/dev/shm")
 if os.access(_MEMORY, os.W_OK) and shutil.disk_usage(_MEMORY).free > 8e9:
     os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(_MEMORY))
 
-# Before anything counts a token: exact counts where the vocabulary is at hand, estimates elsewhere.
-if (_SHARED / "tiktoken").is_dir():
-    os.environ.setdefault("TIKTOKEN_CACHE_DIR", str(_SHARED / "tiktoken"))
+_OWN = Path(mkdtemp())
+
+# Token counts are estimates on every machine, in child processes, too: tiktoken finds a folder under the name of the
+# file that holds the vocabulary of o200k_base, and neither reads nor downloads one.
+(_OWN / "fb374d419588a4632f3f557e76b4b70aebbca790").mkdir()
+os.environ["TIKTOKEN_CACHE_DIR"] = str(_OWN)
+assert load_token_counter().name == ESTIMATE
+with warnings.catch_warnings(action="ignore"):
+    warn_of_estimates()
 
 # A client of a model reads all certificates that it trusts, hundreds of times in these tests: one is enough here.
-_CERTIFICATE = Path(mkdtemp()) / "one.pem"
+_CERTIFICATE = _OWN / "one.pem"
 _CERTIFICATE.write_text(certifi.contents().partition("-----END CERTIFICATE-----")[0] + "-----END CERTIFICATE-----\n")
 os.environ["SSL_CERT_FILE"] = str(_CERTIFICATE)
 
@@ -61,17 +72,17 @@ def pytest_collection_modifyitems(items):
 
 @pytest.fixture(scope="session", autouse=True)
 def _own_configuration(tmp_path_factory):
-    """A configuration folder of the tests' own, for child processes, too; no embedder and no index of the environment.
+    """A configuration folder of the tests' own, for child processes, too, and no settings of the environment.
 
-    Slow or not, an ingestion prints lines about its progress only where a test asks for them.
+    Slow or not, an ingestion prints lines about its progress only where a test asks for them. Child processes do not
+    say that token counts are estimates.
     """
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(progress, "_BETWEEN_LINES", 600.0)
         patch.setenv("XDG_CONFIG_HOME", str(tmp_path_factory.mktemp("configuration")))
-        patch.delenv("ARAG_EMBEDDER", raising=False)
-        patch.delenv("ARAG_INDEX", raising=False)
-        for name in [name for name in os.environ if name.startswith("PG")]:
-            patch.delenv(name)  # where PostgreSQL's clients would connect
+        patch.setenv("PYTHONWARNINGS", "ignore:the vocabulary of o200k_base")
+        for name in [name for name in os.environ if name.startswith(("ARAG_", "PG"))]:
+            patch.delenv(name)  # PG: where PostgreSQL's clients would connect
         yield
 
 
@@ -134,11 +145,23 @@ def example_index(tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
-def shared_data():
+def exact_counter():
+    """The counter of a machine with tiktoken's vocabulary; this one holds only bytes and pairs of letters."""
+    pairs = map(bytes, product(ascii_lowercase.encode(), repeat=2))
+    tokens = [*(bytes([byte]) for byte in range(256)), *pairs]
+    ranks = {token: rank for rank, token in enumerate(tokens)}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tiktoken_ext.openai_public, "load_tiktoken_bpe", lambda *_, **__: ranks)
+        patch.setattr(tiktoken.registry, "ENCODINGS", {})
+        return load_token_counter.__wrapped__()
+
+
+@pytest.fixture(scope="session")
+def real_corpora():
     """The folder with real corpora, which is not part of the repository."""
-    if not (_SHARED / "data").is_dir():
-        pytest.skip("../shared/data is not there")
-    return _SHARED / "data"
+    if not _REAL_CORPORA:
+        pytest.skip("ARAG_TEST_DATA names no folder of corpora")
+    return Path(_REAL_CORPORA)
 
 
 @pytest.fixture(scope="session")

@@ -10,7 +10,6 @@ from arag.ingest.chunking import MAX_SENTENCE_TOKENS, chunk_document, groups, pa
 from arag.ingest.documents import Document
 from arag.ingest.sentences import split_sentences
 from arag.retrieval.packing import keep_documents
-from arag.retrieval.tokens import load_token_counter
 from test_sentences import assert_covers
 
 
@@ -100,11 +99,10 @@ def test_a_heading_is_not_left_at_the_end_of_a_chunk(text, chunk_tokens):
 
 
 @given(READABLE_TEXTS, st.integers(50, 120))
-def test_chunks_keep_to_their_size_in_real_tokens(text, chunk_tokens):
-    counter = load_token_counter()
-    for chunk in chunk_document(document(text), chunk_tokens=chunk_tokens, count=counter.count_batch):
-        assert chunk.tokens == counter.count(chunk.text)
-        # Counts of parts do not add up to the count of the whole exactly; an estimate rounds each of them.
+def test_chunks_keep_to_their_size_in_real_tokens(exact_counter, text, chunk_tokens):
+    for chunk in chunk_document(document(text), chunk_tokens=chunk_tokens, count=exact_counter.count_batch):
+        assert chunk.tokens == exact_counter.count(chunk.text)
+        # Counts of parts do not add up to the count of the whole exactly.
         assert chunk.tokens <= chunk_tokens * 1.5 + 2
 
 

@@ -14,8 +14,8 @@ from fakes import HashEmbeddings, write_corpus
     ("most", "longest"),
     [pytest.param(300, 200_000, id="a part"), pytest.param(None, None, id="all", marks=pytest.mark.slow)],
 )
-def test_nothing_is_lost(shared_data, tmp_path, name, pack, most, longest):
-    lines = (shared_data / name / "corpus.jsonl").read_text(encoding="utf-8").splitlines()[:most]
+def test_nothing_is_lost(real_corpora, tmp_path, name, pack, most, longest):
+    lines = (real_corpora / name / "corpus.jsonl").read_text(encoding="utf-8").splitlines()[:most]
     records = [record | {"text": record["text"][:longest]} for record in map(json.loads, lines)]
     embedder = HashEmbeddings()
     summary = run_ingest(write_corpus(tmp_path / "corpus", records), tmp_path / "index", embedder=embedder, pack=pack)

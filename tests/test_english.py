@@ -66,8 +66,8 @@ def test_most_of_a_corpus_decides():
 
 
 @pytest.mark.parametrize("name", ["musique", "hotpotqa", "2wikimultihopqa", "medical"])
-def test_no_document_of_the_real_corpora_is_taken_for_another_language(shared_data, name):
-    with (shared_data / name / "corpus.jsonl").open(encoding="utf-8") as lines:
+def test_no_document_of_the_real_corpora_is_taken_for_another_language(real_corpora, name):
+    with (real_corpora / name / "corpus.jsonl").open(encoding="utf-8") as lines:
         texts = [json.loads(line)["text"] for line in lines][:2_000]
     assert not is_foreign(*texts)
     assert [text for text in texts if is_foreign(text)] == []

@@ -220,9 +220,9 @@ def test_a_context_that_holds_no_paragraphs_is_a_field_like_others(write, contex
 
 
 @pytest.mark.parametrize("folder", ["musique", "hotpotqa", "medical"])
-def test_real_questions(shared_data, folder):
-    questions = load_questions(shared_data / folder / "questions.json")
-    known = {json.loads(line)["id"] for line in (shared_data / folder / "corpus.jsonl").open(encoding="utf-8")}
+def test_real_questions(real_corpora, folder):
+    questions = load_questions(real_corpora / folder / "questions.json")
+    known = {json.loads(line)["id"] for line in (real_corpora / folder / "corpus.jsonl").open(encoding="utf-8")}
     assert len(questions) > 50
     assert all(set(question.gold_documents) <= known for question in questions)
     assert all(question.gold_documents for question in questions) == (folder != "medical")

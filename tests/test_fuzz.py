@@ -43,7 +43,6 @@ from arag.ingest.readers import read_documents
 from arag.ingest.registry import READABLE_SUFFIXES
 from arag.models import huggingface
 from arag.retrieval.index import open_index
-from arag.retrieval.tokens import load_token_counter
 from arag.retrieval.tool_base import MAX_KEYWORDS
 from arag.retrieval.tools import TOOL_NAMES, make_tools
 from arag.terminal import FAILED
@@ -463,8 +462,10 @@ def ingested(tmp_path_factory, only_in):
     """Ingest files into an index, and assert that all is there that was not refused, and nothing anywhere else."""
     base = tmp_path_factory.mktemp("fuzz")
     source, index = base / "a" / "b" / "source", base / "a" / "b" / "index"
-    # What is loaded once, vocabularies and rules, is not the files' own.
-    run_ingest(write_corpus(base / "first", HOSTILE_DOCUMENTS), base / "first-index", embedder=HashEmbeddings())
+    # What is loaded once, rules and the list of other packages' readers, is not the files' own.
+    first = write_corpus(base / "first", HOSTILE_DOCUMENTS)
+    (first / "a.unknown").touch()
+    run_ingest(first, base / "first-index", embedder=HashEmbeddings())
 
     def run(some, *, anew, pack, chunk_tokens):
         if anew:
@@ -776,12 +777,15 @@ TEXTS = {
 
 
 @pytest.mark.parametrize("name", slow_except("brackets", "quotes", "one line", "one word", "signs", among=TEXTS))
-def test_long_texts_are_cut_in_time(name):
-    count = load_token_counter().count_batch
+def test_long_texts_are_cut_in_time(name, exact_counter):
+    assert_cut_in_time(TEXTS[name], exact_counter.count_batch)
+
+
+def assert_cut_in_time(text, count):
     with bounded():
-        chunks = chunk_document(Document("d", "", TEXTS[name], "s"), chunk_tokens=1_000, count=count)
-    assert "".join(chunk.text for chunk in chunks) == TEXTS[name]
-    assert len(chunks) <= len(TEXTS[name]) / 300 + 1
+        chunks = chunk_document(Document("d", "", text, "s"), chunk_tokens=1_000, count=count)
+    assert "".join(chunk.text for chunk in chunks) == text
+    assert len(chunks) <= count([text])[0] / 400 + 1
 
 
 PAGES = {
@@ -887,9 +891,9 @@ def test_half_characters_in_a_list_that_is_a_string_reach_no_result(index, name)
 
 
 @pytest.mark.parametrize("blank", [" ", "\t "])
-def test_a_million_blanks_can_be_counted(blank):
+def test_a_million_blanks_can_be_counted(blank, exact_counter):
     text = "x" + blank * (1_500_000 // len(blank)) + "y"
-    assert load_token_counter().count_batch([text])[0] > 1
+    assert exact_counter.count(text) > 1
 
 
 def test_ten_thousand_chunk_ids_that_are_not_there(large_index):
@@ -905,12 +909,8 @@ def test_a_chunk_id_of_a_hundred_thousand_characters(large_index, piece):
 
 
 @pytest.mark.parametrize("text", ["# h\n" * 50_000, "```\n" * 50_000])
-def test_headings_without_text_fill_chunks_too(text):
-    count = load_token_counter().count_batch
-    with bounded():
-        chunks = chunk_document(Document("d", "", text, "s"), chunk_tokens=1_000, count=count)
-    assert "".join(chunk.text for chunk in chunks) == text
-    assert len(chunks) <= count([text])[0] / 400
+def test_headings_without_text_fill_chunks_too(text, exact_counter):
+    assert_cut_in_time(text, exact_counter.count_batch)
 
 
 @pytest.mark.parametrize(

@@ -36,7 +36,7 @@ from arag.evaluation.methods.graphrag.texts import (
     make_row,
     relationship_row,
 )
-from arag.retrieval.tokens import count_tokens
+from arag.retrieval.tokens import TokenCounter, count_tokens
 from arag.retrieval.types import Chunk
 
 GOLDEN = json.loads((Path(__file__).parent / "parity" / "communities.json").read_text())
@@ -441,7 +441,10 @@ def test_each_part_ends_at_the_first_row_that_does_not_fit(graph):
     assert nothing.text == ""
 
 
-def test_relationships_grow_entity_by_entity_in_what_entities_leave(graph):
+def test_relationships_grow_entity_by_entity_in_what_entities_leave(graph, monkeypatch):
+    # Words add up to those of a table; estimates are rounded.
+    words = TokenCounter("words", lambda texts: [len(text.split()) for text in texts])
+    monkeypatch.setattr("arag.retrieval.tokens.load_token_counter", lambda: words)
     selected = select(graph, "ADA", "BEN", "IDA")
     entities = tokens(ENTITIES, map(entity_row, selected))
     of_ada, of_both = rank_relationships(graph, selected[:1]), rank_relationships(graph, selected[:2])

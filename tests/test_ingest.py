@@ -178,8 +178,8 @@ def test_documents_are_listed_page_by_page_and_come_back_whole(corpus, monkeypat
         assert index.document_text("d7") is None
 
 
-def test_real_corpora_come_back(shared_data, tmp_path):
-    lines = (shared_data / "hotpotqa" / "corpus.jsonl").read_text(encoding="utf-8").splitlines()[:300]
+def test_real_corpora_come_back(real_corpora, tmp_path):
+    lines = (real_corpora / "hotpotqa" / "corpus.jsonl").read_text(encoding="utf-8").splitlines()[:300]
     records = [json.loads(line) for line in lines]
     source = write_corpus(tmp_path / "corpus", records)
     with ingest(source, tmp_path / "index", embedder=HashEmbeddings(), pack=True) as index:

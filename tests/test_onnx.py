@@ -100,6 +100,12 @@ def test_the_vectors_are_those_of_sentence_transformers():
         assert np.allclose(embedder.embed_documents([SENTENCES[n]])[0], expected[n], atol=1e-5)
 
 
+def test_an_export_prints_nothing(cache_folder, capfd):
+    onnx.load_onnx()
+    assert list(cache_folder.glob("*/model.onnx"))
+    assert capfd.readouterr() == ("", "")
+
+
 @pytest.mark.slow
 def test_of_two_processes_one_exports_and_only_that_one_imports_pytorch(cache_folder):
     left = onnx._exported().with_suffix(".new")  # by an export that was killed

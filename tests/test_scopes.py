@@ -283,11 +283,11 @@ def test_a_scope_that_is_opened_while_the_index_is_replaced(tmp_path, monkeypatc
 def test_a_part_of_a_graph_is_searched_as_one_compares(make_index, monkeypatch, most):
     """The graph is asked for a large part, and a small one is compared; each chunk is found with its own sentence."""
     monkeypatch.setattr("arag.retrieval.local.sentence_graph._MAX_COMPARED_BYTES", most)
-    records = [{"id": f"d{i}", "text": f"The gull number {i} of {i % 7}. It sat.", "odd": i % 2} for i in range(60)]
+    records = [{"id": f"d{i}", "text": f"The gull number {i} of {i % 9}. It sat.", "odd": i % 2} for i in range(60)]
     index = make_index(records, pack=True, chunk_tokens=50)
     scoped = index.scoped(Scope(where={"odd": 1}))
     for i in range(1, 60, 6):
-        (hit, *_) = scoped.semantic_search(f"The gull number {i} of {i % 7}.", 3).hits
+        (hit, *_) = scoped.semantic_search(f"The gull number {i} of {i % 9}.", 3).hits
         assert hit.score == pytest.approx(1, abs=1e-3)
         assert f"number {i} of" in scoped.get(hit.chunk_id).sentence_text(hit.matches[0])
         assert all(int(document[1:]) % 2 for document in hit.document_ids)

@@ -36,7 +36,7 @@ DOCUMENTS = [
 
 @pytest.fixture
 def index(make_index):
-    return make_index(DOCUMENTS, chunk_tokens=60)
+    return make_index(DOCUMENTS, chunk_tokens=62)
 
 
 def call(index, name, **arguments):
@@ -56,9 +56,8 @@ def test_the_words_that_other_parts_lack_tell_a_part(index):
 
 def test_they_stand_in_front_of_what_is_shown_as_most_often_written(index):
     message = call(index, "keyword_search", keywords=["step 7"])
-    lines = [line.partition(": … ")[0] for line in message.content.splitlines() if line.startswith("[")]
-    names = [line.partition("] ")[2] for line in lines]
-    assert names == ["Guides (kidney)", "CSCC", "thyroid"]
+    names = re.findall(r"^\[book:\d+\] ([^:]+): ", message.content, flags=re.MULTILINE)
+    assert names == ["Guides (kidney)", "thyroid", "Guides (CSCC)"]
     shown = message.artifact["results"]["hits"]
     assert {topics for hit in shown for topics in [hit["snippets"][0]["topics"]]} == {
         ("thyroid",),

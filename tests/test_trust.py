@@ -14,6 +14,7 @@ from types import SimpleNamespace
 import pytest
 
 from arag.errors import EmbedderError, InputError
+from arag.graph.graph import create_arag_agent
 from arag.ingest.maintenance import verify
 from arag.ingest.pipeline import ingest, run_ingest
 from arag.models.embedders import Embedder, load_embedder
@@ -434,7 +435,9 @@ def test_an_odd_name_is_an_input_error(name, said):
             load_model(name)
 
 
-@pytest.mark.parametrize("name", ["openai:a\nb", "huggingface:m@http://localhost/v1", "openai:"])
+@pytest.mark.parametrize(
+    "name", ["openai:a\nb", "huggingface:m@http://localhost/v1", "openai:", "openai:m@localhost:8000/v1"]
+)
 def test_an_odd_name_in_a_manifest_keeps_nobody_from_the_rest(make_index, name):
     index = make_index(DOCUMENTS).path
     rename_embedder(index, name)
@@ -442,6 +445,102 @@ def test_an_odd_name_in_a_manifest_keeps_nobody_from_the_rest(make_index, name):
         assert opened.keyword_search("ship").total == 1
         with pytest.raises(EmbedderError):
             opened.semantic_search("ship")
+
+
+ADDRESSES = {
+    "localhost": "http://localhost",
+    "LocalHost/v1": "http://LocalHost/v1",
+    "localhost:8000/v1": "http://localhost:8000/v1",
+    "127.0.0.1:8000/v1": "http://127.0.0.1:8000/v1",
+    "10.0.0.5": "http://10.0.0.5",
+    "[::1]:8000/v1": "http://[::1]:8000/v1",
+    "gpu:8000": "http://gpu:8000",
+    "gpu/v1": "http://gpu/v1",
+    "host.docker.internal:8000/v1": "http://host.docker.internal:8000/v1",
+    "models.example.com": "https://models.example.com",
+    "api.example.com/v1": "https://api.example.com/v1",
+    f"user:{PASSWORD}@localhost:8000/v1": "http://***@localhost:8000/v1",
+    f"user:{PASSWORD}@gpu/v1": "http://***@gpu/v1",
+    # What no valid URL can be made of gets an example.
+    f"user:{PASSWORD}/x@gpu:8000": None,
+    f"localhost:8000/v1?key={PASSWORD}": None,
+    f"http:user:{PASSWORD}@host": None,
+    "http//localhost:8000/v1": None,
+    "localhost:$PORT/v1": None,
+    "::1": None,
+    ":8000/v1": None,
+    "//localhost:8000/v1": None,
+}
+
+
+@pytest.mark.parametrize("model", ["qwen3", "qwen3:8b", "organisation/qwen3"])
+@pytest.mark.parametrize(("address", "url"), ADDRESSES.items())
+def test_an_address_without_its_scheme_is_refused_with_the_name_that_is_meant(model, address, url):
+    with pytest.raises(InputError, match="no valid base URL after the @") as caught:
+        parse_name(f"openai:{model}@{address}")
+    hint = f"did you mean openai:{model}@{url}?" if url else "give one like http://localhost:8000/v1"
+    assert str(caught.value).endswith(hint)
+    assert PASSWORD not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        "claude-3-5-sonnet@20240620",
+        "gemini-1.5-pro@001",
+        "publishers/google/models/gemini-2.0-flash@001",
+        "m@latest",
+        "m@default",
+        "m@v1.5",
+        "m@1.0.0-rc.1",
+        "m@v1.5.Q4_K_M",
+        "m@sha256:0123456789abcdef",
+        "@cf/meta/llama-3.1-8b-instruct",
+        "@cf/meta/llama-3.1-8b-instruct@latest",
+        "@hf/thebloke/mistral-7b-instruct-v0.1-awq",
+        "workers-ai/@cf/meta/llama-3.1-8b-instruct",
+        "@openai-prod/gpt-5-mini",
+    ],
+)
+def test_an_at_sign_in_a_name_is_part_of_it(model):
+    name = parse_name(f"openai:{model}")
+    assert (name.model, name.base_url) == (model, None)
+    name = parse_name(f"openai:{model}@http://localhost:8000/v1")
+    assert (name.model, name.base_url.url) == (model, "http://localhost:8000/v1")
+
+
+def test_a_folder_may_have_any_name(tmp_path):
+    folder = tmp_path / "me@example.com" / "model"
+    assert parse_name(f"huggingface:{folder}").model == str(folder)
+
+
+@pytest.fixture
+def provider(monkeypatch):
+    """A server that stands where OpenAI's clients connect to without a base URL."""
+    with embedding_server() as server:
+        for variable in ("OPENAI_BASE_URL", "OPENAI_API_BASE"):
+            monkeypatch.setenv(variable, server.url)
+        yield server
+
+
+def test_nothing_goes_to_the_provider_where_a_scheme_is_forgotten(arag, tmp_path, provider):
+    corpus, index = write_corpus(tmp_path / "corpus", DOCUMENTS), tmp_path / "index"
+    embedder, model = "openai:bge-m3@localhost:8000/v1", "openai:qwen3@localhost:8000/v1"
+    code, _, err = arag("ingest", corpus, "--index", tmp_path / "none", "--embedder", embedder)
+    assert (code, (tmp_path / "none").exists()) == (1, False)
+    assert "did you mean openai:bge-m3@http://localhost:8000/v1?" in err
+    with pytest.raises(InputError, match="did you mean"):
+        ingest(corpus, tmp_path / "none", embedder=embedder)
+
+    with ingest(corpus, index, embedder=HashEmbeddings()) as opened, pytest.raises(InputError, match="did you mean"):
+        create_arag_agent(model, opened)
+    code, _, err = arag("ask", "Which ship sank?", "--index", index, "--model", model)
+    assert code == 1
+    assert "did you mean openai:qwen3@http://localhost:8000/v1?" in err
+    assert provider.requests == []
+
+    arag("ask", "Which ship sank?", "--index", index, "--model", "openai:qwen3@latest")
+    assert provider.requests[0]["model"] == "qwen3@latest"
 
 
 # --- users and passwords ---

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from arag.retrieval.index import Index
 
 _THREAD: RunnableConfig = {"configurable": {"thread_id": "chat"}}
+_SECONDS_ASLEEP = 0.5
 
 
 class Session:
@@ -88,6 +89,7 @@ class Session:
         self.state = cast("State", {})
         given: Any = {"messages": [HumanMessage(question)]}
         modes: list[Any] = ["values", "updates", "messages"] if view else ["values"]
+        waking = asyncio.create_task(_wake_often())
         try:
             async for mode, event in self._agent.astream(given, _THREAD, stream_mode=modes):
                 if mode == "values":
@@ -95,8 +97,15 @@ class Session:
                 elif view:
                     view.show(mode, event)
         finally:
+            waking.cancel()
             if view:
                 view.end_line()
+
+
+async def _wake_often() -> None:
+    """Keep the event loop from sleeping for long: while it sleeps, it misses a Ctrl-C that another thread received."""
+    while True:  # noqa: ASYNC110 - an event would not wake it either
+        await asyncio.sleep(_SECONDS_ASLEEP)
 
 
 @cache

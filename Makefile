@@ -7,7 +7,7 @@ INDEX := demo-index
 QUESTION := In which year was the harbour light built on the island where the shipwright of the packet schooner Grey Petrel was born?
 
 .NOTPARALLEL:  # one pip at a time
-.PHONY: help install demo studio notebooks test test-slow lint docs types format bench clean
+.PHONY: help install demo studio notebooks test test-servers test-slow lint docs types format bench clean
 
 help:
 	@echo "make demo     set up, ingest examples/, answer a question with the built-in model"
@@ -15,13 +15,14 @@ help:
 	@echo "              another model than the built-in one; OPTIONS=--no-browser and others of langgraph dev)"
 	@echo "make notebooks  set up, run notebooks/ from top to bottom and store what they print"
 	@echo "make test     set up, run the tests"
+	@echo "make test-servers  set up, run the tests of an index in PostgreSQL, on servers that they start"
 	@echo "make test-slow  set up, run the long tests: many kills, many fuzzed inputs"
 	@echo "make lint     set up, check style, types, spelling and wording"
 	@echo "make docs     set up, build the documentation in build/site; a warning is an error"
 	@echo "make format   mend style"
 	@echo "make bench    set up, measure speed beside an alternative (ARAG_AUTHORS=DIR: a checkout of the authors'"
-	@echo "              code), what is found and answered in examples/, and what recorded tool calls show there"
-	@echo "              (DATA=DIR: in other corpora)"
+	@echo "              code; AGAINST=DIR: another checkout of this one), what is found and answered in examples/,"
+	@echo "              and what recorded tool calls show there (DATA=DIR: in other corpora)"
 	@echo "make install  set up for all of these"
 	@echo "make clean    remove what these made"
 
@@ -61,6 +62,10 @@ test: $(VENV)/test
 	env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder \
 		--max-worker-restart 0
 
+test-servers: $(VENV)/test
+	env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest -n 2 --dist loadfile -m "servers and not slow" \
+		--max-worker-restart 0
+
 test-slow: $(VENV)/test
 	env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest -n 2 -m "slow or hypothesis" --hypothesis-profile=slow \
 		--max-worker-restart 0 --timeout 3600 --override-ini faulthandler_timeout=3660
@@ -86,7 +91,7 @@ format: $(VENV)/lint
 	$(BIN)/ruff format .
 
 bench: $(VENV)/test
-	$(BIN)/python benchmarks/speed.py $(if $(DATA),--data $(DATA))
+	$(BIN)/python benchmarks/speed.py $(if $(DATA),--data $(DATA)) $(if $(AGAINST),--against $(AGAINST))
 	$(BIN)/python benchmarks/corpora.py --data $(or $(DATA),.)
 	$(BIN)/python benchmarks/replay.py --data $(or $(DATA),.) --work build/bench
 

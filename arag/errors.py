@@ -4,8 +4,6 @@ They all derive from `ARAGError`, so that callers such as the command line can t
 """
 
 import re
-import shlex
-from pathlib import Path
 
 # User names and passwords in URLs; a password may contain an @ that was not encoded.
 CREDENTIALS = re.compile(r"(?<=://)[^\s/?#]*@")
@@ -64,49 +62,13 @@ class IndexFormatError(ARAGError):
 
     Example:
         >>> from arag import open_index
-        >>> _ = Path("my-index/manifest.json").write_text("{")
+        >>> from pathlib import Path
+        >>> _ = Path("my-index/index.sqlite3").write_text("{")
         >>> open_index("my-index")
         Traceback (most recent call last):
             ...
-        arag.errors.DamagedFileError: my-index/manifest.json is damaged (...): run `arag verify ...`
+        arag.errors.IndexFormatError: ...my-index/index.sqlite3 is damaged (...): ingest the documents again ...
     """
-
-
-class DamageError(IndexFormatError):
-    """A part of an index is damaged, and can be repaired or at least checked.
-
-    Args:
-        place: What is damaged, for the message.
-        part: The name of the part.
-        reason: What is wrong with it.
-        index: The index.
-
-    Attributes:
-        part: The name of the part.
-        reason: What is wrong with it, without the repair command.
-
-    Example:
-        >>> str(DamageError("my-index/keywords", "keywords", "it is truncated", "my-index"))
-        'my-index/keywords is damaged (it is truncated): run `arag verify --index my-index --repair`'
-    """
-
-    def __init__(self, place: str, part: str, reason: str, index: str) -> None:
-        super().__init__(f"{place} is damaged ({reason}): run `arag verify --index {shlex.quote(index)} --repair`")
-        self.part = part
-        self.reason = reason
-
-
-class DamagedFileError(DamageError):
-    """A file of an index is damaged.
-
-    Example:
-        >>> error = DamagedFileError(Path("my-index/keywords"), "it is truncated")
-        >>> error.part, error.reason
-        ('keywords', 'it is truncated')
-    """
-
-    def __init__(self, file: Path, reason: str) -> None:
-        super().__init__(str(file), file.name, reason, str(file.parent))
 
 
 class IndexClosedError(ARAGError):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import hashlib
 import os
+import secrets
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -24,8 +25,7 @@ def written_whole(file: Path) -> Iterator[BinaryIO]:
     Args:
         file: The file.
     """
-    temporary = file.with_name(f"{file.name}.new")
-    temporary.unlink(missing_ok=True)
+    temporary = file.with_name(f"{file.name}.{secrets.token_hex(4)}.new")
     try:
         # "x" does not follow links or wait for pipes that somebody has put there.
         with temporary.open("xb", buffering=1 << 20) as out:

@@ -24,7 +24,6 @@ _AFTERWARDS = {
     "ask": "No answer was given; asking again starts over.",
     "report": "The report is incomplete; the next run rewrites it.",
     "remove": _WHOLE,
-    "compact": _WHOLE,
     "copy": "The target is unfinished, or unchanged; the same command continues.",
 }
 """What to say after an interrupted command; the others need no explanation."""

@@ -12,27 +12,27 @@ import typer
 from arag.errors import InputError
 
 if TYPE_CHECKING:
-    from arag.retrieval.backend import Backend
     from arag.retrieval.index import Index
     from arag.retrieval.scope import Scope
+    from arag.retrieval.storage import IndexStore
 
 DEFAULT_TOP_K = 5
 DEFAULT_MAX_STEPS = 15
 INDEX_VARIABLE = "ARAG_INDEX"
 
 
-def _find_backend(location: str) -> Any:  # Typer looks its types up
-    from arag.retrieval.locations import backend_at
+def _find_store(location: str) -> Any:  # Typer looks its types up
+    from arag.retrieval.locations import store_at
 
-    return backend_at(location)
+    return store_at(location)
 
 
 if TYPE_CHECKING:
-    IndexOption = Backend
-    IndexToMakeOption = Backend
+    IndexOption = IndexStore
+    IndexToMakeOption = IndexStore
 else:
-    # Strings, as a `Path` would damage an address. Commands get a backend, whose location shows no password.
-    _INDEX = {"metavar": "LOCATION", "envvar": INDEX_VARIABLE, "callback": _find_backend}
+    # Strings, as a `Path` would damage an address. Commands get a store, whose location shows no password.
+    _INDEX = {"metavar": "LOCATION", "envvar": INDEX_VARIABLE, "callback": _find_store}
     _LOCATION = "The index: a folder, or the address of a PostgreSQL database."
     _MADE = " If it does not exist, the paragraphs that come with the questions are ingested."
     IndexOption = Annotated[str, typer.Option("--index", "-i", help=_LOCATION, **_INDEX)]
@@ -128,7 +128,7 @@ def read_scope(where: str | None, documents: Sequence[str] | None) -> Scope | No
 
 
 @contextmanager
-def open_scoped(index: Backend, where: str | None, documents: Sequence[str] | None) -> Iterator[Index]:
+def open_scoped(index: IndexStore, where: str | None, documents: Sequence[str] | None) -> Iterator[Index]:
     """Open an index, limited to what --where and --documents allow.
 
     Raises:
@@ -138,7 +138,7 @@ def open_scoped(index: Backend, where: str | None, documents: Sequence[str] | No
 
     scope = read_scope(where, documents)
     with open_index(index) as opened:
-        yield opened if scope is None else opened.scoped(scope)
+        yield opened if scope is None else opened.limited_to(scope)
 
 
 def _value(text: str) -> Any:

@@ -1,4 +1,4 @@
-r"""Printing, progress bars and prompts for all commands; untrusted text is shown but never interpreted.
+r"""Printing and progress bars for all commands; untrusted text is shown but never interpreted.
 
 Titles, ids, file names, chunks, model answers and errors may contain characters that a terminal interprets: escape
 sequences that set the clipboard or clear the screen, and controls that reorder or hide text. They are printed as Python
@@ -11,17 +11,13 @@ import json
 import re
 import sys
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import rich.console
-import typer
 from rich.console import ConsoleRenderable, RenderableType
 from rich.progress import BarColumn, Progress, ProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.segment import Segment
 from rich.text import Text
-
-if TYPE_CHECKING:
-    from arag.retrieval.backend import Backend
 
 FAILED = 1  # exit code of a command that failed, wholly or in part
 
@@ -106,25 +102,3 @@ def progress(*columns: ProgressColumn, transient: bool = True, hidden: bool = Fa
         transient=transient,
         disable=hidden or not err.is_terminal,
     )
-
-
-def confirm_embedder(index: Backend) -> None:
-    """Ask once, on a terminal, whether to use an embedder that only the index names; remember a yes.
-
-    Args:
-        index: The backend, which need not hold an index yet.
-
-    Raises:
-        UnnamedEmbedderError: There is no terminal, or the answer is no.
-    """
-    from arag.retrieval.trust import UnnamedEmbedderError, check_embedder, remember
-
-    try:
-        check_embedder(index)
-    except UnnamedEmbedderError as error:
-        if not (sys.stdin.isatty() and sys.stderr.isatty()):
-            raise
-        err.print(f"The index in {index.location} names the embedder {error.name}: {error.consequence}.")
-        if not typer.confirm("Use it and remember this choice?", err=True):
-            raise
-        remember(error.name)

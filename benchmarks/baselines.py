@@ -88,7 +88,7 @@ def rank_by_similarity(index: Index, questions: Sequence[dict[str, Any]], by: By
 
 def share(index: Index, gold: Sequence[str], chunk_ids: Sequence[str]) -> float:
     """Return the share of gold documents that are in chunks."""
-    found = {section.document_id for chunk in index.read(chunk_ids).chunks for section in chunk.sections}
+    found = {chunk.document_id for chunk in index.read(chunk_ids).chunks}
     return len(set(gold) & found) / len(set(gold))
 
 

@@ -1,6 +1,6 @@
 """Ingests real corpora and measures what the searches find and what the extractive model answers.
 
-    python benchmarks/corpora.py --data DIR [--corpus NAME ...] [--pack] [--work DIR]
+    python benchmarks/corpora.py --data DIR [--corpus NAME ...] [--work DIR]
     python benchmarks/corpora.py --packages [--work DIR]
 
 Each folder in DIR holds `corpus.jsonl`, or a folder `corpus`, and, where there are questions, `questions.json`. With
@@ -44,8 +44,8 @@ def lost_characters(index: Index, texts: Mapping[str, str]) -> int:
     held: dict[str, str] = {}
     for chunk_id in index.chunk_ids():
         chunk = index.get(chunk_id)
-        for section in chunk.sections if chunk is not None else ():
-            held[section.document_id] = held.get(section.document_id, "") + chunk.text[section.start : section.end]
+        if chunk is not None:
+            held[chunk.document_id] = held.get(chunk.document_id, "") + chunk.text
     return sum(len(text) for document_id, text in texts.items() if held.get(document_id) != text)
 
 
@@ -55,8 +55,8 @@ def gold_shares(index: Index, questions: Sequence[tuple[str, Sequence[str]]]) ->
     for question, gold in questions:
         keywords = question_keywords(question)
         hits = index.keyword_search(keywords, TOP_K).hits if keywords else ()
-        by_keyword += _share(gold, [i for hit in hits for i in hit.document_ids])
-        by_meaning += _share(gold, [i for h in index.semantic_search(question, TOP_K).hits for i in h.document_ids])
+        by_keyword += _share(gold, [hit.document_id for hit in hits])
+        by_meaning += _share(gold, [h.document_id for h in index.semantic_search(question, TOP_K).hits])
     return by_keyword / len(questions), by_meaning / len(questions)
 
 
@@ -113,29 +113,28 @@ def main() -> None:
     what.add_argument("--data", type=Path)
     what.add_argument("--packages", action="store_true")
     parser.add_argument("--corpus", action="append")
-    parser.add_argument("--pack", action="store_true")
     parser.add_argument("--work", type=Path, help="keep the indexes here; those that are there are used again")
     options = parser.parse_args()
     if options.packages:
         with tempfile.TemporaryDirectory() as scratch:
             folder = Path(scratch) / "packages"
             write_packages(folder)
-            measure(folder, (options.work or Path(scratch)) / "packages-index", pack=options.pack)
+            measure(folder, (options.work or Path(scratch)) / "packages-index")
         return
     names = options.corpus or sorted({path.parent.name for path in options.data.glob("*/corpus*")})
     if not names:
         parser.error(f"no corpus in {options.data}: expected folders that hold a corpus.jsonl or a folder corpus")
     with tempfile.TemporaryDirectory() as scratch:
         for name in names:
-            measure(options.data / name, (options.work or Path(scratch)) / name, pack=options.pack)
+            measure(options.data / name, (options.work or Path(scratch)) / name)
 
 
-def measure(folder: Path, target: Path, *, pack: bool) -> None:
+def measure(folder: Path, target: Path) -> None:
     """Ingest one corpus, ask its questions, and print the figures."""
-    table = Table(title=folder.name + (" (packed)" if pack else ""), show_header=False)
+    table = Table(title=folder.name, show_header=False)
     corpus = folder / "corpus" if (folder / "corpus").is_dir() else folder / "corpus.jsonl"
     texts = {document.id: document.text for document in read_documents([corpus]) if isinstance(document, Document)}
-    summary = run_ingest(corpus, target, pack=pack)
+    summary = run_ingest(corpus, target)
     with open_index(target) as index:
         info = index.info()
         table.add_row("documents / chunks / sentences", f"{info.documents:,} / {info.chunks:,} / {info.sentences:,}")
@@ -184,7 +183,7 @@ def _ask(index: Index, questions: Sequence[dict[str, Any]], texts: Mapping[str, 
 
 def _documents(index: Index, chunk_id: str) -> list[str]:
     chunk = index.get(chunk_id)
-    return [section.document_id for section in chunk.sections] if chunk is not None else []
+    return [chunk.document_id] if chunk is not None else []
 
 
 if __name__ == "__main__":

@@ -1,10 +1,10 @@
 """Counts the model calls that methods make before the first question: what is announced, and what it comes to.
 
-    python benchmarks/index_calls.py --data DIR [--corpus NAME] [--documents N] [--pack] [--work DIR]
+    python benchmarks/index_calls.py --data DIR [--corpus NAME] [--documents N] [--work DIR]
 
 A stand-in for a language model finds the capitalised names of a chunk, at most 20, and joins each with the next. Real
 models find about as many, and say more about them. The folder DIR/NAME holds `corpus.jsonl`, of which the first N
-documents are read; `--pack` packs them into chunks of 1,000 tokens.
+documents are read.
 """
 
 from __future__ import annotations
@@ -103,7 +103,6 @@ def main() -> None:
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--corpus", default="musique")
     parser.add_argument("--documents", type=int, default=2_000, help="how many documents of the corpus")
-    parser.add_argument("--pack", action="store_true", help="pack short documents into chunks of 1,000 tokens")
     parser.add_argument("--work", type=Path, help="keep the index here")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as scratch:
@@ -112,7 +111,7 @@ def main() -> None:
         part = folder / "part.jsonl"
         with (options.data / options.corpus / "corpus.jsonl").open(encoding="utf-8") as lines:
             part.write_text("".join(islice(lines, options.documents)), encoding="utf-8")
-        run_ingest(part, folder / "index", pack=options.pack)
+        run_ingest(part, folder / "index")
         with open_index(folder / "index") as index:
             index.load_embedder()
             table = Table(title=f"{options.corpus}: {index.info().chunks:,} chunks; figures are per 1,000 chunks")

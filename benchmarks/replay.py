@@ -42,13 +42,12 @@ from arag.evaluation.scores import contains, share
 from arag.ingest.pipeline import run_ingest
 from arag.retrieval.index import Index, open_index
 from arag.retrieval.tokens import count_tokens
-from arag.retrieval.tool_base import find_artifacts
-from arag.retrieval.tools import make_tools
+from arag.retrieval.tools import find_artifacts, make_tools
 from arag.retrieval.types import Hit
 
 RECORDED = Path(__file__).parent / "recorded"
 REACH = 20
-_NOTHING: dict[str, Any] = {"chunk_ids": [], "new_chunks": [], "retrieved_tokens": 0}  # of a result that is an error
+_NOTHING: dict[str, Any] = {"chunk_ids": [], "new_chunks": [], "evidence_tokens": 0}  # of a result that is an error
 
 
 @dataclass
@@ -138,7 +137,7 @@ def _replay_question(
             {
                 "calls": 1,
                 "errors": is_error,
-                "retrieved tokens": artifact["retrieved_tokens"],
+                "evidence tokens": artifact["evidence_tokens"],
                 "tokens of results": tokens,
                 "calls that show nothing new": int(not is_new),
                 "calls whose new gold was in reach": int(bool(gained) and gained <= _find_reach(index, before)),
@@ -208,7 +207,7 @@ def summarise(replayed: Sequence[Replayed]) -> dict[str, Any]:
     golden = [one for one in replayed if one.gold_shown is not None]
     complete = [one.calls_until_all for one in golden if one.calls_until_all is not None]
     figures: dict[str, float | None] = {"questions": len(replayed)}
-    for name in ("retrieved tokens", "tokens of results"):
+    for name in ("evidence tokens", "tokens of results"):
         figures[f"{name} a question, mean"] = mean(one.counts[name] for one in replayed)
         figures[f"{name} a question, median"] = median(one.counts[name] for one in replayed)
     figures |= {

@@ -11,64 +11,13 @@ from __future__ import annotations
 import argparse
 import importlib.util
 import json
-import os
 import re
-import subprocess
-import sys
 import time
-import traceback
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
-_MOST_SECONDS = 3_600
-
-
-class Alternative:
-    """What the benchmark holds of the process.
-
-    Args:
-        authors: A checkout of the authors' code; None for plain loops.
-
-    Attributes:
-        name: What the table calls it.
-    """
-
-    def __init__(self, authors: Path | None) -> None:
-        self.name = "plain loops" if authors is None else "the authors' code"
-        self._command = [sys.executable, __file__]
-        environment = {**os.environ, "HF_HUB_OFFLINE": "1", "TOKENIZERS_PARALLELISM": "true"}
-        if authors is not None:
-            source = authors.resolve()
-            self._command += ["--authors", str(source)]
-            environment["PYTHONPATH"] = str(source / "src")
-        self._process = subprocess.Popen(  # noqa: S603
-            self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment
-        )
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        self._process.stdin.close()
-        self._process.wait()
-        self._process.stdout.close()
-
-    def ask(self, order: str, **values: Any) -> dict[str, Any]:
-        """Send an order and wait for the answer."""
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        self._process.stdin.write(json.dumps({"order": order, **values}) + "\n")
-        self._process.stdin.flush()
-        line = self._process.stdout.readline()
-        if not line:
-            raise RuntimeError(f"{self.name}: the process has ended while it did {order}")
-        answer: dict[str, Any] = json.loads(line)
-        if "error" in answer:
-            raise RuntimeError(f"{self.name} failed at {order}:\n{answer['error']}")
-        return answer
+from speed_orders import carry_out, memory, timed
 
 
 class _Authors:
@@ -231,44 +180,12 @@ class _Orders:
         return {"seconds": time.perf_counter() - began, "sentences": sentences}
 
 
-def timed(function: Callable[..., object], *values: Any) -> float:
-    """Call a function and return how many seconds it took."""
-    began = time.perf_counter()
-    function(*values)
-    return time.perf_counter() - began
-
-
-def memory() -> dict[str, float]:
-    """Return this process's memory in MB, now and at its highest; empty where the system does not tell."""
-    try:
-        lines = Path("/proc/self/status").read_text(encoding="utf-8").splitlines()
-    except OSError:
-        return {}
-    values = dict(line.split(":", 1) for line in lines)
-    names = {"own": "RssAnon", "files": "RssFile", "now": "VmRSS", "peak": "VmHWM"}
-    return {name: int(values[there].split()[0]) / 1_024 for name, there in names.items()}
-
-
 def main() -> None:
     """Carry out orders until there are no more."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--authors", type=Path)
-    options = parser.parse_args()
-    # What the libraries print must not come between the answers.
-    answers = os.fdopen(os.dup(1), "w")
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, 1)
-    os.dup2(nowhere, 2)
-    orders: _Orders | None = None
-    for line in sys.stdin:
-        values = json.loads(line)
-        try:
-            orders = orders or _Orders(_Plain() if options.authors is None else _Authors(options.authors))
-            answer = getattr(orders, values.pop("order"))(**values)
-        except Exception:  # noqa: BLE001 - the benchmark says what it was
-            answer = {"error": traceback.format_exc()}
-        answers.write(json.dumps(answer) + "\n")
-        answers.flush()
+    authors = parser.parse_args().authors
+    carry_out(_Orders(_Plain() if authors is None else _Authors(authors)))
 
 
 if __name__ == "__main__":

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-import time
-import zlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import count, islice
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,13 +17,12 @@ from arag.ingest.readers import read_documents
 from arag.ingest.sentences import split_sentences
 from arag.models.embedders import load_embedder
 from arag.models.names import DEFAULT_EMBEDDER
-from arag.retrieval.backend import DocumentRecord, Manifest
-from arag.retrieval.locations import backend_at
-from arag.retrieval.types import Chunk, Section, Sentence
+from arag.retrieval.locations import store_at
+from arag.retrieval.storage import DocumentRecord, EmbeddedDocument, Settings
+from arag.retrieval.types import Chunk, Sentence
 
 CHUNK_CHARACTERS = 4_200  # about 1,000 tokens
-_CHUNKS_AT_ONCE = 2_000
-_CLUSTERS = 500
+CHUNKS_AT_ONCE = 2_000
 _SYLLABLES = [f"{first}{vowel}" for first in "bdfgklmnprstvz" for vowel in "aeiou"]
 
 Vectors = NDArray[np.float32]
@@ -131,49 +127,6 @@ def write_records(file: Path, texts: Iterable[Sequence[str]]) -> None:
             out.write(json.dumps(record, ensure_ascii=False) + "\n")
 
 
-class FreeEmbeddings:
-    """An embedder that costs nothing: every text has the random vector that its hash decides.
-
-    Attributes:
-        model: Part of the embedder's name in an index.
-    """
-
-    model = "free"
-
-    def __init__(self, dimension: int = 384) -> None:
-        self._dimension = dimension
-        self._numbers = np.random.default_rng(0).standard_normal(1 << 20, dtype=np.float32)
-
-    def embed_documents(self, texts: Sequence[str]) -> Any:
-        places = [hash(text) % (len(self._numbers) - self._dimension) for text in texts]
-        return np.stack([self._numbers[place : place + self._dimension] for place in places])
-
-    def embed_query(self, text: str) -> Any:
-        return self.embed_documents([text])[0]
-
-
-class ClusteredEmbeddings(FreeEmbeddings):
-    """An embedder whose vectors lie in clusters; the same text has the same one in every process.
-
-    Args:
-        seconds: How long a sentence takes.
-    """
-
-    model = "clustered"
-
-    def __init__(self, seconds: float = 0.0) -> None:
-        super().__init__()
-        self._seconds = seconds
-        self._centres = self._numbers[: _CLUSTERS * self._dimension].reshape(_CLUSTERS, -1)
-
-    def embed_documents(self, texts: Sequence[str]) -> Any:
-        time.sleep(self._seconds * len(texts))
-        hashes = [zlib.crc32(text.encode()) for text in texts]
-        places = [found % (len(self._numbers) - self._dimension) for found in hashes]
-        own = np.stack([self._numbers[place : place + self._dimension] for place in places])
-        return self._centres[[found % _CLUSTERS for found in hashes]] + own
-
-
 def make_chunk(number: int, texts: Sequence[str], *, embedded: bool) -> Chunk:
     """Make a chunk of sentences; it is a document of its own."""
     sentences = []
@@ -182,49 +135,37 @@ def make_chunk(number: int, texts: Sequence[str], *, embedded: bool) -> Chunk:
         sentences.append(Sentence(at, at + len(text), embedded))
         at += len(text) + 1
     text = " ".join(texts)
-    document_id = f"d{number}"
     return Chunk(
-        id=f"{document_id}:0",
-        document_id=document_id,
+        id=f"d{number}:0",
+        document_id=f"d{number}",
         ordinal=0,
+        title=name(2 * number),
         text=text,
-        sections=(Section(document_id, name(2 * number), 0, len(text), whole=True),),
         sentences=tuple(sentences),
         tokens=len(text) // 4,
+        whole=True,
     )
 
 
-def make_index(
-    path: Path | str,
-    chunks: Iterable[Chunk],
-    vectors: Vectors | None = None,
-    metadata: Callable[[Chunk], dict[str, Any]] = lambda _: {},
-) -> None:
+def make_index(path: Path | str, chunks: Iterable[Chunk], vectors: Vectors | None = None) -> None:
     """Make an index of chunks whose sentences are known and, where they are embedded, their vectors in their order.
 
     It is what ingestion makes, without the time that finding and embedding sentences takes.
     """
     dimension = 384 if vectors is None else vectors.shape[1]
-    settings = Manifest(DEFAULT_EMBEDDER, dimension, 1_000, "estimate", "auto", packed=False)
-    backend = backend_at(path)
-    backend.make()
-    with backend.lock(), backend.draft(lambda: settings) as draft:
-        numbers = count(1)  # the store's own
+    settings = Settings(DEFAULT_EMBEDDER, dimension, 1_000, "estimate", "auto")
+    with store_at(path).draft(lambda: settings) as draft:
         used = 0
         left = iter(chunks)
-        while some := list(islice(left, _CHUNKS_AT_ONCE)):
-            with draft.chunks.transaction():
-                draft.chunks.add_documents(
-                    DocumentRecord(c.document_id, c.sections[0].title, "", json.dumps(metadata(c)), "", 1) for c in some
-                )
-                draft.chunks.mset([(chunk.id, chunk) for chunk in some])
-                parts = []
-                for chunk in some:
-                    size = sum(sentence.embedded for sentence in chunk.sentences)
-                    part = np.empty((0, 0), dtype=np.float32) if vectors is None else vectors[used : used + size]
-                    parts.append((next(numbers), part))
-                    used += size
-                draft.chunks.set_vectors(parts)
+        while some := list(islice(left, CHUNKS_AT_ONCE)):
+            documents = []
+            for chunk in some:
+                size = sum(sentence.embedded for sentence in chunk.sentences)
+                part = np.empty((0, dimension), dtype=np.float32) if vectors is None else vectors[used : used + size]
+                used += size
+                record = DocumentRecord(chunk.document_id, chunk.title, "", "{}", "", 1)
+                documents.append(EmbeddedDocument(record, [chunk], [part]))
+            draft.put(documents)
         draft.publish(settings)
 
 

@@ -14,12 +14,12 @@ from arag.errors import IndexNotFoundError, InputError
 from arag.evaluation.datasets import Question, paragraphs, write_corpus
 from arag.evaluation.files import beside
 from arag.ingest.pipeline import run_ingest
-from arag.retrieval.backend import Backend
 from arag.retrieval.index import Index
-from arag.retrieval.locations import backend_at
+from arag.retrieval.locations import store_at
+from arag.retrieval.storage import IndexStore
 
 
-def make_index(questions: Path, index: str | Path | Backend) -> Iterator[str]:
+def make_index(questions: Path, index: str | Path | IndexStore) -> Iterator[str]:
     """Ingest the paragraphs that come with questions, unless the index is already complete.
 
     Args:
@@ -32,38 +32,38 @@ def make_index(questions: Path, index: str | Path | Backend) -> Iterator[str]:
     Raises:
         InputError: There is no index and there are no paragraphs, or the index was built from other paragraphs.
     """
-    backend = backend_at(index)
-    corpus = beside(backend.location, "corpus.jsonl")
+    store = store_at(index)
+    corpus = beside(store.location, "corpus.jsonl")
     try:
-        manifest = backend.manifest()
+        settings = store.settings()
     except IndexNotFoundError:
-        manifest = None
-    if manifest is not None and not corpus.exists():  # it was built in another way
+        settings = None
+    if settings is not None and not corpus.exists():  # it was built in another way
         return
     found = paragraphs(questions)
-    if manifest is not None:
+    if settings is not None:
         known = {json.loads(line).get("id") for line in corpus.read_bytes().splitlines()}
         missing = {paragraph.id for paragraph in found} - known
         if missing:
             raise InputError(
-                f"the index in {backend.location} was built from {corpus.name}, which lacks {len(missing):,} of the "
+                f"the index in {store.location} was built from {corpus.name}, which lacks {len(missing):,} of the "
                 f"{len(found):,} paragraphs of {questions}: give another index with --index"
             )
-        if manifest.documents >= len(known):
+        if settings.documents >= len(known):
             return
     elif not found:
         raise InputError(
-            f"there is no index in {backend.location}, and {questions} has no paragraphs to build one from: run `arag "
+            f"there is no index in {store.location}, and {questions} has no paragraphs to build one from: run `arag "
             "ingest` first"
         )
     else:
         write_corpus(found, corpus)
-    yield f"Ingesting {corpus.name} into {backend.location}"
-    for problem in run_ingest([corpus], backend).problems:
+    yield f"Ingesting {corpus.name} into {store.location}"
+    for problem in run_ingest([corpus], store).problems:
         yield f"Left out: {problem}"
 
 
-def contents(index: str | Path | Backend) -> dict[str, Any]:
+def contents(index: str | Path | IndexStore) -> dict[str, Any]:
     """Return what identifies an index; ingesting the same documents with the same settings again gives the same.
 
     Args:
@@ -73,22 +73,22 @@ def contents(index: str | Path | Backend) -> dict[str, Any]:
         IndexNotFoundError: There is no index there.
         IndexFormatError: The index is damaged.
     """
-    backend = backend_at(index)
-    manifest = backend.manifest()
-    digest = hashlib.sha256(f"packed: {manifest.packed}".encode())
-    with closing(backend.reader()) as reader:
-        for document in reader.generation().chunks.documents():
+    store = store_at(index)
+    settings = store.settings()
+    digest = hashlib.sha256()
+    with closing(store), closing(store.open()) as view:
+        for document in view.documents():
             digest.update(document.fingerprint.encode())
     return {
-        "embedder": manifest.embedder,
-        "documents": manifest.documents,
-        "chunks": manifest.chunks,
-        "sentences": manifest.sentences,
+        "embedder": settings.embedder,
+        "documents": settings.documents,
+        "chunks": settings.chunks,
+        "sentences": settings.sentences,
         "fingerprint": digest.hexdigest(),
     }
 
 
-def locate_gold(questions: Sequence[Question], index: str | Path | Backend) -> list[Question]:
+def locate_gold(questions: Sequence[Question], index: str | Path | IndexStore) -> list[Question]:
     """Return questions with gold pages, their gold documents named as in an index, and other questions as they are.
 
     A document that the index lacks keeps its name. If the index has no pages of a document, as of a text file, the
@@ -100,10 +100,9 @@ def locate_gold(questions: Sequence[Question], index: str | Path | Backend) -> l
     """
     if not any(question.gold_pages for question in questions):
         return list(questions)
-    with closing(backend_at(index).reader()) as reader:
-        chunks = reader.generation().chunks
-        ids = {PurePosixPath(document.id).stem: document.id for document in chunks.documents()}
-        firsts = {name: chunks.mget([f"{document}:0"])[0] for name, document in ids.items()}
+    with closing(store_at(index)) as store, closing(store.open()) as view:
+        ids = {PurePosixPath(document.id).stem: document.id for document in view.documents()}
+        firsts = {name: view.mget([f"{document}:0"])[0] for name, document in ids.items()}
     without_pages = {name for name, first in firsts.items() if first is None or first.pages is None}
     return [
         replace(

@@ -58,6 +58,9 @@ class Record(TypedDict):
     seconds: float
     steps: int
     retrieved_tokens: int
+    """Tokens of all that the tools returned."""
+    evidence_tokens: int
+    """Tokens of the sentences and chunks in it, as the paper counts them."""
     usage: Usage | None
     cost: float | None
     """US dollars; None if a model's price is unknown."""
@@ -163,6 +166,7 @@ def _record(question: Question, state: Mapping[str, Any], seconds: float) -> Rec
         seconds=seconds,
         steps=state.get("steps") or 0,
         retrieved_tokens=sum(entry["retrieved_tokens"] for entry in trace),
+        evidence_tokens=sum(entry.get("evidence_tokens", entry["retrieved_tokens"]) for entry in trace),
         usage=total(calls),
         cost=cost(calls),
         paid=cost(calls),
@@ -197,8 +201,8 @@ def find_sources(index: Index, chunk_ids: Iterable[str]) -> set[Source]:
     for chunk in map(index.get, dict.fromkeys(chunk_ids)):
         if chunk is None:
             continue
-        found.update(section.document_id for section in chunk.sections)
-        if chunk.pages is not None:  # a chunk with pages is of one document
+        found.add(chunk.document_id)
+        if chunk.pages is not None:
             first, last = chunk.pages
             found.update((PurePosixPath(chunk.document_id).stem, page) for page in range(first, last + 1))
     return found

@@ -47,9 +47,9 @@ from arag.evaluation.structured import is_failed_call
 from arag.models.names import drop_credentials
 from arag.models.prices import cost
 from arag.options import INDEX_VARIABLE
-from arag.retrieval.backend import Backend
 from arag.retrieval.index import Index
-from arag.retrieval.locations import backend_at, is_address, parse_location
+from arag.retrieval.locations import is_address, parse_location, store_at
+from arag.retrieval.storage import IndexStore
 from arag.retrieval.tokens import warn_of_estimates
 
 RUN_FILE = "run.json"
@@ -198,7 +198,7 @@ def load_plan(folder: Path) -> Plan:
         raise InputError(f"{file} is damaged: {describe_damage(error)}") from error
 
 
-def find_index(plan: Plan) -> Backend:
+def find_index(plan: Plan) -> IndexStore:
     """Return the index of a run.
 
     A run folder may come from somebody else, and libpq sends a password to whichever host it is told. So an address in
@@ -208,14 +208,14 @@ def find_index(plan: Plan) -> Backend:
         InputError: ARAG_INDEX does not name the address.
     """
     if not is_address(plan.index):
-        return backend_at(plan.index)
+        return store_at(plan.index)
     own = os.environ.get(INDEX_VARIABLE, "")
     if str(parse_location(own)) != plan.index:
         raise InputError(
             f"the run used the index {plan.index}: to open it, set {INDEX_VARIABLE} to this address, as a run's files "
             "may not choose a database"
         )
-    return backend_at(own)
+    return store_at(own)
 
 
 def record_file(folder: Path, method: str) -> RecordFile:

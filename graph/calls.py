@@ -14,7 +14,7 @@ from arag.graph.state import State, ToolRecord
 from arag.models.messages import marked_feedback
 from arag.retrieval.index import Index
 from arag.retrieval.tokens import count_tokens
-from arag.retrieval.tool_base import find_artifacts
+from arag.retrieval.tools import find_artifacts
 
 
 class CallResults:
@@ -89,6 +89,7 @@ class CallResults:
             chunk_ids=shown,
             new_chunks=list(artifact["new_chunks"]) if artifact else [],
             retrieved_tokens=artifact["retrieved_tokens"] if artifact else tokens,
+            evidence_tokens=artifact["evidence_tokens"] if artifact else tokens,
             seconds=seconds,
             error=result.text if result.status == "error" else None,
         )

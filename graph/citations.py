@@ -12,7 +12,7 @@ from arag.graph.quotes import Bracket, choose_sentences
 from arag.graph.state import Citation, CitedDocument, Quote
 from arag.retrieval.index import Index
 from arag.retrieval.text import fold
-from arag.retrieval.types import Chunk, Section
+from arag.retrieval.types import Chunk
 
 _BRACKETED = re.compile(r"\[([^\[\]\n]{1,400})\]")
 _SEPARATORS = re.compile(r"[,;]")
@@ -85,14 +85,14 @@ def parse_citations(
     return [
         Citation(
             chunk_id=name,
-            document_ids=[section.document_id for section in chunk.sections] if chunk else [],
-            titles=[section.title for section in chunk.sections if section.title] if chunk else [],
+            document_ids=[chunk.document_id] if chunk else [],
+            titles=[chunk.title] if chunk and chunk.title else [],
             seen=name in seen_chunks,
             read=name in read_chunks,
             part=chunk.ordinal + 1 if chunk and (parts := _count_parts(chunk, index)) else None,
             parts=parts if chunk else None,
             pages=list(chunk.pages) if chunk and chunk.pages else None,
-            documents=[_describe(section, index) for section in chunk.sections] if chunk else [],
+            documents=[_describe(chunk, index)] if chunk else [],
             quotes=[_quote(chunk, position) for position in sorted(quoted.get(name, ()))] if chunk else [],
         )
         for name, chunk in chunks.items()
@@ -156,21 +156,19 @@ def _without_words(part: str, index: Index) -> str:
 
 
 def _count_parts(chunk: Chunk, index: Index) -> int | None:
-    """Return how many chunks a chunk's document has; None if it has one, or the chunk holds several documents."""
-    if len(chunk.sections) > 1:
-        return None
-    count = index.read([chunk.id]).chunks_in_document.get(chunk.document_id, 1)
+    """Return how many chunks a chunk's document has; None if it has one."""
+    count = index.read([chunk.id]).parts.get(chunk.document_id, 1)
     return count if count > 1 else None
 
 
-def _describe(section: Section, index: Index) -> CitedDocument:
-    """Return what is known of a document in a chunk."""
-    known = index.document(section.document_id)
+def _describe(chunk: Chunk, index: Index) -> CitedDocument:
+    """Return what is known of a chunk's document."""
+    known = index.document(chunk.document_id)
     metadata = {key.lower(): value for key, value in known.metadata.items()} if known else {}
     url = _first_text(metadata, ("url", "source_url", "link"))
     return CitedDocument(
-        id=section.document_id,
-        title=section.title,
+        id=chunk.document_id,
+        title=chunk.title,
         url=url if is_web_address(url) else "",
         author=_first_text(metadata, ("author", "authors", "creator")),
         date=_first_text(metadata, ("date", "published", "created", "year")),
@@ -194,5 +192,5 @@ def _list(value: Any) -> list[Any]:
 
 def _quote(chunk: Chunk, position: int) -> Quote:
     sentence = chunk.sentences[position]
-    document = chunk.section_at(sentence.start).document_id
-    return Quote(document_id=document, start=sentence.start, end=sentence.end, text=chunk.sentence_text(position))
+    text = chunk.sentence_text(position)
+    return Quote(document_id=chunk.document_id, start=sentence.start, end=sentence.end, text=text)

@@ -9,8 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationIn
 
 from arag.errors import InputError
 from arag.retrieval.scope import Scope
-from arag.retrieval.tool_base import MAX_RESULTS
-from arag.retrieval.tools import Presentation, ToolName
+from arag.retrieval.tools import MAX_RESULTS, Presentation, ToolName
 
 MAX_STEPS = 100
 

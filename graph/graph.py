@@ -45,8 +45,7 @@ from arag.graph.state import InputState, OutputState, State
 from arag.models.asking import aask, ask, is_transient
 from arag.models.replies import mend_reply
 from arag.retrieval.index import Index, open_index
-from arag.retrieval.tool_base import DEFAULT_TOP_K, RetrievalTool
-from arag.retrieval.tools import TOOL_NAMES, Presentation
+from arag.retrieval.tools import DEFAULT_TOP_K, TOOL_NAMES, Presentation, RetrievalTool
 
 ARAGAgent: TypeAlias = CompiledStateGraph[State, Context, InputState, OutputState]
 

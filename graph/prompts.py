@@ -62,7 +62,7 @@ def forced_prompt(instructions: str | None = None) -> str:
 
 
 def forced_question(question: str, evidence: str) -> str:
-    """Return the message that asks for a forced answer; `arag.models.findings` parses it too.
+    """Return the message that asks for a forced answer; `arag.models.extractive` reads it, too.
 
     Args:
         question: The question.

@@ -21,7 +21,7 @@ from arag.graph.state import State, StopReason, union
 from arag.models.messages import feedback
 from arag.models.usage import model_call, total
 from arag.retrieval.index import Index
-from arag.retrieval.tool_base import find_read_chunks
+from arag.retrieval.tools import find_read_chunks
 
 _MIN_REMAINING_STEPS = 3  # of the recursion limit: the current step, the next node, and a forced answer
 

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from math import sqrt
 from unicodedata import combining, normalize
 
-from arag.models.findings import content_words, cut_sentences, find_names
-from arag.retrieval.layout import is_title
-from arag.retrieval.types import Chunk, Section
+from arag.models.words import content_words, cut_sentences, find_names
+from arag.retrieval.text import is_title
+from arag.retrieval.types import Chunk
 
 _MAX_SENTENCES = 3  # for one claim
 _NAME, _WORD, _SUBJECT = 2.0, 1.0, 0.1  # weights: of names and numbers, of other words, of words of the title
@@ -47,16 +47,14 @@ class _Claim:
 
 
 class _Passage:
-    """A document's part of a chunk, as words: those of its title, and of its sentences by position."""
+    """A chunk as words: those of its document's title, and of its sentences by position."""
 
-    def __init__(self, chunk: Chunk, section: Section) -> None:
-        self.title = _words(section.title)
+    def __init__(self, chunk: Chunk) -> None:
+        self.title = _words(chunk.title)
         self.sentences = {
             position: _words(chunk.sentence_text(position))
             for position, sentence in enumerate(chunk.sentences)
-            if sentence.embedded
-            and section.start <= sentence.start < section.end
-            and not is_title(chunk.sentence_text(position), section.title)
+            if sentence.embedded and not is_title(chunk.sentence_text(position), chunk.title)
         }
         self.words = {word for words in self.sentences.values() for word in words}
 
@@ -64,9 +62,9 @@ class _Passage:
 def choose_sentences(answer: str, brackets: Sequence[Bracket], chunks: Mapping[str, Chunk]) -> dict[str, set[int]]:
     """Choose the sentences of cited chunks that bear what an answer says.
 
-    For each claim of the answer, these are the sentences of one document with most of its words; names and numbers
-    count more than other words. A document does not bear a claim if it lacks one of its years, or half of its names or
-    more. If it names nothing, one sentence must have half of its words. What another cited chunk has is not expected.
+    For each claim of the answer, these are the sentences of the chunk with most of its words; names and numbers count
+    more than other words. A chunk does not bear a claim if it lacks one of its years, or half of its names or more. If
+    the claim names nothing, one sentence must have half of its words. What another cited chunk has is not expected.
 
     Args:
         answer: The answer.
@@ -79,14 +77,12 @@ def choose_sentences(answer: str, brackets: Sequence[Bracket], chunks: Mapping[s
     plain = _hide(answer, brackets)
     names = {word for name in find_names(plain) for word in _words(name)} | set(_NUMBER.findall(plain))
     in_answer = dict.fromkeys(_words(plain), _WORD_ELSEWHERE) | dict.fromkeys(names, _NAME_ELSEWHERE)
-    passages = {name: [_Passage(chunk, section) for section in chunk.sections] for name, chunk in chunks.items()}
-    words = {name: {word for passage in passages[name] for word in passage.words} for name in passages}
+    passages = {name: _Passage(chunk) for name, chunk in chunks.items()}
     chosen: dict[str, set[int]] = {}
     for claim in _find_claims(plain, brackets):
         for chunk_id in {chunk_id for chunk_id in claim.cited if chunk_id in chunks}:
-            others = {word for name in words if name != chunk_id for word in words[name]}
-            found = [_choose(claim.text, in_answer, passage, others) for passage in passages[chunk_id]]
-            if positions := max(found, key=lambda scored: scored[0])[1]:
+            others = {word for name in passages if name != chunk_id for word in passages[name].words}
+            if positions := _choose(claim.text, in_answer, passages[chunk_id], others):
                 chosen.setdefault(chunk_id, set()).update(positions)
     return chosen
 
@@ -132,7 +128,7 @@ def _cut_answer(plain: str) -> Iterator[tuple[int, int]]:
         yield from zip(starts, [*starts[1:], at], strict=True)
 
 
-def _choose(claim: str, in_answer: Mapping[str, float], passage: _Passage, others: set[str]) -> tuple[float, list[int]]:
+def _choose(claim: str, in_answer: Mapping[str, float], passage: _Passage, others: set[str]) -> list[int]:
     """Choose the sentences of a passage that bear a claim one by one, each by the words that it adds.
 
     Args:
@@ -142,7 +138,7 @@ def _choose(claim: str, in_answer: Mapping[str, float], passage: _Passage, other
         others: The words of the other chunks that the answer cites.
 
     Returns:
-        How much of the claim the first sentence has, and the sentences' positions; none if they do not bear it.
+        The sentences' positions; none if they do not bear it.
     """
     here, subject = passage.words, passage.title  # all of a document is about what its title names
     expected = [words for name in find_names(claim) if (words := _words(name)) - subject and not name.isdecimal()]
@@ -152,7 +148,7 @@ def _choose(claim: str, in_answer: Mapping[str, float], passage: _Passage, other
     lacking = [name for name in expected if name not in held and not name <= others | subject]
     years = set(_YEAR.findall(claim)) - here - others - subject
     if years or (lacking and len(lacking) >= len(held)):
-        return 0.0, []
+        return []
     names = {word for name in held for word in name} - subject
     wanted = _words(claim)
     weights = {**in_answer, **{word: _NAME if word in names else _WORD for word in wanted}}
@@ -165,17 +161,15 @@ def _choose(claim: str, in_answer: Mapping[str, float], passage: _Passage, other
     least = 1 if names else max(1, _LEAST_WORDS * len(expected_words))
     able = {position: words for position, words in passage.sentences.items() if len(words & told) >= least}
     chosen: list[int] = []
-    score = 0.0
     while able and len(chosen) < _MAX_SENTENCES:
         gains = {position: sum(weights.get(word, 0.0) for word in words) for position, words in able.items()}
         best = max(gains, key=lambda position: (gains[position], -len(able[position]), -position))
         if chosen and gains[best] < _LEAST_GAIN:
             break
-        score = score or gains[best]
         chosen.append(best)
         weights = {word: weight for word, weight in weights.items() if word not in passage.sentences[best]}
         able = {position: words for position, words in passage.sentences.items() if position not in chosen}
-    return score, chosen
+    return chosen
 
 
 def _words(text: str) -> set[str]:

@@ -23,13 +23,12 @@ from arag.graph.context import Context
 from arag.graph.messages import count_context_tokens
 from arag.graph.prompts import system_prompt
 from arag.models.chat import load_model
-from arag.retrieval.backend import Backend
 from arag.retrieval.index import Index, open_index
 from arag.retrieval.locations import is_address
 from arag.retrieval.scope import Scope
+from arag.retrieval.storage import IndexStore
 from arag.retrieval.tokens import count_tokens
-from arag.retrieval.tool_base import DEFAULT_TOP_K, RetrievalTool
-from arag.retrieval.tools import TOOL_NAMES, Presentation, make_tools
+from arag.retrieval.tools import DEFAULT_TOP_K, TOOL_NAMES, Presentation, RetrievalTool, make_tools
 
 DEFAULT_MAX_STEPS = 15
 DEFAULT_MAX_CONTEXT_TOKENS = 128_000
@@ -37,7 +36,7 @@ DEFAULT_MAX_INVALID_REPLIES = 3
 MIN_CONTEXT_TOKENS = 2_000
 _MIN_FREE_TOKENS = 500  # that the system prompt and the tools must leave for the conversation
 _MAX_KEPT = 64  # contexts, with their users' scopes, whose resources are kept
-_MAX_SCOPED = 256  # scoped indexes that are kept: opening one takes longer than everything else
+_MAX_LIMITED = 256  # limited indexes that are kept: making one takes longer than everything else
 
 ChatModel: TypeAlias = Runnable[LanguageModelInput, AIMessage]
 Output: TypeAlias = Literal["messages", "answer"]
@@ -55,7 +54,7 @@ class Settings:
     """
 
     model: str | BaseChatModel | None = None
-    index: Index | Backend | str | None = None
+    index: Index | IndexStore | str | None = None
     tools: Sequence[AnyTool] = TOOL_NAMES
     top_k: int = DEFAULT_TOP_K
     presentation: Presentation = "compact"
@@ -151,7 +150,7 @@ class ResourceLoader:
         self._opened: WeakValueDictionary[str, Index] = WeakValueDictionary()
         self._load = lru_cache(_MAX_KEPT)(self._load_anew)
         self._load_model = lru_cache(_MAX_KEPT)(load_model)  # runs with other scopes share it
-        self._scope = lru_cache(_MAX_SCOPED)(Index.scoped)
+        self._limit = lru_cache(_MAX_LIMITED)(Index.limited_to)
 
     def __call__(self, context: object) -> Resources:
         """Return the resources of a run.
@@ -187,12 +186,12 @@ class ResourceLoader:
             location = index if isinstance(index, str) else str(index.location)
             index = self._opened.get(location) or open_index(index)
             self._opened[location] = index
-        scoped = index
+        limited = index
         for scope in (user_scope, context.scope):
-            scoped = scoped if scope is None else self._scope(scoped, scope)
-        tools = [_scope_tool(tool, index, scoped) for tool in settings.tools]
+            limited = limited if scope is None else self._limit(limited, scope)
+        tools = [_limit_tool(tool, index, limited) for tool in settings.tools]
         model = self._load_model(settings.model) if isinstance(settings.model, str) else load_model(settings.model)
-        return Resources(replace(settings, tools=tools), scoped, model)
+        return Resources(replace(settings, tools=tools), limited, model)
 
 
 def _find_scope(context: object) -> Scope | None:
@@ -203,10 +202,10 @@ def _find_scope(context: object) -> Scope | None:
     return found if isinstance(found, Scope) else None
 
 
-def _scope_tool(tool: AnyTool, index: Index, scoped: Index) -> AnyTool:
-    """Return a tool for a scope, if it is one of ours over the same index; others are the caller's business."""
+def _limit_tool(tool: AnyTool, index: Index, limited: Index) -> AnyTool:
+    """Return a tool over the limited index, if it is one of ours over the whole; others are the caller's business."""
     if isinstance(tool, RetrievalTool) and tool.index is index:
-        return tool.model_copy(update={"index": scoped})
+        return tool.model_copy(update={"index": limited})
     return tool
 
 

@@ -36,7 +36,7 @@ class Quote(TypedDict):
 
 @_described
 class CitedDocument(TypedDict):
-    """A document in a cited chunk. What its metadata does not tell is empty."""
+    """The document of a cited chunk. What its metadata does not tell is empty."""
 
     id: str
     """The document's id."""
@@ -57,21 +57,21 @@ class Citation(TypedDict):
     chunk_id: str
     """The chunk's id."""
     document_ids: list[str]
-    """The documents in the chunk; empty if the index does not contain it."""
+    """The chunk's document; empty if the index has no such chunk."""
     titles: list[str]
-    """The titles of those documents that have one."""
+    """The document's title, if it has one."""
     seen: bool
-    """Whether the chunk was shown to the model, in a snippet or in full."""
+    """Whether the chunk was shown to the model, in an excerpt or in full."""
     read: bool
     """Whether it was shown in full."""
     part: int | None
-    """Which of its document's chunks it is, from 1; None for a document in one chunk, or several in one."""
+    """Which of its document's chunks it is, from 1; None for a document in one chunk."""
     parts: int | None
     """How many chunks the document has, if `part` is known."""
     pages: list[int] | None
     """First and last page, for documents that have pages."""
     documents: list[CitedDocument]
-    """The documents in the chunk, in order."""
+    """What is known of the chunk's document."""
     quotes: list[Quote]
     """The sentences that bear what the answer says, in the order of the text; empty if there are none."""
 
@@ -91,7 +91,9 @@ class ToolRecord(TypedDict):
     new_chunks: list[str]
     """Chunks read for the first time."""
     retrieved_tokens: int
-    """Tokens of retrieved text that entered the context."""
+    """Tokens of the result's whole text, with ids, titles and remarks; 0 for others' tools that show no chunks."""
+    evidence_tokens: int
+    """Tokens of the sentences in it that come from documents."""
     seconds: float
     """How long it took."""
     error: str | None
@@ -140,7 +142,7 @@ class State(OutputState, total=False):
     """The state that the nodes share."""
 
     seen_chunks: Annotated[list[str], union]
-    """Chunks shown in this conversation, in snippets or in full."""
+    """Chunks shown in this conversation, in excerpts or in full."""
     question_id: str
     """Id of the message that the counts below belong to; a new question resets them."""
     invalid_replies: int

@@ -19,7 +19,7 @@ from arag.graph.graph import build_graph
 from arag.graph.settings import ResourceLoader, Settings
 from arag.models.chat import EXTRACTIVE, MODEL_VARIABLE
 from arag.models.names import parse_base_url, parse_name
-from arag.retrieval.locations import backend_at, is_address, parse_location
+from arag.retrieval.locations import is_address, parse_location, store_at
 from arag.retrieval.scope import Scope
 
 INDEX_VARIABLE = "ARAG_INDEX"
@@ -44,7 +44,7 @@ class ServerRules:
     def __init__(self, environment: Mapping[str, str]) -> None:
         self._model = environment.get(MODEL_VARIABLE) or EXTRACTIVE
         index = environment.get(INDEX_VARIABLE)
-        self._index = backend_at(index) if index else None
+        self._index = store_at(index) if index else None
         root = environment.get(ROOT_VARIABLE)
         self._root = Path(root) if root else None
         listed = environment.get(ADDRESSES_VARIABLE, "").split(",")

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from itertools import pairwise
+from typing import TypeAlias
 
 from arag.ingest.documents import Document
 from arag.ingest.sentences import AUTO, split_sentences
-from arag.retrieval.packing import CountBatch, make_findable, pack
-from arag.retrieval.types import Chunk, Section, Sentence
+from arag.retrieval.types import Chunk, Sentence
+
+CountBatch: TypeAlias = Callable[[Sequence[str]], list[int]]
 
 # Embedding models read a few hundred tokens and ignore the rest: a longer "sentence" (a table, a list without full
 # stops) is cut at word borders into pieces that are embedded in full.
@@ -37,101 +40,48 @@ def chunk_document(document: Document, *, chunk_tokens: int, count: CountBatch, 
     if document.ready_chunks is not None:
         return _ready_chunks(document, count, language)
     text = document.text
-    sentences = _sentences(text, document.title, chunk_tokens, count, language)
+    sentences = split_sentences(text, title=document.title, language=language)
+    sentences = _cut_long(text, sentences, chunk_tokens, count)
     borders = [*_chunk_starts(text, sentences, chunk_tokens, count), len(text)]
     sentences = _cut_long(text, sentences, MAX_SENTENCE_TOKENS, count)
     starts = [sentence.start for sentence in sentences]
     chunks = []
     for ordinal, (start, end) in enumerate(pairwise(borders)):
         inside = sentences[bisect_left(starts, start) : bisect_left(starts, end)]
-        section = Section(document.id, document.title, 0, end - start, whole=len(borders) == 2)
-        moved = [Sentence(s.start - start, s.end - start, s.embedded) for s in inside]
-        pages = _pages(document, start, end)
-        chunks.append(_chunk(f"{document.id}:{ordinal}", ordinal, text[start:end], [section], moved, count, pages))
+        chunk = Chunk(
+            id=f"{document.id}:{ordinal}",
+            document_id=document.id,
+            ordinal=ordinal,
+            title=document.title,
+            text=text[start:end],
+            sentences=_make_findable([replace(s, start=s.start - start, end=s.end - start) for s in inside]),
+            tokens=count([text[start:end]])[0],
+            whole=len(borders) == 2,
+            pages=_pages(document, start, end),
+        )
+        chunks.append(chunk)
     return chunks
-
-
-def pack_documents(documents: Sequence[Document], *, count: CountBatch, language: str = AUTO) -> Chunk:
-    """Put whole documents into one chunk, with a blank line between them.
-
-    Args:
-        documents: The documents, at least one; the chunk takes the first one's id.
-        count: Counts the tokens of texts.
-        language: Language of the sentence rules.
-
-    Returns:
-        The chunk, with a section for each document.
-    """
-    return pack(
-        [(d.id, d.title, d.text, _sentences(d.text, d.title, MAX_SENTENCE_TOKENS, count, language)) for d in documents],
-        count,
-    )
-
-
-def can_be_packed(document: Document) -> bool:
-    """Return whether a document may share a chunk: not one with ready-made chunks, nor one with pages."""
-    return document.ready_chunks is None and not document.page_starts
-
-
-def groups(
-    documents: Sequence[Document], *, pack: bool, chunk_tokens: int, count: CountBatch
-) -> Iterator[list[Document]]:
-    """Group consecutive documents that share a chunk.
-
-    Args:
-        documents: The documents.
-        pack: Whether short documents are packed; otherwise each is a group of its own.
-        chunk_tokens: Maximum tokens in a chunk.
-        count: Counts the tokens of texts.
-    """
-    if not pack:
-        yield from ([document] for document in documents)
-        return
-    group: list[Document] = []
-    filled = 0
-    for document, tokens in zip(documents, count([d.text for d in documents]), strict=True):
-        alone = tokens > chunk_tokens or not can_be_packed(document)
-        if group and (alone or filled + tokens > chunk_tokens):
-            yield group
-            group, filled = [], 0
-        if alone:
-            yield [document]
-        else:
-            group.append(document)
-            filled += tokens + 1  # the blank line between
-    if group:
-        yield group
 
 
 def _ready_chunks(document: Document, count: CountBatch, language: str) -> list[Chunk]:
-    chunks = []
     ready = document.ready_chunks or ()
+    chunks = []
     for ordinal, (chunk_id, text) in enumerate(ready):
-        section = Section(document.id, document.title, 0, len(text), whole=len(ready) == 1)
-        sentences = _sentences(text, "", MAX_SENTENCE_TOKENS, count, language)
-        chunks.append(_chunk(chunk_id, ordinal, text, [section], sentences, count))
+        sentences = _cut_long(text, split_sentences(text, language=language), MAX_SENTENCE_TOKENS, count)
+        found, tokens = _make_findable(sentences), count([text])[0]
+        chunks.append(Chunk(chunk_id, document.id, ordinal, document.title, text, found, tokens, whole=len(ready) == 1))
     return chunks
 
 
-def _chunk(
-    chunk_id: str,
-    ordinal: int,
-    text: str,
-    sections: list[Section],
-    sentences: list[Sentence],
-    count: CountBatch,
-    pages: tuple[int, int] | None = None,
-) -> Chunk:
-    found, tokens = tuple(make_findable(sentences)), count([text])[0]
-    return Chunk(chunk_id, sections[0].document_id, ordinal, text, tuple(sections), found, tokens, pages)
-
-
-def _sentences(text: str, title: str, max_tokens: int, count: CountBatch, language: str) -> list[Sentence]:
-    """Find a text's sentences, and cut those that are too long at word borders."""
-    return _cut_long(text, split_sentences(text, title=title, language=language), max_tokens, count)
+def _make_findable(sentences: Sequence[Sentence]) -> tuple[Sentence, ...]:
+    """Embed everything if nothing else would be embedded: a text that has only headings must be found too."""
+    if any(sentence.embedded for sentence in sentences):
+        return tuple(sentences)
+    return tuple(replace(sentence, embedded=True) for sentence in sentences)
 
 
 def _cut_long(text: str, found: list[Sentence], max_tokens: int, count: CountBatch) -> list[Sentence]:
+    """Cut sentences that are too long."""
     sentences: list[Sentence] = []
     for sentence in found:
         if _fits(text[sentence.start : sentence.end], max_tokens, count):
@@ -163,7 +113,7 @@ def _cut(text: str, sentence: Sentence, max_tokens: int, count: CountBatch) -> I
             pieces[-1] = (pieces[-1][0], end)
             filled += size
     for start, end in pieces:
-        yield Sentence(start, start + len(text[start:end].rstrip()), sentence.embedded)
+        yield replace(sentence, start=start, end=start + len(text[start:end].rstrip()))
 
 
 def _halves(text: str, start: int, end: int, max_tokens: int, count: CountBatch) -> Iterator[tuple[int, int]]:

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import date, datetime, time
 from decimal import Decimal
 from enum import Enum
 from pathlib import Path, PurePath
-from typing import TYPE_CHECKING, Any, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 from uuid import UUID
 
 import numpy as np
 from typing_extensions import TypeIs
 
 from arag.errors import InputError
-from arag.ingest.disk_map import DiskMap
 from arag.ingest.documents import JSON, Document, Position, Problem
 from arag.ingest.formats.content import FormatError, clean_characters, clean_json, clean_text, problem_at
 from arag.ingest.records import read_record
@@ -82,13 +82,7 @@ class GivenReader:
 
     def __init__(self, position: Position) -> None:
         self._position = position
-        self._sources = DiskMap()  # how many documents there are of each
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._sources.close()
+        self._sources = Counter[str]()  # how many documents there are of each
 
     def read(self, item: object, place: str) -> Document | Problem:
         """Make a document, or say what is wrong.
@@ -115,12 +109,12 @@ class GivenReader:
             return hashlib.sha256(content.encode()).hexdigest()[:_HASH_LENGTH]
         places = [f"{name}={metadata[name]}" for name in _PLACES if isinstance(metadata.get(name), str | int)]
         document_id = "#".join([source, *(["&".join(places)] if places else [])])
-        number = self._sources.count(document_id)
-        if number == 1:
-            return document_id
-        while not self._sources.add(numbered := f"{document_id}#{number}", "1"):  # it may be another source
-            number = self._sources.count(document_id)
-        return numbered
+        made = document_id
+        while made in self._sources:  # also as the name of another source
+            self._sources[document_id] += 1
+            made = f"{document_id}#{self._sources[document_id]}"
+        self._sources[made] = 1
+        return made
 
 
 def _describe(item: GivenDocument) -> str:

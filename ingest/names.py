@@ -13,9 +13,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from arag.ingest.disk_map import DiskMap
 from arag.ingest.documents import Document, Problem, file_of
-from arag.retrieval.backend import Chunks, DocumentRecord
+from arag.retrieval.storage import DocumentRecord, Draft
 
 _NUMBER = re.compile(r"#\d+$")  # of a record without an id of its own
 
@@ -24,26 +23,19 @@ class Names:
     """Gives the documents of one run their ids.
 
     Args:
-        chunks: What the index holds.
+        draft: What the index holds.
         fingerprint: Returns the fingerprint that the index keeps of a document.
         folders: The folders that were given so far.
     """
 
-    def __init__(self, chunks: Chunks, fingerprint: Callable[[Document], str], folders: Sequence[Path]) -> None:
-        self._chunks = chunks
+    def __init__(self, draft: Draft, fingerprint: Callable[[Document], str], folders: Sequence[Path]) -> None:
+        self._draft = draft
         self._fingerprint = fingerprint
         self._folders = folders
-        self._used = DiskMap()  # ids of this run: where each document came from
-        self._known: DiskMap | None = None  # ids of the index's files by their places, as of the start of the run
-        self._files = DiskMap()  # where the files of this run's documents really are
+        self._used: dict[str, str] = {}  # ids of this run: where each document came from
+        self._known: dict[str, str] | None = None  # ids of the index's files by their places
+        self._files: set[str] = set()  # where the files of this run's documents really are
         self._last = ""  # of them, as it was written
-
-    def close(self) -> None:
-        """Forget everything."""
-        self._used.close()
-        self._files.close()
-        if self._known is not None:
-            self._known.close()
 
     def __contains__(self, document_id: str) -> bool:
         """Return whether a document of this run has the id."""
@@ -70,10 +62,10 @@ class Names:
             self._add_file(document.source)
         if document.named_by_path:
             document = self._name_file(document)
-        if self._used.add(document.id, document.source):
-            return document
-        other = self._used.get(document.id)
-        return Problem(document.source, f"duplicate id {document.id!r}, already used by {other}")
+        if (other := self._used.get(document.id)) is not None:
+            return Problem(document.source, f"duplicate id {document.id!r}, already used by {other}")
+        self._used[document.id] = document.source
+        return document
 
     def _add_file(self, source: str) -> None:
         file = _file(source)
@@ -114,15 +106,15 @@ class Names:
 
     def _record(self, document_id: str) -> DocumentRecord | None:
         """Return what the index has of an id that is still free in this run."""
-        return None if not document_id or document_id in self._used else self._chunks.document(document_id)
+        return None if not document_id or document_id in self._used else self._draft.document(document_id)
 
     def _find(self, document: Document) -> str | None:
         """Return the id that the index has for a file, whatever path led to it."""
         if self._known is None:
-            self._known = DiskMap()
-            for record in self._chunks.documents():
+            self._known = {}
+            for record in self._draft.documents():
                 if _is_named_by_path(record):
-                    self._known.add(_place(record.id, record.source), record.id)
+                    self._known.setdefault(_place(record.id, record.source), record.id)
         return self._known.get(_place(document.id, document.kept_source))
 
 

@@ -6,7 +6,6 @@ import asyncio
 import time
 import warnings
 from collections.abc import AsyncIterable, Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
@@ -25,11 +24,11 @@ from arag.ingest.sentences import check_language
 from arag.ingest.writer import IndexWriter, open_writer
 from arag.models.embedders import Embedder, load_embedder
 from arag.models.names import DEFAULT_EMBEDDER, MULTILINGUAL_EMBEDDER
-from arag.retrieval.backend import Backend
-from arag.retrieval.index import Index
-from arag.retrieval.locations import backend_at
+from arag.retrieval.index import Index, open_index
+from arag.retrieval.locations import store_at, using_store
+from arag.retrieval.storage import IndexStore
 from arag.retrieval.tokens import load_token_counter, warn_of_estimates
-from arag.retrieval.trust import check_embedder, remember_embedder
+from arag.retrieval.trust import check_embedder
 
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
@@ -39,8 +38,7 @@ if TYPE_CHECKING:
 MIN_CHUNK_TOKENS = 50
 
 _BATCH_CHARACTERS = 100_000  # cut while the sentences before them are embedded
-_BATCH_DOCUMENTS = 2_000
-_PACKED_CHARACTERS = 1_000_000  # of documents that are packed together
+_BATCH_DOCUMENTS = 500
 _MAX_NAMED = 5  # of what was left out, in a message
 
 T = TypeVar("T")
@@ -50,7 +48,6 @@ class IngestOptions(TypedDict, total=False):
     """The options of `ingest` that `aingest` passes on."""
 
     chunk_tokens: int | None
-    pack: bool | None
     prune: bool
     language: str | None
     readers: Mapping[str, str | Reader] | None
@@ -90,11 +87,10 @@ class IngestSummary:
 
 def ingest(
     sources: Sources,
-    index: str | Path | Backend,
+    index: str | Path | IndexStore,
     *,
     embedder: str | Embeddings | Embedder | None = None,
     chunk_tokens: int | None = None,
-    pack: bool | None = None,
     prune: bool = False,
     language: str | None = None,
     readers: Mapping[str, str | Reader] | None = None,
@@ -113,12 +109,10 @@ def ingest(
             Excel, OpenDocument texts, e-books, csv, emails, notebooks, reStructuredText, programs and records (.json,
             .jsonl).
         index: Where the index is, made if it does not exist: a folder, the address of a PostgreSQL database
-            (`postgresql://user@host/database?index=NAME`), or its backend.
-        embedder: See `load_embedder`; by default the index's own, or the default one for a new index. A given name
-            is remembered: the index can be opened without it from then on.
-        chunk_tokens: Maximum tokens in a chunk. By default this, `pack` and `language` keep the index's values;
-            for a new index they are 1,000, false and `auto`.
-        pack: Pack consecutive short documents into chunks of that size, as in the paper's corpora.
+            (`postgresql://user@host/database?index=NAME`), or its store.
+        embedder: See `load_embedder`; by default the index's own, or the default one for a new index.
+        chunk_tokens: Maximum tokens in a chunk. By default this and `language` keep the index's values; for a new
+            index they are 1,000 and `auto`.
         prune: Remove documents that came from the given files and folders and are no longer there.
         language: Language of the sentence rules, as a spaCy code; `auto` is English, with Chinese and Japanese
             recognised by their script.
@@ -161,13 +155,12 @@ def ingest(
         100%, 25 documents
     """
     chosen = None if embedder is None else load_embedder(embedder)
-    backend = backend_at(index)
+    store = store_at(index)
     summary = run_ingest(
         sources,
-        backend,
+        store,
         embedder=chosen,
         chunk_tokens=chunk_tokens,
-        pack=pack,
         prune=prune,
         language=language,
         readers=readers,
@@ -175,12 +168,12 @@ def ingest(
         progress=progress,
     )
     _warn_of_omissions(summary)
-    return Index(backend, embedder=chosen)
+    return open_index(store, embedder=chosen)
 
 
 async def aingest(
     sources: Sources | AsyncIterable[Source],
-    index: str | Path | Backend,
+    index: str | Path | IndexStore,
     *,
     embedder: str | Embeddings | Embedder | None = None,
     progress: bool | ShowProgress = False,
@@ -214,24 +207,23 @@ async def aingest(
         1
     """
     chosen = None if embedder is None else load_embedder(embedder)
-    backend = backend_at(index)
+    store = store_at(index)
     with showing(progress) as show:
         bridge = Bridge()
         taken = bridge.take(sources) if isinstance(sources, AsyncIterable) else sources
         summary = await bridge.run(
-            partial(_ingest, taken, backend, embedder=chosen, show=show, check=bridge.check, **options)
+            partial(_ingest, taken, store, embedder=chosen, show=show, check=bridge.check, **options)
         )
     _warn_of_omissions(summary)
-    return await asyncio.to_thread(Index, backend, embedder=chosen)
+    return await asyncio.to_thread(open_index, store, embedder=chosen)
 
 
 def run_ingest(
     sources: Sources,
-    index: str | Path | Backend,
+    index: str | Path | IndexStore,
     *,
     embedder: str | Embeddings | Embedder | None = None,
     chunk_tokens: int | None = None,
-    pack: bool | None = None,
     prune: bool = False,
     language: str | None = None,
     readers: Mapping[str, str | Reader] | None = None,
@@ -258,14 +250,12 @@ def run_ingest(
         >>> phases[-1]
         'done'
     """
-    backend = backend_at(index)
-    with showing(progress) as show:
+    with using_store(index) as store, showing(progress) as show:
         return _ingest(
             sources,
-            backend,
+            store,
             embedder=embedder,
             chunk_tokens=chunk_tokens,
-            pack=pack,
             prune=prune,
             language=language,
             readers=readers,
@@ -276,11 +266,10 @@ def run_ingest(
 
 def _ingest(
     sources: Sources,
-    backend: Backend,
+    store: IndexStore,
     *,
     embedder: str | Embeddings | Embedder | None,
     chunk_tokens: int | None = None,
-    pack: bool | None = None,
     prune: bool = False,
     language: str | None = None,
     readers: Mapping[str, str | Reader] | None = None,
@@ -296,7 +285,7 @@ def _ingest(
     by_ending = Readers(readers)
     # Bad sources are found before anything is created: the first document is read before the index is opened.
     position = Position()
-    target = backend.location if isinstance(backend.location, Path) else None  # a folder that is not read
+    target = store.location if isinstance(store.location, Path) else None  # a folder that is not read
     found = read_documents(sources, index=target, readers=by_ending, limits=limits, position=position)
     items = _measured(found, position)
     total = None if show is None else count_bytes(sources, index=target, readers=by_ending)
@@ -309,36 +298,22 @@ def _ingest(
     else:
         raise InputError(_say_nothing_read([problem for problem, _ in first if isinstance(problem, Problem)]))
     if embedder is None:
-        check_embedder(backend)
+        check_embedder(store)
     counter = load_token_counter()
     warn_of_estimates()
-    with (
-        open_writer(
-            backend,
-            embedder=embedder,
-            chunk_tokens=chunk_tokens,
-            language=language,
-            packed=pack,
-            counter=counter,
-            shared=True,
-            tracker=tracker,
-        ) as writer,
-        closing(Names(writer.chunks, writer.fingerprint, position.folders)) as names,
-    ):
-        settings = writer.manifest
-        remember_embedder(settings.embedder, given=embedder is not None)
-        read = written = 0
+    with open_writer(
+        store, embedder=embedder, chunk_tokens=chunk_tokens, language=language, counter=counter, tracker=tracker
+    ) as writer:
+        settings = writer.settings
+        names = Names(writer.draft, writer.fingerprint, position.folders)
+        writer.may_replace = names.may_replace
+        read = 0
         problems: list[Problem] = []
-        refused: list[str] = []
-        grouped = _group(_select(chain(first, items), names, problems, tracker), writer)
+        documents = _select(chain(first, items), names, problems, tracker)
         sample = LanguageSample() if settings.embedder == DEFAULT_EMBEDDER and not settings.documents else None
-        while some := list(_take(grouped, _BATCH_CHARACTERS)):
-            batch = list(chain.from_iterable(some))
-            new, failed = writer.put(some, may_replace=names.may_replace)
-            problems += failed.values()
-            refused += failed
-            read += len(batch) - len(failed)
-            written += len(new)
+        while batch := list(_take(documents)):
+            writer.put(batch)
+            read += len(batch)
             if sample is not None and _is_foreign(sample, batch):
                 sample = None  # said once
                 warnings.warn(
@@ -346,23 +321,25 @@ def _ingest(
                     f"ingest it into a new index with a multilingual embedder, such as {MULTILINGUAL_EMBEDDER}",
                     stacklevel=3,
                 )
-            tracker.settle(document.id for document in batch if document.id not in new)
-            writer.flush(wait=False)
-            writer.commit_if_due()
+        writer.flush()
+        problems += writer.problems.values()
+        read -= len(writer.problems)
         removed = _prune(writer, names, position, problems, tracker) if prune else 0
-        writer.commit()
+        kept = len(writer.draft.fingerprints(writer.problems))  # former versions
+        writer.publish()
         tracker.finish()
-        _warn_of_counters(settings.tokenizer, counter.name, writer.manifest.tokenizer, written)
+        if counter.name != settings.tokenizer and writer.written:
+            _warn_of_counters(settings.tokenizer, counter.name, len(writer.written))
         return IngestSummary(
             read=read,
-            written=written,
+            written=len(writer.written),
             removed=removed,
-            absent=writer.manifest.documents - read - len(writer.chunks.fingerprints(refused)),
+            absent=writer.settings.documents - read - kept,
             skipped=tuple(position.skipped),
             embedded=writer.embedded,
-            documents=writer.manifest.documents,
-            chunks=writer.manifest.chunks,
-            sentences=writer.manifest.sentences,
+            documents=writer.settings.documents,
+            chunks=writer.settings.chunks,
+            sentences=writer.settings.sentences,
             problems=tuple(problems),
             seconds=time.perf_counter() - began,
         )
@@ -384,16 +361,14 @@ def _warn_of_omissions(summary: IngestSummary) -> None:
         warnings.warn(f"{said}: {'; '.join(map(str, omitted[:_MAX_NAMED]))}{more}", stacklevel=3)
 
 
-def _warn_of_counters(before: str, now: str, label: str, written: int) -> None:
-    """Warn if the documents of an index were counted in another way than now, and their chunks were kept."""
-    if before and label != now and (written or now not in before.split(", ")):
-        told = f"the tokens of this index were counted by {before}, now by {now}: unchanged documents keep their chunks"
-        if written:
-            told += (
-                f", what is new or has changed ({written:,}) is cut by the new counts. Ingest everything into a new "
-            )
-            told += "index for chunks of one size"
-        warnings.warn(f"{told}.", stacklevel=4)
+def _warn_of_counters(before: str, now: str, written: int) -> None:
+    """Warn if the documents of an index were counted in another way than now."""
+    warnings.warn(
+        f"the tokens of this index were counted by {before}, now by {now}: unchanged documents keep their chunks, what "
+        f"is new or has changed ({written:,}) is cut by the new counts. Ingest everything into a new index for chunks "
+        "of one size.",
+        stacklevel=4,
+    )
 
 
 def _measured(items: Iterable[T], position: Position) -> Iterator[tuple[T, int]]:
@@ -418,22 +393,13 @@ def _select(
             yield named
 
 
-def _group(documents: Iterable[Document], writer: IndexWriter) -> Iterator[list[Document]]:
-    """Group the documents that share a chunk. Without packing, none is read before the last one was taken."""
-    alone = ([document] for document in documents)
-    if not writer.manifest.packed:
-        yield from alone
-    while batch := list(chain.from_iterable(_take(alone, _PACKED_CHARACTERS))):
-        yield from writer.group(batch)
-
-
-def _take(grouped: Iterator[list[Document]], most: int) -> Iterator[list[Document]]:
-    """Yield the next groups, until their documents have this many characters, or are a few thousand."""
+def _take(documents: Iterator[Document]) -> Iterator[Document]:
+    """Yield the next documents, until they have enough characters, or are a few hundred."""
     characters = number = 0
-    while characters < most and number < _BATCH_DOCUMENTS and (group := next(grouped, None)):
-        yield group
-        characters += sum(len(document.text) for document in group)
-        number += len(group)
+    while characters < _BATCH_CHARACTERS and number < _BATCH_DOCUMENTS and (document := next(documents, None)):
+        yield document
+        characters += len(document.text)
+        number += 1
 
 
 def _is_foreign(sample: LanguageSample, documents: Iterable[Document]) -> bool:
@@ -449,7 +415,7 @@ def _prune(writer: IndexWriter, names: Names, position: Position, problems: Sequ
         warnings.warn("nothing was pruned: pruning needs files or folders, and none were given", stacklevel=4)
     unread = {file_of(problem.source) for problem in problems}
     gone = []
-    for document in writer.chunks.documents():
+    for document in writer.draft.documents():
         if document.source and document.id not in names:
             file = file_of(document.source)
             if unread.isdisjoint([file, *file.parents]) and names.is_gone(document):

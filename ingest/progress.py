@@ -14,7 +14,7 @@ from typing import Literal, Self, TypeAlias, TypeVar
 from arag.retrieval.types import Chunk
 
 Phase: TypeAlias = Literal["reading", "loading", "embedding", "pruning", "publishing", "done"]
-CopyPhase: TypeAlias = Literal["copying", "checking", "publishing", "done"]
+CopyPhase: TypeAlias = Literal["copying", "publishing", "done"]
 
 _BETWEEN_LINES = 5.0  # seconds
 _WINDOW = 30.0  # seconds that speeds are measured over
@@ -26,17 +26,16 @@ class Progress:
 
     Attributes:
         phase: The current step. `reading` includes cutting into chunks; `loading` is of the embedder; `pruning` comes
-            just before documents are removed; `publishing` lets readers see what was written, at the end and now and
-            then before it.
+            just before documents are removed; `publishing` lets readers see what was written, at the end.
         done: Bytes of the files that are finished: their text has its vectors, or is unchanged, or cannot be read.
             Documents given in Python count with their characters.
         total: Bytes of all files that are read. `done` ends there. None for an iterable of unknown length.
         documents: Documents that are finished.
         sentences: Sentences embedded.
         per_second: Sentences embedded per second, in the last half minute.
-        seconds_left: Seconds until all is embedded or, in the last publication, published; None if not known.
-        published: Sentences written to the vector store in the current or last publication.
-        to_publish: Sentences that this publication writes.
+        seconds_left: Seconds until all is embedded or, in the publication, published; None if not known.
+        published: Sentences written to the vector store by the publication.
+        to_publish: Sentences that it writes.
         pruned: Documents that are removed because they are no longer in the given files and folders.
         seconds: Seconds since the start.
     """
@@ -79,9 +78,9 @@ class CopyProgress:
     """The progress of a copy.
 
     Attributes:
-        phase: The current step: `copying` compares what is there, and writes what is not; `checking` reads the target
-            again; `publishing` makes what the target needs for searching.
-        done: Chunks that are copied or checked in this step; of `publishing`, sentences.
+        phase: The current step: `copying` compares what is there, and writes what is not; `publishing` makes what the
+            target needs for searching.
+        done: Chunks that are copied; of `publishing`, sentences.
         total: How many there are.
         seconds_left: Seconds until this step is done; None if not known.
         seconds: Seconds since the start.
@@ -160,8 +159,7 @@ class Tracker:
         """The vectors of chunks were written, of which so many sentences were embedded."""
         self._sentences += sentences
         for chunk in chunks:
-            for section in chunk.sections:
-                self._advance(section.document_id, section.end - section.start)
+            self._advance(chunk.document_id, len(chunk.text))
         self._report()
 
     def prune(self, documents: int) -> None:
@@ -178,11 +176,6 @@ class Tracker:
         self._published, self._to_publish = written, total
         self._enter("publishing")
 
-    def published(self) -> None:
-        """The publication is over."""
-        if self._phase == "publishing":
-            self._enter("embedding")
-
     def finish(self) -> None:
         """Everything is written and published."""
         if self._total is not None:
@@ -190,7 +183,7 @@ class Tracker:
         self._enter("done")
 
     def _advance(self, document_id: str, characters: int) -> None:
-        if document_id not in self._left:  # of an earlier run
+        if document_id not in self._left:  # settled
             return
         size, rest = self._left[document_id]
         if characters < rest:
@@ -345,6 +338,8 @@ class _Lines:
 
 
 def _rest(seconds: float, done: int, left: int) -> float | None:
+    if not left:
+        return 0.0
     return seconds * left / done if done else None
 
 

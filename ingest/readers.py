@@ -13,7 +13,6 @@ from pathlib import Path, PurePath
 from typing import TYPE_CHECKING
 
 from arag.errors import InputError
-from arag.ingest.disk_map import DiskMap
 from arag.ingest.documents import DEFAULT_LIMITS, Document, Limits, Position, Problem
 from arag.ingest.formats.content import (
     Content,
@@ -149,15 +148,15 @@ def count_bytes(sources: Sources, *, index: str | Path | None = None, readers: R
     items = list_sources(sources)
     if not isinstance(items, Sequence):
         return None
-    with DiskMap() as places:
-        files = (
-            _size(file)
-            for item in items
-            if isinstance(item, str | Path)
-            for file, reason in _find_files(Path(item), _real(index), readers or Readers(), places)
-            if reason is None
-        )
-        return sum(files) + sum(count_characters(item) for item in items if not isinstance(item, str | Path))
+    places: set[str] = set()
+    files = (
+        _size(file)
+        for item in items
+        if isinstance(item, str | Path)
+        for file, reason in _find_files(Path(item), _real(index), readers or Readers(), places)
+        if reason is None
+    )
+    return sum(files) + sum(count_characters(item) for item in items if not isinstance(item, str | Path))
 
 
 def _size(file: Path) -> int:
@@ -231,7 +230,7 @@ def _why_unread(path: Path, root: Path, readers: Readers) -> FormatError | str |
 
 
 def _find_files(
-    given: Path, index: str, readers: Readers, places: DiskMap
+    given: Path, index: str, readers: Readers, places: set[str]
 ) -> Iterator[tuple[Path, Exception | str | None]]:
     """Find a given file, or what is in a given folder, each readable file once.
 
@@ -245,25 +244,34 @@ def _find_files(
         Paths, and what `_walk` says about them.
     """
     if not given.is_dir():
-        if places.add(os.path.realpath(given)):
+        if _add(places, os.path.realpath(given)):
             yield given, None
         return
     links = []
     for file, reason in _walk(given, index, readers):
         if reason is None and file.is_symlink():
             links.append(file)  # so that a file is found by its own name first
-        elif reason is not None or places.add(os.path.realpath(file)):
+        elif reason is not None or _add(places, os.path.realpath(file)):
             yield file, reason
     for file in links:
         place = os.path.realpath(file)
-        yield file, None if places.add(place) else f"a link to {PurePath(place).name}, which is read anyway"
+        yield file, None if _add(places, place) else f"a link to {PurePath(place).name}, which is read anyway"
+
+
+def _add(places: set[str], place: str) -> bool:
+    """Add a place; return whether it is new."""
+    is_new = place not in places
+    places.add(place)
+    return is_new
 
 
 def _read_sources(
     items: Iterable[Source], index: str, readers: Readers, limits: Limits, position: Position
 ) -> Iterator[Document | Problem]:
     is_checked = isinstance(items, Sequence)
-    with closing(PdfReader(limits)) as pdfs, DiskMap() as places, GivenReader(position) as objects:
+    places: set[str] = set()
+    objects = GivenReader(position)
+    with closing(PdfReader(limits)) as pdfs:
         for number, item in enumerate(items):
             if not isinstance(item, str | Path):
                 read = objects.read(item, f"sources[{number}]")
@@ -287,14 +295,14 @@ def _read_path(
     readers: Readers,
     limits: Limits,
     pdfs: PdfReader,
-    places: DiskMap,
+    places: set[str],
     position: Position,
 ) -> Iterator[Document | Problem]:
     for file, reason in _find_files(given, index, readers, places):
         if isinstance(reason, Exception):
             yield problem_at(file, reason)
         elif reason is not None:
-            if places.add(os.path.join(os.path.realpath(file.parent), file.name)):  # noqa: PTH118 - named once
+            if _add(places, os.path.join(os.path.realpath(file.parent), file.name)):  # noqa: PTH118 - named once
                 position.skipped.append(problem_at(file, reason))
         else:
             end = position.bytes + _size(file)

@@ -8,12 +8,15 @@ and never breaks after an initialism ("He moved to the U.S. She stayed."): these
 from __future__ import annotations
 
 import re
+from collections import deque
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import cache
 from itertools import islice, pairwise
 from typing import TYPE_CHECKING
 
 from arag.errors import InputError
+from arag.ingest.outline import BARE, Outline, is_heading_line
 from arag.retrieval.types import Sentence
 
 if TYPE_CHECKING:
@@ -28,7 +31,7 @@ _MAX_HEADING = 100  # characters
 _MAX_HEADING_WORDS = 12
 
 _EAST_ASIAN = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]")
-_MARKDOWN_HEADING = re.compile(r"\s{0,3}#{1,6}\s")
+_MARKDOWN_HEADING = re.compile(r"\s{0,3}(#{1,6})\s")
 _LIST_ITEM = re.compile(r"\s*(?:[-*+•‣◦·]|\d{1,3}[.)])\s")
 _RULE = re.compile(r"[\s=\-*_~#|:+]{3,}$")
 _WHITE = re.compile(r"\s*")
@@ -62,8 +65,27 @@ _STARTERS = frozenset(
 )
 
 
+@dataclass(slots=True)
+class _Block:
+    """A paragraph, a list item, a table's row, a heading, or a line that is none of these.
+
+    Attributes:
+        start: Offset in the text.
+        end: Offset after its last character.
+        embedded: Whether its sentences are embedded.
+        level: Of a heading: 1 to 6 as in Markdown, or `BARE`; 0 for other blocks.
+        is_row: Whether it is a row.
+    """
+
+    start: int
+    end: int
+    embedded: bool = True
+    level: int = 0
+    is_row: bool = False
+
+
 def split_sentences(text: str, *, title: str = "", language: str = AUTO) -> list[Sentence]:
-    """Find the sentences of a text.
+    """Find the sentences of a text, with the headings that they stand under and the tables that they are rows of.
 
     Headings, rules and lines without a letter or digit are returned as sentences that are not embedded.
 
@@ -80,19 +102,48 @@ def split_sentences(text: str, *, title: str = "", language: str = AUTO) -> list
         InputError: spaCy has no rules for the language.
     """
     sentences: list[Sentence] = []
-    for block in _blocks(text, title):
-        if not block.embedded:
-            sentences.append(block)
-            continue
-        for start, end in _pieces(text, block.start, block.end):
-            borders = _borders(text[start:end], language)
-            for left, right in pairwise([start, *(start + border for border in borders), end]):
-                piece = text[left:right].lstrip()
-                if piece:
-                    first = right - len(piece)
-                    readable = any(map(str.isalnum, piece))
-                    sentences.append(Sentence(first, first + len(piece.rstrip()), embedded=readable))
+    outline = Outline(title)
+    blocks = _blocks(text, title)
+    for block, following in pairwise([*blocks, _Block(len(text), len(text))]):
+        line = text[block.start : block.end]
+        if block.level:
+            sentences.append(Sentence(block.start, block.end, embedded=False, heading=outline.enter(block.level, line)))
+        elif not block.embedded:
+            sentences.append(Sentence(block.start, block.end, embedded=False, heading=outline.path))
+        else:
+            table = outline.enter_row(line, text[following.start : following.end]) if block.is_row else None
+            if not block.is_row and len(line) > _MAX_HEADING:
+                outline.leave_table()
+            sentences += (
+                Sentence(start, end, any(map(str.isalnum, text[start:end])), heading, table)
+                for start, end, heading in _split_block(text, block, language, outline)
+            )
     return sentences
+
+
+def _split_block(text: str, block: _Block, language: str, outline: Outline) -> Iterator[tuple[int, int, str]]:
+    """Yield start, end and heading of the sentences of a paragraph; lines inside it may be headings, too."""
+    headings = deque(_heading_lines(text, block))
+    for start, end in _pieces(text, block.start, block.end):
+        borders = _borders(text[start:end], language)
+        for left, right in pairwise([start, *(start + border for border in borders), end]):
+            piece = text[left:right].lstrip()
+            if piece:
+                first = right - len(piece)
+                while headings and headings[0][0] < first:
+                    outline.enter(BARE, headings.popleft()[1])
+                yield first, first + len(piece.rstrip()), outline.path
+    for _, line in headings:
+        outline.enter(BARE, line)
+
+
+def _heading_lines(text: str, block: _Block) -> Iterator[tuple[int, str]]:
+    lines = text[block.start : block.end].splitlines(keepends=True)
+    at = block.start
+    for line in lines if len(lines) > 1 else ():
+        if is_heading_line(line.strip()):
+            yield at, line
+        at += len(line)
 
 
 def check_language(language: str) -> None:
@@ -121,19 +172,20 @@ def _pipeline(language: str) -> Language:
     return pipeline
 
 
-def _blocks(text: str, title: str) -> Iterator[Sentence]:
-    """Yield a text's blocks: a paragraph, a list item, a table row, or a heading, which is not embedded.
-
-    A short line is a heading if a paragraph follows it.
-    """
+def _blocks(text: str, title: str) -> list[_Block]:
+    """Return a text's blocks. A short line is a heading if a paragraph follows it; a heading is not embedded."""
     blocks = list(_raw_blocks(text, title))
-    for block, following in pairwise(blocks):
-        heading = _heading_like(text, block) and not _heading_like(text, following)
-        yield Sentence(block.start, block.end, embedded=block.embedded and not heading)
-    yield from blocks[-1:]
+    headings = [
+        block
+        for block, following in pairwise(blocks)
+        if block.embedded and _heading_like(text, block) and not _heading_like(text, following)
+    ]
+    for block in headings:
+        block.embedded, block.level = False, BARE
+    return blocks
 
 
-def _raw_blocks(text: str, title: str) -> Iterator[Sentence]:
+def _raw_blocks(text: str, title: str) -> Iterator[_Block]:
     start = end = -1
     at = 0
     fenced = False
@@ -144,9 +196,10 @@ def _raw_blocks(text: str, title: str) -> Iterator[Sentence]:
         fence = bool(_FENCE.match(line))
         is_row = " | " in line or stripped.startswith("|")
         is_title = not seen_text and stripped == title
-        alone = bool(fence or is_row or is_title or _MARKDOWN_HEADING.match(line) or _RULE.match(line))
+        heading = _MARKDOWN_HEADING.match(line)
+        alone = bool(fence or is_row or is_title or heading or _RULE.match(line))
         if start >= 0 and (not stripped or alone or fenced or _LIST_ITEM.match(line)):
-            yield Sentence(start, end, embedded=True)
+            yield _Block(start, end)
             start = -1
         fenced = fenced != fence
         if not stripped:
@@ -154,15 +207,16 @@ def _raw_blocks(text: str, title: str) -> Iterator[Sentence]:
         first = here + len(line) - len(line.lstrip())
         last = here + len(line.rstrip())
         if alone:
-            yield Sentence(first, last, embedded=is_row)
+            level = len(heading[1]) if heading and not (is_row or fenced) else 0
+            yield _Block(first, last, embedded=is_row, level=level, is_row=is_row)
         else:
             start, end = (first if start < 0 else start), last
         seen_text = True
     if start >= 0:
-        yield Sentence(start, end, embedded=True)
+        yield _Block(start, end)
 
 
-def _heading_like(text: str, block: Sentence) -> bool:
+def _heading_like(text: str, block: _Block) -> bool:
     if not block.embedded:
         return True
     line = text[block.start : block.end]

@@ -11,8 +11,8 @@ from langchain_core.messages import AnyMessage, ToolMessage
 from pydantic import BaseModel, ValidationError, WrapValidator
 
 from arag.graph.citations import is_web_address
-from arag.retrieval.layout import name_place
-from arag.retrieval.types import Hit, KeywordResults, SemanticResults, Snippet, UnknownChunk
+from arag.retrieval.render import name_place
+from arag.retrieval.types import Excerpt, Hit, KeywordResults, SemanticResults
 
 _FULL_TEXTS = "\n\nFull texts:\n\n"
 _OF_DOCUMENT = ("id", "title", "url", "author", "date")
@@ -21,14 +21,14 @@ _OF_DOCUMENT = ("id", "title", "url", "author", "date")
 class _ReadChunk(BaseModel):
     chunk_id: str
     tokens: int | None = None
-    passages: tuple[Snippet, ...] = ()
+    excerpt: Excerpt | None = None
 
 
 class _Reads(BaseModel):
     """What `chunk_read` returns about the chunks in its message."""
 
     chunks: tuple[_ReadChunk, ...]
-    unknown: tuple[UnknownChunk, ...] = ()
+    unknown: dict[str, tuple[str, ...]]
 
 
 def _none_of_others(value: Any, read: Any) -> Any:
@@ -45,6 +45,7 @@ class Artifact(BaseModel):
     chunk_ids: list[str]
     new_chunks: list[str]
     retrieved_tokens: int
+    evidence_tokens: int = 0
 
 
 def read_artifact(message: AnyMessage | None) -> Artifact:
@@ -65,7 +66,7 @@ class Chunk:
     cited: str = ""
     """The citation's status: read, seen, unseen or unknown; empty if the answer does not cite it."""
     documents: Sequence[Mapping[str, str]] = ()
-    """Its documents as the citation describes them; of several in one chunk, those that are quoted, if any are."""
+    """Its document as the citation describes it."""
     where: str = ""
     """Where it is in its document, from the citation."""
     quotes: Sequence[str] = ()
@@ -79,24 +80,23 @@ class Chunk:
     joint: bool = False
     """Whether the text is that of several chunks that cannot be separated."""
     hits: list[Hit] = field(default_factory=list)
-    passages: list[Snippet] = field(default_factory=list)
-    """What reads showed of it instead of its full text."""
+    excerpts: list[Excerpt] = field(default_factory=list)
+    """What searches, and reads that left something out, showed of it."""
     tokens: int | None = None
 
     @property
-    def snippets(self) -> list[Snippet]:
+    def excerpt(self) -> Excerpt | None:
         """The sentences that were shown of it, each once, in the order of the text."""
-        joined: dict[str, Snippet] = {}
-        for snippet in [*(snippet for hit in self.hits for snippet in hit.snippets), *self.passages]:
-            known = joined.get(snippet.document_id, snippet)
-            sentences = {sentence.position: sentence for sentence in (*known.sentences, *snippet.sentences)}
-            joined[snippet.document_id] = replace(
-                snippet,
-                sentences=tuple(sentences[position] for position in sorted(sentences)),
-                begins=known.begins or snippet.begins,
-                ends=known.ends or snippet.ends,
-            )
-        return list(joined.values())
+        if not self.excerpts:
+            return None
+        shown = sorted((s for excerpt in self.excerpts for s in excerpt.sentences), key=lambda s: not s.cut)
+        sentences = {sentence.position: sentence for sentence in shown}  # the last one stays: one that is not cut
+        return replace(
+            self.excerpts[-1],
+            sentences=tuple(sentences[position] for position in sorted(sentences)),
+            begins=any(excerpt.begins for excerpt in self.excerpts),
+            ends=any(excerpt.ends for excerpt in self.excerpts),
+        )
 
 
 def list_chunks(
@@ -130,34 +130,32 @@ def list_chunks(
     return found
 
 
-def _read_citation(citation: Mapping[str, Any]) -> tuple[list[Mapping[str, str]], str, list[str]]:
-    """Return a citation's documents, its place in its document, and its quotes; earlier ones have only titles."""
+def _read_citation(citation: Mapping[str, Any]) -> tuple[Sequence[Mapping[str, str]], str, list[str]]:
+    """Return a citation's document, its place in it, and its quotes; earlier citations have only titles."""
     documents = citation.get("documents") or [{"title": title} for title in citation.get("titles") or ()]
-    quotes = [quote for quote in citation.get("quotes") or () if quote.get("text")]
-    quoted = {quote.get("document_id") for quote in quotes}
     known = [{name: str(document.get(name) or "") for name in _OF_DOCUMENT} for document in documents]
     for document in known:
         if not is_web_address(document["url"]):
             document["url"] = ""
     where = name_place(citation.get("part"), citation.get("parts"), citation.get("pages"))
-    texts = [str(quote["text"]) for quote in quotes]
-    return [each for each in known if not quoted or each["id"] in quoted], where, texts
+    return known, where, [str(quote["text"]) for quote in citation.get("quotes") or () if quote.get("text")]
 
 
 def _note_chunks(text: str, artifact: Artifact, seen: dict[str, Chunk]) -> None:
     """Add what a result shows of its chunks."""
     results, ids = artifact.results, artifact.chunk_ids
     if isinstance(results, _Reads):
-        ids = [*ids, *(each.chunk_id for each in results.unknown)]
+        ids = [*ids, *results.unknown]
         for read in results.chunks:
             chunk = seen.setdefault(read.chunk_id, Chunk(read.chunk_id))
             chunk.tokens = read.tokens
-            chunk.passages += read.passages
+            chunk.excerpts += [read.excerpt] if read.excerpt else []
     elif results is not None:
         _, _, text = text.partition(_FULL_TEXTS)
         for hit in results.hits:
             chunk = seen.setdefault(hit.chunk_id, Chunk(hit.chunk_id))
             chunk.hits.append(hit)
+            chunk.excerpts.append(hit.excerpt)
             chunk.tokens = hit.tokens
     blocks = _cut_blocks(text, ids) if artifact.new_chunks else {}
     for chunk_id in artifact.new_chunks:

@@ -108,7 +108,8 @@ def _read_message(message: Any) -> AnyMessage:
 def _read_entry(entry: Mapping[str, Any]) -> dict[str, Any]:
     """Return an entry of the trace, with defaults for what it lacks."""
     known: dict[str, Any] = dict.fromkeys(("step", "seconds", "error"))
-    known |= {"tool": "unknown", "arguments": {}, "chunk_ids": [], "new_chunks": [], "retrieved_tokens": 0}
+    known |= {"tool": "unknown", "arguments": {}, "chunk_ids": [], "new_chunks": []}
+    known |= {"retrieved_tokens": 0, "evidence_tokens": 0}
     return known | {key: value for key, value in dict(entry).items() if value is not None}
 
 
@@ -190,6 +191,7 @@ def _calls(
             "error": record.get("error") or (result.text if result.status == "error" else ""),
             "seconds": record.get("seconds"),
             "retrieved_tokens": record.get("retrieved_tokens", artifact.retrieved_tokens),
+            "evidence_tokens": record.get("evidence_tokens", artifact.evidence_tokens),
             "read_before": frozenset(read),
         }
         read.update(artifact.new_chunks)
@@ -214,14 +216,15 @@ def _sum_up(
     costs = [model["cost"] for model in known]
     usage = state.get("usage") or {key: sum(model[key] for model in known) for key in _TOKENS}
     trace = state.get("trace")
-    retrieved = [call["retrieved_tokens"] for call in (calls if trace is None else trace)]
+    retrieved = calls if trace is None else trace
     model_seconds = _sum(model["seconds"] for model in known)
     tool_seconds = _sum(call["seconds"] for call in calls or retrievals)
     return {
         **{key: usage.get(key) or 0 for key in _TOKENS},
         "steps": state.get("steps") or sum(not step["forced"] for step in steps),
         "tool_calls": len(retrieved),
-        "retrieved_tokens": sum(retrieved),
+        "retrieved_tokens": sum(call["retrieved_tokens"] for call in retrieved),
+        "evidence_tokens": sum(call["evidence_tokens"] for call in retrieved),
         "seconds": _sum([model_seconds, tool_seconds]),
         "model_seconds": model_seconds,
         "tool_seconds": tool_seconds,

@@ -13,7 +13,7 @@ from markupsafe import Markup, escape
 
 from arag.models.prices import format_dollars
 from arag.models.replies import mend_characters
-from arag.retrieval.layout import is_title
+from arag.retrieval.text import is_title
 
 
 def render(template: str, *, package: str = "arag.pages", **values: Any) -> str:

@@ -3,61 +3,68 @@
 from __future__ import annotations
 
 import json
-import shlex
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Self, TypeVar
-from weakref import WeakValueDictionary
+from typing import TYPE_CHECKING, Self, TypeAlias, TypeVar
+from weakref import WeakKeyDictionary, WeakValueDictionary
 
 import numpy as np
 from numpy.typing import NDArray
 
-from arag.errors import (
-    EmbedderError,
-    IndexClosedError,
-    IndexFormatError,
-    IndexNotFoundError,
-    InputError,
-    StorageError,
-)
+from arag.errors import EmbedderError, IndexClosedError, IndexFormatError, InputError, StorageError
 from arag.models.embedders import Embedder
-from arag.retrieval.backend import Backend, DocumentRecord, Manifest
-from arag.retrieval.locations import backend_at
+from arag.retrieval import search
+from arag.retrieval.locations import store_at
 from arag.retrieval.scope import Scope
-from arag.retrieval.snapshot import Snapshot
-from arag.retrieval.text import fold
+from arag.retrieval.storage import DocumentRecord, IndexStore, Vectors, View
+from arag.retrieval.text import fold, searchable
 from arag.retrieval.trust import choose_embedder
 from arag.retrieval.types import Chunk, DocumentInfo, IndexInfo, KeywordResults, ReadResults, SemanticResults
 
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
 
-    from arag.retrieval.retriever import Granularity, IndexRetriever, Search
+    from arag.retrieval.retriever import IndexRetriever, Search
 
 MAX_ADJACENT = 2
-_PAGE = 500  # documents that are listed at a time
-_MAX_TRIES = 10  # of a search while a writer publishes; generations are seconds apart
+_PAGE = 500  # documents or chunks that are read at a time
+_MAX_TRIES = 5  # of a search while a writer publishes; publications are seconds apart
 
 T = TypeVar("T")
+_Limit: TypeAlias = Scope | frozenset[str]
 
 
-def check_finished(manifest: Manifest, location: Path | str) -> None:
-    """Refuse an index that is an unfinished copy: it would seem to hold few documents, or none.
+def open_index(path: str | Path | IndexStore, *, embedder: str | Embeddings | Embedder | None = None) -> Index:
+    """Open an index for searching.
 
     Args:
-        manifest: Its manifest.
-        location: The index, for messages.
+        path: Where the index is: a folder, the address of a PostgreSQL database, or its store.
+        embedder: By default, the index's own. It is needed if the index was made with an `Embeddings` object, or if
+            only the index's files name an embedder that sends texts to a service or loads a folder: then semantic
+            searches raise an EmbedderError, unless the user has named it here or in the environment variable
+            ARAG_EMBEDDER.
+
+    Returns:
+        The index; a context manager.
 
     Raises:
-        IndexNotFoundError: It is one.
+        IndexNotFoundError: There is no index there, or its first ingestion is not complete.
+        IndexFormatError: The index is damaged or of another format.
+        InputError: The folder cannot be read, or the address is not valid.
+        StorageError: The index cannot be read, or its database cannot be reached.
+        EmbedderError: The embedder is not the one that the index was made with.
+
+    Example:
+        >>> from arag import open_index
+        >>> with open_index("my-index") as corpus:
+        ...     corpus.info().documents
+        25
     """
-    if manifest.copy_of:
-        command = shlex.join(["arag", "copy", manifest.copy_of, str(location)])
-        raise IndexNotFoundError(f"the index in {location} is an unfinished copy: finish it with `{command}`")
+    return Index(_Publications(store_at(path), embedder))
 
 
 class Index:
@@ -66,16 +73,8 @@ class Index:
     Use `open_index` to get one. Searches may run in several threads at once. If another process writes to the
     index, the next search sees what was written.
 
-    Args:
-        path: Where the index is: a folder, the address of a PostgreSQL database, or its backend.
-        embedder: Embeds the queries. By default it is the one that the manifest names; if that sends texts or
-            loads a folder, it is used only if the user has named it too (see `open_index`).
-
-    Raises:
-        IndexNotFoundError: There is no index there, or its first ingestion is not complete.
-        IndexFormatError: The index is damaged, incomplete or of another format.
-        InputError: The folder cannot be read, or the address is not valid.
-        EmbedderError: The embedder is not the one that the index was made with.
+    Attributes:
+        path: Where the index is: a folder, or an address without a password.
 
     Example:
         >>> from arag import open_index
@@ -84,24 +83,13 @@ class Index:
         'places/vellin-light.md:0'
     """
 
-    def __init__(self, path: str | Path | Backend, *, embedder: str | Embeddings | Embedder | None = None) -> None:
-        self._backend = backend_at(path)
-        self.path = self._backend.location
+    def __init__(self, publications: _Publications, parent: Index | None = None, limit: _Limit | None = None) -> None:
+        self.path = publications.store.location
+        self._publications = publications
+        self._parent = parent  # this index is a part of it
+        self._limit = limit
+        self._limited: WeakValueDictionary[_Limit, Index] = WeakValueDictionary()
         self._lock = threading.Lock()
-        manifest = self._backend.manifest()
-        check_finished(manifest, self.path)
-        if manifest.generation == 0 and manifest.documents == 0:  # the state at the start of a first ingestion
-            raise IndexNotFoundError(
-                f"the index in {self.path} holds no documents yet: run `arag ingest PATH... --index "
-                f"{shlex.quote(str(self.path))}`; the same command finishes an ingestion that was interrupted"
-            )
-        self._embedder = choose_embedder(embedder, manifest.embedder, self.path)
-        self._reader = self._backend.reader()
-        self._stamp = self._reader.stamp()
-        generation = self._reader.generation()
-        self._manifest = generation.manifest
-        self._snapshot: Snapshot | None = Snapshot(generation)  # None when closed
-        self._scoped: WeakValueDictionary[Scope, ScopedIndex] = WeakValueDictionary()
 
     def __enter__(self) -> Self:
         return self
@@ -116,11 +104,13 @@ class Index:
         return self
 
     def __repr__(self) -> str:
-        m = self._manifest
-        return f"Index({str(self.path)!r}, documents={m.documents}, chunks={m.chunks}, embedder={m.embedder!r})"
+        if self._parent is not None:
+            return f"{self._parent!r}.limited_to({self._limit!r})"
+        s = self._publications.settings
+        return f"Index({str(self.path)!r}, documents={s.documents}, chunks={s.chunks}, embedder={s.embedder!r})"
 
     def close(self) -> None:
-        """Close the index's files.
+        """Close the index's files, and the indexes that were limited from it. On a limited index, do nothing.
 
         Example:
             >>> from arag import open_index
@@ -131,33 +121,34 @@ class Index:
                 ...
             arag.errors.IndexClosedError: the index in my-index is closed: open it again with open_index
         """
-        with self._lock:
-            self._reader.close()
-            self._snapshot = None  # releases the files
+        if self._parent is None:
+            self._publications.close()
 
-    def scoped(self, scope: Scope) -> Index:
-        """Return this index limited to the documents that a scope allows.
+    def limited_to(self, limit: Scope | Collection[str]) -> Index:
+        """Return this index limited to some documents.
 
         Everything else is as if the index did not hold it: results, counts, scores, suggestions, neighbours and error
-        messages equal those of an index of these documents. Of a packed chunk only their parts are left, and its id is
-        made from the first of them. The scope is applied again whenever a writer publishes.
-
-        Closing this index closes the scoped ones, too.
+        messages equal those of an index of these documents. The limit is applied again whenever a writer publishes.
 
         Args:
-            scope: The scope; on an index that is scoped already, both apply.
+            limit: A scope, or ids of documents. On an index that is limited already, both limits apply.
 
         Example:
             >>> from arag import Scope
-            >>> ships = index.scoped(Scope(documents=["ships/*"]))
+            >>> ships = index.limited_to(Scope(documents=["ships/*"]))
             >>> ships.keyword_search("Vellin Light", top_k=2).total, ships.get("places/vellin-light.md:0")
             (0, None)
+            >>> index.limited_to(["places/vellin-light.md"]).info().documents
+            1
         """
+        if isinstance(limit, str):
+            raise InputError(f"{limit!r} is a string: give a scope, or a list of documents' ids")
+        key = limit if isinstance(limit, Scope) else frozenset(limit)
         with self._lock:
-            found = self._scoped.get(scope)
-            if found is None:
-                found = self._scoped[scope] = ScopedIndex(self, scope)
-            return found
+            limited = self._limited.get(key)
+            if limited is None:
+                limited = self._limited[key] = Index(self._publications, self, key)
+            return limited
 
     @property
     def embedder(self) -> Embedder:
@@ -167,7 +158,7 @@ class Index:
             >>> index.embedder.embed_documents(["The light was lit."]).shape
             (1, 384)
         """
-        return self._embedder
+        return self._publications.embedder
 
     def load_embedder(self) -> None:
         """Load the embedder now; otherwise the first semantic search does, and takes longer.
@@ -180,15 +171,10 @@ class Index:
             >>> index.semantic_search("When was the Vellin Light first lit?", top_k=1).hits[0].chunk_id
             'places/vellin-light.md:0'
         """
-        self._embedder.load()
+        self.embedder.load()
 
     def keyword_search(
-        self,
-        keywords: str | Sequence[str],
-        top_k: int = 5,
-        *,
-        within: Sequence[str] | None = None,
-        by_coverage: bool = False,
+        self, keywords: str | Sequence[str], top_k: int = 5, *, by_coverage: bool = False
     ) -> KeywordResults:
         """Find the chunks that hold keywords, exactly and case-insensitively (paper, section 3.2).
 
@@ -199,11 +185,10 @@ class Index:
         Args:
             keywords: Keywords; surrounding white space and repetitions (ignoring case) are dropped.
             top_k: How many chunks to return, at least 1.
-            within: Ids of the documents to search in; by default all.
             by_coverage: Rank as the tools do, by how many of the keywords a chunk holds and how rare they are
                 (BM25's term weight; repetitions add little), and return each keyword's best chunk too, so that there
                 may be more than `top_k`. Occurrences inside longer words do not count for a keyword that occurs as a
-                word.
+                word. Of a keyword that no chunk holds, chunks with all of its words are returned, if they are few.
 
         Returns:
             The best chunks with the sentences that hold the keywords, and for every keyword how many chunks
@@ -213,22 +198,20 @@ class Index:
             InputError: No keyword is given, or `top_k` is below 1.
 
         Example:
-            >>> found = index.keyword_search(["Grey Petrel", "Oddvar"], top_k=2)
-            >>> [(hit.chunk_id, hit.keyword_counts) for hit in found.hits]
+            >>> results = index.keyword_search(["Grey Petrel", "Oddvar"], top_k=2)
+            >>> [(hit.chunk_id, hit.keyword_counts) for hit in results.hits]
             [('ships/grey-petrel-packet-schooner.md:0', {'Grey Petrel': 5}),
              ('ships/grey-petrel-mail-steamer.md:0', {'Grey Petrel': 3})]
-            >>> [term.text for term in found.keywords[1].closest]
+            >>> [term.text for term in results.keywords[1].closest]
             ['Odvár']
         """
         _check_top_k(top_k)
         wanted = _drop_repetitions([keywords] if isinstance(keywords, str) else keywords)
         if not wanted:
             raise InputError("no keyword given: keyword_search needs at least one that is not blank")
-        return self._search(lambda snapshot: snapshot.keyword_search(wanted, top_k, within, by_coverage=by_coverage))
+        return self._search(lambda view: search.keyword_search(view, wanted, top_k, by_coverage=by_coverage))
 
-    def semantic_search(
-        self, query: str, top_k: int = 5, *, within: Sequence[str] | None = None, subjects: bool = False
-    ) -> SemanticResults:
+    def semantic_search(self, query: str, top_k: int = 5, *, titles_first: bool = False) -> SemanticResults:
         """Find the chunks with the sentences nearest to a query (paper, section 3.2).
 
         Sentences are ranked by cosine similarity; a chunk's score is that of its best sentence. Ties are broken by
@@ -237,8 +220,8 @@ class Index:
         Args:
             query: The query.
             top_k: How many chunks to return, at least 1.
-            within: Ids of the documents to search in; by default all.
-            subjects: Also return, in front, up to two documents whose titles the query names.
+            titles_first: Return in front, in addition, up to two of the 20 nearest chunks whose documents' titles
+                stand in the query.
 
         Returns:
             The best chunks with their nearest sentences.
@@ -248,13 +231,13 @@ class Index:
             EmbedderError: The query cannot be embedded, or its vector does not fit the index.
 
         Example:
-            >>> found = index.semantic_search("When was the Vellin Light first lit?", top_k=3)
-            >>> len(found.hits), found.hits[0].chunk_id
+            >>> results = index.semantic_search("When was the Vellin Light first lit?", top_k=3)
+            >>> len(results.hits), results.hits[0].chunk_id
             (3, 'places/vellin-light.md:0')
         """
         _check_top_k(top_k)
         vector = self._embed(query)
-        return self._search(lambda snapshot: snapshot.semantic_search(query, vector, top_k, within, subjects=subjects))
+        return self._search(lambda view: search.semantic_search(view, query, vector, top_k, titles_first=titles_first))
 
     def rate_sentences(self, query: str, chunk_ids: Sequence[str]) -> dict[str, dict[int, float]]:
         """Compare the sentences of chunks with a query.
@@ -276,55 +259,7 @@ class Index:
             13
         """
         vector = self._embed(query)
-        return self._search(lambda snapshot: snapshot.rate_sentences(vector, chunk_ids))
-
-    def find_documents(self, name: str, limit: int = 100) -> list[str]:
-        """Find documents by a part of their name.
-
-        Args:
-            name: A document's id, a chunk's id, or words that all occur in the id or the title, in any order; the
-                case of ASCII letters does not matter.
-            limit: How many documents to return at most, at least 1.
-
-        Returns:
-            Ids of documents.
-
-        Example:
-            >>> index.find_documents("grey petrel steamer")
-            ['ships/grey-petrel-mail-steamer.md']
-        """
-        return self._search(lambda snapshot: snapshot.find_documents(name, limit))
-
-    def find_topics(self, chunk_ids: Sequence[str]) -> dict[str, tuple[str, ...]]:
-        """Find words that tell parts of long documents from the rest of these.
-
-        A word tells the more, the more often the part and those beside it have it, and the fewer other parts of the
-        document do (tf-idf).
-
-        Args:
-            chunk_ids: Ids of chunks.
-
-        Returns:
-            Up to three words by chunk id, the most telling first, in Latin, Greek or Cyrillic letters. Chunks of
-            documents with fewer than ten are left out.
-
-        Example:
-            >>> index.find_topics(["places/vellin-light.md:0"])  # the document's only chunk
-            {}
-        """
-        return self._search(lambda snapshot: snapshot.find_topics(chunk_ids))
-
-    def _embed(self, query: str) -> NDArray[np.float32]:
-        if not query.strip():
-            raise InputError("the query is blank: give words to search for")
-        vector = self._embedder.embed_query(query)
-        dimension = self._search(lambda snapshot: snapshot.manifest.dimension)
-        if vector.shape != (dimension,):
-            raise EmbedderError(
-                f"the embedder {self._embedder.name} returns vectors of {vector.shape[0]} dimensions, but the "
-                f"index in {self.path} has {dimension}"
-            )
-        return vector
+        return self._search(lambda view: search.rate(view, vector, chunk_ids))
 
     def read(self, chunk_ids: str | Sequence[str], adjacent: int = 0) -> ReadResults:
         """Return full chunks (paper, section 3.2).
@@ -342,14 +277,14 @@ class Index:
             InputError: `adjacent` is out of bounds.
 
         Example:
-            >>> found = index.read(["places/vellin-light.md:0", "no-such-chunk"])
-            >>> [chunk.id for chunk in found.chunks], [unknown.chunk_id for unknown in found.unknown]
+            >>> results = index.read(["places/vellin-light.md:0", "no-such-chunk"])
+            >>> [chunk.id for chunk in results.chunks], list(results.unknown)
             (['places/vellin-light.md:0'], ['no-such-chunk'])
         """
         if not 0 <= adjacent <= MAX_ADJACENT:
             raise InputError(f"adjacent is {adjacent}: valid are 0 to {MAX_ADJACENT}")
         wanted = [chunk_ids] if isinstance(chunk_ids, str) else list(dict.fromkeys(chunk_ids))
-        return self._search(lambda snapshot: snapshot.read(wanted, adjacent))
+        return self._search(lambda view: search.read(view, wanted, adjacent))
 
     def get(self, chunk_id: str) -> Chunk | None:
         """Return the chunk with exactly this id, or None.
@@ -360,7 +295,7 @@ class Index:
             >>> index.get("places/vellin-light.md") is None
             True
         """
-        return self._search(lambda snapshot: snapshot.chunks.mget([chunk_id])[0])
+        return self._search(lambda view: view.mget([chunk_id])[0])
 
     def chunk_ids(self) -> Iterator[str]:
         """Yield the ids of all chunks, in the order of ingestion.
@@ -369,9 +304,9 @@ class Index:
             >>> next(index.chunk_ids())
             'events/chronicle-of-the-lanthry-isles.md:0'
         """
-        return iter(self._search(lambda snapshot: list(snapshot.chunks.yield_keys())))
+        return iter(self._search(lambda view: list(view.yield_keys())))
 
-    def sentence_vectors(self) -> Iterator[tuple[Chunk, list[int], NDArray[np.float32]]]:
+    def sentence_vectors(self) -> Iterator[tuple[Chunk, list[int], Vectors]]:
         """Yield every chunk with the vectors of its sentences, in the order of ingestion.
 
         The chunks are read a few hundred at a time. If a writer publishes meanwhile, those that it removes are left
@@ -387,18 +322,36 @@ class Index:
             ('*Compiled for the use of sch', True)
         """
         ids = list(self.chunk_ids())
+
         for begin in range(0, len(ids), _PAGE):
-            yield from self._search(lambda snapshot: snapshot.sentence_vectors(ids[begin : begin + _PAGE]))  # noqa: B023
+            yield from self._search(lambda view: _read_vectors(view, ids[begin : begin + _PAGE]))  # noqa: B023 - called at once
+
+    def find_documents(self, name: str, limit: int = 100) -> list[str]:
+        """Find documents by a part of their name.
+
+        Args:
+            name: A document's id, a chunk's id, or words that all occur in the id or the title, in any order; the
+                case of ASCII letters does not matter.
+            limit: How many documents to return at most, at least 1.
+
+        Returns:
+            Ids of documents.
+
+        Example:
+            >>> index.find_documents("grey petrel steamer")
+            ['ships/grey-petrel-mail-steamer.md']
+        """
+        return self._search(lambda view: search.find_documents(view, name, limit))
 
     def document(self, document_id: str) -> DocumentInfo | None:
         """Return what is known about a document apart from its text, or None if the index does not hold it.
 
         Example:
-            >>> found = index.document("notice-1763-ropewalk")
-            >>> found.title, found.metadata
+            >>> document = index.document("notice-1763-ropewalk")
+            >>> document.title, document.metadata
             ('Notice: apprentice wanted at the ropewalk', {'year': 1763})
         """
-        record = self._search(lambda snapshot: snapshot.chunks.document(document_id))
+        record = self._search(lambda view: view.document(document_id))
         return None if record is None else _describe_document(record)
 
     def documents(self, after: str = "") -> Iterator[DocumentInfo]:
@@ -412,13 +365,13 @@ class Index:
         Example:
             >>> from itertools import islice
             >>> page = list(islice(index.documents(), 2))
-            >>> [found.id for found in page]
+            >>> [document.id for document in page]
             ['events/chronicle-of-the-lanthry-isles.md', 'events/sorrelock-flooding.html']
             >>> next(index.documents(after=page[-1].id)).title
             "St. Ebbery's Gale"
         """
         last = after
-        while page := self._search(lambda snapshot: list(islice(snapshot.chunks.documents(after=last), _PAGE))):  # noqa: B023 - called at once
+        while page := self._search(lambda view: list(islice(view.documents(after=last), _PAGE))):  # noqa: B023 - called at once
             yield from map(_describe_document, page)
             last = page[-1].id
 
@@ -429,178 +382,174 @@ class Index:
             >>> index.document_text("places/skellavy.md")[:10]
             '# Skellavy'
         """
-        chunks = self._search(lambda snapshot: snapshot.chunks.chunks_of([document_id]))
-        parts = [c.text[s.start : s.end] for c in chunks for s in c.sections if s.document_id == document_id]
-        return "".join(parts) if parts else None
+        chunks = self._search(lambda view: view.chunks_of([document_id]))
+        return "".join(chunk.text for chunk in chunks) if chunks else None
 
-    def as_retriever(
-        self, search: Search = "semantic", *, k: int = 5, granularity: Granularity = "chunk"
-    ) -> IndexRetriever:
-        """Return a LangChain retriever.
+    def as_retriever(self, search: Search = "semantic", *, k: int = 5) -> IndexRetriever:
+        """Return a LangChain retriever of chunks.
 
-        Its documents have the chunk's id (and `#` with the position, for a sentence) as `id`, the text as
-        `page_content`, and as `metadata`: `chunk_id`, `document_ids`, `title`, `source`, `score`, `pages` (first and
-        last) if the document has pages, and the document's own fields. An own field with one of these names gets
-        `document_` in front of its name. Chunks of several documents have no own fields, and titles and sources are
-        joined by semicolons.
+        Its documents have the chunk's id as `id`, the text as `page_content`, and as `metadata` the document's own
+        fields and `chunk_id`, `document_id`, `title`, `source`, `score`, and `pages` (first and last) if the document
+        has pages. Own fields with one of these names are left out.
 
         Args:
             search: `semantic` compares the query with the sentences; the score is the cosine similarity. `keyword`
                 looks for the words of the query exactly, without common English ones; words in double quotes are one
                 keyword. It ranks as `keyword_search(..., by_coverage=True)`.
-            k: How many documents to return, at least 1.
-            granularity: `chunk` for chunks, or `sentence` for the best sentences of the best `k` chunks. By meaning
-                these are the nearest ones of all. By keywords their score is the paper's, of the sentence.
+            k: How many chunks to return, at least 1.
 
         Raises:
             InputError: A setting is not valid.
 
         Example:
-            >>> retriever = index.as_retriever(k=2, granularity="sentence")
-            >>> found = retriever.invoke("When was the Vellin Light first lit?")
-            >>> found[0].metadata["chunk_id"], found[0].page_content
-            ('places/vellin-light.md:0', '...')
+            >>> retriever = index.as_retriever(k=2)
+            >>> retriever.invoke("When was the Vellin Light first lit?")[0].metadata["chunk_id"]
+            'places/vellin-light.md:0'
         """
         from arag.retrieval.retriever import IndexRetriever
 
-        return IndexRetriever.make(index=self, search=search, k=k, granularity=granularity)
+        return IndexRetriever.make(index=self, search=search, k=k)
 
     def info(self) -> IndexInfo:
         """Return what the index holds, and the settings that it was made with.
 
         Example:
-            >>> found = index.info()
-            >>> found.documents, found.chunk_tokens, found.language
+            >>> info = index.info()
+            >>> info.documents, info.chunk_tokens, info.language
             (25, 1000, 'auto')
         """
-        return replace(self._describe(), bytes=self._backend.size())
-
-    def _describe(self) -> IndexInfo:
-        counts, manifest = self._search(lambda snapshot: (snapshot.chunks.counts(), snapshot.manifest))
+        settings = self._search(lambda view: view.settings)
         return IndexInfo(
             path=str(self.path),
-            documents=counts.documents,
-            chunks=counts.chunks,
-            sentences=counts.sentences,
-            tokens=counts.tokens,
-            embedder=manifest.embedder,
-            dimension=manifest.dimension,
-            distance=manifest.distance,
-            chunk_tokens=manifest.chunk_tokens,
-            tokenizer=manifest.tokenizer,
-            language=manifest.language,
-            packed=manifest.packed,
-            bytes=0,
+            documents=settings.documents,
+            chunks=settings.chunks,
+            sentences=settings.sentences,
+            tokens=settings.tokens,
+            embedder=settings.embedder,
+            dimension=settings.dimension,
+            distance="cosine",
+            chunk_tokens=settings.chunk_tokens,
+            tokenizer=settings.tokenizer,
+            language=settings.language,
+            bytes=0 if self._parent else self._publications.store.size(),
         )
 
-    def _search(self, search: Callable[[Snapshot], T]) -> T:
-        """Search the index as it is now, and again if a writer has replaced it meanwhile.
-
-        Raises:
-            IndexClosedError: The index is closed.
-        """
-        for _ in range(_MAX_TRIES - 1):
-            snapshot = self._refresh()
-            try:
-                result = search(snapshot)
-            except (IndexFormatError, StorageError):
-                if self._refresh() is snapshot:
-                    raise
-            else:
-                if self._refresh() is snapshot:
-                    return result
-        return search(self._refresh())
-
-    def _refresh(self) -> Snapshot:
-        """Return the generation that the manifest describes."""
-        with self._lock:
-            if self._snapshot is None:
-                raise IndexClosedError(f"the index in {self.path} is closed: open it again with open_index")
-            stamp = self._reader.stamp()
-            if stamp != self._stamp:
-                generation = self._reader.generation()
-                self._embedder = choose_embedder(self._embedder, generation.manifest.embedder, self.path)
-                self._snapshot = Snapshot(generation)
-                self._manifest = generation.manifest
-                self._stamp = stamp
-            return self._snapshot
-
-
-class ScopedIndex(Index):
-    """An index limited to a scope; see `Index.scoped`.
-
-    Args:
-        whole: The index, which may be scoped itself.
-        scope: The scope.
-    """
-
-    def __init__(self, whole: Index, scope: Scope) -> None:
-        self.path = whole.path
-        self._whole = whole
-        self._scope = scope
-        self._lock = threading.Lock()
-        self._scoped = WeakValueDictionary()
-
-    def __repr__(self) -> str:
-        return f"Index({str(self.path)!r}).scoped({self._scope!r})"
-
-    def close(self) -> None:
-        """Do nothing: the files belong to the whole index."""
-
-    @property
-    def embedder(self) -> Embedder:
-        """The embedder of the index; see `Index.embedder`."""
-        return self._whole.embedder
-
-    def load_embedder(self) -> None:
-        """Load the embedder now; see `Index.load_embedder`."""
-        self._whole.load_embedder()
-
-    def info(self) -> IndexInfo:
-        """Return what the scope holds; see `Index.info`."""
-        return self._describe()
-
     def _embed(self, query: str) -> NDArray[np.float32]:
-        return self._whole._embed(query)  # noqa: SLF001 - its own
+        if not query.strip():
+            raise InputError("the query is blank: give words to search for")
+        dimension = self._search(lambda view: view.settings.dimension)
+        vector = self.embedder.embed_query(query)
+        if vector.shape != (dimension,):
+            raise EmbedderError(
+                f"the embedder {self.embedder.name} returns vectors of {vector.shape[0]} dimensions, but the "
+                f"index in {self.path} has {dimension}"
+            )
+        return vector
 
-    def _refresh(self) -> Snapshot:
-        """Return the scope's part of the generation that the manifest describes."""
+    def _search(self, run: Callable[[View], T]) -> T:
+        """Search what was published last; if that fails and something newer was published meanwhile, search that."""
+        tries = 0
         while True:
-            whole = self._whole._refresh()  # noqa: SLF001 - its own
-            with self._lock:
+            tries += 1
+            with self._publications.newest() as publication:
                 try:
-                    return whole.parts.get(self) or whole.parts.setdefault(self, whole.part(self._scope))
+                    return run(self._view(publication))
                 except (IndexFormatError, StorageError):
-                    if self._whole._refresh() is whole:  # noqa: SLF001 - else it was replaced meanwhile
+                    if tries == _MAX_TRIES or self._publications.is_newest(publication):
                         raise
 
+    def _view(self, publication: _Publication) -> View:
+        """Return the view of a publication, or the part of it that this index is limited to."""
+        if self._parent is None or self._limit is None:
+            return publication.view
+        with self._lock:
+            view = publication.limited.get(self)
+            if view is None:
+                allowed = _list_allowed(self._parent._view(publication), self._limit)  # noqa: SLF001 - of this class
+                view = publication.limited[self] = publication.view.limited_to(allowed)
+            return view
 
-def open_index(path: str | Path | Backend, *, embedder: str | Embeddings | Embedder | None = None) -> Index:
-    """Open an index for searching.
 
-    Args:
-        path: Where the index is: a folder, the address of a PostgreSQL database, or its backend.
-        embedder: By default, the index's own. It is needed if the index was made with an `Embeddings` object, or if
-            only the index's files name an embedder that sends texts to a service or loads a folder: then semantic
-            searches raise an EmbedderError, unless the user has named it in the environment variable ARAG_EMBEDDER,
-            by making an index with it, or by answering yes to the command line's question.
+class _Publication:
+    """A publication that is open, and how many searches run in it."""
 
-    Returns:
-        The index; a context manager.
+    def __init__(self, store: IndexStore) -> None:
+        self.stamp = store.stamp()
+        self.view = store.open()
+        self.limited: WeakKeyDictionary[Index, View] = WeakKeyDictionary()
+        self.searches = 0
 
-    Raises:
-        IndexNotFoundError: There is no index there, or its first ingestion is not complete.
-        IndexFormatError: The index is damaged, incomplete or of another format.
-        InputError: The folder cannot be read, or the address is not valid.
-        EmbedderError: The embedder is not the one that the index was made with.
 
-    Example:
-        >>> from arag import open_index
-        >>> with open_index("my-index") as corpus:
-        ...     corpus.info().documents
-        25
-    """
-    return Index(path, embedder=embedder)
+class _Publications:
+    """Opens what a store has published last, and closes it when the last search in it has ended."""
+
+    def __init__(self, store: IndexStore, embedder: str | Embeddings | Embedder | None) -> None:
+        self.store = store
+        self._lock = threading.Lock()
+        self._newest: _Publication | None = None
+        self._open(embedder)
+
+    @contextmanager
+    def newest(self) -> Iterator[_Publication]:
+        """Lend the newest publication for a search."""
+        with self._lock:
+            publication = self._refresh()
+            publication.searches += 1
+        try:
+            yield publication
+        finally:
+            with self._lock:
+                publication.searches -= 1
+                if publication is not self._newest and not publication.searches:
+                    publication.view.close()
+
+    def is_newest(self, publication: _Publication) -> bool:
+        """Return whether nothing was published since."""
+        with self._lock:
+            return self._refresh() is publication
+
+    def close(self) -> None:
+        with self._lock:
+            self._replace(None)
+        self.store.close()
+
+    def _refresh(self) -> _Publication:
+        if self._newest is None:
+            raise IndexClosedError(f"the index in {self.store.location} is closed: open it again with open_index")
+        if self._newest.stamp != self.store.stamp():
+            self._open(self.embedder)
+        return self._newest
+
+    def _open(self, embedder: str | Embeddings | Embedder | None) -> None:
+        publication = _Publication(self.store)
+        try:
+            self.settings = publication.view.settings
+            self.embedder = choose_embedder(embedder, self.settings.embedder, self.store.location)
+        except BaseException:
+            publication.view.close()
+            raise
+        self._replace(publication)
+
+    def _replace(self, publication: _Publication | None) -> None:
+        """Set the newest publication; None closes the index."""
+        older, self._newest = self._newest, publication
+        if older is not None and not older.searches:
+            older.view.close()
+
+
+def _list_allowed(view: View, limit: _Limit) -> list[str]:
+    """Return the ids of a view's documents that a limit allows."""
+    if not isinstance(limit, Scope):
+        return list(view.fingerprints(limit))
+    allows = limit.compile()
+    return [record.id for record in view.documents() if allows(record.id, json.loads(record.metadata))]
+
+
+def _read_vectors(view: View, chunk_ids: Sequence[str]) -> list[tuple[Chunk, list[int], Vectors]]:
+    numbers = sorted(view.numbers(chunk_ids).values())
+    chunks = view.numbered(numbers)
+    placed = sorted(view.vectors(numbers), key=lambda entry: entry[0])
+    return [(chunks[number], positions, vectors) for number, positions, vectors in placed]
 
 
 def _describe_document(record: DocumentRecord) -> DocumentInfo:
@@ -616,8 +565,8 @@ def _check_top_k(top_k: int) -> None:
 
 def _drop_repetitions(texts: Iterable[str]) -> list[str]:
     """Fold white space, and drop blank texts and repetitions, ignoring case."""
-    found: dict[str, str] = {}
+    kept: dict[str, str] = {}
     for text in map(fold, texts):
         if text:
-            found.setdefault(text.lower(), text)
-    return list(found.values())
+            kept.setdefault(searchable(text), text)
+    return list(kept.values())

@@ -6,47 +6,24 @@ conversation holds. There are no suggestions, no context, and no selection.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Mapping
 from dataclasses import asdict, replace
 from typing import Annotated, Any, TypeAlias
 
 from langchain_core.tools.base import ArgsSchema
-from pydantic import AliasChoices, BeforeValidator, Field
+from pydantic import AliasChoices, Field
 
 from arag.errors import InputError
-from arag.retrieval.presentation import Held
-from arag.retrieval.text import fold
+from arag.retrieval import tools
+from arag.retrieval.present import Held
+from arag.retrieval.render import FULL_TEXTS
+from arag.retrieval.text import fold, searchable
 from arag.retrieval.tokens import count_tokens
-from arag.retrieval.tool_base import (
-    DEFAULT_TOP_K,
-    MAX_RESULTS,
-    Keywords,
-    RetrievalArguments,
-    RetrievalTool,
-    Retrieved,
-    Texts,
-    show_chunks,
-)
+from arag.retrieval.tools import DEFAULT_TOP_K, MAX_RESULTS, Keywords, RetrievalArguments, Retrieved, show_chunks
 from arag.retrieval.types import Chunk, KeywordResults, SemanticResults
-
-
-def _clamp_to(low: int, high: int) -> Callable[[Any], Any]:
-    """Return a function that clamps numbers, also as strings, and leaves anything else for validation to reject."""
-
-    def clamp(value: Any) -> Any:
-        if isinstance(value, bool):
-            return value
-        try:
-            return int(min(max(value if isinstance(value, int) else float(value), low), high))
-        except (TypeError, ValueError):
-            return value
-
-    return clamp
-
 
 TopK: TypeAlias = Annotated[
     int,  # 0 for the tool's own
-    BeforeValidator(_clamp_to(1, MAX_RESULTS)),
     Field(description=f"How many chunks to return, 1 to {MAX_RESULTS}; {DEFAULT_TOP_K} is usual."),
 ]
 
@@ -64,12 +41,12 @@ class _SemanticArguments(RetrievalArguments):
 
 
 class _ReadArguments(RetrievalArguments):
-    chunk_ids: Texts = Field(
+    chunk_ids: tools.Texts = Field(
         description="Ids of the chunks to read.", validation_alias=AliasChoices("chunk_ids", "chunk_id")
     )
 
 
-class KeywordSearch(RetrievalTool):
+class KeywordSearch(tools.RetrievalTool):
     """keyword_search: chunks by Score(c, K), with the sentences that hold a keyword (Equation 2)."""
 
     name: str = "keyword_search"
@@ -81,37 +58,32 @@ class KeywordSearch(RetrievalTool):
 
     def retrieve(self, keywords: list[str], top_k: int, held: Held) -> Retrieved:
         """Search."""
-        results = self.index.keyword_search(keywords, top_k or self.top_k)
-        needles = [fold(keyword).lower() for keyword in keywords if keyword.strip()]
-
-        def is_match(text: str) -> bool:
-            return any(needle in text.lower() for needle in needles)
-
-        return _show_sentences(self, keywords, results, lambda chunk, place: is_match(_text(chunk, place)), held)
+        results = self.index.keyword_search(keywords, _bound(top_k or self.top_k))
+        needles = [searchable(keyword) for keyword in keywords if keyword.strip()]
+        chunks = self.index.read([hit.chunk_id for hit in results.hits]).chunks
+        sentences = {c.id: [s for s in _sentences(c) if any(n in searchable(s) for n in needles)] for c in chunks}
+        return _show_sentences(self, keywords, results, sentences, held)
 
 
-class SemanticSearch(RetrievalTool):
+class SemanticSearch(tools.SemanticSearch):
     """semantic_search: chunks by their best sentence, with the sentences that were found (Equation 3)."""
 
-    name: str = "semantic_search"
     description: str = (
         "Find the chunks with the sentences closest in meaning to a query. Returns the best chunks with their ids and "
         "closest sentences."
     )
     args_schema: ArgsSchema | None = _SemanticArguments
 
-    def load(self) -> None:
-        """Load the embedder."""
-        self.index.load_embedder()
-
-    def retrieve(self, query: str, top_k: int, held: Held) -> Retrieved:
+    def retrieve(self, query: str, top_k: int, held: Held) -> Retrieved:  # type: ignore[override] # other arguments
         """Search."""
-        results = self.index.semantic_search(query, top_k or self.top_k)
-        found = {hit.chunk_id: hit.matches for hit in results.hits}
-        return _show_sentences(self, query, results, lambda chunk, place: place in found[chunk.id], held)
+        results = self.index.semantic_search(query, _bound(top_k or self.top_k))
+        matches = {hit.chunk_id: hit.matches for hit in results.hits}
+        texts = {chunk.id: _sentences(chunk) for chunk in self.index.read(list(matches)).chunks}
+        sentences = {i: [text for p, text in enumerate(found) if p in matches[i]] for i, found in texts.items()}
+        return _show_sentences(self, query, results, sentences, held)
 
 
-class ChunkRead(RetrievalTool):
+class ChunkRead(tools.RetrievalTool):
     """chunk_read: full texts; a notice in place of one that was read before."""
 
     name: str = "chunk_read"
@@ -125,29 +97,32 @@ class ChunkRead(RetrievalTool):
         return show_chunks(self.index.read(chunk_ids), chunk_ids, held)
 
 
+TOOLS: tuple[type[tools.RetrievalTool], ...] = (KeywordSearch, SemanticSearch, ChunkRead)
+
+
 def _show_sentences(
-    tool: RetrievalTool,
+    tool: tools.RetrievalTool,
     query: Any,
     results: KeywordResults | SemanticResults,
-    is_match: Callable[[Chunk, int], bool],
+    sentences: Mapping[str, list[str]],
     held: Held,
 ) -> Retrieved:
     """Show the sentences of each hit that matched, and full texts if the model cannot read them."""
     ids = [hit.chunk_id for hit in results.hits]
-    found = tool.index.read(ids)
-    texts = {
-        chunk.id: " ".join(_text(chunk, place) for place in range(len(chunk.sentences)) if is_match(chunk, place))
-        for chunk in found.chunks
-    }
+    texts = {chunk_id: " ".join(found) for chunk_id, found in sentences.items()}
     blocks = [f"[{hit.chunk_id}] score {hit.score:.4g}\n{texts.get(hit.chunk_id, '')}" for hit in results.hits]
     text = "\n\n".join(blocks) or "No chunk was found."
     tokens = count_tokens("\n".join(texts.values()))
     if not tool.full_texts:
-        return Retrieved(text, query, asdict(results), ids, tokens=tokens)
-    full = show_chunks(found, query, held)
-    text = f"{text}\n\nFull texts:\n\n{full.text}"
-    return replace(full, text=text, results=asdict(results), tokens=tokens + full.tokens)
+        return Retrieved(text, query, asdict(results), ids, evidence_tokens=tokens)
+    full = show_chunks(tool.index.read(ids), query, held)
+    text = f"{text}\n\n{FULL_TEXTS}\n\n{full.text}"
+    return replace(full, text=text, results=asdict(results), evidence_tokens=tokens + full.evidence_tokens)
 
 
-def _text(chunk: Chunk, position: int) -> str:
-    return fold(chunk.sentence_text(position))
+def _bound(top_k: int) -> int:
+    return min(max(top_k, 1), MAX_RESULTS)
+
+
+def _sentences(chunk: Chunk) -> list[str]:
+    return [fold(chunk.sentence_text(position)) for position in range(len(chunk.sentences))]

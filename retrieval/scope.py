@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import copy
+import fnmatch
 import json
-from collections.abc import Callable, Mapping, Sequence
+import re
+from collections.abc import Callable, Mapping
 from operator import ge, gt, le, lt
 from typing import Any, TypeAlias
 
@@ -38,8 +40,8 @@ class Scope(BaseModel):
     Example:
         >>> from arag import Scope
         >>> notices = Scope(where={"year": {"$lt": 1800}}, documents=["notice-*"])
-        >>> scoped = index.scoped(notices)
-        >>> scoped.info().documents, [hit.chunk_id for hit in scoped.keyword_search("apprentice").hits]
+        >>> limited = index.limited_to(notices)
+        >>> limited.info().documents, [hit.chunk_id for hit in limited.keyword_search("apprentice").hits]
         (2, ['notice-1763-ropewalk:0'])
     """
 
@@ -55,12 +57,13 @@ class Scope(BaseModel):
     def __init__(self, **conditions: Any) -> None:
         try:
             super().__init__(**conditions)
+            self.compile()  # raises an error for conditions that cannot be checked
+            hash(self)
+        except InputError:
+            raise
         except ValidationError as error:
             faults = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors())
             raise InputError(f"the scope is not valid: {faults}") from error
-        self.compile()  # raises an error for conditions that cannot be checked
-        try:
-            hash(self)
         except (TypeError, ValueError) as error:  # a number with thousands of digits
             raise InputError(f"the scope is not valid: {error}") from error
 
@@ -107,46 +110,23 @@ class Scope(BaseModel):
 
     def compile(self) -> Callable[[str, Mapping[str, Any]], bool]:
         """Return `allows` as a function, for many documents."""
-        test = _all_of([]) if self.where is None else _parse(self.where)
+        test = _all_of([] if self.where is None else [_parse(self.where)])
         if self.documents is None:
             return lambda _, metadata: test(metadata)
         ids = frozenset(self.documents)
-        patterns = [name.split("*") for name in ids if "*" in name]
-
-        def allows(document_id: str, metadata: Mapping[str, Any]) -> bool:
-            is_named = document_id in ids or any(matches(parts, document_id) for parts in patterns)
-            return is_named and test(metadata)
-
-        return allows
+        patterns = [compile_pattern(pattern) for pattern in ids if "*" in pattern]
+        return lambda document_id, metadata: (
+            (document_id in ids or any(pattern.match(document_id) for pattern in patterns)) and test(metadata)
+        )
 
 
-def matches(parts: Sequence[str], text: str) -> bool:
-    """Return whether a text has these parts in this order, the first at its beginning and the last at its end.
-
-    A regular expression with many wildcards can take forever.
-
-    Args:
-        parts: What stands between the wildcards of a pattern, at least two parts.
-        text: The text.
-    """
-    first, *middle, last = parts
-    if not text.startswith(first):
-        return False
-    at = len(first)
-    for part in middle:
-        found = text.find(part, at)
-        if found < 0:
-            return False
-        at = found + len(part)
-    return text.endswith(last) and len(text) - len(last) >= at
+def compile_pattern(pattern: str) -> re.Pattern[str]:
+    """Return the regular expression of a text in which `*` stands for any characters; many of them take no longer."""
+    return re.compile(fnmatch.translate(re.sub(r"[\[?]", r"[\g<0>]", pattern)))
 
 
 def _parse(where: object, depth: int = 0) -> Test:
-    """Return the test that conditions on several fields describe.
-
-    Raises:
-        InputError: They are not valid.
-    """
+    """Return the test that conditions on several fields describe."""
     if depth > _MAX_DEPTH:
         raise InputError(f"the scope's conditions are nested more than {_MAX_DEPTH} deep")
     if not isinstance(where, dict) or not where:
@@ -159,7 +139,8 @@ def _parse(where: object, depth: int = 0) -> Test:
             if not isinstance(condition, list) or not condition:
                 raise InputError(f"{name} needs a list of conditions, not {condition!r}")
             parts = [_parse(part, depth + 1) for part in condition]
-            tests.append(_all_of(parts) if name == "$and" else _any_of(parts))
+            combine = all if name == "$and" else any
+            tests.append(lambda metadata, c=combine, ts=parts: c(test(metadata) for test in ts))  # type: ignore[misc]
         elif name.startswith("$"):
             raise InputError(f"{name} is not valid around conditions: use $and or $or, or give a field's name")
         else:
@@ -176,25 +157,17 @@ def _parse_field(name: str, condition: object) -> Test:
     for operator, operand in operands.items():
         if operator not in _OPERATORS:
             raise InputError(f"{operator!r} is not an operator: valid are {', '.join(_OPERATORS)}")
-        check, compare = _OPERATORS[operator]
-        if not check(operand):
-            raise InputError(f"{operator} of {name} cannot take {operand!r}: it needs {_NEEDED[check]}")
+        is_valid, compare = _OPERATORS[operator]
+        if not is_valid(operand):
+            raise InputError(f"{operator} of {name} cannot take {operand!r}: it needs {_NEEDED[is_valid]}")
         # Access lists may have thousands of entries.
         prepared = frozenset(map(_tagged, operand)) if isinstance(operand, list) else operand
-        tests.append(_compare_field(name, compare, prepared))
+        tests.append(lambda metadata, c=compare, o=prepared: c(metadata.get(name, _MISSING), o))  # type: ignore[misc]
     return _all_of(tests)
-
-
-def _compare_field(name: str, compare: Callable[[Any, Any], bool], operand: object) -> Test:
-    return lambda metadata: compare(metadata.get(name, _MISSING), operand)
 
 
 def _all_of(tests: list[Test]) -> Test:
     return lambda metadata: all(test(metadata) for test in tests)
-
-
-def _any_of(tests: list[Test]) -> Test:
-    return lambda metadata: any(test(metadata) for test in tests)
 
 
 def _is_scalar(value: object) -> bool:
@@ -209,14 +182,13 @@ def _is_list(value: object) -> bool:
     return isinstance(value, list) and all(map(_is_scalar, value))
 
 
-def _is_equal(value: object, operand: object) -> bool:
-    """Return whether two values are equal; true is not 1."""
-    return isinstance(value, bool) == isinstance(operand, bool) and value == operand
-
-
 def _tagged(value: object) -> tuple[bool, object]:
     """Return a value that is equal to those of equal values; true is not 1."""
     return isinstance(value, bool), value
+
+
+def _is_equal(value: object, operand: object) -> bool:
+    return _tagged(value) == _tagged(operand)
 
 
 def _is_among(value: object, operands: frozenset[tuple[bool, object]]) -> bool:
@@ -228,10 +200,9 @@ def _holds(value: object, operand: object) -> bool:
 
 
 def _ordered_by(compare: Callable[[Any, Any], bool]) -> Callable[[Any, Any], bool]:
-    def fits(value: object, operand: object) -> bool:
-        return _is_ordered(value) and isinstance(value, str) == isinstance(operand, str) and compare(value, operand)
-
-    return fits
+    return lambda value, operand: (
+        _is_ordered(value) and isinstance(value, str) == isinstance(operand, str) and compare(value, operand)
+    )
 
 
 _NEEDED: dict[Callable[[object], bool], str] = {

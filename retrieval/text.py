@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 
 # Chinese, Japanese and Korean characters, for a character class of a regular expression.
 EAST_ASIAN = (
     "\u3005-\u3007\u3041-\u309f\u30a1-\u30fa\u30fc-\u30ff\u3400-\u9fff\uac00-\ud7a3\uf900-\ufaff\uff66-\uff9f"
     "\U00020000-\U0003ffff"
 )
+CUT = "…"  # stands for what is left out of a text
+_WORD = re.compile(r"\w+")
+_NOTE = re.compile(r"\s*[(（][^()（）]*[)）]$")
+_QUOTES = "\"'“”‘’«»《》「」『』"
 
 
 def fold(text: str) -> str:
@@ -16,6 +21,37 @@ def fold(text: str) -> str:
     return " ".join(text.split())
 
 
+def searchable(text: str) -> str:
+    """Return a text, or a keyword, as it is matched: white space folded, in lower case.
+
+    It has as many characters as the folded text: "İ" is the only character whose lower case has more.
+    """
+    return fold(text).replace("İ", "I").lower()
+
+
+def plain(text: str) -> str:
+    """Return a text without diacritics, width and case."""
+    decomposed = unicodedata.normalize("NFKD", text.lower())
+    # Japanese voiced sounds are other letters, although they are written with a mark.
+    return "".join(c for c in decomposed if not unicodedata.combining(c) or c in "\u3099\u309a")
+
+
+def words(text: str) -> list[str]:
+    """Return the words of a text, in lower case."""
+    return _WORD.findall(searchable(text))
+
+
 def is_east_asian(text: str) -> bool:
     """Return whether a text has Chinese, Japanese or Korean characters."""
     return re.search(f"[{EAST_ASIAN}]", text) is not None
+
+
+def is_title(line: str, title: str) -> bool:
+    """Return whether a line is a title, as a Markdown heading or plain, ignoring white space."""
+    name = fold(title).strip("# ")
+    return bool(name) and fold(line).strip("# ") == name
+
+
+def bare_title(title: str) -> str:
+    """Return a title in lower case, without quotation marks and without a note in brackets at its end."""
+    return fold(_NOTE.sub("", title)).strip(_QUOTES).lower()

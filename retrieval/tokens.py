@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import cache, lru_cache
 
 import tiktoken
@@ -12,27 +12,27 @@ import tiktoken
 ENCODING = "o200k_base"
 ESTIMATE = "estimate"
 
-# tiktoken downloads its vocabulary without a time-out; a machine that drops packets would hang forever.
-_LOAD_SECONDS = 15.0
+_LOAD_SECONDS = 15.0  # tiktoken downloads its vocabulary without a time-out
 _CACHED_TEXTS = 16_384
-_MAX_PIECE = 100_000  # characters that tiktoken gets at once: it panics at a million spaces
+_MAX_CHARACTERS = 100_000  # of a text that tiktoken gets at once: it panics at a million spaces
 
 
 class TokenCounter:
     """Counts tokens of texts, and caches the counts.
 
-    A conversation's messages are counted again at every step of the loop; with the cache, each text is tokenised once,
-    however often its history is read, edited or restored from a checkpoint.
+    A conversation's messages are counted again at every step of the loop.
 
     Attributes:
         name: `o200k_base`, or `estimate` for the fallback.
         fault: Why tokens are estimated; empty if they are not.
+        count_batch: Counts the tokens of texts, without the cache.
+        count: Counts the tokens of a text.
     """
 
     def __init__(self, name: str, count_batch: Callable[[Sequence[str]], list[int]], fault: str = "") -> None:
         self.name = name
-        self.count_batch = count_batch
         self.fault = fault
+        self.count_batch = count_batch
         self.count: Callable[[str], int] = lru_cache(_CACHED_TEXTS)(lambda text: count_batch([text])[0])
 
 
@@ -47,11 +47,12 @@ def load_token_counter() -> TokenCounter:
     if isinstance(encoding, str):
         return TokenCounter(ESTIMATE, lambda texts: [estimate_tokens(text) for text in texts], encoding)
 
-    def count_batch(texts: Sequence[str]) -> list[int]:
-        # encode_ordinary_batch starts threads at every call, which costs more than the texts do.
-        return [sum(len(encoding.encode_ordinary(piece)) for piece in _cut(text)) for text in texts]
+    def count(text: str) -> int:
+        pieces = (text[start : start + _MAX_CHARACTERS] for start in range(0, len(text), _MAX_CHARACTERS))
+        return sum(len(encoding.encode_ordinary(piece)) for piece in pieces)
 
-    return TokenCounter(ENCODING, count_batch)
+    # encode_ordinary_batch starts threads at every call, which costs more than the texts do.
+    return TokenCounter(ENCODING, lambda texts: [count(text) for text in texts])
 
 
 @cache
@@ -86,17 +87,6 @@ def estimate_tokens(text: str) -> int:
     east_asian = sum(character >= "\u2e80" for character in text)
     other = len(text) - ascii_characters - east_asian
     return max(1, round(ascii_characters / 4.2 + east_asian * 0.65 + other * 0.35))
-
-
-def _cut(text: str) -> Iterator[str]:
-    """Cut a very long text where a word begins, at the space that its token begins with."""
-    start = 0
-    while len(text) - start > _MAX_PIECE:
-        blank = text.rfind(" ", start + 1, start + _MAX_PIECE)
-        end = blank if blank > 0 else start + _MAX_PIECE
-        yield text[start:end]
-        start = end
-    yield text[start:]
 
 
 def _load_encoding() -> tiktoken.Encoding | str:

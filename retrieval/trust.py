@@ -1,50 +1,36 @@
 """The embedder of an index, and which embedder an index may choose by itself.
 
-An index's manifest is data, often somebody else's. An embedder that it names may be a service, which gets the user's
-texts and key, or a folder, from which code is loaded. Such an embedder is used only if the user has named it too.
+An index's settings are data, often somebody else's. An embedder that they name may be a service, which gets the user's
+texts and key, or a folder, from which a model is loaded. Such an embedder is used only if the user has named it, too:
+as an argument or an option, or in the environment variable ARAG_EMBEDDER.
 """
 
 from __future__ import annotations
 
-import json
 import os
 import shlex
-import tempfile
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from platformdirs import user_config_path
-
 from arag.errors import EmbedderError, IndexNotFoundError, InputError
 from arag.models.embedders import Embedder, load_embedder, load_embeddings, make_embedder
 from arag.models.names import EMBEDDER_VARIABLE, HUGGINGFACE, KEY_VARIABLES, ModelName, is_hub_id, parse_embedder
-from arag.retrieval.backend import Backend
-from arag.retrieval.locations import backend_at
+from arag.retrieval.storage import IndexStore
 
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
 
-_said = set[str]()  # named in this process, in case the configuration cannot be written
-
 
 class UnnamedEmbedderError(EmbedderError):
-    """An embedder that receives texts or loads files is named by an index's files only, not by the user.
-
-    Attributes:
-        name: The embedder's name.
-        consequence: What using it would do.
-    """
+    """An embedder that receives texts or loads files is named by an index only, not by the user."""
 
     def __init__(self, name: ModelName, location: Path | str) -> None:
-        self.name = name
-        self.consequence = _describe_consequence(name)
         super().__init__(
-            f"the embedder {name} is named only by the index in {location}: {self.consequence}. To allow it, set "
-            f"{EMBEDDER_VARIABLE}={shlex.quote(str(name))}, answer yes when `arag` asks on a terminal, or pass it "
-            "as the embedder (`arag ingest --embedder`, `open_index(embedder=...)`). Keyword search and reading work "
-            "without it"
+            f"the embedder {name} is named only by the index in {location}: {_describe_consequence(name)}. To allow "
+            f"it, set {EMBEDDER_VARIABLE}={shlex.quote(str(name))}, or pass it as the embedder (`arag ingest "
+            "--embedder`, `open_index(embedder=...)`). Keyword search and reading work without it"
         )
 
 
@@ -53,146 +39,72 @@ def choose_embedder(given: str | Embeddings | Embedder | None, name: str, locati
 
     Args:
         given: The embedder that a caller gives; None for the index's own. If that sends texts or loads a folder, it
-            is refused at its first use, unless the user has named it too.
-        name: The name in the index's manifest.
-        location: The backend's location, for messages.
+            is refused at its first use, unless the user has named it.
+        name: The name in the index's settings.
+        location: The index, for messages.
 
     Raises:
         EmbedderError: The given embedder is a different one.
     """
-    if given is None:
-        try:
-            own = parse_manifest_name(name)
-        except InputError as error:
-            return Embedder(name, partial(_refuse, f"the embedder of the index in {location} cannot be used: {error}"))
-        if own is None:  # everything that needs no vectors works without it
-            why = f"the index in {location} was made with an embedder object, {name}: pass it as embedder=..."
-            return Embedder(name, partial(_refuse, why))
-        return make_embedder(name, own.provider, partial(_load, own, location))
-    embedder = load_embedder(given)
-    if embedder.name != name:
-        raise EmbedderError(
-            f"the index in {location} was made with the embedder {name}, not {embedder.name}: vectors of different "
-            "embedders cannot be compared. Use that one, or ingest into another index."
-        )
-    return embedder
+    if given is not None:
+        embedder = load_embedder(given)
+        if embedder.name != name:
+            raise EmbedderError(
+                f"the index in {location} was made with the embedder {name}, not {embedder.name}: vectors of different "
+                "embedders cannot be compared. Use that one, or ingest into another index."
+            )
+        return embedder
+    try:
+        own = _parse_stored_name(name)
+    except InputError as error:
+        return Embedder(name, partial(_refuse, f"the embedder of the index in {location} cannot be used: {error}"))
+    if own is None:  # everything that needs no vectors works without it
+        why = f"the index in {location} was made with an embedder object, {name}: pass it as embedder=..."
+        return Embedder(name, partial(_refuse, why))
+    return make_embedder(name, own.provider, partial(_load, own, location))
 
 
-def check_embedder(index: str | Path | Backend) -> None:
+def check_embedder(store: IndexStore) -> None:
     """Refuse an index's embedder if the user has to name it first, before any work begins.
 
     Args:
-        index: Where the index is: a folder, an address, or its backend; it need not exist.
+        store: Where the index is; there may be none yet.
 
     Raises:
         UnnamedEmbedderError: It sends texts or loads a folder, and the user has not named it.
-        IndexFormatError: The manifest is damaged.
-        InputError: The folder cannot be read, the address is not valid, or the manifest names no embedder.
+        IndexFormatError: The index is damaged.
+        InputError: The place cannot be read, or the index names no embedder.
     """
-    backend = backend_at(index)
     with suppress(IndexNotFoundError):
-        if name := parse_manifest_name(backend.manifest().embedder):
-            check_named(name, backend.location)
+        if name := _parse_stored_name(store.settings().embedder):
+            _check_named(name, store.location)
 
 
-def remember_embedder(manifest_name: str, *, given: bool) -> None:
-    """Remember the embedder of an index that was written to, if the user has named it.
-
-    Args:
-        manifest_name: The name in the index's manifest.
-        given: Whether the embedder was given for this index.
-    """
-    try:
-        name = parse_manifest_name(manifest_name)
-    except InputError:  # an object's
-        return
-    if name is not None and (given or find_named(name) is not None):
-        remember(name)
-
-
-def parse_manifest_name(manifest_name: str) -> ModelName | None:
-    """Parse the embedder's name in a manifest; None if it is the class of an `Embeddings` object.
-
-    Raises:
-        InputError: It is not the name of an embedder.
-    """
-    provider, colon, _ = manifest_name.partition(":")
+def _parse_stored_name(name: str) -> ModelName | None:
+    """Parse the embedder's name in an index's settings; None if it is the class of an `Embeddings` object."""
+    provider, colon, _ = name.partition(":")
     if not colon or provider != provider.lower():  # LangChain's providers are in lower case, classes are not
         return None
-    return parse_embedder(manifest_name)
+    return parse_embedder(name)
 
 
-def needs_naming(name: ModelName) -> bool:
-    """Return whether an embedder sends texts anywhere, or loads files from disk: then data must not choose it."""
-    return name.provider != HUGGINGFACE or name.base_url is not None or not is_hub_id(name.model)
-
-
-def find_named(name: ModelName) -> ModelName | None:
-    """Return an embedder as the user has named it, with its connection settings, or None."""
+def _check_named(name: ModelName, location: Path | str) -> tuple[ModelName, bool]:
+    """Return an embedder that an index names, as the user has named it if they have, and whether they have."""
     variable = os.environ.get(EMBEDDER_VARIABLE)
-    if variable and str(chosen := parse_embedder(variable)) == str(name):
-        return chosen
-    return name if str(name) in _said or str(name) in _read_remembered() else None
-
-
-def check_named(name: ModelName, location: Path | str) -> ModelName:
-    """Return the embedder that an index names, as the user has named it, if that is required.
-
-    Args:
-        name: The embedder that the manifest names.
-        location: The backend's location, for messages.
-
-    Raises:
-        UnnamedEmbedderError: It sends texts or loads a folder, and the user has not named it.
-    """
-    chosen = find_named(name)
-    if chosen is None and needs_naming(name):
+    if variable and str(named := parse_embedder(variable)) == str(name):
+        return named, True  # its address may have a password
+    if name.provider != HUGGINGFACE or name.base_url is not None or not is_hub_id(name.model):
         raise UnnamedEmbedderError(name, location)
-    return chosen or name
-
-
-def remember(name: ModelName) -> None:
-    """Remember an embedder that the user has named, so that indexes made with it can be used from now on.
-
-    If the user's configuration cannot be written, it is remembered until this process ends.
-    """
-    names = _read_remembered()
-    if str(name) in names:
-        return
-    _said.add(str(name))
-    file = _file()
-    with suppress(OSError):
-        file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        descriptor, new = tempfile.mkstemp(dir=file.parent, prefix=f"{file.name}.")  # readable by the user only
-        try:
-            with os.fdopen(descriptor, "w", encoding="utf-8") as out:
-                json.dump({"embedders": sorted([*names, str(name)])}, out, ensure_ascii=False, indent=2)
-                out.flush()
-                os.fsync(out.fileno())
-            Path(new).replace(file)
-        except BaseException:
-            Path(new).unlink(missing_ok=True)
-            raise
+    return name, False
 
 
 def _load(name: ModelName, location: Path | str) -> Embeddings:
-    return load_embeddings(check_named(name, location), named=find_named(name) is not None)
+    chosen, is_named = _check_named(name, location)
+    return load_embeddings(chosen, named=is_named)
 
 
 def _refuse(why: str) -> Embeddings:
     raise EmbedderError(why)
-
-
-def _file() -> Path:
-    return user_config_path("arag", appauthor=False) / "embedders.json"
-
-
-def _read_remembered() -> set[str]:
-    try:
-        names = json.loads(_file().read_text(encoding="utf-8"))["embedders"]
-    except (OSError, ValueError, LookupError, TypeError):  # there is none yet, or it is damaged
-        return set()
-    return {name for name in names if isinstance(name, str)} if isinstance(names, list) else set()
 
 
 def _describe_consequence(name: ModelName) -> str:

@@ -1,4 +1,15 @@
-"""The objects that the index stores and returns. All are immutable and hold plain values only."""
+"""The objects that the index stores and returns. All are immutable and hold plain values only.
+
+Example:
+    >>> hit = index.keyword_search(["Grey Petrel"]).hits[0]
+    >>> hit.chunk_id, hit.score, hit.keyword_counts
+    ('ships/grey-petrel-packet-schooner.md:0', 55, {'Grey Petrel': 5})
+    >>> hit.excerpt.title, [sentence.matched for sentence in hit.excerpt.sentences][:2]
+    ('Grey Petrel (packet schooner)', [True, True])
+    >>> chunk = index.get(hit.chunk_id)
+    >>> chunk.document_id, chunk.ordinal, len(chunk.sentences)
+    ('ships/grey-petrel-packet-schooner.md', 0, 15)
+"""
 
 from __future__ import annotations
 
@@ -7,28 +18,16 @@ from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
-class Section:
-    """The part of a chunk that comes from one document.
-
-    A chunk has one section; a packed chunk has one for each document in it.
+class Table:
+    """The table that a row stands in.
 
     Attributes:
-        document_id: The document.
-        title: Its title, or an empty string.
-        start: Character offset in the chunk's text at which the section starts.
-        end: Offset after its last character.
-        whole: Whether the section is the document's whole text.
-
-    Example:
-        >>> index.get("places/skellavy.md:0").sections[0].title
-        'Skellavy'
+        name: Its caption, or the name of its sheet; empty if it has none.
+        header: Its column names as one line; empty if it has none.
     """
 
-    document_id: str
-    title: str
-    start: int
-    end: int
-    whole: bool
+    name: str
+    header: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,54 +38,43 @@ class Sentence:
         start: Character offset in the chunk's text.
         end: Offset after its last character, white space not included.
         embedded: Whether it has a vector; bare headings have none.
-
-    Example:
-        >>> chunk = index.get("places/skellavy.md:0")
-        >>> first = chunk.sentences[1]
-        >>> chunk.text[first.start : first.end]
-        'Skellavy is the northernmost and hardest of the seven inhabited Lanthry Isles...'
+        heading: The headings that it stands under, outermost first, joined by " > ", also where they stand in an
+            earlier chunk; empty if there are none.
+        table: The table that it is a row of, or None.
     """
 
     start: int
     end: int
     embedded: bool
+    heading: str = ""
+    table: Table | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """A chunk of about a thousand tokens: the unit that is ranked and read.
+    """A chunk of about a thousand tokens: the unit that is ranked and read. It belongs to one document.
 
     Attributes:
         id: `<document id>:<ordinal>`, or the id that came with a ready-made chunk.
-        document_id: The document, the first one of a packed chunk.
+        document_id: The document.
         ordinal: Place in its document, from 0; neighbours are ordinal ± 1.
+        title: The document's title, or an empty string.
         text: The full text.
-        sections: What comes from which document, in order, covering the text.
         sentences: The sentences, in order.
         tokens: Tokens of the text.
+        whole: Whether it is the document's whole text.
         pages: First and last page, for documents that have pages.
-
-    Example:
-        >>> chunk = index.get("places/skellavy.md:0")
-        >>> chunk.document_id, chunk.ordinal, len(chunk.sentences)
-        ('places/skellavy.md', 0, 14)
     """
 
     id: str
     document_id: str
     ordinal: int
+    title: str
     text: str
-    sections: tuple[Section, ...]
     sentences: tuple[Sentence, ...]
     tokens: int
+    whole: bool
     pages: tuple[int, int] | None = None
-
-    def section_at(self, offset: int) -> Section:
-        """Return the section that holds a character offset."""
-        for section in self.sections:
-            if offset < section.end:
-                return section
-        return self.sections[-1]
 
     def sentence_text(self, position: int) -> str:
         """Return the text of the sentence at a position."""
@@ -99,55 +87,43 @@ class Chunk:
 
 
 @dataclass(frozen=True, slots=True)
-class SnippetSentence:
+class ShownSentence:
     """A sentence shown in a search result.
 
     Attributes:
         position: Its place among the chunk's sentences, from 0.
-        text: What is shown of it; `…` stands for what was cut from a very long sentence.
+        text: What is shown of it, on one line.
         matched: Whether it matched, or is shown as context.
         similarity: Cosine similarity to the query, for matched sentences of a semantic search.
-
-    Example:
-        >>> hit = index.keyword_search(["lens"]).hits[0]
-        >>> [sentence.matched for sentence in hit.snippets[0].sentences]
-        [True, False]
+        cut: Whether the text is only a part of the sentence; `…` stands for what is left out.
     """
 
     position: int
     text: str
     matched: bool
     similarity: float | None = None
+    cut: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class Snippet:
-    """What a search result shows of one document in a chunk.
+class Excerpt:
+    """What a search result shows of a chunk.
 
     Attributes:
-        document_id: The document.
-        title: Its title, or an empty string.
+        title: The document's title, or an empty string.
+        heading: The nearest heading above the first sentence; empty for a document in one chunk.
         sentences: The sentences shown, in the order of the text.
-        begins: Whether the first one is the first that the chunk holds of the document, a title aside.
-        ends: Whether the last one is the last that the chunk holds of it.
+        begins: Whether the first one is the chunk's first, a title aside.
+        ends: Whether the last one is the chunk's last.
         whole: Whether this is the document's whole text.
-        heading: The nearest heading above the first one, if it is in the chunk; empty for a document in one chunk.
-        topics: Words that tell a part of a long document without headings from the rest, as the tools show them.
-
-    Example:
-        >>> hit = index.keyword_search(["Grey Petrel"]).hits[0]
-        >>> hit.snippets[0].title
-        'Grey Petrel (packet schooner)'
     """
 
-    document_id: str
     title: str
-    sentences: tuple[SnippetSentence, ...]
+    heading: str
+    sentences: tuple[ShownSentence, ...]
     begins: bool
     ends: bool
     whole: bool
-    heading: str = ""
-    topics: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,35 +132,26 @@ class Hit:
 
     Attributes:
         chunk_id: The chunk.
-        document_ids: The documents in it.
+        document_id: Its document.
         score: The paper's score: for keywords the sum of count times length, for a semantic search the cosine
             similarity of the best sentence. In a ranking by coverage, the coverage.
-        keyword_counts: For a keyword search, the occurrences of each keyword that the chunk holds; 0 if it only holds
-            the keyword's words, apart from each other.
-        matches: For a semantic search, the positions of all its sentences that were found, also of those not shown.
-        snippets: What is shown, by document.
+        excerpt: What is shown of it.
         more: How many further sentences matched and are not shown.
         tokens: Tokens of the full chunk.
-
-    Example:
-        >>> hit = index.keyword_search(["Grey Petrel"]).hits[0]
-        >>> hit.chunk_id, hit.score, hit.keyword_counts
-        ('ships/grey-petrel-packet-schooner.md:0', 55, {'Grey Petrel': 5})
+        keyword_counts: For a keyword search, the occurrences of each keyword that the chunk holds.
+        apart: Keywords whose words the chunk holds, but apart from each other.
+        matches: For a semantic search, the positions of all its sentences that were found, also of those not shown.
     """
 
     chunk_id: str
-    document_ids: tuple[str, ...]
+    document_id: str
     score: float
-    snippets: tuple[Snippet, ...]
+    excerpt: Excerpt
     more: int
     tokens: int
     keyword_counts: dict[str, int] = field(default_factory=dict)
+    apart: tuple[str, ...] = ()
     matches: tuple[int, ...] = ()
-
-    @property
-    def whole(self) -> bool:
-        """Whether the snippets show the chunk's whole text."""
-        return len(self.snippets) == len(self.document_ids) and all(snippet.whole for snippet in self.snippets)
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,14 +159,10 @@ class Term:
     """A term that the corpus holds.
 
     Attributes:
-        text: As it is spelled in the corpus, line breaks included.
+        text: As it is spelled in the corpus.
         chunks: How many chunks hold it.
         respelled: Whether it is the keyword with other diacritics, spaces, dashes, commas, brackets or
             quotation marks: meant, not just similar.
-
-    Example:
-        >>> index.keyword_search(["Grey Petral"]).keywords[0].closest[0].text
-        'Grey Petrel'
     """
 
     text: str
@@ -220,11 +183,6 @@ class KeywordReport:
         searched_as: The spelling that the tool searched for instead, if it did.
         apart: Ids of chunks that hold all words of the keyword, but apart from each other: for a ranking by coverage,
             if no chunk holds the keyword, and there are no more than two.
-
-    Example:
-        >>> report = index.keyword_search(["Grey Petrel"]).keywords[0]
-        >>> report.keyword, report.chunks
-        ('Grey Petrel', 3)
     """
 
     keyword: str
@@ -243,11 +201,6 @@ class KeywordResults:
         keywords: A report for each keyword, in the order given.
         hits: The best chunks, best first; ties by chunk id.
         total: How many chunks hold at least one keyword.
-
-    Example:
-        >>> results = index.keyword_search(["Grey Petrel", "Vellin"], top_k=2)
-        >>> len(results.hits), results.total
-        (2, 11)
     """
 
     keywords: tuple[KeywordReport, ...]
@@ -262,33 +215,10 @@ class SemanticResults:
     Attributes:
         query: The query.
         hits: The best chunks, best first; ties by chunk id.
-
-    Example:
-        >>> results = index.semantic_search("Which ship carried letters?", top_k=2)
-        >>> results.query, len(results.hits)
-        ('Which ship carried letters?', 2)
     """
 
     query: str
     hits: tuple[Hit, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class UnknownChunk:
-    """A chunk id that the index does not hold.
-
-    Attributes:
-        chunk_id: The id asked for.
-        closest: Ids in the index that may be meant, or else some of its ids as examples. Only
-            the first 20 unknown ids of a read have them.
-
-    Example:
-        >>> index.read("places/skelavy.md:0").unknown[0].closest[0]
-        'places/skellavy.md:0'
-    """
-
-    chunk_id: str
-    closest: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -297,18 +227,14 @@ class ReadResults:
 
     Attributes:
         chunks: The chunks, in the order asked for, neighbours in text order around theirs; none twice.
-        unknown: Ids that the index does not hold.
-        chunks_in_document: For each document, how many chunks it has, to show "part 2 of 9".
-
-    Example:
-        >>> results = index.read(["places/skellavy.md:0", "nowhere:0"])
-        >>> len(results.chunks), results.unknown[0].chunk_id
-        (1, 'nowhere:0')
+        unknown: Ids that the index does not hold; for the first 20 of them, ids in the index that may be meant, or else
+            some of its ids as examples.
+        parts: For each document, how many chunks it has, to show "part 2 of 9".
     """
 
     chunks: tuple[Chunk, ...]
-    unknown: tuple[UnknownChunk, ...]
-    chunks_in_document: dict[str, int]
+    unknown: dict[str, tuple[str, ...]]
+    parts: dict[str, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -321,12 +247,7 @@ class DocumentInfo:
         source: The file that it was read from, with the line or item for records. For a document that was given in
             Python, the `source` of its metadata, or an empty string.
         metadata: Further fields, as they were.
-        chunks: How many chunks hold a part of it.
-
-    Example:
-        >>> found = index.document("places/skellavy.md")
-        >>> found.title, found.chunks
-        ('Skellavy', 1)
+        chunks: How many chunks it has.
     """
 
     id: str
@@ -348,17 +269,11 @@ class IndexInfo:
         tokens: Tokens of all chunks.
         embedder: Name of the embedder.
         dimension: Length of its vectors.
-        distance: Distance function of the vector store.
+        distance: Distance function of the vectors.
         chunk_tokens: Size that chunks are cut to, in tokens.
         tokenizer: What counted the tokens: `o200k_base`, `estimate`, or both, for different documents.
         language: Language of the sentence rules, or `auto`.
-        packed: Whether consecutive short documents share chunks.
-        bytes: Size on disk; 0 for a scoped index, whose share of the files is not known.
-
-    Example:
-        >>> info = index.info()
-        >>> info.documents, info.chunks, info.dimension
-        (25, 26, 384)
+        bytes: Size on disk; 0 for a limited index, whose share of the files is not known.
     """
 
     path: str
@@ -372,5 +287,4 @@ class IndexInfo:
     chunk_tokens: int
     tokenizer: str
     language: str
-    packed: bool
     bytes: int

@@ -23,9 +23,7 @@ from arag.ingest.pipeline import ingest, run_ingest
 from arag.models.embedders import Embedder
 from arag.retrieval.index import open_index
 from arag.retrieval.tokens import ESTIMATE, load_token_counter, warn_of_estimates
-from chroma_server import chroma, chroma_server  # noqa: F401 - fixtures
 from fakes import HashEmbeddings, write_corpus
-from memory_backend import MemoryBackend
 from postgres_server import database, postgres, postgres_server, shared_database  # noqa: F401 - fixtures
 
 _ROOT = Path(__file__).resolve().parent.parent
@@ -72,7 +70,7 @@ def pytest_collection_modifyitems(items):
 
 @pytest.fixture(scope="session", autouse=True)
 def _own_configuration(tmp_path_factory):
-    """A configuration folder of the tests' own, for child processes, too, and no settings of the environment.
+    """Configuration and state folders of the tests' own, for child processes, too; nothing of the environment.
 
     Slow or not, an ingestion prints lines about its progress only where a test asks for them. Child processes do not
     say that token counts are estimates.
@@ -80,6 +78,7 @@ def _own_configuration(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(progress, "_BETWEEN_LINES", 600.0)
         patch.setenv("XDG_CONFIG_HOME", str(tmp_path_factory.mktemp("configuration")))
+        patch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
         patch.setenv("PYTHONWARNINGS", "ignore:the vocabulary of o200k_base")
         for name in [name for name in os.environ if name.startswith(("ARAG_", "PG"))]:
             patch.delenv(name)  # PG: where PostgreSQL's clients would connect
@@ -97,18 +96,16 @@ def quick_embedder(monkeypatch):
 
 @pytest.fixture
 def backend(request):
-    """Where indexes are kept: `folder`, unless a test asks for `memory` and `postgres` as well."""
+    """Where indexes are kept: `folder`, unless a test asks for `postgres` as well."""
     return getattr(request, "param", "folder")
 
 
 @pytest.fixture(scope="session")
 def places(request):
-    """A function that returns a new place for an index: a folder, or one of another kind."""
+    """A function that returns a new place for an index: a folder, or one on PostgreSQL."""
     numbers = count()
 
     def place(kind, folder):
-        if kind == "memory":
-            return MemoryBackend()
         if kind == "postgres":
             return f"{request.getfixturevalue('shared_database')}?index=i{next(numbers)}"
         return folder
@@ -186,7 +183,7 @@ def room(tmp_path_factory):
 @pytest.fixture
 def through_chroma(monkeypatch):
     """Make small indexes search in Chroma's graph, as large ones do."""
-    monkeypatch.setattr("arag.retrieval.local.backend.MAX_BYTES", 0)
+    monkeypatch.setattr("arag.retrieval.vectors.MAX_MATRIX_BYTES", 0)
 
 
 @pytest.fixture

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import re
+import sqlite3
 import zlib
+from contextlib import closing
 
 import numpy as np
 from langchain_core.embeddings import Embeddings
@@ -18,7 +20,8 @@ DIMENSION = 64
 
 def after_reading(*chunk_ids):
     """Return the argument that tells a tool, as a graph does, that a conversation holds the texts of chunks."""
-    artifact = {"chunk_ids": list(chunk_ids), "new_chunks": list(chunk_ids), "digests": {}, "retrieved_tokens": 1}
+    artifact = {"chunk_ids": list(chunk_ids), "new_chunks": list(chunk_ids), "digests": {}}
+    artifact |= {"retrieved_tokens": 1, "evidence_tokens": 1}
     return {"messages": [ToolMessage("...", tool_call_id="before", name="chunk_read", artifact=artifact)]}
 
 
@@ -73,3 +76,10 @@ def write_index(folder, documents):
     """Write documents and ingest them with HashEmbeddings; return the index's folder."""
     run_ingest(write_corpus(folder / "corpus", documents), folder / "index", embedder=HashEmbeddings())
     return folder / "index"
+
+
+def change_settings(folder, **changes):
+    """Change what an index in a folder says of itself, as somebody else may."""
+    with closing(sqlite3.connect(folder / "index.sqlite3")) as connection, connection:
+        ((settings,),) = connection.execute("SELECT value FROM settings").fetchall()
+        connection.execute("UPDATE settings SET value = ?", [json.dumps(json.loads(settings) | changes)])

@@ -41,7 +41,7 @@ def no_embedder(small_index):
     @contextmanager
     def absent():
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(small_index._embedder, "embed_query", fail)
+            patch.setattr(small_index.embedder, "embed_query", fail)
             yield
 
     return absent

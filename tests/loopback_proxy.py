@@ -1,7 +1,7 @@
 """A TCP proxy on loopback, which loses connections where a test says so.
 
-It reads what clients send: the statements of PostgreSQL's protocol, or the requests of HTTP. A connection is therefore
-cut at the same statement in every run, however the network divides what is sent.
+It reads what clients send, the statements of PostgreSQL's protocol. A connection is therefore cut at the same statement
+in every run, however the network divides what is sent.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import count
-from typing import Protocol
 
 from postgres_server import free_port
 
@@ -26,13 +25,12 @@ _GONE_WITHIN = 10.0  # seconds
 @contextmanager
 def proxy_postgres(server_port: int) -> Iterator[Proxy]:
     """Forward connections to PostgreSQL on a port."""
-    yield from _proxy(server_port, _Postgres)
-
-
-@contextmanager
-def proxy_http(server_port: int) -> Iterator[Proxy]:
-    """Forward connections to an HTTP server on a port."""
-    yield from _proxy(server_port, _Http)
+    proxy = Proxy(server_port)
+    try:
+        yield proxy
+    finally:
+        proxy.refuse()
+        proxy.cut()
 
 
 @dataclass
@@ -44,11 +42,10 @@ class _Cut:
 
 
 class Proxy:
-    """Forwards connections to a server. Made by `proxy_postgres` and `proxy_http`.
+    """Forwards connections to a server. Made by `proxy_postgres`.
 
-    Statements are counted over all connections. In PostgreSQL, a statement is a query, each execution of a prepared
-    one, each piece of data in a COPY (which reads `COPY data`), and the end of a COPY (`COPY end`). In HTTP, it is a
-    request: its first line, a line break, and its body.
+    Statements are counted over all connections: queries, each execution of a prepared one, each piece of data in a COPY
+    (which reads `COPY data`), and the end of a COPY (`COPY end`).
 
     Attributes:
         port: The port that it listens on.
@@ -57,13 +54,12 @@ class Proxy:
         delay: How many seconds each statement waits before it is forwarded.
     """
 
-    def __init__(self, server_port: int, protocol: type[_Protocol]) -> None:
+    def __init__(self, server_port: int) -> None:
         self.port = free_port()
         self.statements: list[str] = []
         self.connections = 0
         self.delay = 0.0
         self._server_port = server_port
-        self._protocol = protocol
         self._lock = threading.Lock()
         self._open: set[_Connection] = set()
         self._cut: _Cut | None = None
@@ -120,7 +116,7 @@ class Proxy:
 
     def _serve(self, client: socket.socket, *_) -> None:
         with suppress(OSError), socket.create_connection((_HOST, self._server_port)) as server:
-            connection = _Connection(self, client, server, self._protocol())
+            connection = _Connection(self, client, server)
             with self._lock:
                 self.connections += 1
                 self._open.add(connection)
@@ -154,11 +150,11 @@ class _Listener(socketserver.ThreadingTCPServer):
 class _Connection:
     """Two threads: one forwards what the client sends, one what the server replies."""
 
-    def __init__(self, proxy: Proxy, client: socket.socket, server: socket.socket, protocol: _Protocol) -> None:
+    def __init__(self, proxy: Proxy, client: socket.socket, server: socket.socket) -> None:
         self._proxy = proxy
         self._client = client
         self._server = server
-        self._protocol = protocol
+        self._protocol = _Messages()
         self._lock = threading.Lock()  # held around the protocol
         self._silent = False  # replies are read and thrown away
         self._ended = False
@@ -229,56 +225,11 @@ class _Connection:
             self.end()
 
 
-class _Protocol(Protocol):
-    """What one connection's bytes mean.
-
-    Attributes:
-        sent: What the client has sent, from the next message on.
-        answered: Whether the server has replied to what `expect_answer` was told.
-    """
-
-    sent: bytes
-    answered: bool
-
-    def next_message(self) -> tuple[bytes, str | None]:
-        """Take a complete message, with its statement if it is one; an empty message where there is none."""
-
-    def expect_answer(self, message: bytes) -> None:
-        """Note that the reply to the message that was taken last is waited for."""
-
-    def replied(self, data: bytes) -> None:
-        """Read what the server sends."""
-
-
-class _Http:
-    def __init__(self) -> None:
-        self.sent = b""
-        self.answered = False
-        self._expecting = False
-
-    def next_message(self) -> tuple[bytes, str | None]:
-        head, end, rest = self.sent.partition(b"\r\n\r\n")
-        length = re.search(rb"\r\ncontent-length: *(\d+)", head, re.IGNORECASE)
-        size = int(length[1]) if length else 0
-        assert b"\r\ntransfer-encoding:" not in head.lower(), "requests are not read in pieces here"
-        if not end or len(rest) < size:
-            return b"", None
-        body, self.sent = rest[:size], rest[size:]
-        first_line = head.partition(b"\r\n")[0]
-        return head + end + body, (first_line + b"\n" + body).decode(errors="replace")
-
-    def expect_answer(self, message: bytes) -> None:
-        self._expecting = True
-
-    def replied(self, data: bytes) -> None:
-        self.answered = self._expecting
-
-
 _ENCRYPTION = (80877103, 80877104)  # requests for TLS and GSSAPI, which the server declines with one byte
 
 
-class _Postgres:
-    """Messages: a kind, which a connection's first ones lack, a length, which counts itself, and data."""
+class _Messages:
+    """Reads messages: a kind, which the first ones lack, a length, which counts itself, and data."""
 
     def __init__(self) -> None:
         self.sent = b""
@@ -369,12 +320,3 @@ def _take(data: bytes, *, kind: bool) -> tuple[bytes, bytes]:
         return b"", data
     end = start + int.from_bytes(data[start : start + 4])
     return (data[:end], data[end:]) if len(data) >= end else (b"", data)
-
-
-def _proxy(server_port: int, protocol: type[_Protocol]) -> Iterator[Proxy]:
-    proxy = Proxy(server_port, protocol)
-    try:
-        yield proxy
-    finally:
-        proxy.refuse()
-        proxy.cut()

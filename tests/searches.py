@@ -16,79 +16,59 @@ WORDS = [
     "tide",
     "naïve",
     "naive",
+    "nai\u0308ve",
     "the",
     "light house",
     "lighthouse",
+    "light - house",
+    "light houses",
     "海",
     "海鸥",
     "a-b",
     "x",
+    "Чайковский",
 ]
 SENTENCES = st.lists(st.sampled_from(WORDS), min_size=1, max_size=6).map(lambda words: " ".join(words) + ".")
 TITLES = st.sampled_from(["", "Gull", "Reef", "Gull (bird)", "The tide"])
 DOCUMENTS = st.lists(st.tuples(TITLES, st.lists(SENTENCES, min_size=1, max_size=4)), min_size=1, max_size=6)
-KEYWORDS = st.lists(
-    st.sampled_from([*WORDS, "gul", "tides", "ull", "reef.", "海鸟", "lighthose", "zzz", "e"]), min_size=1, max_size=3
-)
+MISSPELT = ["gul", "tides", "ull", "reef.", "海鸟", "lighthose", "Чайковскии", "zzz", "e"]
+APART = ["tide gull", "reef of gulls", "light-house reef", "naive Gull house"]
+KEYWORDS = st.lists(st.sampled_from([*WORDS, *MISSPELT, *APART]), min_size=1, max_size=3)
 
 
 def make_records(documents):
+    """Return documents as records, with a number as metadata."""
     return [{"id": f"d{i}", "title": t, "text": " ".join(s), "n": i} for i, (t, s) in enumerate(documents)]
 
 
 def everything(index, keywords, ids):
-    """Return all that an index says; names of places, sizes and rounding aside."""
+    """Return all that an index says about keywords and documents, which it may hold or not; its place aside."""
     text = " ".join(keywords)
-    info = index.info()
-    found = {
-        "counts": (info.documents, info.chunks, info.sentences, info.tokens),
+    some = index.limited_to(ids[:2])
+    chunk_ids = [f"{i}:0" for i in ids]
+    results = {
+        "info": replace(index.info(), path="", bytes=0),
         "keyword": index.keyword_search(keywords, 2),
         "coverage": index.keyword_search(keywords, 2, by_coverage=True),
-        "within": index.keyword_search(keywords, 2, within=ids[:2], by_coverage=True),
-        "semantic": rounded(index.semantic_search(text, 2, subjects=True)),
-        "semantic_within": rounded(index.semantic_search(text, 2, within=ids[:2])),
-        "read": index.read([*ids, *(f"{i}:0" for i in ids)], 1),
-        "documents": [index.document(i) and replace(index.document(i), source="") for i in ids],
-        "names": index.find_documents("d"),
+        "keyword inside": some.keyword_search(keywords, 2, by_coverage=True),
+        "semantic": index.semantic_search(text, 2),
+        "titles first": index.semantic_search(text, 2, titles_first=True),
+        "semantic inside": some.semantic_search(text, 2),
+        "rated": index.rate_sentences(text, chunk_ids),
+        "read": index.read([*ids, *chunk_ids, "d"], 1),
+        "documents": [found and replace(found, source="") for found in map(index.document, ids)],
+        "texts": [index.document_text(document_id) for document_id in ids],
+        "listed": [document.id for document in index.documents()],
+        "names": [index.find_documents(name) for name in ("d", "gull", *ids)],
         "chunks": list(index.chunk_ids()),
-        "rated": {k: sorted(v) for k, v in index.rate_sentences(text, [f"{i}:0" for i in ids]).items()},
+        "vectors": [(c, positions, vectors.tolist()) for c, positions, vectors in index.sentence_vectors()],
     }
     tools = {tool.name: tool for tool in make_tools(index)}
     calls = [
         ("keyword_search", {"keywords": keywords}),
         ("keyword_search", {"keywords": keywords, "within": "d1"}),
         ("semantic_search", {"queries": [text]}),
-        ("chunk_read", {"chunk_ids": [f"{i}:0" for i in ids]}),
-        ("chunk_read", {"chunk_ids": [f"{i}:0" for i in ids], "about": text}),
+        ("chunk_read", {"chunk_ids": chunk_ids}),
+        ("chunk_read", {"chunk_ids": chunk_ids, "about": text}),
     ]
-    return found | {f"{i} {name}": tools[name].invoke(arguments) for i, (name, arguments) in enumerate(calls)}
-
-
-class Near(float):
-    """A similarity, which may be computed in another order elsewhere."""
-
-    def __eq__(self, other):
-        return abs(self - other) < 1e-4
-
-    __hash__ = None
-
-
-def rounded(results):
-    hits = [
-        replace(
-            hit,
-            score=Near(hit.score),
-            snippets=tuple(
-                replace(
-                    snippet,
-                    sentences=tuple(
-                        replace(s, similarity=None if s.similarity is None else Near(s.similarity))
-                        for s in snippet.sentences
-                    ),
-                )
-                for snippet in hit.snippets
-            ),
-        )
-        for hit in results.hits
-    ]
-    return replace(results, hits=tuple(hits))
+    return results | {f"{i} {name}": tools[name].invoke(arguments) for i, (name, arguments) in enumerate(calls)}

@@ -106,7 +106,7 @@ def test_ctrl_c_stops_an_answer_and_the_conversation_goes_on(example_index):
         terminal.interrupt_until("\n> ")  # at the prompt, it drops the line
         terminal.type("\x1b[A\n")  # the arrow brings back the question
         terminal.wait_for("When was it built?")
-        shown = terminal.wait_for("1 step, 0 tool calls, 0 retrieved tokens, 0 chunks read, answered\n")
+        shown = terminal.wait_for("1 step, 0 tool calls, 0 retrieved tokens (0 of evidence), 0 chunks read, answered\n")
         assert shown.count("In 1783 [places/skellavy.md:0].") == 1
         assert "Sources\n  places/skellavy.md:0  Skellavy\n" in shown
         terminal.wait_for("\n> ")
@@ -127,7 +127,7 @@ main()
 """
 
 
-def test_a_hanging_tool_holds_up_neither_the_next_question_nor_the_end(arag, tmp_path):
+def test_a_hanging_tool_holds_up_neither_the_next_question_nor_the_end(arag, tmp_path, monkeypatch):
     def respond(_, request):
         if "input" in request:
             texts = [request["input"]] if isinstance(request["input"], str) else request["input"]
@@ -138,7 +138,8 @@ def test_a_hanging_tool_holds_up_neither_the_next_question_nor_the_end(arag, tmp
 
     docs, index = write_corpus(tmp_path / "docs", {"a.md": "The mill stands."}), tmp_path / "index"
     with serve(respond) as server:
-        arag("ingest", docs, "--index", index, "--embedder", f"openai:m@{server.url}")
+        monkeypatch.setenv("ARAG_EMBEDDER", f"openai:m@{server.url}")
+        arag("ingest", docs, "--index", index)
         command = [sys.executable, "-c", COMMAND, "chat", "--index", index, "--model", f"openai:m@{server.url}"]
         pipe = subprocess.PIPE
         with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True) as process:

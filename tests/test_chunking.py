@@ -3,13 +3,13 @@ from __future__ import annotations
 from functools import partial
 from itertools import pairwise
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from arag.ingest.chunking import MAX_SENTENCE_TOKENS, chunk_document, groups, pack_documents
+from arag.ingest.chunking import MAX_SENTENCE_TOKENS, chunk_document
 from arag.ingest.documents import Document
 from arag.ingest.sentences import split_sentences
-from arag.retrieval.packing import keep_documents
 from test_sentences import assert_covers
 
 
@@ -26,14 +26,11 @@ def document(text, *, title="", document_id="doc", **fields):
 
 
 def assert_sound(chunk):
-    """The offsets of a chunk's sentences and sections fit its text."""
+    """The offsets of a chunk's sentences fit its text."""
     assert chunk.text.strip()
     assert chunk.tokens == count_words([chunk.text])[0]
     assert any(sentence.embedded for sentence in chunk.sentences)
     assert_covers(chunk.text, chunk.sentences)
-    for sentence in chunk.sentences:
-        section = chunk.section_at(sentence.start)
-        assert section.start <= sentence.start < sentence.end <= section.end
 
 
 WORDS = st.sampled_from(
@@ -71,11 +68,7 @@ def test_chunks_are_the_text_cut_at_sentence_borders(text, chunk_tokens, title):
     at = 0
     for chunk in chunks:
         assert_sound(chunk)
-        assert chunk.document_id == "doc"
-        assert [(s.document_id, s.title, s.start, s.end) for s in chunk.sections] == [
-            ("doc", title, 0, len(chunk.text))
-        ]
-        assert chunk.sections[0].whole == (len(chunks) == 1)
+        assert (chunk.document_id, chunk.title, chunk.whole) == ("doc", title, len(chunks) == 1)
         if at and at not in starts:
             around = next(s for s in sentences if s.start < at < s.end)
             assert count_words([text[around.start : around.end]])[0] > most
@@ -178,51 +171,95 @@ def test_ready_chunks_are_taken_over_unchanged():
         assert_sound(chunk)
 
 
-DOCUMENTS = st.lists(
-    st.tuples(READABLE_TEXTS, st.sampled_from(["", "A plain heading", "北京"])), min_size=1, max_size=6
+# --- headings and tables ---
+
+
+def places(text, *, title="", chunk_tokens=1_000):
+    """Return each sentence with its heading."""
+    chunks = cut(document(text, title=title), chunk_tokens=chunk_tokens)
+    return [(chunk.sentence_text(n), s.heading) for chunk in chunks for n, s in enumerate(chunk.sentences)]
+
+
+def test_sentences_stand_under_their_headings_and_these_under_their_parents():
+    parts = "# The Mill|It stands.|## Its wheel|It turns. It creaks.|### Repairs|None.|## Its owner|He slept."
+    text = parts.replace("|", "\n\n")
+    assert places(text, title="The Mill") == [
+        ("# The Mill", ""),
+        ("It stands.", ""),
+        ("## Its wheel", ""),
+        ("It turns.", "Its wheel"),
+        ("It creaks.", "Its wheel"),
+        ("### Repairs", "Its wheel"),
+        ("None.", "Its wheel > Repairs"),
+        ("## Its owner", ""),
+        ("He slept.", "Its owner"),
+    ]
+    assert places(text)[6] == ("None.", "The Mill > Its wheel > Repairs")
+
+
+def test_a_plain_line_is_a_heading_below_those_of_markdown():
+    text = "# One\n\nHow it began\n\nHe came.\n\nHow it ended\n\nHe left.\n\n# Two\n\nHe was gone."
+    assert [heading for sentence, heading in places(text) if sentence.startswith("He ")] == [
+        "One > How it began",
+        "One > How it ended",
+        "Two",
+    ]
+
+
+def test_the_title_again_and_page_headers_are_no_headings():
+    text = (
+        "The Mill\n\nIt stands.\n\nThe Mill\n\nIt turns.\n\nTable of contents\n\nIt fell.\n\nMarch 31, 12\n\nIt rose."
+    )
+    assert {heading for _, heading in places(text, title="The Mill")} == {""}
+
+
+def test_a_line_of_a_paragraph_that_looks_like_a_heading_is_one():
+    text = "It was late.\nDiscussion of the Results\nThe sales grew. The costs did, too.\nThe end was near."
+    assert [heading for _, heading in places(text)] == ["", "", *["Discussion of the Results"] * 2]
+
+
+def test_headings_go_on_in_the_next_chunks():
+    text = "# Long\n\n" + " ".join(f"This is sentence number {n} of many." for n in range(30))
+    assert {heading for _, heading in places(text, chunk_tokens=50)[1:]} == {"Long"}
+
+
+def test_comments_in_code_are_no_headings():
+    assert [heading for _, heading in places("# Use\n\n```sh\n# install it\npip install it\n```\n\nIt runs.")] == [
+        "",
+        *["Use"] * 5,
+    ]
+
+
+def rows(text):
+    (chunk,) = cut(document(text), chunk_tokens=1_000)
+    return [(chunk.sentence_text(n), s.table and s.table.header) for n, s in enumerate(chunk.sentences) if s.embedded]
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        (
+            "| Year | Tons |\n| --- | ---: |\n| 1911 | 7 |\n\nIt sank.",
+            [("| Year | Tons |", ""), ("| 1911 | 7 |", "Year | Tons"), ("It sank.", None)],
+        ),
+        (
+            "(Millions) | 2022 | 2021\nNet sales | 34,229 | 35,355\n\nOther income\n\nInterest | 1 | 2",
+            [
+                ("(Millions) | 2022 | 2021", ""),
+                ("Net sales | 34,229 | 35,355", "(Millions) | 2022 | 2021"),
+                ("Interest | 1 | 2", "(Millions) | 2022 | 2021"),
+            ],
+        ),
+        (
+            "Name | Year\nName: Ada | Year: 1843\nName: Bob",
+            [("Name | Year", ""), ("Name: Ada | Year: 1843", ""), ("Name: Bob", None)],
+        ),
+        ("One | Two\nThree | Four", [("One | Two", ""), ("Three | Four", "")]),
+        (
+            "| A | B |\n|---|---|\n| 1 | 2 |\n\n# Next\n\n| 3 | 4 |",
+            [("| A | B |", ""), ("| 1 | 2 |", "A | B"), ("| 3 | 4 |", "")],
+        ),
+    ],
 )
-
-
-def make_documents(parts):
-    return [document(text, title=title, document_id=f"d{n}") for n, (text, title) in enumerate(parts)]
-
-
-@given(DOCUMENTS)
-def test_a_packed_chunk_gives_back_each_document(parts):
-    documents = make_documents(parts)
-    chunk = pack_documents(documents, count=count_words)
-    assert chunk.id == "d0:0"
-    assert_sound(chunk)
-    assert [(s.document_id, s.title, s.whole) for s in chunk.sections] == [(d.id, d.title, True) for d in documents]
-    assert [chunk.text[s.start : s.end] for s in chunk.sections] == [d.text for d in documents]
-    for section in chunk.sections:
-        assert any(s.embedded for s in chunk.sentences if section.start <= s.start < section.end)
-
-
-@given(DOCUMENTS, st.sets(st.integers(0, 5)))
-def test_keeping_documents_is_packing_them(parts, numbers):
-    documents = make_documents(parts)
-    stay = [d for d in documents if d.id in {f"d{n}" for n in numbers}]
-    rest = keep_documents(pack_documents(documents, count=count_words), [d.id for d in stay], count=count_words)
-    assert rest == (pack_documents(stay, count=count_words) if stay else None)
-
-
-@given(DOCUMENTS, st.integers(5, 60))
-def test_groups_keep_order_and_size(parts, chunk_tokens):
-    documents = make_documents(parts)
-    found = list(groups(documents, pack=True, chunk_tokens=chunk_tokens, count=count_words))
-    assert [d for group in found for d in group] == documents
-    for group in found:
-        assert group
-        if len(group) > 1:
-            assert pack_documents(group, count=count_words).tokens <= chunk_tokens
-
-
-def test_groups_pack_neighbours_only_and_long_documents_stay_alone():
-    short = [document("He came.", document_id=f"s{n}") for n in range(4)]
-    long = document("word " * 40, document_id="long")
-    ready = document("x", document_id="ready", ready_chunks=(("1", "x"),))
-    given_documents = [short[0], short[1], long, short[2], ready, short[3]]
-    find = partial(groups, given_documents, chunk_tokens=20, count=count_words)
-    assert [[d.id for d in g] for g in find(pack=True)] == [["s0", "s1"], ["long"], ["s2"], ["ready"], ["s3"]]
-    assert [[d.id for d in g] for g in find(pack=False)] == [[d.id] for d in given_documents]
+def test_rows_know_the_header_of_their_table_unless_they_have_its_names(text, found):
+    assert rows(text) == found

@@ -24,10 +24,8 @@ from typing_extensions import TypedDict
 from arag.errors import IndexNotFoundError, InputError
 from arag.graph.graph import create_arag_agent
 from arag.ingest.pipeline import ingest
-from arag.retrieval.presentation import Held
 from arag.retrieval.render import READ_BEFORE
-from arag.retrieval.tool_base import RetrievalArguments, RetrievalTool, Retrieved
-from arag.retrieval.tools import TOOL_NAMES, make_tools
+from arag.retrieval.tools import TOOL_NAMES, Held, RetrievalArguments, RetrievalTool, Retrieved, make_tools
 from arag.testing import ScriptedModel, assert_paired, call, calls
 from conftest import write_corpus
 from fakes import HashEmbeddings
@@ -242,7 +240,7 @@ def test_the_tools_in_somebody_elses_agent_know_what_was_read(small_index, make)
     assert read.artifact["new_chunks"] == ["lothair:0", "boso:0"]
     assert "Shown above: [lothair:0]" in found.text
     assert again.text == NOTICE
-    assert again.artifact["retrieved_tokens"] == 0
+    assert again.artifact["evidence_tokens"] == 0
     assert boso.text == "[boso:0] Shown in full above."
     assert all("messages" not in str(sent.options) for sent in model.calls)
 
@@ -496,7 +494,7 @@ class FindInDocument(RetrievalTool):
         new = [chunk for chunk in chunks if chunk.id not in held.chunks]
         tokens = sum(chunk.tokens for chunk in new)
         ids = [c.id for c in chunks]
-        return Retrieved("\n".join(lines), word, {"found": len(chunks)}, ids, new, tokens=tokens)
+        return Retrieved("\n".join(lines), word, {"found": len(chunks)}, ids, new, evidence_tokens=tokens)
 
 
 def test_a_fourth_retrieval_tool_is_one_class(small_index):
@@ -519,7 +517,7 @@ def test_a_fourth_retrieval_tool_is_one_class(small_index):
         assert (unknown.text, unknown.status) == ("there is no document 'nobody'", "error")
         assert "word: Field required" in invalid.text
         assert state["read_chunks"] == ["boso:0"]
-        assert [record["retrieved_tokens"] for record in state["trace"]][:2] == [small_index.get("boso:0").tokens, 0]
+        assert [record["evidence_tokens"] for record in state["trace"]][:2] == [small_index.get("boso:0").tokens, 0]
         assert [(c["seen"], c["read"]) for c in state["citations"]] == [(True, True)]
     model.assert_used_up()
     offered = model.calls[0].options["tools"][-1]["function"]

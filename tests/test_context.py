@@ -45,7 +45,7 @@ def test_the_number_of_chunks(small_index):
 
 def test_the_scope(small_index):
     model = ScriptedModel(*[call("chunk_read", chunk_ids=["boso:0", "annals:0"]), AIMessage("[boso:0] [annals:0]")] * 3)
-    agent = create_arag_agent(model, small_index.scoped(Scope(documents=["boso", "annals"])))
+    agent = create_arag_agent(model, small_index.limited_to(Scope(documents=["boso", "annals"])))
     for scope, found in (
         (None, ["boso:0", "annals:0"]),
         (Scope(documents=["boso"]), ["boso:0"]),

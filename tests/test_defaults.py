@@ -15,7 +15,7 @@ from arag.cli import app
 from arag.cli.defaults import find_defaults
 from arag.ingest.pipeline import run_ingest
 from arag.terminal import FAILED
-from fakes import HashEmbeddings, write_corpus
+from fakes import HashEmbeddings, change_settings, write_corpus
 from openai_server import chat, serve
 from scripted_model import DOCUMENTS
 
@@ -107,7 +107,7 @@ def test_the_agent_gets_a_files_settings(arag, project):
     [
         (
             "topk = 3",
-            "the key 'topk' is not valid. Valid keys: index, top_k, max_steps, tools, chunk_tokens, pack, langu",
+            "the key 'topk' is not valid. Valid keys: index, top_k, max_steps, tools, chunk_tokens, language.",
         ),
         ('model = "openai:m@http://evil.example/v1"', "the key 'model' is not valid"),
         ('embedder = "openai:m@http://evil.example/v1"', "set by options and environment variables only"),
@@ -153,9 +153,8 @@ def test_a_file_of_another_user_is_not_read(arag, project, monkeypatch, kind):
 def test_an_index_in_a_cloned_project_gets_no_text_to_its_service(arag, project):
     """A file may name an index, and an index an embedder: that embedder must still be named by the user."""
     (project / "arag.toml").write_text('index = "index"\n')
-    manifest = project / "index" / "manifest.json"
     with serve([]) as server:
-        manifest.write_text(json.dumps(json.loads(manifest.read_text()) | {"embedder": f"openai:m@{server.url}"}))
+        change_settings(project / "index", embedder=f"openai:m@{server.url}")
         code, _, err = arag("search", "semantic", "a private question")
     assert (code, "is named only by the index" in err) == (FAILED, True)
     assert server.requests == []

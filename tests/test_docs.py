@@ -5,7 +5,6 @@ import inspect
 import json
 import re
 import shlex
-import shutil
 import subprocess
 import sys
 import tomllib
@@ -18,18 +17,17 @@ import pytest
 import typer
 
 import arag.testing
-from arag import Context, create_arag_agent, errors, ingest, open_index
+from arag import Context, copy_index, create_arag_agent, errors, make_tools, open_index
 from arag.cli import app
-from arag.errors import ARAGError, StorageError
+from arag.errors import ARAGError
 from arag.evaluation import methods
 from arag.graph.state import OutputState
 from arag.ingest import readers, registry
-from arag.ingest.maintenance import compact, verify
+from arag.ingest.maintenance import verify
 from arag.ingest.pipeline import run_ingest
 from arag.retrieval import types
 from arag.retrieval.index import Index
-from arag.retrieval.locations import backend_at
-from arag.retrieval.tool_base import RetrievalArguments, RetrievalTool, Retrieved
+from arag.retrieval.tools import RetrievalArguments, RetrievalTool
 from fakes import HashEmbeddings, hash_vector, write_corpus
 from openai_server import chat, embeddings, serve
 
@@ -71,7 +69,7 @@ SHOWN = {
     "docs/clients.md": [
         "Corrin Ashe-Woldar: 2 chunks",
         "places/vellin-light.md:0 Vellin Light",
-        "The shipwright of the Grey Petrel was Hesper Quillorne",
+        "ships/grey-petrel-packet-schooner.md:0 Grey Petrel (packet schooner)",
     ],
     "docs/experiments.md": ["naive-rag", "arag-without-keyword", "first-words 3 of 3 answered"],
     "docs/methods.md": ["linear-rag 3 of 3 answered"],
@@ -81,7 +79,7 @@ SHOWN = {
     "docs/servers.md": ["founded in 1746 by Mattick Grevane", "ships/grey-petrel-packet-schooner.md:0", "vector"],
     "docs/the-index.md": ["24"],
     "docs/settings.md": ['"documents": 25'],
-    "CONTRIBUTING.md": ["places/skellavy.md:0"],
+    "CONTRIBUTING.md": ["long-words 3 of 3 answered"],
 }
 
 
@@ -148,7 +146,7 @@ def provider():
 def folder(first_run, provider, tmp_path, monkeypatch):
     """The working folder of a page: it holds the examples and their index."""
     (tmp_path / "examples").symlink_to(ROOT / "examples")
-    shutil.copytree(first_run[0] / "my-index", tmp_path / "my-index")
+    copy_index(first_run[0] / "my-index", tmp_path / "my-index")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("OPENAI_API_KEY", "a-key")
     monkeypatch.setenv("OPENAI_BASE_URL", provider.url)
@@ -185,7 +183,7 @@ def follow(folder, provider, arag, capsys, monkeypatch):
                             code, out, err = arag(*arguments)
                         assert code == 0, (arguments, err)
                         printed.append(out)
-            elif language == "sql" and "Citus" not in title:
+            elif language == "sql":
                 printed.append(server.run("psql", *PSQL, server.url("library"), text=given))
         return "".join(printed), names
 
@@ -226,7 +224,7 @@ def library(postgres_server):
 
 def test_the_page_about_servers_can_be_followed(follow, library, provider, monkeypatch):
     monkeypatch.setenv("ARAG_EMBEDDER", f"openai:words@{provider.url}")  # which takes no time
-    monkeypatch.setattr("arag.retrieval.postgres.sentences.MAX_BYTES", 0)  # as if the indexes were large
+    monkeypatch.setattr("arag.retrieval.postgres.schema.MAX_MATRIX_BYTES", 0)  # as if the indexes were large
     printed, _ = follow("docs/servers.md", library)
     for shown in SHOWN["docs/servers.md"]:
         assert shown in printed, shown
@@ -261,8 +259,6 @@ def test_messages_of_servers_say_what_the_page_says(library, tmp_path, monkeypat
     cause(lambda: open_index(reader))
     write(owner)
     cause(lambda: write(reader))
-    with backend_at(owner).lock(shared=True):
-        cause(lambda: compact(owner))
     cause(lambda: write(f"{owner}?options=-c%20default_transaction_read_only%3Don"))
     library.execute("REVOKE USAGE ON SCHEMA arag FROM searcher", database="library")
     cause(lambda: open_index(reader))
@@ -278,10 +274,7 @@ def test_messages_of_servers_say_what_the_page_says(library, tmp_path, monkeypat
         name = bare.rpartition("/")[2]
         library.execute("CREATE SCHEMA handbook AUTHORIZATION ingester", database=name)
         cause(lambda: write(f"{library.url(name, 'ingester', 'ingest-secret')}?index=handbook"))
-    monkeypatch.setattr("arag.retrieval.postgres.sentences.MAX_BYTES", 0)
-    with library.database(extensions=False) as bare:
-        cause(lambda: write(bare))
-    assert len(set(caused)) == len(caused) == 10
+    assert len(set(caused)) == len(caused) == 8
 
 
 def test_what_ray_would_start_shares_an_index(database, provider, tmp_path, monkeypatch):
@@ -326,16 +319,11 @@ def test_the_contributing_guide_can_be_followed(follow, folder):
     assert "long-words" in (folder / "runs" / "long-words" / "report.csv").read_text("utf-8")
 
     with open_index("my-index") as index:
-        next_chunk = names["NextChunk"].make(index)
+        (next_chunk,) = make_tools(index, names=[names["NextChunk"]])
         following = next_chunk.invoke({"chunk_id": "events/chronicle-of-the-lanthry-isles.md:0"})
         assert following.startswith("[events/chronicle-of-the-lanthry-isles.md:1]")
         assert "no chunk follows" in next_chunk.invoke({"chunk_id": "places/skellavy.md:0"})
         create_arag_agent("extractive", index, tools=["keyword_search", names["NextChunk"]])
-
-    read_only = names["ReadOnlyBackend"](backend_at(folder / "my-index"))
-    assert not read_only.find_damage()
-    with pytest.raises(StorageError, match="read-only"):
-        ingest("examples/corpus", read_only)
 
 
 def test_the_reader_of_the_contributing_guide_reads(tmp_path):
@@ -482,12 +470,13 @@ def test_every_page_can_be_found():
 def public_objects():
     """Yield what is public, with its name: functions, classes, and the members of an index.
 
-    The dictionaries of a run's state are left out: their docstrings are what Studio shows. So are the protocols of a
-    storage backend: CONTRIBUTING has an example of one that runs.
+    The dictionaries of a run's state are left out: their docstrings are what Studio shows. The results of an index have
+    one example, that of their module.
     """
     everything = {name: getattr(import_module(home), name) for name, home in arag._HOMES.items()}
-    found = [everything[name] for name in arag.__all__] + [RetrievalTool, RetrievalArguments, Retrieved]
-    for module in (arag.testing, errors, types):
+    found = [everything[name] for name in arag.__all__] + [RetrievalTool, RetrievalArguments]
+    yield "types", types
+    for module in (arag.testing, errors):
         found += [made for made in vars(module).values() if getattr(made, "__module__", "") == module.__name__]
     for public in found:
         if inspect.isclass(public) or inspect.isfunction(public):
@@ -500,14 +489,14 @@ def public_objects():
 @pytest.mark.parametrize("public", [pytest.param(public, id=name) for name, public in public_objects()])
 def test_a_public_docstring_shows_an_example_that_runs(public, folder, monkeypatch):
     section = re.search(r"^Example:\n((?:    .*\n|\n)+)", f"{inspect.getdoc(public)}\n", flags=re.MULTILINE)
-    assert section, f"{public.__qualname__} has no Example:"
+    assert section, f"{public} has no Example:"
     with open_index("my-index") as index:
         names = {
-            **vars(sys.modules[public.__module__]),
+            **vars(inspect.getmodule(public)),
             "index": index,
             "agent": create_arag_agent("extractive", index),
         }
-        test = doctest.DocTestParser().get_doctest(section[1], names, public.__qualname__, None, None)
+        test = doctest.DocTestParser().get_doctest(section[1], names, str(public), None, None)
         ran = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE).run(test)
     assert ran.attempted
     assert not ran.failed

@@ -35,7 +35,6 @@ from arag.ingest.documents import Document, Limits, Problem
 from arag.ingest.formats.rst import read_rst
 from arag.ingest.formats.tables import sheet_lines, table_text
 from arag.ingest.readers import read_documents
-from arag.retrieval.layout import is_row, row_label
 from arag.retrieval.tokens import load_token_counter
 from fakes import HashEmbeddings
 
@@ -363,7 +362,7 @@ class TestSheets:
             "Dues\n\nShip | Tons\nShip: Petrel | Tons: 90\n\nKeeper | Light\nKeeper: Hesper | Light: Vellin\n"
         )
 
-    def test_a_row_is_a_sentence_and_its_label_is_found(self, tmp_path):
+    def test_a_row_is_a_sentence(self, tmp_path):
         found = read_one(tmp_path / "a.csv", "Region,2020,2021\nNorth,5,6\nSouth,7,8\n")
         (chunk,) = chunk_document(found, chunk_tokens=1_000, count=load_token_counter().count_batch)
         sentences = [chunk.sentence_text(n) for n in range(len(chunk.sentences))]
@@ -372,9 +371,7 @@ class TestSheets:
             "Region: North | 2020: 5 | 2021: 6",
             "Region: South | 2020: 7 | 2021: 8",
         ]
-        assert all(map(is_row, sentences))
-        assert [row_label(sentence) for sentence in sentences] == ["region", "north", "south"]
-        assert row_label("Note: basic | 5") == "note: basic"
+        assert all(sentence.table for sentence in chunk.sentences)
 
     def test_single_cells_are_kept_apart(self):
         assert table_text([["A", "B", "C"], ["1", "", ""], ["2", "", ""]]) == "A | B | C\n\nA: 1\n\nA: 2"

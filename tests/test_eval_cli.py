@@ -154,7 +154,7 @@ def test_an_ingestion_that_was_cut_short_is_completed(arag, folder, monkeypatch)
         code, _, err = arag(*run_of("--model", "extractive"))
         assert code == 1
         assert "went away" in err
-    assert (folder / "index" / "manifest.json").exists()  # an index, with nothing in it
+    assert (folder / "index" / "draft.sqlite3").exists()  # what the next run finishes
     assert arag(*run_of("--model", "extractive"))[0] == 0
     with open_index(folder / "index") as index:
         assert index.info().documents == 4

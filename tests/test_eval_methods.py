@@ -13,7 +13,7 @@ from arag.errors import InputError, ModelError
 from arag.evaluation import methods as package
 from arag.evaluation.methods import Options, all_methods, method
 from arag.graph.state import OutputState
-from arag.models.findings import asked_and_found
+from arag.models.extractive import read_forced_question
 from arag.retrieval.tokens import count_tokens
 from arag.testing import ScriptedModel, call
 from scripted_model import DOCUMENTS, QUESTION, asked, results
@@ -175,10 +175,11 @@ def test_retrieved_tokens_are_those_that_enter_the_context(index):
     # Snippets: the sentences that are shown; the shortest chunks are shown whole by a search, and read so.
     shown = [line for line in results(state)[0].text.splitlines() if "Teutberga" in line]
     assert shown
-    assert 0 < found["retrieved_tokens"] <= count_tokens(results(state)[0].text)
-    assert read["retrieved_tokens"] == index.get("annals:0").tokens
-    assert again["retrieved_tokens"] == 0  # told before
-    assert short["retrieved_tokens"] in {0, index.get("teutberga:0").tokens}
+    assert [entry["retrieved_tokens"] for entry in state["trace"]] == [count_tokens(r.text) for r in results(state)]
+    assert 0 < found["evidence_tokens"] < found["retrieved_tokens"]
+    assert read["evidence_tokens"] == index.get("annals:0").tokens
+    assert again["evidence_tokens"] == 0  # shown before
+    assert short["evidence_tokens"] in {0, index.get("teutberga:0").tokens}
 
 
 def test_options_reach_the_agent(index):
@@ -202,7 +203,7 @@ def test_naive_rag_has_the_nearest_chunks_in_its_prompt_in_their_order(index):
     system, question = made.messages
     assert (type(system), type(question), made.tool_names) == (SystemMessage, HumanMessage, [])
     assert not any(tool in system.text for tool in TOOLS["arag"])
-    asked_for, evidence = asked_and_found(question.text)
+    asked_for, evidence = read_forced_question(question.text)
     assert asked_for == QUESTION
     assert evidence == "\n\n".join(f"[{chunk_id}]\n{index.get(chunk_id).text}" for chunk_id in nearest)
     assert state["read_chunks"] == nearest

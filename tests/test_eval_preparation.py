@@ -388,7 +388,7 @@ class TestPassages:
         assert Passages(small_index, store, "sentence").top(question, 3) == [hit.chunk_id for hit in hits]
 
     def test_a_scope(self, small_index, store):
-        part = small_index.scoped(Scope(documents=["boso", "lothair"]))
+        part = small_index.limited_to(Scope(documents=["boso", "lothair"]))
         assert Passages(part, store).ids == ["lothair:0", "boso:0"]
 
     def test_nothing_to_scale(self):
@@ -488,7 +488,7 @@ class TestOutside:
 
 
 def test_the_sentences_of_an_index(small_index):
-    for index in (small_index, small_index.scoped(Scope(documents=["boso", "annals"]))):
+    for index in (small_index, small_index.limited_to(Scope(documents=["boso", "annals"]))):
         placed = list(index.sentence_vectors())
         assert [chunk.id for chunk, _, _ in placed] == list(index.chunk_ids())
         for chunk, positions, vectors in placed:

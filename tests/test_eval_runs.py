@@ -1035,7 +1035,7 @@ def test_many_questions_are_asked_at_once(small_index, file, monkeypatch):
 
 def test_threads_are_no_limit_where_embedders_are_waited_for(small_index, file, monkeypatch):
     together = threading.Barrier(40)
-    embed = small_index._embedder.embed_query
+    embed = small_index.embedder.embed_query
 
     def embed_together(text):
         together.wait(60)  # as if they came over a network
@@ -1049,7 +1049,7 @@ def test_threads_are_no_limit_where_embedders_are_waited_for(small_index, file, 
         loaded.set()
         return embed(text)
 
-    monkeypatch.setattr(small_index._embedder, "embed_query", embed_together_once_loaded)
+    monkeypatch.setattr(small_index.embedder, "embed_query", embed_together_once_loaded)
     model = ScriptedModel(*[AIMessage("Boso")] * 40)
     Runner(method("naive-rag"), small_index, model, concurrency=40).run(questions(40), RecordFile(file))
     assert len(ids(file)) == 40

@@ -109,8 +109,7 @@ def quotes(question, evidence):
 
 @pytest.mark.parametrize("ending", ["\n", "\r\n", "\u2028", " \n\t", "\xa0"])
 @pytest.mark.parametrize(
-    "header",
-    ["[log:0] Log", "[log:0] Log, part 1 of 2, page 3", "[log:0]", "[log:0] part 1 of 2", "[log:0] 2 documents"],
+    "header", ["[log:0] Log", "[log:0] Log, part 1 of 2, page 3", "[log:0]", "[log:0] part 1 of 2"]
 )
 def test_quotes_are_whole_sentences_on_one_line(header, ending):
     (quote,) = quotes("Which schooner sank off Brannisey in 1775?", "\n".join([header, WRAPPED.replace("\n", ending)]))
@@ -132,17 +131,6 @@ def test_headings_items_and_table_rows_are_not_joined_with_sentences(block):
     evidence = "[log:0] Log\n" + block.format("The schooner Petrel\nsank in 1775.\n# What came then\nNothing.")
     (quote,) = quotes("When had the schooner sunk, 1775?", evidence)
     assert quote.removeprefix("Log: ").lstrip("- ") == "The schooner Petrel sank in 1775. [log:0]"
-
-
-@pytest.mark.parametrize("header", ["[log:0] 2 documents", "[log:0]"])
-def test_titles_of_packed_documents_are_told_from_first_lines(header):
-    gale = "Many ships sank in the gale of that year,\nthe schooner Petrel among them.\n\nThe crew of the brig\nlived."
-    evidence = f"{header}\nThe Gale\n{gale}\n\nThe Feast\nAll the islands feasted in that same year."
-    assert quotes("Which schooner sank?", evidence) == [
-        "The Gale: Many ships sank in the gale of that year, the schooner Petrel among them. [log:0]"
-    ]
-    assert quotes("Who feasted?", evidence) == ["The Feast: All the islands feasted in that same year. [log:0]"]
-    assert quotes("What of the crew?", evidence) == ["The Gale: The crew of the brig lived. [log:0]"]
 
 
 def test_what_a_search_says_of_itself_is_not_quoted(example_index):

@@ -18,7 +18,7 @@ from faults.driver import (
     WRITE,
     Plan,
 )
-from faults.jobs import EMPTY, OPERATIONS, WRITING
+from faults.jobs import OPERATIONS, WRITING
 from selection import slow_except
 
 # The calls that a fault may hit, what it does to them, and whether it lasts.
@@ -96,7 +96,7 @@ class Usual:
             return f"lost: {problem} {looked.err}"
         if ended.exit == 0 and state != self.after:
             return f"lost: it is said to be done, and the index is {state}"
-        if state not in {self.before, self.after} and (self.before, state) != (None, EMPTY):
+        if state not in {self.before, self.after}:
             return f"lost: the index is {state}"
         return ""
 

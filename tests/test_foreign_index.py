@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
-import json
 import os
 import random
 import shutil
@@ -12,20 +10,20 @@ import sqlite3
 import struct
 import warnings
 from contextlib import closing, contextmanager
+from pathlib import Path
 
+import chromadb
 import pytest
-from chromadb.utils.embedding_functions import known_embedding_functions
 
 from arag.errors import ARAGError, IndexFormatError
-from arag.files import digest
-from arag.ingest.maintenance import compact, remove, verify
+from arag.ingest.maintenance import remove, verify
 from arag.ingest.pipeline import run_ingest
 from arag.retrieval.index import open_index
-from arag.retrieval.local.manifest import Manifest
+from arag.retrieval.store.folder import FolderStore
 from fakes import HashEmbeddings, hash_vector, write_corpus, write_index
 from openai_server import embeddings, serve
 from selection import slow_except
-from test_maintenance import chroma
+from stores import trust
 
 DOCUMENTS = {
     f"d{n}": f"Document {n} tells of ship{n}. It was built in {1500 + n}. Nobody sailed it." for n in range(60)
@@ -40,18 +38,19 @@ def sound(tmp_path_factory):
 
 @pytest.fixture
 def index(sound, tmp_path):
+    """A copy: somebody else's index."""
     shutil.copytree(sound, tmp_path / "index")
     return tmp_path / "index"
 
 
-def ranking(folder):
-    """What is found by meaning; of those that tie with the last, rounding decides which."""
+def search(folder):
+    """What is found by keywords, and by meaning; of those that tie with the last, the graph decides which."""
     with open_index(folder, embedder=HashEmbeddings()) as opened:
-        return {query: best(opened.semantic_search(query, 5).hits) for query in QUERIES}
-
-
-def best(hits):
-    return [(h.chunk_id if h.score > hits[-1].score + 1e-3 else "", round(h.score, 4)) for h in hits]
+        found = {query: opened.semantic_search(query, 5).hits for query in QUERIES}
+        near = {
+            query: [(h.score > hits[-1].score and h.chunk_id, h.score) for h in hits] for query, hits in found.items()
+        }
+        return near, opened.keyword_search("ship7 was"), opened.keyword_search("shp7"), opened.get("d7:0")
 
 
 def ingest_more(folder):
@@ -59,15 +58,12 @@ def ingest_more(folder):
     return run_ingest(corpus, folder, embedder=HashEmbeddings())
 
 
-def search(folder):
-    return ranking(folder)
-
-
-WRITERS = {
+USES = {
+    "search": search,
+    "verify": verify,
     "ingest": ingest_more,
     "remove": lambda folder: remove("d3", folder),
-    "compact": compact,
-    "repair": lambda folder: verify(folder, repair=True, embedder=HashEmbeddings()),
+    "repair": lambda folder: verify(folder, repair=True),
 }
 
 
@@ -97,88 +93,151 @@ def error_naming(name):
             raise
 
 
-def change_chroma(folder, *statements):
-    with closing(sqlite3.connect(chroma(folder) / "chroma.sqlite3", isolation_level=None)) as connection:
-        for statement, *values in statements:
-            connection.execute(statement, values)
+def graph_of(folder):
+    return folder / f"chroma-{FolderStore(folder).settings().token}"
 
 
-def name_function(folder, column):
-    """Name an embedding function in Chroma's database, as one that loads a model's own code."""
-    function = {
-        "type": "known",
-        "name": "sentence_transformer",
-        "config": {"model_name": str(folder), "kwargs": {"trust_remote_code": True}},
-    }
-    with closing(sqlite3.connect(chroma(folder) / "chroma.sqlite3")) as connection:
-        (text,) = connection.execute(f"SELECT {column} FROM collections").fetchone()
-    settings = json.loads(text)
-    if column == "schema_str":
-        settings["keys"]["#embedding"]["float_list"]["vector_index"]["config"]["embedding_function"] = function
-    else:
-        settings["embedding_function"] = function
-    change_chroma(folder, (f"UPDATE collections SET {column} = ?", json.dumps(settings)))
+def run_sql(file, script):
+    with closing(sqlite3.connect(file, isolation_level=None)) as connection:
+        connection.executescript(script)
+
+
+# --- Chroma's folder, which native code opens ---
 
 
 @pytest.fixture
-def built(monkeypatch):
-    """The embedding functions that Chroma builds."""
-    built = []
+def opened(monkeypatch):
+    """The folders that Chroma opens."""
+    opened = []
+    original = chromadb.PersistentClient
 
-    class Recorder:
-        @staticmethod
-        def build_from_config(config):
-            built.append(config)
-            raise ValueError("not here")
+    def record(path, **options):
+        opened.append(Path(path).name)
+        return original(path=path, **options)
 
-    monkeypatch.setitem(known_embedding_functions, "sentence_transformer", Recorder)
-    return built
-
-
-@pytest.mark.parametrize("column", slow_except("schema_str", among=["schema_str", "config_json_str"]))
-@pytest.mark.parametrize("command", WRITERS)
-def test_an_embedding_function_that_chroma_names_is_never_built(index, built, column, command):
-    name_function(index, column)
-    found, _ = verify(index)
-    assert any("it names an embedding function" in damage.what for damage in found)
-    expected = ranking(index)
-    WRITERS[command](index)
-    assert built == []
-    assert verify(index) == ([], [])
-    if command in {"compact", "repair"}:
-        assert ranking(index) == expected
+    monkeypatch.setattr(chromadb, "PersistentClient", record)
+    return opened
 
 
-@pytest.mark.parametrize("column", ["schema_str", "config_json_str"])
-def test_no_reader_opens_a_folder_that_names_an_embedding_function(index, through_chroma, built, column):
-    name_function(index, column)
-    with pytest.raises(IndexFormatError, match="embedding function"):
-        search(index)
-    assert built == []
+def spoil_graph(folder):
+    """Write numbers into Chroma's graph that native code follows out of its memory."""
+    level = next(folder.rglob("data_level0.bin"))
+    _, offset, _, used, size = struct.unpack_from("<iQQQQ", level.with_name("header.bin").read_bytes())
+    data = bytearray(level.read_bytes())
+    for element in range(used):
+        struct.pack_into("<65I", data, element * size + offset, 64, *range(0x7FFFFF00, 0x7FFFFF40))
+    level.write_bytes(data)
 
 
-@pytest.mark.parametrize(
-    "statement",
-    [
-        "CREATE TRIGGER t AFTER INSERT ON embeddings BEGIN DELETE FROM embeddings; END",
-        "CREATE VIEW v AS WITH RECURSIVE r(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM r) SELECT n FROM r",
-        "CREATE VIRTUAL TABLE f USING fts5(x)",
-        "INSERT INTO collections (id, name, database_id) SELECT 'other', 'other', database_id FROM collections",
-        "UPDATE segments SET type = 'urn:chroma:segment/other'",
-        "UPDATE collections SET schema_str = '[[['",
-    ],
-)
-def test_a_database_of_chromas_with_more_in_it_is_made_again(index, through_chroma, statement):
-    expected = ranking(index)
-    change_chroma(index, (statement,))
+@pytest.mark.parametrize("how", ["copied", "renamed", "linked", "of another user"])
+@pytest.mark.parametrize("use", USES)
+@pytest.mark.filterwarnings("ignore:the graph of the index in")
+def test_a_graph_that_somebody_else_has_made_is_never_opened(
+    sound, index, through_chroma, opened, how, use, tmp_path, monkeypatch
+):
+    expected = search(sound)
+    graph = graph_of(index)
+    if how == "renamed":  # ours, of another index
+        own = write_index(tmp_path / "own", {"x": "A line."})
+        graph_of(own).rename(own / "kept")
+        shutil.rmtree(graph)
+        shutil.copytree(own / "kept", graph)
+    elif how == "linked":
+        graph.rename(tmp_path / "elsewhere")
+        graph.symlink_to(tmp_path / "elsewhere")
+    elif how == "of another user":
+        trust(index)
+        monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    spoil_graph(graph)
+    before = {file: file.read_bytes() for file in (tmp_path / "elsewhere").rglob("*") if file.is_file()}
+    opened.clear()
+    USES[use](index)
+    assert graph.name not in opened
+    assert {file: file.read_bytes() for file in (tmp_path / "elsewhere").rglob("*") if file.is_file()} == before
+    if use == "verify":
+        assert [damage.part for damage in verify(index)[0]] == [graph.name]
+    elif use != "search":
+        assert verify(index) == ([], [])
+    if use in {"search", "verify", "repair"}:
+        assert search(index) == expected
+
+
+def test_an_index_of_another_user_is_searched_without_its_graph_until_it_is_repaired(
+    index, through_chroma, opened, monkeypatch
+):
+    with pytest.warns(
+        UserWarning, match=r"written by another user.*ARAG_TRUST_INDEX=1.*verify --index .* --repair"
+    ) as told:
+        expected = search(index)
+    assert len(told) == 1
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with monkeypatch.context() as patch:
+            patch.setenv("ARAG_TRUST_INDEX", "1")
+            assert search(index) == expected
+            assert opened.pop() == graph_of(index).name
+        verify(index, repair=True)
+        assert search(index) == expected
+    assert opened.pop() == graph_of(index).name
+
+
+def test_where_no_receipt_can_be_kept_an_index_is_searched_without_its_graph(tmp_path, through_chroma, monkeypatch):
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "file"))
+    index = write_index(tmp_path, DOCUMENTS)
+    with pytest.warns(UserWarning, match="is not used"):
+        assert search(index)
+
+
+def test_the_receipt_of_an_original_outlives_an_update_of_its_copy(tmp_path, through_chroma):
+    original = write_index(tmp_path, DOCUMENTS)
+    shutil.copytree(original, tmp_path / "copy" / "index")
+    ingest_more(tmp_path / "copy" / "index")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        search(original)
+        search(tmp_path / "copy" / "index")
+
+
+# --- SQLite's files ---
+
+ENDLESS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT"
+HOSTILE = {
+    "a view": "CREATE VIEW more AS SELECT 1",
+    "an endless view in place of a table": f"""
+        DROP TABLE documents;
+        CREATE VIEW documents AS {ENDLESS} '' AS id, '' AS title, '' AS source, '{{}}' AS metadata,
+        '' AS fingerprint, 1 AS chunks FROM n""",
+    "a trigger": "CREATE TRIGGER gone AFTER INSERT ON chunks BEGIN DELETE FROM documents; END",
+    "a generated column": "ALTER TABLE settings ADD COLUMN more TEXT AS (hex(zeroblob(99999999)))",
+    "another table of that name": "DROP TABLE words; CREATE TABLE words (word TEXT, plain TEXT)",
+    "no table": "DROP TABLE chunks",
+    "an index on an expression": "CREATE INDEX slow ON chunks (hex(zeroblob(99)))",
+}
+
+
+@pytest.mark.parametrize("hostile", HOSTILE)
+def test_tables_that_are_not_ours_are_refused_before_anything_is_read(index, hostile):
+    run_sql(index / "index.sqlite3", HOSTILE[hostile])
+    for name in ("search", "ingest", "remove"):
+        with (
+            ended_after(60),
+            pytest.raises(IndexFormatError, match=r"not those of an index.*ingest the documents again"),
+        ):
+            USES[name](index)
+    found, left = verify(index, repair=True)
+    assert found == left
+    assert not any(damage.repairable for damage in found)
+
+
+@pytest.mark.parametrize("hostile", HOSTILE)
+def test_a_draft_with_tables_that_are_not_ours_is_dropped(index, hostile):
+    shutil.copy(index / "index.sqlite3", index / "draft.sqlite3")
+    run_sql(index / "draft.sqlite3", HOSTILE[hostile])
     with ended_after(60):
-        with pytest.raises(IndexFormatError, match="not written by arag"):
-            search(index)
-        assert verify(index)[0]
         ingest_more(index)
-        remove("new", index)
     assert verify(index) == ([], [])
-    assert ranking(index) == expected
+    assert FolderStore(index).settings().documents == 61
 
 
 def hostile_journal(file, victim):
@@ -198,289 +257,71 @@ def hostile_journal(file, victim):
 def test_the_journal_of_these_tests_does_delete(tmp_path):
     victim = tmp_path / "victim"
     victim.write_text("precious\n")
-    with closing(sqlite3.connect(tmp_path / "plain.db", isolation_level=None)) as connection:
-        connection.execute("CREATE TABLE t (a)")
+    run_sql(tmp_path / "plain.db", "CREATE TABLE t (a)")
     hostile_journal(tmp_path / "plain.db", victim)
-    with closing(sqlite3.connect(tmp_path / "plain.db")) as connection:
-        connection.execute("SELECT * FROM t").fetchall()
+    run_sql(tmp_path / "plain.db", "SELECT * FROM t")
     assert not victim.exists()
 
 
-@pytest.mark.parametrize("database", ["chunks.sqlite3", "chroma.sqlite3"])
-@pytest.mark.parametrize("command", [*WRITERS, "verify", "search"])
-def test_no_journal_makes_sqlite_delete_another_file(index, through_chroma, database, command):
+@pytest.mark.parametrize("name", ["index.sqlite3", "draft.sqlite3", "draft.sqlite3.new"])
+@pytest.mark.parametrize("use", USES)
+def test_no_journal_makes_sqlite_delete_another_file(index, name, use):
     victim = index.parent / "victim"
     victim.write_text("precious\n")
-    file = index / database if database == "chunks.sqlite3" else chroma(index) / database
-    hostile_journal(file, victim)
-    with ended_after(60), error_naming(database):
-        {**WRITERS, "verify": verify, "search": search}[command](index)
+    if name != "index.sqlite3":
+        shutil.copy(index / "index.sqlite3", index / name)
+    hostile_journal(index / name, victim)
+    with ended_after(60):
+        USES[use](index)
     assert victim.read_text() == "precious\n"
 
 
-NAMES = ["manifest.json", "chunks.sqlite3", "keywords", "words", "chroma.sqlite3", "data_level0.bin"]
+@pytest.mark.parametrize("use", ["search", "ingest"])
+def test_a_log_beside_an_index_is_not_read(sound, index, use):
+    expected = search(sound)
+    with closing(sqlite3.connect(index / "index.sqlite3", isolation_level=None)) as connection:
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("DELETE FROM chunks")
+        shutil.copytree(index, index.parent / "taken")  # with its log
+    index = index.parent / "taken"
+    assert (index / "index.sqlite3-wal").stat().st_size
+    USES[use](index)
+    assert search(index)[1:] == expected[1:]
 
 
-@pytest.mark.parametrize("kind", slow_except("pipe", among=["pipe", "endless", "folder"]))
+# --- what is no file ---
+
+NAMES = [
+    "index.sqlite3",
+    "draft.sqlite3",
+    "draft.sqlite3-wal",
+    "keywords-",
+    "chroma-draft",
+    "write.lock",
+    "writer.json",
+]
+
+
+@pytest.mark.parametrize("kind", ["pipe", "endless", "folder"])
 @pytest.mark.parametrize("name", NAMES)
-def test_what_is_no_file_is_an_error_and_no_hang(index, through_chroma, name, kind):
-    file = next(index.rglob(f"{name}*"))
-    file.unlink()
+def test_what_is_no_file_is_an_error_or_replaced_and_no_hang(index, name, kind):
+    file = next(index.glob(f"{name}*"), index / name)
+    file.unlink(missing_ok=True)
     if kind == "pipe":
         os.mkfifo(file)
     elif kind == "endless":
         file.symlink_to("/dev/zero")
     else:
         file.mkdir()
-    with ended_after(60):
-        with error_naming(name), open_index(index, embedder=HashEmbeddings()) as opened:
-            opened.keyword_search("ship7")
-            opened.keyword_search("shp7")
-            opened.semantic_search("ship7")
-        for command in (verify, *WRITERS.values()):
-            with error_naming(name):
-                command(index)
-
-
-def test_a_folder_that_leads_elsewhere_is_not_used(index, through_chroma):
-    elsewhere = index.parent / "elsewhere"
-    folder = chroma(index)
-    folder.rename(elsewhere)
-    folder.symlink_to(elsewhere)
-    before = {file: file.read_bytes() for file in elsewhere.rglob("*") if file.is_file()}
-    with pytest.raises(IndexFormatError):
-        search(index)
-    ingest_more(index)
-    assert verify(index) == ([], [])
-    assert {file: file.read_bytes() for file in elsewhere.rglob("*") if file.is_file()} == before
-
-
-@pytest.mark.parametrize(
-    "values",
-    [
-        {"sentences": -1},
-        {"sentences": 10**30},
-        {"sentences": 3.5},
-        {"sentences": "3"},
-        {"chunks": True},
-        {"dimension": 0},
-        {"dimension": 10**9},
-        {"generation": -2},
-        {"generation": 10**400},
-        {"chunk_tokens": 0},
-        {"files": {"../outside": [1, 1]}},
-        {"files": {"/etc/passwd": [1, 1]}},
-        {"files": {"chroma.0/../../outside": [1, 1]}},
-        {"files": {"keywords.0": [-1, 0]}},
-        {"files": {"keywords.0": [1]}},
-        {"files": []},
-        {"embedder": 3},
-        {"embedder": "\ud800"},
-        {"packed": "yes"},
-    ],
-)
-def test_a_manifest_says_only_what_can_be(index, values):
-    file = index / "manifest.json"
-    file.write_text(json.dumps(json.loads(file.read_text()) | values))
-    with ended_after(60):
-        with pytest.raises(IndexFormatError, match=r"manifest\.json"):
-            open_index(index)
-        found, left = verify(index, repair=True, embedder=HashEmbeddings())
-    assert found
-    assert left == []
-    assert ranking(index)
-
-
-@pytest.mark.parametrize(
-    "text", ["[" * 100_000, "{" + " " * 2_000_000 + "}", "[]", "null", '{"format_version": 1e999}']
-)
-def test_a_manifest_of_another_shape_is_an_error(index, text):
-    (index / "manifest.json").write_text(text)
-    with pytest.raises(IndexFormatError, match=r"manifest\.json"):
-        open_index(index)
-
-
-def spoil_graph(folder, how):
-    """Write numbers into Chroma's graph that native code follows out of its memory."""
-    level = next(folder.rglob("data_level0.bin"))
-    header = level.with_name("header.bin")
-    if how == "links":
-        _, offset, _, used, size = struct.unpack_from("<iQQQQ", header.read_bytes())
-        data = bytearray(level.read_bytes())
-        for element in range(used):
-            struct.pack_into("<65I", data, element * size + offset, 64, *range(0x7FFFFF00, 0x7FFFFF40))
-        level.write_bytes(data)
-    else:
-        data = bytearray(header.read_bytes())
-        struct.pack_into(*{"entry": ("<I", data, 56, 0x7FFFFF00), "offset": ("<Q", data, 4, 1 << 40)}[how])
-        header.write_bytes(data)
-
-
-def fit_checksums(folder):
-    """Make an index's checksums those of its files, as whoever has made the files can."""
-    file = folder / "manifest.json"
-    values = json.loads(file.read_text())
-    values["files"] = {name: [(folder / name).stat().st_size, digest(folder / name)] for name in values["files"]}
-    text = json.dumps(values)
-    file.write_text(text)
-    with closing(sqlite3.connect(folder / "chunks.sqlite3", isolation_level=None)) as connection:
-        connection.execute("UPDATE state SET value = ? WHERE name = 'manifest.json'", (text,))
-
-
-def new_user(monkeypatch, tmp_path):
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "another user"))
-
-
-@pytest.mark.parametrize("how", slow_except("links", among=["links", "entry", "offset"]))
-@pytest.mark.parametrize("command", [*WRITERS, "verify", "search"])
-@pytest.mark.filterwarnings("ignore:the index in")
-def test_a_graph_that_somebody_else_has_made_is_never_opened(index, through_chroma, how, command):
-    expected = ranking(index)
-    spoil_graph(index, how)
-    fit_checksums(index)
-    assert any("written by another user" in damage.what for damage in verify(index)[0])
-    {**WRITERS, "verify": verify, "search": search}[command](index)
-    if command in {"search", "verify", "compact", "repair"}:
-        assert ranking(index) == expected
-    if command in {"compact", "repair"}:
-        assert verify(index) == ([], [])
-
-
-@pytest.mark.parametrize("how", slow_except("links", among=["links", "entry", "offset"]))
-@pytest.mark.parametrize("command", [*WRITERS, "search"])
-def test_a_graph_with_another_checksum_is_never_opened(index, through_chroma, how, command):
-    expected = ranking(index)
-    spoil_graph(index, how)
-    if command == "search":
-        with pytest.raises(IndexFormatError, match="its checksum is wrong"):
-            search(index)
-        verify(index, repair=True)
-        assert ranking(index) == expected
-    else:
-        WRITERS[command](index)
-    assert verify(index) == ([], [])
-
-
-def test_words_that_somebody_else_has_hidden_are_found_after_a_repair(index):
-    file = next(index.glob("keywords.*"))
-    file.write_bytes(file.read_bytes().replace(b"ship7", b"shipx"))
-    fit_checksums(index)
-    assert verify(index)[0]
-    assert verify(index, repair=True)[1] == []
-    with open_index(index) as opened:
-        assert opened.keyword_search("ship7").total == 1
-
-
-def test_an_index_of_another_user_is_searched_without_its_graph(index, through_chroma, tmp_path, monkeypatch):
-    expected = ranking(index)
-    new_user(monkeypatch, tmp_path)
-    with pytest.warns(UserWarning, match="verify --index .* --repair") as told:
-        assert ranking(index) == expected
-    assert len(told) == 1
-    verify(index, repair=True)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        assert ranking(index) == expected
-    key = tmp_path / "another user" / "arag" / "seal.key"
-    assert key.stat().st_mode & 0o777 == 0o600
-
-
-def test_users_with_the_same_key_share_graphs(sound, tmp_path, through_chroma, monkeypatch):
-    monkeypatch.setenv("ARAG_SEAL_KEY", "a secret of both")
-    run_ingest(sound.parent / "corpus", tmp_path / "index", embedder=HashEmbeddings())
-    new_user(monkeypatch, tmp_path)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        assert ranking(tmp_path / "index")
-    assert verify(tmp_path / "index") == ([], [])
-
-
-def test_where_no_key_can_be_kept_an_index_is_its_makers_while_the_process_lasts(
-    sound, tmp_path, through_chroma, monkeypatch
-):
-    (tmp_path / "file").write_text("")
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "file"))
-    run_ingest(sound.parent / "corpus", tmp_path / "index", embedder=HashEmbeddings())
-    assert verify(tmp_path / "index") == ([], [])
-
-
-def flip(file, rng):
-    data = bytearray(file.read_bytes())
-    data[rng.randrange(len(data))] ^= 1 << rng.randrange(8)
-    file.write_bytes(data)
-
-
-def answers(folder):
-    """What a user sees of an index: texts, entries, rankings."""
-    with open_index(folder, embedder=HashEmbeddings()) as opened:
-        return (
-            {i: opened.get(i) for i in opened.chunk_ids()},
-            {i: opened.document(i) for i in DOCUMENTS},
-            {word: opened.keyword_search(word, 70) for word in ("ship7", "nobody sailed", "1533")},
-            {query: best(opened.semantic_search(query, 5).hits) for query in QUERIES},
-        )
-
-
-def flip_and_use(sound, folder, seed, files="*"):
-    """Flip a bit in an index, and search, verify and write.
-
-    An answer may differ only where `verify` finds the damage; after a repair and an ingestion none does.
-    """
-    shutil.rmtree(folder, ignore_errors=True)
-    shutil.copytree(sound, folder)
-    expected = answers(folder)
-    rng = random.Random(seed)
-    flip(rng.choice(sorted(file for file in folder.rglob(files) if file.is_file() and file.stat().st_size)), rng)
+        (file / "file").write_text("something")
     with ended_after(120):
-        try:
-            searched = answers(folder)
-        except ARAGError:
-            searched = None
-        found, left = verify(folder, repair=bool(seed % 2), embedder=HashEmbeddings())
-        try:
-            run_ingest(sound.parent / "corpus", folder, embedder=HashEmbeddings())
-            after = answers(folder)
-        except IndexFormatError:
-            after = None
-    assert searched == expected or found, seed
-    if after is not None:
-        assert after == expected or (found and not seed % 2), seed
-    elif seed % 2:  # what cannot be repaired is to be ingested into another folder
-        assert any("another folder" in damage.what for damage in left), seed
-    else:
-        assert found, seed
+        for use in USES.values():
+            with error_naming(str(index)):
+                use(index)
 
 
-@pytest.mark.parametrize("seed", slow_except(0, 1, among=range(8)))
-def test_a_flipped_bit_in_chromas_files_is_noticed(sound, tmp_path, through_chroma, seed):
-    flip_and_use(sound, tmp_path / "index", seed, "chroma.*/**/*")
+# --- settings ---
 
-
-@pytest.mark.slow
-def test_a_thousand_flipped_bits_are_noticed(sound, tmp_path, through_chroma):
-    for seed in range(1_000, 1_500):
-        flip_and_use(sound, tmp_path / "index", seed, "chroma.*/**/*")
-    for seed in range(1_500, 2_000):
-        flip_and_use(sound, tmp_path / "index", seed)
-
-
-HOSTILE_VALUES = [
-    None,
-    -1,
-    0,
-    2**63,
-    10**400,
-    1.5,
-    True,
-    "",
-    "\x1b]52;c;aGk=\x07",
-    "\ud800",
-    "../../victim",
-    [],
-    {},
-    [[1, 2]] * 9,
-    "a" * 100_000,
-]
 HOSTILE_EMBEDDERS = [
     "openai:m@{server}",
     "openai:m@http://user:secret@{host}/v1",
@@ -489,39 +330,23 @@ HOSTILE_EMBEDDERS = [
     "huggingface:{folder}",
     "huggingface:../victim",
     "huggingface:m@{server}",
-    "cohere:m",
     "no-provider",
-    ":",
     "HashEmbeddings:other",
+    "\\u001b]52;c;aGk=\\u0007",
 ]
-
-
-def hostile_manifests(seed, many, server, folder):
-    """Yield changes of a manifest: values that no field has, embedders that nobody has named."""
-    rng = random.Random(seed)
-    places = {"server": server.url, "host": server.url.split("//")[1].split("/")[0], "folder": folder}
-    yield from ({"embedder": name.format(**places)} for name in HOSTILE_EMBEDDERS)
-    fields = [f.name for f in dataclasses.fields(Manifest)]
-    for _ in range(many - len(HOSTILE_EMBEDDERS)):
-        yield {name: rng.choice(HOSTILE_VALUES) for name in rng.sample(fields, rng.randint(1, 3))}
-
-
 COMMANDS = [
-    ["search", "keyword", "ship7", "--index", "INDEX"],
     ["search", "semantic", "ship7", "--index", "INDEX"],
-    ["search", "semantic", "ship7", "--index", "INDEX", "--json"],
-    ["read", "d7:0", "--index", "INDEX"],
     ["info", "--index", "INDEX"],
     ["ask", "Who sailed ship7?", "--index", "INDEX", "--model", "extractive"],
-    ["verify", "--index", "INDEX"],
     ["ingest", "MORE", "--index", "INDEX"],
+    ["search", "keyword", "ship7", "--index", "INDEX", "--json"],
     ["remove", "d3", "--index", "INDEX"],
-    ["compact", "--index", "INDEX"],
     ["verify", "--repair", "--index", "INDEX"],
 ]
 
 
-def use_hostile_manifests(sound, tmp_path, arag, monkeypatch, many):
+@pytest.mark.parametrize("embedder", HOSTILE_EMBEDDERS)
+def test_an_embedder_that_an_index_names_reaches_nothing(index, embedder, tmp_path, arag, monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", "sk-mine")
     monkeypatch.chdir(tmp_path)
     victim = tmp_path / "victim"
@@ -529,30 +354,36 @@ def use_hostile_manifests(sound, tmp_path, arag, monkeypatch, many):
     (victim / "precious").write_text("precious\n")
     more = write_corpus(tmp_path / "more", {"new": "A new document tells of a marmoset."})
     with serve(lambda _, request: embeddings([hash_vector(text).tolist() for text in request["input"]])) as server:
-        for number, values in enumerate(hostile_manifests(1, many, server, victim)):
-            commands = COMMANDS if many > 50 else COMMANDS[number % 5 :: 5]
-            for command in commands:
-                folder = tmp_path / "index"
-                shutil.rmtree(folder, ignore_errors=True)
-                shutil.copytree(sound, folder)
-                file = folder / "manifest.json"
-                file.write_text(json.dumps(json.loads(file.read_text()) | values))
-                with ended_after(60):
-                    code, out, err = arag(*(str({"INDEX": folder, "MORE": more}.get(a, a)) for a in command))
-                case = (values, command, out, err)
-                assert code in {0, 1, 3}, case
-                assert "Traceback" not in err, case
-                assert "\x1b]" not in out + err, case
-                assert "secret" not in out + err, case
+        name = embedder.format(server=server.url, host=server.url.split("//")[1].split("/")[0], folder=victim)
+        script = f"UPDATE settings SET value = replace(value, 'HashEmbeddings:hash-64', '{name}')"
+        run_sql(index / "index.sqlite3", script)
+        for command in COMMANDS:
+            with ended_after(60):
+                code, out, err = arag(*(str({"INDEX": index, "MORE": more}.get(a, a)) for a in command))
+            assert code in {0, 1, 3}, (command, out, err)
+            assert "Traceback" not in err, (command, err)
+            assert "\x1b]" not in out + err, (command, out, err)
         assert server.requests == []
-    assert [file.name for file in victim.iterdir()] == ["precious"]
-    assert (victim / "precious").read_text() == "precious\n"
+    assert [(file.name, file.read_text()) for file in victim.iterdir()] == [("precious", "precious\n")]
 
 
-def test_hostile_manifests_reach_nothing(sound, tmp_path, arag, monkeypatch):
-    use_hostile_manifests(sound, tmp_path, arag, monkeypatch, 18)
+# --- changes by chance ---
 
 
-@pytest.mark.slow
-def test_a_hundred_hostile_manifests_reach_nothing_by_any_command(sound, tmp_path, arag, monkeypatch):
-    use_hostile_manifests(sound, tmp_path, arag, monkeypatch, 100)
+@pytest.mark.parametrize("seed", slow_except(*range(12), among=range(400)))
+@pytest.mark.filterwarnings("ignore:the graph of the index in")
+def test_a_flipped_bit_is_found_or_repaired_or_changes_a_letter(index, seed):
+    rng = random.Random(seed)
+    file = rng.choice(sorted(file for file in index.glob("*") if file.is_file() and file.stat().st_size))
+    data = bytearray(file.read_bytes())
+    data[rng.randrange(len(data))] ^= 1 << rng.randrange(8)
+    file.write_bytes(data)
+    with ended_after(120):
+        found, left = verify(index, repair=True)
+        if any(not damage.repairable for damage in found):
+            assert found == left
+        else:
+            assert left == []
+            assert len(search(index)) == 4
+            run_ingest(write_corpus(index.parent / "corpus", DOCUMENTS), index, embedder=HashEmbeddings())
+            assert verify(index) == ([], [])

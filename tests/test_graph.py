@@ -32,7 +32,7 @@ from arag.graph.graph import create_arag_agent, recursion_limit
 from arag.graph.messages import count_context_tokens
 from arag.graph.prompts import DATA_RULE, EMPTY_REPLY, NO_ANSWER, NOT_RUN, system_prompt
 from arag.graph.state import union
-from arag.models.findings import asked_and_found
+from arag.models.extractive import read_forced_question
 from arag.retrieval import tokens
 from arag.retrieval.tokens import TokenCounter, count_tokens
 from arag.retrieval.tools import PRESENTATIONS, TOOL_NAMES, make_tools
@@ -125,14 +125,14 @@ def test_the_final_state_of_a_run(small_index):
     search, read = state["trace"]
     assert 0 < search.pop("seconds") < 60
     assert 0 < read.pop("seconds") < 60
-    assert search["retrieved_tokens"] > 0
-    assert search | {"retrieved_tokens": 0} == {
+    assert search.pop("retrieved_tokens") > search.pop("evidence_tokens") > 0
+    assert read.pop("retrieved_tokens") > read["evidence_tokens"]
+    assert search == {
         "step": 1,
         "tool": "keyword_search",
         "arguments": {"keywords": ["Lothair II"]},
         "chunk_ids": ["lothair:0"],
         "new_chunks": ["lothair:0"],
-        "retrieved_tokens": 0,
         "error": None,
     }
     assert read == {
@@ -141,7 +141,7 @@ def test_the_final_state_of_a_run(small_index):
         "arguments": {"chunk_ids": "teutberga:0"},
         "chunk_ids": ["teutberga:0"],
         "new_chunks": ["teutberga:0"],
-        "retrieved_tokens": small_index.get("teutberga:0").tokens,
+        "evidence_tokens": small_index.get("teutberga:0").tokens,
         "error": None,
     }
     assert all(0 < model_call.pop("seconds") < 60 for model_call in state["model_calls"])
@@ -198,17 +198,17 @@ def test_calls_of_one_message_run_in_order_and_the_second_read_sees_the_first(sm
     assert "Shown above: [lothair:0]" in search.text
     assert second.text.startswith(f"{NOTICE}\n\n[boso:0] Boso the Elder\n")
     assert [record["new_chunks"] for record in state["trace"]] == [["lothair:0"], [], ["boso:0"]]
-    assert state["trace"][2]["retrieved_tokens"] == small_index.get("boso:0").tokens
+    assert state["trace"][2]["evidence_tokens"] == small_index.get("boso:0").tokens
     assert [record["step"] for record in state["trace"]] == [1, 1, 1]
     assert state["read_chunks"] == ["lothair:0", "boso:0"]
 
 
-def test_a_chunk_read_twice_in_one_message_costs_no_tokens_the_second_time(small_index):
+def test_a_chunk_read_twice_in_one_message_is_only_named_the_second_time(small_index):
     twice = ("chunk_read", {"chunk_ids": ["lothair:0"]})
     state = create_arag_agent(ScriptedModel(calls(twice, twice), ANSWER), small_index).invoke(asked())
     assert results(state)[1].text == NOTICE
-    assert state["trace"][1]["retrieved_tokens"] == 0
-    assert state["trace"][1]["new_chunks"] == []
+    assert 0 < state["trace"][1]["retrieved_tokens"] < 20
+    assert (state["trace"][1]["evidence_tokens"], state["trace"][1]["new_chunks"]) == (0, [])
 
 
 def test_every_call_gets_a_result_also_unknown_invalid_and_wrong_ones(small_index):
@@ -556,8 +556,8 @@ def test_documents_cannot_leave_their_place_in_the_prompt_of_a_forced_answer(mak
     system, prompt = model.calls[-1].messages
     assert DATA_RULE in system.text
     assert prompt.text == f"Which storms?\n\nWhat was found:\n\n<passages-3>\n[storm:0]\n{forged}\n</passages-3>"
-    assert asked_and_found(prompt.text) == ("Which storms?", f"[storm:0]\n{forged}")
-    assert asked_and_found("What was found:\n\nnothing") == ("What was found:\n\nnothing", "")
+    assert read_forced_question(prompt.text) == ("Which storms?", f"[storm:0]\n{forged}")
+    assert read_forced_question("What was found:\n\nnothing") == ("What was found:\n\nnothing", "")
 
 
 def test_the_prompt_of_a_forced_answer_holds_earlier_questions_and_answers(small_index):

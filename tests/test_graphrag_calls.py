@@ -30,7 +30,7 @@ from arag.evaluation.store import open_store
 from arag.evaluation.workplace import Workplace
 from arag.ingest.pipeline import ingest
 from arag.models.extractive import ExtractiveModel
-from arag.retrieval.index import Index
+from arag.retrieval.index import open_index
 from arag.retrieval.tokens import count_tokens
 from arag.testing import ScriptedModel
 from conftest import write_corpus
@@ -129,7 +129,7 @@ def _corpus(tmp_path_factory):
 @pytest.fixture(name="index")
 def _index(corpus, tmp_path):
     shutil.copytree(corpus, tmp_path / "index")
-    with Index(tmp_path / "index", embedder=HashEmbeddings()) as index:
+    with open_index(tmp_path / "index", embedder=HashEmbeddings()) as index:
         yield index
 
 
@@ -384,7 +384,7 @@ def _read(corpus, tmp_path_factory):
     """The corpus after its preparation, which serves both methods."""
     folder = tmp_path_factory.mktemp("read") / "index"
     shutil.copytree(corpus, folder)
-    with Index(folder, embedder=HashEmbeddings()) as index:
+    with open_index(folder, embedder=HashEmbeddings()) as index:
         prepare(index, Reader())
         yield index
 

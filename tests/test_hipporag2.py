@@ -40,8 +40,7 @@ from arag.evaluation.runs import Runner
 from arag.evaluation.store import Store, open_store
 from arag.evaluation.workplace import Replies, Workplace
 from arag.models.chat import load_model
-from arag.models.extractive import ExtractiveModel
-from arag.models.findings import asked_and_found
+from arag.models.extractive import ExtractiveModel, read_forced_question
 from arag.retrieval.index import open_index
 from arag.retrieval.scope import Scope
 from arag.testing import ScriptedModel
@@ -437,7 +436,7 @@ def test_what_a_question_takes(index):
     assert (record["tool"], record["arguments"]["kept"]) == ("retrieve", 1)
     assert record["chunk_ids"] == record["new_chunks"] == state["read_chunks"]
     assert record["retrieved_tokens"] == sum(index.get(chunk_id).tokens for chunk_id in record["chunk_ids"])
-    question, found = asked_and_found(model.calls[1].messages[1].text)
+    question, found = read_forced_question(model.calls[1].messages[1].text)
     assert question == QUESTION
     assert found == "\n\n".join(f"[{chunk_id}]\n{index.get(chunk_id).text}" for chunk_id in record["chunk_ids"])
     assert [line.partition("]")[0] for line in lines(state)["Chunks"]] == [f"[{i}" for i in record["chunk_ids"]]
@@ -558,7 +557,7 @@ def test_without_facts_there_is_no_filter_call(index):
 
 
 def test_a_scope_has_its_own_graph(index):
-    state = graph(index.scoped(Scope(documents=["boso", "teutberga"])), Expert(), top_k=5).invoke(asked())
+    state = graph(index.limited_to(Scope(documents=["boso", "teutberga"])), Expert(), top_k=5).invoke(asked())
     assert {*state["read_chunks"]} == {"boso:0", "teutberga:0"}
     assert lines(state)["Graph"][0] == "3 facts about 4 entities in 2 chunks"
 

@@ -17,29 +17,25 @@ BELOW = {
     "evaluation": ["pages", "graph", "ingest", "retrieval", "models"],
 }
 ONLY_IN = {
-    "sqlite3": "retrieval/local",
-    "chromadb": "retrieval/local",
-    "filelock": "retrieval/local",
+    "sqlite3": "retrieval/store",
+    "chromadb": "retrieval/store",
+    "filelock": "retrieval/store",
     "mcp": "serving",
     "psycopg": "retrieval/postgres",
     "psycopg_pool": "retrieval/postgres",
-    "pgvector": "retrieval/postgres",
-    "arag.retrieval.local": "retrieval/local",
+    "arag.retrieval.store": "retrieval/store",
     "arag.retrieval.postgres": "retrieval/postgres",
 }
 ALSO = {
-    "arag.retrieval.local": {"retrieval/locations.py"},
+    "arag.retrieval.store": {"retrieval/locations.py"},
     "arag.retrieval.postgres": {"retrieval/locations.py"},
-    "chromadb": {"retrieval/postgres/"},
     "filelock": {
-        "retrieval/postgres/keyword_cache.py",
         "evaluation/preparation.py",
         "evaluation/records.py",
         "evaluation/store.py",
         "models/onnx.py",
     },
-    # In memory, and files of which no index knows.
-    "sqlite3": {"retrieval/tables/terms.py", "ingest/disk_map.py", "evaluation/store.py"},
+    "sqlite3": {"evaluation/store.py"},  # a file of which no index knows
 }
 
 

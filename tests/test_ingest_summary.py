@@ -14,7 +14,7 @@ from arag.ingest.documents import Limits, Problem
 from arag.models import huggingface
 from arag.retrieval.index import open_index
 from arag.retrieval.tokens import TokenCounter
-from fakes import HashEmbeddings, write_corpus
+from fakes import HashEmbeddings
 
 
 @pytest.fixture(autouse=True)
@@ -119,43 +119,19 @@ class TestCounters:
         count_by("first", 1)
         chunks = run(folder, chunk_tokens=100).chunks
         count_by("second", 2)
-        with pytest.warns(UserWarning, match=r"by first, now by second: unchanged documents keep their chunks\.$"):
-            summary = run(folder)
-        assert (summary.written, summary.chunks) == (0, chunks)
-        assert self.tokenizer(tmp_path) == "first"
-
-    def test_the_label_names_both(self, run, tmp_path, count_by):
-        folder = write(tmp_path / "docs", a="The mill stands.")
-        count_by("first", 1)
-        run(folder)
-        write(folder, b="It turns.")
-        count_by("second", 2)
-        with pytest.warns(UserWarning, match=r"counted by first, now by second: .* changed \(1\) is cut"):
-            assert run(folder).written == 1
-        assert self.tokenizer(tmp_path) == "first, second"
-        count_by("first", 1)
-        assert run(folder).written == 0
-        assert self.tokenizer(tmp_path) == "first, second"
-
-    def test_the_label_is_one_again_when_all_is_counted_anew(self, run, tmp_path, count_by):
-        folder = write(tmp_path / "docs", a="The mill stands.", b="It turns.")
-        count_by("first", 1)
-        run(folder)
-        count_by("second", 2)
         with warnings.catch_warnings():
             warnings.simplefilter("error")
-            assert run(folder, chunk_tokens=200).written == 2
-        assert self.tokenizer(tmp_path) == "second"
-
-    def test_a_packed_chunk_that_is_counted_anew(self, run, tmp_path, count_by):
-        records = [{"id": name, "text": f"The mill {name}."} for name in "abcdef"]
-        corpus = write_corpus(tmp_path / "corpus", records)
+            summary = run(folder)
+        assert (summary.written, summary.chunks) == (0, chunks)
+        write(folder, c="It fell.")
+        with pytest.warns(UserWarning, match=r"by first, now by second: .* changed \(1\) is cut by the new") as caught:
+            assert run(folder).written == 1
+        assert (len(caught), self.tokenizer(tmp_path)) == (1, "first")
         count_by("first", 1)
-        run(corpus, pack=True)
-        count_by("second", 2)
-        write_corpus(tmp_path / "corpus", [*records[:5], {"id": "f", "text": "It fell."}])
-        run(corpus, pack=False)
-        assert self.tokenizer(tmp_path) == "second"
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            write(folder, c="It stood.")
+            assert run(folder).written == 1
 
 
 def test_limits_of_the_command_line(arag, tmp_path):

@@ -369,7 +369,7 @@ def test_the_entities_of_a_chunk_are_found_once(tmp_path, monkeypatch):
 
 
 def test_a_scope_has_its_own_graph(index):
-    state, _ = run(index.scoped(Scope(documents=["light", "ropes", "storms"])))
+    state, _ = run(index.limited_to(Scope(documents=["light", "ropes", "storms"])))
     assert state["read_chunks"][0] == "light:0"
     assert set(state["read_chunks"]) == {"light:0", "ropes:0", "storms:0"}
     assert state["trace"][0]["arguments"]["activated"] == 1  # the builder, but not where she was born

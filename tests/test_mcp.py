@@ -347,7 +347,7 @@ def test_a_scoped_index_is_served_as_if_it_held_nothing_else(index):
         found = await text(client, "keyword_search", keywords=["Teutberga"])
         return [resource.name for resource in listed], found, await text(client, "chunk_read", chunk_ids=["lothair:0"])
 
-    names, found, read = run(session, server=make_mcp_server(index.scoped(Scope(documents=["boso"]))))
+    names, found, read = run(session, server=make_mcp_server(index.limited_to(Scope(documents=["boso"]))))
     assert names == ["boso"]
     assert found.startswith("Teutberga: 1 chunk. All:")
     assert "There is no chunk with this id" in read

@@ -22,12 +22,18 @@ from arag.models.asking import check_whole, replace_unreadable
 from arag.models.messages import feedback, marked_feedback
 from arag.models.replies import mend_reply
 from arag.retrieval.tokens import count_tokens
-from arag.retrieval.tool_base import find_artifacts
+from arag.retrieval.tools import find_artifacts
 from arag.testing import assert_paired, call, calls, invalid_call
 
 
 def result(call_id, text="text", new=(), **kwargs):
-    artifact = {"new_chunks": list(new), "chunk_ids": list(new), "digests": {}, "retrieved_tokens": 1}
+    artifact = {
+        "new_chunks": list(new),
+        "chunk_ids": list(new),
+        "digests": {},
+        "retrieved_tokens": 1,
+        "evidence_tokens": 1,
+    }
     return ToolMessage(text, tool_call_id=call_id, name="chunk_read", artifact=artifact, **kwargs)
 
 

@@ -27,13 +27,13 @@ def code_cells(notebook):
 
 
 def said(cell):
-    """What a cell has put out, but for pictures and numbers, which other machines make a little different."""
+    """The words of what a cell has put out, without numbers: how tokens are counted decides what is shown in brief."""
     return [
         (
             output.output_type,
             output.get("name"),
             sorted(output.get("data", ())),
-            re.sub(r"\d+", "0", without_seconds(text_of(output))),
+            sorted(re.findall(r"[^\W\d]+", without_seconds(text_of(output)))),
         )
         for output in cell.outputs
     ]

@@ -40,7 +40,7 @@ def test_a_second_question_has_its_own_budget_and_keeps_what_was_read(small_inde
     assert (first["stop_reason"], second["stop_reason"]) == ("answered", "answered")
     assert (second["steps"], len(second["trace"]), second["usage"]["model_calls"]) == (2, 1, 2)
     assert results(second)[1].text == NOTICE
-    assert second["trace"][0]["retrieved_tokens"] == 0
+    assert second["trace"][0]["evidence_tokens"] == 0
     assert second["read_chunks"] == ["lothair:0"]
     [citation] = second["citations"]
     assert (citation["chunk_id"], citation["seen"], citation["read"]) == ("lothair:0", True, True)

@@ -1,297 +1,448 @@
-"""An index in PostgreSQL says what an index in a folder says, wherever its vectors and its keywords are."""
+"""An index in PostgreSQL says what an index in a folder says, whoever reads it and however it is limited."""
 
 from __future__ import annotations
 
 import multiprocessing
 import random
-import zlib
-from base64 import b64encode
-from concurrent.futures import ThreadPoolExecutor
+import re
 from contextlib import ExitStack, closing
-from urllib.parse import quote, urlsplit
+from itertools import count
+from urllib.parse import urlsplit
 
-import chromadb
-import httpx
 import numpy as np
 import psycopg
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
-from arag import Scope, ingest, open_index
 from arag.errors import IndexFormatError, IndexNotFoundError, InputError, StorageError
-from arag.ingest.maintenance import compact, remove, verify
-from arag.ingest.pipeline import run_ingest
-from arag.retrieval.keyword_file import KeywordMatcher
-from arag.retrieval.locations import backend_at
-from arag.retrieval.postgres.chunk_store import NumberMask
-from arag.retrieval.postgres.connections import Pool
-from arag.retrieval.postgres.location import PostgresLocation
-from arag.retrieval.postgres.sentences import collection_name
-from arag.retrieval.postgres.word_borders import WordBorders
-from arag.retrieval.text import fold
-from fakes import HashEmbeddings, write_corpus
-from searches import KEYWORDS, WORDS, everything
+from arag.retrieval.locations import store_at
+from arag.retrieval.storage import DocumentRecord, EmbeddedDocument, Settings
+from arag.retrieval.types import Chunk, Sentence, Table
+
+pytestmark = pytest.mark.servers
+
+DIMENSION = 24
+_NUMBERS = count()
 
 
-class DistinctEmbeddings(HashEmbeddings):
-    """A vector for each text that has nothing to do with any other's: no two texts are equally near to a third."""
-
-    model = "distinct-64"
-
-    def embed_documents(self, texts):
-        self.embedded += texts
-        return [self.embed_query(text) for text in texts]
-
-    def embed_query(self, text):
-        vector = np.random.default_rng(zlib.crc32(text.encode("utf-8", "replace"))).normal(size=64)
-        return (vector / np.linalg.norm(vector)).tolist()
+def begin():
+    return Settings("test:vectors", DIMENSION, 1_000, "words", "auto")
 
 
-ODD = ["İSTANBUL", "ΑΣ", "straße", "50%", "a_b", "back\\slash", "'; DROP TABLE chunks; --", "%s", "{}", "$1", "?"]
+def new_place(database):
+    """Return the URL of an index that does not exist yet."""
+    return f"{database}?index=i{next(_NUMBERS)}"
 
 
-def make_documents(number, seed):
+def make_document(name, texts, *, title="", fingerprint="1", same=()):
+    """Return a document with a chunk for each text; its sentences end with a dot.
+
+    Args:
+        name: Its id.
+        texts: The chunks' texts.
+        title: Its title.
+        fingerprint: Its fingerprint.
+        same: Sentences that have one vector wherever they stand; the others' depend on the document, too.
+    """
+    chunks, vectors = [], []
+    for ordinal, text in enumerate(texts):
+        sentences = [
+            Sentence(m.start(), m.end(), m[0] != "Heading.", "A > B" if ordinal else "", Table("t", "a | b"))
+            for m in re.finditer(r"[^\s.][^.]*\.?", text)
+        ]
+        chunk_id = f"{name}:{ordinal}"
+        chunk = Chunk(chunk_id, name, ordinal, title, text, tuple(sentences), len(text), len(texts) == 1, (ordinal, 9))
+        chunks.append(chunk)
+        vectors.append(embed([t if t in same else f"{chunk_id} {t}" for t in chunk.embedded_texts()]))
+    record = DocumentRecord(name, title, f"{name}.md", '{"n": 1}', fingerprint, len(texts))
+    return EmbeddedDocument(record, chunks, vectors)
+
+
+def embed(texts):
+    """Return a vector for each text that has nothing to do with any other's."""
+    vectors = np.empty((len(texts), DIMENSION), np.float32)
+    for row, text in enumerate(texts):
+        vectors[row] = np.random.default_rng(list(text.encode("utf-8", "replace"))).standard_normal(DIMENSION)
+    return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+
+
+def write(place, documents=(), *, removed=(), publish=True):
+    """Store and remove documents."""
+    with closing(store_at(place)) as store, store.draft(begin) as draft:
+        assert draft.put(documents) == {}
+        draft.remove(removed)
+        if publish:
+            draft.publish(draft.settings)
+
+
+def chunk_ids(place):
+    """Return the ids of the chunks that a new reader sees."""
+    with closing(store_at(place)) as store, closing(store.open()) as view:
+        return sorted(view.yield_keys())
+
+
+# --- the same results as in a folder ---
+
+WORDS = (
+    "gull gulls Gull reef tide tide tide naïve naive nai\u0308ve the lighthouse light-house 海 海鸥 a-b x Чайковский"
+)
+ODD = ["İSTANBUL", "ΑΣ", "straße", "50%", "a_b", "back\\slash", "'; DROP TABLE chunks; --", "%s", "{}", "$1", "?", "''"]
+LONG = [
+    f"{'y' * 300}lothair{'z' * 300}",
+    f"{'海' * 300}lothair海",
+    "Lotha\u0131r LOTHA\u0130R lothaİr lothairé 海lothair海 \u212alothair",
+    "SCHLOTHAIRX9",
+    *(f"n{i}lothair{i}x" for i in range(120)),
+]
+UNSTORABLE = ["\0", "\ud800", "tide\0"]
+SAME = "All rights reserved."
+
+
+def make_corpus(number, seed):
     choice = random.Random(seed)
-    words = [*WORDS, *ODD, "tide", "tide", "reef"]
-    texts = [
-        " ".join(f"{' '.join(choice.choices(words, k=choice.randrange(1, 7)))}." for _ in range(choice.randrange(1, 6)))
-        for _ in range(number)
-    ]
-    titles = ["", "Gull", "Reef", "Gull (bird)", "The tide", "50% (film)"]
-    return [{"id": f"d{i}", "title": choice.choice(titles), "text": text, "n": i} for i, text in enumerate(texts)]
-
-
-@pytest.fixture(scope="module", params=["tables", "keyword cache", "pgvector", "chroma"])
-def pair(request, tmp_path_factory, places):
-    """One corpus in a folder and in PostgreSQL, as the second run has left them."""
-    folder = tmp_path_factory.mktemp("pair")
-    place = places("postgres", folder)
-    if request.param == "keyword cache":
-        place += f"&keyword_cache={quote(str(folder / 'cache'), safe='')}"
-    if request.param == "chroma":
-        place += f"&vectors=chroma+{request.getfixturevalue('chroma_server').url}"
-    documents = make_documents(60, seed=5)
-    changed = [*make_documents(10, seed=6), *documents[10:50]]
-    with pytest.MonkeyPatch.context() as patch, ExitStack() as stack:
-        if request.param in {"pgvector", "chroma"}:
-            patch.setattr("arag.retrieval.postgres.sentences.MAX_BYTES", 0)
-        opened = []
-        for target in (folder / "index", place):
-            run_ingest(write_corpus(folder / "corpus", documents), target, embedder=DistinctEmbeddings(), pack=True)
-            index = stack.enter_context(open_index(target, embedder=DistinctEmbeddings()))
-            index.keyword_search("gull")
-            run_ingest(
-                write_corpus(folder / "corpus", changed), target, embedder=DistinctEmbeddings(), pack=True, prune=True
+    words = [*WORDS.split(), *WORDS.split(), *ODD, *LONG]
+    documents = []
+    for place in range(number):
+        texts = [
+            " ".join(
+                choice.choice([SAME, "Heading.", f"{' '.join(choices)}.", f"{' '.join(choices)}.\n\n"])
+                for _ in range(choice.randrange(1, 6))
+                if (choices := choice.choices(words, k=choice.randrange(1, 7)))
             )
-            opened.append(index)
-        assert verify(place, embedder=DistinctEmbeddings()) == ([], [])
-        yield opened
+            for _ in range(choice.randrange(1, 5))
+        ]
+        title = choice.choice(["", "Gull", "GULL (bird)", "The tide", "50% Élan"])
+        documents.append(make_document(f"d{place}", texts, title=title, same=[SAME], fingerprint=f"{seed}"))
+    return documents
 
 
-QUERIES = st.one_of(KEYWORDS, st.lists(st.sampled_from([*ODD, "\0", "\ud800", "%", "_", "\\"]), min_size=1, max_size=3))
+@pytest.fixture(scope="module")
+def pair(tmp_path_factory, shared_database):
+    """One corpus in a folder and in PostgreSQL, as two runs have left them."""
+    places = tmp_path_factory.mktemp("pair") / "index", new_place(shared_database)
+    first, second = make_corpus(50, seed=5), make_corpus(12, seed=6)
+    with ExitStack() as stack:
+        views = []
+        for place in places:
+            write(place, first)
+            write(place, second, removed=["d20", "d21"])
+            store = stack.enter_context(closing(store_at(place)))
+            assert store.find_damage() == []
+            views.append(stack.enter_context(closing(store.open())))
+        yield views
 
 
-FEW = settings(max_examples=settings.default.max_examples // 3)
+def say_all(view, texts, ids):
+    """Return all that a view says about texts, which may be keywords, and about ids; numbers aside."""
+    names = view.ids(view.numbers(list(view.yield_keys())).values())
+    said = []
+    for by_coverage in (False, True):
+        for top_k in (1, 4, 100):
+            ranking = view.rank(texts, top_k, by_coverage=by_coverage)
+            chunks = [(names[ranked.number], ranked.score, ranked.counts) for ranked in ranking.chunks]
+            said.append((chunks, ranking.holding, ranking.as_word, ranking.total))
+    said.append(view.count_chunks(texts))
+    said.append([names[number] for limit in (1, 99) for number in view.holding_all(texts, limit)])
+    said.append([view.holds_word(text.lower()) for text in texts])
+    said.append(view.words_spelled(texts))
+    said.append(view.words_of_length(2, 4))
+    for count_ in (1, 7, 400):
+        found = view.nearest(embed(texts)[0], count_)
+        said.append([(names[m.chunk], m.position, m.similarity) for m in found])
+    vectors = view.vectors(view.numbers([f"{i}:0" for i in ids]).values())
+    said.append(sorted((names[number], positions, rows.tolist()) for number, positions, rows in vectors))
+    keys = [f"{i}:{ordinal}" for i in ids for ordinal in (0, 1, 9)]
+    said.append([view.mget([*keys, *texts]), [view.similar_ids(key, 3) for key in keys]])
+    said.append([view.neighbours(chunk, 1) for chunk in view.mget(keys) if chunk])
+    said.append([[view.document(i) for i in (*ids, *texts)], list(view.documents(after="d3")), view.chunks_of(ids)])
+    said.append([view.named([text], 5) for text in (*texts, "", "GULL", "é", "É")])
+    said.append([list(view.yield_keys(prefix="d1")), view.settings.chunks, view.settings.sentences])
+    return said
 
 
-@FEW
-@given(keywords=QUERIES, data=st.data())
-def test_every_search_says_the_same(pair, keywords, data):
-    local, there = pair
-    ids = data.draw(st.lists(st.sampled_from([*(f"d{i}" for i in range(60)), "'; --", "\0", "\ud800"]), max_size=4))
-    assert everything(there, keywords, ids) == everything(local, keywords, ids)
+TEXTS = st.lists(
+    st.one_of(
+        st.sampled_from([*WORDS.split(), *ODD, *UNSTORABLE, "lothair", "othair1", "tide gull", "de", "e", ".", "zzyx"]),
+        st.text(max_size=4).filter(str.strip),
+    ),
+    min_size=1,
+    max_size=4,
+    unique=True,
+)
+IDS = st.lists(st.sampled_from([*(f"d{i}" for i in range(55)), "'; --", *UNSTORABLE]), max_size=4)
 
 
-@FEW
-@given(keywords=KEYWORDS, data=st.data())
-def test_every_scope_says_the_same(pair, keywords, data):
-    allowed = data.draw(st.sets(st.integers(0, 55), max_size=50))
-    ids = [f"d{i}" for i in sorted(allowed)[:2]] + ["d7"]
-    local, there = (index.scoped(Scope(where={"n": {"$in": sorted(allowed)}})) for index in pair)
-    assert everything(there, keywords, ids) == everything(local, keywords, ids)
+@given(texts=TEXTS, ids=IDS)
+def test_every_search_says_the_same(pair, texts, ids):
+    folder, postgres = pair
+    assert say_all(postgres, texts, ids) == say_all(folder, texts, ids)
 
 
-TEXTS = st.lists(st.sampled_from(["a", "an", " ", "b", "s", "es", "-", "é", "海", ". "]), max_size=12).map("".join)
+@given(texts=TEXTS, ids=st.sets(st.integers(0, 55), max_size=50))
+def test_every_limited_view_says_the_same(pair, texts, ids):
+    folder, postgres = (view.limited_to([f"d{i}" for i in ids]) for view in pair)
+    assert say_all(postgres, texts, ["d1", "d2"]) == say_all(folder, texts, ["d1", "d2"])
 
 
-@given(text=TEXTS, needle=TEXTS.filter(lambda text: text.strip()))
-def test_words_are_told_by_what_is_around_them(tmp_path_factory, text, needle):
-    """Cut between the occurrences, a text has the counts that it has as a whole, and in a keyword file."""
-    from arag.retrieval.keyword_file import write_keyword_file
-
-    needle, text = fold(needle).lower(), fold(text).lower()
-    borders = WordBorders(needle)
-    pieces = [p if len(p) <= 4 else p[:3] + p[-1] for p in text.split(needle)] if borders.can_be_cut else [text]
-    expected = borders.count(text)
-    assert borders.count_around(pieces) == expected
-    if needle in text and borders.matter:
-        file = tmp_path_factory.mktemp("words") / "keywords"
-        write_keyword_file(file, [(1, text)], [1])
-        ranking = KeywordMatcher(file).rank([needle], 1, by_coverage=True)
-        assert ranking.as_word[needle] == (expected > 0)
-
-
-def test_a_keyword_may_be_anywhere_in_words_of_every_kind(places, tmp_path):
-    """Texts are found by their words, where few words hold a keyword: these are told apart by SQLite's tokenizer."""
-    texts = [
-        "Lothair came.",
-        "SCHLOTHAIRX9 is a name.",
-        "lot hair, lot-hair, lot_hair and lot\u00adhair",
-        f"{'y' * 300}lothair{'z' * 300}",  # a word longer than the vocabulary's
-        f"{'海' * 300}lothair海",
-        "Lotha\u0131r, LOTHA\u0130R, lothaİr",
-        "cafe\u0301lothair",
-        "lothairé; 海lothair海; \u212alothair",
-        *(f"n{i}lothair{i}x w{i}tide{i}v" for i in range(40)),
-        *(f"{chr(97 + i // 26)}{chr(97 + i % 26)}tide{i}" for i in range(200)),
-    ]
-    keywords = [
-        "lothair",
-        "klothair",
-        "lothairé",
-        "elothair",
-        "é",
-        "lothair海",
-        "hair, lot",
-        "lothai\u0307r",
-        "zlothai",
-    ]
-    keywords += ["9 is", "tide", "tide7v", "tide7v.", "yyylothairzzz", "absent", "lothair absent", "\u0307r", "lotha"]
-    documents = [{"id": f"d{i}", "text": text} for i, text in enumerate(texts)]
-    local, there = tmp_path / "index", places("postgres", tmp_path)
-    for place in (local, there):
-        ingest(write_corpus(tmp_path / "corpus", documents), place, embedder=HashEmbeddings())
-    with open_index(local) as first, open_index(there) as second:
-        for some in (*([keyword] for keyword in keywords), keywords):
-            for by_coverage in (False, True):
-                found = [index.keyword_search(some, 99, by_coverage=by_coverage) for index in (first, second)]
-                assert found[0] == found[1]
-                assert found[0].keywords[0].chunks == sum(fold(some[0]).lower() in t.lower() for t in texts)
+def test_a_limited_view_is_an_index_of_these_documents_alone(shared_database):
+    corpus = make_corpus(1_500, seed=7)
+    some = corpus[100:1_400]  # as many as are sent as a mask
+    whole, part = new_place(shared_database), new_place(shared_database)
+    write(whole, corpus)
+    write(part, some)
+    with closing(store_at(whole)) as store, closing(store_at(part)) as other:
+        limited, alone = store.open().limited_to([document.record.id for document in some]), other.open()
+        for texts in (["gull", "tide"], ["lothair", "海"], ["absent"]):
+            said = say_all(limited, texts, ["d99", "d100"])
+            expected = say_all(alone, texts, ["d99", "d100"])
+            spelled = slice(9, 11)  # words of other documents may be among those listed
+            said[spelled] = expected[spelled] = []
+            assert said == expected
 
 
-def test_a_keyword_of_one_letter_may_have_thousands_of_endings(places, tmp_path):
-    words = [f"s{i}" for i in range(2_000)]
-    documents = [{"id": f"d{i}", "text": " ".join(words[i * 100 : (i + 1) * 100])} for i in range(20)]
-    local, there = tmp_path / "index", places("postgres", tmp_path)
-    found = []
-    for place in (local, there):
-        with ingest(write_corpus(tmp_path / "corpus", documents), place, embedder=HashEmbeddings()) as index:
-            found.append(index.keyword_search("$s"))
-    assert found[0] == found[1]
-    assert len(found[0].keywords[0].closest) == 3
+# --- a graph ---
 
 
-def test_titles_and_words_may_be_long(places, tmp_path):
-    """PostgreSQL indexes no text of more than 2,704 bytes."""
-    characters = random.Random(1).choices([chr(code) for code in range(0x4E00, 0x9F00)], k=3_000)
-    long = "".join(characters)
-    titles = [long, f"{long} (film)", f"{long[:-1]}!", long[:500], f"{long[:498]} (film)"]
-    documents = [{"id": f"d{i}", "title": title, "text": f"{long} {i}"} for i, title in enumerate(titles)]
-    found = []
-    for place in (tmp_path / "index", places("postgres", tmp_path)):
-        run_ingest(documents, place, embedder=HashEmbeddings(), chunk_tokens=8_000)
-        with open_index(place, embedder=HashEmbeddings()) as index:
-            chunks = index._refresh().chunks
-            found.append(list(chunks.titled([*titles, long[:498], long[:499], long[:501]], 9)))
-            found[-1].append(index.keyword_search(long).total)
-        compact(place, embedder=HashEmbeddings())
-    assert found[0] == found[1]
-    assert [document_id for document_id, _ in found[1][0]] == ["d0", "d1"]
+@pytest.fixture
+def with_graph(monkeypatch):
+    """Make small indexes search with pgvector, as large ones do."""
+    for module in ("schema", "view"):
+        monkeypatch.setattr(f"arag.retrieval.postgres.{module}.MAX_MATRIX_BYTES", 0)
 
 
-def test_two_indexes_in_one_database_know_nothing_of_each_other(places, tmp_path):
-    one, other = (places("postgres", tmp_path) for _ in range(2))
-    with (
-        ingest({"id": "a", "text": "The gull."}, one, embedder=HashEmbeddings()) as gulls,
-        ingest({"id": "a", "text": "The reef."}, other, embedder=HashEmbeddings()) as reefs,
-    ):
-        assert (gulls.keyword_search("gull").total, reefs.keyword_search("gull").total) == (1, 0)
-        remove("a", one)
-        assert list(gulls.chunk_ids()) == []
-        assert list(reefs.chunk_ids()) == ["a:0"]
+def test_a_graph_finds_the_nearest_among_thousands_of_equal_sentences(shared_database, with_graph):
+    place = new_place(shared_database)
+    documents = [make_document(f"copy{i}", ["Same. " * 100], same=["Same."]) for i in range(30)]
+    documents += [make_document(f"other{i}", [f"Line {i}."], same=[f"Line {i}."]) for i in range(300)]
+    write(place, documents)
+    write(place, [make_document("late", ["Late."], same=["Late."])])
+    found = 0
+    with closing(store_at(place)) as store, closing(store.open()) as view:
+        assert store.find_damage() == []
+        names = view.ids(view.numbers(list(view.yield_keys())).values())
+        for i in range(300):
+            (match,) = view.nearest(embed([f"Line {i}."])[0], 1)
+            found += names[match.chunk] == f"other{i}:0" and match.similarity > 0.999
+        assert found >= 298
+        (match,) = view.nearest(embed(["Late."])[0], 1)
+        assert names[match.chunk] == "late:0"
+        assert len(view.nearest(embed(["Same."])[0], 2_000)) == 2_000
+        some = view.limited_to(["other7", "other8"])
+        assert [names[m.chunk] for m in some.nearest(embed(["Line 8."])[0], 5)] == ["other8:0", "other7:0"]
 
 
-def test_a_role_that_may_only_select_searches(database, postgres_server):
-    with ingest({"id": "a", "text": "The gull sat."}, database, embedder=HashEmbeddings()):
-        pass
-    reader = postgres_server.create_role(database, "USAGE ON SCHEMA arag", "SELECT ON ALL TABLES IN SCHEMA arag")
-    with open_index(reader, embedder=HashEmbeddings()) as index:
-        assert index.keyword_search("gull").total == 1
-        assert index.semantic_search("gull sat").hits[0].chunk_id == "a:0"
-        assert verify(reader, embedder=HashEmbeddings()) == ([], [])
-        with pytest.raises(StorageError, match="may not do this"):
-            remove("a", reader)
+def test_a_view_with_a_graph_compares_where_the_graph_finds_too_few(shared_database, with_graph, monkeypatch):
+    monkeypatch.setattr("arag.retrieval.postgres.view._MAX_LIMITED_BYTES", 0)
+    place = new_place(shared_database)
+    write(place, [make_document(f"d{i}", [f"Line {i}. Row {i}."]) for i in range(500)])
+    with closing(store_at(place)) as store, closing(store.open()) as view:
+        for ids in (["d7"], [f"d{i}" for i in range(250)], [f"d{i}" for i in range(490)]):
+            limited = view.limited_to(ids)
+            for asked in (1, 15, 2 * len(ids), 5_000):
+                found = limited.nearest(embed(["d7:0 Row 7."])[0], asked)
+                assert len(found) == min(asked, 2 * len(ids))
+                assert (found[0].position, round(found[0].similarity, 2)) == (1, 1.0)
 
 
-def test_two_users_of_one_database_see_what_their_scopes_allow(database, postgres_server, tmp_path):
-    """At the same time, through one reader's role; each as if there were nothing but the user's own documents."""
-    documents = [{**document, "user": f"u{document['n'] % 2}"} for document in make_documents(40, seed=9)]
-    ingest(write_corpus(tmp_path / "corpus", documents), database, embedder=DistinctEmbeddings()).close()
-    reader = postgres_server.create_role(database, "USAGE ON SCHEMA arag", "SELECT ON ALL TABLES IN SCHEMA arag")
-    rounds = [(["gull", "tide"], ["d0", "d1", "d2", "d3"]), (["the", "海"], ["d5"]), (["zzz"], []), (["reef"], ["d4"])]
-    with open_index(reader, embedder=DistinctEmbeddings()) as shared, ThreadPoolExecutor(6) as executor:
-        found = {}
-        for user in ("u0", "u1"):
-            scoped = shared.scoped(Scope(where={"user": user}))
-            found[user] = [executor.submit(everything, scoped, *some) for some in rounds * 3]
-        for user, runs in found.items():
-            own = [document for document in documents if document["user"] == user]
-            source = write_corpus(tmp_path / user / "corpus", own)
-            ingest(source, tmp_path / user / "index", embedder=DistinctEmbeddings()).close()
-            with open_index(tmp_path / user / "index", embedder=DistinctEmbeddings()) as alone:
-                for run, (keywords, ids) in zip(runs, rounds * 3, strict=True):
-                    assert run.result() == everything(alone, keywords, ids)
+# --- one database ---
+
+
+def test_two_indexes_in_one_database_know_nothing_of_each_other(shared_database):
+    one, other = new_place(shared_database), new_place(shared_database)
+    write(one, [make_document("a", ["The gull."])])
+    write(other, [make_document("a", ["The reef."])])
+    write(one, removed=["a"])
+    assert (chunk_ids(one), chunk_ids(other)) == ([], ["a:0"])
 
 
 def test_nothing_in_another_schema_is_used(database, postgres_server):
     """Anybody may create tables and functions in `public` of a database that was made before version 15."""
-    with ingest({"id": "a", "text": "The gull sat."}, database, embedder=HashEmbeddings()) as index:
-        name = urlsplit(database).path[1:]
-        for made in (
-            "FUNCTION octet_length(text) RETURNS int LANGUAGE sql RETURN 1",
-            "TABLE members AS SELECT 'mine' AS document_id, 1::bigint AS number",
-        ):
-            postgres_server.execute(f"CREATE {made}", database=name)
-        postgres_server.execute("GRANT ALL ON members TO PUBLIC", database=name)
-        assert index.keyword_search("gull").hits[0].score == 4
-        postgres_server.execute("DROP TABLE arag.members", database=name)
+    write(database, [make_document("a", ["The gull sat."])])
+    name = urlsplit(database).path[1:]
+    for made in (
+        "FUNCTION octet_length(text) RETURNS int LANGUAGE sql RETURN 1",
+        "TABLE words AS SELECT 'mine' AS word, 'mine' AS plain",
+    ):
+        postgres_server.execute(f"CREATE {made}", database=name)
+    postgres_server.execute("GRANT ALL ON words TO PUBLIC", database=name)
+    with closing(store_at(database)) as store, closing(store.open()) as view:
+        assert view.rank(["gull"], 1).chunks[0].score == 4
+        postgres_server.execute("DROP TABLE arag.words", database=name)
         with pytest.raises(IndexFormatError, match="is incomplete"):
-            verify(database, repair=True, embedder=HashEmbeddings())
-    assert postgres_server.execute("SELECT document_id FROM members", database=name) == [("mine",)]
+            view.words_spelled(["mine"])
 
 
 def test_what_is_not_an_index_is_named(database, postgres_server):
-    with pytest.raises(IndexNotFoundError, match="no index in postgresql://owner@127"):
-        open_index(database)
+    with closing(store_at(database)) as store:
+        assert not store.exists()
+        for use in (store.open, store.settings, store.find_damage):
+            with pytest.raises(IndexNotFoundError, match="no index in postgresql://owner@127"):
+                use()
     with psycopg.connect(database) as connection:
         connection.execute("CREATE SCHEMA shop")
         connection.execute("CREATE TABLE shop.orders (id int)")
     with pytest.raises(InputError, match=r"holds other tables \(orders\): name another one with \?index=NAME"):
-        ingest({"id": "a", "text": "The gull."}, f"{database}?index=shop", embedder=HashEmbeddings())
+        write(f"{database}?index=shop")
+
+
+def test_an_index_that_was_not_published_yet_is_none(shared_database):
+    place = new_place(shared_database)
+    write(place, [make_document("a", ["The gull."])], publish=False)
+    with closing(store_at(place)) as store:
+        assert store.exists()
+        with pytest.raises(IndexNotFoundError, match="yet: its first ingestion goes on, or was interrupted"):
+            store.open()
+        assert "run the same `arag ingest` again" in str(store.find_damage()[0])
+    write(place)
+    assert chunk_ids(place) == ["a:0"]
+
+
+@pytest.mark.parametrize("settings", ["", "[]", "{", "null", '{"dimension": 1}', "[" * 5_000])
+def test_damaged_settings_are_named(shared_database, settings):
+    place = new_place(shared_database)
+    write(place)
+    execute(place, "UPDATE state SET settings = %s", settings)
+    for use in (lambda: chunk_ids(place), lambda: write(place)):
+        with pytest.raises(IndexFormatError, match=r"settings of the index in postgresql://owner@.* are damaged"):
+            use()
+
+
+def test_tables_of_another_version_are_named(shared_database):
+    place = new_place(shared_database)
+    with psycopg.connect(shared_database) as connection:
+        connection.execute(f"CREATE SCHEMA {urlsplit(place).query[6:]} CREATE TABLE state (name text, value text)")
+    for use in (lambda: chunk_ids(place), lambda: write(place)):
+        with pytest.raises(IndexFormatError, match=r"made by another version of arag .*ingest the documents again"):
+            use()
+
+
+# --- damage ---
+
+
+def execute(place, statement, *values):
+    """Run a statement in the schema of an index."""
+    url = urlsplit(place)
+    with psycopg.connect(url._replace(query="").geturl(), autocommit=True) as connection:
+        connection.execute("SELECT set_config('search_path', %s, false)", [url.query.removeprefix("index=")])
+        cursor = connection.execute(statement, values or None)
+        return cursor.fetchall() if cursor.description else []
+
+
+DAMAGES = [
+    ("DELETE FROM contents WHERE number = 3", r"lost a part \(d2\)", False),
+    ("UPDATE contents SET places = '[]' WHERE number = 3", r"lost a part \(d2\)", False),
+    ("DELETE FROM chunks WHERE number = 3", r"lost a part \(d2\)", False),
+    ("DELETE FROM documents WHERE number = 3", r"lost a part \(d2\)", False),
+    ("DELETE FROM sentences WHERE number = 3 AND position = 0", r"lost a part \(d2\)", False),
+    ("UPDATE lowered SET lowered = 'x' WHERE number = 3", "texts of 1 chunks are missing or wrong", True),
+    ("DELETE FROM lowered WHERE number = 3", "texts of 1 chunks are missing or wrong", True),
+    ("DELETE FROM words WHERE word = 'gull'", "1 words are missing", True),
+    ("DROP INDEX lowered_by_trigrams", "these are missing: lowered_by_trigrams", True),
+    ("UPDATE state SET settings = replace(settings, '\"chunks\":5', '\"chunks\":6')", "it lists 5 documents, 6", True),
+]
+
+
+@pytest.mark.parametrize(("damage", "said", "repairable"), DAMAGES)
+def test_damage_is_found_and_what_is_derived_is_made_again(shared_database, damage, said, repairable):
+    place = new_place(shared_database)
+    write(place, [make_document(f"d{i}", [f"The gull sat on the reef {i}. It flew."]) for i in range(5)])
+    execute(place, damage)
+    with closing(store_at(place)) as store:
+        (found,) = [each for each in store.find_damage() if each.repairable == repairable]
+        assert re.search(said, str(found))
+        if not repairable:
+            with pytest.raises(IndexFormatError, match=said):
+                store.repair()
+            write(place, removed=["d2"])
+            write(place, [make_document("d2", ["The gull sat again."])])
+        store.repair()
+        assert store.find_damage() == []
+        assert store.open().rank(["gull"], 9).total == 5
+
+
+def test_verifying_and_searching_keep_no_writer_waiting(shared_database):
+    place = new_place(shared_database)
+    write(place, [make_document("a", ["The gull."])])
+    with closing(store_at(place)) as store, store.draft(begin) as draft:
+        draft.put([make_document("b", ["The reef."])])
+        assert store.find_damage() == []
+        assert store.open().rank(["reef"], 9).total == 0
+        draft.publish(draft.settings)
+        assert store.open().rank(["reef"], 9).total == 1
+
+
+# --- readers ---
+
+
+def test_a_role_that_may_only_select_searches_and_is_told_what_it_may_not_do(database, postgres_server):
+    write(database, [make_document("a", ["The gull sat."])])
+    name = urlsplit(database).path[1:]
+    reader = postgres_server.create_role(database, password="p:@/ %'s")
+    role = urlsplit(reader).username
+    with pytest.raises(StorageError, match="USAGE ON SCHEMA"):
+        chunk_ids(reader)
+    postgres_server.execute(f"GRANT USAGE ON SCHEMA arag TO {role}", database=name)
+    with pytest.raises(StorageError, match="permission denied for table state"):
+        chunk_ids(reader)
+    postgres_server.execute(f"GRANT SELECT ON ALL TABLES IN SCHEMA arag TO {role}", database=name)
+    with closing(store_at(reader)) as store, closing(store.open()) as view:
+        assert view.rank(["gull"], 1, by_coverage=True).total == 1
+        assert len(view.nearest(embed(["The gull sat."])[0], 3)) == 1
+        assert store.find_damage() == []
+        assert store.size() > 0
+    with pytest.raises(StorageError, match="may not be used so by this role") as caught:
+        write(reader, [make_document("b", ["The reef."])])
+    assert "p:@" not in str(caught.value)
+    assert "p%3A" not in str(caught.value)
 
 
 def test_settings_of_the_environment_and_the_role_change_nothing(database, postgres_server, monkeypatch):
-    postgres_server.execute("ALTER ROLE owner SET default_transaction_isolation = 'serializable'")
-    try:
-        for encoding in ("LATIN1", "SQL_ASCII"):
-            monkeypatch.setenv("PGCLIENTENCODING", encoding)
-            with ingest({"id": "a", "text": "海鸥 flew."}, database, embedder=HashEmbeddings()) as index:
-                assert index.keyword_search("海鸥").total == 1
-                isolation = index._reader._pool.query("SHOW transaction_isolation")
-                assert isolation == [("read committed",)]
-    finally:
-        postgres_server.execute("ALTER ROLE owner RESET default_transaction_isolation")
+    name = urlsplit(database).path[1:]
+    for setting in ("default_transaction_isolation = 'serializable'", "search_path = ''", "plan_cache_mode = 'auto'"):
+        postgres_server.execute(f"ALTER DATABASE {name} SET {setting}")
+    monkeypatch.setenv("PGCLIENTENCODING", "LATIN1")
+    for text in ("海鸥 flew.", "海鸥 sat."):
+        write(database, [make_document("a", [text], fingerprint=text)])
+    with closing(store_at(database)) as store, closing(store.open()) as view:
+        assert view.rank(["海鸥", "sat"], 1).total == 1
 
 
-def test_an_index_may_be_searched_in_a_forked_process(places, tmp_path, monkeypatch):
-    monkeypatch.setattr("arag.retrieval.postgres.sentences.MAX_BYTES", 0)
-    with ingest({"id": "a", "text": "The gull sat."}, places("postgres", tmp_path), embedder=HashEmbeddings()) as index:
+def test_a_view_is_complete_until_there_are_two_newer_ones(shared_database):
+    place = new_place(shared_database)
+    write(place, [make_document(name, [f"The gull {name}."]) for name in "abc"])
+    with closing(store_at(place)) as store, closing(store.open()) as view:
+        stamp = store.stamp()
+        write(place, removed=["a"])
+        assert sorted(view.yield_keys()) == ["a:0", "b:0", "c:0"]
+        assert view.rank(["gull"], 9).total == 3
+        assert store.stamp() != stamp
+        write(place, removed=["b"])
+        for use in (
+            lambda: view.rank(["gull"], 9),
+            lambda: view.nearest(embed(["x"])[0], 1),
+            lambda: view.mget(["a:0"]),
+        ):
+            with pytest.raises(StorageError, match="replaced by newer publications"):
+                use()
+        assert list(store.open().yield_keys()) == ["c:0"]
+        numbers = {
+            n
+            for table in ("contents", "lowered", "sentences")
+            for (n,) in execute(place, f"SELECT number FROM {table}")
+        }
+        assert numbers == {2, 3}
+
+
+def test_an_index_is_searched_in_forked_processes(shared_database):
+    place = new_place(shared_database)
+    write(place, [make_document("a", ["The gull sat."])])
+    with closing(store_at(place)) as store, closing(store.open()) as view:
 
         def search(_):
-            return index.keyword_search("gull").total, index.semantic_search("gull sat").hits[0].chunk_id
+            return view.rank(["gull"], 1).total, len(view.nearest(embed(["gull"])[0], 1)), store.stamp()
 
-        assert search(None) == (1, "a:0")
+        expected = search(None)
         fork = multiprocessing.get_context("fork")
         ends, answers = fork.Pipe(duplex=False)
         children = [fork.Process(target=lambda: answers.send(search(None))) for _ in range(2)]
@@ -299,192 +450,50 @@ def test_an_index_may_be_searched_in_a_forked_process(places, tmp_path, monkeypa
             child.start()
         for child in children:
             child.join(60)
-        assert [ends.recv() for _ in children] == [(1, "a:0")] * 2
-        assert search(None) == (1, "a:0")
+        assert [ends.recv() for _ in children] == [expected] * 2
+        assert search(None) == expected
 
 
-def test_nothing_is_opened_again_by_searches_that_an_index_is_closed_under(places, tmp_path):
-    with ingest({"id": "a", "text": "The gull sat."}, places("postgres", tmp_path), embedder=HashEmbeddings()) as index:
-        snapshot = index._refresh()
-        snapshot.chunks.counts()
-    with pytest.raises(StorageError, match="is closed"):
-        snapshot.chunks.counts()
+def test_a_store_opens_again_after_it_was_closed(shared_database):
+    place = new_place(shared_database)
+    write(place, [make_document("a", ["The gull sat."])])
+    store = store_at(place)
+    view = store.open()
+    store.close()
+    assert view.rank(["gull"], 1).total == 1
+    store.close()
+    store.close()
 
 
-def test_a_graph_without_its_table_is_named(places, tmp_path, monkeypatch):
-    monkeypatch.setattr("arag.retrieval.postgres.sentences.MAX_BYTES", 0)
-    place = places("postgres", tmp_path)
-    with ingest({"id": "a", "text": "The gull sat."}, place, embedder=HashEmbeddings()) as index:
-        with psycopg.connect(place.partition("?")[0]) as connection:
-            connection.execute(f"DROP TABLE {place.partition('index=')[2]}.graph")
-        with pytest.raises(IndexFormatError, match="is incomplete"):
-            index.semantic_search("gull sat")
+# --- what tables cannot hold ---
 
 
-@pytest.mark.parametrize("number", [-1, 1 << 62])
-def test_an_impossible_number_is_named(number):
-    with pytest.raises(IndexFormatError, match="impossible number"):
-        NumberMask([*range(2_000), number])
+def test_what_the_server_cannot_store_is_named(shared_database):
+    place = new_place(shared_database)
+    for text in ("nul \0.", "half \ud800."):
+        with pytest.raises(InputError, match=r"document 'a' holds the character U\+(0000|D800), which PostgreSQL"):
+            write(place, [make_document("b", ["The reef."]), make_document("a", [text])])
+    with pytest.raises(InputError, match="is longer than the 2,000 bytes"):
+        write(place, [make_document("x" * 3_000, ["The reef."])])
+    write(place)
+    assert chunk_ids(place) == []
 
 
-DAMAGES = [
-    ("UPDATE contents SET text = replace(text, 'gull', 'reef') WHERE number = 3", "chunks have changed", True),
-    ("DELETE FROM contents WHERE number = 3", "chunks cannot be read", True),
-    ("DELETE FROM chunks WHERE number = 3", "incomplete or changed documents", True),
-    ("UPDATE documents SET title = 'Other' WHERE number = 3", "document entries have changed", True),
-    ("DELETE FROM documents WHERE number = 3", "documents without an entry", True),
-    ("DELETE FROM vectors WHERE number = 3", "missing or damaged vectors", False),
-    ("UPDATE vectors SET vectors = substr(vectors, 3) WHERE number = 3", "missing or damaged vectors", False),
-    ("UPDATE chunks SET pending = TRUE WHERE number = 3", "have no vectors yet", False),
-    ("DELETE FROM members WHERE number = 3", "lists of each document's chunks are wrong", False),
-    ("UPDATE lowered SET lowered = 'x' WHERE number = 3", "those of 1 chunks are missing or wrong", False),
-    ("DELETE FROM terms WHERE number = 3", "those of 1 chunks are missing or wrong", False),
-    ("INSERT INTO lowered VALUES (99, 'x')", "1 rows belong to no chunk", False),
-    ("DELETE FROM vocabulary WHERE word = 'gull'", "1 words are missing", False),
-]
+def test_words_ids_and_texts_may_be_long(shared_database):
+    """PostgreSQL indexes no value of more than 2,704 bytes."""
+    long = "".join(random.Random(1).choices([chr(code) for code in range(0x4E00, 0x9F00)], k=3_000))
+    place = new_place(shared_database)
+    for name in ("a", "b"):  # before and after the indexes are made
+        write(place, [make_document(name, [f"{long}{'q' * 5_000}abc {long}."], title=long)])
+    with closing(store_at(place)) as store, closing(store.open()) as view:
+        assert [view.rank([text], 1).total for text in (long, "qabc", "q" * 4_000, long[:50])] == [2, 2, 2, 2]
 
 
-@pytest.mark.parametrize(
-    ("damage", "said", "is_lost"),
-    [pytest.param(*each, id=each[0], marks=[pytest.mark.slow] if n % 2 else []) for n, each in enumerate(DAMAGES)],
-)
-def test_damage_is_found_and_repaired(places, tmp_path, damage, said, is_lost):
-    place = places("postgres", tmp_path)
-    documents = [{"id": f"d{i}", "text": f"The gull number {i} sat. It flew."} for i in range(6)]
-    embedder = HashEmbeddings()
-    run_ingest(documents, place, embedder=embedder)
-    with psycopg.connect(place.partition("?")[0]) as connection:
-        connection.execute(f"SET search_path TO {place.partition('index=')[2]}")
-        connection.execute(damage)
-    found, _ = verify(place, embedder=embedder)
-    assert any(said in str(each) for each in found)
-    _, left = verify(place, repair=True, embedder=embedder)
-    assert not any(each.repairable for each in left)
-    assert bool(left) == is_lost
-    assert run_ingest(documents, place, embedder=embedder).written == is_lost
-    assert verify(place, embedder=embedder) == ([], [])
-    with open_index(place, embedder=embedder) as index:
-        assert {hit.chunk_id for hit in index.keyword_search("gull", 9).hits} == {f"d{i}:0" for i in range(6)}
-        assert index.semantic_search("The gull number 2 sat.").hits[0].chunk_id == "d2:0"
+NAMES = ["a b", 'q"q', "o'o", "semi;--", "per%25cent", "UPPER", "ä", "{}", "%25s", "$1", "\\", "x" * 63]
 
 
-def test_compacting_leaves_no_removed_text(places, tmp_path):
-    place = places("postgres", tmp_path)
-    documents = [{"id": "a", "text": "The gull sat."}, {"id": "b", "text": "A kittiwake flew."}]
-    run_ingest(documents, place, embedder=HashEmbeddings())
-    remove("b", place)
-    compact(place, embedder=HashEmbeddings())
-    with psycopg.connect(place.partition("?")[0]) as connection:
-        connection.execute(f"SET search_path TO {place.partition('index=')[2]}")
-        words = {word for (word,) in connection.execute("SELECT word FROM vocabulary")}
-    assert words == {"the", "gull", "sat"}
-    with open_index(place, embedder=HashEmbeddings()) as index:
-        assert index.keyword_search("kittiwake").total == 0
-        assert index.keyword_search("gull").total == 1
-
-
-def test_a_cached_keyword_file_follows_the_index(places, tmp_path):
-    place = f"{places('postgres', tmp_path)}&keyword_cache={quote(str(tmp_path / 'cache'), safe='')}"
-    documents = [{"id": f"d{i}", "text": f"The gull number {i}."} for i in range(5)]
-    run_ingest(documents, place, embedder=HashEmbeddings())
-    with open_index(place, embedder=HashEmbeddings()) as index:
-        assert index.keyword_search("gull").total == 5
-        (before,) = [file for file in (tmp_path / "cache").iterdir() if file.name != "lock"]
-        run_ingest([*documents, {"id": "new", "text": "A gull."}], place, embedder=HashEmbeddings())
-        assert index.keyword_search("gull").total == 6
-        (after,) = [file for file in (tmp_path / "cache").iterdir() if file.name != "lock"]
-        assert after != before
-        after.write_bytes(b"spoilt")
-    with open_index(place, embedder=HashEmbeddings()) as index:
-        assert index.keyword_search("gull").total == 6
-
-
-@pytest.mark.parametrize("kind", ["pgvector", "chroma"])
-def test_a_damaged_graph_is_found_and_repaired(places, tmp_path, monkeypatch, request, kind):
-    monkeypatch.setattr("arag.retrieval.postgres.sentences.MAX_BYTES", 0)
-    place = places("postgres", tmp_path)
-    if kind == "chroma":
-        place += f"&vectors=chroma+{request.getfixturevalue('chroma_server').url}"
-    documents = [{"id": f"d{i}", "text": f"The gull number {i} sat. It flew."} for i in range(6)]
-    run_ingest(documents, place, embedder=HashEmbeddings())
-    with psycopg.connect(place.partition("?")[0]) as connection:
-        connection.execute(f"SET search_path TO {place.partition('index=')[2].partition('&')[0]}")
-        if kind == "pgvector":
-            connection.execute("DELETE FROM graph WHERE number = 3")
-    if kind == "chroma":
-        client = chromadb.HttpClient(host="127.0.0.1", port=urlsplit(request.getfixturevalue("chroma_server").url).port)
-        with closing(Pool(PostgresLocation.parse(place))) as pool:
-            collection = client.get_collection(collection_name(pool))
-        collection.delete(ids=collection.get(limit=3)["ids"])
-    (found, *others), _ = verify(place, embedder=HashEmbeddings())
-    assert "it has " in str(found)
-    assert not others
-    with open_index(place, embedder=HashEmbeddings()) as index:
-        index.semantic_search("gull")
-        _, left = verify(place, repair=True, embedder=HashEmbeddings())
-        assert left == []
-        for i in range(6):
-            assert index.semantic_search(f"The gull number {i} sat.").hits[0].chunk_id == f"d{i}:0"
-
-
-def test_the_password_of_a_chroma_server_is_sent_and_not_shown(places, tmp_path, monkeypatch):
-    monkeypatch.setattr("arag.retrieval.postgres.sentences.MAX_BYTES", 0)
-    sent = []
-
-    def take(_, request):
-        sent.append(request.headers["Authorization"])
-        raise httpx.ConnectError("refused")
-
-    monkeypatch.setattr("httpx.HTTPTransport.handle_request", take)
-    place = f"{places('postgres', tmp_path)}&vectors=chroma+http://ann:p%40ss@127.0.0.1:1"
-    with pytest.raises(StorageError, match=r"the Chroma server at http://127\.0\.0\.1:1 cannot be used") as error:
-        run_ingest([{"id": "a", "text": "The gull sat."}], place, embedder=HashEmbeddings())
-    assert "p%40ss" not in str(error.value)
-    assert set(sent) == {f"Basic {b64encode(b'ann:p@ss').decode()}"}
-
-
-def test_a_copy_of_a_database_is_another_index(database, postgres_server, tmp_path, monkeypatch, chroma_server):
-    """Neither sees what is published in the other one, in a common cache or on a common Chroma server."""
-    monkeypatch.setattr("arag.retrieval.postgres.sentences.MAX_BYTES", 0)
-    name = urlsplit(database).path[1:]
-    beside = f"?keyword_cache={quote(str(tmp_path), safe='')}&vectors=chroma+{chroma_server.url}"
-    run_ingest([{"id": "a", "text": "The gull sat."}], database + beside, embedder=DistinctEmbeddings())
-    with open_index(database + beside, embedder=DistinctEmbeddings()) as index:
-        assert index.keyword_search("gull").total == 1
-    postgres_server.execute(f"CREATE DATABASE {name}_copy TEMPLATE {name} OWNER owner")
-    copy = database.replace(name, f"{name}_copy")
-    for place, text in ((database, "A puffin flew."), (copy, "A skua dived.")):
-        run_ingest([{"id": "b", "text": text}], place + beside, embedder=DistinctEmbeddings())
-    for place, there, elsewhere in ((database, "puffin", "skua"), (copy, "skua", "puffin")):
-        with open_index(place + beside, embedder=DistinctEmbeddings()) as index:
-            assert (index.keyword_search(there).total, index.keyword_search(elsewhere).total) == (1, 0)
-            hits = index.semantic_search("The gull sat.", 2).hits
-            assert [hit.chunk_id for hit in hits] == ["a:0", "b:0"]
-            assert there in hits[1].snippets[0].sentences[0].text
-        assert verify(place + beside, embedder=DistinctEmbeddings()) == ([], [])
-
-
-def test_an_index_whose_vectors_are_elsewhere_says_so(places, tmp_path, monkeypatch, chroma_server):
-    monkeypatch.setattr("arag.retrieval.postgres.sentences.MAX_BYTES", 0)
-    place = places("postgres", tmp_path)
-    documents = [{"id": "a", "text": "The gull sat."}]
-    run_ingest(documents, f"{place}&vectors=chroma+{chroma_server.url}", embedder=HashEmbeddings())
-    with open_index(place, embedder=HashEmbeddings()) as index:
-        assert index.keyword_search("gull").total == 1
-        with pytest.raises(StorageError, match=r"are on a Chroma server: add vectors=chroma\+http"):
-            index.semantic_search("gull")
-    with pytest.raises(StorageError, match=r"are on a Chroma server: add vectors=chroma\+http"):
-        run_ingest([*documents, {"id": "b", "text": "A reef."}], place, embedder=HashEmbeddings())
-
-
-def test_a_run_that_changes_nothing_publishes_nothing(places, tmp_path):
-    place, corpus = places("postgres", tmp_path), write_corpus(tmp_path / "corpus", make_documents(5, seed=1))
-    run_ingest(corpus, place, embedder=DistinctEmbeddings())
-    published = backend_at(place).manifest()
-    run_ingest(corpus, place, embedder=DistinctEmbeddings())
-    assert backend_at(place).manifest() == published
-
-
-def test_an_id_that_cannot_be_indexed_is_named(places, tmp_path):
-    with pytest.raises(InputError, match=r"the id of the document 'xxx.* is longer than the 2,000 bytes that fit"):
-        run_ingest([{"id": "x" * 3_000, "text": "The gull."}], places("postgres", tmp_path), embedder=HashEmbeddings())
+@pytest.mark.parametrize("name", NAMES)
+def test_any_name_is_a_schema(shared_database, name):
+    place = f"{shared_database}?index={name.replace(' ', '%20')}"
+    write(place, [make_document("a", ["The gull sat."])])
+    assert chunk_ids(place) == ["a:0"]

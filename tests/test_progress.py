@@ -28,7 +28,6 @@ from arag.retrieval.index import open_index
 from arag.terminal import Console
 from arag.testing import ScriptedModel, call
 from fakes import HashEmbeddings
-from memory_backend import MemoryBackend
 
 FIGURES = {
     "phase": "embedding",
@@ -98,13 +97,11 @@ def follow(paths, index, **options):
     return summary, shown
 
 
-@pytest.mark.parametrize("pack", [False, True])
-@pytest.mark.parametrize("backend", ["folder", "memory"])
-def test_the_total_is_of_what_is_read_and_is_reached(folder, tmp_path, pack, backend):
+def test_the_total_is_of_what_is_read_and_is_reached(folder, tmp_path):
     folder, size = folder
-    index = tmp_path / "index" if backend == "folder" else MemoryBackend()
+    index = tmp_path / "index"
     limits = Limits(max_characters=20_000)
-    summary, shown = follow([folder, folder / "a.txt"], index, pack=pack, limits=limits)
+    summary, shown = follow([folder, folder / "a.txt"], index, limits=limits)
     assert len(summary.problems) == 5
     assert shown[-1].total == size
     assert (shown[-1].documents, shown[-1].sentences) == (summary.read, summary.embedded)
@@ -112,7 +109,7 @@ def test_the_total_is_of_what_is_read_and_is_reached(folder, tmp_path, pack, bac
     assert {now.done for now in published} == {size}
     assert published[-1].published == published[-1].to_publish == summary.sentences
     # All is unchanged: nothing is loaded, embedded or published.
-    again, shown = follow([folder], index, pack=pack, limits=limits)
+    again, shown = follow([folder], index, limits=limits)
     assert again.written == 0
     assert {now.phase for now in shown} == {"reading", "done"}
     assert shown[-2].done == shown[-1].total == size
@@ -143,7 +140,7 @@ def test_loading_is_a_phase_of_its_own(tmp_path):
         file.write_text(text)
         phases = [now.phase for now in follow(file, tmp_path / "index", embedder=Embedder("h", HashEmbeddings))[1]]
         order = [one for one, two in pairwise([*phases, ""]) if one != two]
-        assert order == ["reading", "loading", "embedding", "publishing", "embedding", "done"]
+        assert order == ["reading", "loading", "embedding", "publishing", "done"]
 
 
 def test_an_interrupted_run_is_finished_by_the_next(tmp_path):
@@ -160,8 +157,8 @@ def test_an_interrupted_run_is_finished_by_the_next(tmp_path):
         run_ingest(file, tmp_path / "index", embedder=Embedder("h", HashEmbeddings, batch=40), progress=stop)
     assert 0.5 < shown[-1].share < 0.7
     summary, shown = follow(file, tmp_path / "index", embedder=Embedder("h", HashEmbeddings, batch=40))
-    assert summary.written == 0
-    assert 0 < summary.embedded < 400
+    assert summary.written < 120
+    assert 0 < summary.embedded < 240
     assert shown[-1].sentences == summary.embedded
 
 

@@ -405,7 +405,7 @@ def test_an_embedding_server_gets_texts_and_serves_an_index(tmp_path):
             assert "He married Teutberga in 855." in " ".join(sent)
             assert {request["model"] for request in server.requests} == {"m"}
             assert index.semantic_search("count of Arles", 1).hits[0].chunk_id == "boso:0"
-        with open_index(tmp_path / "index") as again:
+        with open_index(tmp_path / "index", embedder=f"openai:m@{server.url}") as again:
             assert again.semantic_search("married Teutberga", 1).hits[0].chunk_id == "lothair:0"
             assert server.requests[-1]["input"] == ["married Teutberga"]
 
@@ -434,7 +434,7 @@ def test_an_embedding_server_is_asked_several_times_at_once_and_again_where_it_i
         summary = run_ingest(corpus, tmp_path / "index", embedder=f"openai:m@{server.url}")
         assert summary.embedded == 2_500
         assert max(len(request["input"]) for request in server.requests) <= 300
-        with open_index(tmp_path / "index") as index:
+        with open_index(tmp_path / "index", embedder=f"openai:m@{server.url}") as index:
             for n in (0, 1_777, 2_499):
                 assert index.semantic_search(texts[n], 1).hits[0].score == pytest.approx(1, abs=1e-5)
 
@@ -453,7 +453,7 @@ def test_a_lasting_failure_of_the_embedding_server_is_a_clear_error_and_the_next
             run_ingest(corpus, tmp_path / "index", embedder=name)
         failing.clear()
         summary = run_ingest(corpus, tmp_path / "index", embedder=name)
-        with open_index(tmp_path / "index") as index:
+        with open_index(tmp_path / "index", embedder=name) as index:
             assert (summary.chunks, summary.sentences) == (index.info().chunks, index.info().sentences)
             assert index.semantic_search("count of Arles", 1).hits[0].chunk_id == "boso:0"
             failing.append(True)

@@ -263,7 +263,7 @@ class TestPaths:
             read_documents([tmp_path / "in"])
 
     def test_an_index_in_a_folder_is_passed_over(self, tmp_path):
-        for name in ("a.txt", "idx/manifest.json", "idx/chunks.sqlite3", "idx/notes.txt", "b/manifest.json"):
+        for name in ("a.txt", "idx/index.sqlite3", "idx/notes.txt", "b/manifest.json"):
             write(tmp_path / name, '{"text": "Text."}')
         documents, problems = read(tmp_path)
         assert [d.id for d in documents] == ["a.txt", "b/manifest.json#1"]
@@ -279,8 +279,7 @@ class TestPaths:
         assert len(list(read_documents([tmp_path], index=tmp_path / "other"))) == 3
 
     def test_a_given_index(self, tmp_path):
-        for name in ("manifest.json", "chunks.sqlite3"):
-            write(tmp_path / name, "{}")
+        write(tmp_path / "index.sqlite3", "")
         with pytest.raises(InputError, match="is an index: give the documents that it was made from"):
             read_documents([tmp_path])
 

@@ -43,7 +43,7 @@ def read(*documents):
 
 def test_calls_see_the_conversation_before_them(examples):
     (once, twice) = replay.replay([recorded(read(SHIP)), recorded(read(SHIP), read(SHIP))], examples)
-    assert twice.counts["retrieved tokens"] == once.counts["retrieved tokens"] > 0
+    assert twice.counts["evidence tokens"] == once.counts["evidence tokens"] > 0
     assert twice.counts["tokens of results"] > once.counts["tokens of results"]
     assert (once.counts["calls that show nothing new"], twice.counts["calls that show nothing new"]) == (0, 1)
 
@@ -71,7 +71,7 @@ def test_gold_that_the_call_before_could_have_shown(examples):
     call = {"type": "tool_call", "id": "1", "name": tool.name, "args": {"keywords": ["island"]}}
     shown = tool.invoke(call).artifact["chunk_ids"]
     found = [hit for hit in examples.keyword_search(["island"], replay.REACH).hits if hit.chunk_id not in shown]
-    (hidden, *_) = found[0].document_ids
+    hidden = found[0].document_id
     after = recorded(search("island"), read(hidden), gold=[hidden])
     other = recorded(search("no such word"), read(hidden), gold=[hidden])
     counts = [found.counts["calls whose new gold was in reach"] for found in replay.replay([after, other], examples)]
@@ -106,7 +106,7 @@ def test_a_run_shows_the_same_when_it_is_replayed(examples, tmp_path, monkeypatc
     summary = replay.summarise(replay.replay(calls, examples))
     records = record_file(folder, "arag").read()
     for one in summary["questions"]:
-        assert one["counts"]["retrieved tokens"] == records[one["id"]]["retrieved_tokens"]
+        assert one["counts"]["tokens of results"] == records[one["id"]]["retrieved_tokens"]
         assert one["gold_shown"] == records[one["id"]]["gold_seen"]
 
     for name, calls_of_it in (("a", calls), ("b", calls[:1])):

@@ -1,26 +1,23 @@
-"""A scoped index behaves as an index of the allowed documents only."""
+"""A limited index behaves as an index of the allowed documents only."""
 
 from __future__ import annotations
 
 import gc
 import json
 import pickle
-import shutil
 import weakref
-from contextlib import ExitStack
-from itertools import product
 
 import chromadb
 import pytest
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from arag import Scope, make_tools
 from arag.errors import IndexClosedError, InputError
-from arag.ingest.maintenance import compact, remove
-from arag.ingest.pipeline import ingest, run_ingest
-from arag.retrieval.index import open_index
-from fakes import HashEmbeddings, write_corpus
+from arag.ingest.maintenance import remove
+from arag.ingest.pipeline import ingest
+from arag.retrieval.store.view import FolderView
+from fakes import HashEmbeddings
 from searches import DOCUMENTS, KEYWORDS, everything, make_records
 
 # --- which documents a scope allows ---
@@ -155,6 +152,10 @@ def test_conditions_nested_without_end_are_refused():
         where = {"$and": [where]}
     with pytest.raises(InputError, match="nested more than 20 deep"):
         Scope(where=where)
+    for _ in range(10_000):
+        where = {"$and": [where]}
+    with pytest.raises(InputError):
+        Scope(where=where)
 
 
 def test_no_pattern_takes_long():
@@ -176,129 +177,128 @@ def test_a_scope_is_a_value():
     assert Scope(where={"open": True}) != Scope(where={"open": 1})
 
 
-# --- what a scoped index finds ---
+# --- what a limited index finds ---
 
 
-@pytest.mark.parametrize(
-    ("place", "pack"),
-    [
-        *product(["folder", "memory"], [False, True]),
-        pytest.param("postgres", False, marks=pytest.mark.slow),
-        ("postgres", True),
-    ],
-)
-@settings(max_examples=8, deadline=None, suppress_health_check=list(HealthCheck))
+def make(records, place):
+    return ingest(records, place, embedder=HashEmbeddings())
+
+
+@settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
 @given(documents=DOCUMENTS, keywords=KEYWORDS, data=st.data())
-def test_a_scoped_index_equals_one_of_these_documents(tmp_path_factory, places, place, pack, documents, keywords, data):
-    folder = tmp_path_factory.mktemp("scopes")
+def test_a_limited_index_equals_one_of_these_documents(tmp_path_factory, documents, keywords, data):
+    folder = tmp_path_factory.mktemp("limits")
     records = make_records(documents)
-    corpus = write_corpus(folder / "corpus", records)
-    whole = places(place, folder / "whole")
-    run_ingest(corpus, whole, embedder=HashEmbeddings(), pack=pack)
-    allowed = data.draw(st.sets(st.integers(0, len(records) - 1), max_size=len(records)))
-    assume(allowed)
+    allowed = data.draw(st.sets(st.integers(0, len(records) - 1), min_size=1))
     scope = Scope(where={"n": {"$in": sorted(allowed)}})
-    with ExitStack() as stack:
-        scoped = stack.enter_context(open_index(whole, embedder=HashEmbeddings())).scoped(scope)
-        other = folder / "other"
-        if place == "folder":
-            shutil.copytree(whole, other)
-        else:
-            other = places(place, other)
-            run_ingest(corpus, other, embedder=HashEmbeddings(), pack=pack)
-        gone = [f"d{i}" for i in range(len(records)) if i not in allowed]
-        if gone:
-            remove(gone, other)
-        expected = stack.enter_context(open_index(other, embedder=HashEmbeddings()))
-        ids = [r["id"] for r in records]
-        assert everything(scoped, keywords, ids) == everything(expected, keywords, ids)
+    limit = data.draw(st.sampled_from([scope, [f"d{i}" for i in allowed]]))
+    ids = [record["id"] for record in records]
+    with (
+        make(records, folder / "whole") as whole,
+        make([record for record in records if record["n"] in allowed], folder / "other") as expected,
+    ):
+        assert everything(whole.limited_to(limit), keywords, ids) == everything(expected, keywords, ids)
 
 
-@pytest.mark.parametrize("backend", ["folder", "memory", "postgres"], indirect=True)
-def test_a_scope_that_allows_nothing_is_an_empty_index(make_index):
-    index = make_index([{"id": "a", "title": "Gull", "text": "A gull."}])
-    scoped = index.scoped(Scope(documents=[]))
-    assert (scoped.info().documents, scoped.info().chunks, list(scoped.chunk_ids())) == (0, 0, [])
-    assert scoped.keyword_search(["gull"]).hits == scoped.semantic_search("gull").hits == ()
-    tools = {tool.name: tool for tool in make_tools(scoped)}
+def test_a_limit_that_allows_nothing_is_an_empty_index(make_index):
+    limited = make_index([{"id": "a", "title": "Gull", "text": "A gull."}]).limited_to(Scope(documents=[]))
+    assert (limited.info().documents, limited.info().chunks, list(limited.chunk_ids())) == (0, 0, [])
+    assert limited.keyword_search(["gull"]).hits == limited.semantic_search("gull").hits == ()
+    assert limited.read("a:0").unknown == {"a:0": ()}
+    assert limited.keyword_search(["gul", "gull"]).keywords[1].closest == ()
+    tools = {tool.name: tool for tool in make_tools(limited)}
     assert tools["keyword_search"].invoke({"keywords": ["gull"]}).startswith("gull: none.")
-    assert tools["keyword_search"].invoke({"keywords": ["gull"], "within": "a"}).endswith("The index is empty.")
     assert tools["chunk_read"].invoke({"chunk_ids": ["a:0"]}).endswith("The index is empty.")
 
 
-def test_scopes_narrow_each_other_and_follow_the_index(tmp_path):
+@pytest.mark.parametrize("limit", [["b", "nowhere", "c"], Scope(documents=["b", "c"])])
+def test_both_of_two_limits_apply(make_index, limit):
+    index = make_index({name: f"The gull {name}." for name in "abcd"})
+    outer = index.limited_to(Scope(documents=["a", "b"]))
+    assert list(outer.limited_to(limit).chunk_ids()) == ["b:0"]
+    assert list(index.limited_to(["b", "c"]).limited_to(limit).chunk_ids()) == ["b:0", "c:0"]
+    with pytest.raises(InputError, match="'abc' is a string"):
+        index.limited_to("abc")
+
+
+def test_limits_follow_the_index_and_end_with_it(tmp_path):
     def write(*years):
-        records = [{"id": f"d{year}", "text": f"The gull of {year}.", "year": year} for year in years]
-        return ingest(write_corpus(tmp_path / "corpus", records), tmp_path / "index", embedder=HashEmbeddings())
+        return make([{"id": f"d{y}", "text": f"The gull of {y}.", "year": y} for y in years], tmp_path / "index")
 
     with write(1900, 1950, 2000) as index:
-        recent = index.scoped(Scope(where={"year": {"$gte": 1950}}))
-        both = recent.scoped(Scope(where={"year": {"$lt": 2000}}))
+        recent = index.limited_to(Scope(where={"year": {"$gte": 1950}}))
+        both = recent.limited_to(Scope(where={"year": {"$lt": 2000}}))
         assert list(recent.chunk_ids()) == ["d1950:0", "d2000:0"]
         assert list(both.chunk_ids()) == ["d1950:0"]
-        assert index.scoped(Scope(where={"year": {"$gte": 1950}})) is recent
+        assert index.limited_to(Scope(where={"year": {"$gte": 1950}})) is recent
         write(1900, 1951, 2000, 2001).close()
         assert sorted(recent.chunk_ids()) == ["d1950:0", "d1951:0", "d2000:0", "d2001:0"]
         assert sorted(both.chunk_ids()) == ["d1950:0", "d1951:0"]
         assert recent.keyword_search("gull").total == 4
-    with pytest.raises(IndexClosedError):
-        recent.keyword_search("gull")
+        recent.close()
+        assert recent.keyword_search("gull").total == 4
+    for closed in (recent, both):
+        with pytest.raises(IndexClosedError):
+            closed.keyword_search("gull")
 
 
-def test_what_a_scope_has_open_goes_with_the_generation(make_index):
-    index = make_index([{"id": "a", "text": "A gull."}, {"id": "b", "text": "A reef."}])
-    scoped = index.scoped(Scope(documents=["a"]))
-    assert scoped.keyword_search("gull").total == 1
-    (part,) = index._snapshot.parts.values()
-    gone = weakref.ref(part)
-    del part
-    index.close()
+def test_what_a_limited_index_has_open_goes_with_it(make_index, monkeypatch):
+    views, limited_to = [], FolderView.limited_to
+
+    def limit(view, ids):
+        part = limited_to(view, ids)
+        views.append(weakref.ref(part))
+        return part
+
+    monkeypatch.setattr(FolderView, "limited_to", limit)
+    index = make_index({"a": "A gull.", "b": "A reef."})
+    limited = index.limited_to(["a"])
+    for _ in range(3):
+        assert limited.keyword_search("gull").total == 1
+    (view,) = views
+    assert view() is not None
+    del limited
     gc.collect()
-    assert gone() is None
+    assert view() is None
+    assert index.keyword_search("gull").total == 1
 
 
-@pytest.mark.parametrize("action", ["compact", "ingest"])
-def test_a_scope_that_is_opened_while_the_index_is_replaced(tmp_path, monkeypatch, action):
+def test_a_limit_that_is_applied_while_the_index_is_replaced(tmp_path, monkeypatch):
     records = [{"id": f"d{i}", "text": f"The gull number {i}."} for i in range(5)]
-    write_corpus(tmp_path / "corpus", records)
-    with ingest(tmp_path / "corpus", tmp_path / "index", embedder=HashEmbeddings()) as index:
-        compiled, replaced = Scope.compile, []
+    with make(records, tmp_path / "index") as index:
+        compiled, removed = Scope.compile, []
 
         def compile_after_replacing(scope):
-            if not replaced:
-                replaced.append(True)
+            if not removed:
+                removed.append(True)
                 remove(["d0"], tmp_path / "index")
-                if action == "compact":
-                    compact(tmp_path / "index")
                 assert index.keyword_search("gull").total == 4
             return compiled(scope)
 
-        scoped = index.scoped(Scope(documents=["d0", "d1"]))
+        limited = index.limited_to(Scope(documents=["d0", "d1"]))
         monkeypatch.setattr(Scope, "compile", compile_after_replacing)
-        assert [hit.chunk_id for hit in scoped.keyword_search("gull").hits] == ["d1:0"]
+        assert [hit.chunk_id for hit in limited.keyword_search("gull").hits] == ["d1:0"]
 
 
-@pytest.mark.usefixtures("through_chroma")
-@pytest.mark.parametrize("most", [0, 100_000])
-def test_a_part_of_a_graph_is_searched_as_one_compares(make_index, monkeypatch, most):
-    """The graph is asked for a large part, and a small one is compared; each chunk is found with its own sentence."""
-    monkeypatch.setattr("arag.retrieval.local.sentence_graph._MAX_COMPARED_BYTES", most)
-    records = [{"id": f"d{i}", "text": f"The gull number {i} of {i % 9}. It sat.", "odd": i % 2} for i in range(60)]
-    index = make_index(records, pack=True, chunk_tokens=50)
-    scoped = index.scoped(Scope(where={"odd": 1}))
-    for i in range(1, 60, 6):
-        (hit, *_) = scoped.semantic_search(f"The gull number {i} of {i % 9}.", 3).hits
-        assert hit.score == pytest.approx(1, abs=1e-3)
-        assert f"number {i} of" in scoped.get(hit.chunk_id).sentence_text(hit.matches[0])
-        assert all(int(document[1:]) % 2 for document in hit.document_ids)
+def test_a_search_that_is_running_keeps_what_it_reads_open(tmp_path, monkeypatch):
+    """A publication is closed when the last search in it has ended, and not before."""
+    close, rank, searched, closed = FolderView.close, FolderView.rank, [], []
 
+    def publish_first(view, keywords, top_k, *, by_coverage=False):
+        searched.append(view)
+        if len(searched) == 1:
+            remove(["a"], tmp_path / "index")
+            assert index.keyword_search("gull").total == 1
+            assert view not in closed
+        return rank(view, keywords, top_k, by_coverage=by_coverage)
 
-def test_closest_terms_by_characters_name_nothing_outside_a_scope(make_index):
-    index = make_index({"a": "工程师王晓明设计了灯塔。", "b": "码头的记录在这里。"})
-    found = [
-        opened.keyword_search("王小明").keywords[0].closest for opened in (index, index.scoped(Scope(documents=["b"])))
-    ]
-    assert [[term.text for term in terms] for terms in found] == [["王晓明"], []]
+    with make([{"id": name, "text": "A gull."} for name in "ab"], tmp_path / "index") as index:
+        index.keyword_search("gull")  # opens what it needs
+        monkeypatch.setattr(FolderView, "close", lambda view: (closed.append(view), close(view)))
+        monkeypatch.setattr(FolderView, "rank", publish_first)
+        assert index.keyword_search("gull").total == 2
+        assert [view in closed for view in searched] == [True, False]
+    assert searched[1] in closed
 
 
 def test_commands_take_a_scope(arag, example_index):

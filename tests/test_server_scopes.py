@@ -12,6 +12,8 @@ from langgraph_sdk import get_sync_client
 
 from langgraph_server import start_server
 
+pytestmark = pytest.mark.servers
+
 _ROOT = Path(__file__).resolve().parent.parent
 
 LENS = {"messages": [{"role": "user", "content": "Who founded the glassworks that made the lens of the Vellin Light?"}]}

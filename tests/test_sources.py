@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import pydoc
 import subprocess
 import sys
 import threading
-import tracemalloc
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import UTC, date, datetime
@@ -28,27 +26,25 @@ import arag.ingest.readers
 from arag import Scope, aingest, ingest, open_index, run_ingest
 from arag.cli import listing
 from arag.errors import EmbedderError, IndexLockedError, InputError
-from arag.ingest import pipeline, writer
+from arag.ingest import pipeline
 from arag.ingest.documents import Position, Problem
-from arag.ingest.names import Names
 from arag.ingest.readers import read_documents
 from arag.models import huggingface
 from arag.models.embedders import Embedder
-from arag.retrieval.tokens import TokenCounter
+from arag.retrieval.locations import store_at
 from arag.terminal import Console
 from fakes import HashEmbeddings, write_corpus
-from forked import processes
-from memory_backend import MemoryBackend, MemoryChunks
 
 
 @pytest.fixture
-def backend():
-    return MemoryBackend()
+def backend(tmp_path_factory):
+    """A place for an index, outside of `tmp_path`."""
+    return tmp_path_factory.mktemp("index") / "index"
 
 
 @pytest.fixture
 def run(backend):
-    """A function that ingests into one index in memory."""
+    """A function that ingests into one index."""
 
     def run(*sources, **options):
         given = sources[0] if len(sources) == 1 else list(sources)
@@ -243,31 +239,9 @@ class TestGiven:
         run(tmp_path.glob("**/*.txt"))
         assert sorted(listed()) == ["a.txt", "b.txt"]
 
-    def test_packed(self, run, backend):
-        run((Document(f"Number {n}.", id=f"n{n}") for n in range(5)), pack=True)
-        with open_index(backend, embedder=HashEmbeddings()) as index:
-            assert list(index.chunk_ids()) == ["n0:0"]
-
-    def test_memory_stays_the_same(self):
-        def given(number):
-            for n in range(number):
-                yield Document("x" * 200, metadata={"source": f"https://mill.org/a/long/path/{n}", "page": n})
-
-        def peak(number):
-            names = Names(MemoryChunks(), lambda document: document.text, [])
-            tracemalloc.start()
-            try:
-                assert sum(isinstance(names.name(item), type(item)) for item in read_documents(given(number))) == number
-                return tracemalloc.get_traced_memory()[1]
-            finally:
-                tracemalloc.stop()
-                names.close()
-
-        peak(100)
-        assert peak(4_000) < peak(500) + 100_000
-
-    def test_a_source_that_fails_loses_nothing(self, backend, run, monkeypatch):
+    def test_a_source_that_fails_loses_nothing_that_was_stored(self, backend, monkeypatch):
         monkeypatch.setattr(pipeline, "_BATCH_DOCUMENTS", 20)
+        embedder = Embedder("h", HashEmbeddings, batch=10)
 
         def given(until):
             for n in range(60):
@@ -276,9 +250,9 @@ class TestGiven:
                 yield {"id": f"n{n}", "text": f"Number {n}."}
 
         with pytest.raises(ConnectionError):
-            run(given(50))
-        summary = run(given(60))
-        assert (summary.documents, summary.written) == (60, 20)
+            run_ingest(given(50), backend, embedder=embedder)
+        summary = run_ingest(given(60), backend, embedder=embedder)
+        assert (summary.documents, summary.written) == (60, 30)
 
     def test_progress_without_a_known_length(self, tmp_path):
         shown = []
@@ -291,49 +265,22 @@ class TestGiven:
         assert (shown[-1].share, shown[-1].documents) == (1.0, 300)
         assert str(shown[-1]).startswith(f"Done: 300 documents, {summary.embedded} sentences")
         write(tmp_path, new="Five.")
-        run_ingest([*given, tmp_path / "new.txt"], MemoryBackend(), embedder=embedder, progress=shown.append)
+        run_ingest([*given, tmp_path / "new.txt"], tmp_path / "index2", embedder=embedder, progress=shown.append)
         assert shown[-1].done == shown[-1].total == sum(len(document.page_content) for document in given) + 5
 
 
-def be_killed(folder):
-    """Ingest, and end at once after 70 documents."""
-
-    def given():
-        for n in range(80):
-            if n == 70:
-                os._exit(9)
-            yield {"id": f"n{n}", "text": f"Number {n}."}
-
-    writer._BETWEEN_COMMITS = 0.0
-    pipeline._BATCH_DOCUMENTS = 20
-    run_ingest(given(), folder, embedder=HashEmbeddings())
-
-
-def test_a_process_that_is_killed_keeps_what_it_committed(tmp_path):
-    process = processes.Process(target=be_killed, args=(tmp_path / "index",))
-    process.start()
-    process.join()
-    assert process.exitcode == 9
-    with open_index(tmp_path / "index", embedder=HashEmbeddings()) as index:
-        committed = index.info().documents
-    assert committed >= 20
-    given = ({"id": f"n{n}", "text": f"Number {n}."} for n in range(75))
-    summary = run_ingest(given, tmp_path / "index", embedder=HashEmbeddings())
-    assert (summary.documents, summary.written) == (75, 15)
-
-
 class TestAsync:
-    def test_the_same_result(self, tmp_path):
+    def test_the_same_result(self, tmp_path, backend):
         async def documents():
             for n in range(3):
                 await asyncio.sleep(0)
                 yield Document(f"Number {n}.", id=f"n{n}")
 
         async def work():
-            taken = await aingest(documents(), MemoryBackend(), embedder=HashEmbeddings(), chunk_tokens=100)
+            taken = await aingest(documents(), backend, embedder=HashEmbeddings(), chunk_tokens=100)
             given = [tmp_path / "a.txt", {"id": "b", "text": " "}]
             with pytest.warns(UserWarning, match=r"^left out 1 item: sources\[1\] \(id 'b'\)") as caught:
-                listed = await aingest(given, MemoryBackend(), embedder=HashEmbeddings())
+                listed = await aingest(given, backend.with_name("other"), embedder=HashEmbeddings())
             assert caught[0].filename == __file__
             return taken, listed
 
@@ -343,14 +290,14 @@ class TestAsync:
         assert taken.info().chunk_tokens == 100
         assert [document.id for document in listed.documents()] == ["a.txt"]
 
-    def test_errors_reach_the_caller(self):
+    def test_errors_reach_the_caller(self, backend):
         async def documents():
             yield {"id": "a", "text": "One."}
             raise ConnectionError("the server went away")
 
         for sources, kind in ((documents(), ConnectionError), (["nowhere"], InputError)):
             with pytest.raises(kind):
-                asyncio.run(aingest(sources, MemoryBackend(), embedder=HashEmbeddings()))
+                asyncio.run(aingest(sources, backend, embedder=HashEmbeddings()))
 
     def test_a_cancelled_task_stops_the_thread_and_frees_the_index(self, tmp_path, monkeypatch):
         monkeypatch.setattr(pipeline, "_BATCH_DOCUMENTS", 20)
@@ -375,18 +322,18 @@ class TestAsync:
         with asyncio.run(work()) as index:
             assert index.document("n1") is not None
 
-    def test_a_source_may_need_every_thread_of_the_loop(self):
+    def test_a_source_may_need_every_thread_of_the_loop(self, backend):
         async def documents():
             for n in range(3):
                 yield {"id": f"n{n}", "text": await asyncio.to_thread("Number {}.".format, n)}
 
         async def work():
             asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(1))
-            return await asyncio.wait_for(aingest(documents(), MemoryBackend(), embedder=HashEmbeddings()), 30)
+            return await asyncio.wait_for(aingest(documents(), backend, embedder=HashEmbeddings()), 30)
 
         assert asyncio.run(work()).info().documents == 3
 
-    def test_a_cancelled_task_stops_at_the_next_document_and_closes_its_source(self):
+    def test_a_cancelled_task_stops_at_the_next_document_and_closes_its_source(self, backend):
         read, closed = [], []
 
         def given(reached, go_on):
@@ -408,7 +355,7 @@ class TestAsync:
         async def work(make):
             loop, reached, go_on = asyncio.get_running_loop(), asyncio.Event(), threading.Event()
             sources = make(lambda: loop.call_soon_threadsafe(reached.set), go_on)
-            task = asyncio.create_task(aingest(sources, MemoryBackend(), embedder=HashEmbeddings()))
+            task = asyncio.create_task(aingest(sources, backend, embedder=HashEmbeddings()))
             await asyncio.wait_for(reached.wait(), 30)
             task.cancel()
             await asyncio.sleep(0)
@@ -424,7 +371,7 @@ class TestAsync:
         asyncio.run(work(lambda reached, _: documents(reached)))
         assert closed == [True]
 
-    def test_the_loop_is_free_meanwhile(self):
+    def test_the_loop_is_free_meanwhile(self, backend):
         async def work():
             waiting, free = threading.Event(), asyncio.Event()
 
@@ -435,7 +382,7 @@ class TestAsync:
                     return super().embed_documents(texts)
 
             loop = asyncio.get_running_loop()
-            task = asyncio.create_task(aingest({"id": "a", "text": "One."}, MemoryBackend(), embedder=Slow()))
+            task = asyncio.create_task(aingest({"id": "a", "text": "One."}, backend, embedder=Slow()))
             await asyncio.wait_for(free.wait(), 30)
             waiting.set()
             return await task
@@ -562,10 +509,10 @@ class TestIdentity:
     def test_an_index_that_holds_a_file_twice_keeps_both_until_it_is_pruned(self, run, backend, tmp_path, listed):
         docs = write(tmp_path / "docs", guide__a="One.")
         run(docs)
-        with pipeline.open_writer(backend, embedder=HashEmbeddings()) as writer:  # as earlier versions did
+        with pipeline.open_writer(store_at(backend), embedder=HashEmbeddings()) as writer:  # as earlier versions did
             position = Position()
-            writer.put([[document] for document in read_documents(docs / "guide", position=position)])
-            writer.commit()
+            writer.put(list(read_documents(docs / "guide", position=position)))
+            writer.publish()
         assert sorted(listed()) == ["a.txt", "guide/a.txt"]
         assert run(docs).written == 0
         assert run(docs / "guide").written == 0
@@ -634,13 +581,13 @@ class TestPrune:
 
 
 class TestLeftOut:
-    def test_one_warning_for_everything(self, tmp_path):
+    def test_one_warning_for_everything(self, tmp_path, backend):
         docs = write(tmp_path / "docs", a="One.", b=" ")
         (docs / "c.png").write_bytes(b"x")
         with pytest.warns(
             UserWarning, match=r"^left out 2 items: .*b\.txt: empty document; .*c\.png: no reader"
         ) as caught:
-            ingest([docs], MemoryBackend(), embedder=HashEmbeddings()).close()
+            ingest([docs], backend, embedder=HashEmbeddings()).close()
         assert len(caught) == 1
         assert caught[0].filename == __file__
 
@@ -651,36 +598,6 @@ class TestLeftOut:
         with pytest.raises(EmbedderError, match="no such model"):
             run_ingest({"id": "a", "text": "One."}, tmp_path / "index", embedder=Embedder("gone", fail))
         assert not (tmp_path / "index").exists()
-
-
-class TestCounters:
-    @pytest.fixture
-    def count_by(self, monkeypatch):
-        def count_by(name, tokens):
-            counter = TokenCounter(name, lambda texts: [tokens * len(text.split()) for text in texts])
-            monkeypatch.setattr(pipeline, "load_token_counter", lambda: counter)
-
-        return count_by
-
-    def test_packed_documents_stay_together(self, run, backend, count_by):
-        records = [{"id": f"n{n}", "text": f"The mill {n} stands. " * 4} for n in range(20)]
-        count_by("first", 1)
-        run(records, pack=True, chunk_tokens=100)
-        with open_index(backend, embedder=HashEmbeddings()) as index:
-            before = {chunk_id: index.get(chunk_id) for chunk_id in index.chunk_ids()}
-        assert 1 < len(before) < 20
-        count_by("second", 2)
-        with pytest.warns(UserWarning, match=r"counted by first, now by second: unchanged documents keep") as caught:
-            assert run(records).written == 0
-        assert len(caught) == 1
-        records[7] = {"id": "n7", "text": "The mill 7 fell."}
-        with pytest.warns(UserWarning, match=r"has changed \(\d\) is cut by the new counts"):
-            run(records)
-        with open_index(backend, embedder=HashEmbeddings()) as index:
-            after = {chunk_id: index.get(chunk_id) for chunk_id in index.chunk_ids()}
-            assert index.info().tokenizer == "first, second"
-        kept = [i for i, chunk in before.items() if "n7" not in {s.document_id for s in chunk.sections}]
-        assert {i: after[i] for i in kept} == {i: before[i] for i in kept}
 
 
 class TestFunction:
@@ -724,7 +641,7 @@ class TestList:
         assert found == [index.document(document.id) for document in found]
         assert (found[3].title, found[3].metadata, found[3].chunks) == ("T3", {"n": 3}, 1)
         assert found[3].source.endswith("corpus.jsonl, line 4")
-        part = index.scoped(Scope(documents=["n2", "n5", "*8", "n9", "n7"]))
+        part = index.limited_to(Scope(documents=["n2", "n5", "*8", "n9", "n7"]))
         assert [document.id for document in part.documents()] == ["n2", "n5", "n7", "n8", "n9"]
 
     def test_a_writer_may_publish_meanwhile(self, tmp_path, monkeypatch):
@@ -758,9 +675,9 @@ class TestList:
         assert (code, len(out.splitlines())) == (0, number)
         assert err == ("" if number else f"No document matches {pattern!r}.\n")
 
-    def test_a_table_fits_a_terminal(self, tmp_path, monkeypatch, capsys):
+    def test_a_table_fits_a_terminal(self, tmp_path, monkeypatch, capsys, backend):
         long = {"id": "a/" * 30 + "b", "title": "A long title " * 5, "text": "One.", "source": "/somewhere/" * 9}
-        with ingest([long, {"id": "c", "text": "Two."}], MemoryBackend(), embedder=HashEmbeddings()) as index:
+        with ingest([long, {"id": "c", "text": "Two."}], backend, embedder=HashEmbeddings()) as index:
             monkeypatch.setenv("COLUMNS", "60")
             monkeypatch.setattr(listing, "out", Console())
             monkeypatch.setattr(Console, "is_terminal", True)

@@ -116,10 +116,10 @@ FOUND = [
 
 
 def _checked(events):
-    """Return events without their tokens, which the first of them has."""
-    tokens = [event.pop("retrieved_tokens") for event in events]
-    assert tokens[0] > 0
-    assert tokens[1] == 0
+    """Return events without their tokens; the second has none of documents."""
+    tokens = [(event.pop("retrieved_tokens"), event.pop("evidence_tokens")) for event in events]
+    assert tokens[0][0] > tokens[0][1] > 0
+    assert tokens[1][1] == 0
     return events[:2]
 
 

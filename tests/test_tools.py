@@ -10,10 +10,8 @@ from langchain_core.utils.function_calling import convert_to_openai_tool
 
 from arag.errors import InputError
 from arag.ingest.pipeline import ingest
-from arag.retrieval.compact_tools import ChunkRead
 from arag.retrieval.tokens import count_tokens
-from arag.retrieval.tool_base import RetrievalTool
-from arag.retrieval.tools import PRESENTATIONS, TOOL_NAMES, make_tools
+from arag.retrieval.tools import PRESENTATIONS, TOOL_NAMES, ChunkRead, RetrievalTool, make_tools
 from fakes import HashEmbeddings, after_reading, write_corpus
 
 LONG = " ".join(f"In the year {n} the harbour of Vellin was frozen and nobody sailed." for n in range(1700, 1740))
@@ -101,7 +99,8 @@ def test_keyword_search_says_what_each_keyword_hits_and_then_the_chunks(call):
 
 
 def test_keyword_search_artifact(index, call):
-    artifact = call("keyword_search", {"keywords": ["gale"]}).artifact
+    message = call("keyword_search", {"keywords": ["gale"]})
+    artifact = message.artifact
     assert artifact["query"] == ["gale"]
     assert artifact["chunk_ids"] == ["gale:0", "12:0"]
     assert artifact["new_chunks"] == ["gale:0", "12:0"]  # both are shown whole
@@ -110,7 +109,8 @@ def test_keyword_search_artifact(index, call):
     assert first > second > 0
     assert artifact["results"]["total"] == 2
     shown = "The Gale\nMany ships sank in the gale.\nFew came home.\nOrlath was a painter.\nHe saw the gale."
-    assert artifact["retrieved_tokens"] == count_tokens(shown)
+    assert artifact["evidence_tokens"] == count_tokens(shown)
+    assert artifact["retrieved_tokens"] == count_tokens(message.text)
     assert json.loads(json.dumps(artifact))["chunk_ids"] == artifact["chunk_ids"]
 
 
@@ -137,6 +137,33 @@ def test_keyword_search_offers_the_closest_terms(call):
     assert content == "Orlaht: none (closest: Orlath (1 chunk)).\nNo chunk holds any of these keywords."
 
 
+def test_a_blank_around_a_keyword_changes_nothing(make_index):
+    documents = {f"d{n}": f"The ship {n} left the harbour." for n in range(12)} | {"o": "Orlath stayed."}
+    tool, *_ = make_tools(make_index(documents))
+    content = tool.invoke({"keywords": ["ship", "Orlath"]})
+    assert content.startswith("ship: 12 chunks; Orlath: 1 chunk. The best 2 of 13 chunks:")
+    assert tool.invoke({"keywords": ["ship ", " Orlath"]}) == content
+
+
+def test_a_sentence_that_ends_in_dots_is_not_shown_again(make_index):
+    tool, *_ = make_tools(make_index([{"id": "t", "title": "Tale", "text": "Orlath waited at the harbour…"}]))
+    call = {"type": "tool_call", "id": "1", "name": tool.name, "args": {"keywords": ["Orlath"]}}
+    first = tool.invoke(call)
+    assert first.content.endswith("[t:0] Tale: Orlath waited at the harbour…")
+    assert first.artifact["new_chunks"] == ["t:0"]
+    again = tool.invoke(call | {"args": {"keywords": ["Orlath"], "messages": [first]}})
+    assert "Shown above: [t:0]" in again.content
+
+
+def test_a_search_within_documents_counts_them_only(make_index):
+    documents = [
+        {"id": f"d{n}", "title": f"Isle {'east west'.split()[n % 2]}", "text": f"The ship {n} left."} for n in range(12)
+    ]
+    tool, *_ = make_tools(make_index([*documents, {"id": "o", "title": "Other", "text": "Orlath stayed."}]))
+    content = tool.invoke({"keywords": ["ship", "Orlath"], "within": "isle EAST"})
+    assert content.startswith("ship: 6 chunks; Orlath: none. All:")
+
+
 # --- semantic_search ---
 
 
@@ -148,7 +175,7 @@ def test_semantic_search_shows_similarities(call):
     assert message.artifact["results"]["hits"][0]["score"] == pytest.approx(1.0)
     assert message.artifact["query"] == ["Orlath was a painter"]
     assert message.artifact["new_chunks"][0] == "12:0"  # shown whole
-    assert message.artifact["retrieved_tokens"] > 0
+    assert message.artifact["retrieved_tokens"] > message.artifact["evidence_tokens"] > 0
 
 
 def test_several_queries_are_answered_one_after_another(call):
@@ -176,15 +203,16 @@ def test_chunk_read_gives_full_texts(index, call):
         "query": ["gale:0", "12:0"],
         "results": {
             "chunks": [
-                {"chunk_id": "gale:0", "document_ids": ["gale"], "tokens": chunks[0].tokens, "passages": []},
-                {"chunk_id": "12:0", "document_ids": ["12"], "tokens": chunks[1].tokens, "passages": []},
+                {"chunk_id": "gale:0", "document_id": "gale", "tokens": chunks[0].tokens, "excerpt": None},
+                {"chunk_id": "12:0", "document_id": "12", "tokens": chunks[1].tokens, "excerpt": None},
             ],
-            "unknown": [],
+            "unknown": {},
         },
         "chunk_ids": ["gale:0", "12:0"],
         "new_chunks": ["gale:0", "12:0"],
         "sentences": {},
-        "retrieved_tokens": sum(chunk.tokens for chunk in chunks),
+        "retrieved_tokens": count_tokens(message.text),
+        "evidence_tokens": sum(chunk.tokens for chunk in chunks),
     }
 
 
@@ -199,9 +227,9 @@ def test_a_chunk_read_before_is_not_repeated_and_costs_nothing(index, call):
     assert message.content == ("[gale:0] Shown in full above.\n\n[12:0]\nOrlath was a painter. He saw the gale.")
     assert message.artifact["chunk_ids"] == ["gale:0", "12:0"]
     assert message.artifact["new_chunks"] == ["12:0"]
-    assert message.artifact["retrieved_tokens"] == index.read("12:0").chunks[0].tokens
+    assert message.artifact["evidence_tokens"] == index.read("12:0").chunks[0].tokens
     again = call("chunk_read", {"chunk_ids": ["gale:0"], **after_reading("gale:0")})
-    assert (again.artifact["new_chunks"], again.artifact["retrieved_tokens"]) == ([], 0)
+    assert (again.artifact["new_chunks"], again.artifact["evidence_tokens"]) == ([], 0)
 
 
 def test_searches_do_not_show_again_what_was_read(call):
@@ -220,7 +248,7 @@ def test_searches_do_not_show_again_what_was_read(call):
 def test_a_search_that_finds_nothing_new_says_so(call):
     message = call("keyword_search", {"keywords": ["Orlath"], **after_reading("12:0")})
     assert message.content == "Orlath: 1 chunk. All:\n\nShown above: [12:0]\n\nNothing new was found."
-    assert message.artifact["retrieved_tokens"] == 0
+    assert message.artifact["evidence_tokens"] == 0
 
 
 def test_an_unknown_id_is_answered_with_ids_that_exist(call):
@@ -230,7 +258,7 @@ def test_an_unknown_id_is_answered_with_ids_that_exist(call):
         "[gale:7] There is no chunk with this id. Ids look like [gale:0]; search results give them." in message.content
     )
     assert message.artifact["new_chunks"] == ["12:0"]
-    assert message.artifact["results"]["unknown"] == [{"chunk_id": "gale:7", "closest": ("gale:0",)}]
+    assert message.artifact["results"]["unknown"] == {"gale:7": ("gale:0",)}
 
 
 @pytest.mark.parametrize(
@@ -241,7 +269,7 @@ def test_odd_ids_are_unknown(call, chunk_id):
     assert message.status == "success"
     assert "There is no chunk with this id." in message.content
     assert message.artifact["new_chunks"] == []
-    assert message.artifact["retrieved_tokens"] == 0
+    assert message.artifact["evidence_tokens"] == 0
 
 
 @pytest.mark.parametrize(
@@ -363,25 +391,13 @@ def test_without_chunk_read_searches_give_full_texts(index, presentation):
         for chunk in chunks:
             assert chunk.text.removeprefix("Vellin").strip() in message.content
         assert message.artifact["new_chunks"] == ids
-        assert message.artifact["retrieved_tokens"] >= sum(chunk.tokens for chunk in chunks)
+        assert message.artifact["evidence_tokens"] >= sum(chunk.tokens for chunk in chunks)
         assert len(message.artifact["results"]["hits"]) == 2
         read = query | after_reading(*ids[:1])
         again = tools[name].invoke({"type": "tool_call", "id": "1", "name": name, "args": read})
         assert f"[{ids[0]}] Shown in full above." in again.content
         assert presentation == "paper" or chunks[0].text.removeprefix("Vellin").strip() not in again.content
         assert again.artifact["new_chunks"] == [i for i in again.artifact["chunk_ids"] if i != ids[0]]
-
-
-def test_a_packed_chunk_is_read_document_by_document(make_index):
-    index = make_index([RECORDS[0], RECORDS[1], {"id": "b", "title": "B", "text": "B sank. C did not."}], pack=True)
-    tool = make_tools(index, names=["chunk_read"])[0]
-    message = tool.invoke({"type": "tool_call", "id": "1", "name": "chunk_read", "args": {"chunk_ids": ["gale:0"]}})
-    assert message.content == (
-        "[gale:0] 3 documents\nThe Gale\nMany ships sank in the gale. Few came home.\n\n"
-        "Orlath was a painter. He saw the gale.\n\nB\nB sank. C did not."
-    )
-    assert message.artifact["results"]["chunks"][0]["document_ids"] == ["gale", "12", "b"]
-    assert tool.invoke({"chunk_ids": ["12"]}) == "[gale:0] (document 12): Orlath was a painter. He saw the gale."
 
 
 def test_pages_are_named(make_index, tmp_path):

@@ -115,10 +115,10 @@ def test_a_chunk_that_was_never_shown_is_marked(small_index):
     assert "never shown to the model" in words(page.select_one(".sources"))
 
 
-def test_a_chunk_that_was_seen_in_snippets_only(small_index):
+def test_a_chunk_that_was_seen_in_excerpts_only(small_index):
     page = parsed(run(small_index, call("keyword_search", keywords=["storm number 5607"]), AIMessage("So [annals:0].")))
     link = page.select_one(".answer .cite")
-    assert "seen in snippets" in words(page.select_one(".sources"))
+    assert "seen in excerpts" in words(page.select_one(".sources"))
     assert "storm number 5607 broke the bridges" in words(target(page, link))
     assert "storm number 5663" not in words(target(page, link))
 

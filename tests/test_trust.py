@@ -2,31 +2,25 @@
 
 from __future__ import annotations
 
-import io
 import json
 import shutil
-import sqlite3
-import sys
-from contextlib import closing, contextmanager, nullcontext
+from contextlib import nullcontext
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
 from arag.errors import EmbedderError, InputError
 from arag.graph.graph import create_arag_agent
-from arag.ingest.maintenance import verify
 from arag.ingest.pipeline import ingest, run_ingest
 from arag.models.embedders import Embedder, load_embedder
 from arag.models.huggingface import load_huggingface
-from arag.models.names import parse_name
-from arag.retrieval import trust
+from arag.models.names import DEFAULT_EMBEDDER, parse_name
 from arag.retrieval.index import open_index
-from fakes import HashEmbeddings, hash_vector, write_corpus
+from fakes import HashEmbeddings, change_settings, hash_vector, write_corpus
 from openai_server import Failure, embeddings, serve
 
 pytest_plugins = ["model_fixtures"]
-pytestmark = pytest.mark.usefixtures("no_settings", "keys", "stranger")
+pytestmark = pytest.mark.usefixtures("no_settings", "keys")
 
 KEY = "sk-the-users-own"
 DOCUMENTS = {"a.txt": "The ship sank near the light.", "b.txt": "The keeper saw the storm."}
@@ -39,44 +33,19 @@ def keys(monkeypatch):
 
 
 @pytest.fixture
-def stranger(monkeypatch, tmp_path):
-    """A user who has named no embedder yet; returns the folder of the configuration."""
-    return become_stranger(monkeypatch, tmp_path / "configuration")
-
-
-def become_stranger(monkeypatch, configuration):
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(configuration))
-    monkeypatch.delenv("ARAG_EMBEDDER", raising=False)
-    monkeypatch.setattr(trust, "_said", set())
-    return configuration
-
-
-@contextmanager
-def embedding_server():
+def server():
     with serve(lambda _, request: embeddings([hash_vector(text).tolist() for text in request["input"]])) as server:
         yield server
 
 
 @pytest.fixture
-def server():
-    with embedding_server() as server:
-        yield server
-
-
-@pytest.fixture
-def theirs(tmp_path, server, monkeypatch):
+def theirs(tmp_path, server):
     """An index of somebody else, which names a server that the user has not named."""
     corpus = write_corpus(tmp_path / "corpus", DOCUMENTS)
     run_ingest(corpus, tmp_path / "theirs", embedder=f"openai:m@{server.url}")
     server.requests.clear()
     server.headers.clear()
-    become_stranger(monkeypatch, tmp_path / "other-configuration")
     return tmp_path / "theirs"
-
-
-def rename_embedder(index, name):
-    file = index / "manifest.json"
-    file.write_text(json.dumps(json.loads(file.read_text()) | {"embedder": name}))
 
 
 # --- what an index names ---
@@ -115,25 +84,11 @@ def test_no_text_and_no_key_goes_where_only_an_index_says(arag, tmp_path, monkey
         ["info"],
         ["verify", "--repair"],
         ["remove", "a.txt"],
-        ["compact"],
     ],
 )
 def test_what_needs_no_vectors_works_and_sends_nothing(arag, theirs, server, command):
     assert arag(*command, "--index", theirs)[0] == 0
     assert server.requests == []
-
-
-@pytest.mark.parametrize("command", [["verify", "--repair"], ["compact"], ["remove", "a.txt"]])
-def test_sentences_that_wait_for_vectors_go_nowhere_either(arag, theirs, server, command):
-    with closing(sqlite3.connect(theirs / "chunks.sqlite3")) as connection, connection:
-        connection.execute("DELETE FROM vectors")
-        connection.execute("UPDATE chunks SET pending = 1")
-    code, _, err = arag(*command, "--index", theirs)
-    assert (code, server.requests) == (1, [])
-    assert "ARAG_EMBEDDER=" in err
-    found, left = verify(theirs, repair=True, embedder=f"openai:m@{server.url}")
-    assert found
-    assert left == []
 
 
 def test_another_embedder_of_the_environment_is_no_leave_for_this_one(arag, theirs, server, monkeypatch):
@@ -159,18 +114,13 @@ def test_another_embedder_of_the_environment_is_no_leave_for_this_one(arag, thei
 )
 def test_what_sends_texts_or_loads_a_folder_is_refused_from_python_too(make_index, name):
     index = make_index(DOCUMENTS).path
-    rename_embedder(index, name)
+    change_settings(index, embedder=name)
     with open_index(index) as opened:
         assert opened.keyword_search("ship").total == 1
         with pytest.raises(EmbedderError, match=r"is named only by the index in .*: it would (send|load)"):
             opened.semantic_search("ship")
     with pytest.raises(EmbedderError, match="is named only by"):
         ingest(index.parent / "corpus", index)
-
-
-@pytest.mark.parametrize("name", ["all-MiniLM-L6-v2", "sentence-transformers/all-MiniLM-L6-v2", "a.b/c_d-1.5"])
-def test_models_of_the_hub_need_no_leave(name):
-    assert not trust.needs_naming(parse_name(f"huggingface:{name}"))
 
 
 def test_a_folder_with_the_name_of_a_hub_model_is_not_taken_for_it(tmp_path, monkeypatch):
@@ -184,109 +134,65 @@ def test_a_folder_has_one_name_from_any_working_directory(tmp_path, monkeypatch)
     monkeypatch.chdir(tmp_path)
     name = load_embedder("huggingface:./model").name
     assert name == f"huggingface:{tmp_path / 'model'}"
-    monkeypatch.setenv("ARAG_EMBEDDER", "huggingface:./model")
-    assert trust.find_named(parse_name(name)) is not None
+
+
+def test_the_user_names_a_folder_from_the_working_directory(make_index, tmp_path, monkeypatch):
+    index = make_index(DOCUMENTS).path
+    change_settings(index, embedder=f"huggingface:{tmp_path / 'model'}")
+    loaded = []
+    monkeypatch.setattr(
+        "arag.retrieval.trust.load_embeddings", lambda name, named: loaded.append((name, named)) or HashEmbeddings()
+    )
     (tmp_path / "elsewhere").mkdir()
-    monkeypatch.chdir(tmp_path / "elsewhere")
-    assert trust.find_named(parse_name(name)) is None
+    monkeypatch.setenv("ARAG_EMBEDDER", "huggingface:./model")
+    with open_index(index) as opened:
+        monkeypatch.chdir(tmp_path / "elsewhere")
+        with pytest.raises(EmbedderError, match="is named only by"):
+            opened.semantic_search("ship")
+        monkeypatch.chdir(tmp_path)
+        opened.semantic_search("ship")
+    assert [(str(name), named) for name, named in loaded] == [(f"huggingface:{tmp_path / 'model'}", True)]
 
 
 def test_an_open_index_does_not_follow_a_manifest_to_another_embedder(make_index, server):
     index = make_index(DOCUMENTS).path
     with open_index(index, embedder=HashEmbeddings()) as opened:
         opened.semantic_search("ship")
-        rename_embedder(index, f"openai:m@{server.url}")
+        change_settings(index, embedder=f"openai:m@{server.url}")
         with pytest.raises(EmbedderError, match="was made with the embedder openai"):
             opened.semantic_search("ship")
     assert server.requests == []
 
 
-# --- what is remembered ---
+# --- nothing is remembered ---
 
 
-def test_an_ingestion_that_names_its_embedder_is_remembered(arag, tmp_path, server, stranger):
+def test_naming_an_embedder_once_is_no_leave_for_later(arag, tmp_path, server):
     write_corpus(tmp_path / "corpus", DOCUMENTS)
-    name = f"openai:m@{server.url}"
-    assert arag("ingest", tmp_path / "corpus", "--index", tmp_path / "index", "--embedder", name)[0] == 0
-    (file,) = stranger.rglob("*.json")
-    assert json.loads(file.read_text()) == {"embedders": [name]}
-    assert (file.stat().st_mode & 0o777, file.parent.stat().st_mode & 0o777) == (0o600, 0o700)
-    trust._said.clear()  # as in another process
-    code, out, _ = arag("search", "semantic", "ship", "--index", tmp_path / "index", "--json")
-    assert (code, json.loads(out)["hits"][0]["chunk_id"]) == (0, "a.txt:0")
-
-
-def test_opening_an_index_with_an_embedder_is_no_leave_for_others(theirs, server, stranger):
-    with open_index(theirs, embedder=f"openai:m@{server.url}") as opened:
+    name, index = f"openai:m@{server.url}", tmp_path / "index"
+    assert arag("ingest", tmp_path / "corpus", "--index", index, "--embedder", name)[0] == 0
+    with open_index(index, embedder=name) as opened:
+        assert opened.semantic_search("ship").hits[0].chunk_id == "a.txt:0"
+    server.requests.clear()
+    with open_index(index) as opened, pytest.raises(EmbedderError, match="is named only by"):
         opened.semantic_search("ship")
-    with open_index(theirs) as opened, pytest.raises(EmbedderError):
-        opened.semantic_search("ship")
-    assert len(server.requests) == 1
+    assert arag("search", "semantic", "ship", "--index", index)[0] == 1
+    assert server.requests == []
 
 
 def test_the_embedder_of_the_environment_is_that_of_new_indexes(tmp_path, server, monkeypatch):
     monkeypatch.setenv("ARAG_EMBEDDER", f"openai:m@{server.url}")
     with ingest(write_corpus(tmp_path / "corpus", DOCUMENTS), tmp_path / "index") as index:
         assert index.info().embedder == f"openai:m@{server.url}"
+        assert index.semantic_search("ship").hits
 
 
-@pytest.mark.parametrize("content", ["", "[]", '{"embedders": 7}', '{"embedders": [7]}', "\0"])
-def test_a_damaged_memory_allows_nothing_and_is_written_anew(theirs, server, stranger, content, monkeypatch, tmp_path):
-    file = trust._file()
-    file.parent.mkdir(parents=True)
-    file.write_text(content)
-    with open_index(theirs) as opened, pytest.raises(EmbedderError, match="is named only by"):
+def test_another_embedder_than_the_indexs_is_refused(make_index):
+    index = make_index(DOCUMENTS).path
+    with pytest.raises(EmbedderError, match=f"made with the embedder HashEmbeddings:hash-64, not {DEFAULT_EMBEDDER}"):
+        open_index(index, embedder=DEFAULT_EMBEDDER)
+    with open_index(index) as opened, pytest.raises(EmbedderError, match="pass it as embedder="):
         opened.semantic_search("ship")
-    trust.remember(parse_name(f"openai:m@{server.url}"))
-    assert json.loads(file.read_text()) == {"embedders": [f"openai:m@{server.url}"]}
-
-
-def test_an_object_of_any_name_can_be_ingested_with(tmp_path):
-    corpus = write_corpus(tmp_path / "corpus", DOCUMENTS)
-    run_ingest(corpus, tmp_path / "index", embedder=Embedder("odd:\n", HashEmbeddings))
-    assert not trust._read_remembered()
-
-
-# --- the question on a terminal ---
-
-
-@pytest.fixture
-def terminal(monkeypatch):
-    """A function that answers what is asked on a terminal."""
-
-    def answer(text):
-        typed = io.StringIO(text)
-        monkeypatch.setattr(typed, "isatty", lambda: True, raising=False)
-        monkeypatch.setattr("arag.terminal.sys", SimpleNamespace(stdin=typed, stdout=sys.stdout, stderr=typed))
-        monkeypatch.setattr(sys, "stdin", typed)
-
-    return answer
-
-
-def test_a_yes_is_asked_for_once(arag, theirs, server, terminal):
-    terminal("y\n")
-    code, out, err = arag("search", "semantic", "ship", "--index", theirs, "--json")
-    assert (code, json.loads(out)["hits"][0]["chunk_id"]) == (0, "a.txt:0")
-    assert server.url[7:-3] in err
-    assert "with the key in OPENAI_API_KEY" in err
-    terminal("")
-    trust._said.clear()
-    code, _, err = arag("search", "semantic", "ship", "--index", theirs)
-    assert (code, err) == (0, "")
-
-
-def test_a_no_is_a_no(arag, theirs, server, terminal):
-    for answer in ("n\n", "\n", ""):
-        terminal(answer)
-        assert arag("search", "semantic", "ship", "--index", theirs)[0] == 1
-    assert server.requests == []
-
-
-def test_a_yes_counts_where_it_cannot_be_written_down(arag, theirs, server, terminal, tmp_path, monkeypatch):
-    (tmp_path / "file").touch()
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "file"))
-    terminal("y\n")
-    assert arag("search", "semantic", "ship", "--index", theirs)[0] == 0
 
 
 # --- model folders ---
@@ -386,7 +292,7 @@ def test_pickled_weights_are_read_only_where_the_user_has_named_the_model(tmp_pa
 
 def test_data_names_no_pickled_weights(make_index, monkeypatch):
     index = make_index(DOCUMENTS).path
-    rename_embedder(index, "huggingface:organisation/model")
+    change_settings(index, embedder="huggingface:organisation/model")
     loaded = []
     monkeypatch.setattr(
         "arag.models.huggingface.load_huggingface",
@@ -440,7 +346,7 @@ def test_an_odd_name_is_an_input_error(name, said):
 )
 def test_an_odd_name_in_a_manifest_keeps_nobody_from_the_rest(make_index, name):
     index = make_index(DOCUMENTS).path
-    rename_embedder(index, name)
+    change_settings(index, embedder=name)
     with open_index(index) as opened:
         assert opened.keyword_search("ship").total == 1
         with pytest.raises(EmbedderError):
@@ -515,12 +421,11 @@ def test_a_folder_may_have_any_name(tmp_path):
 
 
 @pytest.fixture
-def provider(monkeypatch):
+def provider(monkeypatch, server):
     """A server that stands where OpenAI's clients connect to without a base URL."""
-    with embedding_server() as server:
-        for variable in ("OPENAI_BASE_URL", "OPENAI_API_BASE"):
-            monkeypatch.setenv(variable, server.url)
-        yield server
+    for variable in ("OPENAI_BASE_URL", "OPENAI_API_BASE"):
+        monkeypatch.setenv(variable, server.url)
+    return server
 
 
 def test_nothing_goes_to_the_provider_where_a_scheme_is_forgotten(arag, tmp_path, provider):
@@ -554,7 +459,7 @@ def holding(folder, text):
     return [file for file in folder.rglob("*") if file.is_file() and text.encode() in file.read_bytes()]
 
 
-def test_a_password_is_used_and_stands_nowhere(arag, tmp_path, server, stranger, monkeypatch):
+def test_a_password_is_used_and_stands_nowhere(arag, tmp_path, server, monkeypatch):
     corpus = write_corpus(tmp_path / "corpus", DOCUMENTS)
     code, out, err = arag("ingest", corpus, "--index", tmp_path / "index", "--embedder", with_user(server))
     assert code == 0
@@ -572,16 +477,6 @@ def test_a_password_is_used_and_stands_nowhere(arag, tmp_path, server, stranger,
         opened.semantic_search("ship")
     assert server.headers[-1]["authorization"] == "Basic dXNlcjpzM2NyZXQtcGE1NQ=="
     assert holding(tmp_path, "another") == []
-
-
-def test_a_password_in_an_old_manifest_is_not_used_and_not_shown(make_index, server, arag):
-    index = make_index(DOCUMENTS).path
-    rename_embedder(index, with_user(server))
-    code, out, _ = arag("info", "--index", index)
-    assert (code, PASSWORD in out) == (0, False)
-    with open_index(index, embedder=f"openai:m@{server.url}") as opened:
-        opened.semantic_search("ship")
-    assert server.headers[0]["authorization"] == f"Bearer {KEY}"
 
 
 def test_a_password_is_in_no_error(monkeypatch):

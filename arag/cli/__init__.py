@@ -19,7 +19,7 @@ from arag.cli.asking import ask, chat
 from arag.cli.defaults import find_defaults, spread
 from arag.cli.ingesting import ingest
 from arag.cli.listing import list_documents
-from arag.cli.maintaining import compact, copy, info, remove, verify
+from arag.cli.maintaining import copy, info, remove, verify
 from arag.cli.searching import read, search_keyword, search_semantic
 from arag.cli.serving import mcp
 from arag.evaluation.cli import eval_app
@@ -38,7 +38,7 @@ app.add_typer(search_app, name="search", cls=Commands)
 app.add_typer(eval_app, name="eval", cls=Commands)
 search_app.command("keyword")(search_keyword)
 search_app.command("semantic")(search_semantic)
-for command in (ingest, ask, chat, mcp, read, info, remove, compact, verify, copy):
+for command in (ingest, ask, chat, mcp, read, info, remove, verify, copy):
     app.command()(command)
 app.command("list")(list_documents)
 

@@ -30,7 +30,7 @@ from arag.options import (
     open_scoped,
     read_model_options,
 )
-from arag.terminal import FAILED, confirm_embedder, out, print_json, show_error
+from arag.terminal import FAILED, out, print_json, show_error
 
 PromptOption = Annotated[
     str | None, typer.Option("--system-prompt", metavar="TEXT", help="Replaces the agent's system prompt.")
@@ -63,6 +63,7 @@ def ask(
     from arag.cli.showing import RunView, run_record, show_answer, write_page
     from arag.models.chat import EXTRACTIVE, MODEL_VARIABLE
     from arag.models.replies import mend_characters
+    from arag.retrieval.trust import check_embedder
 
     if not question.strip():
         raise InputError("the question is blank")
@@ -70,7 +71,7 @@ def ask(
         raise InputError(f"cannot write {html.name}: the folder {html.absolute().parent} does not exist")
     question = mend_characters(question)
     options = read_model_options(model_option, reasoning_effort)
-    confirm_embedder(index)
+    check_embedder(index)
     settings: dict[str, Any] = {"top_k": top_k, "tools": tools, "system_prompt": system_prompt, "max_steps": max_steps}
     with open_scoped(index, where, documents) as opened:
         session = Session(opened, model, options, **settings)
@@ -113,9 +114,10 @@ def chat(
 
     from arag.cli.session import Session
     from arag.cli.showing import RunView
+    from arag.retrieval.trust import check_embedder
 
     options = read_model_options(model_option, reasoning_effort)
-    confirm_embedder(index)
+    check_embedder(index)
     settings: dict[str, Any] = {"top_k": top_k, "tools": tools, "system_prompt": system_prompt, "max_steps": max_steps}
     code, interrupted = 0, False
     with open_scoped(index, where, documents) as opened:

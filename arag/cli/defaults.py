@@ -26,10 +26,9 @@ _KEYS = {
     "max_steps": int,
     "tools": list,
     "chunk_tokens": int,
-    "pack": bool,
     "language": str,
 }
-_NAMES = {str: "string", int: "integer", list: "array", bool: "boolean"}
+_NAMES = {str: "string", int: "integer", list: "array"}
 _MOST_STEPS = 100  # each is paid for
 _TABLES = {"arag.toml": (), "pyproject.toml": ("tool", "arag")}
 

@@ -11,7 +11,7 @@ from rich.progress import TextColumn
 from arag.cli.showing import show_progress, show_pruning, show_summary
 from arag.ingest.documents import DEFAULT_LIMITS, Limits
 from arag.options import IndexOption, JsonOption
-from arag.terminal import confirm_embedder, err, print_json, progress
+from arag.terminal import err, print_json, progress
 
 LEFT_OUT = 3  # exit code of `ingest` when it left something out; 2 means a usage error
 
@@ -35,12 +35,6 @@ def ingest(
     ] = None,
     chunk_tokens: Annotated[
         int | None, typer.Option(help="Maximum tokens per chunk, at least 50. Default: the index's setting, or 1,000.")
-    ] = None,
-    pack: Annotated[
-        bool | None,
-        typer.Option(
-            "--pack/--no-pack", help="Combine consecutive short documents in one chunk. Default: the index's setting."
-        ),
     ] = None,
     prune: Annotated[
         bool, typer.Option("--prune", help="Remove documents that came from PATH and are no longer there.")
@@ -75,15 +69,12 @@ def ingest(
     from arag.ingest.pipeline import run_ingest
     from arag.ingest.registry import parse_as
 
-    if embedder is None:
-        confirm_embedder(index)
     with progress(TextColumn("{task.fields[figures]}"), hidden=as_json) as bars:
         summary = run_ingest(
             paths,
             index,
             embedder=embedder,
             chunk_tokens=chunk_tokens,
-            pack=pack,
             prune=prune,
             language=language,
             readers=parse_as(read_as or ()),

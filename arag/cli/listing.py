@@ -41,13 +41,12 @@ def list_documents(
 
 def find_documents(index: Index, pattern: str | None) -> Iterator[DocumentInfo]:
     """Yield the documents whose id or title has a text as a part, or matches it if it has a `*`, ignoring case."""
-    from arag.retrieval.scope import matches
+    from arag.retrieval.scope import compile_pattern
 
-    parts = (pattern or "*").lower().split("*")
-    if len(parts) == 1:
-        parts = ["", *parts, ""]
+    text = (pattern or "*").lower()
+    compiled = compile_pattern(text if "*" in text else f"*{text}*")
     for document in index.documents():
-        if matches(parts, document.id.lower()) or matches(parts, document.title.lower()):
+        if compiled.match(document.id.lower()) or compiled.match(document.title.lower()):
             yield document
 
 

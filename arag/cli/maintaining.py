@@ -1,4 +1,4 @@
-"""`arag info`, `remove`, `compact`, `verify` and `copy`: look after an index."""
+"""`arag info`, `remove`, `verify` and `copy`: look after an index."""
 
 from __future__ import annotations
 
@@ -36,19 +36,10 @@ def remove(
     ids: Annotated[list[str], typer.Argument(metavar="ID...", help="Document ids.")],
     index: IndexOption,
 ) -> None:
-    """Remove documents from an index; run `compact` to delete their text from its files."""
+    """Remove documents from an index."""
     from arag.ingest.maintenance import remove as remove_documents
 
-    removed = remove_documents(ids, index)
-    out.print(f"Documents removed: {removed:,}. Run `arag compact` to delete their text from the files.")
-
-
-def compact(index: IndexOption) -> None:
-    """Rewrite the files of an index without the removed text and vectors."""
-    from arag.ingest.maintenance import compact as compact_index
-
-    before, after = compact_index(index)
-    out.print(f"{before / 1e6:,.1f} MB before, {after / 1e6:,.1f} MB after.")
+    out.print(f"Documents removed: {remove_documents(ids, index):,}.")
 
 
 def verify(

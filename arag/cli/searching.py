@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from arag.options import DEFAULT_TOP_K, DocumentsOption, IndexOption, JsonOption, TopKOption, WhereOption, open_scoped
-from arag.terminal import FAILED, confirm_embedder, out, print_json
+from arag.terminal import FAILED, out, print_json
 
 
 def search_keyword(
@@ -20,7 +20,7 @@ def search_keyword(
     as_json: JsonOption = False,
 ) -> None:
     """Find chunks that contain keywords."""
-    from arag.retrieval.presentation import show_all
+    from arag.retrieval.present import show_all
     from arag.retrieval.render import render_keywords
 
     with open_scoped(index, where, documents) as opened:
@@ -37,13 +37,12 @@ def search_semantic(
     as_json: JsonOption = False,
 ) -> None:
     """Find chunks with sentences close in meaning to a query."""
-    from arag.retrieval.presentation import show_all
+    from arag.retrieval.present import show_all
     from arag.retrieval.render import render_semantic
 
-    confirm_embedder(index)
     with open_scoped(index, where, documents) as opened:
         results = opened.semantic_search(query, top_k)
-    _show_results(results, render_semantic(results.hits, show_all(results.hits)), as_json)
+    _show_results(results, render_semantic(show_all(results.hits)), as_json)
 
 
 def read(

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from arag.options import DocumentsOption, IndexOption, WhereOption, open_scoped
-from arag.terminal import confirm_embedder, err
+from arag.terminal import err
 
 
 def mcp(
@@ -41,9 +41,10 @@ def mcp(
 ) -> None:
     """Serve an index to other agents, over the Model Context Protocol (MCP)."""
     from arag.models.chat import MODEL_VARIABLE
+    from arag.retrieval.trust import check_embedder
     from arag.serving.mcp import TOKEN_VARIABLE, serve_mcp
 
-    confirm_embedder(index)
+    check_embedder(index)
     token = token_file.read_text("utf-8", "replace").strip() if token_file else os.environ.get(TOKEN_VARIABLE) or None
     if not http:  # a thread waits for stdin, and nothing has to be closed
         signal.signal(signal.SIGINT, signal.SIG_DFL)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from arag.graph.state import Citation, State
     from arag.ingest.pipeline import IngestSummary
     from arag.ingest.progress import CopyProgress, Progress
-    from arag.retrieval.backend import Backend
+    from arag.retrieval.storage import IndexStore
 
 _MAX_QUOTE = 200  # characters of a quoted sentence
 _MAX_SKIPPED = 10  # files named for each reason
@@ -83,7 +83,7 @@ def show_pruning(now: Progress) -> None:
         err.print(str(now))
 
 
-def show_summary(summary: IngestSummary, index: Backend) -> None:
+def show_summary(summary: IngestSummary, index: IndexStore) -> None:
     """Print a summary of an ingestion."""
     out.print(
         f"Read {_count(summary.read, 'document')}: {summary.written:,} new or changed, "
@@ -192,11 +192,12 @@ def _show_counts(state: State) -> None:
 
     record = state["trace"]
     tokens = sum(entry["retrieved_tokens"] for entry in record)
+    evidence = sum(entry["evidence_tokens"] for entry in record)
     read = {chunk_id for entry in record for chunk_id in entry["new_chunks"]}  # for this question
     counts = [
         _count(state["steps"], "step"),
         _count(len(record), "tool call"),
-        _count(tokens, "retrieved token"),
+        f"{_count(tokens, 'retrieved token')} ({evidence:,} of evidence)",
         f"{_count(len(read), 'chunk')} read",
         state["stop_reason"],
     ]
@@ -210,17 +211,15 @@ def _show_counts(state: State) -> None:
 
 
 def _show_source(citation: Citation) -> None:
-    """Print a citation: the chunk, where its documents are from, and the sentences that bear the answer, shortened."""
-    from arag.retrieval.layout import CUT, name_place
-    from arag.retrieval.text import fold
+    """Print a citation: the chunk, where its document is from, and the sentences that bear the answer, shortened."""
+    from arag.retrieval.render import name_place
+    from arag.retrieval.text import CUT, fold
 
-    quoted = {quote["document_id"] for quote in citation["quotes"]}
-    documents = [document for document in citation["documents"] if not quoted or document["id"] in quoted]
-    titles = "; ".join(document["title"] for document in documents if document["title"])
-    about = ", ".join(filter(None, [titles, name_place(citation["part"], citation["parts"], citation["pages"])]))
+    place = name_place(citation["part"], citation["parts"], citation["pages"])
+    about = ", ".join(filter(None, [*citation["titles"], place]))
     note = "" if citation["seen"] else " (not seen in this run)"
     out.print(styled(f"  {citation['chunk_id']}  ", (about, "dim"), (note, "red")))
-    for document in documents:
+    for document in citation["documents"]:
         if origin := ", ".join(filter(None, [document["author"], document["date"], document["url"]])):
             out.print(f"     {origin}", style="dim")
     for quote in citation["quotes"]:
@@ -256,6 +255,7 @@ def run_record(question: str, state: State) -> dict[str, Any]:
         "stop_reason": state["stop_reason"],
         "steps": state["steps"],
         "retrieved_tokens": sum(record["retrieved_tokens"] for record in state["trace"]),
+        "evidence_tokens": sum(record["evidence_tokens"] for record in state["trace"]),
         "read_chunks": state.get("read_chunks", []),
         "trace": state["trace"],
         "model_calls": state["model_calls"],

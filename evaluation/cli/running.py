@@ -38,7 +38,7 @@ from arag.options import (
     read_model_options,
     read_scope,
 )
-from arag.terminal import FAILED, confirm_embedder, err, out, print_json, warn
+from arag.terminal import FAILED, err, out, print_json, warn
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
@@ -46,9 +46,9 @@ if TYPE_CHECKING:
     from arag.errors import ModelError
     from arag.evaluation.budget import Budget
     from arag.evaluation.methods import Method, Options
-    from arag.retrieval.backend import Backend
     from arag.retrieval.index import Index
     from arag.retrieval.scope import Scope
+    from arag.retrieval.storage import IndexStore
     from arag.retrieval.tools import Presentation
 
 _ABLATION = ["arag", "arag-without-keyword", "arag-without-semantic", "arag-without-read"]
@@ -202,7 +202,7 @@ class _Experiment:
     """Methods to run on questions, as given on the command line."""
 
     questions: Path
-    index: Backend
+    index: IndexStore
     methods: Sequence[str]
     model: str | None
     judge: str | None
@@ -227,13 +227,12 @@ class _Experiment:
         from arag.models.chat import EXTRACTIVE, MODEL_VARIABLE, load_model
         from arag.models.prices import cite_prices
         from arag.retrieval.index import open_index
+        from arag.retrieval.trust import check_embedder
 
-        methods = find_methods(self.methods)
-        asked = load_questions(self.questions)[: self.limit]
+        methods, asked = find_methods(self.methods), load_questions(self.questions)[: self.limit]
         cite_prices()  # an unreadable price list fails here, before anything is paid for
         model = load_model(self.model, **self.model_options)
         judge = Judge(load_model(self.judge), self.judge) if self.judge else None
-        judged = judge is not None
         options = Options(
             top_k=self.top_k,
             presentation=self.presentation,
@@ -254,7 +253,7 @@ class _Experiment:
             asked=len(asked),
         )
         if any(method.uses_vectors for method in methods.values()):
-            confirm_embedder(self.index)
+            check_embedder(self.index)
         open_run(folder, plan)  # a different plan is refused before ingesting, a different index after it
         for note in make_index(self.questions, self.index):
             err.print(note)
@@ -262,7 +261,7 @@ class _Experiment:
         asked = locate_gold(asked, self.index)
         summaries = []
         with open_index(self.index) as opened:
-            index = opened if self.scope is None else opened.scoped(self.scope)
+            index = opened if self.scope is None else opened.limited_to(self.scope)
             if (warning := missing_gold(asked, index)) is not None:
                 warn(f"Warning: {warning}")
             for method in methods.values():
@@ -274,13 +273,13 @@ class _Experiment:
                         payer = name_payer(folder, plan, method.name)
                         failed = self._prepare(method, folder, index, model, options, budget, payer)
                     if failed is None:
-                        with method_progress(method.name, asked, records, judged=judged) as add:
+                        with method_progress(method.name, asked, records, judged=judge is not None) as add:
                             Runner(method, index, model, options, judge, self.concurrency, budget, add).run(asked, file)
-                summaries.append(summarise(method.name, asked, records, judged=judged))
+                summaries.append(summarise(method.name, asked, records, judged=judge is not None))
                 if not quiet:
                     show_summary(summaries[-1])
                 if failed is None:
-                    show_failures(asked, records, judged=judged)
+                    show_failures(asked, records, judged=judge is not None)
                 else:
                     warn(f"Failed: {failed}")
         if not quiet:

@@ -441,7 +441,7 @@ def _links(chunks: Sequence[Chunk], adjacent: Adjacent) -> list[tuple[int, int]]
     return [
         (number, number + 1)
         for number, (one, other) in enumerate(pairwise(chunks))
-        if adjacent == "corpus" or one.sections[-1].document_id == other.sections[0].document_id
+        if adjacent == "corpus" or one.document_id == other.document_id
     ]
 
 

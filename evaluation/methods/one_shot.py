@@ -52,6 +52,7 @@ class OneShot:
             chunk_ids=ids,
             new_chunks=ids,
             retrieved_tokens=sum(chunk.tokens for chunk in chunks),
+            evidence_tokens=sum(chunk.tokens for chunk in chunks),
             seconds=time.perf_counter() - began,
             error=None,
         )

@@ -17,7 +17,7 @@ from arag.evaluation.report.measures import ACCURACY, CONTAIN_ACC, COSTS, EFFORT
 from arag.evaluation.report.paper import PaperResults, differences, paper_order, paper_results
 from arag.evaluation.runs import RECORDS, Plan, find_index, load_plan
 from arag.evaluation.scores import Interval, paired_test
-from arag.retrieval.backend import Manifest
+from arag.retrieval.storage import Settings
 
 OTHER_TOOLS = "other"
 
@@ -114,7 +114,7 @@ class Report:
     Attributes:
         folder: The run's folder.
         plan: The run's plan.
-        manifest: The manifest of its index; None if the index is missing.
+        settings: The settings of its index; None if the index is missing.
         models: The models that answered, as their providers report them.
         methods: The methods, in the paper's order.
         baseline: The name of the method that the others are compared with.
@@ -128,7 +128,7 @@ class Report:
 
     folder: Path
     plan: Plan
-    manifest: Manifest | None
+    settings: Settings | None
     models: Sequence[str]
     methods: Sequence[MethodFigures]
     baseline: str
@@ -194,11 +194,11 @@ def make_report(folder: Path, *, baseline: str | None = None, dataset: str | Non
     others = [method for method in methods if method is not first]
     compared = [_compare(measure, first, other) for measure in measures for other in others]
     questions = _sort_questions({key: record for method in methods for key, record in method.records.items()}, plan)
-    paper, manifest, models = paper_results(plan.questions, dataset), _read_manifest(plan), _list_models(methods)
+    paper, settings, models = paper_results(plan.questions, dataset), _read_settings(plan), _list_models(methods)
     return Report(
         folder=folder,
         plan=plan,
-        manifest=manifest,
+        settings=settings,
         models=models,
         methods=methods,
         baseline=baseline,
@@ -206,7 +206,7 @@ def make_report(folder: Path, *, baseline: str | None = None, dataset: str | Non
         questions=questions,
         judged=judged,
         paper=paper,
-        differences=differences(paper, models, plan.judge, plan.options.presentation, manifest, len(questions))
+        differences=differences(paper, models, plan.judge, plan.options.presentation, settings, len(questions))
         if paper
         else [],
         notes=_make_notes(methods, len(questions), plan.asked, judged),
@@ -340,9 +340,9 @@ def _sort_questions(questions: Mapping[str, Record], plan: Plan) -> list[Record]
     return sorted(questions.values(), key=lambda record: order.get(record["question_id"], len(order)))
 
 
-def _read_manifest(plan: Plan) -> Manifest | None:
+def _read_settings(plan: Plan) -> Settings | None:
     try:
-        return find_index(plan).manifest()
+        return find_index(plan).settings()
     except ARAGError:  # it is gone, cannot be reached, or was built by another version: the records are enough
         return None
 

@@ -124,7 +124,7 @@ def _name(report: Report) -> str:
 
 
 def _about(name: str, report: Report) -> list[str | int]:
-    embedder = report.manifest.embedder if report.manifest else UNKNOWN
+    embedder = report.settings.embedder if report.settings else UNKNOWN
     judge, presentation = report.plan.judge or "none", report.plan.options.presentation
     given = report.plan.options.settings
     settings = "; ".join(f"{method}: {list_settings(own)}" for method, own in given.items() if own) or NONE

@@ -13,7 +13,7 @@ from typing import Any
 
 from arag.errors import InputError
 from arag.pages.templates import count
-from arag.retrieval.backend import Manifest
+from arag.retrieval.storage import Settings
 from arag.retrieval.tools import Presentation
 
 _WORDS = re.compile(r"[^a-z0-9]+")
@@ -82,7 +82,7 @@ def differences(
     models: Iterable[str],
     judge: str | None,
     presentation: Presentation,
-    manifest: Manifest | None,
+    index: Settings | None,
     questions: int,
 ) -> list[str]:
     """Describe how a run differs from the paper's experiment, or may differ.
@@ -92,14 +92,14 @@ def differences(
         models: The models that answered, as their providers report them.
         judge: The judge.
         presentation: What A-RAG's tools show.
-        manifest: The index's manifest, if the index still exists.
+        index: The index's settings, if the index still exists.
         questions: How many questions were asked.
     """
     found, backbones, judged = sorted(models), list(paper.backbones), _paper()["judge"]
     told = []
     if not found or not all(any(same_model(name, backbone) for backbone in backbones) for name in found):
         told.append(f"Different model: ours {_listed(found)}, the paper's {_listed(backbones)}.")
-    embedder, theirs = manifest.embedder if manifest else None, _paper()["embedder"]
+    embedder, theirs = index.embedder if index else None, _paper()["embedder"]
     if embedder is None:
         told.append(f"Our embedder is unknown, because the index is missing; the paper's is {theirs}.")
     elif not embedder.lower().endswith(theirs.lower()):
@@ -110,7 +110,7 @@ def differences(
         told.append(f"Different judge: ours {judge}, the paper's {judged}, which does not see the question.")
     if presentation != "paper":
         told.append(f"A-RAG's tools show another selection: {presentation}. `--presentation paper` shows the paper's.")
-    corpus = f"{count(manifest.documents, 'document')} in {count(manifest.chunks, 'chunk')}" if manifest else "an index"
+    corpus = f"{count(index.documents, 'document')} in {count(index.chunks, 'chunk')}" if index else "an index"
     asked = count(questions, "question")
     told.append(f"The questions and the corpus ({asked}, {corpus}) may differ from the paper's.")
     return told

@@ -242,14 +242,14 @@ def _title(report: Report) -> str:
 
 def _facts(report: Report) -> list[tuple[str, str]]:
     """Return the settings of a run."""
-    plan, manifest = report.plan, report.manifest
-    index = f"{count(manifest.documents, 'document')}, {count(manifest.chunks, 'chunk')}" if manifest else "missing"
+    plan, settings = report.plan, report.settings
+    index = f"{count(settings.documents, 'document')}, {count(settings.chunks, 'chunk')}" if settings else "missing"
     options = ", ".join(f"{name} {value}" for name, value in plan.model_options.items())
     return [
         ("Model", ", ".join(report.models) or plan.model),
         *([("Model options", options)] if options else []),
         ("Judge", plan.judge or "none"),
-        ("Embedder", manifest.embedder if manifest else UNKNOWN),
+        ("Embedder", settings.embedder if settings else UNKNOWN),
         ("Index", index),
         *([("Scope", json.dumps(plan.scope))] if plan.scope else []),
         ("Top k", f"{plan.options.top_k:,}"),

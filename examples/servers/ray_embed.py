@@ -3,8 +3,8 @@
     pip install ray 'langgraph-arag[postgres]'
     ARAG_INDEX=postgresql://ingester@db.example.com/library python ray_embed.py ships.jsonl people.jsonl places/
 
-Ray only starts the processes: PostgreSQL shares out what is to be embedded. Any other launcher does, too. The sources
-must be readable under the same paths everywhere, and the password is in ~/.pgpass or PGPASSWORD there.
+Ray only starts the processes; any other launcher does, too. The sources must be readable under the same paths
+everywhere, and the password is in ~/.pgpass or PGPASSWORD there.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from arag import run_ingest
 
 
 def ingest_part(source: str, index: str) -> int:
-    """Ingest one source, then help to embed what the others have read.
+    """Ingest one source.
 
     Args:
         source: A file or a folder.

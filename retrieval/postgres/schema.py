@@ -1,30 +1,45 @@
-"""The tables of an index in PostgreSQL, in a schema of their own. They are made, and migrated, by themselves."""
+"""The tables of an index in PostgreSQL, in a schema of their own.
+
+`documents` and `chunks` are narrow: they are joined, and updated. Their rows are there for the publications from
+`added` until before `removed`. The other tables are wide and never updated. `lowered` (the texts as keywords
+are matched in them) and `words` are derived from `contents`. Text is compared byte by byte, as in Python.
+"""
 
 from __future__ import annotations
 
-from psycopg import sql
+import math
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
 
-from arag.errors import InputError, StorageError
-from arag.retrieval.postgres.connections import Session
-from arag.retrieval.tables.rows import FOR_EVER
+import numpy as np
+from psycopg import errors
 
-# PostgreSQL indexes no text of more than 2,704 bytes.
-INDEXED_CHARACTERS = 500  # of a title
-LONGEST_WORD = 200  # characters of a word of the vocabulary: longer ones, as Chinese has, are never suggested
-# The vocabulary, made from the words of all texts.
-WORDS = (
-    "SELECT DISTINCT word FROM terms, string_to_table(words, ' ') AS word "
-    f"WHERE length(word) BETWEEN 1 AND {LONGEST_WORD}"
-)
-MISSING_WORDS = f"{WORDS} EXCEPT SELECT word FROM vocabulary"
+from arag.errors import IndexFormatError, IndexNotFoundError, InputError, StorageError
+from arag.retrieval.postgres.connection import Pool, Session
+from arag.retrieval.storage import Settings
+from arag.retrieval.tables import MAX_WORD_CHARACTERS, TableReader, parse_settings
+from arag.retrieval.vectors import MAX_MATRIX_BYTES
 
-_VERSION = "tables"  # a row of table `state`
+GENERATION = "SELECT generation FROM state"
+FOR_EVER = 1 << 62  # a generation that never comes
+TABLES = ("state", "documents", "chunks", "contents", "lowered", "sentences", "words")
 
-# `documents`, `chunks` and `members` are narrow: they are joined and updated. The others are wide, and never updated.
-# Text is compared byte by byte, as Python and SQLite do. `lowered` holds the texts as keywords are matched in them, and
-# `terms` their words, for suggestions; both are derived from `contents`. `workers` are the processes that write.
-_TABLES = f"""
-CREATE TABLE state (name text COLLATE "C" PRIMARY KEY, value text COLLATE "C" NOT NULL);
+RUN = re.compile("[a-z0-9]+")
+# Runs of ASCII's letters and digits in a text, which an index finds, but for texts with a very long one.
+RUNS = "regexp_split_to_array(lowered, '[^a-z0-9]+')"
+HAS_LONG_RUN = f"lowered ~ '[a-z0-9]{{{MAX_WORD_CHARACTERS + 1}}}'"
+
+# Texts in `lowered` stay in their rows, uncompressed: a common keyword is counted at the speed of memory. The planner
+# does not see how long that takes, and would not use several processes by itself.
+_SCHEMA = f"""
+CREATE TABLE state (
+    one_row boolean PRIMARY KEY DEFAULT TRUE CHECK (one_row),
+    generation bigint NOT NULL,
+    token text NOT NULL,
+    settings text NOT NULL
+);
 CREATE TABLE documents (
     number bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     id text COLLATE "C" NOT NULL,
@@ -33,13 +48,11 @@ CREATE TABLE documents (
     metadata text COLLATE "C" NOT NULL,
     fingerprint text COLLATE "C" NOT NULL,
     chunks bigint NOT NULL,
-    checksum bigint NOT NULL,
     added bigint NOT NULL,
     removed bigint NOT NULL DEFAULT {FOR_EVER}
 );
 CREATE INDEX documents_by_id ON documents (id, added, removed);
 CREATE UNIQUE INDEX one_document_an_id ON documents (id) WHERE removed = {FOR_EVER};
-CREATE INDEX documents_by_title ON documents (left(lower(title), {INDEXED_CHARACTERS}));
 CREATE INDEX removed_documents ON documents (removed) WHERE removed < {FOR_EVER};
 CREATE TABLE chunks (
     number bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
@@ -49,164 +62,272 @@ CREATE TABLE chunks (
     tokens bigint NOT NULL,
     first_page bigint,
     last_page bigint,
-    embedded_sentences bigint NOT NULL,
-    pending boolean NOT NULL DEFAULT TRUE,
-    worker bigint,
+    sentences bigint NOT NULL,
     added bigint NOT NULL,
     removed bigint NOT NULL DEFAULT {FOR_EVER}
 );
 CREATE INDEX chunks_by_id ON chunks (id, added, removed);
 CREATE UNIQUE INDEX one_chunk_an_id ON chunks (id) WHERE removed = {FOR_EVER};
 CREATE INDEX chunks_by_place ON chunks (document_id, ordinal);
-CREATE UNIQUE INDEX one_chunk_a_place ON chunks (document_id, ordinal) WHERE removed = {FOR_EVER};
-CREATE INDEX pending_chunks ON chunks (number) WHERE pending;
 CREATE INDEX removed_chunks ON chunks (removed) WHERE removed < {FOR_EVER};
 CREATE TABLE contents (
-    number bigint PRIMARY KEY,
-    sections text COLLATE "C" NOT NULL,
-    sentences text COLLATE "C" NOT NULL,
-    text text COLLATE "C" NOT NULL,
-    checksum bigint NOT NULL
+    number bigint PRIMARY KEY, text text COLLATE "C" NOT NULL, places text COLLATE "C" NOT NULL
 );
-CREATE TABLE vectors (number bigint PRIMARY KEY, vectors bytea NOT NULL, checksum bigint NOT NULL);
-ALTER TABLE vectors ALTER COLUMN vectors SET STORAGE EXTERNAL;
-CREATE TABLE members (document_id text COLLATE "C" NOT NULL, number bigint NOT NULL, PRIMARY KEY (document_id, number));
-CREATE INDEX members_by_chunk ON members (number);
 CREATE TABLE lowered (number bigint PRIMARY KEY, lowered text COLLATE "C" NOT NULL);
-CREATE TABLE terms (number bigint PRIMARY KEY, words text COLLATE "C" NOT NULL);
-CREATE TABLE vocabulary (word text COLLATE "C" PRIMARY KEY);
-CREATE TABLE workers (
-    id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-    name text NOT NULL,
-    pid integer NOT NULL,
-    since timestamptz NOT NULL DEFAULT now(),
-    seen timestamptz NOT NULL DEFAULT now(),
-    is_waiting boolean NOT NULL DEFAULT FALSE
+ALTER TABLE lowered ALTER COLUMN lowered SET STORAGE MAIN;
+ALTER TABLE lowered SET (toast_tuple_target = 8160, parallel_workers = 2);
+CREATE TABLE sentences (
+    number bigint, position integer, embedding {{vector}}.halfvec NOT NULL, PRIMARY KEY (number, position)
 );
+ALTER TABLE sentences SET (toast_tuple_target = 8160);
+CREATE TABLE words (word text COLLATE "C", plain text COLLATE "C", PRIMARY KEY (word, plain));
+CREATE INDEX words_by_plain ON words (plain);
 """
-
-# Texts stay in their rows, uncompressed: a common keyword is counted at the speed of memory. The planner does not see
-# how long that takes, and would not use several processes by itself.
-_SCANNED = ("lowered", "terms")
-_STORAGE = "".join(
-    f"""
-ALTER TABLE {table} ALTER COLUMN {column} SET STORAGE MAIN;
-ALTER TABLE {table} SET (toast_tuple_target = 8160, parallel_workers = 2);
-"""
-    for table, column in zip(_SCANNED, ("lowered", "words"), strict=True)
-)
-
-# What each version adds to the one before it; what is written once is not changed any more.
-STEPS = (_TABLES + _STORAGE,)
-
-FORMAT_VERSION = len(STEPS)
-
-# The words of a text in table `terms` that are not too long for the vocabulary, and whether it has others. (A regular
-# expression as a condition would be tried on many texts only to plan a statement.)
-_SHORT_WORDS = f"regexp_replace(words, '[^ ]{{{LONGEST_WORD + 1},}}', '', 'g')"
-WORD_ARRAY = f"string_to_array({_SHORT_WORDS}, ' ')"
-HAS_LONG_WORDS = f"{_SHORT_WORDS} <> words"
-# Hosted servers keep extensions in a schema of their own.
-_TRIGRAMS = (
-    "SELECT nspname FROM pg_extension JOIN pg_namespace ON pg_namespace.oid = extnamespace WHERE extname = 'pg_trgm'"
-)
-
-ALL_TABLES = "state documents chunks contents vectors members lowered terms vocabulary workers".split()
+_GRAPH = "sentences_by_vector"
+INDEXES = (
+    "lowered_by_trigrams",
+    "words_by_trigrams",
+    "lowered_by_runs",
+    "long_runs",
+    _GRAPH,
+)  # made, once all is there
+_MAX_INDEXED_DIMENSION = 4_000  # pgvector's; the vectors of a larger embedder are compared one by one
+_NEIGHBOURS, _CONSTRUCTION = 32, 100
+_SHIFT = 1e-3  # of the length of a vector, which is one
+_BYTES_PER_ELEMENT = 2_000  # of the graph in memory, beside its vector
+_MAX_BUILD_BYTES = 2 << 30  # a graph that needs more takes longer; a server may be set to more
+_EXTENSIONS = {"vector": (0, 8), "pg_trgm": (1, 0)}  # with the first version that has what is needed
+_CANNOT_ADD = (errors.InsufficientPrivilege, errors.InvalidSchemaName, errors.FeatureNotSupported, errors.UndefinedFile)
+_THIS_INDEX = "'state'::regclass::oid::bigint"  # differs for each index of a database
 
 
-def has_tables(session: Session) -> bool:
-    """Return whether the schema holds an index, or a part of one.
+Statements = Session | Pool
 
-    Raises:
-        StorageError: The role may not look into the schema.
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """What was published last.
+
+    Attributes:
+        generation: Its number.
+        settings: The settings.
+        vector: The schema that pgvector is in, as SQL.
+        has_graph: Whether there is an index of the vectors.
     """
-    rows = session.query(
-        "SELECT has_schema_privilege(schemaname, 'USAGE') FROM pg_tables WHERE schemaname = %s AND tablename = 'state'",
-        (session.location.index,),
+
+    generation: int
+    settings: Settings
+    vector: str
+    has_graph: bool
+
+
+class Tables(TableReader):
+    """Documents and chunks in the tables of an index.
+
+    Args:
+        source: Runs the statements.
+        condition: The SQL that tells which rows are there.
+    """
+
+    FIND = "strpos"
+
+    def __init__(self, source: Statements, condition: str) -> None:
+        self._source = source
+        self.chunks_table = f"(SELECT * FROM chunks WHERE {condition})"
+        self.documents_table = f"(SELECT * FROM documents WHERE {condition})"
+
+    def query(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
+        """Return the rows of a query; see `TableReader.query`."""
+        return self._source.query(sql, *values)
+
+    def among(self, column: str, values: Iterable[Any]) -> tuple[str, Any]:
+        """Return the SQL that tells whether a column has one of some values, and the value for its `?`."""
+        return f"{column} = ANY (?)", list(values)
+
+    def damage(self, what: str) -> IndexFormatError:
+        """Return the error that reports damage."""
+        return IndexFormatError(f"the index {self._source.location} is damaged ({what}): ingest the documents again")
+
+
+def has_tables(source: Statements) -> bool:
+    """Return whether the schema holds an index, or a part of one; refuse a role that may not look into it."""
+    rows = source.query(
+        "SELECT has_schema_privilege(schemaname, 'USAGE') FROM pg_tables WHERE schemaname = ? AND tablename = 'state'",
+        source.location.index,
     )
     if rows == [(False,)]:  # the server would say that there are no tables
         raise StorageError(
-            f"the role that opened {session.location} may not use its schema: its owner grants USAGE ON SCHEMA and "
+            f"the role that opened {source.location} may not use its schema: its owner grants USAGE ON SCHEMA and "
             "SELECT ON ALL TABLES IN SCHEMA"
         )
     return bool(rows)
 
 
+def read_state(source: Statements) -> State:
+    """Read what was published last, of an index that must be there; the token is empty if nothing was published."""
+    read = f"SELECT generation, settings, to_regclass('{_GRAPH}') IS NOT NULL FROM state"
+    rows = source.query(read) if has_tables(source) else []
+    if not rows:
+        raise IndexNotFoundError(f"no index in {source.location}: make one with `arag ingest`")
+    ((generation, settings, has_graph),) = rows
+    vector = find_extension(source, "vector")
+    return State(generation, parse_settings(settings, source.location), vector, has_graph)
+
+
+def find_extension(source: Statements, name: str) -> str:
+    """Return the schema that an extension is in, as SQL (hosted servers have one of their own), or nothing."""
+    rows = source.query(
+        "SELECT quote_ident(nspname) FROM pg_extension JOIN pg_namespace ON pg_namespace.oid = extnamespace "
+        "WHERE extname = ?",
+        name,
+    )
+    return str(rows[0][0]) if rows else ""
+
+
 def make_tables(session: Session) -> None:
-    """Create the schema and its tables, or bring them up to date.
+    """Create the schema, its tables and the extensions that they need, as far as they are missing.
 
     Raises:
         InputError: Something else is in the schema.
-        StorageError: The role may not create what is missing.
+        StorageError: The server lacks an extension, and this role cannot add it.
     """
-    name = sql.Identifier(session.location.index)
+    index = session.location.index
     with session.transaction():
         # Only one process at a time; there is no table yet to lock.
-        session.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", (f"arag {session.location.index}",))
-        if not has_tables(session):
-            _refuse_other_schema(session)
-            # One that is there needs no right to create others.
-            if not session.query("SELECT FROM pg_namespace WHERE nspname = %s", (session.location.index,)):
-                session.execute(sql.SQL("CREATE SCHEMA {}").format(name))
-        version = _read_version(session)
-        for step in STEPS[version:]:
-            session.execute(step)
-        if version < FORMAT_VERSION:
-            session.execute(
-                "INSERT INTO state (name, value) VALUES (%s, %s) "
-                "ON CONFLICT (name) DO UPDATE SET value = excluded.value",
-                (_VERSION, str(FORMAT_VERSION)),
+        session.query("SELECT pg_advisory_xact_lock(hashtextextended(?, 0))", f"arag {index}")
+        extensions = {name: _add_extension(session, name) for name in _EXTENSIONS}
+        if has_tables(session):
+            return
+        tables = session.query("SELECT tablename FROM pg_tables WHERE schemaname = ? LIMIT 1", index)
+        if tables:
+            raise InputError(
+                f"the schema of {session.location} holds other tables ({tables[0][0]}): name another one with "
+                "?index=NAME"
             )
-    _add_trigrams(session)
+        # One that is there needs no right to create others.
+        if not session.query("SELECT FROM pg_namespace WHERE nspname = ?", index):
+            ((name,),) = session.query("SELECT quote_ident(?)", index)
+            session.execute(f"CREATE SCHEMA {name}")
+        session.execute(_SCHEMA.format(**extensions))
 
 
-def make_text_indexes(session: Session) -> None:
-    """Create the indexes of the texts that are missing; a role that owns no tables may write once they are there."""
-    there = session.query("SELECT indexname FROM pg_indexes WHERE schemaname = %s", (session.location.index,))
-    ((schema,),) = session.query(_TRIGRAMS)
-    for table, column in (("lowered", "lowered"), ("vocabulary", "word")):
-        if (f"{table}_by_trigrams",) not in there:
-            statement = (
-                f"CREATE INDEX IF NOT EXISTS {table}_by_trigrams ON {table} USING gin ({column} {{}}.gin_trgm_ops)"
-            )
-            session.execute(sql.SQL(statement).format(sql.Identifier(schema)))
-    # Trigrams only propose texts, which are then read. So whole words have an index of their own, which is exact. The
-    # planner needs no statistics of its thousands of words.
-    if ("terms_by_words",) not in there:
-        session.execute(f"CREATE INDEX IF NOT EXISTS terms_by_words ON terms USING gin (({WORD_ARRAY}))")
-        session.execute("ALTER INDEX terms_by_words ALTER COLUMN 1 SET STATISTICS 0")
-    if ("long_words",) not in there:
-        session.execute(f"CREATE INDEX IF NOT EXISTS long_words ON terms (number) WHERE {HAS_LONG_WORDS}")
+def lock(session: Session, what: str) -> None:
+    """Wait until no other transaction holds this index's lock of that name, and hold it until this one ends."""
+    session.query(f"SELECT pg_advisory_xact_lock(hashtextextended(?, {_THIS_INDEX}))", what)
 
 
-def _read_version(session: Session) -> int:
-    if not has_tables(session):
-        return 0
-    rows = session.query("SELECT value::bigint FROM state WHERE name = %s", (_VERSION,))
-    return int(rows[0][0]) if rows else 0
+def document_key(column: str) -> str:
+    """Return the SQL for the key of the lock of a document, whose id is in a column."""
+    return f"hashtextextended('document ' || {column}, {_THIS_INDEX})"
 
 
-def _refuse_other_schema(session: Session) -> None:
-    """Refuse a schema that something else is in."""
-    rows = session.query("SELECT tablename FROM pg_tables WHERE schemaname = %s LIMIT 1", (session.location.index,))
-    if rows:
-        raise InputError(
-            f"the schema of {session.location} holds other tables ({rows[0][0]}): name another one with ?index=NAME"
+def missing_indexes(source: Statements, settings: Settings) -> dict[str, str]:
+    """Return the derived indexes that are missing: their names, and the SQL that makes them."""
+    trigrams = f"{find_extension(source, 'pg_trgm')}.gin_trgm_ops"
+    wanted = {
+        "lowered_by_trigrams": f"ON lowered USING gin (lowered {trigrams})",
+        "words_by_trigrams": f"ON words USING gin (word {trigrams})",
+        # Trigrams only propose texts, which are then read; whole runs are found exactly.
+        "lowered_by_runs": f"ON lowered USING gin (({RUNS})) WHERE NOT {HAS_LONG_RUN}",
+        "long_runs": f"ON lowered (number) WHERE {HAS_LONG_RUN}",
+    }
+    if needs_graph(settings):
+        # The Euclidean distance of vectors of length one gives the order of the cosine. The cosine distance of float16
+        # vectors is not exact enough to tell copies of a vector apart.
+        vector = find_extension(source, "vector")
+        wanted[_GRAPH] = (
+            f"ON sentences USING hnsw ({shifted(vector, settings.dimension)} {vector}.halfvec_l2_ops) "
+            f"WITH (m = {_NEIGHBOURS}, ef_construction = {_CONSTRUCTION})"
         )
+    rows = source.query("SELECT indexname FROM pg_indexes WHERE schemaname = ?", source.location.index)
+    return {name: f"CREATE INDEX {name} {what}" for name, what in wanted.items() if (name,) not in rows}
 
 
-def _add_trigrams(session: Session) -> None:
-    """Add the extension that finds texts by parts of words.
-
-    Raises:
-        StorageError: The server does not have it, or the role may not add it.
-    """
-    if session.query(_TRIGRAMS):
+def make_indexes(session: Session, settings: Settings, on_written: Callable[[int, int], None] | None) -> None:
+    """Make the derived indexes that are missing: once all rows are there, that takes a tenth of the time."""
+    if not missing_indexes(session, settings):
         return
+    with session.transaction():
+        lock(session, "indexes")
+        for name, statement in missing_indexes(session, settings).items():
+            if name == _GRAPH:
+                _make_graph(session, settings.dimension, statement)
+                if on_written is not None:
+                    on_written(settings.sentences, settings.sentences)
+            else:
+                session.execute(statement)
+            if name == "lowered_by_runs":  # the planner needs no statistics of thousands of runs
+                session.execute(f"ALTER INDEX {name} ALTER COLUMN 1 SET STATISTICS 0")
+
+
+def needs_graph(settings: Settings) -> bool:
+    """Return whether there are too many vectors to compare a query with each of them."""
+    large = 4 * settings.sentences * settings.dimension > MAX_MATRIX_BYTES
+    return large and settings.dimension <= _MAX_INDEXED_DIMENSION
+
+
+def shifted(vector: str, dimension: int) -> str:
+    """Return the SQL for a sentence's vector as the graph has it: its embedding, shifted a little.
+
+    Sentences that stand in a corpus thousands of times have equal vectors. In a graph these link only to each
+    other, and cut off what lies behind them. So each is shifted, by its place. `vector` is pgvector's schema.
+    """
+    return f"(shifted(embedding, number, position)::{vector}.halfvec({dimension}))"
+
+
+def _make_graph(session: Session, dimension: int, statement: str) -> None:
+    session.execute(_shift_function(find_extension(session, "vector"), dimension))
+    needed = f"count(*) * {2 * dimension + _BYTES_PER_ELEMENT}"
+    session.query(
+        "SELECT set_config('max_parallel_maintenance_workers', current_setting('max_parallel_workers'), true), "
+        "set_config('maintenance_work_mem', greatest(pg_size_bytes(current_setting('maintenance_work_mem')), "
+        f"least({needed}, {_MAX_BUILD_BYTES})) / 1024 || 'kB', true) FROM sentences"
+    )
     try:
-        session.execute("CREATE EXTENSION IF NOT EXISTS pg_trgm SCHEMA public")
-    except StorageError as error:
+        with session.transaction():
+            session.execute(statement)
+    except errors.DiskFull:
+        # Parallel workers share memory, of which a container has little (64 MB by Docker's default).
+        session.execute("SET LOCAL max_parallel_maintenance_workers = 0")
+        session.execute(statement)
+
+
+def _shift_function(vector: str, dimension: int) -> str:
+    """Return the SQL that makes function `shifted`.
+
+    It adds two random directions, each rotated by a part of the place's code: dimension squared shifts, none stored.
+    """
+    random = np.random.default_rng(dimension)
+    turned = []
+    for bits in (0, 24):
+        direction = np.tile(_SHIFT / math.sqrt(2 * dimension) * random.standard_normal(dimension), 2)
+        code = f"1 + (hashint8extended(number, place) >> {bits} & {(1 << 24) - 1})::integer % {dimension}"
+        written = ",".join(f"{value:.3g}" for value in direction)
+        turned.append(f"{vector}.subvector('[{written}]'::{vector}.halfvec, {code}, {dimension})")
+    return (
+        f"CREATE OR REPLACE FUNCTION shifted(embedding {vector}.halfvec, number bigint, place integer) "
+        f"RETURNS {vector}.halfvec LANGUAGE sql IMMUTABLE PARALLEL SAFE "
+        f"RETURN embedding OPERATOR({vector}.+) ({f' OPERATOR({vector}.+) '.join(turned)})"
+    )
+
+
+def _add_extension(session: Session, name: str) -> str:
+    """Create an extension if it is missing, and return its schema."""
+    needs = f"the database of {session.location} needs the extension {name}"
+    if not find_extension(session, name):
+        try:
+            with session.transaction():
+                session.execute(f"CREATE EXTENSION IF NOT EXISTS {name} SCHEMA public")
+        except _CANNOT_ADD as error:
+            raise StorageError(
+                f"{needs}: an administrator installs it on the server, if it is not there, and runs "
+                f"`CREATE EXTENSION {name}` in that database ({error.diag.message_primary})"
+            ) from error
+    ((version,),) = session.query("SELECT extversion FROM pg_extension WHERE extname = ?", name)
+    least = _EXTENSIONS[name]
+    if tuple(map(int, version.split(".")[:2])) < least:
         raise StorageError(
-            f"the database of {session.location} needs the extension pg_trgm: an administrator adds it with "
-            f"CREATE EXTENSION pg_trgm ({error.__cause__})"
-        ) from error
+            f"{needs} {'.'.join(map(str, least))} or later, and has {version}: an administrator runs "
+            f"`ALTER EXTENSION {name} UPDATE` in it"
+        )
+    return find_extension(session, name)

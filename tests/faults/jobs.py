@@ -13,14 +13,12 @@ from pathlib import Path
 
 import test_crash
 from arag.errors import IndexFormatError
-from arag.ingest.maintenance import remove
+from arag.retrieval import vectors
 from arag.retrieval.index import open_index
-from arag.retrieval.local import backend
-from arag.retrieval.local.folder import write_lock
-from arag.retrieval.local.manifest import read_manifest
+from arag.retrieval.store.folder import FolderStore
+from stores import trust
 
 DOCUMENTS = 10
-EMPTY = "an index without documents"
 
 
 def texts(version):
@@ -46,7 +44,6 @@ OPERATIONS = {
     "ingest, first": Operation("none", INGEST, texts(1)),
     "ingest, second": Operation("sound", INGEST, texts(2)),
     "remove": Operation("sound", ("remove", "d2", "d5"), without(texts(1), "d2", "d5")),
-    "compact": Operation("with removals", ("compact",), without(texts(1), "d3", "d4")),
     "verify": Operation("sound", ("verify",), texts(1)),
     "verify --repair": Operation("damaged", ("verify", "--repair"), texts(1)),
     "search keyword": Operation("sound", ("search", "keyword", "revision 1", "line 9"), texts(1)),
@@ -54,7 +51,7 @@ OPERATIONS = {
     "search semantic, graph": Operation("sound", ("search", "semantic", "The document w3 begins."), texts(1), True),
     "ask": Operation("sound", ("ask", "How does the document w3 begin?"), texts(1)),
 }
-WRITING = ["ingest, first", "ingest, second", "remove", "compact", "verify --repair"]
+WRITING = ["ingest, first", "ingest, second", "remove", "verify --repair"]
 
 
 class Room:
@@ -63,10 +60,8 @@ class Room:
     def __init__(self, folder):
         self.folder = folder
         shutil.copytree(self.target(OPERATIONS["verify"]), folder / "sound")
-        shutil.copytree(folder / "sound", folder / "with removals")
-        remove(["d3", "d4"], folder / "with removals")
         shutil.copytree(folder / "sound", folder / "damaged")
-        (folder / "damaged" / f"keywords.{read_manifest(folder / 'sound').generation}").unlink()
+        next((folder / "damaged").glob("keywords-*")).unlink()
 
     def begin(self, operation, index):
         """Put an index where an operation is to begin; return its command line."""
@@ -74,6 +69,7 @@ class Room:
         shutil.rmtree(index, ignore_errors=True)
         if operation.start != "none":
             shutil.copytree(self.folder / operation.start, index)
+            trust(index)
         return [*(word.format(source=self.corpus(operation)) for word in operation.command), "--index", str(index)]
 
     def finish(self, operation, index):
@@ -120,7 +116,7 @@ def command(arguments, graph=False):
 
     sys.argv = ["arag", *arguments]
     if graph:
-        backend.MAX_BYTES = 0
+        vectors.MAX_MATRIX_BYTES = 0
     cli.main()
 
 
@@ -130,7 +126,7 @@ def command_then_lock(arguments, graph, index):
         command(arguments, graph)
     finally:
         ctypes.CDLL(None).shim_disarm(None)
-        with write_lock(Path(index)) if Path(index).is_dir() else nullcontext():
+        with FolderStore(Path(index))._lock() if Path(index).is_dir() else nullcontext():
             pass
 
 
@@ -140,11 +136,9 @@ def state(index):
         held = test_crash.served(Path(index))
         if held is None:
             return None
-        if not held:
-            return EMPTY
         found = []
-        for max_bytes in (backend.MAX_BYTES, 0):  # searched without Chroma's graph, and with it
-            backend.MAX_BYTES = max_bytes
+        for max_bytes in (vectors.MAX_MATRIX_BYTES, 0):  # searched without Chroma's graph, and with it
+            vectors.MAX_MATRIX_BYTES = max_bytes
             with open_index(index) as opened:
                 found += [opened.keyword_search(word, 50).hits for word in ("revision 1", "begins", "Line 3")]
                 found += [

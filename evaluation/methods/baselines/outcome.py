@@ -75,6 +75,7 @@ def retrieval_record(
         chunk_ids=ids,
         new_chunks=[chunk_id for chunk_id in ids if chunk_id not in set(known)],
         retrieved_tokens=sum(chunk.tokens for chunk in chunks),
+        evidence_tokens=sum(chunk.tokens for chunk in chunks),
         seconds=time.perf_counter() - began,
         error=None,
     )

@@ -31,4 +31,4 @@ def graph_record(question: str, tokens: int) -> ToolRecord:
         tokens: Tokens of the reports and tables.
     """
     record = retrieval_record([], {"query": question}, began=time.perf_counter(), tool="graph_context")
-    return {**record, "retrieved_tokens": tokens}
+    return {**record, "retrieved_tokens": tokens, "evidence_tokens": tokens}

@@ -1,0 +1,92 @@
+"""The headings and the tables that sentences of a document stand under, followed line by line."""
+
+from __future__ import annotations
+
+import re
+
+from arag.retrieval.text import fold
+from arag.retrieval.types import Table
+
+BARE = 7  # the level of a heading that is a plain line, below the six of Markdown
+SEPARATOR = " > "
+
+_MAX_NAME = 100  # characters of a heading that are kept
+_CELL_BORDER = " | "
+_PAGE_HEADER = re.compile(r"table of contents|\(continued\)|^see ", re.IGNORECASE)
+_YEAR = re.compile(r"\b(?:19|20)\d\d\b")
+_MARKDOWN_RULE = re.compile(r"[\s:|-]*-[\s:|-]*")
+# A line by itself is a heading if it begins with a capital, and has no numbers but its own and years.
+_PLAIN_HEADING = re.compile(r"(?:(?:Item |Note |Part )?\d[\d.]*\s+)?(?=\w)[^\Wa-z\d_](?:\D|\b(?:19|20)\d\d\b)+")
+# A line of a paragraph must also have at least two words, each with a capital but for short ones.
+_TITLE_CASE = re.compile(
+    r"(?=.{6,80}$)(?:(?:Item |Note |Part )?\d[\d.]*\s+)?"
+    r"[A-Z][\w’'/-]*(?:,? (?:[A-Z(&–—][\w’'/)–-]*|and|of|the|for|in|on|to|with|by|or|from|at|a|an|\d{4}|–|—))+"
+)
+
+
+class Outline:
+    """Where in its document a reader is.
+
+    Args:
+        title: The document's title, which is not one of its headings.
+    """
+
+    def __init__(self, title: str) -> None:
+        self._title = fold(title).strip("# ")
+        self._headings: list[tuple[int, str]] = []
+        self._header = ""  # of the table that was entered last
+
+    @property
+    def path(self) -> str:
+        """The headings down to here, outermost first."""
+        return SEPARATOR.join(name for _, name in self._headings)
+
+    def enter(self, level: int, line: str) -> str:
+        """Go on below a heading, and return the path that the heading itself stands under.
+
+        Args:
+            level: 1 to 6 as in Markdown, or `BARE`.
+            line: The heading, as it is written.
+        """
+        name = fold(line).strip("# ")
+        if level == BARE and (name == self._title or _PAGE_HEADER.search(name) or not _PLAIN_HEADING.fullmatch(name)):
+            return self.path
+        self._headings = [(above, heading) for above, heading in self._headings if above < level]
+        parents = self.path
+        if name and name != self._title:
+            self._headings.append((level, name[:_MAX_NAME]))
+        if level < BARE:
+            self.leave_table()
+        return parents
+
+    def leave_table(self) -> None:
+        """Go on outside of tables."""
+        self._header = ""
+
+    def enter_row(self, row: str, following: str) -> Table:
+        """Go on to a row, and return its table; a header of it is told unless the row has it.
+
+        Args:
+            row: The row.
+            following: The line after it.
+        """
+        cells = _split(row)
+        if _MARKDOWN_RULE.fullmatch(following) or _names_cells(cells, following) or len(_YEAR.findall(row)) > 1:
+            self._header = fold(row).strip("| ")
+            return Table("", "")
+        return Table("", "" if _names_cells(_split(self._header), row) else self._header)
+
+
+def is_heading_line(line: str) -> bool:
+    """Return whether a line inside a paragraph, as PDFs have them, looks like a heading."""
+    return _TITLE_CASE.fullmatch(line) is not None
+
+
+def _split(row: str) -> list[str]:
+    return [cell.strip() for cell in fold(row).strip("| ").split(_CELL_BORDER)]
+
+
+def _names_cells(names: list[str], row: str) -> bool:
+    """Return whether the first cell of a row has its column's name before it."""
+    name, colon, _ = fold(row).partition(": ")
+    return bool(colon) and name in [each.rstrip(":") for each in names if each]

@@ -1,0 +1,244 @@
+"""Exact keyword matching in the chunk texts, at query time and without a keyword index (paper, section 3.2).
+
+Score(c, K) = sum over k in K of count(k, T_c) * |k|, where count is the number of case-insensitive, non-overlapping
+occurrences of k in the chunk's text T_c, and |k| is its length in characters. White space is folded in both: a line
+break between two words matches like the space that it stands for.
+
+The texts, folded and in lower case, stand one after another in one file, in the order of the chunks' ids. It is mapped
+into memory and searched at memory speed. It is derived from the chunks, and made again if it is missing.
+"""
+
+from __future__ import annotations
+
+import mmap
+import re
+import struct
+from bisect import bisect_right
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from itertools import islice, repeat
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from stringzilla import Str
+
+from arag.errors import StorageError
+from arag.files import written_whole
+from arag.retrieval.storage import KeywordRanking, RankedChunk, keyword_weight
+from arag.retrieval.text import fold, searchable
+
+# Never occurs in UTF-8: no keyword can match across the border of two chunks.
+_SEPARATOR = b"\xff"
+# After the texts: where each of them ends, behind its separator; then the mark, and the number of chunks.
+_MARK = b"ARAGKW06"
+_FOOTER = struct.Struct("<8sQ")
+MAX_CHECKED_CHUNKS = 5_000  # with a keyword: in more of them, every occurrence counts, in longer words too
+SPACED_SCRIPTS = 0x2E80  # scripts from here on (Chinese, Japanese...) do not separate words
+
+Integers = NDArray[np.int64]
+
+
+def write_keywords(file: Path, texts: Iterable[str]) -> None:
+    """Write the texts that keywords are searched in; the file appears when it is complete.
+
+    Args:
+        file: The file to write.
+        texts: The text of every chunk, in the order of the chunks' ids.
+    """
+    with written_whole(file) as out:
+        out.writelines(format_keywords(texts))
+
+
+def format_keywords(texts: Iterable[str]) -> Iterator[bytes]:
+    """Yield the pieces of a keyword file."""
+    ends = [0]
+    for text in texts:
+        piece = _encode(text) + _SEPARATOR
+        ends.append(ends[-1] + len(piece))
+        yield piece
+    yield np.asarray(ends[1:], dtype="<i8").tobytes() + _FOOTER.pack(_MARK, len(ends) - 1)
+
+
+class KeywordTexts:
+    """Counts keywords in the chunks' texts, and ranks the chunks.
+
+    Args:
+        source: What `format_keywords` yielded: a file or its bytes. The file may be deleted while it is open here.
+        numbers: The chunks' numbers, in the order of their ids.
+
+    Raises:
+        ValueError: It holds something else.
+        OSError: It cannot be read.
+    """
+
+    def __init__(self, source: Path | bytes, numbers: Sequence[int]) -> None:
+        self._map = _map(source) if isinstance(source, Path) else None
+        self._source = source if isinstance(source, Path) else ""
+        data = memoryview(source if isinstance(source, bytes) else self._map or b"")
+        self._size = len(data)
+        self._text: Str = Str(data)
+        self._bytes = np.frombuffer(data, np.uint8)
+        borders = np.concatenate([[0], _read_ends(data, len(numbers))])
+        self._numbers = np.asarray(numbers, dtype=np.int64)
+        # Single values are read faster from lists than from arrays.
+        self._begins: list[int] = borders[:-1].tolist()
+        self._ends: list[int] = borders[1:].tolist()
+
+    def limited_to(self, numbers: Collection[int]) -> KeywordTexts:
+        """Return the texts of some chunks only; they share the file."""
+        limited = object.__new__(KeywordTexts)
+        inside = np.flatnonzero(np.isin(self._numbers, np.fromiter(numbers, np.int64, len(numbers))))
+        limited._map, limited._source, limited._size = self._map, self._source, self._size
+        limited._text, limited._bytes = self._text, self._bytes
+        limited._numbers = self._numbers[inside]
+        limited._begins = [self._begins[row] for row in inside.tolist()]
+        limited._ends = [self._ends[row] for row in inside.tolist()]
+        return limited
+
+    def count_chunks(self, texts: Sequence[str]) -> list[int]:
+        """Count the chunks that hold each of some texts."""
+        return [int(np.count_nonzero(self.counts(text))) for text in texts]
+
+    def holding_all(self, texts: Sequence[str], limit: int) -> list[int]:
+        """Return the numbers of the chunks that hold all of some texts, at most `limit` of them, by chunk id."""
+        self._check_size()
+        longest, *others = sorted(map(_needle, texts), key=len, reverse=True)
+        rows = (
+            row
+            for row in self._rows_with(longest)
+            if all(self._text.find(other, self._begins[row], self._ends[row]) >= 0 for other in others)
+        )
+        return [int(self._numbers[row]) for row in islice(rows, limit)]
+
+    def holds_word(self, word: str) -> bool:
+        """Return whether a text has this word, as a whole word in lower case."""
+        self._check_size()
+        literal = re.escape(word)  # first: `re` then jumps from one occurrence to the next
+        whole = re.compile(rf"{literal}(?<!\w{literal})(?!\w)")
+        rows = self._rows_with(_needle(word))
+        return any(whole.search(self._decode(self._begins[row], self._ends[row])) for row in rows)
+
+    def _rows_with(self, needle: bytes) -> Iterator[int]:
+        """Yield the rows that hold a needle, searching all texts at once from one to the next."""
+        row = at = 0
+        while row < len(self._begins):
+            at = self._text.find(needle, max(at, self._begins[row]), self._ends[-1])
+            if at < 0:
+                return
+            row = bisect_right(self._begins, at) - 1
+            if at < self._ends[row]:  # else it is in a text between them, outside a limit
+                yield row
+            row += 1
+
+    def counts(self, keyword: str) -> Integers:
+        """Count a keyword in every chunk.
+
+        Returns:
+            Non-overlapping, case-insensitive occurrences, white space folded, shape (chunks,), by chunk id.
+        """
+        return self._count(_needle(keyword), np.arange(len(self._numbers)))
+
+    def rank(self, keywords: Sequence[str], top_k: int, *, by_coverage: bool = False) -> KeywordRanking:
+        """Rank the chunks by Score(c, K), ties by chunk id; see `View.rank`."""
+        scores: NDArray[Any] = np.zeros(len(self._numbers), dtype=np.float64 if by_coverage else np.int64)
+        counts = {keyword: self.counts(keyword) for keyword in keywords}
+        holding = {keyword: np.flatnonzero(counts[keyword]) for keyword in keywords}
+        as_word: dict[str, int] = {}
+        firsts = []
+        for keyword, chunks in holding.items():
+            occurrences = counts[keyword][chunks]
+            if not by_coverage:
+                scores[chunks] += occurrences * len(fold(keyword))
+            elif len(chunks):
+                words = self._count_words(keyword, chunks, occurrences)
+                as_word[keyword] = int(np.count_nonzero(words))
+                counted = words if as_word[keyword] else occurrences
+                scores[chunks] += keyword_weight(counted, as_word[keyword] or len(chunks), len(self._numbers))
+                firsts.append(chunks[counted > 0])
+        best = _best(np.flatnonzero(scores), scores, top_k)
+        # Each keyword's best chunk, by all keywords.
+        best = np.unique(np.concatenate([best, *(_best(chunks, scores, 1) for chunks in firsts)]))
+        ranked = [
+            RankedChunk(
+                int(self._numbers[row]),
+                scores[row].item(),
+                {keyword: int(some[row]) for keyword, some in counts.items() if some[row]},
+            )
+            for row in _best(best, scores, len(best)).tolist()
+        ]
+        total = np.count_nonzero(np.any(list(counts.values()), axis=0))
+        return KeywordRanking(
+            ranked, {keyword: len(chunks) for keyword, chunks in holding.items()}, as_word, int(total)
+        )
+
+    def _count(self, needle: bytes, rows: Integers) -> Integers:
+        """Count a needle in some chunks."""
+        self._check_size()
+        if len(rows) == len(self._numbers):
+            begins, ends = self._begins, self._ends
+        else:
+            begins, ends = ([some[row] for row in rows.tolist()] for some in (self._begins, self._ends))
+        return np.fromiter(map(self._text.count, repeat(needle), begins, ends), np.int64, len(rows))
+
+    def _count_words(self, keyword: str, rows: Integers, occurrences: Integers) -> Integers:
+        """Count a keyword in chunks that hold it, where it is not a part of a longer word; a plural still counts."""
+        text = searchable(keyword)
+        starts, ends = (c.isalnum() and ord(c) < SPACED_SCRIPTS for c in (text[0], text[-1]))
+        if not (starts or ends) or len(rows) > MAX_CHECKED_CHUNKS:
+            return occurrences
+        literal = re.escape(_needle(keyword))  # first, again
+        # The letters are ASCII's and those of two bytes in UTF-8: Latin, Greek, Cyrillic, Hebrew, Arabic...
+        before = rb"(?<![0-9a-z]" + literal + rb")(?<![\xc3-\xdf][\x80-\xbf]" + literal + rb")" if starts else b""
+        after = rb"(?:e?s)?(?![0-9a-z\xc3-\xdf])" if ends else b""
+        word = re.compile(literal + before + after)
+        data = self._bytes.data
+        found = (len(word.findall(data, self._begins[row], self._ends[row])) for row in rows.tolist())
+        return np.fromiter(found, np.int64, len(rows))
+
+    def _decode(self, begin: int, end: int) -> str:
+        return self._bytes[begin : end - len(_SEPARATOR)].tobytes().decode(errors="replace")
+
+    def _check_size(self) -> None:
+        """Refuse to read past the end of a file that somebody has truncated: the system would kill the process."""
+        if self._map is not None and self._map.size() < self._size:
+            raise StorageError(f"{self._source} was truncated while it was open")
+
+
+def _map(file: Path) -> mmap.mmap:
+    if not file.is_file():  # opening a pipe would block
+        raise FileNotFoundError(f"{file} is not a file")
+    with file.open("rb") as opened:
+        return mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ)
+
+
+def _read_ends(data: memoryview, chunks: int) -> Integers:
+    """Return where the texts end, checked: the file may be from somebody else, and nothing outside it may be read."""
+    text_bytes = len(data) - _FOOTER.size - 8 * chunks
+    if text_bytes < 0 or _FOOTER.unpack(data[-_FOOTER.size :]) != (_MARK, chunks):
+        raise ValueError("it is truncated, or of other chunks")
+    ends = np.frombuffer(bytes(data[text_bytes : -_FOOTER.size]), "<i8").astype(np.int64)
+    if np.any(np.diff(ends, prepend=0) <= 0) or (ends[-1] if chunks else 0) != text_bytes:
+        raise ValueError("its texts have impossible borders")
+    return ends
+
+
+def _best(rows: Integers, scores: NDArray[Any], top_k: int) -> Integers:
+    """Return the rows with the highest scores, best first, ties by row."""
+    if len(rows) > top_k:
+        # Keep everything that ties with the last place: the rows decide.
+        threshold = np.partition(scores[rows], -top_k)[-top_k]
+        rows = rows[scores[rows] >= threshold]
+    return rows[np.lexsort((rows, -scores[rows]))][:top_k]
+
+
+def _needle(keyword: str) -> bytes:
+    needle = _encode(keyword)
+    if not needle:
+        raise ValueError("a blank keyword matches nowhere")
+    return needle
+
+
+def _encode(text: str) -> bytes:
+    # A keyword may hold half a surrogate pair, which no stored text does: it then matches nowhere.
+    return searchable(text).encode("utf-8", "surrogatepass")

@@ -1,0 +1,246 @@
+"""Connections to the PostgreSQL server of an index, and what its errors mean."""
+
+from __future__ import annotations
+
+import os
+import re
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
+from itertools import chain
+from typing import Any, Self, TypeVar
+
+import psycopg
+from psycopg import errors, sql
+from psycopg_pool import ConnectionPool, PoolTimeout
+
+from arag.errors import IndexFormatError, IndexLockedError, StorageError
+from arag.retrieval.postgres.location import PostgresLocation
+
+UNSTORABLE = re.compile("[\0\ud800-\udfff]")  # no text on a server has these
+
+_DEFAULTS = {
+    "connect_timeout": "10",  # seconds
+    "application_name": "arag",
+    "keepalives_idle": "10",  # a server that is gone is noticed within half a minute
+    "keepalives_interval": "5",
+    "keepalives_count": "4",
+    "tcp_user_timeout": "30000",
+}
+# The environment, the role or the database may have set others.
+_SETTINGS = {
+    "client_encoding": "UTF8",
+    "default_transaction_isolation": "read committed",  # after waiting for a lock, what is new is seen
+    "plan_cache_mode": "force_custom_plan",  # one plan for all keywords reads a whole table to find a rare one
+    "jit": "off",  # it compiles longer than these queries run
+}
+_WRITER_SETTINGS = {
+    "idle_in_transaction_session_timeout": "60s",  # a writer that hangs, or whose machine is gone, releases its locks
+    "tcp_keepalives_idle": "10",
+    "tcp_keepalives_interval": "5",
+    "tcp_keepalives_count": "4",
+    "statement_timeout": "0",
+}
+# Of a reader's statement, unless the address or the role has a time-out.
+_LIMIT_READING = (
+    "pg_catalog.set_config('statement_timeout', "
+    "coalesce(nullif(pg_catalog.current_setting('statement_timeout'), '0'), '5min'), false)"
+)
+_MAX_CONNECTIONS = 8  # of readers in a process: as many searches at once
+_POOL_TIMEOUT = 15.0  # seconds that a search waits for one of them
+_NOT_OURS = (errors.UndefinedTable, errors.InvalidSchemaName, errors.UndefinedColumn, errors.UndefinedFunction)
+
+_MEANINGS = {
+    errors.InsufficientPrivilege: "may not be used so by this role ({said}): see the documentation's page on servers",
+    errors.QueryCanceled: "needed too long for a statement ({said}): raise statement_timeout for this role",
+    errors.DiskFull: "has no room left on its server ({said}). What was written is kept.",
+    errors.ReadOnlySqlTransaction: "is on a server that takes no writes ({said}): it may be a standby",
+    psycopg.OperationalError: "is on a server that cannot be used ({said})",
+}
+
+Connection = psycopg.Connection[Any]
+_Result = TypeVar("_Result")
+
+
+class Session:
+    """A connection to the server of an index, at `location`. Errors of psycopg are not caught."""
+
+    def __init__(self, location: PostgresLocation, connection: Connection) -> None:
+        self.location = location
+        self._connection = connection
+
+    @classmethod
+    def connect(cls, location: PostgresLocation, settings: Mapping[str, str] = _WRITER_SETTINGS) -> Self:
+        """Connect to the server of an index, with these settings beside the usual ones."""
+        connection: Connection = psycopg.connect(**_connect_arguments(location))
+        try:
+            _configure(connection, location, settings)
+        except BaseException:
+            connection.close()
+            raise
+        return cls(location, connection)
+
+    def close(self) -> None:
+        """Close the connection; the server releases its locks."""
+        self._connection.close()
+
+    def query(self, statement: str, *values: Any) -> list[tuple[Any, ...]]:
+        """Return the rows of a statement, in which `?` stands for a value."""
+        return self._start(statement, values).fetchall()
+
+    def query_before(
+        self, statement: str, *values: Any, then: str, settings: Mapping[str, str] | None = None
+    ) -> tuple[list[tuple[Any, ...]], Any]:
+        """Return the rows of a statement, run with these settings, and the value of another one that is run after it.
+
+        All is sent at once.
+        """
+        with self._connection.pipeline():
+            with self._connection.transaction() if settings else nullcontext():
+                if settings:
+                    changes = ", ".join(["set_config(?, ?, true)"] * len(settings))
+                    self._start(f"SELECT {changes}", list(chain.from_iterable(settings.items())))
+                first = self._start(statement, values)
+            second = self._start(then, ())
+            rows = first.fetchall()
+            ((value,),) = second.fetchall()
+        return rows, value
+
+    def _start(self, statement: str, values: Sequence[Any]) -> psycopg.Cursor[Any]:
+        text = statement.replace("%", "%%").replace("?", "%s").encode()
+        return self._connection.execute(text, [_storable(value) for value in values], binary=True)
+
+    def execute(self, statement: str, *values: Any) -> int:
+        """Run a statement, or several without values; return how many rows it has changed."""
+        text = statement.replace("%", "%%").replace("?", "%s") if values else statement
+        return self._connection.execute(text.encode(), values or None).rowcount
+
+    def copy(self, table: str, types: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
+        """Insert rows in bulk. What has the type `bytea` is sent as it is, in the format that the column's type has."""
+        statement = f"COPY {table} FROM STDIN (FORMAT binary)".encode()
+        with self._connection.cursor() as cursor, cursor.copy(statement) as copy:
+            copy.set_types(types)
+            for row in rows:
+                copy.write_row(row)
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """Run everything inside as one transaction, or as a part of one that can fail alone."""
+        with self._connection.transaction():
+            yield
+
+
+class Pool:
+    """Connections for reading, from several threads at once, also in a process that was forked.
+
+    They are opened when they are needed, also after `close`.
+
+    Args:
+        location: The index.
+    """
+
+    def __init__(self, location: PostgresLocation) -> None:
+        self.location = location
+        self._lock = threading.Lock()
+        self._pool: ConnectionPool[Connection] | None = None
+        self._process = os.getpid()
+
+    def run(self, work: Callable[[Session], _Result]) -> _Result:
+        """Return what a function reads with a connection. If the connection is lost, it is called again, twice."""
+        with translate_errors(self.location):
+            for left in (2, 1, 0):
+                try:
+                    with self._open().connection() as connection:
+                        try:
+                            return work(Session(self.location, connection))
+                        except psycopg.OperationalError:
+                            if not left or not connection.broken:
+                                raise
+                    self._open().check()  # a server that was started again has lost all of them
+                except PoolTimeout:
+                    Session.connect(self.location).close()  # the server may say why
+                    raise StorageError(
+                        f"the index {self.location}: no connection was free for {_POOL_TIMEOUT:.0f} seconds"
+                    ) from None
+        raise AssertionError
+
+    def query(self, statement: str, *values: Any) -> list[tuple[Any, ...]]:
+        """Return the rows of a query, in which `?` stands for a value."""
+        return self.run(lambda session: session.query(statement, *values))
+
+    def close(self) -> None:
+        """Close all connections."""
+        with self._lock:
+            if self._pool is not None and self._process == os.getpid():
+                self._pool.close()
+            self._pool = None
+
+    def _open(self) -> ConnectionPool[Connection]:
+        with self._lock:
+            if self._process != os.getpid():  # the connections are the other process's
+                self._pool, self._process = None, os.getpid()
+            if self._pool is None:
+                Session.connect(self.location).close()  # the pool would only say that it took too long
+                self._pool = ConnectionPool(
+                    kwargs=_connect_arguments(self.location),
+                    min_size=0,
+                    max_size=_MAX_CONNECTIONS,
+                    timeout=_POOL_TIMEOUT,
+                    reconnect_timeout=_POOL_TIMEOUT,  # longer, and a search would wait for the next of rare attempts
+                    configure=lambda connection: _configure(connection, self.location, {}),
+                    open=True,
+                )
+            return self._pool
+
+
+@contextmanager
+def translate_errors(location: PostgresLocation) -> Iterator[None]:
+    """Say what the server's errors mean for an index.
+
+    Raises:
+        IndexFormatError: A table is missing, or another than expected.
+        IndexLockedError: Another process holds a lock for too long.
+        StorageError: The server cannot be reached, refuses, or has no room.
+    """
+    try:
+        yield
+    except _NOT_OURS as error:
+        raise IndexFormatError(
+            f"the index {location} is incomplete, or was made by another version of arag ({_first_line(error)}): "
+            "ingest the documents again, into an index with another name"
+        ) from error
+    except errors.LockNotAvailable as error:
+        raise IndexLockedError(
+            f"another process writes to the index {location} ({_first_line(error)}): try again when it is done"
+        ) from error
+    except psycopg.Error as error:
+        meaning = next((text for kind, text in _MEANINGS.items() if isinstance(error, kind)), "cannot be used ({said})")
+        raise StorageError(f"the index {location} {meaning.format(said=_first_line(error))}") from error
+
+
+def _connect_arguments(location: PostgresLocation) -> dict[str, Any]:
+    return {**_DEFAULTS, **location.parameters, "autocommit": True}
+
+
+def _configure(connection: Connection, location: PostgresLocation, settings: Mapping[str, str]) -> None:
+    """Prepare a connection: unqualified names are PostgreSQL's own, or those of the index's schema.
+
+    No other schema is searched, not even those of the extensions: other roles may create functions and tables there.
+    """
+    if connection.info.parameter_status("server_encoding") != "UTF8":
+        raise StorageError(f"the database of {location} does not use UTF-8: make one with ENCODING 'UTF8'")
+    path = sql.SQL("{}, pg_temp").format(sql.Identifier(location.index)).as_string(connection)
+    values = {"search_path": path} | _SETTINGS | dict(settings)
+    changes = ["pg_catalog.set_config(%s, %s, false)"] * len(values) + ([] if settings else [_LIMIT_READING])
+    connection.execute(f"SELECT {', '.join(changes)}".encode(), list(chain.from_iterable(values.items())))
+
+
+def _storable(value: Any) -> Any:
+    """Return a value, with what no text on a server has replaced by a character that no text should have."""
+    if isinstance(value, str):
+        return UNSTORABLE.sub("\uffff", value)
+    return [_storable(each) for each in value] if isinstance(value, list) else value
+
+
+def _first_line(error: psycopg.Error) -> str:
+    return " ".join(str(error).split("\n")[0].split()) or type(error).__name__

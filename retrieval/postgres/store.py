@@ -1,0 +1,106 @@
+"""An index in PostgreSQL: a schema of a database."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager, suppress
+from dataclasses import replace
+
+from arag.errors import IndexFormatError, IndexNotFoundError
+from arag.retrieval.postgres import check
+from arag.retrieval.postgres.connection import Pool, Session, translate_errors
+from arag.retrieval.postgres.draft import PostgresDraft
+from arag.retrieval.postgres.location import PostgresLocation
+from arag.retrieval.postgres.schema import State, has_tables, make_tables, read_state
+from arag.retrieval.postgres.view import PostgresView
+from arag.retrieval.storage import Damage, Settings
+from arag.retrieval.tables import format_settings
+
+_ONE_SNAPSHOT = {
+    "default_transaction_isolation": "repeatable read",
+    "default_transaction_read_only": "on",
+    "statement_timeout": "0",
+}
+
+
+class PostgresStore:
+    """An index in PostgreSQL; see `IndexStore`.
+
+    Args:
+        place: Where it is.
+    """
+
+    def __init__(self, place: PostgresLocation) -> None:
+        self._place = place
+        self._pool = Pool(place)
+
+    @property
+    def location(self) -> str:
+        """Its address, without a password."""
+        return str(self._place)
+
+    def exists(self) -> bool:
+        """Return whether there is an index, or a part of one."""
+        return has_tables(self._pool)
+
+    def settings(self) -> Settings:
+        """Read the settings of what was published last."""
+        return self._published().settings
+
+    def stamp(self) -> str:
+        """Return the token of what was published last; an empty one if there is no index."""
+        with suppress(IndexFormatError):  # there are no tables
+            return "".join(token for (token,) in self._pool.query("SELECT token FROM state"))
+        return ""
+
+    def open(self) -> PostgresView:
+        """Open what was published last."""
+        return PostgresView(self._pool, self._published())
+
+    def close(self) -> None:
+        """Close all connections."""
+        self._pool.close()
+
+    def size(self) -> int:
+        """Return the bytes of all tables and their indexes."""
+        ((size,),) = self._pool.query(
+            "SELECT coalesce(sum(pg_total_relation_size(oid)), 0)::bigint FROM pg_class "
+            "WHERE relnamespace = to_regnamespace(quote_ident(?)) AND relkind IN ('r', 'p')",
+            self._place.index,
+        )
+        return int(size)
+
+    @contextmanager
+    def draft(self, begin: Callable[[], Settings]) -> Iterator[PostgresDraft]:
+        """Open the next publication for writing, and make the index if there is none; others may write to it, too."""
+        with translate_errors(self._place), closing(Session.connect(self._place)) as session:
+            if not has_tables(session) or not session.query("SELECT FROM state"):
+                make_tables(session)
+                settings = replace(begin(), token="")
+                session.execute(  # unless another process has begun it
+                    "INSERT INTO state (generation, token, settings) VALUES (0, '', ?) ON CONFLICT DO NOTHING",
+                    format_settings(settings),
+                )
+            yield PostgresDraft(session)
+
+    def find_damage(self) -> list[Damage]:
+        """Look for damage in all tables, as they are at one moment; writers go on meanwhile."""
+        with (
+            translate_errors(self._place),
+            closing(Session.connect(self._place, _ONE_SNAPSHOT)) as session,
+            session.transaction(),
+        ):
+            return check.find_damage(session)
+
+    def repair(self, on_written: Callable[[int, int], None] | None = None) -> None:
+        """Make everything again that is derived from the documents; writers wait meanwhile."""
+        with translate_errors(self._place), closing(Session.connect(self._place)) as session:
+            check.repair(session, on_written)
+
+    def _published(self) -> State:
+        state = read_state(self._pool)
+        if not state.settings.token:
+            raise IndexNotFoundError(
+                f"no index in {self.location} yet: its first ingestion goes on, or was interrupted: run it again"
+            )
+        return state

@@ -1,0 +1,219 @@
+"""What of a search's hits the tools show.
+
+Each keyword that occurs has its best chunk before any has a second. Nothing that the conversation holds is shown again,
+and equal texts are shown once. Of a search by meaning, what is much less similar than the best is shown in brief.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from arag.retrieval.excerpts import BRIEF_GAP, DETAILED_GAP, cut_around, find_rarest, is_row_of
+from arag.retrieval.text import bare_title, fold, is_title, words
+from arag.retrieval.tokens import count_tokens
+from arag.retrieval.types import Excerpt, Hit, KeywordResults
+
+MAX_BRIEF_HITS = 3  # of a search by meaning
+MAX_BRIEF_HITS_OF_SEVERAL = 1  # for each of several queries
+COMMON_KEYWORD_CHUNKS = 8  # chunks that hold a common keyword
+MAX_LAST_HITS = 2  # of a keyword search, beyond the number asked for, if no others are left
+BRIEF_CHARACTERS = 100  # of a sentence in brief...
+UNCUT_CHARACTERS = 160  # ...unless it has no more than this
+
+
+@dataclass(frozen=True)
+class Held:
+    """What a conversation holds of an index's chunks.
+
+    Attributes:
+        chunks: Ids of the chunks whose full text it holds, in order.
+        sentences: By chunk id, the positions of the sentences that it holds of further chunks.
+        question: The question that it is about, or an empty string.
+    """
+
+    chunks: Sequence[str] = ()
+    sentences: Mapping[str, Collection[int]] = field(default_factory=dict)
+    question: str = ""
+
+    def add(self, hits: Iterable[Hit]) -> Held:
+        """Return what the conversation holds after hits have been shown."""
+        sentences = {chunk_id: set(positions) for chunk_id, positions in self.sentences.items()}
+        for hit in hits:
+            sentences.setdefault(hit.chunk_id, set()).update(uncut_positions(hit.excerpt))
+        return replace(self, sentences=sentences)
+
+
+def uncut_positions(excerpt: Excerpt) -> list[int]:
+    """Return the positions of the sentences that are shown in full."""
+    return [sentence.position for sentence in excerpt.sentences if not sentence.cut]
+
+
+@dataclass(frozen=True)
+class Shown:
+    """What is shown of a search's hits.
+
+    Attributes:
+        hits: The hits whose sentences are shown, with these sentences only.
+        above: Ids of hits that the conversation holds already.
+        same: Ids of hits with the text of another one, by its id.
+        brief: Further hits, with a part of one sentence.
+    """
+
+    hits: Sequence[Hit]
+    above: Sequence[str] = ()
+    same: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    brief: Sequence[Hit] = ()
+
+
+def show_all(hits: Sequence[Hit]) -> Shown:
+    """Show all hits with all of their sentences, for a reader who has seen nothing yet."""
+    return Shown(hits)
+
+
+def arrange_keywords(
+    results: KeywordResults, asked: Collection[str], top_k: int
+) -> tuple[list[Hit], list[Hit], list[Hit]]:
+    """Choose hits so that each keyword has its best chunk before any has a second.
+
+    A document with a keyword as its title comes before those that mention it, and so does a table's row that it labels.
+    If another keyword is less common, of the chunks with nothing but a common one only the best is kept.
+
+    Args:
+        results: The results of a search for the keywords and other spellings of them, by coverage.
+        asked: The keywords without other spellings, as in the reports.
+        top_k: How many hits to return; more if there are more keywords.
+
+    Returns:
+        The best chunk of each keyword, further chunks, and best chunks of common keywords that hold none of the others.
+    """
+    hits, reports = results.hits, results.keywords
+    needed: list[Hit] = []
+    for report in sorted(reports, key=lambda report: report.chunks):
+        holding = [hit for hit in hits if report.keyword in (*hit.keyword_counts, *hit.apart)]
+        holding.sort(key=lambda hit: (not _is_about(hit, report.keyword), not _has_row(hit, report.keyword)))
+        if holding and (_is_about(holding[0], report.keyword) or not any(hit in needed for hit in holding)):
+            needed += [hit for hit in holding[:1] if hit not in needed]
+    needed.sort(key=hits.index)
+    common = {r.keyword for r in reports if r.keyword in asked and (r.as_word or r.chunks) >= COMMON_KEYWORD_CHUNKS}
+    passing: list[Hit] = []
+    if len(asked) > 1 and not all(_has_only(hit, common) for hit in needed):
+        passing = [hit for hit in hits if len((*hit.keyword_counts, *hit.apart)) == 1 and _has_only(hit, common)]
+    further = [hit for hit in hits if hit not in needed and hit not in passing]
+    room = max(0, top_k - len(needed))
+    further = further if len(further) <= room + MAX_LAST_HITS else further[:room]
+    return [hit for hit in needed if hit not in passing], further, [hit for hit in needed if hit in passing]
+
+
+def choose_shown(
+    hits: Sequence[Hit],
+    held: Held,
+    *,
+    always: int,
+    tokens: int,
+    common: Sequence[Hit] = (),
+    query: str = "",
+    is_one_of_several: bool = False,
+) -> Shown:
+    """Choose what to show of hits.
+
+    Args:
+        hits: The hits, best first.
+        held: What the conversation holds.
+        always: How many hits to show whatever their sentences cost.
+        tokens: What the sentences of all may cost; beyond it, the others are shown in brief.
+        common: Further hits, to be shown in brief.
+        query: What the hits are near to; empty for a search by keywords.
+        is_one_of_several: Whether the query is one of several: fewer hits are then shown in brief.
+    """
+    shown: list[Hit] = []
+    above: list[str] = []
+    brief: list[Hit] = []
+    same: dict[str, list[str]] = {}
+    by_text: dict[str, str] = {}
+    used = 0
+    best = max((hit.score for hit in hits), default=0.0)
+    for hit in (*hits, *common):
+        new = _drop_held(hit, held)
+        text = _comparable(new.excerpt)
+        if hit.chunk_id in held.chunks or (hit.excerpt.sentences and not new.excerpt.sentences):
+            above.append(hit.chunk_id)
+        elif not hit.excerpt.sentences:  # a keyword in what is no sentence
+            brief.append(hit)
+        elif text in by_text:
+            same.setdefault(by_text[text], []).append(hit.chunk_id)
+        elif query and len(shown) >= always and hit.score < best - DETAILED_GAP:
+            if hit.score > best - BRIEF_GAP and not is_one_of_several:
+                brief.append(_shorten(new, query))
+        else:
+            cost = count_tokens(excerpt_text([new]))
+            if hit in common or (len(shown) >= always and used + cost > tokens):
+                brief.append(_shorten(new, query))
+                continue
+            used += cost
+            by_text[text] = hit.chunk_id
+            shown.append(new)
+    most = MAX_BRIEF_HITS_OF_SEVERAL if is_one_of_several else MAX_BRIEF_HITS
+    return Shown(shown, above, same, brief[:most] if query else brief)
+
+
+def excerpt_text(hits: Iterable[Hit]) -> str:
+    """Return the sentences that hits show, for counting their tokens."""
+    return "\n".join(sentence.text for hit in hits for sentence in hit.excerpt.sentences)
+
+
+def _shorten(hit: Hit, query: str) -> Hit:
+    """Return a hit with a part of its best sentence only, around a keyword or the query's rarest word."""
+    sentences = [s for s in hit.excerpt.sentences if s.matched and not is_title(s.text, hit.excerpt.title)]
+    sentences = sentences or list(hit.excerpt.sentences)
+    places = {s.position: _find_places(s.text, hit, query) for s in sentences}
+    sentences.sort(key=lambda s: (-(s.similarity or 0), -len(places[s.position])))
+    best = next((s for s in sentences if len(s.text) > BRIEF_CHARACTERS // 3), sentences[0])
+    text = best.text
+    if len(text) > UNCUT_CHARACTERS:
+        text = cut_around(text, min(places[best.position], default=0), BRIEF_CHARACTERS)
+    short = replace(best, text=text, cut=best.cut or text != best.text)
+    return replace(hit, excerpt=replace(hit.excerpt, sentences=(short,), begins=False, ends=False, whole=False))
+
+
+def _find_places(text: str, hit: Hit, query: str) -> list[int]:
+    """Return where a text first has each keyword, each word of a keyword apart, and the query's rarest word."""
+    patterns = [re.escape(keyword) for keyword in hit.keyword_counts]
+    patterns += [rf"\b{re.escape(word)}\b" for keyword in hit.apart for word in words(keyword) if len(word) > 2]
+    matches = [re.search(pattern, text, re.IGNORECASE) for pattern in patterns]
+    return [match.start() for match in (*matches, find_rarest(text, query)) if match is not None]
+
+
+def _is_about(hit: Hit, keyword: str) -> bool:
+    """Return whether a keyword is the title of a hit's document."""
+    return bare_title(hit.excerpt.title) == bare_title(keyword)
+
+
+def _has_row(hit: Hit, keyword: str) -> bool:
+    """Return whether a hit shows a table's row that a keyword is the label of."""
+    return any(is_row_of(sentence.text, keyword) for sentence in hit.excerpt.sentences)
+
+
+def _has_only(hit: Hit, keywords: Collection[str]) -> bool:
+    """Return whether a hit has no other keywords than these, and is not about one of them."""
+    held = (*hit.keyword_counts, *hit.apart)
+    return all(k in keywords and not _is_about(hit, k) and not _has_row(hit, k) for k in held)
+
+
+def _drop_held(hit: Hit, held: Held) -> Hit:
+    """Drop the sentences that the conversation holds, and all if no other one matched."""
+    excerpt, known = hit.excerpt, held.sentences.get(hit.chunk_id, ())
+    new = tuple(sentence for sentence in excerpt.sentences if sentence.position not in known)
+    if new == excerpt.sentences:
+        return hit
+    if not any(sentence.matched for sentence in new):
+        new = ()
+    begins = excerpt.begins and new[:1] == excerpt.sentences[:1]
+    ends = excerpt.ends and new[-1:] == excerpt.sentences[-1:]
+    return replace(hit, excerpt=replace(excerpt, sentences=new, begins=begins, ends=ends, whole=False))
+
+
+def _comparable(excerpt: Excerpt) -> str:
+    """Return what an excerpt shows apart from its title, for comparing it with others."""
+    return fold("\n".join((excerpt.heading, *(sentence.text for sentence in excerpt.sentences)))).lower()

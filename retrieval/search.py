@@ -1,0 +1,214 @@
+"""The searches, in one view of an index; `Index` explains them."""
+
+from __future__ import annotations
+
+import re
+import string
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from arag.retrieval.excerpts import for_keywords, for_query
+from arag.retrieval.spelling import find_closest, spell, telling_words
+from arag.retrieval.storage import RankedChunk, SentenceMatch, View
+from arag.retrieval.text import bare_title, searchable, words
+from arag.retrieval.types import Chunk, Hit, KeywordReport, KeywordResults, ReadResults, SemanticResults
+from arag.retrieval.vectors import SentenceMatrix
+
+_FEW_CHUNKS = 2  # a keyword in no more chunks than these gets the closest terms
+_MAX_SUGGESTIONS = 20  # keywords of one search that get them
+_MAX_APART = 2  # chunks that hold a keyword's words apart from each other: of more, none stands out
+_CHUNKS_WITH_PIECES = 20  # chunks looked at that hold these words, also inside longer ones
+_MAX_DETAILED_HITS = 2  # of which more is shown
+
+_MIN_SENTENCES = 50  # fetched at first, then four times as many each time
+_MATCHES_PER_CHUNK = 3  # sentences of which it is said that they were found, on average
+_TITLES_LOOKED_AT = 20  # of the nearest chunks
+_MAX_TITLED = 2
+_TITLED_GAP = 0.25  # of similarity, below the nearest chunk: a title may be a common word
+_MIN_TITLE_CHARACTERS = 3
+
+_MAX_EXPLAINED = 20  # unknown ids of one read that get the closest ones
+_MAX_CLOSEST = 3
+_MAX_ID_CHARACTERS = 200  # of an unknown id that are looked at
+_MAX_NAME_WORDS = 20
+_AROUND_IDS = string.whitespace + "[](){}<>\"'`"
+
+
+def keyword_search(view: View, keywords: Sequence[str], top_k: int, *, by_coverage: bool) -> KeywordResults:
+    """Find the chunks that hold keywords."""
+    ranking = view.rank(keywords, top_k, by_coverage=by_coverage)
+    holding = ranking.holding
+    rare = [keyword for keyword in keywords if holding[keyword] <= _FEW_CHUNKS][:_MAX_SUGGESTIONS]
+    closest = {keyword: find_closest(keyword, holding[keyword], view) for keyword in rare}
+    missing = [k for k in rare if not holding[k] and not any(term.respelled for term in closest[k])]
+    apart = _find_apart(missing, view) if by_coverage else {}
+    entries = {entry.number: entry for entry in ranking.chunks}
+    entries |= {number: RankedChunk(number, 0.0, {}) for number in apart if number not in entries}
+    chunks = view.numbered(entries)
+    hits: list[Hit] = []
+    for number, entry in entries.items():
+        chunk, pieces = chunks[number], apart.get(number, {})
+        counts = entry.counts or _count(keywords, chunk)
+        piece_words = [word for keyword in pieces for word in pieces[keyword]]
+        is_best = len(hits) < _MAX_DETAILED_HITS
+        excerpt, more = for_keywords(chunk, list(counts), holding, piece_words, is_best=is_best)
+        hits.append(
+            Hit(chunk.id, chunk.document_id, entry.score, excerpt, more, chunk.tokens, counts, apart=tuple(pieces))
+        )
+    reports = tuple(
+        KeywordReport(
+            keyword=keyword,
+            chunks=holding[keyword],
+            as_word=ranking.as_word.get(keyword),
+            closest=closest.get(keyword, ()),
+            apart=tuple(hit.chunk_id for hit in hits if keyword in hit.apart),
+        )
+        for keyword in keywords
+    )
+    return KeywordResults(reports, tuple(hits), ranking.total + sum(not hit.keyword_counts for hit in hits))
+
+
+def semantic_search(
+    view: View, query: str, vector: NDArray[np.float32], top_k: int, *, titles_first: bool
+) -> SemanticResults:
+    """Find the chunks with the sentences nearest to a query, whose vector is given."""
+    wanted = max(top_k, _TITLES_LOOKED_AT) if titles_first else top_k
+    similarities: dict[int, dict[int, float]] = {}
+    for rank, match in enumerate(_find_nearest(view, vector, wanted)):  # nearest first
+        if rank < _MATCHES_PER_CHUNK * wanted or match.chunk not in similarities:
+            similarities.setdefault(match.chunk, {})[match.position] = match.similarity
+    scores = {number: max(by_position.values()) for number, by_position in similarities.items()}
+    ids = view.ids(scores)
+    nearest = sorted(ids, key=lambda number: (-scores[number], ids[number]))[:wanted]
+    chunks = view.numbered(nearest)
+    titled: list[int] = []
+    if titles_first:
+        close = [number for number in nearest if scores[number] >= scores[nearest[0]] - _TITLED_GAP]
+        titled = [number for number in close if _is_in(chunks[number].title, query)][:_MAX_TITLED]
+    hits: list[Hit] = []
+    for number in dict.fromkeys([*titled, *nearest[:top_k]]):
+        chunk, matches = chunks[number], similarities[number]
+        excerpt, more = for_query(chunk, matches, query, is_best=len(hits) < _MAX_DETAILED_HITS)
+        hits.append(
+            Hit(
+                chunk.id,
+                chunk.document_id,
+                scores[number],
+                excerpt,
+                more,
+                chunk.tokens,
+                matches=tuple(sorted(matches)),
+            )
+        )
+    return SemanticResults(query, tuple(hits))
+
+
+def rate(view: View, vector: NDArray[np.float32], chunk_ids: Sequence[str]) -> dict[str, dict[int, float]]:
+    """Compare the sentences of chunks with a query's vector."""
+    ids = {number: chunk_id for chunk_id, number in view.numbers(chunk_ids).items()}
+    rows = list(view.vectors(ids))
+    sentences = sum(len(positions) for _, positions, _ in rows)
+    matrix = SentenceMatrix.build(rows, sentences, view.settings.dimension)
+    rated: dict[str, dict[int, float]] = {chunk_id: {} for chunk_id in ids.values()}
+    for match in matrix.nearest(vector, sentences):
+        rated[ids[match.chunk]][match.position] = match.similarity
+    return rated
+
+
+def read(view: View, chunk_ids: Sequence[str], adjacent: int) -> ReadResults:
+    """Return full chunks."""
+    resolved = resolve(view, chunk_ids)
+    chunks: dict[str, Chunk] = {}
+    for chunk in resolved.values():
+        for each in view.neighbours(chunk, adjacent) if adjacent else [chunk]:
+            chunks.setdefault(each.id, each)
+    unknown = [chunk_id for chunk_id in chunk_ids if chunk_id not in resolved]
+    closest = {chunk_id: _find_closest_ids(view, chunk_id) for chunk_id in unknown[:_MAX_EXPLAINED]}
+    records = {chunk.document_id: view.document(chunk.document_id) for chunk in chunks.values()}
+    parts = {document_id: record.chunks for document_id, record in records.items() if record}
+    return ReadResults(tuple(chunks.values()), {**dict.fromkeys(unknown, ()), **closest}, parts)
+
+
+def resolve(view: View, chunk_ids: Sequence[str]) -> dict[str, Chunk]:
+    """Return the chunks that ids mean, also in quotes or brackets, or as the id of a document with one chunk."""
+    spellings = {chunk_id: (chunk_id, _strip_quotes(chunk_id)) for chunk_id in chunk_ids}
+    candidates = list(dict.fromkeys(spelling for pair in spellings.values() for spelling in pair))
+    chunks = {chunk.id: chunk for chunk in view.mget(candidates) if chunk is not None}
+    for candidate in candidates:
+        if candidate not in chunks and (record := view.document(candidate)) and record.chunks == 1:
+            (chunks[candidate],) = view.chunks_of([candidate])
+    return {
+        chunk_id: chunks.get(exact) or chunks[stripped]
+        for chunk_id, (exact, stripped) in spellings.items()
+        if exact in chunks or stripped in chunks
+    }
+
+
+def find_documents(view: View, name: str, limit: int) -> list[str]:
+    """Find documents by a part of their name."""
+    if view.document(name) is not None:
+        return [name]
+    if chunk := resolve(view, [name]).get(name):
+        return [chunk.document_id]
+    return view.named(words(name)[:_MAX_NAME_WORDS], limit)
+
+
+def _find_apart(keywords: Sequence[str], view: View) -> dict[int, dict[str, list[str]]]:
+    """Find the chunks that hold all words of a keyword, if there are no more than a few.
+
+    Returns:
+        By the chunks' numbers, for each keyword its words as the corpus spells them.
+    """
+    apart: dict[int, dict[str, list[str]]] = {}
+    for keyword in keywords:
+        spellings = [[word] if view.holds_word(word) else spell(word, view) for word in telling_words(keyword)]
+        if not spellings or not all(spellings):
+            continue
+        pieces = [spelling[0] for spelling in spellings]
+        numbers = view.holding_all(pieces, _CHUNKS_WITH_PIECES)
+        chunks = view.numbered(numbers)
+        holding = [number for number in numbers if set(words(chunks[number].text)).issuperset(pieces)]
+        if len(holding) <= _MAX_APART and len(numbers) < _CHUNKS_WITH_PIECES:
+            for number in holding:
+                apart.setdefault(number, {})[keyword] = pieces
+    return apart
+
+
+def _find_nearest(view: View, vector: NDArray[np.float32], chunks: int) -> list[SentenceMatch]:
+    """Fetch sentences until they cover enough chunks, or none are left."""
+    count = max(_MIN_SENTENCES, 4 * chunks)
+    while True:
+        matches = view.nearest(vector, count)
+        if len(matches) < count or len({match.chunk for match in matches}) >= chunks:
+            return matches
+        count *= 4
+
+
+def _is_in(title: str, query: str) -> bool:
+    """Return whether a query names a title, without a note in brackets: with a capital or a digit in it."""
+    name = words(bare_title(title))
+    if len(" ".join(name)) < _MIN_TITLE_CHARACTERS:
+        return False
+    pattern = r"(?<!\w)" + r"\W+".join(map(re.escape, name)) + r"(?!\w)"
+    return any(c.isupper() or c.isdigit() for match in re.findall(pattern, query, re.IGNORECASE) for c in match)
+
+
+def _count(keywords: Sequence[str], chunk: Chunk) -> dict[str, int]:
+    """Count the keywords that a chunk holds."""
+    text = searchable(chunk.text)
+    counts = {keyword: text.count(searchable(keyword)) for keyword in keywords}
+    return {keyword: count for keyword, count in counts.items() if count}
+
+
+def _strip_quotes(chunk_id: str) -> str:
+    """Return an id without what models write around ids."""
+    return chunk_id.strip().lstrip(_AROUND_IDS).rstrip(_AROUND_IDS + ",;.")
+
+
+def _find_closest_ids(view: View, chunk_id: str) -> tuple[str, ...]:
+    of_document = view.chunks_of([chunk_id, chunk_id.rpartition(":")[0]])
+    if of_document:
+        return tuple(chunk.id for chunk in of_document[:_MAX_CLOSEST])
+    return tuple(view.similar_ids(chunk_id[:_MAX_ID_CHARACTERS], _MAX_CLOSEST))

@@ -1,0 +1,171 @@
+"""The terms of a corpus that a keyword may mean, if the corpus holds it rarely or not at all."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain, islice, product
+
+from rapidfuzz import fuzz, process
+
+from arag.retrieval.storage import View
+from arag.retrieval.text import fold, is_east_asian, plain, searchable, words
+from arag.retrieval.types import Term
+
+FUNCTION_WORDS = frozenset("a an and at by de for from in la of on or the to with".split())
+MAX_KEYWORD_CHARACTERS = 100  # in a longer one, no word is misspelt, and not all words are meant
+
+_MAX_TERMS = 3
+_MAX_WORDS = 8
+_MAX_CHOICES = 8  # of spellings for all words of a keyword
+_MAX_RUNS = 50  # of words of a keyword, each spelling counted
+_CHUNKS_LOOKED_AT = 50  # for what stands between the words of a keyword
+_CHUNKS_READ = 5  # for how they spell a term
+_MIN_SIMILARITY = 75.0  # rapidfuzz ratio, 0 to 100
+_MIN_SPLIT_CHARACTERS = 2
+_MAX_SHARE = 0.01  # of all chunks: a part of a keyword in more of them is too common to help
+_MIN_COMMON_CHUNKS = 3  # in a small corpus
+_JOINTS = (" ", "-", " - ")
+_GAP = r"[\W_]{1,3}"
+
+
+def find_closest(keyword: str, chunks: int, view: View) -> tuple[Term, ...]:
+    """Find terms that a keyword may mean and that its exact match does not count.
+
+    First come other spellings of the same letters: other diacritics, spaces, hyphens, punctuation or width, two words
+    as one or one as two. If the corpus holds neither the keyword nor one of these, similar words follow, then the
+    longest parts of the keyword that occur, the rarest first.
+
+    Args:
+        keyword: The keyword, white space folded.
+        chunks: How many chunks hold it.
+        view: The corpus.
+
+    Returns:
+        At most three terms, as the corpus spells them.
+    """
+    parts = words(keyword)
+    if not parts:
+        return ()
+    # Of a long keyword, only the words are looked up.
+    is_term = len(parts) <= _MAX_WORDS and len(keyword) <= MAX_KEYWORD_CHARACTERS
+    parts = parts[:_MAX_WORDS]
+    lowered = searchable(keyword)
+    if is_term:
+        width = searchable(unicodedata.normalize("NFKC", keyword))
+        counts = _count([width, *_respell(parts, view)], lowered, view)
+        # The keyword without a bracket or a quotation mark helps only if more chunks hold it.
+        counts = {text: count for text, count in counts.items() if text not in lowered or count > chunks}
+        if counts:
+            best = sorted(counts, key=lambda text: (-counts[text], text))
+            return _make_terms(best, counts, view, is_respelled=True)
+    if chunks:
+        return ()
+    if is_term:
+        counts = _count(_replace_unknown(parts, view), lowered, view)
+        if counts:
+            best = sorted(counts, key=lambda text: (-len(words(text)), -counts[text], text))
+            return _make_terms(best, counts, view)
+    counts = _find_parts(parts, len(parts) - 1 if is_term else 1, view)
+    return _make_terms(sorted(counts, key=lambda text: (counts[text], text)), counts, view)
+
+
+def telling_words(keyword: str) -> list[str]:
+    """Return the words of a keyword of several words, in lower case.
+
+    Function words and single letters tell nothing. There are none of a Chinese, Japanese or Korean keyword, and of one
+    with a number or a date in pieces, such as 83.0%: they say nothing apart from each other.
+    """
+    parts = [words(part) for part in keyword.split()]
+    in_pieces = any(len(part) > 1 and any(map(str.isdecimal, part)) for part in parts)
+    if is_east_asian(keyword) or len(keyword) > MAX_KEYWORD_CHARACTERS or in_pieces:
+        return []
+    telling = [[word for word in part if len(word) > 1 and word not in FUNCTION_WORDS] for part in parts]
+    return list(dict.fromkeys(chain.from_iterable(telling))) if sum(map(bool, telling)) > 1 else []
+
+
+def spell(word: str, view: View) -> list[str]:
+    """Return how texts of a corpus spell a word, in lower case: with which diacritics and width."""
+    form = plain(word)
+    return [spelled for spelled in view.words_spelled([form]).get(form, []) if view.holds_word(spelled)]
+
+
+def _respell(parts: Sequence[str], view: View) -> Iterator[str]:
+    """Yield other spellings of the same letters, in lower case."""
+    yield from _join([[part, *(w for w in spell(part, view) if w != part)] for part in parts], view)
+    sequences = [[*parts[:i], parts[i] + parts[i + 1], *parts[i + 2 :]] for i in range(len(parts) - 1)]
+    if len(parts) == 1:
+        (word,) = parts
+        least = _MIN_SPLIT_CHARACTERS
+        sequences += [[word[:cut], word[cut:]] for cut in range(least, len(word) - least + 1)]
+    known = view.words_spelled({plain(part) for sequence in sequences for part in sequence})
+    for sequence in sequences:
+        if known.keys() >= set(map(plain, sequence)):
+            yield from _join([spell(part, view) for part in sequence], view)
+
+
+def _join(spellings: Sequence[Sequence[str]], view: View) -> Iterator[str]:
+    """Yield texts, in lower case, that have words one after the other, each in one of its spellings.
+
+    What stands between them is read from the chunks that have them all; if these are many, it is guessed.
+    """
+    for choice in islice(product(*spellings), _MAX_CHOICES):
+        pattern = re.compile(rf"(?<!\w){_GAP.join(map(re.escape, choice))}")
+        numbers = view.holding_all(choice, _CHUNKS_LOOKED_AT) if len(choice) > 1 else []
+        for chunk in view.numbered(numbers).values():
+            yield from pattern.findall(searchable(chunk.text))
+        if len(choice) == 1 or len(numbers) == _CHUNKS_LOOKED_AT:
+            yield from (joint.join(choice) for joint in _JOINTS)
+
+
+def _replace_unknown(parts: Sequence[str], view: View) -> Iterator[str]:
+    """Yield texts in which a word that the corpus does not hold is replaced by a similar one, and the similar ones."""
+    spellings = [spell(part, view) for part in parts]
+    for i, part in enumerate(map(plain, parts)):
+        if len(part) <= _MIN_SPLIT_CHARACTERS or spellings[i]:
+            continue
+        reach = max(1, len(part) // 4)
+        forms = view.words_of_length(len(part) - reach, len(part) + reach)
+        similar = process.extract(part, forms, scorer=fuzz.ratio, score_cutoff=_MIN_SIMILARITY, limit=None)
+        known = (spelled for form, _, _ in similar if (spelled := spell(form, view)))
+        for spelled in islice(known, _MAX_TERMS):
+            yield from _join([*spellings[:i], spelled, *spellings[i + 1 :]], view)
+            yield from spelled
+
+
+def _find_parts(parts: Sequence[str], longest: int, view: View) -> dict[str, int]:
+    """Count the chunks with the longest runs of words that occur, apart from those that are too common."""
+    spellings = [spell(part, view) for part in parts]
+    most = max(_MIN_COMMON_CHUNKS, int(_MAX_SHARE * view.settings.chunks))
+    for length in range(longest, 0, -1):
+        runs = [range(start, start + length) for start in range(len(parts) - length + 1)]
+        telling = [run for run in runs if FUNCTION_WORDS.isdisjoint((parts[run[0]], parts[run[-1]]))]
+        texts = (" ".join(choice) for run in telling for choice in product(*(spellings[place] for place in run)))
+        counts = _count(islice(texts, _MAX_RUNS), "", view)
+        if few := {text: count for text, count in counts.items() if count <= most and len(text) > 1}:
+            return few
+    return {}
+
+
+def _count(texts: Iterable[str], keyword: str, view: View) -> dict[str, int]:
+    """Count the chunks that hold texts; texts with the keyword in them, and those in no chunk, are left out."""
+    others = [text for text in dict.fromkeys(texts) if not keyword or keyword not in text]
+    return {text: count for text, count in zip(others, view.count_chunks(others), strict=True) if count}
+
+
+def _make_terms(
+    texts: Sequence[str], counts: dict[str, int], view: View, *, is_respelled: bool = False
+) -> tuple[Term, ...]:
+    return tuple(Term(_read_spelling(text, view), counts[text], is_respelled) for text in texts[:_MAX_TERMS])
+
+
+def _read_spelling(text: str, view: View) -> str:
+    """Return a text in lower case as a chunk that holds it spells it, as whole words if one of the first has these."""
+    spellings: dict[bool, str] = {}
+    for chunk in view.numbered(view.holding_all([text], _CHUNKS_READ)).values():
+        lowered = searchable(chunk.text)
+        whole = re.search(rf"(?<!\w){re.escape(text)}(?!\w)", lowered)
+        start = whole.start() if whole else lowered.find(text)
+        spellings.setdefault(whole is not None, fold(chunk.text)[start : start + len(text)])
+    return spellings.get(True) or spellings.get(False) or text

@@ -1,0 +1,232 @@
+"""The SQLite file of an index: its tables, how it is opened, and what a reader and a writer both read from it."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import sqlite3
+import threading
+from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import closing, contextmanager
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from arag.errors import ARAGError, IndexFormatError, StorageError
+from arag.retrieval.storage import Settings, Vectors
+from arag.retrieval.tables import TableReader, parse_settings
+
+INDEX_FILE = "index.sqlite3"
+
+# Short fields are in `chunks`, which is scanned often; the texts are apart from it. A number is never used again, so
+# that it names one version of a chunk. `vectors` has a row of float16 for each sentence of the chunk, NaN where the
+# sentence has no vector: so a position is an offset. Words of removed chunks stay in `words`.
+SCHEMA = """
+CREATE TABLE settings (
+    value TEXT NOT NULL,
+    previous TEXT NOT NULL -- the publication that this one was made from
+) STRICT;
+CREATE TABLE documents (
+    id TEXT NOT NULL PRIMARY KEY,
+    title TEXT NOT NULL,
+    source TEXT NOT NULL,
+    metadata TEXT NOT NULL,
+    fingerprint TEXT NOT NULL,
+    chunks INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE TABLE chunks (
+    number INTEGER PRIMARY KEY AUTOINCREMENT,
+    id TEXT NOT NULL UNIQUE,
+    document_id TEXT NOT NULL,
+    ordinal INTEGER NOT NULL,
+    tokens INTEGER NOT NULL,
+    first_page INTEGER,
+    last_page INTEGER,
+    sentences INTEGER NOT NULL,
+    UNIQUE (document_id, ordinal)
+) STRICT;
+CREATE TABLE contents (number INTEGER PRIMARY KEY, text TEXT NOT NULL, places TEXT NOT NULL) STRICT;
+CREATE TABLE vectors (number INTEGER PRIMARY KEY, vectors BLOB NOT NULL) STRICT;
+CREATE TABLE words (word TEXT NOT NULL PRIMARY KEY, plain TEXT NOT NULL) STRICT, WITHOUT ROWID;
+CREATE INDEX words_by_plain ON words (plain);
+"""
+
+_NAMES = "SELECT type, name, tbl_name, sql FROM sqlite_master"
+_CHUNKS_PER_QUERY = 500
+_UNSTORABLE = re.compile("[\ud800-\udfff\0]")  # what no text in the tables holds: a model may send half a pair
+# Other errors mean that the file does not hold what was written: the SQL is our own.
+_NO_DAMAGE = {
+    sqlite3.SQLITE_CANTOPEN,
+    sqlite3.SQLITE_READONLY,
+    sqlite3.SQLITE_IOERR,
+    sqlite3.SQLITE_FULL,
+    sqlite3.SQLITE_BUSY,
+    sqlite3.SQLITE_LOCKED,
+    sqlite3.SQLITE_NOMEM,
+    sqlite3.SQLITE_INTERRUPT,
+}
+
+
+def connect(file: Path, *, writing: bool = False) -> sqlite3.Connection:
+    """Open an index's file.
+
+    For reading, no other file is looked at and nothing is locked: what is published never changes, and a journal that
+    somebody has put beside it is ignored.
+
+    Args:
+        file: The file.
+        writing: Whether to open it for writing.
+
+    Raises:
+        IndexFormatError: It is damaged, or its tables are not those of an index.
+        StorageError: It cannot be opened.
+    """
+    mode = "mode=rw" if writing else "mode=ro&immutable=1"
+    if not file.is_file():  # opening a pipe would block
+        raise make_damage(file, "it is missing, or not a file")
+    with name_failures(file, make_damage):
+        connection = sqlite3.connect(
+            f"{file.absolute().as_uri()}?{mode}", uri=True, check_same_thread=False, isolation_level=None
+        )
+        try:
+            connection.execute("PRAGMA trusted_schema = OFF")
+            connection.execute("PRAGMA cell_size_check = ON")
+            tables = connection.execute(f"{_NAMES} LIMIT {len(_make_schema()) + 1}").fetchall()
+            if sorted(tables, key=str) != _make_schema():
+                raise sqlite3.DatabaseError("its tables are not those of an index")  # noqa: TRY301
+        except BaseException:
+            connection.close()
+            raise
+    return connection
+
+
+@cache
+def _make_schema() -> list[tuple[str, ...]]:
+    with closing(sqlite3.connect(":memory:")) as connection:
+        connection.executescript(SCHEMA)
+        return sorted(connection.execute(_NAMES).fetchall(), key=str)
+
+
+class Database(TableReader):
+    """The documents and chunks in an index's file. Threads share the connection and take turns.
+
+    Args:
+        connection: The connection.
+        file: The file, for messages.
+
+    Attributes:
+        settings: The settings that the file has.
+    """
+
+    FIND = "instr"
+
+    def __init__(self, connection: sqlite3.Connection, file: Path) -> None:
+        self.connection = connection
+        self._file = file
+        self._lock = threading.RLock()
+        self.settings = self._read_settings()
+
+    def query(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
+        """Return the rows of a query."""
+        storable = [_UNSTORABLE.sub("\ufffd", value) if isinstance(value, str) else value for value in values]
+        with self._lock, name_failures(self._file, lambda _, what: self.damage(what)):
+            return self.connection.execute(sql, storable).fetchall()
+
+    def among(self, column: str, values: Iterable[Any]) -> tuple[str, Any]:
+        """Return the SQL that tells whether a column has one of some values, and the value for its `?`."""
+        storable = [value for value in values if not (isinstance(value, str) and _UNSTORABLE.search(value))]
+        return f"{column} IN (SELECT value FROM json_each(?))", json.dumps(storable, default=int)
+
+    def damage(self, what: str) -> IndexFormatError:
+        """Return the error that reports damage."""
+        return make_damage(self._file, what)
+
+    def vectors(self, numbers: Collection[int]) -> Iterator[tuple[int, list[int], Vectors]]:
+        """Yield the vectors of chunks: a chunk's number, the positions of its embedded sentences, their vectors."""
+        ordered = list(numbers)
+        for start in range(0, len(ordered), _CHUNKS_PER_QUERY):
+            some = ordered[start : start + _CHUNKS_PER_QUERY]
+            condition, value = self.among("chunks.number", some)
+            blobs = dict(
+                self.query(
+                    f"SELECT vectors.number, vectors.vectors FROM {self.chunks_table} AS chunks "
+                    f"JOIN vectors ON vectors.number = chunks.number WHERE {condition}",
+                    value,
+                )
+            )
+            for number in some:
+                if number in blobs:
+                    yield number, *self._parse_vectors(number, blobs[number])
+
+    def _read_settings(self) -> Settings:
+        rows = self.query("SELECT value FROM settings LIMIT 2")
+        if len(rows) != 1:
+            raise self.damage("it has no settings")
+        return parse_settings(rows[0][0], self._file.parent)
+
+    def _parse_vectors(self, number: int, blob: bytes) -> tuple[list[int], Vectors]:
+        try:
+            rows = np.frombuffer(blob, np.float16).reshape(-1, self.settings.dimension)
+        except ValueError as error:
+            raise self.damage(f"the vectors of chunk {number}: {error}") from error
+        positions = np.flatnonzero(rows[:, 0] == rows[:, 0])  # NaN is the only number that differs from itself
+        return positions.tolist(), rows[positions].astype(np.float32)
+
+
+def make_damage(file: Path, what: str) -> IndexFormatError:
+    """Return the error that an index's file is damaged."""
+    return IndexFormatError(f"{file} is damaged ({what}): ingest the documents again into another folder")
+
+
+@contextmanager
+def name_failures(file: Path, damage: Callable[[Path, str], IndexFormatError]) -> Iterator[None]:
+    """Turn SQLite's errors into ours.
+
+    Args:
+        file: The file, for messages.
+        damage: Makes the error for damage.
+
+    Raises:
+        IndexFormatError: The file is damaged.
+        StorageError: It cannot be opened or read.
+    """
+    try:
+        yield
+    except (sqlite3.Error, UnicodeDecodeError) as error:  # SQLite quotes damaged bytes in its messages
+        if is_damage(error):
+            raise damage(file, str(error)) from error
+        raise StorageError(f"{file} cannot be opened or read: {error}") from error
+
+
+@contextmanager
+def name_write_failures(folder: Path) -> Iterator[None]:
+    """Name the index, and the room on its disk, in errors that occur while it is written to.
+
+    Raises:
+        StorageError: It cannot be written to.
+    """
+    try:
+        yield
+    except (sqlite3.Error, OSError) as error:
+        if isinstance(error, ARAGError | TimeoutError):  # OSErrors, too: a missing index, the lock
+            raise
+        try:
+            free = shutil.disk_usage(folder).free / 1e6
+        except OSError:
+            free = 0
+        raise StorageError(
+            f"the index in {folder} cannot be written to ({error}); its disk has {free:,.0f} MB left. "
+            "What was written is kept, and the next run continues from there."
+        ) from error
+
+
+def is_damage(error: Exception) -> bool:
+    """Return whether an error of SQLite means damage, not a full disk, a closed file or the like."""
+    if isinstance(error, UnicodeDecodeError):
+        return True
+    if not isinstance(error, sqlite3.DatabaseError) or isinstance(error, sqlite3.ProgrammingError):
+        return False
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF not in _NO_DAMAGE

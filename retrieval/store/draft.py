@@ -1,0 +1,322 @@
+"""The next publication of an index in a folder, being written.
+
+It is a copy of the index's file, made when the first change comes. A publication is one `os.replace` of the index's
+file by it, after everything derived has been written. A draft that a killed run has left is continued.
+"""
+
+from __future__ import annotations
+
+import secrets
+import sqlite3
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing, contextmanager, suppress
+from dataclasses import replace
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from arag.errors import IndexFormatError
+from arag.files import copy_file, delete, publish_path, sync_path
+from arag.retrieval.keywords import write_keywords
+from arag.retrieval.storage import FORMAT_VERSION, EmbeddedDocument, Settings
+from arag.retrieval.store.database import INDEX_FILE, SCHEMA, Database, connect, name_write_failures
+from arag.retrieval.store.derived import delete_others, keyword_file
+from arag.retrieval.store.graph import EmbeddedChunk, NextGraph
+from arag.retrieval.store.view import FolderView
+from arag.retrieval.tables import (
+    CHUNK_COLUMNS,
+    DOCUMENT_COLUMNS,
+    chunk_row,
+    document_row,
+    format_places,
+    format_settings,
+    list_words,
+)
+
+DRAFT_FILE = "draft.sqlite3"
+
+_MAX_FREE = 0.2  # of the pages of a file: one with more is copied without them
+_TEXTS_AT_ONCE = 1_000
+
+
+class FolderDraft(Database):
+    """The next publication of an index in a folder; use `FolderStore.draft` to get one.
+
+    Args:
+        folder: The folder's absolute path.
+        published: What was published last; None if nothing was.
+        begin: Makes the settings of an index that is not there yet.
+    """
+
+    def __init__(self, folder: Path, published: FolderView | None, begin: Callable[[], Settings]) -> None:
+        self._folder = folder
+        self._published = published
+        self._draft = folder / DRAFT_FILE
+        self._graph = NextGraph(folder, published)
+        kept = self._open_kept()
+        self._is_writing = kept is not None or published is None
+        if kept is not None:
+            super().__init__(kept, self._draft)
+        elif published is None:
+            _begin(self._draft, begin())
+            super().__init__(_open(self._draft), self._draft)
+        else:
+            super().__init__(published.connection, folder / INDEX_FILE)
+        if published is not None:
+            self.settings = published.settings
+
+    def close(self) -> None:
+        """Close the files. What was written and not published is kept for the next run."""
+        self._graph.close()
+        if self._is_writing:
+            self.connection.close()
+        if self._published is not None:
+            self._published.close()
+
+    def damage(self, what: str) -> IndexFormatError:
+        """Return the error that reports damage."""
+        if self._is_writing:
+            return IndexFormatError(f"the unfinished update in {self._file} is damaged ({what}): begin it again")
+        return super().damage(what)
+
+    def claim(self, document_ids: Collection[str]) -> set[str]:
+        """Return which of some documents this writer may write: all, as it is the only one."""
+        return set(document_ids)
+
+    def vectors_by_text(self, document_ids: Collection[str]) -> dict[str, NDArray[np.float32]]:
+        """Return the vectors of these documents' sentences, as they are stored now, by the sentences' texts."""
+        condition, value = self.among("document_id", document_ids)
+        chunks = self.numbered([n for (n,) in self.query(f"SELECT number FROM chunks WHERE {condition}", value)])
+        return {
+            chunks[number].sentence_text(position): vector
+            for number, positions, vectors in self.vectors(list(chunks))
+            for position, vector in zip(positions, vectors, strict=True)
+        }
+
+    def put(self, documents: Sequence[EmbeddedDocument]) -> dict[str, str]:
+        """Store documents, their chunks and vectors in one transaction; see `Draft.put`."""
+        refused = self._find_taken(documents)
+        kept = [document for document in documents if document.record.id not in refused]
+        if not kept:
+            return refused
+        self._begin_writing()
+        with self._transaction():
+            self._delete([document.record.id for document in kept])
+            rows = [row for document in kept for row in self._insert(document)]
+            words = list_words(chunk.text for _, chunk, _ in rows)
+            self.connection.executemany("INSERT OR IGNORE INTO words VALUES (?, ?)", sorted(words))
+        self._graph.add(rows)
+        return refused
+
+    def remove(self, document_ids: Collection[str]) -> None:
+        """Remove documents with their chunks."""
+        if self.fingerprints(document_ids):
+            self._begin_writing()
+            with self._transaction():
+                self._delete(document_ids)
+
+    def set_sources(self, sources: Mapping[str, str]) -> None:
+        """Record where documents were read from, by their ids, as far as that has changed."""
+        condition, value = self.among("id", sources)
+        known = self.query(f"SELECT id, source FROM documents WHERE {condition}", value)
+        changed = [
+            (sources[document_id], document_id) for document_id, source in known if sources[document_id] != source
+        ]
+        if changed:
+            self._begin_writing()
+            with self._transaction():
+                self.connection.executemany("UPDATE documents SET source = ? WHERE id = ?", changed)
+
+    def publish(
+        self,
+        settings: Settings,
+        on_written: Callable[[int, int], None] | None = None,
+        *,
+        rebuild: bool = False,
+    ) -> Settings:
+        """Let readers see what was written; see `Draft.publish`.
+
+        Args:
+            settings: The settings to publish; token and counts are set here.
+            on_written: Called with the number of sentences in Chroma's folder so far, and of all.
+            rebuild: Whether to make everything again that is derived from the documents, even if nothing has changed.
+        """
+        token = secrets.token_hex(16)
+        new = self.counted(replace(settings, token=token, version=FORMAT_VERSION))
+        if not (self._is_writing or rebuild) and new == replace(self.settings, token=token):
+            return self.settings
+        self._begin_writing(without_free_pages=rebuild)
+        with self._transaction():
+            if rebuild:
+                self._list_words()
+            self.connection.execute("UPDATE settings SET value = ?", (format_settings(new),))
+        with name_write_failures(self._folder):
+            write_keywords(keyword_file(self._folder, token), (text for _, text in self.chunk_texts()))
+            self._graph.publish(self, new, on_written or (lambda *_: None), rebuild=rebuild)
+            self._finish_file()
+            publish_path(self._draft, self._folder / INDEX_FILE)
+            delete_others(self._folder, token)
+            return self._continue_from_published()
+
+    def _open_kept(self) -> sqlite3.Connection | None:
+        """Open the draft of a killed run, if it was made from what is published."""
+        _delete_database(_unfinished(self._draft))
+        delete(_beside(self._draft, "-journal"))  # of the change of the journal's mode only, if it is ours
+        for ending in ("", "-wal", "-shm"):
+            if _beside(self._draft, ending).is_symlink() or not self._draft.is_file():
+                _delete_database(self._draft)
+                return None
+        token = self._published.settings.token if self._published else ""
+        with suppress(IndexFormatError), ExitStack() as stack:
+            connection = stack.enter_context(closing(_open(self._draft)))
+            draft = Database(connection, self._draft)
+            is_sound = draft.query("PRAGMA quick_check(1)") == [("ok",)]
+            if is_sound and draft.query("SELECT previous FROM settings") == [(token,)]:
+                stack.pop_all()
+                return connection
+        _delete_database(self._draft)
+        return None
+
+    def _begin_writing(self, *, without_free_pages: bool = False) -> None:
+        """Copy what is published, unless that is done."""
+        if self._is_writing:
+            return
+        with name_write_failures(self._folder), _made_whole(self._draft) as unfinished:
+            ((pages,),) = self.query("PRAGMA page_count")
+            ((free,),) = self.query("PRAGMA freelist_count")
+            if without_free_pages or free > _MAX_FREE * pages:
+                self.query("VACUUM INTO ?", str(unfinished))
+            else:
+                copy_file(str(self._file), str(unfinished))
+            with closing(connect(unfinished, writing=True)) as connection:
+                connection.execute("UPDATE settings SET previous = ?", (self.settings.token,))
+        self.connection = _open(self._draft)
+        self._file = self._draft
+        self._is_writing = True
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        with self._lock, name_write_failures(self._folder):
+            self.connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield
+                self.connection.execute("COMMIT")
+            except BaseException:
+                if self.connection.in_transaction:  # a full disk has rolled back by itself
+                    self.connection.execute("ROLLBACK")
+                raise
+
+    def _find_taken(self, documents: Sequence[EmbeddedDocument]) -> dict[str, str]:
+        """Return the documents that have a chunk with the id of another document's chunk, and that id."""
+        refused: dict[str, str] = {}
+        while True:
+            going = {document.record.id for document in documents} - refused.keys()
+            condition, value = self.among("id", [chunk.id for document in documents for chunk in document.chunks])
+            stored = self.query(f"SELECT id, document_id FROM chunks WHERE {condition}", value)
+            owners = {chunk_id: owner for chunk_id, owner in stored if owner not in going}
+            known = len(refused)
+            for document in documents:
+                name = document.record.id
+                taken = [chunk.id for chunk in document.chunks if owners.get(chunk.id, name) != name]
+                if name in going and taken:
+                    refused[name] = taken[0]
+                elif name in going:
+                    owners |= dict.fromkeys((chunk.id for chunk in document.chunks), name)
+            if len(refused) == known:  # one that is refused keeps its old chunks, whose ids are then not free
+                return refused
+
+    def _delete(self, document_ids: Collection[str]) -> None:
+        condition, value = self.among("document_id", document_ids)
+        numbers = self.query(f"SELECT number FROM chunks WHERE {condition}", value)
+        for table in ("contents", "vectors", "chunks"):
+            self.connection.executemany(f"DELETE FROM {table} WHERE number = ?", numbers)
+        self.connection.executemany("DELETE FROM documents WHERE id = ?", [(i,) for i in document_ids])
+
+    def _insert(self, document: EmbeddedDocument) -> Iterator[EmbeddedChunk]:
+        """Insert a document's rows; yield its chunks with their numbers."""
+        self.connection.execute(
+            f"INSERT INTO documents ({DOCUMENT_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?)", document_row(document.record)
+        )
+        for chunk, vectors in zip(document.chunks, document.vectors, strict=True):
+            entry = self.connection.execute(
+                f"INSERT INTO chunks ({CHUNK_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?)", chunk_row(chunk)
+            )
+            number = entry.lastrowid or 0
+            self.connection.execute(
+                "INSERT INTO contents VALUES (?, ?, ?)", (number, chunk.text, format_places(chunk.sentences))
+            )
+            rows = np.full((len(chunk.sentences), self.settings.dimension), np.nan, dtype=np.float16)
+            rows[[sentence.embedded for sentence in chunk.sentences]] = vectors
+            self.connection.execute("INSERT INTO vectors VALUES (?, ?)", (number, rows.tobytes()))
+            yield number, chunk, vectors
+
+    def _list_words(self) -> None:
+        """Make the table of words again."""
+        self.connection.execute("DELETE FROM words")
+        texts = (text for _, text in self.chunk_texts())
+        while some := list(islice(texts, _TEXTS_AT_ONCE)):
+            self.connection.executemany("INSERT OR IGNORE INTO words VALUES (?, ?)", sorted(list_words(some)))
+
+    def _finish_file(self) -> None:
+        """Write everything into the draft's file itself, and sync it."""
+        ((busy, *_),) = self.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+        ((mode,),) = self.connection.execute("PRAGMA journal_mode = DELETE").fetchall()
+        if busy or mode != "delete":
+            raise sqlite3.OperationalError("another process has opened the draft")
+        self.connection.close()
+        sync_path(self._draft)
+
+    def _continue_from_published(self) -> Settings:
+        if self._published is not None:
+            self._published.close()
+        self._published = FolderView(self._folder)
+        self._graph = NextGraph(self._folder, self._published)
+        self.connection, self._file = self._published.connection, self._folder / INDEX_FILE
+        self._is_writing = False
+        self.settings = self._published.settings
+        return self.settings
+
+
+@contextmanager
+def _made_whole(file: Path) -> Iterator[Path]:
+    """Give a name to make a database under, which then gets its own."""
+    unfinished = _unfinished(file)
+    try:
+        yield unfinished
+        sync_path(unfinished)
+        publish_path(unfinished, file)
+    except BaseException:
+        _delete_database(unfinished)
+        raise
+
+
+def _begin(file: Path, settings: Settings) -> None:
+    """Make the file of an index without documents."""
+    with _made_whole(file) as unfinished, closing(sqlite3.connect(unfinished)) as connection:
+        connection.executescript(SCHEMA)
+        connection.execute("INSERT INTO settings VALUES (?, '')", (format_settings(settings),))
+        connection.commit()
+
+
+def _open(file: Path) -> sqlite3.Connection:
+    """Open a draft."""
+    connection = connect(file, writing=True)
+    connection.execute("PRAGMA journal_mode = WAL")
+    connection.execute("PRAGMA synchronous = NORMAL")
+    connection.execute("PRAGMA secure_delete = ON")  # no removed text stays in what is published
+    return connection
+
+
+def _delete_database(file: Path) -> None:
+    for ending in ("", "-wal", "-shm", "-journal"):
+        delete(_beside(file, ending))
+
+
+def _unfinished(file: Path) -> Path:
+    return _beside(file, ".new")
+
+
+def _beside(file: Path, ending: str) -> Path:
+    return file.with_name(f"{file.name}{ending}")

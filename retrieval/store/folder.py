@@ -1,0 +1,197 @@
+"""An index in a folder: where it is, who may write to it, and how failures are reported."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+from collections.abc import Callable, Hashable, Iterator
+from contextlib import closing, contextmanager, suppress
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from arag.errors import IndexFormatError, IndexLockedError, IndexNotFoundError, InputError
+from arag.files import make_folder, written_whole
+from arag.retrieval.storage import Damage, Settings
+from arag.retrieval.store.database import INDEX_FILE, make_damage, name_write_failures
+from arag.retrieval.store.derived import delete_others, is_derived
+from arag.retrieval.store.view import FolderView
+
+if TYPE_CHECKING:
+    from arag.retrieval.store.draft import FolderDraft
+
+_DRAFT_FILE = "draft.sqlite3"
+_LOCK_FILE = "write.lock"
+_HOLDER_FILE = "writer.json"
+_EARLIER_FILE = "chunks.sqlite3"  # of earlier versions
+
+
+class FolderStore:
+    """An index in a folder. Modules that only writers need are imported when writing, so searching starts sooner.
+
+    Args:
+        folder: The folder.
+
+    Attributes:
+        location: The folder as it was given, for messages.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.location = folder
+        self._folder = folder.absolute()  # in case the process changes its working directory
+
+    def exists(self) -> bool:
+        """Return whether there is an index, or a part of one."""
+        # Not Path.exists, which raises an error for a name that is too long.
+        names = (INDEX_FILE, _DRAFT_FILE, _EARLIER_FILE)
+        return any(os.path.exists(self._folder / name) for name in names)  # noqa: PTH110
+
+    def settings(self) -> Settings:
+        """Read the settings of what was published last; see `IndexStore.settings`."""
+        with closing(self.open()) as view:
+            return view.settings
+
+    def stamp(self) -> Hashable:
+        """Return a value that changes with every publication."""
+        try:
+            status = (self._folder / INDEX_FILE).stat()
+        except (OSError, ValueError):
+            return None
+        return status.st_ino, status.st_mtime_ns, status.st_size
+
+    def open(self) -> FolderView:
+        """Open what was published last; see `IndexStore.open`."""
+        try:
+            (self._folder / INDEX_FILE).stat()
+        except (FileNotFoundError, NotADirectoryError):
+            self._refuse_earlier_version()
+            raise IndexNotFoundError(
+                f"no index in {self.location}: make one with `arag ingest PATH... --index {self.location}`"
+            ) from None
+        except (OSError, ValueError) as error:  # such as a name that is too long, or that no file can have
+            reason = error.strerror if isinstance(error, OSError) else error
+            raise InputError(f"{self.location} cannot be read: {reason}") from error
+        return FolderView(self._folder)
+
+    def close(self) -> None:
+        """Close what all views share: nothing."""
+
+    def size(self) -> int:
+        """Return the bytes of the index's files."""
+        ours = [path for path in self._folder.iterdir() if path.name == INDEX_FILE or is_derived(path.name)]
+        # Not rglob, which raises an error for a folder that a writer has just deleted.
+        inside = [Path(parent, name) for path in ours for parent, _, names in os.walk(path) for name in names]
+        return sum(map(_size, [*(path for path in ours if not path.is_dir()), *inside]))
+
+    @contextmanager
+    def draft(self, begin: Callable[[], Settings]) -> Iterator[FolderDraft]:
+        """Open the next publication for writing, with the lock of the only writer; see `IndexStore.draft`."""
+        from arag.retrieval.store.draft import FolderDraft
+
+        begun = None if self.exists() else begin()  # before there is a folder
+        self._make()
+        with self._lock():
+            with name_write_failures(self._folder):
+                published = FolderView(self._folder) if os.path.lexists(self._folder / INDEX_FILE) else None
+                delete_others(self._folder, published.settings.token if published else "")
+                draft = FolderDraft(self._folder, published, lambda: begun or begin())
+            with closing(draft):
+                yield draft
+
+    def find_damage(self) -> list[Damage]:
+        """Look for damage in all files; nothing is locked or written."""
+        from arag.retrieval.store.check import find_damage
+
+        try:
+            view = self.open()
+        except IndexFormatError as error:
+            return [Damage(INDEX_FILE, str(error), repairable=False)]
+        with closing(view):
+            return find_damage(view, self._folder)
+
+    def repair(self, on_written: Callable[[int, int], None] | None = None) -> None:
+        """Make everything again that is derived from the documents; see `IndexStore.repair`."""
+        from arag.retrieval.store.check import find_unrepairable
+
+        with closing(self.open()) as view:
+            for damage in find_unrepairable(view):
+                raise make_damage(self._folder / INDEX_FILE, damage.what)
+        with self.draft(lambda: _refuse_new(self.location)) as draft:
+            draft.publish(draft.settings, on_written, rebuild=True)
+
+    def _make(self) -> None:
+        """Make the folder of a new index, or check the one that is there.
+
+        Raises:
+            InputError: It cannot be made.
+            IndexFormatError: It has an index of an earlier version.
+        """
+        folder = self._folder
+        if os.path.isfile(folder):  # noqa: PTH113 - as above
+            raise InputError(f"{self.location} is a file: give a folder for the index")
+        self._refuse_earlier_version()
+        try:
+            str(folder).encode()  # Chroma takes no other names
+            make_folder(folder)
+        except (OSError, ValueError) as error:
+            reason = error.strerror if isinstance(error, OSError) else str(error)
+            raise InputError(f"the folder {str(self.location)!r} cannot be created or read: {reason}") from error
+
+    def _refuse_earlier_version(self) -> None:
+        if not os.path.exists(self._folder / INDEX_FILE) and os.path.exists(self._folder / _EARLIER_FILE):  # noqa: PTH110
+            raise IndexFormatError(
+                f"the index in {self.location} was made by an earlier version of arag, which this one does not read: "
+                "ingest the documents again into another folder"
+            )
+
+    @contextmanager
+    def _lock(self) -> Iterator[None]:
+        """Keep other writers out, with a lock that the operating system releases when its holder dies."""
+        from filelock import FileLock, Timeout
+
+        lock = FileLock(self._folder / _LOCK_FILE, timeout=0)
+        try:
+            with name_write_failures(self._folder):
+                lock.acquire()
+        except Timeout:
+            raise IndexLockedError(
+                f"the index in {self.location} is being written to by {self._name_holder()}; try again when it is done"
+            ) from None
+        try:
+            since = datetime.now().astimezone().isoformat(timespec="seconds")
+            with name_write_failures(self._folder), written_whole(self._folder / _HOLDER_FILE) as out:
+                out.write(json.dumps({"pid": os.getpid(), "host": platform.node(), "since": since}).encode())
+            yield
+        finally:
+            try:
+                with suppress(OSError):
+                    (self._folder / _HOLDER_FILE).unlink(missing_ok=True)
+            finally:
+                lock.release()
+
+    def _name_holder(self) -> str:
+        file = self._folder / _HOLDER_FILE
+        try:
+            if file.is_file():  # reading a pipe would block
+                holder = json.loads(file.read_text(encoding="utf-8"))
+                return f"process {holder['pid']} on {holder['host']} since {holder['since']}"
+        except (OSError, ValueError, KeyError, TypeError):  # the writer has just started, or is about to finish
+            pass
+        return "another process"
+
+
+def is_index(folder: Path) -> bool:
+    """Return whether a folder is an index."""
+    return (folder / INDEX_FILE).is_file()
+
+
+def _refuse_new(location: Path) -> Settings:
+    raise IndexNotFoundError(f"no index in {location}")
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:  # a writer has just removed it
+        return 0

@@ -1,0 +1,160 @@
+"""Chroma's folder for the next publication: most of it is written while other sentences are still being embedded."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from arag.errors import StorageError
+from arag.retrieval.storage import Settings, Vectors
+from arag.retrieval.store.chroma import ChromaHangsError, ChromaWriter, SentenceRecord
+from arag.retrieval.store.database import Database
+from arag.retrieval.store.derived import GRAPH_DRAFT, graph_folder, is_trusted, read_receipt, write_receipt
+from arag.retrieval.types import Chunk
+
+_MAX_REMOVED = 0.3  # of the sentences: a graph from which more were removed is built again
+_CHUNKS_AT_ONCE = 200
+
+EmbeddedChunk = tuple[int, Chunk, Vectors]  # a chunk's number, the chunk, the vectors of its embedded sentences
+
+
+class NextGraph:
+    """Makes Chroma's folder for the next publication from that of the last one, or from scratch.
+
+    Args:
+        folder: The index's folder.
+        published: What was published last, or None.
+    """
+
+    def __init__(self, folder: Path, published: Database | None) -> None:
+        self._folder = folder
+        self._published = published
+        self._writer: ChromaWriter | None = None
+        self._before: set[int] = set()  # numbers of the chunks in the folder that this one was made from
+        self._removed = 0  # sentences, since that folder's graph was built
+        self._written: dict[int, list[int]] = {}  # numbers of further chunks, and the positions of their sentences
+        self._is_from_scratch = False
+        self._has_failed = False
+
+    def close(self) -> None:
+        """Delete what was not published."""
+        writer, self._writer = self._writer, None
+        if writer is not None:
+            with suppress(ChromaHangsError):
+                writer.close()
+
+    def add(self, rows: Iterable[EmbeddedChunk]) -> None:
+        """Add new chunks; what cannot be added now is added by `publish`."""
+        if self._has_failed:
+            return
+        try:
+            self._add(rows, lambda _: None)
+        except StorageError:  # on a full disk, the index's file needs the room
+            self._has_failed = True
+            self._start_again()
+
+    def publish(
+        self, draft: Database, settings: Settings, on_written: Callable[[int, int], None], *, rebuild: bool
+    ) -> None:
+        """Write the rest, and let the folder appear. If Chroma hangs, there is none.
+
+        Args:
+            draft: What is to be published.
+            settings: Its settings.
+            on_written: Called with how many sentences the folder has so far, and with how many it will have.
+            rebuild: Whether to build the graph from scratch.
+
+        Raises:
+            StorageError: It cannot be written.
+        """
+        try:
+            if rebuild:
+                self._start_again()
+            if settings.sentences:
+                self._write(draft, settings, on_written)
+        except ChromaHangsError as error:
+            warnings.warn(
+                f"the index in {self._folder} has no graph now, and large ones are searched more slowly ({error}). "
+                "To make it, run `arag verify --repair` on the index",
+                stacklevel=2,
+            )
+        except StorageError:
+            if self._is_from_scratch:
+                raise
+            self.publish(draft, settings, on_written, rebuild=True)
+        finally:
+            self.close()
+
+    def _start_again(self) -> None:
+        """Start with an empty folder."""
+        self.close()
+        self._before, self._removed, self._written = set(), 0, {}
+        self._is_from_scratch = True
+
+    def _open(self) -> ChromaWriter:
+        if self._writer is None:
+            previous = self._find_previous()
+            self._writer = ChromaWriter(self._folder / GRAPH_DRAFT, previous)
+        return self._writer
+
+    def _find_previous(self) -> Path | None:
+        """Return the folder to start from, if this user has written it."""
+        if self._is_from_scratch or self._published is None:
+            return None
+        previous = graph_folder(self._folder, self._published.settings.token)
+        if not is_trusted(previous):
+            return None
+        self._before = {number for (number,) in self._published.query("SELECT number FROM chunks")}
+        self._removed = read_receipt(previous) or 0
+        return previous
+
+    def _write(self, draft: Database, settings: Settings, on_written: Callable[[int, int], None]) -> None:
+        self._open()
+        numbers = [number for (number,) in draft.query("SELECT number FROM chunks ORDER BY number")]
+        gone = self._find_gone(set(numbers))
+        if self._removed + len(gone) > _MAX_REMOVED * settings.sentences:
+            self._start_again()
+            gone = []
+        missing = [number for number in numbers if number not in self._before and number not in self._written]
+        condition, value = draft.among("number", missing)
+        ((left,),) = draft.query(f"SELECT coalesce(sum(sentences), 0) FROM chunks WHERE {condition}", value)
+
+        def count_down(added: int) -> None:
+            nonlocal left
+            left -= added
+            on_written(settings.sentences - left, settings.sentences)
+
+        count_down(0)
+        self._open().remove(gone)
+        self._add(_read_chunks(draft, missing), count_down)
+        folder = graph_folder(self._folder, settings.token)
+        added = sorted(self._written.keys() & set(numbers))
+        self._open().publish(folder, settings.sentences, self._sentences(_read_chunks(draft, added)))
+        write_receipt(folder, self._removed + len(gone))
+
+    def _find_gone(self, numbers: set[int]) -> list[str]:
+        """Return the ids of the sentences that the folder has so far, and that are not in some chunks."""
+        gone = [(number, positions) for number, positions in self._written.items() if number not in numbers]
+        if self._published is not None:
+            before = self._published.vectors(sorted(self._before - numbers))
+            gone += [(number, positions) for number, positions, _ in before]
+        return [f"{number}#{position}" for number, positions in gone for position in positions]
+
+    def _add(self, rows: Iterable[EmbeddedChunk], on_added: Callable[[int], None]) -> None:
+        self._open().add(self._sentences(rows), on_added)
+
+    def _sentences(self, rows: Iterable[EmbeddedChunk]) -> Iterator[SentenceRecord]:
+        for number, chunk, vectors in rows:
+            positions = [position for position, sentence in enumerate(chunk.sentences) if sentence.embedded]
+            self._written[number] = positions
+            for position, vector in zip(positions, vectors, strict=True):
+                yield SentenceRecord(f"{number}#{position}", chunk.id, chunk.sentence_text(position), vector)
+
+
+def _read_chunks(draft: Database, numbers: Sequence[int]) -> Iterator[EmbeddedChunk]:
+    for start in range(0, len(numbers), _CHUNKS_AT_ONCE):
+        some = numbers[start : start + _CHUNKS_AT_ONCE]
+        chunks = draft.numbered(some)
+        yield from ((number, chunks[number], vectors) for number, _, vectors in draft.vectors(some))

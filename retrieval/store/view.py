@@ -1,0 +1,234 @@
+"""One publication of an index in a folder, open for searching."""
+
+from __future__ import annotations
+
+import heapq
+import math
+import shlex
+import threading
+import warnings
+import weakref
+from collections.abc import Collection, Sequence
+from contextlib import closing, suppress
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from arag.errors import IndexFormatError, StorageError
+from arag.retrieval import vectors as exact
+from arag.retrieval.keywords import KeywordTexts, format_keywords, write_keywords
+from arag.retrieval.storage import KeywordRanking, SentenceMatch
+from arag.retrieval.store.chroma import ChromaGraph
+from arag.retrieval.store.database import INDEX_FILE, Database, connect
+from arag.retrieval.store.derived import TRUST_VARIABLE, graph_folder, is_trusted, keyword_file
+from arag.retrieval.vectors import SentenceMatrix
+
+_MARGIN = 1.2  # of sentences that the graph is asked for: it is not exact
+_MAX_PROPOSED = 12_000  # sentences, which the graph proposes for a limited view: takes a second
+_MAX_LIMITED_BYTES = 20_000_000  # of vectors that a limited view keeps in memory: a server may have hundreds
+_CHUNKS_COMPARED_AT_ONCE = 2_000
+
+
+class FolderView(Database):
+    """One publication of an index in a folder. What a kind of search needs is opened by the first one.
+
+    Args:
+        folder: The folder's absolute path.
+
+    Raises:
+        IndexFormatError: The index is damaged, or of another format.
+        StorageError: It cannot be opened.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        file = folder / INDEX_FILE
+        super().__init__(connect(file), file)
+        self._folder = folder
+        self._keywords_lock = threading.Lock()
+        self._keywords: KeywordTexts | None = None
+        self._sentences_lock = threading.Lock()
+        self._sentences: SentenceMatrix | ChromaGraph | None = None
+        self._allowed: frozenset[int] | None = None  # the numbers of the chunks that are left, if not all are
+        self._asked_for_one = _MARGIN  # sentences that the graph is asked for, for each that is wanted
+        self._limited: weakref.WeakSet[LimitedView] = weakref.WeakSet()
+        self._close = weakref.finalize(self, self.connection.close)
+
+    def close(self) -> None:
+        """Release what is open."""
+        for view in list(self._limited):
+            view.close()
+        if isinstance(self._sentences, ChromaGraph):
+            self._sentences.close()
+        self._sentences = self._keywords = None
+        self._close()
+
+    def limited_to(self, document_ids: Collection[str]) -> LimitedView:
+        """Return this view limited to some of its documents; it shares what is open, and ends with this view."""
+        view = LimitedView(self, self._folder, document_ids)
+        self._limited.add(view)
+        return view
+
+    # --- keywords ---
+
+    def rank(self, keywords: Sequence[str], top_k: int, *, by_coverage: bool = False) -> KeywordRanking:
+        """Rank the chunks by Score(c, K), ties by chunk id; see `View.rank`."""
+        return self.keyword_texts().rank(keywords, top_k, by_coverage=by_coverage)
+
+    def count_chunks(self, texts: Sequence[str]) -> list[int]:
+        """Count the chunks that hold each of some texts."""
+        return self.keyword_texts().count_chunks(texts)
+
+    def holding_all(self, texts: Sequence[str], limit: int) -> list[int]:
+        """Return the numbers of the chunks that hold all of some texts, at most `limit` of them, by chunk id."""
+        return self.keyword_texts().holding_all(texts, limit)
+
+    def holds_word(self, word: str) -> bool:
+        """Return whether a text of this view has this word, as a whole word in lower case."""
+        return self.keyword_texts().holds_word(word)
+
+    def keyword_texts(self) -> KeywordTexts:
+        """Open the texts that keywords are searched in."""
+        with self._keywords_lock:
+            if self._keywords is None:
+                self._keywords = self._open_keywords()
+            return self._keywords
+
+    def _open_keywords(self) -> KeywordTexts:
+        file = keyword_file(self._folder, self.settings.token)
+        numbers = self.numbers_by_id()
+        with suppress(OSError, ValueError):
+            return KeywordTexts(file, numbers)
+        self.check_is_published()
+        with suppress(OSError):  # a read-only folder, or a full disk
+            write_keywords(file, (text for _, text in self.chunk_texts()))
+            return KeywordTexts(file, numbers)
+        return KeywordTexts(b"".join(format_keywords(text for _, text in self.chunk_texts())), numbers)
+
+    # --- sentences by their vectors ---
+
+    def nearest(self, vector: NDArray[np.float32], count: int) -> list[SentenceMatch]:
+        """Return the sentences nearest to a vector, nearest first; equal vectors have equal similarities."""
+        sentences = self.sentences()
+        if isinstance(sentences, SentenceMatrix):
+            return sentences.nearest(vector, count, self._allowed)
+        count = min(count, self.settings.sentences)
+        wanted = math.ceil(count * self._asked_for_one)
+        while 0 < wanted <= max(2 * count, _MAX_PROPOSED):
+            places = sentences.nearest(vector, wanted)
+            inside = [number for number, _ in places if self._allowed is None or number in self._allowed]
+            if len(inside) >= count:
+                return self._compare(vector, count, set(inside))
+            wanted *= 4
+        return self._compare(vector, count, self.numbers_by_id())  # what is nearest lies outside
+
+    def sentences(self) -> SentenceMatrix | ChromaGraph:
+        """Open the vectors: as one matrix if they are few, or if there is no graph that can be trusted."""
+        with self._sentences_lock:
+            if self._sentences is None:
+                self._sentences = self._open_sentences()
+            return self._sentences
+
+    def _open_sentences(self) -> SentenceMatrix | ChromaGraph:
+        few = 4 * self.settings.sentences * self.settings.dimension <= exact.MAX_MATRIX_BYTES
+        return (None if few else self._open_graph()) or self._make_matrix()
+
+    def _make_matrix(self) -> SentenceMatrix:
+        settings = self.settings
+        return SentenceMatrix.build(self.vectors(self.numbers_by_id()), settings.sentences, settings.dimension)
+
+    def _compare(self, vector: NDArray[np.float32], count: int, numbers: Collection[int]) -> list[SentenceMatch]:
+        """Compare a vector with all sentences of chunks, some chunks at a time."""
+        best: list[SentenceMatch] = []
+        condition, value = self.among("number", numbers)
+        ordered = [n for (n,) in self.query(f"SELECT number FROM chunks WHERE {condition} ORDER BY id", value)]
+        for start in range(0, len(ordered), _CHUNKS_COMPARED_AT_ONCE):
+            rows = list(self.vectors(ordered[start : start + _CHUNKS_COMPARED_AT_ONCE]))
+            sentences = sum(len(positions) for _, positions, _ in rows)
+            best += SentenceMatrix.build(rows, sentences, self.settings.dimension).nearest(vector, count)
+            best = heapq.nlargest(count, best, key=lambda match: match.similarity)  # keeps the order of ties
+        return best
+
+    def _open_graph(self) -> ChromaGraph | None:
+        folder = graph_folder(self._folder, self.settings.token)
+        if is_trusted(folder):
+            try:
+                graph = ChromaGraph(folder)
+                if len(graph) == self.settings.sentences:
+                    return graph
+                reason = f"it has {len(graph):,} sentences instead of {self.settings.sentences:,}"
+            except (IndexFormatError, StorageError) as error:
+                reason = str(error)
+        elif folder.is_dir():
+            reason = f"it was written by another user or on another machine; to use it anyway, set {TRUST_VARIABLE}=1"
+        else:
+            reason = "it is missing"
+        self.check_is_published()
+        warnings.warn(
+            f"the graph of the index in {self._folder} is not used ({reason}): semantic search compares with every "
+            f"vector. To make it again, run `arag verify --index {shlex.quote(str(self._folder))} --repair`",
+            stacklevel=2,
+        )
+        return None
+
+    # --- for both ---
+
+    def numbers_by_id(self) -> list[int]:
+        """Return the numbers of all chunks, in the order of their ids."""
+        return [number for (number,) in self.query(f"SELECT number FROM {self.chunks_table} AS chunks ORDER BY id")]
+
+    def check_is_published(self) -> None:
+        """Check that no newer publication has replaced this one, and deleted its files.
+
+        Raises:
+            StorageError: One has.
+        """
+        with closing(connect(self._file)) as newest:
+            token = Database(newest, self._file).settings.token
+        if token != self.settings.token:
+            raise StorageError(f"the index in {self._folder} has been replaced by a newer one: open it again")
+
+
+class LimitedView(FolderView):
+    """A part of a publication, on a connection of its own; use `FolderView.limited_to` to get one.
+
+    Args:
+        whole: The publication.
+        folder: The folder's absolute path.
+        document_ids: The documents that are left.
+
+    Raises:
+        StorageError: A newer publication has replaced this one.
+    """
+
+    chunks_table = "(SELECT * FROM main.chunks WHERE +number IN (SELECT number FROM temp.allowed_chunks))"
+    documents_table = "(SELECT * FROM main.documents WHERE +id IN (SELECT id FROM temp.allowed_documents))"
+
+    def __init__(self, whole: FolderView, folder: Path, document_ids: Collection[str]) -> None:
+        super().__init__(folder)
+        whole.check_is_published()  # and so this one is the same
+        self._whole = whole
+        condition, value = self.among("id", document_ids)
+        self.query("PRAGMA temp_store = MEMORY")
+        self.query("CREATE TEMP TABLE allowed_documents (id TEXT PRIMARY KEY) WITHOUT ROWID")
+        self.query(f"INSERT INTO allowed_documents SELECT id FROM main.documents WHERE {condition}", value)
+        self.query("CREATE TEMP TABLE allowed_chunks (number INTEGER PRIMARY KEY)")
+        self.query(
+            "INSERT INTO allowed_chunks SELECT number FROM main.chunks "
+            "WHERE document_id IN (SELECT id FROM allowed_documents)"
+        )
+        self.settings = self.counted(whole.settings)
+        self._allowed = frozenset(self.numbers_by_id())
+        self._asked_for_one = _MARGIN * whole.settings.sentences / max(self.settings.sentences, 1)
+
+    def limited_to(self, document_ids: Collection[str]) -> LimitedView:
+        """Return this view limited to some of its documents."""
+        return self._whole.limited_to(self.fingerprints(document_ids))
+
+    def _open_keywords(self) -> KeywordTexts:
+        return self._whole.keyword_texts().limited_to(self._allowed or ())
+
+    def _open_sentences(self) -> SentenceMatrix | ChromaGraph:
+        sentences = self._whole.sentences()
+        few = 4 * self.settings.sentences * self.settings.dimension <= _MAX_LIMITED_BYTES
+        return self._make_matrix() if few and isinstance(sentences, ChromaGraph) else sentences

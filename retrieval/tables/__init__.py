@@ -1,1 +1,0 @@
-"""Documents and chunks in SQL tables: what the stores in SQLite and in PostgreSQL share."""

@@ -1,0 +1,96 @@
+"""Exact search in sentence vectors, for corpora where it is at least as fast as a graph.
+
+Measured against Chroma with vectors of 384 dimensions, on two cores: 0.5 ms against 3.6 ms among 16,000 sentences,
+1.4 ms against 3.6 ms among 40,000, 11 ms against 6 ms among 100,000.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from arag.retrieval.storage import SentenceMatch, Vectors
+
+MAX_MATRIX_BYTES = 80_000_000  # of vectors: 52,000 sentences with the default embedder
+
+_MARGIN = 1e-5  # of similarities in float32, in which candidates are chosen
+_DIGITS = 9  # of similarities: sums in float64 differ less, whatever their order
+_NORMALIZED_AT_ONCE = 4_096
+
+
+class SentenceMatrix:
+    """Sentence vectors in one matrix. Rows with NaN are never found.
+
+    Args:
+        chunks: The number of each sentence's chunk, shape (n,).
+        positions: Each sentence's place in its chunk, shape (n,).
+        vectors: The vectors, shape (n, dimension); they are brought to length one in place.
+    """
+
+    def __init__(self, chunks: NDArray[np.int64], positions: NDArray[np.int64], vectors: Vectors) -> None:
+        self._chunks = chunks
+        self._positions = positions
+        self._vectors = vectors
+        # Stored as float16, they are not quite of length one.
+        for start in range(0, len(vectors), _NORMALIZED_AT_ONCE):
+            rows = vectors[start : start + _NORMALIZED_AT_ONCE]
+            lengths = np.sqrt(np.square(rows, dtype=np.float64).sum(axis=1))[:, np.newaxis]
+            with np.errstate(invalid="ignore"):  # damaged vectors
+                rows /= np.where(lengths > 0, lengths, 1).astype(np.float32)
+
+    @classmethod
+    def build(
+        cls, rows: Iterable[tuple[int, Sequence[int], Vectors]], sentences: int, dimension: int
+    ) -> SentenceMatrix:
+        """Make a matrix from the vectors of chunks.
+
+        Args:
+            rows: For each chunk, its number, the positions of its embedded sentences, and their vectors.
+            sentences: How many sentences there are at most; further ones are left out.
+            dimension: Length of the vectors.
+        """
+        chunks, positions = np.empty((2, sentences), dtype=np.int64)
+        vectors = np.empty((sentences, dimension), dtype=np.float32)
+        filled = 0
+        for number, places, some in rows:
+            count = min(len(places), sentences - filled)
+            chunks[filled : filled + count] = number
+            positions[filled : filled + count] = places[:count]
+            vectors[filled : filled + count] = some[:count]
+            filled += count
+        return cls(chunks[:filled], positions[:filled], vectors[:filled])
+
+    def __len__(self) -> int:
+        """Return the number of sentences."""
+        return len(self._chunks)
+
+    def nearest(
+        self, vector: NDArray[np.float32], count: int, numbers: Collection[int] | NDArray[np.int64] | None = None
+    ) -> list[SentenceMatch]:
+        """Return the sentences nearest to a vector, nearest first, ties in the order of the rows.
+
+        Equal vectors have the same similarity, to the last bit.
+
+        Args:
+            vector: The query's vector, of length one, shape (dimension,).
+            count: How many; fewer if there are fewer.
+            numbers: The chunks to search in; by default all.
+        """
+        similarities = self._vectors @ vector
+        similarities[np.isnan(similarities)] = -np.inf
+        if numbers is not None:
+            similarities[~np.isin(self._chunks, np.fromiter(numbers, np.int64, len(numbers)))] = -np.inf
+        if count < len(similarities):
+            least = np.partition(similarities, -count)[-count] - _MARGIN if count > 0 else np.inf
+        else:
+            least = -np.inf
+        rows = np.flatnonzero((similarities >= least) & (similarities > -np.inf))
+        products = self._vectors[rows].astype(np.float64) * vector.astype(np.float64)
+        exact = np.round(products.sum(axis=1), _DIGITS)
+        order = np.lexsort((rows, -exact))[:count]
+        return [
+            SentenceMatch(int(self._chunks[row]), int(self._positions[row]), similarity)
+            for row, similarity in zip(rows[order].tolist(), exact[order].tolist(), strict=True)
+        ]

@@ -1,0 +1,64 @@
+"""Documents with random vectors, written straight into a store."""
+
+from __future__ import annotations
+
+import zlib
+from contextlib import closing
+
+import numpy as np
+
+from arag.retrieval.storage import DocumentRecord, EmbeddedDocument, Settings
+from arag.retrieval.store.derived import write_receipt
+from arag.retrieval.types import Chunk, Sentence
+
+DIMENSION = 16
+
+
+def begin():
+    return Settings("Random:16", DIMENSION, 1_000, "o200k_base", "auto")
+
+
+def vector_of(text):
+    """A vector of a text's own, as float16 keeps it."""
+    vector = np.random.default_rng(zlib.crc32(text.encode())).standard_normal(DIMENSION).astype(np.float32)
+    return (vector / np.linalg.norm(vector)).astype(np.float16).astype(np.float32)
+
+
+def document(document_id, *texts, title="", fingerprint="1", ids=None, **metadata):
+    """A document with a chunk for each text; each line is a sentence, and those with a # have no vector."""
+    chunks, vectors = [], []
+    for ordinal, text in enumerate(texts):
+        sentences, at = [], 0
+        for line in text.split("\n"):
+            sentences.append(Sentence(at, at + len(line), embedded=not line.startswith("#")))
+            at += len(line) + 1
+        chunk_id = ids[ordinal] if ids else f"{document_id}:{ordinal}"
+        whole = len(texts) == 1
+        chunks.append(Chunk(chunk_id, document_id, ordinal, title, text, tuple(sentences), len(text), whole))
+        vectors.append(np.asarray([vector_of(t) for t in chunks[-1].embedded_texts()]).reshape(-1, DIMENSION))
+    record = DocumentRecord(document_id, title, f"{document_id}.txt", str(metadata or "{}"), fingerprint, len(texts))
+    return EmbeddedDocument(record, chunks, vectors)
+
+
+def write(store, *documents, remove=()):
+    """Publish documents; return the settings as published."""
+    with store.draft(begin) as draft:
+        draft.remove(remove)
+        assert draft.put(documents) == {}
+        return draft.publish(draft.settings)
+
+
+def trust(folder):
+    """Make a copy of an index this user's own, as if it had been written there."""
+    for graph in folder.glob("chroma-*"):
+        write_receipt(graph, 0)
+
+
+def held(store):
+    """Everything that readers of a store see, but for the numbers of chunks."""
+    with closing(store.open()) as view:
+        numbers = view.numbers(list(view.yield_keys()))
+        vectors = {number: (places, rows.tolist()) for number, places, rows in view.vectors(list(numbers.values()))}
+        chunks = {chunk.id: (chunk, vectors[numbers[chunk.id]]) for chunk in view.mget(list(numbers))}
+        counts = view.settings.documents, view.settings.chunks, view.settings.sentences, view.settings.tokens
+        return counts, list(view.documents()), chunks, view.rank(["e", "line"], 100).holding

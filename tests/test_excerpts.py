@@ -1,0 +1,294 @@
+"""Which sentences of a chunk the tools show: what answers, and what makes that understandable."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from langchain_core.messages import HumanMessage
+
+from arag.ingest.chunking import chunk_document
+from arag.ingest.documents import Document
+from arag.ingest.pipeline import ingest
+from arag.retrieval.excerpts import for_keywords
+from arag.retrieval.text import searchable
+from arag.retrieval.tools import make_tools
+from fakes import HashEmbeddings, write_corpus
+
+FILLER = " ".join(f"Nothing of note happened in the year {n} on the islands." for n in range(1600, 1620))
+LONG = "Words follow words " * 40
+PARTS = f"{FILLER} {FILLER} {FILLER} {FILLER}"
+TABLE = """In millions | 2022 | 2021
+Assets:
+Cash | $ | 12,945 $ | 9,408
+Inventories | 19,090 | 17,760
+Total assets | $ | 228,275 $ | 232,999"""
+STORM = "One came. Two came. A dromond sank. Three went. Four went. Five went."
+TREES = "It has no trees at all. " * 8
+NUNAVIK = " ".join(f"Nunavik is number {n}." for n in range(5))
+SAILED = [f"The brig sailed again in the year {n}." for n in range(9)]
+
+DOCUMENTS = {
+    "often": " ".join([*SAILED, FILLER, "Then Orlath drowned.", "Then Tamsin wept.", FILLER]),
+    "both": f"The sloop left. {FILLER} Quist slept. {FILLER} Quist saw the sloop. {FILLER} The sloop came back.",
+    "statement": f"Zebras here?\n\n{FILLER} This harbour has had zebras ever since the very first ship came. {FILLER}",
+    "cut": f"{FILLER} Many go {LONG} past the Vellin Rocks {LONG} end. {FILLER}",
+    "wide": f"{FILLER} Karel met the Duke. Of York he knew nothing. {FILLER}",
+    "he": f"{FILLER} Karel was a painter. He was born in Padua. Tamsin stayed. {FILLER}",
+    "on": f"{FILLER} Spain wrote most of it. It is followed by Peru. {FILLER}",
+    "alone": f"{FILLER} Hera was in Lisbon. {FILLER}",
+    "heading.md": f"{FILLER}\n\n## The Gale of 1775\n\nMany ketches sank. Few came home.\n\n{FILLER}",
+    "rows": f"Total assets grew, as the notes on total assets say. {FILLER}\n\n{TABLE}\n\n{FILLER}",
+    "parts.md": f"# Chronicle\n\n{PARTS}\n\n## The Great Storm\n\n{STORM} {PARTS}",
+}
+RECORDS = [
+    {
+        "id": "short",
+        "title": "Orla Moor",
+        "text": f"Orla Moor is a moor. {TREES}A lynx lives there.",
+    },
+    {"id": "little", "title": "Little", "text": "Jonna was a painter. Tamsin stayed. Nobody knew."},
+    {
+        "id": "title",
+        "title": "Nunavik",
+        "text": f"Nunavik has a monsoon. {NUNAVIK} {FILLER} In summer comes the monsoon. {FILLER}",
+    },
+]
+
+
+@pytest.fixture(scope="module")
+def tools(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("excerpts")
+    corpus = write_corpus(folder / "corpus", DOCUMENTS)
+    write_corpus(corpus / "records", RECORDS)
+    with ingest(corpus, folder / "index", embedder=HashEmbeddings()) as index:
+        yield {tool.name: tool for tool in make_tools(index)}
+
+
+@pytest.fixture(scope="module")
+def find(tools):
+    """A function that searches for keywords, and returns what is shown of a document."""
+
+    def find(document, *keywords):
+        content = tools["keyword_search"].invoke({"keywords": [*keywords], "within": document})
+        return " ".join(re.findall(r"(?m)^\[.+?\] (?:[\w ]+: )?(.*)$", content))
+
+    return find
+
+
+# --- by keywords ---
+
+
+def test_every_keyword_has_a_sentence_even_behind_many_of_a_frequent_one(find):
+    assert find("often", "brig", "Orlath", "Tamsin") == f"{SAILED[0]} … Then Orlath drowned. Then Tamsin wept. …"
+
+
+def test_up_to_three_sentences_are_shown_those_with_several_keywords_and_rare_ones_first(find):
+    assert find("both", "sloop", "Quist") == "… Quist slept. … Quist saw the sloop. …".replace(
+        "… Quist slept.", "The sloop left. … Quist slept."
+    )
+
+
+def test_a_statement_comes_before_a_question_or_a_heading(find):
+    assert "since the very first ship" in find("statement", "zebras")
+
+
+def test_that_a_sentence_has_its_title_says_little(find):
+    text = find("title", "Nunavik", "monsoon")
+    assert "Nunavik has a monsoon." in text
+    assert "In summer comes the monsoon." in text
+
+
+def test_a_keyword_across_two_sentences_shows_both(find):
+    assert find("wide", "duke. of york") == "… Karel met the Duke. Of York he knew nothing. …"
+
+
+@pytest.mark.parametrize("keyword", ["vellin rocks", "Vellin\n Rocks"])
+def test_a_long_sentence_is_cut_around_the_keyword(find, keyword):
+    text = find("cut", keyword)
+    assert "past the Vellin Rocks" in text
+    assert (text[0], text[-1]) == ("…", "…")
+    assert len(text) <= 402
+
+
+# --- context ---
+
+
+def test_a_short_document_that_a_keyword_names_is_shown_whole(find):
+    assert find("short", "Orla Moor").startswith("Orla Moor is a moor. It has no trees at all.")
+    assert find("short", "lynx") == "… A lynx lives there."
+
+
+def test_a_short_document_of_which_little_is_left_is_shown_whole(find):
+    assert find("little", "Tamsin") == "Jonna was a painter. Tamsin stayed. Nobody knew."
+
+
+@pytest.mark.parametrize(
+    ("document", "keyword", "text"),
+    [
+        ("he", "Padua", "… Karel was a painter. He was born in Padua. …"),
+        ("on", "Spain", "… Spain wrote most of it. It is followed by Peru. …"),
+        ("alone", "Lisbon", "… Hera was in Lisbon. …"),
+        ("heading", "Gale", "… ## The Gale of 1775 Many ketches sank. …"),
+        ("parts", "dromond", "… Two came. A dromond sank. Three went. Four went. …"),
+    ],
+    ids=["before it", "after it", "neither", "below a heading", "a part of a long document"],
+)
+def test_a_sentence_has_what_makes_it_understandable(find, document, keyword, text):
+    assert find(document, keyword) == text
+
+
+def test_a_part_of_a_document_names_its_nearest_heading(tools):
+    content = tools["keyword_search"].invoke({"keywords": ["dromond"]})
+    assert re.search(r"(?m)^\[parts.md:\d\] The Great Storm: … Two came\.", content)
+
+
+# --- tables ---
+
+
+def test_a_row_that_a_keyword_labels_comes_first_with_its_header(find):
+    text = find("rows", "total assets")
+    assert "… In millions | 2022 | 2021 … Total assets | $228,275 | $232,999 …" in text
+    assert "Cash" not in text
+
+
+def test_rows_whose_labels_are_in_a_query_are_found_by_meaning_too(tools):
+    call = {"queries": ["What were the total assets and inventories of the year?"], "within": "rows"}
+    content = tools["semantic_search"].invoke(call)
+    assert "In millions | 2022 | 2021 … Inventories | 19,090 | 17,760 Total assets | $228,275 | $232,999" in content
+
+
+def test_the_labels_with_the_most_words_of_a_query_come_first_and_each_once(make_index):
+    labels = ["Net", *["Net income to CVS"] * 3, "Total revenues", "Net income", "Debt", "Net income of CVS in cash"]
+    rows = "\n".join(f"{label} | {n} | {n}" for n, label in enumerate(labels, 10))
+    _, tool, _ = make_tools(make_index({"t": f"{FILLER}\n\n{rows}\n\n{FILLER}"}))
+    content = tool.invoke({"queries": ["CVS total revenues, and net income in cash"]})
+    assert [n for n in range(10, 18) if f" | {n} | {n}" in content] == [11, 14, 15, 17]
+
+
+def test_a_row_names_the_header_of_its_table_also_from_an_earlier_chunk(make_index):
+    rows = "\n".join(f"Sales of product {n} | {n * 7} | {n * 5}" for n in range(100))
+    index = make_index({"t": f"{FILLER}\n\nIn millions | 2022 | 2021\n{rows}"}, chunk_tokens=300)
+    assert index.document("t").chunks > 2
+    content = make_tools(index)[0].invoke({"keywords": ["Sales of product 91"]})
+    assert "] In millions | 2022 | 2021: … Sales of product 91 | 637 | 455 …" in content
+
+
+# --- by meaning ---
+
+
+def test_of_a_chunk_its_two_nearest_sentences_are_shown(make_index):
+    text = f"Tumours are benign. Tumours are rare. {FILLER} Tumours are found by a scan. {FILLER}"
+    _, tool, _ = make_tools(make_index({"t": text}))
+    (hit,) = tool.invoke(
+        {"name": tool.name, "args": {"queries": ["tumours are benign"]}, "id": "1", "type": "tool_call"}
+    ).artifact["results"]["hits"]
+    assert [s["position"] for s in hit["excerpt"]["sentences"] if s["matched"]] == [0, 1]
+    # A word of the query that few sentences have counts more than a little similarity.
+    content = tool.invoke({"queries": ["tumours are rare, seen in a scan"]})
+    assert "Tumours are rare. … Tumours are found by a scan." in content
+
+
+def test_a_long_sentence_found_by_meaning_is_cut_around_the_rarest_word_of_the_query(make_index):
+    towns = " ".join(f"Town {n} has the area code {n}" for n in range(15))
+    _, tool, _ = make_tools(make_index({"t": f"{towns} Orlath has the area code 513 {towns}."}))
+    assert "Orlath has the area code 513" in tool.invoke({"queries": ["Which area code does Orlath have?"]})
+
+
+# --- reads ---
+
+
+@pytest.fixture(scope="module")
+def read(tmp_path_factory):
+    """A function that reads chunks of a long document about something, and returns the result."""
+    folder = tmp_path_factory.mktemp("reads")
+    facts = {5: "Orlath was the first painter of Vellin.", 45: "Tamsin was the first cook of Vellin."}
+    lines = [facts.get(n, f"Nothing of note happened in the year {n} on the islands.") for n in range(120)]
+    source = write_corpus(folder / "corpus", {"long": " ".join(lines)})
+    with ingest(source, folder / "index", embedder=HashEmbeddings(), chunk_tokens=500) as index:
+        (tool,) = make_tools(index, names=["chunk_read"])
+        ids = list(index.chunk_ids())
+        assert len(ids) > 2
+
+        def read(about, messages=(), chunk_ids=ids):
+            args = {"chunk_ids": chunk_ids, "about": about, "messages": list(messages)}
+            return tool.invoke({"name": tool.name, "args": args, "id": "1", "type": "tool_call"})
+
+        yield read
+
+
+def test_of_several_chunks_those_passages_are_shown_that_are_near(read):
+    content = read("Orlath first painter Vellin").content
+    assert "… Nothing of note happened in the year 4 on the islands. Orlath was the first painter of Vellin." in content
+    assert content.count("first painter") == 1
+    assert re.search(r"\[long:2\](, \[long:\d\])*: left out: other passages are closer", content)
+
+
+def test_each_chunk_has_its_best_new_passage_before_any_has_a_second(read):
+    first = read("the first painter of Vellin, the first cook of Vellin")
+    assert "Tamsin was the first cook" in first.content
+    again = read("the first painter of Vellin", [first])
+    assert "Orlath" not in again.content
+
+
+def test_what_is_looked_for_is_the_question_if_nothing_else_is_said(read):
+    content = read("", [HumanMessage("Who was the first painter of Vellin?")]).content
+    assert "Orlath was the first painter" in content
+    assert read("", chunk_ids=["long:2"]).content.startswith("[long:2] part 3 of")
+
+
+@pytest.mark.parametrize(
+    ("about", "parts"),
+    [
+        ("population of St. Louis", ["population of St. Louis"]),
+        ("net sales of 1,234 million", ["net sales of 1,234 million"]),
+        ("Who opened it? a bridge, a road; a mill", ["Who opened it", "a bridge", "a road", "a mill"]),
+        ("人口，面积。", ["人口", "面积"]),
+    ],
+)
+def test_what_is_looked_for_is_cut_between_its_parts_only(make_index, monkeypatch, about, parts):
+    index = make_index({"d": f"{PARTS} {PARTS}"})
+    asked = []
+    rate = type(index).rate_sentences
+    monkeypatch.setattr(type(index), "rate_sentences", lambda self, q, ids: asked.append(q) or rate(self, q, ids))
+    (tool,) = make_tools(index, names=["chunk_read"])
+    tool.invoke({"chunk_ids": ["d:0"], "about": about})
+    assert asked == parts
+
+
+# --- whatever the text ---
+
+SENTENCES = [
+    "He was here.",
+    "The ship sank in Rome.",
+    "Orlath saw İstanbul.",
+    "# Orlath",
+    f"Long {LONG} ship {LONG}.",
+    "北京的船。",
+    "Ship",
+    "It\nwas a ship.",
+]
+KEYWORDS = ["ship", "Orlath", "i", "é", "北京", "words", "it\xa0was", "t was"]
+
+
+@given(
+    st.lists(st.sampled_from(SENTENCES), min_size=1, max_size=12).map("\n\n".join),
+    st.lists(st.sampled_from(KEYWORDS), min_size=1, max_size=4, unique=True),
+)
+def test_every_keyword_is_shown_and_what_is_not_is_counted(text, keywords):
+    (chunk,) = chunk_document(
+        Document("doc", "", text, "doc.txt"), chunk_tokens=100_000, count=lambda texts: [len(t.split()) for t in texts]
+    )
+    sentences = [searchable(chunk.sentence_text(n)) for n in range(len(chunk.sentences))]
+    keywords = [k for k in keywords if any(searchable(k) in sentence for sentence in sentences)]
+    excerpt, more = for_keywords(chunk, keywords, dict.fromkeys(keywords, 1))
+    holding = {n for n, text in enumerate(sentences) if any(searchable(k) in text for k in keywords)}
+    positions = [s.position for s in excerpt.sentences]
+    matched = {s.position for s in excerpt.sentences if s.matched}
+    assert positions == sorted(set(positions))
+    assert matched <= holding
+    assert more == len(holding - set(positions))
+    for keyword in keywords:
+        assert any(searchable(keyword) in sentences[position] for position in matched)

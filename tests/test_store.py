@@ -1,0 +1,711 @@
+"""An index in a folder, through `FolderStore`: what is written is read, and everything derived is made from it."""
+
+import os
+import shutil
+import sqlite3
+import subprocess
+import sys
+import threading
+import time
+import warnings
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, suppress
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from arag.errors import IndexFormatError, IndexLockedError, IndexNotFoundError, InputError, StorageError
+from arag.retrieval.store import chroma
+from arag.retrieval.store.chroma import ChromaGraph
+from arag.retrieval.store.folder import FolderStore, is_index
+from stores import DIMENSION, begin, document, held, vector_of, write
+
+DOCUMENTS = [
+    document("a", "# Ships\nThe ship sails.\nIt is late.", "A second line.\nThe ship again.", title="Ships"),
+    document("b", "A line about İzmir.\nThe ship sails."),
+    document("c/ü:1", "Nothing of it."),
+    document("d", "# Only a heading"),
+]
+
+
+@pytest.fixture
+def store(tmp_path):
+    store = FolderStore(tmp_path / "index")
+    write(store, *DOCUMENTS)
+    return store
+
+
+@pytest.fixture
+def view(store):
+    with closing(store.open()) as view:
+        yield view
+
+
+def files(folder):
+    return {path.relative_to(folder): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+# --- reading what was written ---
+
+
+def test_chunks_documents_and_vectors_are_read_as_they_were_written(view):
+    chunks = {chunk.id: chunk for document in DOCUMENTS for chunk in document.chunks}
+    assert list(view.yield_keys()) == list(chunks)
+    assert view.mget([*chunks, "e:0"]) == [*chunks.values(), None]
+    assert list(view.documents()) == [document.record for document in DOCUMENTS]
+    assert list(view.documents(after="b")) == [DOCUMENTS[2].record, DOCUMENTS[3].record]
+    assert view.settings == replace(
+        begin(),
+        token=view.settings.token,
+        documents=4,
+        chunks=5,
+        sentences=7,
+        tokens=sum(c.tokens for c in chunks.values()),
+    )
+    for number, positions, vectors in view.vectors(list(view.numbers(list(chunks)).values())):
+        chunk = chunks[view.ids([number])[number]]
+        assert positions == [i for i, sentence in enumerate(chunk.sentences) if sentence.embedded]
+        assert np.array_equal(
+            vectors, np.asarray([vector_of(t) for t in chunk.embedded_texts()]).reshape(-1, DIMENSION)
+        )
+
+
+@pytest.mark.parametrize(
+    "key", ["", "\ud800", "a:0\udfff", "'; DROP TABLE chunks; --", "\x00", "a:0\x00", "x" * 100_000]
+)
+def test_odd_ids_are_not_there(view, key):
+    assert view.mget([key, "a:0"]) == [None, DOCUMENTS[0].chunks[0]]
+    assert view.document(key) is None
+    assert view.numbers([key]) == view.fingerprints([key]) == {}
+    assert list(view.limited_to([key]).yield_keys()) == []
+    assert view.similar_ids(key, 2)
+    assert view.named([key], 2) == (["a", "b"] if key == "" else [])
+
+
+def test_ids_of_more_than_a_statement_takes_are_looked_up_at_once(view):
+    found = view.mget([f"x{n}" for n in range(100_000)] + ["b:0"])
+    assert [chunk.id for chunk in found if chunk] == ["b:0"]
+
+
+def test_neighbours_are_those_of_the_document(view):
+    first = DOCUMENTS[0].chunks[0]
+    assert [chunk.id for chunk in view.neighbours(first, 1)] == ["a:0", "a:1"]
+    assert [chunk.id for chunk in view.neighbours(DOCUMENTS[0].chunks[1], 0)] == ["a:1"]
+    assert [chunk.id for chunk in view.chunks_of(["b", "a", "x"])] == ["a:0", "a:1", "b:0"]
+
+
+def test_words_are_found_by_their_plain_forms_and_lengths(view):
+    assert view.words_spelled(["izmir", "nothing", "absent"]) == {"izmir": ["izmir"], "nothing": ["nothing"]}
+    assert view.words_of_length(5, 5) == ["about", "again", "izmir", "sails", "ships"]
+    assert view.holds_word("ship")
+    assert not view.holds_word("shi")
+    assert not view.limited_to(["c/ü:1"]).holds_word("ship")
+
+
+def test_many_threads_share_a_view(view):
+    def look(n):
+        found = view.mget(["a:0", "b:0"]), view.rank(["ship"], 3), view.nearest(vector_of("The ship sails."), 3)
+        return found, list(view.limited_to(["a"]).yield_keys())
+
+    with ThreadPoolExecutor(8) as pool:
+        assert len({str(found) for found in pool.map(look, range(64))}) == 1
+
+
+@pytest.mark.parametrize("name", ["a", "b"])
+def test_a_limited_view_equals_an_index_of_these_documents_only(store, view, name, tmp_path, monkeypatch):
+    some = [document for document in DOCUMENTS if document.record.id != name]
+    other = FolderStore(tmp_path / "other")
+    write(other, *reversed(some))
+    query = vector_of("The ship sails.")
+    for limit in (80_000_000, 0):  # bytes of vectors that are compared one by one
+        monkeypatch.setattr("arag.retrieval.vectors.MAX_MATRIX_BYTES", limit)
+        with closing(other.open()) as alone, closing(store.open()) as whole:
+            limited = whole.limited_to([document.record.id for document in some])
+            assert [limited.settings, list(limited.documents())] == [
+                replace(alone.settings, token=limited.settings.token),
+                list(alone.documents()),
+            ]
+            for by_coverage in (False, True):
+                found, expected = (v.rank(["ship", "line", "İ"], 9, by_coverage=by_coverage) for v in (limited, alone))
+                assert [(limited.ids([c.number])[c.number], c.score, c.counts) for c in found.chunks] == [
+                    (alone.ids([c.number])[c.number], c.score, c.counts) for c in expected.chunks
+                ]
+                assert (found.holding, found.as_word, found.total) == (
+                    expected.holding,
+                    expected.as_word,
+                    expected.total,
+                )
+            near, expected = (
+                [(v.ids([m.chunk])[m.chunk], m.position, m.similarity) for m in v.nearest(query, 5)]
+                for v in (limited, alone)
+            )
+            assert near == expected
+            assert limited.limited_to(["c/ü:1", name]).settings.documents == 1
+
+
+# --- writing ---
+
+
+def test_a_new_version_takes_the_place_of_the_old_one(store):
+    write(store, document("b", "Another line.", "And one more.", fingerprint="2"), remove=["a"])
+    counts, documents, chunks, _ = held(store)
+    assert counts[:3] == (3, 4, 3)
+    assert [record.id for record in documents] == ["b", "c/ü:1", "d"]
+    assert sorted(chunks) == ["b:0", "b:1", "c/ü:1:0", "d:0"]
+    assert store.find_damage() == []
+
+
+@pytest.mark.parametrize("way", ["update", "repair"])
+def test_a_number_is_never_used_again(store, way):
+    with closing(store.open()) as view:
+        last = max(view.numbers(list(view.yield_keys())).values())
+    write(store, remove=["d", "c/ü:1"])
+    if way == "repair":
+        store.repair()
+    write(store, document("new", "A lighthouse was built."))
+    with closing(store.open()) as view:
+        assert view.numbers(["new:0"])["new:0"] > last
+
+
+def test_a_document_with_a_taken_chunk_id_is_refused_and_the_others_are_stored(store):
+    with store.draft(begin) as draft:
+        refused = draft.put(
+            [
+                document("x", "One.", ids=["b:0"]),  # b keeps it
+                document("y", "Two.", ids=["a:1"]),  # a gives it up
+                document("a", "Three."),
+                document("z", "Four.", ids=["a:1"]),  # y has it now
+            ]
+        )
+        assert refused == {"x": "b:0", "z": "a:1"}
+        draft.publish(draft.settings)
+    assert sorted(held(store)[2]) == ["a:0", "a:1", "b:0", "c/ü:1:0", "d:0"]
+
+
+def test_a_refused_document_keeps_the_ids_of_its_chunks(store):
+    with store.draft(begin) as draft:
+        refused = draft.put([document("a", "One.", ids=["b:0"]), document("y", "Two.", ids=["a:1"])])
+    assert refused == {"a": "b:0", "y": "a:1"}
+
+
+def test_vectors_are_found_by_the_texts_of_their_sentences(store):
+    with store.draft(begin) as draft:
+        known = draft.vectors_by_text(["a", "x"])
+        assert sorted(known) == ["A second line.", "It is late.", "The ship again.", "The ship sails."]
+        assert all(np.array_equal(vector, vector_of(text)) for text, vector in known.items())
+
+
+def test_what_changes_nothing_copies_and_publishes_nothing(store):
+    before, stamp = files(store.location), store.stamp()
+    with store.draft(begin) as draft:
+        draft.put([])
+        draft.remove(["x"])
+        draft.set_sources({"a": "a.txt", "x": "x.txt"})
+        assert draft.put([document("x", "One.", ids=["b:0"])])
+        assert draft.publish(draft.settings) == draft.settings
+        assert files(store.location).keys() - before.keys() == {
+            next(iter(store.location.glob("writer.json"))).relative_to(store.location)
+        }
+    assert (files(store.location), store.stamp()) == (before, stamp)
+
+
+def test_settings_and_sources_alone_are_published(store):
+    with store.draft(begin) as draft:
+        draft.set_sources({"a": "moved/a.txt"})
+        draft.publish(draft.settings)
+    with store.draft(begin) as draft:
+        published = draft.publish(replace(draft.settings, chunk_tokens=500))
+    assert store.settings() == published
+    assert published.chunk_tokens == 500
+    with closing(store.open()) as view:
+        assert view.document("a").source == "moved/a.txt"
+
+
+def test_a_draft_goes_on_after_a_publication(store):
+    with store.draft(begin) as draft:
+        draft.put([document("e", "A fifth line.")])
+        draft.publish(draft.settings)
+        draft.put([document("f", "A sixth line.")])
+        draft.remove(["a"])
+        draft.publish(draft.settings)
+    assert [record.id for record in held(store)[1]] == ["b", "c/ü:1", "d", "e", "f"]
+    assert store.find_damage() == []
+
+
+def test_an_index_without_documents_is_one(tmp_path):
+    store = FolderStore(tmp_path)
+    with store.draft(begin) as draft:
+        draft.publish(draft.settings)
+    with closing(store.open()) as view:
+        assert view.settings.token
+        assert view.rank(["a"], 3).total == 0
+        assert view.nearest(vector_of("a"), 3) == []
+    assert store.find_damage() == []
+    assert store.exists()
+
+
+def test_a_transaction_that_fails_changes_nothing(store):
+    before = held(store)
+    bad = document("b", "Other.")
+    with pytest.raises(ValueError, match="shape"), store.draft(begin) as draft:
+        draft.put([document("e", "Fine."), replace(bad, vectors=[np.ones((3, DIMENSION), dtype=np.float32)])])
+    with store.draft(begin) as draft:  # continues
+        assert draft.document("e") is None
+        draft.publish(draft.settings)
+    assert held(store) == before
+
+
+def test_removed_text_is_in_no_file_of_ours(tmp_path):
+    """Chroma pads its graph's files with what was in the memory of the process that wrote them."""
+
+    def all_files():
+        return b"".join(path.read_bytes() for path in store.location.iterdir() if path.is_file()).lower()
+
+    store = FolderStore(tmp_path / "index")
+    secret = document("s", "Very secretive.\n" * 900)
+    write(store, *(document(f"d{n}", f"Ordinary line {n}.") for n in range(50)), secret)
+    assert b"very secretive" in all_files()
+    size = (store.location / "index.sqlite3").stat().st_size
+    write(store, document("d1", "Another line."), remove=["s"])
+    assert b"very secretive" not in all_files()
+    write(store, remove=["d2"])  # copies the file without its free pages
+    assert (store.location / "index.sqlite3").stat().st_size < size
+    assert b"secretive" in all_files()  # as a word
+    store.repair()
+    assert b"secretive" not in all_files()
+
+
+# --- Chroma's folder ---
+
+
+def in_chroma(store):
+    """The chunk's id and the text of each sentence in Chroma's folder."""
+    (folder,) = store.location.glob("chroma-*")
+    with closing(ChromaGraph(folder)) as opened:
+        return sorted((chunk_id, text) for _, chunk_id, text in opened.read())
+
+
+@pytest.fixture
+def begun(monkeypatch):
+    """Which folders Chroma's were made from."""
+    begun = []
+    made = chroma.ChromaWriter.__init__
+
+    def record(self, working, previous):
+        begun.append(previous and previous.name)
+        made(self, working, previous)
+
+    monkeypatch.setattr(chroma.ChromaWriter, "__init__", record)
+    return begun
+
+
+def test_chroma_has_a_record_for_each_sentence(store):
+    expected = [(c.id, text) for document in DOCUMENTS for c in document.chunks for text in c.embedded_texts()]
+    assert in_chroma(store) == sorted(expected)
+
+
+def test_chromas_folder_is_made_from_the_last_one_or_from_scratch(tmp_path, begun, monkeypatch):
+    monkeypatch.setattr(chroma, "_SENTENCES_PER_CALL", 7)
+    store = FolderStore(tmp_path)
+    write(store, *(document(f"d{n}", f"Line {n}.\nLine {n} again.") for n in range(50)))
+    tokens = [store.settings().token]
+    for change in (range(10), range(10), range(40), range(1)):  # 10, 20 and 60 of 100 sentences are replaced
+        tokens.append(write(store, *(document(f"d{n}", f"{len(tokens)} new {n}.\nAnd {n}.") for n in change)).token)
+        assert store.find_damage() == []
+        assert len(in_chroma(store)) == 100
+    previous = [token and f"chroma-{token}" for token in tokens[:-1]]
+    # Of what has been removed since it was built, 40 of 100 are too many; the third starts again after a copy.
+    assert begun[:3] == [None, previous[0], previous[1]]
+    assert begun[3:] == [None, previous[2], None, previous[3]]
+
+
+def test_what_a_run_adds_and_changes_again_is_published_once(store, begun):
+    with store.draft(begin) as draft:
+        for n in range(5):
+            draft.put([document("e", f"Version {n} of it.")])
+        draft.publish(draft.settings)
+    assert ("e:0", "Version 4 of it.") in in_chroma(store)
+    assert store.find_damage() == []
+
+
+def test_progress_of_chromas_folder_ends_with_all_sentences(tmp_path):
+    told = []
+    with FolderStore(tmp_path).draft(begin) as draft:
+        draft.put(DOCUMENTS)
+        draft.publish(draft.settings, lambda written, total: told.append((written, total)))
+    assert told[-1] == (7, 7)
+    assert told == sorted(told)
+
+
+@pytest.mark.parametrize("failing", ["add", "publish"])
+def test_a_failure_of_chroma_while_others_are_embedded_costs_time_and_nothing_else(store, failing, monkeypatch, begun):
+    original = getattr(chroma.ChromaWriter, failing)
+    calls = []
+
+    def fail(self, *arguments, **options):
+        calls.append(failing)
+        if len(calls) == 1:
+            raise StorageError("no room")
+        return original(self, *arguments, **options)
+
+    monkeypatch.setattr(chroma.ChromaWriter, failing, fail)
+    write(store, document("e", "A new line."))
+    assert begun[-1] is None
+    assert store.find_damage() == []
+
+
+def test_an_error_of_the_program_is_not_hidden(store, monkeypatch):
+    monkeypatch.setattr(chroma.ChromaWriter, "add", lambda *_: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        write(store, document("e", "A new line."))
+
+
+HANGING = """
+import sys, threading
+from contextlib import closing, suppress
+from pathlib import Path
+from chromadb.api.client import Client
+from arag.retrieval import vectors
+from arag.retrieval.store import chroma
+from arag.retrieval.store.folder import FolderStore
+from stores import document, vector_of, write
+
+chroma.CLOSE_SECONDS = 1.0
+vectors.MAX_MATRIX_BYTES = 0
+store = FolderStore(Path(sys.argv[1]))
+if sys.argv[2] == "read":
+    view = store.open()
+    assert view.nearest(vector_of("A line."), 1)
+Client.close = lambda self: threading.Event().wait()
+if sys.argv[2] == "read":
+    view.close()
+write(store, document("x", "A line."))
+with closing(store.open()) as view:
+    assert view.nearest(vector_of("A line."), 1)[0].similarity > 0.99
+    store.repair()
+print("done")
+"""
+
+
+@pytest.mark.parametrize("way", ["write", "read"])
+def test_a_chroma_that_never_closes_keeps_nothing_from_its_end(store, way):
+    began = time.monotonic()
+    ended = subprocess.run(
+        [sys.executable, "-c", HANGING, str(store.location), way],
+        env=os.environ | {"PYTHONPATH": str(Path(__file__).parent)},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert (ended.returncode, ended.stdout) == (0, "done\n"), ended.stderr
+    assert "has no graph now" in ended.stderr
+    assert time.monotonic() - began < 60
+    assert [damage.what for damage in store.find_damage()] == ["it is missing"]
+    store.repair()
+    assert store.find_damage() == []
+
+
+# --- what is missing or damaged ---
+
+
+def test_a_keyword_file_that_is_missing_or_damaged_is_made_again(store):
+    (file,) = store.location.glob("keywords-*")
+    sound = file.read_bytes()
+    for damaged in (None, b"", sound[:-1], sound[:40], b"x" * len(sound)):
+        file.unlink() if damaged is None else file.write_bytes(damaged)
+        assert [damage.part for damage in store.find_damage()] == [file.name]
+        with closing(store.open()) as view:
+            assert view.rank(["ship"], 9).total == 3
+        assert file.read_bytes() == sound
+
+
+@pytest.mark.skipif(os.geteuid() == 0 and sys.platform != "linux", reason="root writes anywhere")
+def test_a_read_only_index_is_searched(store, monkeypatch):
+    (file,) = store.location.glob("keywords-*")
+    file.unlink()
+    before = files(store.location)
+
+    def refuse(*_):
+        raise PermissionError("read-only")
+
+    monkeypatch.setattr("arag.retrieval.store.view.write_keywords", refuse)
+    monkeypatch.setattr("arag.retrieval.vectors.MAX_MATRIX_BYTES", 0)
+    monkeypatch.setattr(os, "access", lambda path, mode: mode != os.W_OK)
+    with closing(store.open()) as view:
+        assert view.rank(["ship"], 9).total == 3
+        assert isinstance(view.sentences(), ChromaGraph)
+        assert view.nearest(vector_of("It is late."), 1)[0].similarity == pytest.approx(1, abs=1e-3)
+    assert files(store.location) == before
+
+
+def test_a_missing_graph_is_made_again_by_a_repair(store, monkeypatch):
+    monkeypatch.setattr("arag.retrieval.vectors.MAX_MATRIX_BYTES", 0)
+    (folder,) = store.location.glob("chroma-*")
+    shutil.rmtree(folder)
+    with closing(store.open()) as view, pytest.warns(UserWarning, match="verify --index .* --repair"):
+        assert view.nearest(vector_of("It is late."), 1)[0].similarity == pytest.approx(1, abs=1e-3)
+    store.repair()
+    with closing(store.open()) as view, warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert view.nearest(vector_of("It is late."), 1)[0].similarity == pytest.approx(1, abs=1e-3)
+
+
+CHANGES = {
+    "a document is gone": "DELETE FROM documents WHERE id = 'a'",
+    "a chunk is gone": "DELETE FROM chunks WHERE id = 'a:1'",
+    "a text is gone": "DELETE FROM contents WHERE number = 2",
+    "vectors are gone": "DELETE FROM vectors WHERE number = 2",
+    "a vector is gone": "UPDATE vectors SET vectors = substr(vectors, 33) WHERE number = 2",
+    "vectors are cut": "UPDATE vectors SET vectors = substr(vectors, 2) WHERE number = 2",
+    "places are no JSON": "UPDATE contents SET places = '[' WHERE number = 2",
+    "places are others": (
+        'UPDATE contents SET places = \'{"sentences": [], "headings": [], "tables": []}\' WHERE number = 2'
+    ),
+    "a count is wrong": "UPDATE settings SET value = replace(value, '\"chunks\":5', '\"chunks\":6')",
+    "settings are gone": "DELETE FROM settings",
+    "settings are no JSON": "UPDATE settings SET value = '['",
+    "a dimension is impossible": "UPDATE settings SET value = replace(value, '\"dimension\":16', '\"dimension\":-1')",
+    "a token is a path": 'UPDATE settings SET value = replace(value, \'"token":"\', \'"token":"../\')',
+    "another version": "UPDATE settings SET value = replace(value, '\"version\":6', '\"version\":7')",
+    "bytes that are no text": "UPDATE contents SET text = CAST(x'ff41fe' AS TEXT) WHERE number = 2",
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_damage_to_the_documents_is_found_and_not_repaired(store, change):
+    file = store.location / "index.sqlite3"
+    with closing(sqlite3.connect(file, isolation_level=None)) as connection:
+        assert connection.execute(CHANGES[change]).rowcount == 1
+    before = files(store.location)
+    with suppress(IndexFormatError):  # the settings cannot be read, or it cannot be opened
+        found = store.find_damage()
+        assert found
+        assert not any(damage.repairable for damage in found)
+    with pytest.raises(IndexFormatError, match="ingest the documents again"):
+        store.repair()
+    assert files(store.location) == before
+
+
+def test_changed_bytes_are_found_or_do_not_matter(tmp_path):
+    store = FolderStore(tmp_path / "index")
+    write(store, *(document(f"d{n}", f"# Head {n}\nLine {n}.\nAnother line {n}.") for n in range(40)))
+    expected = held(store)
+    sound = (store.location / "index.sqlite3").read_bytes()
+    draw = np.random.default_rng(1)
+    for _ in range(60):
+        changed = bytearray(sound)
+        place = int(draw.integers(len(sound)))
+        changed[place : place + 16] = draw.bytes(min(16, len(sound) - place))
+        (store.location / "index.sqlite3").write_bytes(changed)
+        try:
+            found = store.find_damage()
+            if not found:
+                assert str(held(store))  # a changed letter is not noticed; it is no error
+        except (IndexFormatError, StorageError):
+            continue
+    (store.location / "index.sqlite3").write_bytes(sound)
+    assert held(store) == expected
+
+
+# --- places ---
+
+
+@pytest.mark.parametrize("way", ["open", "settings", "find_damage", "repair"])
+def test_where_there_is_no_index_the_error_says_so(tmp_path, way):
+    for folder in (tmp_path, tmp_path / "not there", tmp_path / "x" / "y"):
+        with pytest.raises(IndexNotFoundError, match=r"no index in .*arag ingest"):
+            getattr(FolderStore(folder), way)()
+    assert FolderStore(tmp_path).stamp() is None
+    assert not FolderStore(tmp_path / ("x" * 5_000)).exists()
+    assert not is_index(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["x" * 5_000, "a\0b", "a\udcff"])
+def test_a_name_that_no_folder_can_have_is_an_input_error(tmp_path, name):
+    with pytest.raises(InputError), FolderStore(tmp_path / name).draft(begin):
+        pass
+
+
+def test_a_file_is_no_folder(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(InputError, match="is a file"), FolderStore(tmp_path / "file").draft(begin):
+        pass
+
+
+def test_an_index_of_an_earlier_version_is_refused(tmp_path):
+    (tmp_path / "chunks.sqlite3").write_text("")
+    (tmp_path / "manifest.json").write_text("{}")
+    for use in (FolderStore(tmp_path).open, FolderStore(tmp_path).draft(begin).__enter__):
+        with pytest.raises(IndexFormatError, match=r"earlier version .* ingest the documents again"):
+            use()
+    assert len(list(tmp_path.iterdir())) == 2
+
+
+def test_files_of_others_are_left_alone(tmp_path):
+    for name in (".DS_Store", "notes.txt", "keywords-of-mine", "chroma-x"):
+        (tmp_path / name).write_text("mine")
+    store = FolderStore(tmp_path)
+    write(store, *DOCUMENTS)
+    size = store.size()
+    write(store, remove=["a"])
+    assert {path.name for path in tmp_path.iterdir() if path.is_file() and path.read_bytes() == b"mine"} == {
+        ".DS_Store",
+        "notes.txt",
+        "keywords-of-mine",
+        "chroma-x",
+    }
+    (tmp_path / "notes.txt").write_text("mine" * 10_000)
+    assert store.size() < size
+
+
+def test_an_embedder_that_cannot_be_loaded_leaves_no_folder(tmp_path):
+    def fail():
+        raise OSError("no weights")
+
+    with pytest.raises(OSError, match="no weights"), FolderStore(tmp_path / "index").draft(fail):
+        pass
+    assert list(tmp_path.iterdir()) == []
+
+
+# --- one writer, many readers ---
+
+
+def test_a_second_writer_is_told_who_writes_and_since_when(store):
+    with (
+        store.draft(begin),
+        pytest.raises(IndexLockedError, match=rf"process {os.getpid()} on .* since \d{{4}}-"),
+        FolderStore(store.location).draft(begin),
+    ):
+        pass
+    write(store, document("e", "Again."))
+
+
+@pytest.mark.parametrize("obstacle", ["pipe", "nothing", "garbage"])
+def test_a_holder_that_cannot_be_read_is_another_process(store, obstacle):
+    with store.draft(begin):
+        holder = store.location / "writer.json"
+        holder.unlink()
+        if obstacle == "pipe":
+            os.mkfifo(holder)
+        elif obstacle == "garbage":
+            holder.write_text("[")
+        with pytest.raises(IndexLockedError, match="another process"), FolderStore(store.location).draft(begin):
+            pass
+
+
+def test_a_view_keeps_what_it_has_opened_and_says_when_the_rest_is_gone(store, monkeypatch):
+    with closing(store.open()) as old, closing(store.open()) as untouched:
+        limited = old.limited_to(["a"])
+        found = (
+            old.rank(["ship"], 9),
+            old.nearest(vector_of("It is late."), 3),
+            old.mget(["a:1"]),
+            limited.rank(["ship"], 9),
+        )
+        write(store, document("a", "Something else."))
+        again = (
+            old.rank(["ship"], 9),
+            old.nearest(vector_of("It is late."), 3),
+            old.mget(["a:1"]),
+            limited.rank(["ship"], 9),
+        )
+        assert again == found
+        for use in (lambda: untouched.rank(["ship"], 9), lambda: untouched.limited_to(["a"])):
+            with pytest.raises(StorageError, match="replaced by a newer one"):
+                use()
+        assert untouched.nearest(vector_of("It is late."), 1)[0].similarity == pytest.approx(
+            1, abs=1e-3
+        )  # its file is still open
+
+
+def test_a_keyword_search_does_not_wait_for_vectors(view, monkeypatch):
+    release = threading.Event()
+    monkeypatch.setattr(view, "_open_sentences", release.wait)
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(view.sentences)
+        assert view.rank(["ship"], 9).total == 3
+        assert view.mget(["a:0"]) != [None]
+        release.set()
+
+
+def test_limited_views_end_with_their_view(store):
+    view = store.open()
+    limited = view.limited_to(["a"])
+    view.close()
+    for ended in (view, limited):
+        with pytest.raises(StorageError):
+            ended.mget(["a:0"])
+
+
+# --- drafts that a killed run left ---
+
+
+def left_by_a_killed_run(store):
+    """Write without publishing, as a run does that is killed."""
+    with store.draft(begin) as draft:
+        draft.put([document("e", "A fifth line."), document("a", "A new line.")])
+
+
+def test_a_draft_is_continued_where_it_was_left(store):
+    before = held(store)
+    left_by_a_killed_run(store)
+    assert held(store) == before
+    with store.draft(begin) as draft:
+        assert sorted(draft.fingerprints(["a", "e", "x"])) == ["a", "e"]
+        assert "A new line." in draft.vectors_by_text(["a"])
+        draft.publish(draft.settings)
+    assert sorted(held(store)[2]) == ["a:0", "b:0", "c/ü:1:0", "d:0", "e:0"]
+    assert store.find_damage() == []
+
+
+def test_a_draft_of_an_older_publication_is_dropped(store, tmp_path):
+    left_by_a_killed_run(store)
+    kept = tmp_path / "kept"
+    shutil.move(store.location / "draft.sqlite3", kept)
+    write(store, document("f", "Published meanwhile."))
+    shutil.move(kept, store.location / "draft.sqlite3")
+    with store.draft(begin) as draft:
+        assert draft.fingerprints(["e", "f"]).keys() == {"f"}
+    assert not (store.location / "draft.sqlite3").exists()
+
+
+def test_a_first_run_that_was_killed_keeps_its_settings(tmp_path):
+    store = FolderStore(tmp_path / "index")
+    left_by_a_killed_run(store)
+    with pytest.raises(IndexNotFoundError):
+        store.open()
+    assert store.exists()
+    with store.draft(lambda: replace(begin(), embedder="another")) as draft:
+        assert draft.settings.embedder == begin().embedder
+        draft.publish(draft.settings)
+    assert sorted(held(store)[2]) == ["a:0", "e:0"]
+
+
+@pytest.mark.parametrize("damage", ["no database", "torn", "link", "hostile journal", "pipe", "folder"])
+def test_a_draft_that_cannot_be_continued_is_dropped(store, damage, tmp_path):
+    left_by_a_killed_run(store)
+    draft, before = store.location / "draft.sqlite3", held(store)
+    if damage == "no database":
+        draft.write_bytes(b"x" * 5_000)
+    elif damage == "torn":
+        draft.write_bytes(draft.read_bytes()[:-4_096])
+    elif damage == "hostile journal":
+        draft.write_bytes(b"x" * 5_000)
+        draft.with_name("draft.sqlite3-journal").symlink_to(store.location / "index.sqlite3")
+    else:
+        draft.unlink()
+        if damage == "link":
+            draft.symlink_to(store.location / "index.sqlite3")
+        elif damage == "pipe":
+            os.mkfifo(draft)
+        else:
+            draft.mkdir()
+    with store.draft(begin) as again:
+        assert again.document("e") is None
+        again.publish(again.settings)
+    assert held(store) == before
+    write(store, document("e", "At last."))
+    assert store.find_damage() == []

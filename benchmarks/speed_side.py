@@ -20,6 +20,7 @@ class _Orders:
 
     def __init__(self, checkout: Path) -> None:
         sys.path.insert(0, str(checkout / "benchmarks"))
+        self._checkout = checkout
         self._index: Any = None
 
     def make_index(self, texts: str, index: str, vectors: str = "") -> dict[str, Any]:
@@ -82,7 +83,8 @@ class _Orders:
         """Run `arag` with these arguments."""
         command = [sys.executable, "-m", "arag", *arguments]
         environment = {**os.environ, "ARAG_MODEL": "extractive"}
-        return {"seconds": timed(lambda: subprocess.run(command, capture_output=True, check=True, env=environment))}  # noqa: S603
+        options: dict[str, Any] = {"env": environment, "cwd": self._checkout, "capture_output": True}
+        return {"seconds": timed(lambda: subprocess.run(command, check=True, **options))}  # noqa: S603
 
 
 def _ingest(index: str, files: list[str]) -> None:

@@ -18,7 +18,7 @@ from pydantic import TypeAdapter, ValidationError
 from rapidfuzz import fuzz, process
 
 from arag.errors import IndexFormatError
-from arag.retrieval.storage import FORMAT_VERSION, DocumentRecord, Settings
+from arag.retrieval.storage import FORMAT_VERSION, DocumentRecord, EmbeddedDocument, Settings
 from arag.retrieval.text import plain, words
 from arag.retrieval.types import Chunk, Sentence, Table
 
@@ -167,6 +167,25 @@ class TableReader(ABC):
         holds = " AND ".join(f"{self.FIND}(lower(id || ' ' || title), ?) > 0" for _ in words) or "TRUE"
         rows = self.query(f"SELECT id FROM {self._documents} WHERE {holds} ORDER BY id LIMIT ?", *lowered, limit)
         return [document_id for (document_id,) in rows]
+
+    def find_taken(self, documents: Sequence[EmbeddedDocument]) -> dict[str, str]:
+        """Return the documents with a chunk whose id another document's chunk has: for each, that id."""
+        condition, value = self.among("id", [chunk.id for document in documents for chunk in document.chunks])
+        stored = self.query(f"SELECT id, document_id FROM {self._chunks} WHERE {condition}", value)
+        taken: dict[str, str] = {}
+        while True:
+            going = {document.record.id for document in documents} - taken.keys()
+            owners = {chunk_id: owner for chunk_id, owner in stored if owner not in going}
+            known = len(taken)
+            for document in documents:
+                name = document.record.id
+                others = [chunk.id for chunk in document.chunks if owners.get(chunk.id, name) != name]
+                if name in going and others:
+                    taken[name] = others[0]
+                elif name in going:
+                    owners |= dict.fromkeys((chunk.id for chunk in document.chunks), name)
+            if len(taken) == known:  # one that is not stored keeps its old chunks, whose ids are then not free
+                return taken
 
     # --- words ---
 

@@ -99,7 +99,7 @@ class PostgresDraft(Tables):
             with self._next_generation() as generation:
                 stored = self.fingerprints([document.record.id for document in documents])
                 changed = [d for d in documents if stored.get(d.record.id) != d.record.fingerprint]
-                taken = self._find_taken(changed)
+                taken = self.find_taken(changed)
                 left = [document for document in changed if document.record.id not in taken]
                 self._mark_removed([document.record.id for document in left], generation)
                 self._insert("documents", DOCUMENT_COLUMNS, [document_row(d.record) for d in left], generation)
@@ -210,23 +210,6 @@ class PostgresDraft(Tables):
             generation,
             *columns(rows, len(types)),
         )
-
-    def _find_taken(self, documents: Sequence[EmbeddedDocument]) -> dict[str, str]:
-        """Return the documents with a chunk whose id another document has: for each, that id."""
-        ids = [chunk.id for document in documents for chunk in document.chunks]
-        condition, value = self.among("id", ids)
-        owners = dict(self.query(f"SELECT id, document_id FROM {self._chunks} WHERE {condition}", value))
-        taken: dict[str, str] = {}
-        for document in documents:
-            here = document.record.id
-            for chunk in document.chunks:
-                if owners.get(chunk.id, here) != here:
-                    taken[here] = chunk.id
-                    break
-            else:
-                owners = {i: owner for i, owner in owners.items() if owner != here}
-                owners |= dict.fromkeys((chunk.id for chunk in document.chunks), here)
-        return taken
 
     def _mark_removed(self, document_ids: Collection[str], generation: int) -> None:
         for table, column in (("documents", "id"), ("chunks", "document_id")):

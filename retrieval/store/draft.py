@@ -97,7 +97,7 @@ class FolderDraft(Database):
 
     def put(self, documents: Sequence[EmbeddedDocument]) -> dict[str, str]:
         """Store documents, their chunks and vectors in one transaction; see `Draft.put`."""
-        refused = self._find_taken(documents)
+        refused = self.find_taken(documents)
         kept = [document for document in documents if document.record.id not in refused]
         if not kept:
             return refused
@@ -207,25 +207,6 @@ class FolderDraft(Database):
                 if self.connection.in_transaction:  # a full disk has rolled back by itself
                     self.connection.execute("ROLLBACK")
                 raise
-
-    def _find_taken(self, documents: Sequence[EmbeddedDocument]) -> dict[str, str]:
-        """Return the documents that have a chunk with the id of another document's chunk, and that id."""
-        refused: dict[str, str] = {}
-        while True:
-            going = {document.record.id for document in documents} - refused.keys()
-            condition, value = self.among("id", [chunk.id for document in documents for chunk in document.chunks])
-            stored = self.query(f"SELECT id, document_id FROM chunks WHERE {condition}", value)
-            owners = {chunk_id: owner for chunk_id, owner in stored if owner not in going}
-            known = len(refused)
-            for document in documents:
-                name = document.record.id
-                taken = [chunk.id for chunk in document.chunks if owners.get(chunk.id, name) != name]
-                if name in going and taken:
-                    refused[name] = taken[0]
-                elif name in going:
-                    owners |= dict.fromkeys((chunk.id for chunk in document.chunks), name)
-            if len(refused) == known:  # one that is refused keeps its old chunks, whose ids are then not free
-                return refused
 
     def _delete(self, document_ids: Collection[str]) -> None:
         condition, value = self.among("document_id", document_ids)

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from arag.errors import IndexFormatError
 from arag.retrieval.postgres.connection import Session
-from arag.retrieval.postgres.draft import columns, list_words
+from arag.retrieval.postgres.draft import columns, word_rows
 from arag.retrieval.postgres.schema import (
     INDEXES,
     State,
@@ -119,7 +119,7 @@ def _check(session: Session) -> _Report:
                 lost.add(document_id)
             elif lowered != searchable(text):
                 texts[number] = searchable(text)
-        new = list_words([text for text, _, _ in contents.values()], known)
+        new = word_rows([text for text, _, _ in contents.values()], known)
         known.update(word for word, form in new if form)
         words += session.query(
             "SELECT * FROM unnest(?::text[], ?::text[]) AS asked (word, plain) EXCEPT SELECT word, plain FROM words",

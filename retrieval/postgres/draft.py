@@ -92,7 +92,7 @@ class PostgresDraft(Tables):
         One that another writer has stored meanwhile, with the same fingerprint, is left as it is.
         """
         texts = [chunk.text for document in documents for chunk in document.chunks]
-        found = list_words(texts, self._known_words)
+        found = word_rows(texts, self._known_words)
         with self._session.transaction():
             # What takes long comes first: nobody waits for it.
             numbers = self._insert_texts(documents)
@@ -260,7 +260,7 @@ def _check(document: EmbeddedDocument, texts: Iterable[str]) -> None:
             raise InputError(f"the id {name[:100]!r}... is longer than the {_LONGEST_ID:,} bytes that fit an index")
 
 
-def list_words(texts: Iterable[str], known: Collection[str] = ()) -> list[tuple[str, str]]:
+def word_rows(texts: Iterable[str], known: Collection[str] = ()) -> list[tuple[str, str]]:
     """Return the rows of table `words` for the words of texts that are not known, in order.
 
     The runs of ASCII's letters and digits in very long words are listed, too, without a plain form.

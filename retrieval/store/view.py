@@ -115,7 +115,11 @@ class FolderView(Database):
         count = min(count, self.settings.sentences)
         wanted = math.ceil(count * self._asked_for_one)
         while 0 < wanted <= max(2 * count, _MAX_PROPOSED):
-            places = sentences.nearest(vector, wanted)
+            try:
+                places = sentences.nearest(vector, wanted)
+            except IndexFormatError as error:
+                self._give_up(sentences, str(error))
+                return self.nearest(vector, count)
             inside = [number for number, _ in places if self._allowed is None or number in self._allowed]
             if len(inside) >= count:
                 return self._compare(vector, count, set(inside))
@@ -132,6 +136,14 @@ class FolderView(Database):
     def _open_sentences(self) -> SentenceMatrix | ChromaGraph:
         few = 4 * self.settings.sentences * self.settings.dimension <= exact.MAX_MATRIX_BYTES
         return (None if few else self._open_graph()) or self._make_matrix()
+
+    def _give_up(self, graph: ChromaGraph, reason: str) -> None:
+        """Compare with every vector from now on, if a graph fails."""
+        with self._sentences_lock:
+            if self._sentences is graph:
+                self._warn_of_graph(reason)
+                graph.close()
+                self._sentences = self._make_matrix()
 
     def _make_matrix(self) -> SentenceMatrix:
         settings = self.settings
@@ -164,12 +176,15 @@ class FolderView(Database):
         else:
             reason = "it is missing"
         self.check_is_published()
+        self._warn_of_graph(reason)
+        return None
+
+    def _warn_of_graph(self, reason: str) -> None:
         warnings.warn(
             f"the graph of the index in {self._folder} is not used ({reason}): semantic search compares with every "
             f"vector. To make it again, run `arag verify --index {shlex.quote(str(self._folder))} --repair`",
             stacklevel=2,
         )
-        return None
 
     # --- for both ---
 
@@ -232,3 +247,8 @@ class LimitedView(FolderView):
         sentences = self._whole.sentences()
         few = 4 * self.settings.sentences * self.settings.dimension <= _MAX_LIMITED_BYTES
         return self._make_matrix() if few and isinstance(sentences, ChromaGraph) else sentences
+
+    def _give_up(self, graph: ChromaGraph, reason: str) -> None:
+        self._whole._give_up(graph, reason)  # noqa: SLF001 - of the same kind
+        with self._sentences_lock:
+            self._sentences = None  # and is opened again

@@ -7,7 +7,7 @@ conversation holds. There are no suggestions, no context, and no selection.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from typing import Annotated, Any, TypeAlias
 
 from langchain_core.tools.base import ArgsSchema
@@ -16,10 +16,17 @@ from pydantic import AliasChoices, Field
 from arag.errors import InputError
 from arag.retrieval import tools
 from arag.retrieval.present import Held
-from arag.retrieval.render import FULL_TEXTS
 from arag.retrieval.text import fold, searchable
 from arag.retrieval.tokens import count_tokens
-from arag.retrieval.tools import DEFAULT_TOP_K, MAX_RESULTS, Keywords, RetrievalArguments, Retrieved, show_chunks
+from arag.retrieval.tools import (
+    DEFAULT_TOP_K,
+    MAX_RESULTS,
+    Keywords,
+    RetrievalArguments,
+    Retrieved,
+    add_full_texts,
+    show_chunks,
+)
 from arag.retrieval.types import Chunk, KeywordResults, SemanticResults
 
 TopK: TypeAlias = Annotated[
@@ -113,11 +120,8 @@ def _show_sentences(
     blocks = [f"[{hit.chunk_id}] score {hit.score:.4g}\n{texts.get(hit.chunk_id, '')}" for hit in results.hits]
     text = "\n\n".join(blocks) or "No chunk was found."
     tokens = count_tokens("\n".join(texts.values()))
-    if not tool.full_texts:
-        return Retrieved(text, query, asdict(results), ids, evidence_tokens=tokens)
-    full = show_chunks(tool.index.read(ids), query, held)
-    text = f"{text}\n\n{FULL_TEXTS}\n\n{full.text}"
-    return replace(full, text=text, results=asdict(results), evidence_tokens=tokens + full.evidence_tokens)
+    retrieved = Retrieved(text, query, asdict(results), ids, evidence_tokens=tokens)
+    return add_full_texts(tool, retrieved, held) if tool.full_texts else retrieved
 
 
 def _bound(top_k: int) -> int:

@@ -146,7 +146,7 @@ def say_all(view, texts, ids):
     said.append([names[number] for limit in (1, 99) for number in view.holding_all(texts, limit)])
     said.append([view.holds_word(text.lower()) for text in texts])
     said.append(view.words_spelled(texts))
-    said.append(view.words_of_length(2, 4))
+    said.append(sorted(view.words_of_length(2, 4)))
     for count_ in (1, 7, 400):
         found = view.nearest(embed(texts)[0], count_)
         said.append([(names[m.chunk], m.position, m.similarity) for m in found])

@@ -32,7 +32,7 @@ def begin():
 
 def new_place(database):
     """Return the URL of an index that does not exist yet."""
-    return f"{database}?index=i{next(_NUMBERS)}"
+    return f"{database}?index=own{next(_NUMBERS)}"
 
 
 def make_document(name, texts, *, title="", fingerprint="1", same=()):

@@ -111,9 +111,9 @@ def opened(monkeypatch):
     opened = []
     original = Child.call
 
-    def record(self, name, folder, *arguments, **options):
-        opened.append(Path(folder).name)
-        return original(self, name, folder, *arguments, **options)
+    def record(self, name, *arguments, **options):
+        opened.extend(Path(folder).name for folder in arguments[:1])
+        return original(self, name, *arguments, **options)
 
     monkeypatch.setattr(Child, "call", record)
     return opened

@@ -14,7 +14,7 @@ import os
 import shutil
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -66,16 +66,14 @@ class ChromaWriter:
         self._is_empty = previous is None
         self._process = Child(_PROCESS)
         try:
-            if previous is None:
-                working.mkdir()
-            else:
-                copy_folder(previous, working)
-            self._call("create")
+            with self._name_failures():
+                if previous is None:
+                    working.mkdir()
+                else:
+                    copy_folder(previous, working)
             self._call("write_graph_after", _CHANGES_PER_SYNC)
-        except BaseException as error:
+        except BaseException:
             self.close()
-            if isinstance(error, OSError | sqlite3.Error):
-                raise self._failure(error) from error
             raise
 
     def close(self) -> None:
@@ -108,36 +106,36 @@ class ChromaWriter:
             sentences: How many sentences it should hold.
             added: Those that were added.
         """
-        # The next to open the folder then writes the graph, so readers find nothing left to write.
-        self._call("write_graph_after", 2)
-        self._call("close", seconds=CLOSE_SECONDS)
-        stored = self._call("count")
-        self._call("close", seconds=CLOSE_SECONDS)
-        lost = 0
-        for batch in _batches(added):
-            ids, _, _, vectors = zip(*batch, strict=True)
-            lost += self._call("count_lost", ids, np.stack(vectors))
-        if lost or stored != sentences:  # where a disk fails, Chroma may write half of it without an error
-            raise self._failure(f"{lost or abs(sentences - stored):,} sentences are lost; is the disk full?")
-        self._process.close()
-        try:
+        with self._name_failures():
+            # The next to open the folder then writes the graph, so readers find nothing left to write.
+            self._call("write_graph_after", 2)
+            self._process.call("close", seconds=CLOSE_SECONDS)
+            stored = self._call("count")
+            self._process.call("close", seconds=CLOSE_SECONDS)
+            lost = 0
+            for batch in _batches(added):
+                ids, _, _, vectors = zip(*batch, strict=True)
+                lost += self._call("count_lost", ids, np.stack(vectors))
+            self._process.close()
+            if lost or stored != sentences:  # where a disk fails, Chroma may write half of it without an error
+                raise OSError(f"{lost or abs(sentences - stored):,} sentences are lost; is the disk full?")
             if self._is_empty:  # give back what Chroma's queue of writes took
                 with closing(sqlite3.connect(self._working / GRAPH_DATABASE)) as connection:
                     connection.execute("VACUUM")
             sync_tree(self._working)
             delete(folder)
             publish_path(self._working, folder)
-        except (OSError, sqlite3.Error) as error:
-            raise self._failure(error) from error
 
-    def _call(self, name: str, *arguments: Any, seconds: float = WRITE_SECONDS) -> Any:
+    def _call(self, name: str, *arguments: Any) -> Any:
+        with self._name_failures():
+            return self._process.call(name, str(self._working), *arguments, seconds=WRITE_SECONDS)
+
+    @contextmanager
+    def _name_failures(self) -> Iterator[None]:
         try:
-            return self._process.call(name, str(self._working), *arguments, seconds=seconds)
-        except RaisedInChildError as error:
-            raise self._failure(error) from error
-
-    def _failure(self, reason: object) -> StorageError:
-        return StorageError(f"the sentence vectors cannot be written to {self._working}: {reason}")
+            yield
+        except (OSError, sqlite3.Error, RaisedInChildError) as error:
+            raise StorageError(f"the sentence vectors cannot be written to {self._working}: {error}") from error
 
 
 class ChromaGraph:
@@ -161,12 +159,9 @@ class ChromaGraph:
                 self._copy = TemporaryDirectory(prefix="arag-", ignore_cleanup_errors=True)
                 self._opened = Path(self._copy.name, folder.name)
                 copy_folder(folder, self._opened)
-            self._sentences = int(self._call("count"))
-        except BaseException as error:
-            self.close()
-            if isinstance(error, OSError | sqlite3.Error):
-                raise IndexFormatError(f"{folder} cannot be copied: {error}") from error
-            raise
+        except (OSError, sqlite3.Error) as error:
+            raise IndexFormatError(f"{folder} cannot be copied: {error}") from error
+        self._sentences = int(self._call("count"))
 
     def close(self) -> None:
         """End the process."""

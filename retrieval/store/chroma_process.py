@@ -11,6 +11,7 @@ import math
 import time
 import zlib
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -32,75 +33,47 @@ _OPEN_INDEXES = 100  # that Chroma keeps in memory; a process opens one
 _SHIFT = 1e-3  # of a vector's length; less is lost in float32's rounding of a cosine distance
 
 
-class _Collection:
-    """The sentences' collection in a folder, opened.
-
-    Args:
-        folder: Chroma's folder.
-        create: Whether to make the collection if it is not there.
-    """
-
-    def __init__(self, folder: str, *, create: bool = False) -> None:
-        self.bindings = Bindings(
-            allow_reset=False,
-            sqlite_db_config=SqliteDBConfig(
-                hash_type=MigrationHash.MD5, migration_mode=MigrationMode.Apply, url=f"{folder}/{GRAPH_DATABASE}"
-            ),
-            persist_path=folder,
-            hnsw_cache_size=_OPEN_INDEXES,
-        )
-        if create:
-            configuration = json.dumps({"hnsw": _HNSW})
-            made = self.bindings.create_collection(_COLLECTION, configuration, None, None, True, *_OWNER)
-        else:
-            made = self.bindings.get_collection(_COLLECTION, *_OWNER)
-        self.id = str(made.id)
+@cache
+def _open(folder: str) -> tuple[Bindings, str]:
+    """Open a folder; return what calls Chroma, and the id of the sentences' collection, which is made if need be."""
+    database = SqliteDBConfig(
+        hash_type=MigrationHash.MD5, migration_mode=MigrationMode.Apply, url=f"{folder}/{GRAPH_DATABASE}"
+    )
+    chroma = Bindings(allow_reset=False, sqlite_db_config=database, persist_path=folder, hnsw_cache_size=_OPEN_INDEXES)
+    collection = chroma.create_collection(_COLLECTION, json.dumps({"hnsw": _HNSW}), None, None, True, *_OWNER)
+    return chroma, str(collection.id)
 
 
-_open: dict[str, _Collection] = {}
-
-
-def _collection(folder: str) -> _Collection:
-    if folder not in _open:
-        _open[folder] = _Collection(folder)
-    return _open[folder]
-
-
-def create(folder: str) -> None:
-    """Open a folder, and make the sentences' collection if it is not there."""
-    _open[folder] = _Collection(folder, create=True)
-
-
-def close(folder: str) -> None:
-    """Close a folder. This was seen to hang."""
-    _open.pop(folder, None)
+def close() -> None:
+    """Close what is open. This was seen to hang."""
+    _open.cache_clear()
 
 
 def write_graph_after(folder: str, changes: int) -> None:
     """Let Chroma write its graph after so many changes."""
     configuration = json.dumps({"hnsw": {"sync_threshold": changes}})
-    collection = _collection(folder)
-    _write(collection.bindings.update_collection, collection.id, None, None, configuration)
+    chroma, collection = _open(folder)
+    _write(chroma.update_collection, collection, None, None, configuration)
 
 
 def add(folder: str, ids: Sequence[str], chunk_ids: Sequence[str], texts: Sequence[str], vectors: Vectors) -> None:
     """Add sentences."""
     # Not as documents: Chroma makes a full-text table of these, which is four times as large.
     metadata = [{"chunk_id": chunk_id, "sentence": text} for chunk_id, text in zip(chunk_ids, texts, strict=True)]
-    collection = _collection(folder)
-    _write(collection.bindings.add, ids, collection.id, _shifted(ids, vectors), metadata, None, None, *_OWNER)
+    chroma, collection = _open(folder)
+    _write(chroma.add, ids, collection, _shifted(ids, vectors), metadata, None, None, *_OWNER)
 
 
 def remove(folder: str, ids: Sequence[str]) -> None:
     """Remove the sentences with these ids."""
-    collection = _collection(folder)
-    _write(collection.bindings.delete, collection.id, ids, None, None, None, *_OWNER)
+    chroma, collection = _open(folder)
+    _write(chroma.delete, collection, ids, None, None, None, *_OWNER)
 
 
 def count(folder: str) -> int:
     """Count the sentences."""
-    collection = _collection(folder)
-    return int(collection.bindings.count(collection.id, *_OWNER))
+    chroma, collection = _open(folder)
+    return int(chroma.count(collection, *_OWNER))
 
 
 def count_lost(folder: str, ids: Sequence[str], vectors: Vectors) -> int:
@@ -115,8 +88,8 @@ def count_lost(folder: str, ids: Sequence[str], vectors: Vectors) -> int:
 
 def nearest(folder: str, vector: NDArray[np.float32], count: int) -> NDArray[np.int64]:
     """Return the chunks' numbers and the positions of sentences near a vector, nearest first, shape (count, 2)."""
-    collection = _collection(folder)
-    result = collection.bindings.query(collection.id, None, vector[np.newaxis], count, None, None, [], *_OWNER)
+    chroma, collection = _open(folder)
+    result = chroma.query(collection, None, vector[np.newaxis], count, None, None, [], *_OWNER)
     return np.array([i.split("#") for i in result.ids[0]], dtype=np.int64).reshape(-1, 2)
 
 
@@ -129,7 +102,7 @@ def read(folder: str, offset: int, limit: int) -> list[tuple[str, str, str]]:
     ]
 
 
-SERVED = (create, close, write_graph_after, add, remove, count, count_lost, nearest, read)
+SERVED = (close, write_graph_after, add, remove, count, count_lost, nearest, read)
 
 
 def _write(change: Callable[..., Any], *arguments: Any) -> None:
@@ -147,8 +120,8 @@ def _write(change: Callable[..., Any], *arguments: Any) -> None:
 
 
 def _read(folder: str, include: list[str], *, ids: Any = None, limit: Any = None, offset: int = 0) -> Any:
-    collection = _collection(folder)
-    return collection.bindings.get(collection.id, ids, None, limit, offset, None, include, *_OWNER)
+    chroma, collection = _open(folder)
+    return chroma.get(collection, ids, None, limit, offset, None, include, *_OWNER)
 
 
 def _shifted(ids: Sequence[str], vectors: Vectors) -> Vectors:

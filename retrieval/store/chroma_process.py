@@ -23,7 +23,6 @@ from arag.retrieval.store.derived import GRAPH_DATABASE
 Vectors = NDArray[np.float32]
 
 _COLLECTION = "sentences"
-_OWNER = "default_tenant", "default_database"
 # Recall at 15 against exact search, among 40,436 real sentence vectors (302 real questions): max_neighbors 16 and
 # ef_construction 100 give 0.991 with ef_search 100, 0.997 with 200 and 0.999 with 400; 32 and 100 give 0.995, 0.9985
 # and 0.9998; 32 and 200 give 0.997, 0.9998 and 0.9998, and take 1.4 times as long to build; 48 and 400 give no more.
@@ -40,7 +39,7 @@ def _open(folder: str) -> tuple[Bindings, str]:
         hash_type=MigrationHash.MD5, migration_mode=MigrationMode.Apply, url=f"{folder}/{GRAPH_DATABASE}"
     )
     chroma = Bindings(allow_reset=False, sqlite_db_config=database, persist_path=folder, hnsw_cache_size=_OPEN_INDEXES)
-    collection = chroma.create_collection(_COLLECTION, json.dumps({"hnsw": _HNSW}), None, None, True, *_OWNER)
+    collection = chroma.create_collection(_COLLECTION, json.dumps({"hnsw": _HNSW}), get_or_create=True)
     return chroma, str(collection.id)
 
 
@@ -53,7 +52,7 @@ def write_graph_after(folder: str, changes: int) -> None:
     """Let Chroma write its graph after so many changes."""
     configuration = json.dumps({"hnsw": {"sync_threshold": changes}})
     chroma, collection = _open(folder)
-    _write(chroma.update_collection, collection, None, None, configuration)
+    _write(chroma.update_collection, collection, new_configuration_json_str=configuration)
 
 
 def add(folder: str, ids: Sequence[str], chunk_ids: Sequence[str], texts: Sequence[str], vectors: Vectors) -> None:
@@ -61,24 +60,25 @@ def add(folder: str, ids: Sequence[str], chunk_ids: Sequence[str], texts: Sequen
     # Not as documents: Chroma makes a full-text table of these, which is four times as large.
     metadata = [{"chunk_id": chunk_id, "sentence": text} for chunk_id, text in zip(chunk_ids, texts, strict=True)]
     chroma, collection = _open(folder)
-    _write(chroma.add, ids, collection, _shifted(ids, vectors), metadata, None, None, *_OWNER)
+    _write(chroma.add, ids, collection, _shifted(ids, vectors), metadata)
 
 
 def remove(folder: str, ids: Sequence[str]) -> None:
     """Remove the sentences with these ids."""
     chroma, collection = _open(folder)
-    _write(chroma.delete, collection, ids, None, None, None, *_OWNER)
+    _write(chroma.delete, collection, ids)
 
 
 def count(folder: str) -> int:
     """Count the sentences."""
     chroma, collection = _open(folder)
-    return int(chroma.count(collection, *_OWNER))
+    return int(chroma.count(collection))
 
 
 def count_lost(folder: str, ids: Sequence[str], vectors: Vectors) -> int:
     """Count the sentences that have not the vector that they were added with."""
-    read = _read(folder, ["embeddings"], ids=ids)
+    chroma, collection = _open(folder)
+    read = chroma.get(collection, ids=ids, include=["embeddings"])
     stored = dict(zip(read.ids, read.embeddings or (), strict=True))
     return sum(
         i not in stored or not np.allclose(stored[i], vector, atol=_SHIFT)  # kept as float16 in the index
@@ -89,13 +89,14 @@ def count_lost(folder: str, ids: Sequence[str], vectors: Vectors) -> int:
 def nearest(folder: str, vector: NDArray[np.float32], count: int) -> NDArray[np.int64]:
     """Return the chunks' numbers and the positions of sentences near a vector, nearest first, shape (count, 2)."""
     chroma, collection = _open(folder)
-    result = chroma.query(collection, None, vector[np.newaxis], count, None, None, [], *_OWNER)
+    result = chroma.query(collection, None, vector[np.newaxis], count, include=[])
     return np.array([i.split("#") for i in result.ids[0]], dtype=np.int64).reshape(-1, 2)
 
 
 def read(folder: str, offset: int, limit: int) -> list[tuple[str, str, str]]:
     """Return the ids, the chunks' ids and the texts of some sentences."""
-    some = _read(folder, ["metadatas"], offset=offset, limit=limit)
+    chroma, collection = _open(folder)
+    some = chroma.get(collection, offset=offset, limit=limit, include=["metadatas"])
     return [
         (sentence_id, str(metadata["chunk_id"]), str(metadata["sentence"]))
         for sentence_id, metadata in zip(some.ids, some.metadatas, strict=True)
@@ -105,23 +106,18 @@ def read(folder: str, offset: int, limit: int) -> list[tuple[str, str, str]]:
 SERVED = (close, write_graph_after, add, remove, count, count_lost, nearest, read)
 
 
-def _write(change: Callable[..., Any], *arguments: Any) -> None:
+def _write(change: Callable[..., Any], *arguments: Any, **options: Any) -> None:
     """Write to Chroma; retry while its own connections block each other."""
     for seconds in (0.01, 0.1, 1.0, 5.0):
         try:
-            change(*arguments)
+            change(*arguments, **options)
         except Exception as error:
             if "database is locked" not in str(error):
                 raise
             time.sleep(seconds)
         else:
             return
-    change(*arguments)
-
-
-def _read(folder: str, include: list[str], *, ids: Any = None, limit: Any = None, offset: int = 0) -> Any:
-    chroma, collection = _open(folder)
-    return chroma.get(collection, ids, None, limit, offset, None, include, *_OWNER)
+    change(*arguments, **options)
 
 
 def _shifted(ids: Sequence[str], vectors: Vectors) -> Vectors:

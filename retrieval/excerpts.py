@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from itertools import accumulate, pairwise, zip_longest
 
-from arag.retrieval.text import CUT, bare_title, fold, is_title, searchable, words
+from arag.retrieval.text import CUT, bare_title, fold, is_title, lower, searchable, words
 from arag.retrieval.types import Chunk, Excerpt, ShownSentence
 
 # Cosine similarities. A gap is how much less similar something is than the best.
@@ -223,7 +223,8 @@ def _find_keywords(chunk: Chunk, keywords: Sequence[str], whole_words: Sequence[
 
 def _rate(chunk: Chunk, similarities: Mapping[int, float], query: str) -> dict[int, float]:
     """Return the similarities, raised for words of the query that are rare in the chunk, without those of its title."""
-    texts = [searchable(chunk.sentence_text(p)) for p in range(len(chunk.sentences))]
+    lowered = lower(chunk.text)
+    texts = [lowered[sentence.start : sentence.end] for sentence in chunk.sentences]
     rare: Counter[int] = Counter()  # words, by sentence
     for word in _long_words(query) - _long_words(bare_title(chunk.title)):
         holding = [p for p, text in enumerate(texts) if word in text and word in words(text)]

@@ -202,11 +202,9 @@ class TableReader(ABC):
         chunks = {chunk.id: chunk for chunk in self._chunks_where(*self.among("chunks.id", keys)).values()}
         return [chunks.get(key) for key in keys]
 
-    def yield_keys(self, *, prefix: str = "") -> Iterator[str]:
-        """Yield the ids of all chunks, or of those that begin with a prefix, in the order of ingestion."""
-        for (chunk_id,) in self.query(f"SELECT id FROM {self._chunks} ORDER BY number"):
-            if chunk_id.startswith(prefix):
-                yield chunk_id
+    def yield_keys(self) -> Iterator[str]:
+        """Yield the ids of all chunks, in the order of ingestion."""
+        yield from (chunk_id for (chunk_id,) in self.query(f"SELECT id FROM {self._chunks} ORDER BY number"))
 
     # --- chunks ---
 
@@ -462,9 +460,6 @@ class IndexStore(Protocol):
     @property
     def location(self) -> Path | str:
         """Its name, for messages: a folder, or an address without a password."""
-
-    def exists(self) -> bool:
-        """Return whether there is an index, or a part of one."""
 
     def settings(self) -> Settings:
         """Read the settings of what was published last."""

@@ -54,7 +54,7 @@ class KeywordTables(Tables, View):
         needles = list(dict.fromkeys(searchable(text) for text in texts if not UNSTORABLE.search(text)))
         counts: dict[str, int] = {}
         for some in batches(needles, _TEXTS_AT_ONCE):
-            conditions = self._hold(some)
+            conditions = self._list_conditions(some)
             selected = ", ".join(
                 f"(SELECT count(*) FROM lowered JOIN {self.chunks_table} AS chunks ON chunks.number = lowered.number "
                 f"WHERE {condition})"
@@ -68,12 +68,12 @@ class KeywordTables(Tables, View):
         """Return the numbers of the chunks that hold all of some texts, at most `limit` of them, by chunk id."""
         if any(map(UNSTORABLE.search, texts)):
             return []
-        conditions = self._hold([searchable(text) for text in texts]).values()
-        held = " AND ".join(condition for condition, _ in conditions) or "TRUE"
+        conditions = self._list_conditions([searchable(text) for text in texts]).values()
+        all_hold = " AND ".join(condition for condition, _ in conditions) or "TRUE"
         # From an array the planner expects few numbers, and looks each of them up; it would read the texts by chunk id.
         rows = self.query(
             f"SELECT number FROM {self.chunks_table} AS chunks "
-            f"WHERE number = ANY (ARRAY(SELECT number FROM lowered WHERE {held})) ORDER BY id LIMIT ?",
+            f"WHERE number = ANY (ARRAY(SELECT number FROM lowered WHERE {all_hold})) ORDER BY id LIMIT ?",
             *(value for _, values in conditions for value in values),
             limit,
         )
@@ -88,7 +88,7 @@ class KeywordTables(Tables, View):
                 break
         return any(whole.search(text) for (text,) in texts)
 
-    def _hold(self, needles: Sequence[str]) -> dict[str, Condition]:
+    def _list_conditions(self, needles: Sequence[str]) -> dict[str, Condition]:
         """Return, for each of some needles, the condition that texts with it meet.
 
         A run of ASCII's letters and digits lies within one word of a text. If few words of the corpus hold a needle's
@@ -115,7 +115,7 @@ class KeywordTables(Tables, View):
     def _count(self, keywords: Sequence[str], top_k: int, *, checked: bool) -> tuple[Occurrences, dict[str, Integers]]:
         """Let the server count keywords, and as words if `checked`; of each group of chunks, `top_k` are named."""
         needles = list(map(searchable, keywords))
-        held = self._hold(needles)
+        conditions = self._list_conditions(needles)
         counts = [f"n{place}" for place in range(len(needles))]
         counted = ", ".join(
             f"(octet_length(lowered) - octet_length(replace(lowered, ?, ''))) / {len(needle.encode())} AS {name}"
@@ -133,14 +133,14 @@ class KeywordTables(Tables, View):
         rows = self.query(
             f"WITH hits AS MATERIALIZED (SELECT chunks.id, chunks.number, {counted} FROM lowered "
             f"JOIN {self.chunks_table} AS chunks ON chunks.number = lowered.number "
-            f"WHERE {' OR '.join(condition for condition, _ in held.values())}), "
+            f"WHERE {' OR '.join(condition for condition, _ in conditions.values())}), "
             f"held AS (SELECT {', '.join(f'count(*) FILTER (WHERE {n} > 0) AS h{n[1:]}' for n in counts)} FROM hits), "
             f"checked AS (SELECT id, number, {', '.join([*counts, *words])} FROM hits CROSS JOIN held) "
             f"SELECT {', '.join(names)}, count(*), "
             "(array_agg(id ORDER BY id))[:?], (array_agg(number ORDER BY id))[:?] "
             f"FROM checked GROUP BY {', '.join(names)}",
             *needles,
-            *(value for _, values in held.values() for value in values),
+            *(value for _, values in conditions.values() for value in values),
             *patterns.values(),
             top_k,
             top_k,

@@ -34,10 +34,6 @@ class PostgresStore:
         """Its address, without a password."""
         return str(self._place)
 
-    def exists(self) -> bool:
-        """Return whether there is an index, or a part of one."""
-        return has_tables(self._pool)
-
     def settings(self) -> Settings:
         """Read the settings of what was published last."""
         return self._published().settings

@@ -64,8 +64,8 @@ class PostgresView(KeywordTables):
         limited = PostgresView(self._pool, self._state)
         limited._whole = self._whole or self
         limited._numbers = np.array([number for (number,) in chunks], dtype=np.int64)
-        limited.chunks_table = f"(SELECT * FROM chunks WHERE {_hold(chunks)})"
-        limited.documents_table = f"(SELECT * FROM documents WHERE {_hold(documents)})"
+        limited.chunks_table = f"(SELECT * FROM chunks WHERE {_number_condition(chunks)})"
+        limited.documents_table = f"(SELECT * FROM documents WHERE {_number_condition(documents)})"
         limited.settings = limited.counted(self.settings)
         return limited
 
@@ -126,7 +126,7 @@ class PostgresView(KeywordTables):
             raise StorageError(f"the index {self._pool.location} was replaced by newer publications during a search")
 
 
-def _hold(rows: Sequence[tuple[int]]) -> str:
+def _number_condition(rows: Sequence[tuple[int]]) -> str:
     """Return the SQL that tells whether `number` is one of some numbers: a list, or a mask with a bit for each."""
     numbers = np.array([number for (number,) in rows], dtype=np.int64)
     first, last = (int(numbers.min()), int(numbers.max())) if len(numbers) else (0, 0)

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from itertools import accumulate, pairwise, zip_longest
 
-from arag.retrieval.text import CUT, bare_title, fold, is_title, searchable, words
+from arag.retrieval.text import CUT, bare_title, fold, is_title, lower, searchable, words
 from arag.retrieval.types import Chunk, Excerpt, ShownSentence
 
 # Cosine similarities. A gap is how much less similar something is than the best.
@@ -61,7 +61,7 @@ def for_keywords(
         keywords: The keywords that it holds.
         holding: For each keyword, how many chunks of the corpus hold it.
         apart_words: Words of keywords that the chunk holds only apart from each other; each has a sentence too.
-        is_best: Whether the chunk is among the best: of a long document, more is shown around the first sentence.
+        is_best: Whether more is shown of a long document, around the first sentence.
 
     Returns:
         The excerpt, and how many further sentences hold a keyword.
@@ -101,10 +101,9 @@ def for_query(
 
     Args:
         chunk: The chunk.
-        similarities: Cosine similarity by position, for the chunk's sentences among those found; at least one.
+        similarities: Cosine similarity by position, of the sentences that were found; at least one.
         query: The query.
-        is_best: Whether the chunk is among the nearest: a short document is shown whole, and of a long one more is
-            shown around each sentence.
+        is_best: Whether a short document is shown whole, and more of a long one around each sentence.
 
     Returns:
         The excerpt, and how many further sentences were found.
@@ -224,13 +223,16 @@ def _find_keywords(chunk: Chunk, keywords: Sequence[str], whole_words: Sequence[
 
 def _rate(chunk: Chunk, similarities: Mapping[int, float], query: str) -> dict[int, float]:
     """Return the similarities, raised for words of the query that are rare in the chunk, without those of its title."""
-    sentences = [_long_words(chunk.sentence_text(p)) for p in range(len(chunk.sentences))]
-    asked = _long_words(query) - _long_words(bare_title(chunk.title))
-    rare = {word for word in asked if sum(word in sentence for sentence in sentences) <= _MAX_RARE_SENTENCES}
+    lowered = lower(chunk.text)
+    texts = [lowered[sentence.start : sentence.end] for sentence in chunk.sentences]
+    rare: Counter[int] = Counter()  # words, by sentence
+    for word in _long_words(query) - _long_words(bare_title(chunk.title)):
+        holding = [p for p, text in enumerate(texts) if word in text and word in words(text)]
+        rare.update(holding if len(holding) <= _MAX_RARE_SENTENCES else [])
     return {
-        p: similarity + RARE_WORD_BONUS * min(2, len(rare & sentences[p]))
+        p: similarity + RARE_WORD_BONUS * min(2, rare[p])
         for p, similarity in similarities.items()
-        if p < len(sentences)  # the chunk may have been replaced after it was rated
+        if p < len(texts)  # the chunk may have been replaced after it was rated
     }
 
 
@@ -290,8 +292,7 @@ def _find_header(chunk: Chunk, row: int) -> int:
 def _find_rows(chunk: Chunk, queries: Sequence[str]) -> set[int]:
     """Return the positions of the table rows most of whose label is in a query, at most four for each.
 
-    Those with more words of it come first, and then those with nothing else; a second row with the same label comes
-    last.
+    Those with more words of it come first, then those with nothing else, and at last repetitions of a label.
     """
     labels = {p: _row_label(chunk.sentence_text(p)) for p in range(len(chunk.sentences))}
     stems = {position: _stems(label) for position, label in labels.items() if label}

@@ -6,9 +6,9 @@ import json
 import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import asdict
 from itertools import islice
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Self, TypeAlias, TypeVar
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
@@ -20,7 +20,7 @@ from arag.models.embedders import Embedder
 from arag.retrieval import search
 from arag.retrieval.locations import store_at
 from arag.retrieval.scope import Scope
-from arag.retrieval.storage import DocumentRecord, IndexStore, Vectors, View
+from arag.retrieval.storage import DocumentRecord, IndexStore, Vectors, View, batches
 from arag.retrieval.text import fold, searchable
 from arag.retrieval.trust import choose_embedder
 from arag.retrieval.types import Chunk, DocumentInfo, IndexInfo, KeywordResults, ReadResults, SemanticResults
@@ -77,9 +77,20 @@ class Index:
         path: Where the index is: a folder, or an address without a password.
 
     Example:
-        >>> from arag import open_index
+        >>> from arag import Scope, open_index
         >>> with open_index("my-index") as corpus:
         ...     corpus.keyword_search("Vellin Light").hits[0].chunk_id
+        'places/vellin-light.md:0'
+        >>> index.semantic_search("When was the Vellin Light first lit?", top_k=1).hits[0].score > 0.5
+        True
+        >>> results = index.read(["places/vellin-light.md:0", "no-such-chunk"])
+        >>> [chunk.title for chunk in results.chunks], list(results.unknown)
+        (['Vellin Light'], ['no-such-chunk'])
+        >>> index.limited_to(Scope(documents=["ships/*"])).keyword_search("Vellin Light").total
+        0
+        >>> index.document("notice-1763-ropewalk").metadata
+        {'year': 1763}
+        >>> index.as_retriever(k=2).invoke("When was the Vellin Light first lit?")[0].id
         'places/vellin-light.md:0'
     """
 
@@ -94,9 +105,7 @@ class Index:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def __deepcopy__(self, memo: dict[int, object]) -> Self:
@@ -110,17 +119,7 @@ class Index:
         return f"Index({str(self.path)!r}, documents={s.documents}, chunks={s.chunks}, embedder={s.embedder!r})"
 
     def close(self) -> None:
-        """Close the index's files, and the indexes that were limited from it. On a limited index, do nothing.
-
-        Example:
-            >>> from arag import open_index
-            >>> other = open_index("my-index")
-            >>> other.close()
-            >>> other.get("places/vellin-light.md:0")
-            Traceback (most recent call last):
-                ...
-            arag.errors.IndexClosedError: the index in my-index is closed: open it again with open_index
-        """
+        """Close the index's files, and the indexes that were limited from it. On a limited index, do nothing."""
         if self._parent is None:
             self._publications.close()
 
@@ -132,14 +131,6 @@ class Index:
 
         Args:
             limit: A scope, or ids of documents. On an index that is limited already, both limits apply.
-
-        Example:
-            >>> from arag import Scope
-            >>> ships = index.limited_to(Scope(documents=["ships/*"]))
-            >>> ships.keyword_search("Vellin Light", top_k=2).total, ships.get("places/vellin-light.md:0")
-            (0, None)
-            >>> index.limited_to(["places/vellin-light.md"]).info().documents
-            1
         """
         if isinstance(limit, str):
             raise InputError(f"{limit!r} is a string: give a scope, or a list of documents' ids")
@@ -152,25 +143,11 @@ class Index:
 
     @property
     def embedder(self) -> Embedder:
-        """The embedder of the index, for texts that are to be compared with its sentences.
-
-        Example:
-            >>> index.embedder.embed_documents(["The light was lit."]).shape
-            (1, 384)
-        """
+        """The embedder of the index, for texts that are to be compared with its sentences."""
         return self._publications.embedder
 
     def load_embedder(self) -> None:
-        """Load the embedder now; otherwise the first semantic search does, and takes longer.
-
-        Raises:
-            EmbedderError: It cannot be loaded.
-
-        Example:
-            >>> index.load_embedder()
-            >>> index.semantic_search("When was the Vellin Light first lit?", top_k=1).hits[0].chunk_id
-            'places/vellin-light.md:0'
-        """
+        """Load the embedder now; otherwise the first semantic search does, and takes longer."""
         self.embedder.load()
 
     def keyword_search(
@@ -196,14 +173,6 @@ class Index:
 
         Raises:
             InputError: No keyword is given, or `top_k` is below 1.
-
-        Example:
-            >>> results = index.keyword_search(["Grey Petrel", "Oddvar"], top_k=2)
-            >>> [(hit.chunk_id, hit.keyword_counts) for hit in results.hits]
-            [('ships/grey-petrel-packet-schooner.md:0', {'Grey Petrel': 5}),
-             ('ships/grey-petrel-mail-steamer.md:0', {'Grey Petrel': 3})]
-            >>> [term.text for term in results.keywords[1].closest]
-            ['Odvár']
         """
         _check_top_k(top_k)
         wanted = _drop_repetitions([keywords] if isinstance(keywords, str) else keywords)
@@ -229,11 +198,6 @@ class Index:
         Raises:
             InputError: The query is blank, or `top_k` is below 1.
             EmbedderError: The query cannot be embedded, or its vector does not fit the index.
-
-        Example:
-            >>> results = index.semantic_search("When was the Vellin Light first lit?", top_k=3)
-            >>> len(results.hits), results.hits[0].chunk_id
-            (3, 'places/vellin-light.md:0')
         """
         _check_top_k(top_k)
         vector = self._embed(query)
@@ -242,21 +206,13 @@ class Index:
     def rate_sentences(self, query: str, chunk_ids: Sequence[str]) -> dict[str, dict[int, float]]:
         """Compare the sentences of chunks with a query.
 
-        Args:
-            query: The query.
-            chunk_ids: Ids of chunks; unknown ones are left out.
-
         Returns:
-            For each chunk, the cosine similarity of its sentences by their positions; bare headings have none.
+            For each chunk that the index holds, the cosine similarity of its sentences by their positions; bare
+            headings have none.
 
         Raises:
             InputError: The query is blank.
             EmbedderError: The query cannot be embedded, or its vector does not fit the index.
-
-        Example:
-            >>> rated = index.rate_sentences("Who built it?", ["places/vellin-light.md:0"])
-            >>> len(rated["places/vellin-light.md:0"])
-            13
         """
         vector = self._embed(query)
         return self._search(lambda view: search.rate(view, vector, chunk_ids))
@@ -275,11 +231,6 @@ class Index:
 
         Raises:
             InputError: `adjacent` is out of bounds.
-
-        Example:
-            >>> results = index.read(["places/vellin-light.md:0", "no-such-chunk"])
-            >>> [chunk.id for chunk in results.chunks], list(results.unknown)
-            (['places/vellin-light.md:0'], ['no-such-chunk'])
         """
         if not 0 <= adjacent <= MAX_ADJACENT:
             raise InputError(f"adjacent is {adjacent}: valid are 0 to {MAX_ADJACENT}")
@@ -287,23 +238,11 @@ class Index:
         return self._search(lambda view: search.read(view, wanted, adjacent))
 
     def get(self, chunk_id: str) -> Chunk | None:
-        """Return the chunk with exactly this id, or None.
-
-        Example:
-            >>> index.get("places/vellin-light.md:0").text[:14]
-            '# Vellin Light'
-            >>> index.get("places/vellin-light.md") is None
-            True
-        """
+        """Return the chunk with exactly this id, or None."""
         return self._search(lambda view: view.mget([chunk_id])[0])
 
     def chunk_ids(self) -> Iterator[str]:
-        """Yield the ids of all chunks, in the order of ingestion.
-
-        Example:
-            >>> next(index.chunk_ids())
-            'events/chronicle-of-the-lanthry-isles.md:0'
-        """
+        """Yield the ids of all chunks, in the order of ingestion."""
         return iter(self._search(lambda view: list(view.yield_keys())))
 
     def sentence_vectors(self) -> Iterator[tuple[Chunk, list[int], Vectors]]:
@@ -315,16 +254,9 @@ class Index:
         Yields:
             The chunk, the positions of its embedded sentences (bare headings have no vector), and their vectors of
             length one, shape (positions, dimension).
-
-        Example:
-            >>> chunk, positions, vectors = next(index.sentence_vectors())
-            >>> chunk.sentence_text(positions[0])[:28], vectors.shape == (len(positions), 384)
-            ('*Compiled for the use of sch', True)
         """
-        ids = list(self.chunk_ids())
-
-        for begin in range(0, len(ids), _PAGE):
-            yield from self._search(lambda view: _read_vectors(view, ids[begin : begin + _PAGE]))  # noqa: B023 - called at once
+        for ids in batches(list(self.chunk_ids()), _PAGE):
+            yield from self._search(lambda view: _read_vectors(view, ids))  # noqa: B023 - called at once
 
     def find_documents(self, name: str, limit: int = 100) -> list[str]:
         """Find documents by a part of their name.
@@ -332,56 +264,26 @@ class Index:
         Args:
             name: A document's id, a chunk's id, or words that all occur in the id or the title, in any order; the
                 case of ASCII letters does not matter.
-            limit: How many documents to return at most, at least 1.
-
-        Returns:
-            Ids of documents.
-
-        Example:
-            >>> index.find_documents("grey petrel steamer")
-            ['ships/grey-petrel-mail-steamer.md']
+            limit: How many ids of documents to return at most, at least 1.
         """
         return self._search(lambda view: search.find_documents(view, name, limit))
 
     def document(self, document_id: str) -> DocumentInfo | None:
-        """Return what is known about a document apart from its text, or None if the index does not hold it.
-
-        Example:
-            >>> document = index.document("notice-1763-ropewalk")
-            >>> document.title, document.metadata
-            ('Notice: apprentice wanted at the ropewalk', {'year': 1763})
-        """
+        """Return what is known about a document apart from its text, or None if the index does not hold it."""
         record = self._search(lambda view: view.document(document_id))
         return None if record is None else _describe_document(record)
 
     def documents(self, after: str = "") -> Iterator[DocumentInfo]:
-        """Yield what is known about each document apart from its text, in the order of their ids.
+        """Yield what is known about each document apart from its text, in the order of ids, beginning after one.
 
         The documents are read a few hundred at a time. If a writer publishes meanwhile, the rest is as it is then.
-
-        Args:
-            after: Yield only documents with ids after this one, which need not exist.
-
-        Example:
-            >>> from itertools import islice
-            >>> page = list(islice(index.documents(), 2))
-            >>> [document.id for document in page]
-            ['events/chronicle-of-the-lanthry-isles.md', 'events/sorrelock-flooding.html']
-            >>> next(index.documents(after=page[-1].id)).title
-            "St. Ebbery's Gale"
         """
-        last = after
-        while page := self._search(lambda view: list(islice(view.documents(after=last), _PAGE))):  # noqa: B023 - called at once
+        while page := self._search(lambda view: list(islice(view.documents(after=after), _PAGE))):  # noqa: B023 - called at once
             yield from map(_describe_document, page)
-            last = page[-1].id
+            after = page[-1].id
 
     def document_text(self, document_id: str) -> str | None:
-        """Return a document's whole text, or None if the index does not hold it.
-
-        Example:
-            >>> index.document_text("places/skellavy.md")[:10]
-            '# Skellavy'
-        """
+        """Return a document's whole text, or None if the index does not hold it."""
         chunks = self._search(lambda view: view.chunks_of([document_id]))
         return "".join(chunk.text for chunk in chunks) if chunks else None
 
@@ -400,39 +302,17 @@ class Index:
 
         Raises:
             InputError: A setting is not valid.
-
-        Example:
-            >>> retriever = index.as_retriever(k=2)
-            >>> retriever.invoke("When was the Vellin Light first lit?")[0].metadata["chunk_id"]
-            'places/vellin-light.md:0'
         """
         from arag.retrieval.retriever import IndexRetriever
 
-        return IndexRetriever.make(index=self, search=search, k=k)
+        return IndexRetriever(index=self, search=search, k=k)
 
     def info(self) -> IndexInfo:
-        """Return what the index holds, and the settings that it was made with.
-
-        Example:
-            >>> info = index.info()
-            >>> info.documents, info.chunk_tokens, info.language
-            (25, 1000, 'auto')
-        """
-        settings = self._search(lambda view: view.settings)
-        return IndexInfo(
-            path=str(self.path),
-            documents=settings.documents,
-            chunks=settings.chunks,
-            sentences=settings.sentences,
-            tokens=settings.tokens,
-            embedder=settings.embedder,
-            dimension=settings.dimension,
-            distance="cosine",
-            chunk_tokens=settings.chunk_tokens,
-            tokenizer=settings.tokenizer,
-            language=settings.language,
-            bytes=0 if self._parent else self._publications.store.size(),
-        )
+        """Return what the index holds, and the settings that it was made with."""
+        settings = asdict(self._search(lambda view: view.settings))
+        del settings["token"], settings["version"]
+        size = 0 if self._parent else self._publications.store.size()
+        return IndexInfo(path=str(self.path), distance="cosine", bytes=size, **settings)
 
     def _embed(self, query: str) -> NDArray[np.float32]:
         if not query.strip():

@@ -14,10 +14,11 @@ import mmap
 import re
 import struct
 from bisect import bisect_right
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from copy import copy
 from itertools import islice, repeat
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +26,7 @@ from stringzilla import Str
 
 from arag.errors import StorageError
 from arag.files import written_whole
-from arag.retrieval.storage import KeywordRanking, RankedChunk, keyword_weight
+from arag.retrieval.storage import KeywordRanking, RankedChunk
 from arag.retrieval.text import fold, searchable
 
 # Never occurs in UTF-8: no keyword can match across the border of two chunks.
@@ -40,12 +41,7 @@ Integers = NDArray[np.int64]
 
 
 def write_keywords(file: Path, texts: Iterable[str]) -> None:
-    """Write the texts that keywords are searched in; the file appears when it is complete.
-
-    Args:
-        file: The file to write.
-        texts: The text of every chunk, in the order of the chunks' ids.
-    """
+    """Write a keyword file from the text of every chunk, in the order of ids; it appears when it is complete."""
     with written_whole(file) as out:
         out.writelines(format_keywords(texts))
 
@@ -87,13 +83,10 @@ class KeywordTexts:
 
     def limited_to(self, numbers: Collection[int]) -> KeywordTexts:
         """Return the texts of some chunks only; they share the file."""
-        limited = object.__new__(KeywordTexts)
+        limited = copy(self)
         inside = np.flatnonzero(np.isin(self._numbers, np.fromiter(numbers, np.int64, len(numbers))))
-        limited._map, limited._source, limited._size = self._map, self._source, self._size
-        limited._text, limited._bytes = self._text, self._bytes
-        limited._numbers = self._numbers[inside]
-        limited._begins = [self._begins[row] for row in inside.tolist()]
-        limited._ends = [self._ends[row] for row in inside.tolist()]
+        begins, ends = ([places[row] for row in inside.tolist()] for places in (self._begins, self._ends))
+        vars(limited).update(_numbers=self._numbers[inside], _begins=begins, _ends=ends)
         return limited
 
     def count_chunks(self, texts: Sequence[str]) -> list[int]:
@@ -116,8 +109,8 @@ class KeywordTexts:
         self._check_size()
         literal = re.escape(word)  # first: `re` then jumps from one occurrence to the next
         whole = re.compile(rf"{literal}(?<!\w{literal})(?!\w)")
-        rows = self._rows_with(_needle(word))
-        return any(whole.search(self._decode(self._begins[row], self._ends[row])) for row in rows)
+        texts = (self._bytes[self._begins[row] : self._ends[row]] for row in self._rows_with(_needle(word)))
+        return any(whole.search(text.tobytes().decode(errors="replace")) for text in texts)
 
     def _rows_with(self, needle: bytes) -> Iterator[int]:
         """Yield the rows that hold a needle, searching all texts at once from one to the next."""
@@ -132,54 +125,21 @@ class KeywordTexts:
             row += 1
 
     def counts(self, keyword: str) -> Integers:
-        """Count a keyword in every chunk.
-
-        Returns:
-            Non-overlapping, case-insensitive occurrences, white space folded, shape (chunks,), by chunk id.
-        """
-        return self._count(_needle(keyword), np.arange(len(self._numbers)))
+        """Count a keyword's occurrences, which do not overlap, in every chunk: shape (chunks,), by chunk id."""
+        self._check_size()
+        counts = map(self._text.count, repeat(_needle(keyword)), self._begins, self._ends)
+        return np.fromiter(counts, np.int64, len(self._numbers))
 
     def rank(self, keywords: Sequence[str], top_k: int, *, by_coverage: bool = False) -> KeywordRanking:
         """Rank the chunks by Score(c, K), ties by chunk id; see `View.rank`."""
-        scores: NDArray[Any] = np.zeros(len(self._numbers), dtype=np.float64 if by_coverage else np.int64)
+        chunks = len(self._numbers)
         counts = {keyword: self.counts(keyword) for keyword in keywords}
-        holding = {keyword: np.flatnonzero(counts[keyword]) for keyword in keywords}
-        as_word: dict[str, int] = {}
-        firsts = []
-        for keyword, chunks in holding.items():
-            occurrences = counts[keyword][chunks]
-            if not by_coverage:
-                scores[chunks] += occurrences * len(fold(keyword))
-            elif len(chunks):
-                words = self._count_words(keyword, chunks, occurrences)
-                as_word[keyword] = int(np.count_nonzero(words))
-                counted = words if as_word[keyword] else occurrences
-                scores[chunks] += keyword_weight(counted, as_word[keyword] or len(chunks), len(self._numbers))
-                firsts.append(chunks[counted > 0])
-        best = _best(np.flatnonzero(scores), scores, top_k)
-        # Each keyword's best chunk, by all keywords.
-        best = np.unique(np.concatenate([best, *(_best(chunks, scores, 1) for chunks in firsts)]))
-        ranked = [
-            RankedChunk(
-                int(self._numbers[row]),
-                scores[row].item(),
-                {keyword: int(some[row]) for keyword, some in counts.items() if some[row]},
-            )
-            for row in _best(best, scores, len(best)).tolist()
-        ]
-        total = np.count_nonzero(np.any(list(counts.values()), axis=0))
-        return KeywordRanking(
-            ranked, {keyword: len(chunks) for keyword, chunks in holding.items()}, as_word, int(total)
-        )
+        occurrences = Occurrences(counts, np.ones(chunks, np.int64), self._numbers, np.arange(chunks))
 
-    def _count(self, needle: bytes, rows: Integers) -> Integers:
-        """Count a needle in some chunks."""
-        self._check_size()
-        if len(rows) == len(self._numbers):
-            begins, ends = self._begins, self._ends
-        else:
-            begins, ends = ([some[row] for row in rows.tolist()] for some in (self._begins, self._ends))
-        return np.fromiter(map(self._text.count, repeat(needle), begins, ends), np.int64, len(rows))
+        def count_words(keyword: str, rows: Integers) -> Integers:
+            return self._count_words(keyword, rows, counts[keyword][rows])
+
+        return rank_chunks(occurrences, top_k, chunks, count_words if by_coverage else None)
 
     def _count_words(self, keyword: str, rows: Integers, occurrences: Integers) -> Integers:
         """Count a keyword in chunks that hold it, where it is not a part of a longer word; a plural still counts."""
@@ -196,13 +156,64 @@ class KeywordTexts:
         found = (len(word.findall(data, self._begins[row], self._ends[row])) for row in rows.tolist())
         return np.fromiter(found, np.int64, len(rows))
 
-    def _decode(self, begin: int, end: int) -> str:
-        return self._bytes[begin : end - len(_SEPARATOR)].tobytes().decode(errors="replace")
-
     def _check_size(self) -> None:
         """Refuse to read past the end of a file that somebody has truncated: the system would kill the process."""
         if self._map is not None and self._map.size() < self._size:
             raise StorageError(f"{self._source} was truncated while it was open")
+
+
+class Occurrences(NamedTuple):
+    """How often chunks hold keywords. Chunks with the same counts may be counted together, as a group."""
+
+    counts: Mapping[str, Integers]  # of each keyword, shape (groups,)
+    sizes: Integers  # how many chunks each group has, shape (groups,)
+    numbers: Integers  # of the first chunks of each group, all in the order of their ids
+    groups: Integers  # of these chunks, likewise
+
+
+def rank_chunks(
+    occurrences: Occurrences, top_k: int, chunks: int, count_words: Callable[[str, Integers], Integers] | None = None
+) -> KeywordRanking:
+    """Rank chunks by Score(c, K), or by coverage.
+
+    A keyword adds to the coverage BM25's term weight with k1 = 0.5 and b = 0 (chunks have about the same length): more
+    if it is rare, and little more for repetitions. Each keyword's best chunk is then returned, too.
+
+    Args:
+        occurrences: How often they hold the keywords.
+        top_k: How many to return at most.
+        chunks: How many there are.
+        count_words: For the coverage: counts a keyword in some groups, without what is a part of longer words.
+    """
+    by_keyword, sizes, numbers, groups = occurrences
+    scores: NDArray[Any] = np.zeros(len(sizes), np.int64 if count_words is None else np.float64)
+    holding: dict[str, int] = {}
+    as_word: dict[str, int] = {}
+    candidates: list[NDArray[np.bool_]] = []  # for each keyword's best chunk
+    for keyword, counts in by_keyword.items():
+        rows = np.flatnonzero(counts)
+        holding[keyword] = int(sizes[rows].sum())
+        if count_words is None:
+            scores += counts * len(fold(keyword))
+        elif len(rows):
+            words = count_words(keyword, rows)
+            as_word[keyword] = int(sizes[rows[words > 0]].sum())
+            used = words if as_word[keyword] else counts[rows]
+            scores[rows] += np.log1p(chunks / (as_word[keyword] or holding[keyword])) * used / (used + 0.5)
+            has_keyword = np.zeros(len(scores), dtype=np.bool_)
+            has_keyword[rows[used > 0]] = True
+            candidates.append(has_keyword)
+    chunk_scores = scores[groups]
+    best = _best(np.flatnonzero(chunk_scores), chunk_scores, top_k)
+    firsts = [_best(np.flatnonzero(has_keyword[groups]), chunk_scores, 1) for has_keyword in candidates]
+    best = np.unique(np.concatenate([best, *firsts]))
+    ranked = []
+    for row in _best(best, chunk_scores, len(best)).tolist():
+        group = groups[row]
+        present = {keyword: int(counts[group]) for keyword, counts in by_keyword.items() if counts[group]}
+        ranked.append(RankedChunk(int(numbers[row]), chunk_scores[row].item(), present))
+    total = int(sizes[np.any(list(by_keyword.values()), axis=0)].sum())
+    return KeywordRanking(ranked, holding, as_word, total)
 
 
 def _map(file: Path) -> mmap.mmap:

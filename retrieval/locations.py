@@ -49,10 +49,7 @@ def parse_location(location: str | Path) -> Path | PostgresLocation:
 
 
 def store_at(location: str | Path | IndexStore) -> IndexStore:
-    """Return the store of a location; nothing is opened yet.
-
-    Args:
-        location: A folder, the address of a PostgreSQL database, or a store.
+    """Return the store of a folder, of the address of a PostgreSQL database, or itself; nothing is opened yet.
 
     Raises:
         InputError: It is an address that is not valid, or the packages for PostgreSQL are not installed.

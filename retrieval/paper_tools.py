@@ -7,7 +7,7 @@ conversation holds. There are no suggestions, no context, and no selection.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from typing import Annotated, Any, TypeAlias
 
 from langchain_core.tools.base import ArgsSchema
@@ -16,31 +16,29 @@ from pydantic import AliasChoices, Field
 from arag.errors import InputError
 from arag.retrieval import tools
 from arag.retrieval.present import Held
-from arag.retrieval.render import FULL_TEXTS
 from arag.retrieval.text import fold, searchable
 from arag.retrieval.tokens import count_tokens
-from arag.retrieval.tools import DEFAULT_TOP_K, MAX_RESULTS, Keywords, RetrievalArguments, Retrieved, show_chunks
 from arag.retrieval.types import Chunk, KeywordResults, SemanticResults
 
 TopK: TypeAlias = Annotated[
     int,  # 0 for the tool's own
-    Field(description=f"How many chunks to return, 1 to {MAX_RESULTS}; {DEFAULT_TOP_K} is usual."),
+    Field(description=f"How many chunks to return, 1 to {tools.MAX_RESULTS}; {tools.DEFAULT_TOP_K} is usual."),
 ]
 
 
-class _KeywordArguments(RetrievalArguments):
-    keywords: Keywords = Field(
+class _KeywordArguments(tools.RetrievalArguments):
+    keywords: tools.Keywords = Field(
         description="Keywords of one to three words each.", validation_alias=AliasChoices("keywords", "keyword")
     )
     top_k: TopK = Field(default_factory=int)
 
 
-class _SemanticArguments(RetrievalArguments):
+class _SemanticArguments(tools.RetrievalArguments):
     query: str = Field(description="What to look for, in natural language.")
     top_k: TopK = Field(default_factory=int)
 
 
-class _ReadArguments(RetrievalArguments):
+class _ReadArguments(tools.RetrievalArguments):
     chunk_ids: tools.Texts = Field(
         description="Ids of the chunks to read.", validation_alias=AliasChoices("chunk_ids", "chunk_id")
     )
@@ -56,7 +54,7 @@ class KeywordSearch(tools.RetrievalTool):
     )
     args_schema: ArgsSchema | None = _KeywordArguments
 
-    def retrieve(self, keywords: list[str], top_k: int, held: Held) -> Retrieved:
+    def retrieve(self, keywords: list[str], top_k: int, held: Held) -> tools.Retrieved:
         """Search."""
         results = self.index.keyword_search(keywords, _bound(top_k or self.top_k))
         needles = [searchable(keyword) for keyword in keywords if keyword.strip()]
@@ -74,7 +72,7 @@ class SemanticSearch(tools.SemanticSearch):
     )
     args_schema: ArgsSchema | None = _SemanticArguments
 
-    def retrieve(self, query: str, top_k: int, held: Held) -> Retrieved:  # type: ignore[override] # other arguments
+    def retrieve(self, query: str, top_k: int, held: Held) -> tools.Retrieved:  # type: ignore[override] # other arguments
         """Search."""
         results = self.index.semantic_search(query, _bound(top_k or self.top_k))
         matches = {hit.chunk_id: hit.matches for hit in results.hits}
@@ -90,11 +88,11 @@ class ChunkRead(tools.RetrievalTool):
     description: str = "Read the full text of chunks by their ids, as search results give them."
     args_schema: ArgsSchema | None = _ReadArguments
 
-    def retrieve(self, chunk_ids: list[str], held: Held) -> Retrieved:
+    def retrieve(self, chunk_ids: list[str], held: Held) -> tools.Retrieved:
         """Read."""
         if not chunk_ids:
             raise InputError("no chunk id given: chunk_read needs at least one, as search results give them")
-        return show_chunks(self.index.read(chunk_ids), chunk_ids, held)
+        return tools.show_chunks(self.index.read(chunk_ids), chunk_ids, held)
 
 
 TOOLS: tuple[type[tools.RetrievalTool], ...] = (KeywordSearch, SemanticSearch, ChunkRead)
@@ -106,22 +104,19 @@ def _show_sentences(
     results: KeywordResults | SemanticResults,
     sentences: Mapping[str, list[str]],
     held: Held,
-) -> Retrieved:
+) -> tools.Retrieved:
     """Show the sentences of each hit that matched, and full texts if the model cannot read them."""
     ids = [hit.chunk_id for hit in results.hits]
     texts = {chunk_id: " ".join(found) for chunk_id, found in sentences.items()}
     blocks = [f"[{hit.chunk_id}] score {hit.score:.4g}\n{texts.get(hit.chunk_id, '')}" for hit in results.hits]
     text = "\n\n".join(blocks) or "No chunk was found."
     tokens = count_tokens("\n".join(texts.values()))
-    if not tool.full_texts:
-        return Retrieved(text, query, asdict(results), ids, evidence_tokens=tokens)
-    full = show_chunks(tool.index.read(ids), query, held)
-    text = f"{text}\n\n{FULL_TEXTS}\n\n{full.text}"
-    return replace(full, text=text, results=asdict(results), evidence_tokens=tokens + full.evidence_tokens)
+    retrieved = tools.Retrieved(text, query, asdict(results), ids, evidence_tokens=tokens)
+    return tools.add_full_texts(tool, retrieved, held) if tool.full_texts else retrieved
 
 
 def _bound(top_k: int) -> int:
-    return min(max(top_k, 1), MAX_RESULTS)
+    return min(max(top_k, 1), tools.MAX_RESULTS)
 
 
 def _sentences(chunk: Chunk) -> list[str]:

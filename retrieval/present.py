@@ -25,17 +25,12 @@ UNCUT_CHARACTERS = 160  # ...unless it has no more than this
 
 @dataclass(frozen=True)
 class Held:
-    """What a conversation holds of an index's chunks.
+    """What a conversation holds of an index's chunks."""
 
-    Attributes:
-        chunks: Ids of the chunks whose full text it holds, in order.
-        sentences: By chunk id, the positions of the sentences that it holds of further chunks.
-        question: The question that it is about, or an empty string.
-    """
-
-    chunks: Sequence[str] = ()
+    chunks: Sequence[str] = ()  # ids of the chunks whose full text it holds, in order
+    # By chunk id, the positions of the sentences that it holds of further chunks.
     sentences: Mapping[str, Collection[int]] = field(default_factory=dict)
-    question: str = ""
+    question: str = ""  # the question that it is about, or an empty string
 
     def add(self, hits: Iterable[Hit]) -> Held:
         """Return what the conversation holds after hits have been shown."""
@@ -52,19 +47,12 @@ def uncut_positions(excerpt: Excerpt) -> list[int]:
 
 @dataclass(frozen=True)
 class Shown:
-    """What is shown of a search's hits.
+    """What is shown of a search's hits."""
 
-    Attributes:
-        hits: The hits whose sentences are shown, with these sentences only.
-        above: Ids of hits that the conversation holds already.
-        same: Ids of hits with the text of another one, by its id.
-        brief: Further hits, with a part of one sentence.
-    """
-
-    hits: Sequence[Hit]
-    above: Sequence[str] = ()
-    same: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    brief: Sequence[Hit] = ()
+    hits: Sequence[Hit]  # those whose sentences are shown, with these sentences only
+    above: Sequence[str] = ()  # ids of hits that the conversation holds already
+    same: Mapping[str, Sequence[str]] = field(default_factory=dict)  # ids of hits with the text of another, by its id
+    brief: Sequence[Hit] = ()  # further hits, with a part of one sentence
 
 
 def show_all(hits: Sequence[Hit]) -> Shown:
@@ -82,7 +70,7 @@ def arrange_keywords(
 
     Args:
         results: The results of a search for the keywords and other spellings of them, by coverage.
-        asked: The keywords without other spellings, as in the reports.
+        asked: The keywords without other spellings.
         top_k: How many hits to return; more if there are more keywords.
 
     Returns:

@@ -27,12 +27,7 @@ _PERCENT = re.compile(r"(?<=[\d)]) (?=%)")
 
 
 def render_keywords(results: KeywordResults, shown: Shown) -> str:
-    """Write a keyword search's results: what each keyword hits, then the chunks.
-
-    Args:
-        results: The results.
-        shown: What is shown of their hits.
-    """
+    """Write a keyword search's results: what each keyword hits, then what is shown of the hits."""
     reports = "; ".join(map(_report, results.keywords))
     if not results.hits:
         return f"{reports}.\n{NO_CHUNK}"
@@ -68,13 +63,7 @@ def _join(head: str, shown: Shown) -> str:
 def render_chunks(
     results: ReadResults, read_chunks: Collection[str], excerpts: Mapping[str, Excerpt] = MappingProxyType({})
 ) -> str:
-    """Write full chunks, or excerpts of them, a notice for those read already, and what is wrong with unknown ids.
-
-    Args:
-        results: The chunks.
-        read_chunks: Ids of chunks that were read already.
-        excerpts: By chunk id, what to show of it instead of its full text.
-    """
+    """Write full chunks, or excerpts of them, a notice for those read already, and what is wrong with unknown ids."""
     blocks: list[str] = []
     left_out: list[str] = []
     for chunk in results.chunks:
@@ -101,13 +90,7 @@ def render_chunks(
 
 
 def name_place(part: int | None, parts: int | None, pages: Sequence[int] | None) -> str:
-    """Return where a chunk is in its document, as in "part 3 of 5, pages 16-23"; empty if it is all of it.
-
-    Args:
-        part: Which of the document's chunks it is, from 1.
-        parts: How many chunks the document has.
-        pages: First and last page, if it has pages.
-    """
+    """Return where a chunk is in its document, as in "part 3 of 5, pages 16-23"; empty if it is all of it."""
     place = [f"part {part} of {parts}"] if part and parts and parts > 1 else []
     if pages:
         place.append(f"page {pages[0]}" if pages[0] == pages[-1] else f"pages {pages[0]}-{pages[-1]}")

@@ -40,15 +40,9 @@ class IndexRetriever(BaseRetriever):
     search: Search = "semantic"
     k: int = Field(default=5, ge=1)
 
-    @classmethod
-    def make(cls, **settings: Any) -> IndexRetriever:
-        """Make the retriever.
-
-        Raises:
-            InputError: A setting is not valid.
-        """
+    def __init__(self, **settings: Any) -> None:
         try:
-            return cls(**settings)
+            super().__init__(**settings)
         except ValidationError as error:
             faults = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors())
             raise InputError(f"the retriever cannot be made: {faults}") from error
@@ -91,9 +85,5 @@ class IndexRetriever(BaseRetriever):
 
 
 def _list_keywords(query: str) -> list[str]:
-    """Return the keywords in a query: what is quoted, and the words except common English ones.
-
-    A query without any is one keyword as a whole.
-    """
-    rest = _QUOTED.sub(" ", query)
-    return [*_QUOTED.findall(query), *list_words(rest)][:_MAX_KEYWORDS] or [query]
+    """Return what is quoted in a query, and its words except common English ones; if there are none, all of it."""
+    return [*_QUOTED.findall(query), *list_words(_QUOTED.sub(" ", query))][:_MAX_KEYWORDS] or [query]

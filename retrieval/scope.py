@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from operator import ge, gt, le, lt
 from typing import Any, TypeAlias
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from arag.errors import InputError
 
@@ -55,8 +55,10 @@ class Scope(BaseModel):
     )
 
     def __init__(self, **conditions: Any) -> None:
+        if isinstance(ids := conditions.get("documents"), str):  # each character would be a pattern
+            raise InputError(f"the scope is not valid: {ids!r} is a string: give a list of ids or patterns")
         try:
-            super().__init__(**conditions)
+            super().__init__(**copy.deepcopy(conditions))  # the caller may change theirs
             self.compile()  # raises an error for conditions that cannot be checked
             hash(self)
         except InputError:
@@ -64,7 +66,7 @@ class Scope(BaseModel):
         except ValidationError as error:
             faults = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors())
             raise InputError(f"the scope is not valid: {faults}") from error
-        except (TypeError, ValueError) as error:  # a number with thousands of digits
+        except (TypeError, ValueError, RecursionError) as error:  # such as a number with thousands of digits
             raise InputError(f"the scope is not valid: {error}") from error
 
     def __hash__(self) -> int:
@@ -77,35 +79,8 @@ class Scope(BaseModel):
         """Return the conditions as a text, in which true and 1 differ."""
         return json.dumps([self.where, self.documents], sort_keys=True, ensure_ascii=False)
 
-    @field_validator("where", mode="after")
-    @classmethod
-    def _copy(cls, value: dict[str, Any] | None) -> dict[str, Any] | None:
-        """Copy the conditions: the caller may change theirs."""
-        try:
-            return copy.deepcopy(value)
-        except RecursionError as error:
-            raise ValueError("it is nested too deep") from error
-
-    @field_validator("documents", mode="before")
-    @classmethod
-    def _refuse_text(cls, value: object) -> object:
-        """Refuse a single string, each character of which would be a pattern."""
-        if isinstance(value, str):
-            raise ValueError(f"{value!r} is a string: give a list of ids or patterns")  # noqa: TRY004 - for pydantic
-        return value
-
     def allows(self, document_id: str, metadata: Mapping[str, Any]) -> bool:
-        """Return whether a document is in the scope.
-
-        Args:
-            document_id: Its id.
-            metadata: Its metadata.
-
-        Example:
-            >>> from arag import Scope
-            >>> Scope(where={"team": {"$in": ["a", "b"]}}).allows("handbook/start.md", {"team": "c"})
-            False
-        """
+        """Return whether a document with this id and metadata is in the scope."""
         return self.compile()(document_id, metadata)
 
     def compile(self) -> Callable[[str, Mapping[str, Any]], bool]:

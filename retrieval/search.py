@@ -33,7 +33,7 @@ _MAX_EXPLAINED = 20  # unknown ids of one read that get the closest ones
 _MAX_CLOSEST = 3
 _MAX_ID_CHARACTERS = 200  # of an unknown id that are looked at
 _MAX_NAME_WORDS = 20
-_AROUND_IDS = string.whitespace + "[](){}<>\"'`"
+_AROUND_IDS = string.whitespace + "[](){}<>\"'`"  # by models
 
 
 def keyword_search(view: View, keywords: Sequence[str], top_k: int, *, by_coverage: bool) -> KeywordResults:
@@ -54,20 +54,14 @@ def keyword_search(view: View, keywords: Sequence[str], top_k: int, *, by_covera
         piece_words = [word for keyword in pieces for word in pieces[keyword]]
         is_best = len(hits) < _MAX_DETAILED_HITS
         excerpt, more = for_keywords(chunk, list(counts), holding, piece_words, is_best=is_best)
-        hits.append(
-            Hit(chunk.id, chunk.document_id, entry.score, excerpt, more, chunk.tokens, counts, apart=tuple(pieces))
-        )
-    reports = tuple(
-        KeywordReport(
-            keyword=keyword,
-            chunks=holding[keyword],
-            as_word=ranking.as_word.get(keyword),
-            closest=closest.get(keyword, ()),
-            apart=tuple(hit.chunk_id for hit in hits if keyword in hit.apart),
-        )
-        for keyword in keywords
-    )
-    return KeywordResults(reports, tuple(hits), ranking.total + sum(not hit.keyword_counts for hit in hits))
+        hits.append(Hit(chunk.id, chunk.document_id, entry.score, excerpt, more, chunk.tokens, counts, tuple(pieces)))
+    reports = []
+    for keyword in keywords:
+        chunks_apart = tuple(hit.chunk_id for hit in hits if keyword in hit.apart)
+        known = holding[keyword], ranking.as_word.get(keyword), closest.get(keyword, ())
+        reports.append(KeywordReport(keyword, *known, apart=chunks_apart))
+    total = ranking.total + sum(not hit.keyword_counts for hit in hits)
+    return KeywordResults(tuple(reports), tuple(hits), total)
 
 
 def semantic_search(
@@ -91,28 +85,17 @@ def semantic_search(
     for number in dict.fromkeys([*titled, *nearest[:top_k]]):
         chunk, matches = chunks[number], similarities[number]
         excerpt, more = for_query(chunk, matches, query, is_best=len(hits) < _MAX_DETAILED_HITS)
-        hits.append(
-            Hit(
-                chunk.id,
-                chunk.document_id,
-                scores[number],
-                excerpt,
-                more,
-                chunk.tokens,
-                matches=tuple(sorted(matches)),
-            )
-        )
+        places = tuple(sorted(matches))
+        hits.append(Hit(chunk.id, chunk.document_id, scores[number], excerpt, more, chunk.tokens, matches=places))
     return SemanticResults(query, tuple(hits))
 
 
 def rate(view: View, vector: NDArray[np.float32], chunk_ids: Sequence[str]) -> dict[str, dict[int, float]]:
     """Compare the sentences of chunks with a query's vector."""
     ids = {number: chunk_id for chunk_id, number in view.numbers(chunk_ids).items()}
-    rows = list(view.vectors(ids))
-    sentences = sum(len(positions) for _, positions, _ in rows)
-    matrix = SentenceMatrix.build(rows, sentences, view.settings.dimension)
+    matrix = SentenceMatrix.build(view.vectors(ids), view.settings.dimension)
     rated: dict[str, dict[int, float]] = {chunk_id: {} for chunk_id in ids.values()}
-    for match in matrix.nearest(vector, sentences):
+    for match in matrix.nearest(vector, len(matrix)):
         rated[ids[match.chunk]][match.position] = match.similarity
     return rated
 
@@ -133,7 +116,7 @@ def read(view: View, chunk_ids: Sequence[str], adjacent: int) -> ReadResults:
 
 def resolve(view: View, chunk_ids: Sequence[str]) -> dict[str, Chunk]:
     """Return the chunks that ids mean, also in quotes or brackets, or as the id of a document with one chunk."""
-    spellings = {chunk_id: (chunk_id, _strip_quotes(chunk_id)) for chunk_id in chunk_ids}
+    spellings = {i: (i, i.strip().lstrip(_AROUND_IDS).rstrip(_AROUND_IDS + ",;.")) for i in chunk_ids}
     candidates = list(dict.fromkeys(spelling for pair in spellings.values() for spelling in pair))
     chunks = {chunk.id: chunk for chunk in view.mget(candidates) if chunk is not None}
     for candidate in candidates:
@@ -156,7 +139,7 @@ def find_documents(view: View, name: str, limit: int) -> list[str]:
 
 
 def _find_apart(keywords: Sequence[str], view: View) -> dict[int, dict[str, list[str]]]:
-    """Find the chunks that hold all words of a keyword, if there are no more than a few.
+    """Find the chunks that hold all words of a keyword, if they are few.
 
     Returns:
         By the chunks' numbers, for each keyword its words as the corpus spells them.
@@ -200,11 +183,6 @@ def _count(keywords: Sequence[str], chunk: Chunk) -> dict[str, int]:
     text = searchable(chunk.text)
     counts = {keyword: text.count(searchable(keyword)) for keyword in keywords}
     return {keyword: count for keyword, count in counts.items() if count}
-
-
-def _strip_quotes(chunk_id: str) -> str:
-    """Return an id without what models write around ids."""
-    return chunk_id.strip().lstrip(_AROUND_IDS).rstrip(_AROUND_IDS + ",;.")
 
 
 def _find_closest_ids(view: View, chunk_id: str) -> tuple[str, ...]:

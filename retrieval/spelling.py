@@ -34,16 +34,8 @@ def find_closest(keyword: str, chunks: int, view: View) -> tuple[Term, ...]:
     """Find terms that a keyword may mean and that its exact match does not count.
 
     First come other spellings of the same letters: other diacritics, spaces, hyphens, punctuation or width, two words
-    as one or one as two. If the corpus holds neither the keyword nor one of these, similar words follow, then the
-    longest parts of the keyword that occur, the rarest first.
-
-    Args:
-        keyword: The keyword, white space folded.
-        chunks: How many chunks hold it.
-        view: The corpus.
-
-    Returns:
-        At most three terms, as the corpus spells them.
+    as one or one as two. If the corpus holds neither the keyword, which `chunks` hold, nor one of these, similar words
+    follow, then the longest parts of the keyword that occur, the rarest first.
     """
     parts = words(keyword)
     if not parts:
@@ -128,6 +120,7 @@ def _replace_unknown(parts: Sequence[str], view: View) -> Iterator[str]:
         reach = max(1, len(part) // 4)
         forms = view.words_of_length(len(part) - reach, len(part) + reach)
         similar = process.extract(part, forms, scorer=fuzz.ratio, score_cutoff=_MIN_SIMILARITY, limit=None)
+        similar.sort(key=lambda match: (-match[1], match[0]))
         known = (spelled for form, _, _ in similar if (spelled := spell(form, view)))
         for spelled in islice(known, _MAX_TERMS):
             yield from _join([*spellings[:i], spelled, *spellings[i + 1 :]], view)

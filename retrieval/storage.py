@@ -2,253 +2,376 @@
 
 An index is published as a whole. A publication has a random token; what it holds never changes. A chunk has a number as
 well as an id: the number names one version of the chunk, and is never used again.
+
+Both places have the SQL tables `documents`, `chunks` (short fields, scanned often), `contents` (texts, by the chunks'
+numbers) and `words` (each word of the corpus with its plain form), so most of what is read from them stands here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
+import re
+import string
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Protocol
+from typing import Annotated, Any, ClassVar, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field
+from pydantic import Field, TypeAdapter, ValidationError
+from rapidfuzz import fuzz, process
 
+from arag.errors import IndexFormatError
+from arag.retrieval.tables import DOCUMENT_COLUMNS, parse_places
 from arag.retrieval.types import Chunk
 
 Vectors = NDArray[np.float32]
+ChunkVectors = tuple[int, list[int], Vectors]  # a chunk's number, positions of its sentences, their vectors
 
 FORMAT_VERSION = 6
 
+_CHUNK = (
+    "chunks.number, chunks.id, chunks.document_id, chunks.ordinal, chunks.tokens, chunks.first_page, chunks.last_page, "
+    "documents.title, documents.chunks, contents.text, contents.places"
+)
+_DOCUMENTS_PER_QUERY = 2_000
+_IDS_COMPARED = 500  # of each kind, with an unknown one
+_MAX_ID_WORDS = 10
+_SIMILAR = 60  # rapidfuzz ratio, 0 to 100
+_WORD = re.compile(r"\w+")
+_ASCII_LOWER = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)
+
 _Count = Annotated[int, Field(ge=0, le=1 << 53)]
+_Item = TypeVar("_Item")
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What an index was made with, and what it holds.
+    """What an index was made with, and what it holds."""
 
-    Attributes:
-        embedder: Name of the embedder, as given to `load_embedder`.
-        dimension: Length of its vectors.
-        chunk_tokens: Size that chunks are cut to, in tokens.
-        tokenizer: What counted the tokens; several names if it was not the same for all documents.
-        language: Language of the sentence rules, or `auto`.
-        token: The publication; empty before the first one.
-        documents: Number of documents.
-        chunks: Number of chunks.
-        sentences: Number of sentences with a vector.
-        tokens: Tokens of all chunks.
-        version: Version of the format.
-    """
-
-    embedder: str
-    dimension: Annotated[int, Field(ge=1, le=1 << 20)]
-    chunk_tokens: Annotated[int, Field(ge=1, le=1 << 53)]
-    tokenizer: str
-    language: str
-    token: Annotated[str, Field(pattern=r"^([0-9a-f]{32})?$")] = ""
+    embedder: str  # name of the embedder, as given to `load_embedder`
+    dimension: Annotated[int, Field(ge=1, le=1 << 20)]  # length of its vectors
+    chunk_tokens: Annotated[int, Field(ge=1, le=1 << 53)]  # size that chunks are cut to, in tokens
+    tokenizer: str  # what counted the tokens; several names if it was not the same for all documents
+    language: str  # language of the sentence rules, or `auto`
+    token: Annotated[str, Field(pattern=r"^([0-9a-f]{32})?$")] = ""  # the publication; empty before the first one
     documents: _Count = 0
     chunks: _Count = 0
-    sentences: _Count = 0
-    tokens: _Count = 0
+    sentences: _Count = 0  # with a vector
+    tokens: _Count = 0  # tokens of all chunks
     version: int = FORMAT_VERSION
+
+    def to_json(self) -> str:
+        """Return the settings as they are stored."""
+        return _SETTINGS.dump_json(self).decode()
+
+    @staticmethod
+    def from_json(text: str, location: object) -> Settings:
+        """Read the settings of the index in a location.
+
+        Raises:
+            IndexFormatError: They are damaged, or of another format.
+        """
+        try:
+            settings = _SETTINGS.validate_json(text)
+        except ValidationError as error:
+            raise IndexFormatError(
+                f"the settings of the index in {location} are damaged or of another format: ingest the documents again"
+            ) from error
+        if settings.version != FORMAT_VERSION:
+            raise IndexFormatError(
+                f"the index in {location} has format {settings.version}, and this version of arag reads format "
+                f"{FORMAT_VERSION}: ingest the documents again"
+            )
+        return settings
+
+    @property
+    def vector_bytes(self) -> int:
+        """The memory that all vectors take up in float32."""
+        return 4 * self.sentences * self.dimension
+
+
+_SETTINGS = TypeAdapter(Settings)
 
 
 @dataclass(frozen=True, slots=True)
 class DocumentRecord:
-    """A document's entry; its text is in its chunks.
-
-    Attributes:
-        id: The document's id.
-        title: Its title, or an empty string.
-        source: Where it was read from.
-        metadata: Further fields, as a JSON object.
-        fingerprint: Changes when the document, or a setting that its chunks depend on, changes.
-        chunks: How many chunks it has.
-    """
+    """A document's entry; its text is in its chunks."""
 
     id: str
-    title: str
-    source: str
-    metadata: str
-    fingerprint: str
-    chunks: int
+    title: str  # its title, or an empty string
+    source: str  # where it was read from
+    metadata: str  # further fields, as a JSON object
+    fingerprint: str  # changes when the document, or a setting that its chunks depend on, changes
+    chunks: int  # how many chunks it has
 
 
 @dataclass(frozen=True, slots=True)
 class EmbeddedDocument:
-    """A document as it is stored.
-
-    Attributes:
-        record: Its entry.
-        chunks: Its chunks, in order.
-        vectors: For each chunk, the vectors of its embedded sentences, of length one, shape (sentences, dimension).
-    """
+    """A document as it is stored."""
 
     record: DocumentRecord
     chunks: Sequence[Chunk]
-    vectors: Sequence[Vectors]
+    vectors: Sequence[Vectors]  # of each chunk's embedded sentences: of length one, shape (sentences, dimension)
 
 
 @dataclass(frozen=True, slots=True)
 class RankedChunk:
-    """A chunk and its score.
+    """A chunk and its score."""
 
-    Attributes:
-        number: The chunk's number.
-        score: Score(c, K), or the coverage.
-        counts: Occurrences of each keyword that the chunk holds.
-    """
-
-    number: int
-    score: float
-    counts: dict[str, int]
+    number: int  # the chunk's number
+    score: float  # Score(c, K), or the coverage
+    counts: dict[str, int]  # occurrences of each keyword that the chunk holds
 
 
 @dataclass(frozen=True, slots=True)
 class KeywordRanking:
-    """Chunks ranked by keywords.
+    """Chunks ranked by keywords."""
 
-    Attributes:
-        chunks: The best chunks, best first.
-        holding: For each keyword, how many chunks hold it.
-        as_word: For each keyword, how many chunks hold it as a word of its own; only for a ranking by coverage.
-        total: How many chunks hold any keyword.
-    """
-
-    chunks: list[RankedChunk]
-    holding: dict[str, int]
-    as_word: dict[str, int]
-    total: int
+    chunks: list[RankedChunk]  # the best chunks, best first
+    holding: dict[str, int]  # for each keyword, how many chunks hold it
+    as_word: dict[str, int]  # likewise, as a word of its own; only for a ranking by coverage
+    total: int  # how many chunks hold any keyword
 
 
 @dataclass(frozen=True, slots=True)
 class SentenceMatch:
-    """A sentence found by its vector.
+    """A sentence found by its vector."""
 
-    Attributes:
-        chunk: Its chunk's number.
-        position: Its place among the chunk's sentences.
-        similarity: Cosine similarity to the query, -1 to 1.
-    """
-
-    chunk: int
-    position: int
-    similarity: float
+    chunk: int  # its chunk's number
+    position: int  # its place among the chunk's sentences
+    similarity: float  # cosine similarity to the query, -1 to 1
 
 
 @dataclass(frozen=True, slots=True)
 class Damage:
-    """Something that is wrong with an index.
+    """Something that is wrong with an index."""
 
-    Attributes:
-        part: The file, folder or table.
-        what: What is wrong with it.
-        repairable: Whether it is derived from the documents, so that `verify --repair` makes it again.
-    """
-
-    part: str
-    what: str
-    repairable: bool = True
+    part: str  # the file, folder or table
+    what: str  # what is wrong with it
+    repairable: bool = True  # whether it is derived from the documents, so that `verify --repair` makes it again
 
     def __str__(self) -> str:
         return f"{self.part}: {self.what}"
 
 
-class View(Protocol):
-    """One publication of an index, whole or limited to some documents: everything else is as if it were not there.
+class TableReader(ABC):
+    """Reads documents, chunks and vectors. The SQL has a `?` for each value.
 
-    Several threads may use it at once. What a kind of search needs is opened at its first use. Every method may raise
-    an IndexFormatError (what is stored is damaged) or a StorageError (it cannot be read, or was replaced by a newer
-    publication: then a newer view is to be opened).
+    Every method may raise an IndexFormatError (what is stored is damaged) or a StorageError (it cannot be read).
+
+    Attributes:
+        settings: The index's settings, with the counts of what is there.
+        chunks_table: The chunks that are there, as SQL for a FROM clause: the table, or a part of it.
+        documents_table: The documents that are there, likewise.
     """
 
-    @property
-    def settings(self) -> Settings:
-        """The index's settings, with the counts of this view."""
+    FIND: ClassVar[str]  # the SQL function that finds a text in another one
 
-    def close(self) -> None:
-        """Release what is open."""
+    settings: Settings
+    chunks_table = "chunks"
+    documents_table = "documents"
 
-    def limited_to(self, document_ids: Collection[str]) -> View:
-        """Return this view limited to some of its documents; it shares what is open, and ends with this view."""
+    @abstractmethod
+    def query(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
+        """Return the rows of a query. Texts that the tables cannot hold stand for texts that no row has."""
+
+    @abstractmethod
+    def among(self, column: str, values: Iterable[Any]) -> tuple[str, Any]:
+        """Return the SQL that tells whether a column has one of some values, with one `?`, and the value for it."""
+
+    @abstractmethod
+    def damage(self, what: str) -> IndexFormatError:
+        """Return the error that reports damage."""
+
+    @abstractmethod
+    def vectors(self, numbers: Collection[int]) -> Iterator[ChunkVectors]:
+        """Yield the vectors of chunks' embedded sentences."""
+
+    def query_among(self, select: str, column: str, values: Iterable[Any]) -> list[tuple[Any, ...]]:
+        """Return the rows of a query, given without its WHERE clause, whose column has one of some values."""
+        condition, value = self.among(column, values)
+        return self.query(f"{select} WHERE {condition}", value)
 
     # --- full chunks by id: a key-value store, with LangChain's names ---
 
     def mget(self, keys: Sequence[str]) -> list[Chunk | None]:
         """Return the chunks with these ids, or None where an id is unknown."""
+        chunks = {chunk.id: chunk for chunk in self._chunks_where(*self.among("chunks.id", keys)).values()}
+        return [chunks.get(key) for key in keys]
 
-    def yield_keys(self, *, prefix: str = "") -> Iterator[str]:
-        """Yield the ids of all chunks, or of those that begin with a prefix, in the order of ingestion."""
+    def yield_keys(self) -> Iterator[str]:
+        """Yield the ids of all chunks, in the order of ingestion."""
+        yield from (chunk_id for (chunk_id,) in self.query(f"SELECT id FROM {self._chunks} ORDER BY number"))
+
+    # --- chunks ---
 
     def numbers(self, chunk_ids: Collection[str]) -> dict[str, int]:
         """Return the numbers of the chunks with these ids, as far as they exist."""
+        return dict(self.query_among(f"SELECT id, number FROM {self._chunks}", "id", chunk_ids))
+
+    def numbers_by_id(self) -> list[int]:
+        """Return the numbers of all chunks, in the order of their ids."""
+        return [number for (number,) in self.query(f"SELECT number FROM {self._chunks} ORDER BY id")]
 
     def ids(self, numbers: Collection[int]) -> dict[int, str]:
         """Return the ids of the chunks with these numbers, as far as they exist."""
+        return dict(self.query_among(f"SELECT number, id FROM {self._chunks}", "number", numbers))
 
     def numbered(self, numbers: Collection[int]) -> dict[int, Chunk]:
         """Return the chunks with these numbers, as far as they exist."""
+        return self._chunks_where(*self.among("chunks.number", numbers))
 
     def neighbours(self, chunk: Chunk, reach: int) -> list[Chunk]:
         """Return a chunk and those up to `reach` before and after it in its document, in order."""
+        place = "chunks.document_id = ? AND chunks.ordinal BETWEEN ? AND ?"
+        chunks = self._chunks_where(place, chunk.document_id, chunk.ordinal - reach, chunk.ordinal + reach)
+        return sorted(chunks.values(), key=lambda other: other.ordinal)
+
+    def chunks_of(self, document_ids: Collection[str]) -> list[Chunk]:
+        """Return the chunks of documents, in the order of documents' ids and of the text."""
+        chunks = self._chunks_where(*self.among("chunks.document_id", document_ids)).values()
+        return sorted(chunks, key=lambda chunk: (chunk.document_id, chunk.ordinal))
 
     def similar_ids(self, chunk_id: str, limit: int) -> list[str]:
-        """Return ids spelled like an unknown one, the most similar first; any ids if none is similar."""
+        """Return ids spelled like an unknown one, the most similar first; any ids if none is similar.
+
+        It is compared with the ids that share the most words with it, and with the next ones by alphabet.
+        """
+        words = list(dict.fromkeys(_WORD.findall(chunk_id.lower())))[:_MAX_ID_WORDS]
+        shared = " + ".join(f"CAST({self.FIND}(lower(id), ?) > 0 AS INTEGER)" for _ in words) or "0 * number"
+        select, limited = f"SELECT id FROM {self._chunks}", f"LIMIT {_IDS_COMPARED}"
+        near = [
+            *self.query(f"{select} ORDER BY {shared} DESC, number {limited}", *words),
+            *self.query(f"{select} WHERE id >= ? ORDER BY id {limited}", chunk_id),
+            *self.query(f"{select} WHERE id < ? ORDER BY id DESC {limited}", chunk_id),
+        ]
+        ids = list(dict.fromkeys(near_id for (near_id,) in near))
+        options: dict[str, Any] = {"processor": str.lower, "scorer": fuzz.ratio, "score_cutoff": _SIMILAR}
+        return [match[0] for match in process.extract(chunk_id, ids, limit=limit, **options)] or ids[:limit]
 
     # --- documents ---
 
     def document(self, document_id: str) -> DocumentRecord | None:
         """Return a document's entry, or None."""
+        rows = self.query(f"SELECT {DOCUMENT_COLUMNS} FROM {self._documents} WHERE id = ?", document_id)
+        return DocumentRecord(*rows[0]) if rows else None
 
     def documents(self, *, after: str = "") -> Iterator[DocumentRecord]:
         """Yield all documents' entries, by id, beginning after an id."""
+        select = f"SELECT {DOCUMENT_COLUMNS} FROM {self._documents} WHERE id > ? ORDER BY id LIMIT ?"
+        while rows := self.query(select, after, _DOCUMENTS_PER_QUERY):
+            yield from (DocumentRecord(*row) for row in rows)
+            after = rows[-1][0]
 
     def fingerprints(self, document_ids: Collection[str]) -> dict[str, str]:
         """Return the fingerprints of those documents that exist, by id."""
+        return dict(self.query_among(f"SELECT id, fingerprint FROM {self._documents}", "id", document_ids))
+
+    def counted(self, settings: Settings) -> Settings:
+        """Return settings with the counts of what is there."""
+        ((documents,),) = self.query(f"SELECT count(*) FROM {self._documents}")
+        ((chunks, sentences, tokens),) = self.query(
+            f"SELECT count(*), coalesce(sum(sentences), 0), coalesce(sum(tokens), 0) FROM {self._chunks}"
+        )
+        return replace(settings, documents=documents, chunks=chunks, sentences=int(sentences), tokens=int(tokens))
+
+    @property
+    def _chunks(self) -> str:
+        return f"{self.chunks_table} AS chunks"
+
+    @property
+    def _documents(self) -> str:
+        return f"{self.documents_table} AS documents"
+
+    def _chunks_where(self, condition: str, *values: Any) -> dict[int, Chunk]:
+        rows = self.query(
+            f"SELECT {_CHUNK} FROM {self._chunks} JOIN contents ON contents.number = chunks.number "
+            f"JOIN {self._documents} ON documents.id = chunks.document_id WHERE {condition}",
+            *values,
+        )
+        return {row[0]: self._make_chunk(row) for row in rows}
+
+    def _make_chunk(self, row: Sequence[Any]) -> Chunk:
+        _, chunk_id, document_id, ordinal, tokens, first_page, last_page, title, chunks, text, places = row
+        try:
+            sentences = parse_places(places)
+        except (ValueError, TypeError, LookupError) as error:
+            raise self.damage(f"the chunk {chunk_id!r}: {error}") from error
+        pages = None if first_page is None else (first_page, last_page)
+        return Chunk(chunk_id, document_id, ordinal, title, text, sentences, tokens, chunks == 1, pages)
+
+
+class View(TableReader):
+    """One publication of an index, whole or limited to some documents: everything else is as if it were not there.
+
+    Several threads may use it at once. What a kind of search needs is opened at its first use. A StorageError may also
+    mean that the publication was replaced by a newer one, which is then to be opened.
+    """
+
+    @abstractmethod
+    def close(self) -> None:
+        """Release what is open."""
+
+    @abstractmethod
+    def limited_to(self, document_ids: Collection[str]) -> View:
+        """Return this view limited to some of its documents; it shares what is open, and ends with this view."""
 
     def named(self, words: Sequence[str], limit: int) -> list[str]:
         """Return ids of documents whose id and title together hold all of these words, ignoring case, in order."""
-
-    def chunks_of(self, document_ids: Collection[str]) -> list[Chunk]:
-        """Return the chunks of documents, in the order of documents' ids and of the text."""
+        # Databases lower ASCII's letters only, PostgreSQL not those of values.
+        lowered = [word.translate(_ASCII_LOWER) for word in words]
+        holds = " AND ".join(f"{self.FIND}(lower(id || ' ' || title), ?) > 0" for _ in words) or "TRUE"
+        rows = self.query(f"SELECT id FROM {self._documents} WHERE {holds} ORDER BY id LIMIT ?", *lowered, limit)
+        return [document_id for (document_id,) in rows]
 
     # --- keywords: exact, in lower case, white space folded (paper, section 3.2) ---
 
+    @abstractmethod
     def rank(self, keywords: Sequence[str], top_k: int, *, by_coverage: bool = False) -> KeywordRanking:
         """Rank the chunks by Score(c, K) = sum over k in K of count(k, T_c) * |k|, ties by chunk id.
 
         Args:
             keywords: Keywords, none blank and none twice.
             top_k: How many chunks to return at most.
-            by_coverage: Rank by the sum of `keyword_weight` instead, and return each keyword's best chunk too.
-                Occurrences inside longer words do not count for a keyword that occurs as a word.
+            by_coverage: Rank by coverage instead, see `keywords.rank_chunks`. Occurrences inside longer words do not
+                count for a keyword that occurs as a word.
         """
 
+    @abstractmethod
     def count_chunks(self, texts: Sequence[str]) -> list[int]:
         """Count the chunks that hold each of some texts."""
 
+    @abstractmethod
     def holding_all(self, texts: Sequence[str], limit: int) -> list[int]:
         """Return the numbers of the chunks that hold all of some texts, at most `limit` of them, by chunk id."""
 
     # --- words, for spelling: the plain form of a word has no diacritics, width or case (`text.plain`) ---
+
+    @abstractmethod
+    def holds_word(self, word: str) -> bool:
+        """Return whether a text of this view has this word, as a whole word in lower case."""
 
     def words_spelled(self, plain: Collection[str]) -> dict[str, list[str]]:
         """Return the words of the corpus, in lower case, that have these plain forms; the others are left out.
 
         Words of other documents, or of removed ones, may be among them: ask `holds_word`.
         """
+        spelled: dict[str, list[str]] = {}
+        for form, word in sorted(self.query_among("SELECT plain, word FROM words", "plain", plain)):
+            spelled.setdefault(form, []).append(word)
+        return spelled
 
     def words_of_length(self, shortest: int, longest: int) -> list[str]:
         """Return the plain forms, likewise, whose lengths in characters lie between two bounds, both included."""
-
-    def holds_word(self, word: str) -> bool:
-        """Return whether a text of this view has this word, as a whole word in lower case."""
+        select = "SELECT DISTINCT plain FROM words WHERE length(plain) BETWEEN ? AND ?"
+        return [form for (form,) in self.query(select, shortest, longest)]
 
     # --- sentences by their vectors ---
 
+    @abstractmethod
     def nearest(self, vector: NDArray[np.float32], count: int) -> list[SentenceMatch]:
         """Return the sentences nearest to a vector, nearest first; equal vectors have equal similarities.
 
@@ -257,35 +380,18 @@ class View(Protocol):
             count: How many; fewer only if there are fewer.
         """
 
-    def vectors(self, numbers: Collection[int]) -> Iterator[tuple[int, list[int], Vectors]]:
-        """Yield the vectors of chunks: a chunk's number, the positions of its embedded sentences, their vectors."""
 
+class Draft(TableReader):
+    """The next publication of an index, being written. What it holds is seen by no reader before it is published.
 
-class Draft(Protocol):
-    """The next publication of an index, being written. What it holds is seen by no reader before it is published."""
+    Its settings are those that were published last, or that it began with.
+    """
 
-    @property
-    def settings(self) -> Settings:
-        """The settings that were published last, or those that the draft began with."""
-
-    def document(self, document_id: str) -> DocumentRecord | None:
-        """Return a document's entry, or None."""
-
-    def documents(self, *, after: str = "") -> Iterator[DocumentRecord]:
-        """Yield all documents' entries, by id, beginning after an id."""
-
-    def fingerprints(self, document_ids: Collection[str]) -> dict[str, str]:
-        """Return the fingerprints of those documents that exist, by id."""
-
+    @abstractmethod
     def claim(self, document_ids: Collection[str]) -> set[str]:
-        """Return which of some documents this writer may write: no other one gets them before this one ends.
+        """Return which of some documents this writer may write: no other one gets them before this one ends."""
 
-        A folder has one writer, which gets all. Documents that others have claimed are to be looked at again later.
-        """
-
-    def vectors_by_text(self, document_ids: Collection[str]) -> dict[str, NDArray[np.float32]]:
-        """Return the vectors of these documents' sentences, as they are stored now, by the sentences' texts."""
-
+    @abstractmethod
     def put(self, documents: Sequence[EmbeddedDocument]) -> dict[str, str]:
         """Store documents, their chunks and vectors in one transaction, in place of those with the same ids.
 
@@ -294,23 +400,58 @@ class Draft(Protocol):
             each, that chunk's id.
         """
 
-    def set_sources(self, sources: Mapping[str, str]) -> None:
-        """Record where documents were read from, by their ids, as far as that has changed."""
-
+    @abstractmethod
     def remove(self, document_ids: Collection[str]) -> None:
         """Remove documents with their chunks."""
 
+    @abstractmethod
     def publish(self, settings: Settings, on_written: Callable[[int, int], None] | None = None) -> Settings:
-        """Let readers see what was written; do nothing if nothing has changed.
+        """Let readers see what was written, if anything has changed.
 
         Args:
             settings: The settings to publish; token and counts are set here.
-            on_written: Called with how many sentences are in the derived vector store so far, and with how many there
-                will be, each time some were written.
+            on_written: Called with how many sentences the graph of vectors has so far, and how many it will have.
 
         Returns:
             The settings as published.
         """
+
+    @abstractmethod
+    def _update_sources(self, sources: Mapping[str, str]) -> None: ...
+
+    def set_sources(self, sources: Mapping[str, str]) -> None:
+        """Record where documents were read from, by their ids, as far as that has changed."""
+        stored = self.query_among(f"SELECT id, source FROM {self._documents}", "id", sources)
+        if changed := {name: sources[name] for name, source in stored if sources[name] != source}:
+            self._update_sources(changed)
+
+    def vectors_by_text(self, document_ids: Collection[str]) -> dict[str, NDArray[np.float32]]:
+        """Return the vectors of these documents' sentences, as they are stored now, by the sentences' texts."""
+        chunks = self._chunks_where(*self.among("chunks.document_id", document_ids))
+        return {
+            chunks[number].sentence_text(position): vector
+            for number, positions, vectors in self.vectors(chunks)
+            for position, vector in zip(positions, vectors, strict=True)
+        }
+
+    def find_taken(self, documents: Sequence[EmbeddedDocument]) -> dict[str, str]:
+        """Return the documents with a chunk whose id another document's chunk has: for each, that id."""
+        ids = [chunk.id for document in documents for chunk in document.chunks]
+        stored = self.query_among(f"SELECT id, document_id FROM {self._chunks}", "id", ids)
+        taken: dict[str, str] = {}
+        while True:
+            going = {document.record.id for document in documents} - taken.keys()
+            owners = {chunk_id: owner for chunk_id, owner in stored if owner not in going}
+            known = len(taken)
+            for document in documents:
+                name = document.record.id
+                others = [chunk.id for chunk in document.chunks if owners.get(chunk.id, name) != name]
+                if name in going and others:
+                    taken[name] = others[0]
+                elif name in going:
+                    owners |= dict.fromkeys((chunk.id for chunk in document.chunks), name)
+            if len(taken) == known:  # one that is not stored keeps its old chunks, whose ids are then not free
+                return taken
 
 
 class IndexStore(Protocol):
@@ -320,17 +461,8 @@ class IndexStore(Protocol):
     def location(self) -> Path | str:
         """Its name, for messages: a folder, or an address without a password."""
 
-    def exists(self) -> bool:
-        """Return whether there is an index, or a part of one."""
-
     def settings(self) -> Settings:
-        """Read the settings of what was published last.
-
-        Raises:
-            IndexNotFoundError: There is no index, or nothing was published yet.
-            IndexFormatError: It is damaged, or of another format.
-            InputError: The place cannot be read.
-        """
+        """Read the settings of what was published last."""
 
     def stamp(self) -> Hashable:
         """Return a value that changes with every publication. It is cheap: every search asks for it."""
@@ -339,7 +471,9 @@ class IndexStore(Protocol):
         """Open what was published last.
 
         Raises:
-            IndexNotFoundError, IndexFormatError, StorageError: See `settings`.
+            IndexNotFoundError: There is no index, or nothing was published yet.
+            IndexFormatError: It is damaged, or of another format.
+            InputError, StorageError: The place cannot be read.
         """
 
     def close(self) -> None:
@@ -349,12 +483,9 @@ class IndexStore(Protocol):
         """Return the bytes that the index takes up."""
 
     def draft(self, begin: Callable[[], Settings]) -> AbstractContextManager[Draft]:
-        """Open the next publication for writing, and make the index if there is none. Errors inside name the index.
+        """Open the next publication for writing; `begin` makes the settings of an index that is not there yet.
 
-        A folder has one writer at a time; a database may have many.
-
-        Args:
-            begin: Makes the settings of an index that does not exist yet.
+        A folder has one writer at a time; a database may have many. Errors inside name the index.
 
         Raises:
             IndexLockedError: Another process is writing; the message says which, and since when.
@@ -367,25 +498,9 @@ class IndexStore(Protocol):
         """Look for damage in all parts of the index; nothing is locked or written."""
 
     def repair(self, on_written: Callable[[int, int], None] | None = None) -> None:
-        """Make everything again that is derived from the documents.
-
-        Raises:
-            IndexFormatError: The documents themselves are damaged: they must be ingested again.
-        """
+        """Make everything again that is derived from the documents, unless these are damaged."""
 
 
-def keyword_weight(occurrences: NDArray[np.int64], holding: int, chunks: int) -> NDArray[np.float64]:
-    """Return what a keyword adds to chunks' coverage: more for a rare keyword, and little more for repetitions.
-
-    This is BM25's term weight with k1 = 0.5 and b = 0 (chunks have about the same length).
-
-    Args:
-        occurrences: How often each chunk holds the keyword, shape (n,).
-        holding: How many chunks hold it.
-        chunks: How many chunks there are.
-
-    Returns:
-        The weights, shape (n,).
-    """
-    weights: NDArray[np.float64] = np.log1p(chunks / holding) * occurrences / (occurrences + 0.5)
-    return weights
+def batches(items: Sequence[_Item], size: int) -> Iterator[Sequence[_Item]]:
+    """Yield items some at a time."""
+    return (items[start : start + size] for start in range(0, len(items), size))

@@ -22,11 +22,13 @@ def fold(text: str) -> str:
 
 
 def searchable(text: str) -> str:
-    """Return a text, or a keyword, as it is matched: white space folded, in lower case.
+    """Return a text, or a keyword, as it is matched: white space folded, in lower case."""
+    return lower(fold(text))
 
-    It has as many characters as the folded text: "İ" is the only character whose lower case has more.
-    """
-    return fold(text).replace("İ", "I").lower()
+
+def lower(text: str) -> str:
+    """Return a text in lower case, with as many characters: "İ" is the only one whose lower case has more."""
+    return text.replace("İ", "I").lower()
 
 
 def plain(text: str) -> str:

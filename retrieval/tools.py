@@ -6,8 +6,9 @@ import hashlib
 import json
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
-from functools import cache
+from functools import cache, partial
 from typing import Annotated, Any, Literal, TypeAlias, get_args
 
 from langchain.tools import InjectedState
@@ -53,10 +54,8 @@ _ARTIFACT = {"chunk_ids": list, "new_chunks": list, "digests": dict, "retrieved_
 def _as_list(value: Any) -> Any:
     """Accept what models send for a list: the list as a JSON string, a single item, numbers."""
     if isinstance(value, str) and value.strip().startswith("["):
-        try:
+        with suppress(ValueError, RecursionError):
             value = json.loads(value)
-        except (ValueError, RecursionError):
-            value = [value]
     return [_as_text(item) for item in (value if isinstance(value, list) else [value])]
 
 
@@ -66,33 +65,22 @@ def _as_text(item: Any) -> Any:
     return str(item) if isinstance(item, int | float) and not isinstance(item, bool) else item
 
 
-def _check_number(most: int) -> AfterValidator:
-    def check(texts: list[str]) -> list[str]:
-        if not 1 <= len(texts) <= most:
-            raise ValueError(f"there are {len(texts)}: give 1 to {most}")
-        return texts
-
-    return AfterValidator(check)
+def _check_number(texts: list[str], most: int) -> list[str]:
+    if not 1 <= len(texts) <= most:
+        raise ValueError(f"there are {len(texts)}: give 1 to {most}")
+    return texts
 
 
 # Models pay for schemas with every prompt: bounds are checked outside of them, and defaults come from factories,
 # which schemas do not repeat.
 Texts: TypeAlias = Annotated[list[str], BeforeValidator(_as_list)]
-Keywords: TypeAlias = Annotated[Texts, _check_number(MAX_KEYWORDS)]
-Queries: TypeAlias = Annotated[Texts, _check_number(MAX_QUERIES)]
+Keywords: TypeAlias = Annotated[Texts, AfterValidator(partial(_check_number, most=MAX_KEYWORDS))]
+Queries: TypeAlias = Annotated[Texts, AfterValidator(partial(_check_number, most=MAX_QUERIES))]
 Within: TypeAlias = Annotated[str, Field(description="Only documents with this in title or id.")]
 
 
 class RetrievalArguments(BaseModel):
-    """Arguments of a tool call; a null counts as an argument that was left out.
-
-    Example:
-        >>> from pydantic import Field
-        >>> class OutlineArguments(RetrievalArguments):
-        ...     document_id: str = Field(description="The document.")
-        >>> OutlineArguments(document_id="places/skellavy.md").document_id
-        'places/skellavy.md'
-    """
+    """Arguments of a tool call; a null counts as an argument that was left out."""
 
     messages: Annotated[list[Any], InjectedState("messages")] = Field(
         default_factory=list, description="The conversation so far; filled in by the graph, never by the model."
@@ -111,8 +99,7 @@ class _KeywordArguments(RetrievalArguments):
 
 class _SemanticArguments(RetrievalArguments):
     queries: Queries = Field(
-        description="One short question or statement for each fact.",
-        validation_alias=AliasChoices("queries", "query"),
+        description="One short question or statement for each fact.", validation_alias=AliasChoices("queries", "query")
     )
     within: Within = Field(default_factory=str)
 
@@ -204,21 +191,21 @@ class RetrievalTool(BaseTool):
 
     def _run(self, messages: Sequence[Any] = (), **arguments: Any) -> tuple[str, dict[str, Any]]:
         try:
-            retrieved = self.retrieve(held=find_held(messages, self.index), **arguments)
+            shown = self.retrieve(held=find_held(messages, self.index), **arguments)
         except InputError as error:
             raise ToolException(str(error)) from error
         event = {
-            "query": retrieved.query,
-            "chunk_ids": list(retrieved.chunk_ids),
-            "new_chunks": [chunk.id for chunk in retrieved.new_chunks],
-            "retrieved_tokens": count_tokens(retrieved.text),
-            "evidence_tokens": retrieved.evidence_tokens,
+            "query": shown.query,
+            "chunk_ids": list(shown.chunk_ids),
+            "new_chunks": [chunk.id for chunk in shown.new_chunks],
+            "retrieved_tokens": count_tokens(shown.text),
+            "evidence_tokens": shown.evidence_tokens,
         }
         _announce({"tool": self.name} | event)
-        digests = {chunk_id: _digest(self.index.get(chunk_id)) for chunk_id in retrieved.sentences}
-        digests |= {chunk.id: _digest(chunk) for chunk in retrieved.new_chunks}
-        sentences = {chunk_id: sorted(positions) for chunk_id, positions in retrieved.sentences.items()}
-        return retrieved.text, event | {"results": retrieved.results, "sentences": sentences, "digests": digests}
+        digests = {chunk_id: _digest(self.index.get(chunk_id)) for chunk_id in shown.sentences}
+        digests |= {chunk.id: _digest(chunk) for chunk in shown.new_chunks}
+        sentences = {chunk_id: sorted(positions) for chunk_id, positions in shown.sentences.items()}
+        return shown.text, event | {"results": shown.results, "sentences": sentences, "digests": digests}
 
 
 class KeywordSearch(RetrievalTool):
@@ -301,11 +288,7 @@ class ChunkRead(RetrievalTool):
 
 
 def _limit(index: Index, within: str) -> Index:
-    """Return an index limited to the documents that a call names, or all of it.
-
-    Raises:
-        InputError: There is no such document, or there are too many.
-    """
+    """Return an index limited to the documents that a call names, or all of it."""
     if not within.strip():
         return index
     documents = index.find_documents(within, _MAX_DOCUMENTS + 1)
@@ -322,13 +305,9 @@ def _limit(index: Index, within: str) -> Index:
 
 
 def find_held(messages: Sequence[Any], index: Index) -> Held:
-    """Return what a conversation holds of an index's chunks.
+    """Return what a conversation holds of an index's chunks, as the results of retrieval tools in it say.
 
     A chunk of another index, or one that has changed since, may have the same id: it does not count.
-
-    Args:
-        messages: The conversation; the results of retrieval tools in it say what they hold.
-        index: The index.
     """
     digest = cache(lambda chunk_id: _digest(index.get(chunk_id)))
     chunks: dict[str, None] = {}
@@ -344,12 +323,7 @@ def find_held(messages: Sequence[Any], index: Index) -> Held:
 
 
 def find_read_chunks(messages: Sequence[Any], index: Index) -> list[str]:
-    """Return the ids of the chunks whose full text is in a conversation, in order.
-
-    Args:
-        messages: The conversation; the results of retrieval tools in it say what they hold.
-        index: The index.
-    """
+    """Return the ids of the chunks whose full text is in a conversation, in order."""
     return list(find_held(messages, index).chunks)
 
 
@@ -371,25 +345,14 @@ def _digest(chunk: Chunk | None) -> str:
 def show_chunks(
     results: ReadResults, query: Any, held: Held, excerpts: Mapping[str, Excerpt] | None = None
 ) -> Retrieved:
-    """Show chunks, except those that were read before.
-
-    Args:
-        results: The chunks.
-        query: What was asked for.
-        held: What the conversation holds.
-        excerpts: By chunk id, what to show instead of its full text.
-    """
+    """Show chunks, except those that were read before; of some, excerpts are shown instead of their full texts."""
     excerpts = excerpts or {}
     new = [chunk for chunk in results.chunks if chunk.id not in held.chunks and chunk.id not in excerpts]
     # The texts are in the message already: the artifact only says what they are.
+    plain = {chunk_id: asdict(excerpt) for chunk_id, excerpt in excerpts.items()}
     chunks = [
-        {
-            "chunk_id": chunk.id,
-            "document_id": chunk.document_id,
-            "tokens": chunk.tokens,
-            "excerpt": asdict(excerpts[chunk.id]) if chunk.id in excerpts else None,
-        }
-        for chunk in results.chunks
+        {"chunk_id": c.id, "document_id": c.document_id, "tokens": c.tokens, "excerpt": plain.get(c.id)}
+        for c in results.chunks
     ]
     shown = "\n".join(sentence.text for excerpt in excerpts.values() for sentence in excerpt.sentences)
     return Retrieved(
@@ -410,14 +373,19 @@ def _show_hits(
     same = (chunk_id for ids in shown.same.values() for chunk_id in ids)
     hits: tuple[Hit, ...] = (*shown.hits, *shown.brief)
     ids = list(dict.fromkeys([*(hit.chunk_id for hit in hits), *same, *shown.above]))
-    plain, tokens = asdict(replace(results, hits=hits)), count_tokens(excerpt_text(hits))
-    if tool.full_texts:
-        full = show_chunks(tool.index.read(ids), query, held)
-        text = f"{text}\n\n{FULL_TEXTS}\n\n{full.text}"
-        return replace(full, text=text, results=plain, evidence_tokens=tokens + full.evidence_tokens)
     whole = [hit.chunk_id for hit in shown.hits if hit.excerpt.whole]
     new = tool.index.read(whole).chunks if whole else ()
-    return Retrieved(text, query, plain, ids, new, Held().add(shown.hits).sentences, tokens)
+    plain, tokens = asdict(replace(results, hits=hits)), count_tokens(excerpt_text(hits))
+    retrieved = Retrieved(text, query, plain, ids, new, Held().add(shown.hits).sentences, tokens)
+    return add_full_texts(tool, retrieved, held) if tool.full_texts else retrieved
+
+
+def add_full_texts(tool: RetrievalTool, retrieved: Retrieved, held: Held) -> Retrieved:
+    """Show the full texts of a search's chunks, too."""
+    full = show_chunks(tool.index.read(retrieved.chunk_ids), retrieved.query, held)
+    text = f"{retrieved.text}\n\n{FULL_TEXTS}\n\n{full.text}"
+    tokens = retrieved.evidence_tokens + full.evidence_tokens
+    return replace(full, text=text, results=retrieved.results, evidence_tokens=tokens)
 
 
 def _announce(event: dict[str, Any]) -> None:
@@ -445,15 +413,12 @@ def make_tools(
     Each returns a text for the model, and an artifact for programs: `results` (the typed results as plain values),
     `chunk_ids` (shown or read), `new_chunks` (read for the first time, or shown whole by a search), `digests` (of their
     texts, by id: a chunk that changes can be read again), `retrieved_tokens` (of the whole text), `evidence_tokens` (of
-    the documents' sentences in it), and `query`.
+    the documents' sentences in it), and `query`. Each call also reports this, without results and digests, as a custom
+    event named `retrieval` (`astream_events`, callbacks) and, in a graph, in the stream mode `custom`.
 
     They work in any agent. LangGraph's `ToolNode`, and with it LangChain's `create_agent`, fills in the argument
-    `messages`, which the model does not see: the conversation says which chunks were read, and those are marked in
-    search results and not returned again. A chunk whose text is no longer in the conversation can be read again; but
-    middleware that shortens what the model is sent, and leaves the conversation as it is, goes unnoticed.
-
-    Each call reports what it found: as a custom event named `retrieval` (`astream_events`, callbacks) and, in a graph,
-    in the stream mode `custom`. Both give `tool` and the artifact without `results`, `sentences` and `digests`.
+    `messages`, which the model does not see: the conversation says which chunks were read, and those are not returned
+    again. Middleware that shortens what the model is sent, and leaves the conversation as it is, goes unnoticed.
 
     Args:
         index: The index that the tools search.
@@ -467,8 +432,7 @@ def make_tools(
         `tool.invoke({"type": "tool_call", "id": "1", "name": tool.name, "args": {...}})` a message with the artifact.
 
     Raises:
-        InputError: A name is unknown or given twice, no name is given, `top_k` is out of bounds, or `presentation` is
-            unknown.
+        InputError: An argument is not valid.
 
     Example:
         >>> from arag import make_tools

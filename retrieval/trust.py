@@ -56,19 +56,16 @@ def choose_embedder(given: str | Embeddings | Embedder | None, name: str, locati
         return embedder
     try:
         own = _parse_stored_name(name)
-    except InputError as error:
-        return Embedder(name, partial(_refuse, f"the embedder of the index in {location} cannot be used: {error}"))
-    if own is None:  # everything that needs no vectors works without it
         why = f"the index in {location} was made with an embedder object, {name}: pass it as embedder=..."
+    except InputError as error:
+        own, why = None, f"the embedder of the index in {location} cannot be used: {error}"
+    if own is None:  # everything that needs no vectors works without it
         return Embedder(name, partial(_refuse, why))
     return make_embedder(name, own.provider, partial(_load, own, location))
 
 
 def check_embedder(store: IndexStore) -> None:
-    """Refuse an index's embedder if the user has to name it first, before any work begins.
-
-    Args:
-        store: Where the index is; there may be none yet.
+    """Refuse the embedder of an index, if there is one, before any work begins.
 
     Raises:
         UnnamedEmbedderError: It sends texts or loads a folder, and the user has not named it.

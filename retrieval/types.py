@@ -38,8 +38,7 @@ class Sentence:
         start: Character offset in the chunk's text.
         end: Offset after its last character, white space not included.
         embedded: Whether it has a vector; bare headings have none.
-        heading: The headings that it stands under, outermost first, joined by " > ", also where they stand in an
-            earlier chunk; empty if there are none.
+        heading: The headings that it stands under, outermost first, joined by " > "; empty if there are none.
         table: The table that it is a row of, or None.
     """
 
@@ -133,14 +132,13 @@ class Hit:
     Attributes:
         chunk_id: The chunk.
         document_id: Its document.
-        score: The paper's score: for keywords the sum of count times length, for a semantic search the cosine
-            similarity of the best sentence. In a ranking by coverage, the coverage.
+        score: The paper's score, or the coverage; for a semantic search, the similarity of the best sentence.
         excerpt: What is shown of it.
         more: How many further sentences matched and are not shown.
         tokens: Tokens of the full chunk.
         keyword_counts: For a keyword search, the occurrences of each keyword that the chunk holds.
         apart: Keywords whose words the chunk holds, but apart from each other.
-        matches: For a semantic search, the positions of all its sentences that were found, also of those not shown.
+        matches: For a semantic search, the positions of all sentences that were found, shown or not.
     """
 
     chunk_id: str
@@ -161,8 +159,7 @@ class Term:
     Attributes:
         text: As it is spelled in the corpus.
         chunks: How many chunks hold it.
-        respelled: Whether it is the keyword with other diacritics, spaces, dashes, commas, brackets or
-            quotation marks: meant, not just similar.
+        respelled: Whether it has the keyword's letters: it is meant, not just similar.
     """
 
     text: str
@@ -177,12 +174,10 @@ class KeywordReport:
     Attributes:
         keyword: The keyword as given.
         chunks: How many chunks hold it.
-        as_word: How many of them hold it as a word of its own, not only inside longer words, as far as that was
-            counted; None if the ranking is not by coverage.
+        as_word: How many hold it as a word of its own, as far as that was counted; None without coverage.
         closest: Terms in the corpus that may be meant, if few or no chunks hold the keyword.
         searched_as: The spelling that the tool searched for instead, if it did.
-        apart: Ids of chunks that hold all words of the keyword, but apart from each other: for a ranking by coverage,
-            if no chunk holds the keyword, and there are no more than two.
+        apart: Ids of the few chunks that hold all words of the keyword, but apart from each other.
     """
 
     keyword: str
@@ -227,8 +222,7 @@ class ReadResults:
 
     Attributes:
         chunks: The chunks, in the order asked for, neighbours in text order around theirs; none twice.
-        unknown: Ids that the index does not hold; for the first 20 of them, ids in the index that may be meant, or else
-            some of its ids as examples.
+        unknown: Ids that the index does not hold, each with ids that may be meant or serve as examples.
         parts: For each document, how many chunks it has, to show "part 2 of 9".
     """
 
@@ -244,8 +238,7 @@ class DocumentInfo:
     Attributes:
         id: The document's id.
         title: Its title, or an empty string.
-        source: The file that it was read from, with the line or item for records. For a document that was given in
-            Python, the `source` of its metadata, or an empty string.
+        source: The file that it was read from, or the `source` of its metadata, or an empty string.
         metadata: Further fields, as they were.
         chunks: How many chunks it has.
     """
@@ -271,7 +264,7 @@ class IndexInfo:
         dimension: Length of its vectors.
         distance: Distance function of the vectors.
         chunk_tokens: Size that chunks are cut to, in tokens.
-        tokenizer: What counted the tokens: `o200k_base`, `estimate`, or both, for different documents.
+        tokenizer: What counted the tokens: `o200k_base`, `estimate`, or both.
         language: Language of the sentence rules, or `auto`.
         bytes: Size on disk; 0 for a limited index, whose share of the files is not known.
     """

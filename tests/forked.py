@@ -11,7 +11,6 @@ processes.set_forkserver_preload(
         "arag.cli",
         "arag.evaluation.runs",
         "arag.ingest.pipeline",
-        "chromadb",
         "langchain_openai",
         "openai",
         "psycopg",

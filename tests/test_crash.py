@@ -21,6 +21,7 @@ import numpy as np
 import pytest
 from openai import OpenAIError
 
+from arag.child import Child
 from arag.cli import main
 from arag.errors import EmbedderError, IndexNotFoundError, StorageError
 from arag.ingest import pipeline
@@ -29,6 +30,7 @@ from arag.ingest.pipeline import run_ingest
 from arag.models import embedders
 from arag.models.embedders import Embedder
 from arag.retrieval.index import open_index
+from arag.retrieval.storage import batches
 from arag.retrieval.store import chroma
 from arag.retrieval.store.chroma import ChromaGraph
 from arag.retrieval.store.folder import FolderStore
@@ -127,13 +129,13 @@ def assert_every_sentence_is_in_chroma(folder, expected):
         path for path in folder.glob("chroma-*") if path.name == f"chroma-{FolderStore(folder).settings().token}"
     ]
     with closing(ChromaGraph(graph)) as opened:
-        stored = opened._collection.get(include=["embeddings", "metadatas"])
-        assert sorted((m["chunk_id"], m["sentence"]) for m in stored["metadatas"]) == sorted(expected)
-        nearest = opened._collection.query(query_embeddings=stored["embeddings"], n_results=2, include=["distances"])
-        for i, found, distances in zip(stored["ids"], nearest["ids"], nearest["distances"], strict=True):
-            assert dict(zip(found, distances, strict=True))[i] == pytest.approx(0, abs=1e-6)
-        for metadata, vector in zip(stored["metadatas"], stored["embeddings"], strict=True):
-            assert np.allclose(vector, text_vector(metadata["sentence"]), atol=3e-3)
+        stored = list(opened.read())
+        assert sorted((chunk_id, text) for _, chunk_id, text in stored) == sorted(expected)
+        for some in batches(stored, 500):
+            vectors = np.stack([text_vector(text) for *_, text in some])
+            assert opened._call("count_lost", [i for i, *_ in some], vectors) == 0
+        for i, _, text in stored:
+            assert i in [f"{number}#{position}" for number, position in opened.nearest(text_vector(text), 2)]
 
 
 def contents(folder):
@@ -180,7 +182,6 @@ def ingest_in_pieces(source, index, **options):
 
 def watch(step, folder):
     """Tell of everything that is done to an index's files: by SQL, by Python, and by Chroma."""
-    from chromadb.api.models.Collection import Collection
 
     def on_event(event, arguments):
         of_index = event == "open" and str(folder) in str(arguments[0])
@@ -204,8 +205,8 @@ def watch(step, folder):
     connect_to, sqlite3.connect = sqlite3.connect, connect
     sys.addaudithook(on_event)
     os.fsync = announced("fsync", os.fsync)
-    for name in ("add", "delete", "modify", "count", "get"):
-        setattr(Collection, name, announced(name, getattr(Collection, name)))
+    original = Child.call
+    Child.call = lambda self, name, *rest, **limit: announced(name, original)(self, name, *rest, **limit)
 
 
 def ingest_until(moment, news, source, index, **options):

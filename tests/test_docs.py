@@ -26,8 +26,7 @@ from arag.ingest import readers, registry
 from arag.ingest.maintenance import verify
 from arag.ingest.pipeline import run_ingest
 from arag.retrieval import types
-from arag.retrieval.index import Index
-from arag.retrieval.tools import RetrievalArguments, RetrievalTool
+from arag.retrieval.tools import RetrievalTool
 from fakes import HashEmbeddings, hash_vector, write_corpus
 from openai_server import chat, embeddings, serve
 
@@ -468,22 +467,19 @@ def test_every_page_can_be_found():
 
 
 def public_objects():
-    """Yield what is public, with its name: functions, classes, and the members of an index.
+    """Yield what is public, with its name: functions and classes.
 
     The dictionaries of a run's state are left out: their docstrings are what Studio shows. The results of an index have
     one example, that of their module.
     """
     everything = {name: getattr(import_module(home), name) for name, home in arag._HOMES.items()}
-    found = [everything[name] for name in arag.__all__] + [RetrievalTool, RetrievalArguments]
+    found = [everything[name] for name in arag.__all__] + [RetrievalTool]
     yield "types", types
     for module in (arag.testing, errors):
         found += [made for made in vars(module).values() if getattr(made, "__module__", "") == module.__name__]
     for public in found:
         if inspect.isclass(public) or inspect.isfunction(public):
             yield public.__name__, public
-    for name, member in vars(Index).items():
-        if not name.startswith("_") and (inspect.isfunction(member) or isinstance(member, property)):
-            yield f"Index.{name}", getattr(member, "fget", member)
 
 
 @pytest.mark.parametrize("public", [pytest.param(public, id=name) for name, public in public_objects()])

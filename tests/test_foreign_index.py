@@ -12,9 +12,9 @@ import warnings
 from contextlib import closing, contextmanager
 from pathlib import Path
 
-import chromadb
 import pytest
 
+from arag.child import Child
 from arag.errors import ARAGError, IndexFormatError
 from arag.ingest.maintenance import remove, verify
 from arag.ingest.pipeline import run_ingest
@@ -109,13 +109,13 @@ def run_sql(file, script):
 def opened(monkeypatch):
     """The folders that Chroma opens."""
     opened = []
-    original = chromadb.PersistentClient
+    original = Child.call
 
-    def record(path, **options):
-        opened.append(Path(path).name)
-        return original(path=path, **options)
+    def record(self, name, *arguments, **options):
+        opened.extend(Path(folder).name for folder in arguments[:1])
+        return original(self, name, *arguments, **options)
 
-    monkeypatch.setattr(chromadb, "PersistentClient", record)
+    monkeypatch.setattr(Child, "call", record)
     return opened
 
 

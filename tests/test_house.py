@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
-LEAVES = {"arag.errors", "arag.files"}  # what every room may use
+LEAVES = {"arag.child", "arag.errors", "arag.files"}  # what every room may use
 BELOW = {
     "models": [],
     "retrieval": ["models"],
@@ -18,7 +18,7 @@ BELOW = {
 }
 ONLY_IN = {
     "sqlite3": "retrieval/store",
-    "chromadb": "retrieval/store",
+    "chromadb_rust_bindings": "retrieval/store",
     "filelock": "retrieval/store",
     "mcp": "serving",
     "psycopg": "retrieval/postgres",

@@ -15,7 +15,6 @@ from arag.errors import InputError, StorageError
 from arag.ingest.pipeline import ingest
 from arag.retrieval import keywords as keywords_module
 from arag.retrieval.keywords import KeywordTexts, format_keywords, write_keywords
-from arag.retrieval.storage import keyword_weight
 from arag.retrieval.text import fold, searchable
 from fakes import HashEmbeddings, write_corpus
 
@@ -155,7 +154,8 @@ def test_chunks_are_ranked_by_coverage_as_the_plainest_way_does(tmp_path, texts,
             words = {i: count_words(lower(keyword), lower(text)) for i, text in named.items()}
             as_word[keyword] = sum(c > 0 for c in words.values())
             used = words if as_word[keyword] else counts
-            weights = keyword_weight(np.array(list(used.values())), sum(c > 0 for c in used.values()), len(named))
+            array, holding = np.array(list(used.values())), sum(c > 0 for c in used.values())
+            weights = np.log1p(len(named) / holding) * array / (array + 0.5)
             scores = {i: score + weight for (i, score), weight in zip(scores.items(), weights.tolist(), strict=True)}
             firsts.append([i for i in named if used[i]])
     order = sorted((i for i in named if scores[i]), key=lambda i: (-scores[i], i))

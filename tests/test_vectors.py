@@ -46,7 +46,7 @@ SOME = np.array([[1, 0, 0], [1, 0, 0.01], [0, 1, 0], [-1, 0, 0], [0, 0, 0], [np.
 def test_the_nearest_sentences_are_those_of_the_plainest_way(chosen, count, numbers):
     rows = [(10 * n, list(range(0, 2 * len(some), 2)), SOME[some]) for n, some in enumerate(chosen)]
     vector = np.array([0.8, 0.6, 0], dtype=np.float32)
-    matrix = SentenceMatrix.build(rows, sum(map(len, chosen)), 3)
+    matrix = SentenceMatrix.build(rows, 3)
     inside = None if numbers is None else {10 * n for n in numbers}
     found = matrix.nearest(vector, count, inside)
     expected = nearest([row for row in rows if inside is None or row[0] in inside], vector, count)
@@ -58,9 +58,7 @@ def test_equal_vectors_have_the_same_similarity_to_the_last_bit():
     same = random_vectors(1, 384)[0]
     vectors = random_vectors(3_000, 384, seed=2)
     vectors[::3] = same
-    found = SentenceMatrix.build([(n, [0], row[np.newaxis]) for n, row in enumerate(vectors)], 3_000, 384).nearest(
-        same, 400
-    )
+    found = SentenceMatrix.build([(n, [0], row[np.newaxis]) for n, row in enumerate(vectors)], 384).nearest(same, 400)
     assert [m.chunk for m in found] == list(range(0, 1_200, 3))
     assert len({m.similarity for m in found}) == 1
 
@@ -69,7 +67,7 @@ def test_damaged_vectors_are_never_among_the_nearest():
     vectors = np.array([[1, 0], [np.nan, 0], [0, np.inf], [0, 1]], dtype=np.float32)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        found = SentenceMatrix.build([(7, [0, 1, 2, 3], vectors)], 4, 2).nearest(np.array([1, 0], dtype=np.float32), 4)
+        found = SentenceMatrix.build([(7, [0, 1, 2, 3], vectors)], 2).nearest(np.array([1, 0], dtype=np.float32), 4)
     assert [(m.position, m.similarity) for m in found] == [(0, 1), (3, 0)]
 
 

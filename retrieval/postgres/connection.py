@@ -6,7 +6,7 @@ import os
 import re
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from itertools import chain
 from typing import Any, Self, TypeVar
 
@@ -91,10 +91,7 @@ class Session:
     def query_before(
         self, statement: str, *values: Any, then: str, settings: Mapping[str, str] | None = None
     ) -> tuple[list[tuple[Any, ...]], Any]:
-        """Return the rows of a statement, run with these settings, and the value of another one that is run after it.
-
-        All is sent at once.
-        """
+        """Return the rows of a statement, run with these settings, and the value of one after it, in one round trip."""
         with self._connection.pipeline():
             with self._connection.transaction() if settings else nullcontext():
                 if settings:
@@ -123,20 +120,15 @@ class Session:
             for row in rows:
                 copy.write_row(row)
 
-    @contextmanager
-    def transaction(self) -> Iterator[None]:
+    def transaction(self) -> AbstractContextManager[object]:
         """Run everything inside as one transaction, or as a part of one that can fail alone."""
-        with self._connection.transaction():
-            yield
+        return self._connection.transaction()
 
 
 class Pool:
     """Connections for reading, from several threads at once, also in a process that was forked.
 
     They are opened when they are needed, also after `close`.
-
-    Args:
-        location: The index.
     """
 
     def __init__(self, location: PostgresLocation) -> None:
@@ -195,13 +187,7 @@ class Pool:
 
 @contextmanager
 def translate_errors(location: PostgresLocation) -> Iterator[None]:
-    """Say what the server's errors mean for an index.
-
-    Raises:
-        IndexFormatError: A table is missing, or another than expected.
-        IndexLockedError: Another process holds a lock for too long.
-        StorageError: The server cannot be reached, refuses, or has no room.
-    """
+    """Say what the server's errors mean for an index, as one of the project's errors."""
     try:
         yield
     except _NOT_OURS as error:

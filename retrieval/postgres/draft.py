@@ -9,12 +9,9 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
-from itertools import islice
+from dataclasses import astuple, replace
+from itertools import repeat
 from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
 
 from arag.errors import InputError
 from arag.retrieval.postgres.connection import UNSTORABLE, Session
@@ -27,21 +24,12 @@ from arag.retrieval.postgres.schema import (
     document_key,
     lock,
     make_indexes,
+    pack,
     read_state,
 )
-from arag.retrieval.postgres.vectors import pack, read_vectors
-from arag.retrieval.storage import EmbeddedDocument, Settings
-from arag.retrieval.tables import (
-    CHUNK_COLUMNS,
-    DOCUMENT_COLUMNS,
-    MAX_WORD_CHARACTERS,
-    chunk_row,
-    document_row,
-    format_places,
-    format_settings,
-)
+from arag.retrieval.storage import Draft, EmbeddedDocument, Settings
+from arag.retrieval.tables import CHUNK_COLUMNS, DOCUMENT_COLUMNS, MAX_WORD_CHARACTERS, chunk_row, format_places
 from arag.retrieval.text import plain, searchable, words
-from arag.retrieval.types import Chunk
 
 _LONGEST_ID = 2_000  # bytes: PostgreSQL indexes no more than 2,704
 _MAX_KNOWN_WORDS = 1_000_000  # that are not sent again
@@ -49,23 +37,18 @@ _DELETED_AT_ONCE = 2_000  # chunks
 _TEXT_COLUMNS = {"id", "title", "source", "metadata", "fingerprint", "document_id"}
 
 
-class PostgresDraft(Tables):
+class PostgresDraft(Tables, Draft):
     """The next publication of an index in PostgreSQL; see `Draft`.
 
     Args:
         session: A connection of its own. The server frees what it has claimed when it ends, however that happens.
-
-    Attributes:
-        settings: The settings that were published last, or those that the draft began with.
     """
 
     def __init__(self, session: Session) -> None:
-        super().__init__(session, f"removed = {FOR_EVER}")
+        super().__init__(session, read_state(session), f"removed = {FOR_EVER}")
         self._session = session
         self._claimed: set[str] = set()
         self._known_words: set[str] = set()
-        self._state = read_state(session)
-        self.settings = self._state.settings
 
     def claim(self, document_ids: Collection[str]) -> set[str]:
         """Return which of some documents this writer may write; see `Draft.claim`."""
@@ -76,23 +59,12 @@ class PostgresDraft(Tables):
         self._claimed |= {document_id for (document_id,) in rows}
         return self._claimed & set(document_ids)
 
-    def vectors_by_text(self, document_ids: Collection[str]) -> dict[str, NDArray[np.float32]]:
-        """Return the vectors of these documents' sentences, as they are stored now, by the sentences' texts."""
-        chunks = {chunk.id: chunk for chunk in self.chunks_of(document_ids)}
-        by_number = {number: chunks[chunk_id] for chunk_id, number in self.numbers(list(chunks)).items()}
-        return {
-            by_number[number].sentence_text(position): vector
-            for number, positions, vectors in read_vectors(self, self._state, by_number)
-            for position, vector in zip(positions, vectors, strict=True)
-        }
-
     def put(self, documents: Sequence[EmbeddedDocument]) -> dict[str, str]:
         """Store documents in place of those with the same ids; see `Draft.put`.
 
         One that another writer has stored meanwhile, with the same fingerprint, is left as it is.
         """
-        texts = [chunk.text for document in documents for chunk in document.chunks]
-        found = word_rows(texts, self._known_words)
+        new_words = word_rows([chunk.text for each in documents for chunk in each.chunks], self._known_words)
         with self._session.transaction():
             # What takes long comes first: nobody waits for it.
             numbers = self._insert_texts(documents)
@@ -102,43 +74,31 @@ class PostgresDraft(Tables):
                 taken = self.find_taken(changed)
                 left = [document for document in changed if document.record.id not in taken]
                 self._mark_removed([document.record.id for document in left], generation)
-                self._insert("documents", DOCUMENT_COLUMNS, [document_row(d.record) for d in left], generation)
+                self._insert("documents", DOCUMENT_COLUMNS, [astuple(d.record) for d in left], generation)
                 chunks = [
                     (number, *chunk_row(chunk))
                     for document in left
                     for number, chunk in zip(numbers[document.record.id], document.chunks, strict=True)
                 ]
                 self._insert("chunks", f"number, {CHUNK_COLUMNS}", chunks, generation)
-                unused = {number for some in numbers.values() for number in some} - {row[0] for row in chunks}
-                self._delete_texts(sorted(unused))
+                self._delete_texts({n for some in numbers.values() for n in some}.difference(row[0] for row in chunks))
                 self._session.execute(
                     "INSERT INTO words SELECT * FROM unnest(?::text[], ?::text[]) ON CONFLICT DO NOTHING",
-                    *columns(found, 2),
+                    *columns(new_words, 2),
                 )
         if len(self._known_words) > _MAX_KNOWN_WORDS:
             self._known_words.clear()
-        self._known_words.update(word for word, form in found if form)
+        self._known_words.update(word for word, form in new_words if form)
         self._free({document.record.id for document in documents})
         return taken
 
-    def set_sources(self, sources: Mapping[str, str]) -> None:
-        """Record where documents were read from, by their ids, as far as that has changed."""
-        condition, value = self.among("id", sources)
-        known = self.query(f"SELECT id, source FROM {self._documents} WHERE {condition}", value)
-        changed = {name: sources[name] for name, source in known if sources[name] != source}
-        if not changed:
-            return
-        with self._session.transaction(), self._next_generation() as generation:
-            self._session.execute(
-                "WITH old AS (UPDATE documents SET removed = ? FROM unnest(?::text[], ?::text[]) AS new (id, source) "
-                f"WHERE removed = {FOR_EVER} AND documents.id = new.id "
-                "RETURNING documents.id, title, new.source, metadata, fingerprint, chunks) "
-                f"INSERT INTO documents ({DOCUMENT_COLUMNS}, added) SELECT *, ? FROM old",
-                generation,
-                list(changed),
-                [UNSTORABLE.sub("\ufffd", source) for source in changed.values()],
-                generation,
-            )
+    def _update_sources(self, sources: Mapping[str, str]) -> None:
+        self._session.execute(
+            "UPDATE documents SET source = new.source FROM unnest(?::text[], ?::text[]) AS new (id, source) "
+            f"WHERE documents.id = new.id AND removed = {FOR_EVER}",
+            list(sources),
+            [UNSTORABLE.sub("\ufffd", source) for source in sources.values()],
+        )
 
     def remove(self, document_ids: Collection[str]) -> None:
         """Remove documents with their chunks."""
@@ -159,12 +119,8 @@ class PostgresDraft(Tables):
             published = replace(self.counted(settings), token=self.settings.token)
             if is_first or has_changed or published != self.settings:
                 published = replace(published, token=secrets.token_hex(16))
-                self._session.execute(
-                    "UPDATE state SET generation = ?, token = ?, settings = ?",
-                    generation,
-                    published.token,
-                    format_settings(published),
-                )
+                update = "UPDATE state SET generation = ?, token = ?, settings = ?"
+                self._session.execute(update, generation, published.token, published.to_json())
         self.settings = published
         if is_first:
             self._session.execute(f"ANALYZE {', '.join(TABLES)}")
@@ -180,27 +136,25 @@ class PostgresDraft(Tables):
 
     def _insert_texts(self, documents: Sequence[EmbeddedDocument]) -> dict[str, list[int]]:
         """Insert the wide rows of documents' chunks; return the chunks' numbers by document."""
-        chunks = [chunk for document in documents for chunk in document.chunks]
-        vectors = [some for document in documents for some in document.vectors]
-        rows = self.query(
-            "SELECT nextval(pg_get_serial_sequence('chunks', 'number')) FROM generate_series(1, ?)", len(chunks)
-        )
-        numbers = [number for (number,) in rows]
-        contents = [(n, chunk.text, format_places(chunk.sentences)) for n, chunk in zip(numbers, chunks, strict=True)]
-        left = iter(contents)
+        total = sum(len(document.chunks) for document in documents)
+        serial = "nextval(pg_get_serial_sequence('chunks', 'number'))"
+        numbers = iter(self.query(f"SELECT {serial} FROM generate_series(1, ?)", total))
+        by_document: dict[str, list[int]] = {}
+        contents: list[tuple[int, str, str]] = []
+        sentences: list[tuple[int, int, bytes]] = []
         for document in documents:
-            _check(document, [text for _, *texts in islice(left, len(document.chunks)) for text in texts])
+            own = by_document[document.record.id] = []
+            for chunk, vectors, (number,) in zip(document.chunks, document.vectors, numbers):  # noqa: B905 - the numbers go on
+                own.append(number)
+                contents.append((number, chunk.text, format_places(chunk.sentences)))
+                embedded = [position for position, sentence in enumerate(chunk.sentences) if sentence.embedded]
+                sentences += zip(repeat(number), embedded, pack(vectors), strict=False)
+            _check(document, [text for _, *texts in contents[len(contents) - len(own) :] for text in texts])
         lowered = ((number, searchable(text)) for number, text, _ in contents)
-        sentences = (
-            (number, position, value)
-            for number, chunk, some in zip(numbers, chunks, vectors, strict=True)
-            for position, value in zip(_embedded(chunk), pack(some), strict=True)
-        )
         self._session.copy("contents (number, text, places)", ["int8", "text", "text"], contents)
         self._session.copy("lowered (number, lowered)", ["int8", "text"], lowered)
         self._session.copy("sentences (number, position, embedding)", ["int8", "int4", "bytea"], sentences)
-        free = iter(numbers)
-        return {document.record.id: list(islice(free, len(document.chunks))) for document in documents}
+        return by_document
 
     def _insert(self, table: str, names: str, rows: Sequence[Sequence[Any]], generation: int) -> None:
         """Insert rows in one statement: a writer that hangs in the middle of one keeps no other waiting."""
@@ -219,7 +173,7 @@ class PostgresDraft(Tables):
                 [i for i in document_ids if not UNSTORABLE.search(i)],
             )
 
-    def _delete_texts(self, numbers: Sequence[int]) -> None:
+    def _delete_texts(self, numbers: Iterable[int]) -> None:
         for table in ("contents", "lowered", "sentences"):
             self._session.execute(f"DELETE FROM {table} WHERE number = ANY (?)", list(numbers))
 
@@ -249,7 +203,7 @@ class PostgresDraft(Tables):
 def _check(document: EmbeddedDocument, texts: Iterable[str]) -> None:
     """Refuse what the server cannot store."""
     ids = [document.record.id, *(chunk.id for chunk in document.chunks)]
-    for text in (*ids, *texts, *(value for value in document_row(document.record) if isinstance(value, str))):
+    for text in (*ids, *texts, *(value for value in astuple(document.record) if isinstance(value, str))):
         if character := UNSTORABLE.search(text):
             raise InputError(
                 f"the document {document.record.id[:200]!r} holds the character U+{ord(character[0]):04X}, which "
@@ -265,14 +219,10 @@ def word_rows(texts: Iterable[str], known: Collection[str] = ()) -> list[tuple[s
 
     The runs of ASCII's letters and digits in very long words are listed, too, without a plain form.
     """
-    found = {word for text in texts for word in words(text)}.difference(known)
-    long = {word for word in found if len(word) > MAX_WORD_CHARACTERS}
+    new = {word for text in texts for word in words(text)}.difference(known)
+    long = {word for word in new if len(word) > MAX_WORD_CHARACTERS}
     runs = {run for word in long for run in RUN.findall(word) if len(run) <= MAX_WORD_CHARACTERS}
-    return sorted({(word, plain(word)) for word in found - long} | {(run, "") for run in runs})
-
-
-def _embedded(chunk: Chunk) -> list[int]:
-    return [position for position, sentence in enumerate(chunk.sentences) if sentence.embedded]
+    return sorted({(word, plain(word)) for word in new - long} | {(run, "") for run in runs})
 
 
 def columns(rows: Sequence[Sequence[Any]], count: int) -> list[list[Any]]:

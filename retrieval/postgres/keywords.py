@@ -1,23 +1,23 @@
 """Exact keyword search in the texts of an index in PostgreSQL (paper, section 3.2), with the results of a folder.
 
 The server counts. It returns chunks with the same counts as one row, with the first of them by id: a keyword in a
-million chunks needs no million rows. The scores are computed here, as in a folder, and so are equal to the last bit.
+million chunks needs no million rows.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from arag.retrieval.keywords import MAX_CHECKED_CHUNKS, SPACED_SCRIPTS
+from arag.retrieval.keywords import MAX_CHECKED_CHUNKS, SPACED_SCRIPTS, Integers, Occurrences, rank_chunks
 from arag.retrieval.postgres.connection import UNSTORABLE
 from arag.retrieval.postgres.schema import FOR_EVER, HAS_LONG_RUN, RUN, RUNS, Tables
-from arag.retrieval.storage import KeywordRanking, RankedChunk, Settings, keyword_weight
-from arag.retrieval.text import fold, searchable
+from arag.retrieval.storage import KeywordRanking, View, batches
+from arag.retrieval.text import searchable
 
 _MIN_RUN = 3  # characters: a trigram index finds nothing shorter
 _MAX_RUNS = 100
@@ -33,66 +33,28 @@ _WITH_RUNS = (
 )
 
 Condition = tuple[str, list[Any]]  # SQL on table `lowered`, and its values
-Integers = NDArray[np.int64]
-Scores = NDArray[Any]
 
 
-class _Groups(NamedTuple):
-    """Chunks with the same counts, as one."""
-
-    counts: Integers  # how often each of a group's chunks holds each keyword, shape (keywords, groups)
-    words: Integers  # how often as a word of its own, likewise
-    sizes: Integers  # how many chunks each group has, shape (groups,)
-    first: list[list[tuple[str, int]]]  # id and number of each group's first chunks, by id
-
-
-class KeywordTables(Tables):
-    """Chunks that are searched by keywords.
-
-    Attributes:
-        settings: Settings with the counts of what is there.
-    """
-
-    settings: Settings
+class KeywordTables(Tables, View):
+    """Chunks that are searched by keywords."""
 
     def rank(self, keywords: Sequence[str], top_k: int, *, by_coverage: bool = False) -> KeywordRanking:
         """Rank the chunks by keywords; see `View.rank`."""
-        storable = [keyword for keyword in keywords if not UNSTORABLE.search(keyword)]  # others match nowhere
-        groups = self._count([searchable(keyword) for keyword in storable], top_k, checked=by_coverage)
-        scores: Scores = np.zeros(len(groups.sizes), dtype=np.float64 if by_coverage else np.int64)
-        holding, as_word = dict.fromkeys(keywords, 0), {}
-        firsts = []
-        for keyword, counts, words in zip(storable, groups.counts, groups.words, strict=True):
-            held = np.flatnonzero(counts)
-            holding[keyword] = int(groups.sizes[held].sum())
-            if not by_coverage:
-                scores += counts * len(fold(keyword))
-            elif len(held):
-                as_word[keyword] = int(groups.sizes[words > 0].sum())
-                counted = words if as_word[keyword] else counts
-                scores[held] += keyword_weight(
-                    counted[held], as_word[keyword] or holding[keyword], self.settings.chunks
-                )
-                firsts.append(np.flatnonzero(counted))
-        best = _best(groups, scores, np.flatnonzero(scores), top_k)
-        for rows in firsts:  # each keyword's best chunk, by all keywords
-            best |= _best(groups, scores, rows, 1)
-        ranked = [
-            RankedChunk(
-                number,
-                scores[row].item(),
-                {keyword: int(n) for keyword, n in zip(storable, groups.counts[:, row], strict=True) if n},
-            )
-            for (_, number), row in sorted(best.items(), key=lambda entry: (-scores[entry[1]], entry[0]))
-        ]
-        return KeywordRanking(ranked, holding, as_word, int(groups.sizes.sum()))
+        storable = [keyword for keyword in keywords if not UNSTORABLE.search(keyword)]
+        ranking = KeywordRanking([], {}, {}, 0)
+        if storable:
+            counted, words = self._count(storable, top_k, checked=by_coverage)
+            count_words = (lambda keyword, rows: words[keyword][rows]) if by_coverage else None
+            ranking = rank_chunks(counted, top_k, self.settings.chunks, count_words)
+        # The others match nowhere.
+        return replace(ranking, holding=dict.fromkeys(keywords, 0) | ranking.holding)
 
     def count_chunks(self, texts: Sequence[str]) -> list[int]:
         """Count the chunks that hold each of some texts."""
         needles = list(dict.fromkeys(searchable(text) for text in texts if not UNSTORABLE.search(text)))
         counts: dict[str, int] = {}
-        for start in range(0, len(needles), _TEXTS_AT_ONCE):
-            conditions = self._hold(needles[start : start + _TEXTS_AT_ONCE])
+        for some in batches(needles, _TEXTS_AT_ONCE):
+            conditions = self._list_conditions(some)
             selected = ", ".join(
                 f"(SELECT count(*) FROM lowered JOIN {self.chunks_table} AS chunks ON chunks.number = lowered.number "
                 f"WHERE {condition})"
@@ -106,12 +68,12 @@ class KeywordTables(Tables):
         """Return the numbers of the chunks that hold all of some texts, at most `limit` of them, by chunk id."""
         if any(map(UNSTORABLE.search, texts)):
             return []
-        conditions = self._hold([searchable(text) for text in texts]).values()
-        held = " AND ".join(condition for condition, _ in conditions) or "TRUE"
+        conditions = self._list_conditions([searchable(text) for text in texts]).values()
+        all_hold = " AND ".join(condition for condition, _ in conditions) or "TRUE"
         # From an array the planner expects few numbers, and looks each of them up; it would read the texts by chunk id.
         rows = self.query(
             f"SELECT number FROM {self.chunks_table} AS chunks "
-            f"WHERE number = ANY (ARRAY(SELECT number FROM lowered WHERE {held})) ORDER BY id LIMIT ?",
+            f"WHERE number = ANY (ARRAY(SELECT number FROM lowered WHERE {all_hold})) ORDER BY id LIMIT ?",
             *(value for _, values in conditions for value in values),
             limit,
         )
@@ -121,13 +83,12 @@ class KeywordTables(Tables):
         """Return whether a text has this word, as a whole word in lower case."""
         whole = re.compile(rf"(?<!\w){re.escape(word)}(?!\w)")
         for limit in (_TEXTS_READ, 100 * _TEXTS_READ, FOR_EVER):
-            condition, value = self.among("number", self.holding_all([word], limit))
-            texts = self.query(f"SELECT lowered FROM lowered WHERE {condition}", value)
+            texts = self.query_among("SELECT lowered FROM lowered", "number", self.holding_all([word], limit))
             if len(texts) < limit or any(whole.search(text) for (text,) in texts):
                 break
         return any(whole.search(text) for (text,) in texts)
 
-    def _hold(self, needles: Sequence[str]) -> dict[str, Condition]:
+    def _list_conditions(self, needles: Sequence[str]) -> dict[str, Condition]:
         """Return, for each of some needles, the condition that texts with it meet.
 
         A run of ASCII's letters and digits lies within one word of a text. If few words of the corpus hold a needle's
@@ -151,12 +112,10 @@ class KeywordTables(Tables):
             for needle, run in longest.items()
         }
 
-    def _count(self, needles: Sequence[str], top_k: int, *, checked: bool) -> _Groups:
-        """Let the server count needles, and words if `checked`. Of chunks with equal counts, `top_k` are named."""
-        if not needles:
-            nothing = np.zeros((0, 0), dtype=np.int64)
-            return _Groups(nothing, nothing, nothing.ravel(), [])
-        held = self._hold(needles)
+    def _count(self, keywords: Sequence[str], top_k: int, *, checked: bool) -> tuple[Occurrences, dict[str, Integers]]:
+        """Let the server count keywords, and as words if `checked`; of each group of chunks, `top_k` are named."""
+        needles = list(map(searchable, keywords))
+        conditions = self._list_conditions(needles)
         counts = [f"n{place}" for place in range(len(needles))]
         counted = ", ".join(
             f"(octet_length(lowered) - octet_length(replace(lowered, ?, ''))) / {len(needle.encode())} AS {name}"
@@ -174,24 +133,25 @@ class KeywordTables(Tables):
         rows = self.query(
             f"WITH hits AS MATERIALIZED (SELECT chunks.id, chunks.number, {counted} FROM lowered "
             f"JOIN {self.chunks_table} AS chunks ON chunks.number = lowered.number "
-            f"WHERE {' OR '.join(condition for condition, _ in held.values())}), "
+            f"WHERE {' OR '.join(condition for condition, _ in conditions.values())}), "
             f"held AS (SELECT {', '.join(f'count(*) FILTER (WHERE {n} > 0) AS h{n[1:]}' for n in counts)} FROM hits), "
             f"checked AS (SELECT id, number, {', '.join([*counts, *words])} FROM hits CROSS JOIN held) "
             f"SELECT {', '.join(names)}, count(*), "
             "(array_agg(id ORDER BY id))[:?], (array_agg(number ORDER BY id))[:?] "
             f"FROM checked GROUP BY {', '.join(names)}",
             *needles,
-            *(value for _, values in held.values() for value in values),
+            *(value for _, values in conditions.values() for value in values),
             *patterns.values(),
             top_k,
             top_k,
         )
-        numbers = np.array([row[:-2] for row in rows], dtype=np.int64).reshape(len(rows), len(names) + 1).T
-        found = dict(zip(names, numbers, strict=False))
-        words_found = np.array([found.get(f"w{name[1:]}", found[name]) for name in counts])
-        return _Groups(
-            numbers[: len(needles)], words_found, numbers[-1], [list(zip(*row[-2:], strict=True)) for row in rows]
-        )
+        columns = np.array([row[:-2] for row in rows], dtype=np.int64).reshape(len(rows), len(names) + 1).T
+        by_name = dict(zip(names, columns, strict=False))
+        occurrences = {keyword: by_name[f"n{n}"] for n, keyword in enumerate(keywords)}
+        as_words = {keyword: by_name.get(f"w{n}", by_name[f"n{n}"]) for n, keyword in enumerate(keywords)}
+        first = sorted((*pair, group) for group, row in enumerate(rows) for pair in zip(*row[-2:], strict=True))
+        numbers, groups = (np.array([entry[place] for entry in first], dtype=np.int64) for place in (1, 2))
+        return Occurrences(occurrences, columns[-1], numbers, groups), as_words
 
 
 def _word_pattern(needle: str) -> str:
@@ -203,19 +163,6 @@ def _word_pattern(needle: str) -> str:
     before = f"(?<![{_LETTER}])" if starts else ""
     after = f"(?:e?s)?(?![{_LETTER}])" if ends else ""
     return f"{before}{re.escape(needle)}{after}" if starts or ends else ""
-
-
-def _best(groups: _Groups, scores: Scores, rows: Integers, top_k: int) -> dict[tuple[str, int], int]:
-    """Return the chunks of the groups with the highest scores: id and number of each, and its group's row."""
-    found: dict[tuple[str, int], int] = {}
-    last = None  # the lowest score that is taken
-    for row in rows[np.argsort(-scores[rows], kind="stable")].tolist():
-        if len(found) >= top_k and scores[row] < last:
-            break
-        last = scores[row]
-        found |= dict.fromkeys(groups.first[row], row)
-    kept = sorted(found, key=lambda chunk: (-scores[found[chunk]], chunk))[:top_k]
-    return {chunk: found[chunk] for chunk in kept}
 
 
 def _escape_pattern(text: str) -> str:

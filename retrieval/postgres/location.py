@@ -26,30 +26,15 @@ _RESERVED = re.compile(r"pg_.*|information_schema|public")
 
 @dataclass(frozen=True, slots=True)
 class PostgresLocation:
-    """Where an index is on PostgreSQL. `str` and `repr` show no password.
+    """Where an index is on PostgreSQL. `str` and `repr` show no password."""
 
-    Attributes:
-        index: The schema that holds the index.
-        parameters: libpq's parameters, with all secrets.
-        shown: The address without secrets. It is an address, too, for those whose password is in `~/.pgpass`.
-
-    Example:
-        >>> from arag.retrieval.postgres.location import PostgresLocation
-        >>> location = PostgresLocation.parse("postgres://ann:secret@db.example.com/library?index=handbook")
-        >>> location.index, str(location)
-        ('handbook', 'postgresql://ann@db.example.com/library?index=handbook')
-    """
-
-    index: str
-    parameters: Mapping[str, str] = field(repr=False, hash=False)
-    shown: str
+    index: str  # the schema that holds it
+    parameters: Mapping[str, str] = field(repr=False, hash=False)  # libpq's, with all secrets
+    shown: str  # the address without secrets; an address, too, for those whose password is in `~/.pgpass`
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Parse an address.
-
-        It is `postgresql://[user[:password]@][host[:port]][/database][?parameter=value&...]`, where the parameters are
-        `index` and those of libpq.
+        """Parse `postgresql://[user[:password]@][host[:port]][/database][?index=NAME&...]`, with libpq's parameters.
 
         Raises:
             InputError: It is not such a URL, a parameter is unknown or not valid, or the packages are not installed.
@@ -90,14 +75,12 @@ def _read_url(text: str) -> dict[str, str]:
         _refuse("its host, its port or a parameter is not; in a password, write : / ? # % as %3A %2F %3F %23 %25")
     if url.fragment or any("@" in part for part in (url.path, url.query)) or "/" in url.path[1:]:
         _refuse("in a user name, a password or a value, write @ / ? # as %40 %2F %3F %23")
-    given = {name: value for name, value in parts.items() if value}
-    for name, value in query:
-        if name in given:
-            _refuse("a parameter is given twice")
-        given[name] = value
-    if any("\0" in value for value in given.values()):
+    parameters = [*((name, value) for name, value in parts.items() if value), *query]
+    if len(dict(parameters)) < len(parameters):
+        _refuse("a parameter is given twice")
+    if any("\0" in value for _, value in parameters):
         _refuse("it has %00")
-    return given
+    return dict(parameters)
 
 
 def _check_index(name: str) -> str:

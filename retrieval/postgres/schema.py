@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,8 +18,8 @@ from psycopg import errors
 
 from arag.errors import IndexFormatError, IndexNotFoundError, InputError, StorageError
 from arag.retrieval.postgres.connection import Pool, Session
-from arag.retrieval.storage import Settings
-from arag.retrieval.tables import MAX_WORD_CHARACTERS, TableReader, parse_settings
+from arag.retrieval.storage import ChunkVectors, Settings, TableReader, Vectors, batches
+from arag.retrieval.tables import MAX_WORD_CHARACTERS
 from arag.retrieval.vectors import MAX_MATRIX_BYTES
 
 GENERATION = "SELECT generation FROM state"
@@ -84,13 +84,8 @@ CREATE TABLE words (word text COLLATE "C", plain text COLLATE "C", PRIMARY KEY (
 CREATE INDEX words_by_plain ON words (plain);
 """
 _GRAPH = "sentences_by_vector"
-INDEXES = (
-    "lowered_by_trigrams",
-    "words_by_trigrams",
-    "lowered_by_runs",
-    "long_runs",
-    _GRAPH,
-)  # made, once all is there
+_HEAD_BYTES = 4  # of a halfvec in binary: its dimension and an unused number, before its elements
+_CHUNKS_PER_QUERY = 1_000
 _MAX_INDEXED_DIMENSION = 4_000  # pgvector's; the vectors of a larger embedder are compared one by one
 _NEIGHBOURS, _CONSTRUCTION = 32, 100
 _SHIFT = 1e-3  # of the length of a vector, which is one
@@ -100,39 +95,32 @@ _EXTENSIONS = {"vector": (0, 8), "pg_trgm": (1, 0)}  # with the first version th
 _CANNOT_ADD = (errors.InsufficientPrivilege, errors.InvalidSchemaName, errors.FeatureNotSupported, errors.UndefinedFile)
 _THIS_INDEX = "'state'::regclass::oid::bigint"  # differs for each index of a database
 
-
 Statements = Session | Pool
 
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """What was published last.
-
-    Attributes:
-        generation: Its number.
-        settings: The settings.
-        vector: The schema that pgvector is in, as SQL.
-        has_graph: Whether there is an index of the vectors.
-    """
+    """What was published last."""
 
     generation: int
     settings: Settings
-    vector: str
-    has_graph: bool
+    vector: str  # the schema that pgvector is in, as SQL
+    has_graph: bool  # whether there is an index of the vectors
+
+    def visible(self) -> str:
+        """Return the SQL that tells whether a row is there."""
+        return f"added <= {self.generation} AND removed > {self.generation}"
 
 
 class Tables(TableReader):
-    """Documents and chunks in the tables of an index.
-
-    Args:
-        source: Runs the statements.
-        condition: The SQL that tells which rows are there.
-    """
+    """Documents, chunks and vectors in the tables of an index, as far as a condition in SQL holds."""
 
     FIND = "strpos"
 
-    def __init__(self, source: Statements, condition: str) -> None:
+    def __init__(self, source: Statements, state: State, condition: str) -> None:
         self._source = source
+        self._state = state
+        self.settings = state.settings
         self.chunks_table = f"(SELECT * FROM chunks WHERE {condition})"
         self.documents_table = f"(SELECT * FROM documents WHERE {condition})"
 
@@ -147,6 +135,32 @@ class Tables(TableReader):
     def damage(self, what: str) -> IndexFormatError:
         """Return the error that reports damage."""
         return IndexFormatError(f"the index {self._source.location} is damaged ({what}): ingest the documents again")
+
+    def vectors(self, numbers: Collection[int]) -> Iterator[ChunkVectors]:
+        """Yield the vectors of chunks' embedded sentences."""
+        for some in batches(list(numbers), _CHUNKS_PER_QUERY):
+            condition, value = self.among("chunks.number", some)
+            rows = self.query(
+                "SELECT chunks.number, array_agg(position ORDER BY position) FILTER (WHERE position IS NOT NULL), "
+                f"string_agg({self._state.vector}.halfvec_send(embedding), ''::bytea ORDER BY position) "
+                f"FROM {self._chunks} LEFT JOIN sentences ON sentences.number = chunks.number "
+                f"WHERE {condition} GROUP BY chunks.number",
+                value,
+            )
+            stored = {number: (positions or [], unpack(blob or b"", self.settings)) for number, positions, blob in rows}
+            yield from ((number, *stored[number]) for number in some if number in stored)
+
+
+def pack(vectors: Vectors) -> list[bytes]:
+    """Return vectors as values of a halfvec column, in PostgreSQL's binary format."""
+    head = np.array([vectors.shape[1], 0], dtype=">i2").tobytes()
+    return [head + row.tobytes() for row in vectors.astype(">f2")]
+
+
+def unpack(values: bytes, settings: Settings) -> Vectors:
+    """Return the vectors in values of a halfvec column, one after another, shape (values, dimension)."""
+    rows = np.frombuffer(values, np.uint8).reshape(-1, _HEAD_BYTES + 2 * settings.dimension)[:, _HEAD_BYTES:]
+    return np.ascontiguousarray(rows).view(">f2").astype(np.float32)
 
 
 def has_tables(source: Statements) -> bool:
@@ -171,7 +185,7 @@ def read_state(source: Statements) -> State:
         raise IndexNotFoundError(f"no index in {source.location}: make one with `arag ingest`")
     ((generation, settings, has_graph),) = rows
     vector = find_extension(source, "vector")
-    return State(generation, parse_settings(settings, source.location), vector, has_graph)
+    return State(generation, Settings.from_json(settings, source.location), vector, has_graph)
 
 
 def find_extension(source: Statements, name: str) -> str:
@@ -185,12 +199,7 @@ def find_extension(source: Statements, name: str) -> str:
 
 
 def make_tables(session: Session) -> None:
-    """Create the schema, its tables and the extensions that they need, as far as they are missing.
-
-    Raises:
-        InputError: Something else is in the schema.
-        StorageError: The server lacks an extension, and this role cannot add it.
-    """
+    """Create the schema, its tables and the extensions that they need, as far as they are missing."""
     index = session.location.index
     with session.transaction():
         # Only one process at a time; there is no table yet to lock.
@@ -221,10 +230,10 @@ def document_key(column: str) -> str:
     return f"hashtextextended('document ' || {column}, {_THIS_INDEX})"
 
 
-def missing_indexes(source: Statements, settings: Settings) -> dict[str, str]:
-    """Return the derived indexes that are missing: their names, and the SQL that makes them."""
+def list_indexes(source: Statements, settings: Settings) -> dict[str, str]:
+    """Return the derived indexes, which are made once all rows are there: their names, and the SQL that makes them."""
     trigrams = f"{find_extension(source, 'pg_trgm')}.gin_trgm_ops"
-    wanted = {
+    indexes = {
         "lowered_by_trigrams": f"ON lowered USING gin (lowered {trigrams})",
         "words_by_trigrams": f"ON words USING gin (word {trigrams})",
         # Trigrams only propose texts, which are then read; whole runs are found exactly.
@@ -235,16 +244,21 @@ def missing_indexes(source: Statements, settings: Settings) -> dict[str, str]:
         # The Euclidean distance of vectors of length one gives the order of the cosine. The cosine distance of float16
         # vectors is not exact enough to tell copies of a vector apart.
         vector = find_extension(source, "vector")
-        wanted[_GRAPH] = (
+        indexes[_GRAPH] = (
             f"ON sentences USING hnsw ({shifted(vector, settings.dimension)} {vector}.halfvec_l2_ops) "
             f"WITH (m = {_NEIGHBOURS}, ef_construction = {_CONSTRUCTION})"
         )
+    return {name: f"CREATE INDEX {name} {what}" for name, what in indexes.items()}
+
+
+def missing_indexes(source: Statements, settings: Settings) -> dict[str, str]:
+    """Return the derived indexes that are missing."""
     rows = source.query("SELECT indexname FROM pg_indexes WHERE schemaname = ?", source.location.index)
-    return {name: f"CREATE INDEX {name} {what}" for name, what in wanted.items() if (name,) not in rows}
+    return {name: sql for name, sql in list_indexes(source, settings).items() if (name,) not in rows}
 
 
 def make_indexes(session: Session, settings: Settings, on_written: Callable[[int, int], None] | None) -> None:
-    """Make the derived indexes that are missing: once all rows are there, that takes a tenth of the time."""
+    """Make the derived indexes that are missing."""
     if not missing_indexes(session, settings):
         return
     with session.transaction():
@@ -262,16 +276,11 @@ def make_indexes(session: Session, settings: Settings, on_written: Callable[[int
 
 def needs_graph(settings: Settings) -> bool:
     """Return whether there are too many vectors to compare a query with each of them."""
-    large = 4 * settings.sentences * settings.dimension > MAX_MATRIX_BYTES
-    return large and settings.dimension <= _MAX_INDEXED_DIMENSION
+    return settings.vector_bytes > MAX_MATRIX_BYTES and settings.dimension <= _MAX_INDEXED_DIMENSION
 
 
 def shifted(vector: str, dimension: int) -> str:
-    """Return the SQL for a sentence's vector as the graph has it: its embedding, shifted a little.
-
-    Sentences that stand in a corpus thousands of times have equal vectors. In a graph these link only to each
-    other, and cut off what lies behind them. So each is shifted, by its place. `vector` is pgvector's schema.
-    """
+    """Return the SQL for a sentence's vector as the graph has it: shifted a little, by its place (see `shifts_of`)."""
     return f"(shifted(embedding, number, position)::{vector}.halfvec({dimension}))"
 
 
@@ -293,10 +302,7 @@ def _make_graph(session: Session, dimension: int, statement: str) -> None:
 
 
 def _shift_function(vector: str, dimension: int) -> str:
-    """Return the SQL that makes function `shifted`.
-
-    It adds two random directions, each rotated by a part of the place's code: dimension squared shifts, none stored.
-    """
+    """Return the SQL that makes function `shifted`; it adds two random directions, rotated by the place's code."""
     random = np.random.default_rng(dimension)
     turned = []
     for bits in (0, 24):

@@ -14,7 +14,6 @@ from arag.retrieval.postgres.location import PostgresLocation
 from arag.retrieval.postgres.schema import State, has_tables, make_tables, read_state
 from arag.retrieval.postgres.view import PostgresView
 from arag.retrieval.storage import Damage, Settings
-from arag.retrieval.tables import format_settings
 
 _ONE_SNAPSHOT = {
     "default_transaction_isolation": "repeatable read",
@@ -24,11 +23,7 @@ _ONE_SNAPSHOT = {
 
 
 class PostgresStore:
-    """An index in PostgreSQL; see `IndexStore`.
-
-    Args:
-        place: Where it is.
-    """
+    """An index in PostgreSQL; see `IndexStore`."""
 
     def __init__(self, place: PostgresLocation) -> None:
         self._place = place
@@ -38,10 +33,6 @@ class PostgresStore:
     def location(self) -> str:
         """Its address, without a password."""
         return str(self._place)
-
-    def exists(self) -> bool:
-        """Return whether there is an index, or a part of one."""
-        return has_tables(self._pool)
 
     def settings(self) -> Settings:
         """Read the settings of what was published last."""
@@ -76,11 +67,8 @@ class PostgresStore:
         with translate_errors(self._place), closing(Session.connect(self._place)) as session:
             if not has_tables(session) or not session.query("SELECT FROM state"):
                 make_tables(session)
-                settings = replace(begin(), token="")
-                session.execute(  # unless another process has begun it
-                    "INSERT INTO state (generation, token, settings) VALUES (0, '', ?) ON CONFLICT DO NOTHING",
-                    format_settings(settings),
-                )
+                begun = "INSERT INTO state (generation, token, settings) VALUES (0, '', ?) ON CONFLICT DO NOTHING"
+                session.execute(begun, replace(begin(), token="").to_json())  # unless another process has begun it
             yield PostgresDraft(session)
 
     def find_damage(self) -> list[Damage]:

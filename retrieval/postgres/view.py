@@ -1,25 +1,42 @@
-"""One publication of an index in PostgreSQL, whole or limited to some documents."""
+"""One publication of an index in PostgreSQL, whole or limited to some documents.
+
+A few vectors are compared in one matrix, as in a folder. Of many, pgvector proposes sentences, by its graph or, where
+that does not pay, by comparing; how similar these are is computed here from the vectors as they are stored.
+"""
 
 from __future__ import annotations
 
+import math
 import threading
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from arag.errors import StorageError
-from arag.retrieval.postgres.connection import Pool
+from arag.retrieval.postgres.connection import Pool, Session
 from arag.retrieval.postgres.keywords import KeywordTables
-from arag.retrieval.postgres.schema import GENERATION, State
-from arag.retrieval.postgres.vectors import find_nearest, read_vectors
-from arag.retrieval.storage import SentenceMatch, Settings, Vectors
+from arag.retrieval.postgres.schema import GENERATION, State, shifted, unpack
+from arag.retrieval.storage import SentenceMatch
 from arag.retrieval.vectors import MAX_MATRIX_BYTES, SentenceMatrix
 
 _MAX_LIMITED_BYTES = MAX_MATRIX_BYTES // 4  # of vectors that a limited view keeps: a server may have hundreds of them
 _MAX_LISTED = 1_000  # numbers: more are sent as a mask
 _BITS_PER_NUMBER = 32  # of a mask that is no longer than the list
+
+_MARGIN = 1.2  # of sentences asked for: the shift, and rounding, move the ranks of those that are about as near
+_MORE = 10
+_MAX_PROPOSED = 12_000  # sentences that the graph is asked for, of all publications
+_SEARCH, _MAX_SEARCH = 400, 1_000  # of `hnsw.ef_search`
+# Without sorting, only the graph remains; and a few rows are looked up, where tables would be read for a hash join.
+_GRAPH_SETTINGS = {
+    "hnsw.iterative_scan": "relaxed_order",
+    "hnsw.max_scan_tuples": "100000",  # takes 0.2 s
+    "hnsw.scan_mem_multiplier": "20",
+    "enable_sort": "off",
+    "enable_hashjoin": "off",
+}
 
 
 class PostgresView(KeywordTables):
@@ -29,10 +46,8 @@ class PostgresView(KeywordTables):
     """
 
     def __init__(self, pool: Pool, state: State) -> None:
-        super().__init__(pool, f"added <= {state.generation} AND removed > {state.generation}")
-        self.settings: Settings = state.settings
+        super().__init__(pool, state, state.visible())
         self._pool = pool
-        self._state = state
         self._whole: PostgresView | None = None
         self._numbers: NDArray[np.int64] | None = None  # of the chunks, in a limited view
         self._matrix: SentenceMatrix | None = None
@@ -44,15 +59,13 @@ class PostgresView(KeywordTables):
 
     def limited_to(self, document_ids: Collection[str]) -> PostgresView:
         """Return this view limited to some of its documents."""
-        condition, value = self.among("id", document_ids)
-        documents = self.query(f"SELECT number FROM {self.documents_table} AS documents WHERE {condition}", value)
-        condition, value = self.among("document_id", document_ids)
-        chunks = self.query(f"SELECT number FROM {self.chunks_table} AS chunks WHERE {condition}", value)
+        documents = self.query_among(f"SELECT number FROM {self._documents}", "id", document_ids)
+        chunks = self.query_among(f"SELECT number FROM {self._chunks}", "document_id", document_ids)
         limited = PostgresView(self._pool, self._state)
         limited._whole = self._whole or self
         limited._numbers = np.array([number for (number,) in chunks], dtype=np.int64)
-        limited.chunks_table = f"(SELECT * FROM chunks WHERE {_hold(chunks)})"
-        limited.documents_table = f"(SELECT * FROM documents WHERE {_hold(documents)})"
+        limited.chunks_table = f"(SELECT * FROM chunks WHERE {_number_condition(chunks)})"
+        limited.documents_table = f"(SELECT * FROM documents WHERE {_number_condition(documents)})"
         limited.settings = limited.counted(self.settings)
         return limited
 
@@ -62,33 +75,50 @@ class PostgresView(KeywordTables):
         self._check_age(generation)
         return rows
 
-    def vectors(self, numbers: Collection[int]) -> Iterator[tuple[int, list[int], Vectors]]:
-        """Yield the vectors of chunks; see `View.vectors`."""
-        yield from read_vectors(self, self._state, numbers)
-
     def nearest(self, vector: NDArray[np.float32], count: int) -> list[SentenceMatch]:
         """Return the sentences nearest to a vector; see `View.nearest`."""
         whole = self._whole or self
-        if _count_bytes(whole.settings) <= MAX_MATRIX_BYTES:
+        if whole.settings.vector_bytes <= MAX_MATRIX_BYTES:
             return whole.load_matrix().nearest(vector, count, self._numbers)
-        if self._whole is not None and _count_bytes(self.settings) <= _MAX_LIMITED_BYTES:
+        if self._whole is not None and self.settings.vector_bytes <= _MAX_LIMITED_BYTES:
             return self.load_matrix().nearest(vector, count)
-        visible = self.chunks_table, self.settings.sentences
-        found, generation = self._pool.run(lambda s: find_nearest(s, self._state, *visible, vector, count))
+        proposed, generation = self._pool.run(lambda session: self._propose(session, vector, count))
         self._check_age(generation)
-        return found
+        # Ties come in the order of the chunks' ids.
+        rows = [(number, [place], unpack(blob, self.settings)) for _, number, place, blob in sorted(proposed)]
+        return SentenceMatrix.build(rows, self.settings.dimension).nearest(vector, count)
 
     def load_matrix(self) -> SentenceMatrix:
         """Return all vectors in one matrix, read at the first use."""
         with self._lock:
             if self._matrix is None:
-                rows = self.vectors(
-                    [number for (number,) in self.query(f"SELECT number FROM {self._chunks} ORDER BY id")]
-                )
-                self._matrix = SentenceMatrix.build(rows, self.settings.sentences, self.settings.dimension)
-                if len(self._matrix) < self.settings.sentences:
+                rows, settings = self.vectors(self.numbers_by_id()), self.settings
+                self._matrix = SentenceMatrix.build(rows, settings.dimension, settings.sentences)
+                if len(self._matrix) < settings.sentences:
                     raise self.damage("vectors are missing")
             return self._matrix
+
+    def _propose(
+        self, session: Session, vector: NDArray[np.float32], count: int
+    ) -> tuple[list[tuple[str, int, int, bytes]], int]:
+        """Return sentences near to a vector (chunk's id and number, position, vector), and the generation after it."""
+        schema, visible = self._state.vector, self.settings.sentences
+        select = (
+            f"SELECT seen.id, number, position, {schema}.halfvec_send(embedding) FROM sentences "
+            f"JOIN (SELECT id, number FROM {self._chunks}) AS seen USING (number) ORDER BY"
+        )
+        limit = f"?::{schema}.halfvec LIMIT {math.ceil(count * _MARGIN) + _MORE}"
+        written = f"[{','.join(map(str, vector.tolist()))}]"
+        # So many of all must be proposed for enough of them to be visible.
+        wanted = math.ceil(count * self._state.settings.sentences / max(visible, 1) * _MARGIN) + _MORE
+        if self._state.has_graph and wanted <= min(visible, _MAX_PROPOSED):
+            settings = {**_GRAPH_SETTINGS, "hnsw.ef_search": str(min(max(_SEARCH, 2 * wanted), _MAX_SEARCH))}
+            order = f"{shifted(schema, self.settings.dimension)} OPERATOR({schema}.<->)"
+            statement = f"{select} {order} {limit}"
+            proposed, generation = session.query_before(statement, written, then=GENERATION, settings=settings)
+            if len(proposed) >= min(count, visible):
+                return proposed, generation
+        return session.query_before(f"{select} embedding OPERATOR({schema}.<#>) {limit}", written, then=GENERATION)
 
     def _check_age(self, generation: int) -> None:
         """Refuse what may lack rows, given the generation that was read after them."""
@@ -96,11 +126,7 @@ class PostgresView(KeywordTables):
             raise StorageError(f"the index {self._pool.location} was replaced by newer publications during a search")
 
 
-def _count_bytes(settings: Settings) -> int:
-    return 4 * settings.sentences * settings.dimension
-
-
-def _hold(rows: Sequence[tuple[int]]) -> str:
+def _number_condition(rows: Sequence[tuple[int]]) -> str:
     """Return the SQL that tells whether `number` is one of some numbers: a list, or a mask with a bit for each."""
     numbers = np.array([number for (number,) in rows], dtype=np.int64)
     first, last = (int(numbers.min()), int(numbers.max())) if len(numbers) else (0, 0)

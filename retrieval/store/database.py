@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from arag.errors import ARAGError, IndexFormatError, StorageError
-from arag.retrieval.storage import Settings, Vectors
-from arag.retrieval.tables import TableReader, parse_settings
+from arag.retrieval.storage import ChunkVectors, Settings, TableReader, batches
 
 INDEX_FILE = "index.sqlite3"
 
@@ -76,10 +76,6 @@ def connect(file: Path, *, writing: bool = False) -> sqlite3.Connection:
     For reading, no other file is looked at and nothing is locked: what is published never changes, and a journal that
     somebody has put beside it is ignored.
 
-    Args:
-        file: The file.
-        writing: Whether to open it for writing.
-
     Raises:
         IndexFormatError: It is damaged, or its tables are not those of an index.
         StorageError: It cannot be opened.
@@ -111,15 +107,7 @@ def _make_schema() -> list[tuple[str, ...]]:
 
 
 class Database(TableReader):
-    """The documents and chunks in an index's file. Threads share the connection and take turns.
-
-    Args:
-        connection: The connection.
-        file: The file, for messages.
-
-    Attributes:
-        settings: The settings that the file has.
-    """
+    """The documents and chunks in an index's file. Threads share the connection and take turns."""
 
     FIND = "instr"
 
@@ -144,36 +132,34 @@ class Database(TableReader):
         """Return the error that reports damage."""
         return make_damage(self._file, what)
 
-    def vectors(self, numbers: Collection[int]) -> Iterator[tuple[int, list[int], Vectors]]:
-        """Yield the vectors of chunks: a chunk's number, the positions of its embedded sentences, their vectors."""
-        ordered = list(numbers)
-        for start in range(0, len(ordered), _CHUNKS_PER_QUERY):
-            some = ordered[start : start + _CHUNKS_PER_QUERY]
-            condition, value = self.among("chunks.number", some)
-            blobs = dict(
-                self.query(
-                    f"SELECT vectors.number, vectors.vectors FROM {self.chunks_table} AS chunks "
-                    f"JOIN vectors ON vectors.number = chunks.number WHERE {condition}",
-                    value,
-                )
-            )
-            for number in some:
-                if number in blobs:
-                    yield number, *self._parse_vectors(number, blobs[number])
+    def vectors(self, numbers: Collection[int]) -> Iterator[ChunkVectors]:
+        """Yield the vectors of chunks' embedded sentences."""
+        for some in batches(list(numbers), _CHUNKS_PER_QUERY):
+            select = f"SELECT chunks.number, vectors FROM {self._chunks} JOIN vectors ON vectors.number = chunks.number"
+            blobs = dict(self.query_among(select, "chunks.number", some))
+            for number in filter(blobs.__contains__, some):
+                vectors = self._parse_vectors(number, blobs[number])
+                positions = np.flatnonzero(vectors[:, 0] == vectors[:, 0])  # NaN is not equal to itself
+                yield number, positions.tolist(), vectors[positions].astype(np.float32)
+
+    def chunk_texts(self) -> Iterator[tuple[int, str]]:
+        """Yield number and text of every chunk, in the order of the chunks' ids."""
+        for some in batches(self.numbers_by_id(), _CHUNKS_PER_QUERY):
+            texts = dict(self.query_among("SELECT number, text FROM contents", "number", some))
+            yield from ((number, texts[number]) for number in some)
 
     def _read_settings(self) -> Settings:
         rows = self.query("SELECT value FROM settings LIMIT 2")
         if len(rows) != 1:
             raise self.damage("it has no settings")
-        return parse_settings(rows[0][0], self._file.parent)
+        return Settings.from_json(rows[0][0], self._file.parent)
 
-    def _parse_vectors(self, number: int, blob: bytes) -> tuple[list[int], Vectors]:
+    def _parse_vectors(self, number: int, blob: bytes) -> NDArray[np.float16]:
+        """Read the rows of a chunk in table `vectors`, shape (sentences, dimension)."""
         try:
-            rows = np.frombuffer(blob, np.float16).reshape(-1, self.settings.dimension)
+            return np.frombuffer(blob, np.float16).reshape(-1, self.settings.dimension)
         except ValueError as error:
             raise self.damage(f"the vectors of chunk {number}: {error}") from error
-        positions = np.flatnonzero(rows[:, 0] == rows[:, 0])  # NaN is the only number that differs from itself
-        return positions.tolist(), rows[positions].astype(np.float32)
 
 
 def make_damage(file: Path, what: str) -> IndexFormatError:
@@ -183,16 +169,7 @@ def make_damage(file: Path, what: str) -> IndexFormatError:
 
 @contextmanager
 def name_failures(file: Path, damage: Callable[[Path, str], IndexFormatError]) -> Iterator[None]:
-    """Turn SQLite's errors into ours.
-
-    Args:
-        file: The file, for messages.
-        damage: Makes the error for damage.
-
-    Raises:
-        IndexFormatError: The file is damaged.
-        StorageError: It cannot be opened or read.
-    """
+    """Turn SQLite's errors into a StorageError, or into what `damage` makes if the file is damaged."""
     try:
         yield
     except (sqlite3.Error, UnicodeDecodeError) as error:  # SQLite quotes damaged bytes in its messages
@@ -203,11 +180,7 @@ def name_failures(file: Path, damage: Callable[[Path, str], IndexFormatError]) -
 
 @contextmanager
 def name_write_failures(folder: Path) -> Iterator[None]:
-    """Name the index, and the room on its disk, in errors that occur while it is written to.
-
-    Raises:
-        StorageError: It cannot be written to.
-    """
+    """Turn errors that occur while an index is written to into a StorageError, which names the room on its disk."""
     try:
         yield
     except (sqlite3.Error, OSError) as error:

@@ -10,17 +10,16 @@ import secrets
 import sqlite3
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
-from dataclasses import replace
+from dataclasses import astuple, replace
 from itertools import islice
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from arag.errors import IndexFormatError
 from arag.files import copy_file, delete, publish_path, sync_path
 from arag.retrieval.keywords import write_keywords
-from arag.retrieval.storage import FORMAT_VERSION, EmbeddedDocument, Settings
+from arag.retrieval.storage import FORMAT_VERSION, Draft, EmbeddedDocument, Settings
 from arag.retrieval.store.database import INDEX_FILE, SCHEMA, Database, connect, name_write_failures
 from arag.retrieval.store.derived import delete_others, keyword_file
 from arag.retrieval.store.graph import EmbeddedChunk, NextGraph
@@ -29,9 +28,7 @@ from arag.retrieval.tables import (
     CHUNK_COLUMNS,
     DOCUMENT_COLUMNS,
     chunk_row,
-    document_row,
     format_places,
-    format_settings,
     list_words,
 )
 
@@ -41,7 +38,7 @@ _MAX_FREE = 0.2  # of the pages of a file: one with more is copied without them
 _TEXTS_AT_ONCE = 1_000
 
 
-class FolderDraft(Database):
+class FolderDraft(Database, Draft):
     """The next publication of an index in a folder; use `FolderStore.draft` to get one.
 
     Args:
@@ -85,16 +82,6 @@ class FolderDraft(Database):
         """Return which of some documents this writer may write: all, as it is the only one."""
         return set(document_ids)
 
-    def vectors_by_text(self, document_ids: Collection[str]) -> dict[str, NDArray[np.float32]]:
-        """Return the vectors of these documents' sentences, as they are stored now, by the sentences' texts."""
-        condition, value = self.among("document_id", document_ids)
-        chunks = self.numbered([n for (n,) in self.query(f"SELECT number FROM chunks WHERE {condition}", value)])
-        return {
-            chunks[number].sentence_text(position): vector
-            for number, positions, vectors in self.vectors(list(chunks))
-            for position, vector in zip(positions, vectors, strict=True)
-        }
-
     def put(self, documents: Sequence[EmbeddedDocument]) -> dict[str, str]:
         """Store documents, their chunks and vectors in one transaction; see `Draft.put`."""
         refused = self.find_taken(documents)
@@ -117,17 +104,11 @@ class FolderDraft(Database):
             with self._transaction():
                 self._delete(document_ids)
 
-    def set_sources(self, sources: Mapping[str, str]) -> None:
-        """Record where documents were read from, by their ids, as far as that has changed."""
-        condition, value = self.among("id", sources)
-        known = self.query(f"SELECT id, source FROM documents WHERE {condition}", value)
-        changed = [
-            (sources[document_id], document_id) for document_id, source in known if sources[document_id] != source
-        ]
-        if changed:
-            self._begin_writing()
-            with self._transaction():
-                self.connection.executemany("UPDATE documents SET source = ? WHERE id = ?", changed)
+    def _update_sources(self, sources: Mapping[str, str]) -> None:
+        self._begin_writing()
+        with self._transaction():
+            changes = ((source, document_id) for document_id, source in sources.items())
+            self.connection.executemany("UPDATE documents SET source = ? WHERE id = ?", changes)
 
     def publish(
         self,
@@ -151,7 +132,7 @@ class FolderDraft(Database):
         with self._transaction():
             if rebuild:
                 self._list_words()
-            self.connection.execute("UPDATE settings SET value = ?", (format_settings(new),))
+            self.connection.execute("UPDATE settings SET value = ?", (new.to_json(),))
         with name_write_failures(self._folder):
             write_keywords(keyword_file(self._folder, token), (text for _, text in self.chunk_texts()))
             self._graph.publish(self, new, on_written or (lambda *_: None), rebuild=rebuild)
@@ -218,7 +199,7 @@ class FolderDraft(Database):
     def _insert(self, document: EmbeddedDocument) -> Iterator[EmbeddedChunk]:
         """Insert a document's rows; yield its chunks with their numbers."""
         self.connection.execute(
-            f"INSERT INTO documents ({DOCUMENT_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?)", document_row(document.record)
+            f"INSERT INTO documents ({DOCUMENT_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?)", astuple(document.record)
         )
         for chunk, vectors in zip(document.chunks, document.vectors, strict=True):
             entry = self.connection.execute(
@@ -277,7 +258,7 @@ def _begin(file: Path, settings: Settings) -> None:
     """Make the file of an index without documents."""
     with _made_whole(file) as unfinished, closing(sqlite3.connect(unfinished)) as connection:
         connection.executescript(SCHEMA)
-        connection.execute("INSERT INTO settings VALUES (?, '')", (format_settings(settings),))
+        connection.execute("INSERT INTO settings VALUES (?, '')", (settings.to_json(),))
         connection.commit()
 
 

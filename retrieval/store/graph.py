@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import secrets
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import suppress
 from pathlib import Path
 
+from arag.child import ChildError
 from arag.errors import StorageError
 from arag.retrieval.storage import Settings, Vectors
-from arag.retrieval.store.chroma import ChromaHangsError, ChromaWriter, SentenceRecord
+from arag.retrieval.store.chroma import ChromaWriter, SentenceRecord
 from arag.retrieval.store.database import Database
 from arag.retrieval.store.derived import GRAPH_DRAFT, graph_folder, is_trusted, read_receipt, write_receipt
 from arag.retrieval.types import Chunk
@@ -42,8 +43,7 @@ class NextGraph:
         """Delete what was not published."""
         writer, self._writer = self._writer, None
         if writer is not None:
-            with suppress(ChromaHangsError):
-                writer.close()
+            writer.close()
 
     def add(self, rows: Iterable[EmbeddedChunk]) -> None:
         """Add new chunks; what cannot be added now is added by `publish`."""
@@ -51,14 +51,14 @@ class NextGraph:
             return
         try:
             self._add(rows, lambda _: None)
-        except StorageError:  # on a full disk, the index's file needs the room
+        except (ChildError, StorageError):  # on a full disk, the index's file needs the room
             self._has_failed = True
             self._start_again()
 
     def publish(
         self, draft: Database, settings: Settings, on_written: Callable[[int, int], None], *, rebuild: bool
     ) -> None:
-        """Write the rest, and let the folder appear. If Chroma hangs, there is none.
+        """Write the rest, and let the folder appear. If Chroma crashes or hangs, there is none.
 
         Args:
             draft: What is to be published.
@@ -74,16 +74,17 @@ class NextGraph:
                 self._start_again()
             if settings.sentences:
                 self._write(draft, settings, on_written)
-        except ChromaHangsError as error:
-            warnings.warn(
-                f"the index in {self._folder} has no graph now, and large ones are searched more slowly ({error}). "
-                "To make it, run `arag verify --repair` on the index",
-                stacklevel=2,
-            )
-        except StorageError:
-            if self._is_from_scratch:
+        except (ChildError, StorageError) as error:
+            if not self._is_from_scratch:
+                self.publish(draft, settings, on_written, rebuild=True)
+            elif isinstance(error, ChildError):
+                warnings.warn(
+                    f"the index in {self._folder} has no graph now, and large ones are searched more slowly: Chroma "
+                    f"failed ({error}). To make it, run `arag verify --repair` on the index",
+                    stacklevel=2,
+                )
+            else:
                 raise
-            self.publish(draft, settings, on_written, rebuild=True)
         finally:
             self.close()
 
@@ -96,7 +97,9 @@ class NextGraph:
     def _open(self) -> ChromaWriter:
         if self._writer is None:
             previous = self._find_previous()
-            self._writer = ChromaWriter(self._folder / GRAPH_DRAFT, previous)
+            self._is_from_scratch = previous is None
+            # The process of a run that was killed may still be writing to that run's folder.
+            self._writer = ChromaWriter(self._folder / f"{GRAPH_DRAFT}.{secrets.token_hex(8)}", previous)
         return self._writer
 
     def _find_previous(self) -> Path | None:

@@ -8,8 +8,10 @@ import shlex
 import threading
 import warnings
 import weakref
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import closing, suppress
+from functools import cached_property
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +20,7 @@ from numpy.typing import NDArray
 from arag.errors import IndexFormatError, StorageError
 from arag.retrieval import vectors as exact
 from arag.retrieval.keywords import KeywordTexts, format_keywords, write_keywords
-from arag.retrieval.storage import KeywordRanking, SentenceMatch
+from arag.retrieval.storage import ChunkVectors, KeywordRanking, SentenceMatch, View, batches
 from arag.retrieval.store.chroma import ChromaGraph
 from arag.retrieval.store.database import INDEX_FILE, Database, connect
 from arag.retrieval.store.derived import TRUST_VARIABLE, graph_folder, is_trusted, keyword_file
@@ -30,16 +32,8 @@ _MAX_LIMITED_BYTES = 20_000_000  # of vectors that a limited view keeps in memor
 _CHUNKS_COMPARED_AT_ONCE = 2_000
 
 
-class FolderView(Database):
-    """One publication of an index in a folder. What a kind of search needs is opened by the first one.
-
-    Args:
-        folder: The folder's absolute path.
-
-    Raises:
-        IndexFormatError: The index is damaged, or of another format.
-        StorageError: It cannot be opened.
-    """
+class FolderView(Database, View):
+    """One publication of an index in a folder, given by its absolute path."""
 
     def __init__(self, folder: Path) -> None:
         file = folder / INDEX_FILE
@@ -105,6 +99,21 @@ class FolderView(Database):
             return KeywordTexts(file, numbers)
         return KeywordTexts(b"".join(format_keywords(text for _, text in self.chunk_texts())), numbers)
 
+    # --- words ---
+
+    def words_of_length(self, shortest: int, longest: int) -> list[str]:
+        """Return the plain forms of words whose lengths lie between two bounds; see `View.words_of_length`."""
+        lengths = range(shortest, longest + 1)
+        return list(chain.from_iterable(self._plain_words.get(length, ()) for length in lengths))
+
+    @cached_property
+    def _plain_words(self) -> dict[int, list[str]]:
+        """The plain forms of all words, by their lengths."""
+        forms: dict[int, list[str]] = {}
+        for (form,) in self.query("SELECT DISTINCT plain FROM words"):
+            forms.setdefault(len(form), []).append(form)
+        return forms
+
     # --- sentences by their vectors ---
 
     def nearest(self, vector: NDArray[np.float32], count: int) -> list[SentenceMatch]:
@@ -115,12 +124,16 @@ class FolderView(Database):
         count = min(count, self.settings.sentences)
         wanted = math.ceil(count * self._asked_for_one)
         while 0 < wanted <= max(2 * count, _MAX_PROPOSED):
-            places = sentences.nearest(vector, wanted)
-            inside = [number for number, _ in places if self._allowed is None or number in self._allowed]
+            try:
+                places = sentences.nearest(vector, wanted)
+            except IndexFormatError as error:
+                self._give_up(sentences, str(error))
+                return self.nearest(vector, count)
+            inside = [place for place in places if self._allowed is None or place[0] in self._allowed]
             if len(inside) >= count:
-                return self._compare(vector, count, set(inside))
+                return SentenceMatrix.build(self._read_places(inside), self.settings.dimension).nearest(vector, count)
             wanted *= 4
-        return self._compare(vector, count, self.numbers_by_id())  # what is nearest lies outside
+        return self._compare_all(vector, count)  # what is nearest lies outside
 
     def sentences(self) -> SentenceMatrix | ChromaGraph:
         """Open the vectors: as one matrix if they are few, or if there is no graph that can be trusted."""
@@ -130,22 +143,37 @@ class FolderView(Database):
             return self._sentences
 
     def _open_sentences(self) -> SentenceMatrix | ChromaGraph:
-        few = 4 * self.settings.sentences * self.settings.dimension <= exact.MAX_MATRIX_BYTES
-        return (None if few else self._open_graph()) or self._make_matrix()
+        graph = None if self.settings.vector_bytes <= exact.MAX_MATRIX_BYTES else self._open_graph()
+        return graph or self._make_matrix()
+
+    def _give_up(self, graph: ChromaGraph, reason: str) -> None:
+        """Compare with every vector from now on, if a graph fails."""
+        with self._sentences_lock:
+            if self._sentences is graph:
+                self._warn_of_graph(reason)
+                graph.close()
+                self._sentences = self._make_matrix()
 
     def _make_matrix(self) -> SentenceMatrix:
         settings = self.settings
-        return SentenceMatrix.build(self.vectors(self.numbers_by_id()), settings.sentences, settings.dimension)
+        return SentenceMatrix.build(self.vectors(self.numbers_by_id()), settings.dimension, settings.sentences)
 
-    def _compare(self, vector: NDArray[np.float32], count: int, numbers: Collection[int]) -> list[SentenceMatch]:
-        """Compare a vector with all sentences of chunks, some chunks at a time."""
+    def _read_places(self, places: Iterable[tuple[int, int]]) -> Iterator[ChunkVectors]:
+        """Yield the vectors of sentences, given by their chunks' numbers and their positions, by chunk id."""
+        positions: dict[int, set[int]] = {}
+        for number, position in places:
+            positions.setdefault(number, set()).add(position)
+        select = f"SELECT id, chunks.number, vectors FROM {self._chunks} JOIN vectors ON vectors.number = chunks.number"
+        for _, number, blob in sorted(self.query_among(select, "chunks.number", positions)):
+            vectors = self._parse_vectors(number, blob)
+            some = sorted(positions[number].intersection(range(len(vectors))))
+            yield number, some, vectors[some].astype(np.float32)
+
+    def _compare_all(self, vector: NDArray[np.float32], count: int) -> list[SentenceMatch]:
+        """Compare a vector with all sentences, those of some chunks at a time."""
         best: list[SentenceMatch] = []
-        condition, value = self.among("number", numbers)
-        ordered = [n for (n,) in self.query(f"SELECT number FROM chunks WHERE {condition} ORDER BY id", value)]
-        for start in range(0, len(ordered), _CHUNKS_COMPARED_AT_ONCE):
-            rows = list(self.vectors(ordered[start : start + _CHUNKS_COMPARED_AT_ONCE]))
-            sentences = sum(len(positions) for _, positions, _ in rows)
-            best += SentenceMatrix.build(rows, sentences, self.settings.dimension).nearest(vector, count)
+        for numbers in batches(self.numbers_by_id(), _CHUNKS_COMPARED_AT_ONCE):
+            best += SentenceMatrix.build(self.vectors(numbers), self.settings.dimension).nearest(vector, count)
             best = heapq.nlargest(count, best, key=lambda match: match.similarity)  # keeps the order of ties
         return best
 
@@ -164,25 +192,18 @@ class FolderView(Database):
         else:
             reason = "it is missing"
         self.check_is_published()
+        self._warn_of_graph(reason)
+        return None
+
+    def _warn_of_graph(self, reason: str) -> None:
         warnings.warn(
             f"the graph of the index in {self._folder} is not used ({reason}): semantic search compares with every "
             f"vector. To make it again, run `arag verify --index {shlex.quote(str(self._folder))} --repair`",
             stacklevel=2,
         )
-        return None
-
-    # --- for both ---
-
-    def numbers_by_id(self) -> list[int]:
-        """Return the numbers of all chunks, in the order of their ids."""
-        return [number for (number,) in self.query(f"SELECT number FROM {self.chunks_table} AS chunks ORDER BY id")]
 
     def check_is_published(self) -> None:
-        """Check that no newer publication has replaced this one, and deleted its files.
-
-        Raises:
-            StorageError: One has.
-        """
+        """Raise a StorageError if a newer publication has replaced this one, and deleted its files."""
         with closing(connect(self._file)) as newest:
             token = Database(newest, self._file).settings.token
         if token != self.settings.token:
@@ -190,16 +211,7 @@ class FolderView(Database):
 
 
 class LimitedView(FolderView):
-    """A part of a publication, on a connection of its own; use `FolderView.limited_to` to get one.
-
-    Args:
-        whole: The publication.
-        folder: The folder's absolute path.
-        document_ids: The documents that are left.
-
-    Raises:
-        StorageError: A newer publication has replaced this one.
-    """
+    """A part of a publication, on a connection of its own; use `FolderView.limited_to` to get one."""
 
     chunks_table = "(SELECT * FROM main.chunks WHERE +number IN (SELECT number FROM temp.allowed_chunks))"
     documents_table = "(SELECT * FROM main.documents WHERE +id IN (SELECT id FROM temp.allowed_documents))"
@@ -225,10 +237,19 @@ class LimitedView(FolderView):
         """Return this view limited to some of its documents."""
         return self._whole.limited_to(self.fingerprints(document_ids))
 
+    def words_of_length(self, shortest: int, longest: int) -> list[str]:
+        """Return the plain forms of words of the whole index; see `View.words_of_length`."""
+        return self._whole.words_of_length(shortest, longest)
+
     def _open_keywords(self) -> KeywordTexts:
         return self._whole.keyword_texts().limited_to(self._allowed or ())
 
     def _open_sentences(self) -> SentenceMatrix | ChromaGraph:
         sentences = self._whole.sentences()
-        few = 4 * self.settings.sentences * self.settings.dimension <= _MAX_LIMITED_BYTES
+        few = self.settings.vector_bytes <= _MAX_LIMITED_BYTES
         return self._make_matrix() if few and isinstance(sentences, ChromaGraph) else sentences
+
+    def _give_up(self, graph: ChromaGraph, reason: str) -> None:
+        self._whole._give_up(graph, reason)  # noqa: SLF001 - of the same kind
+        with self._sentences_lock:
+            self._sentences = None  # and is opened again

@@ -141,9 +141,12 @@ def _child(folder, function, arguments, plan):
     shim = ctypes.CDLL(None)
     counts = (ctypes.c_long * 9)()
     if plan is not None:
-        log = os.open(plan["log"], os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600) if plan["log"] else -1
-        first, last = ctypes.c_long(plan["first"]), ctypes.c_long(plan["last"])
-        shim.shim_arm(plan["folder"].encode(), log, plan["kinds"], first, last, plan["action"], plan["error"])
+        (folder / "counts").write_bytes(bytes(10 * 8))
+        if plan["log"]:
+            Path(plan["log"]).touch()
+        numbers = " ".join(str(plan[name]) for name in ("kinds", "first", "last", "action", "error"))
+        os.environ["SHIM_PLAN"] = "\n".join([plan["folder"], str(folder / "counts"), plan["log"], numbers])
+        shim.shim_arm()
     value, code = None, 0
     try:
         value = call(*arguments)

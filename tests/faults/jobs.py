@@ -96,7 +96,6 @@ class Room:
 
 def prepare():
     """Import and load, before any process is forked, all that the operations need; no model is among it."""
-    import chromadb  # noqa: F401
     import spacy.lang.en  # noqa: F401
 
     from arag import cli  # noqa: F401

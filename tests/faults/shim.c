@@ -1,6 +1,7 @@
 /* Stands between a process and the C library, and counts, records or spoils what is done to files below one folder.
 
-   Preload it (LD_PRELOAD), then call shim_arm() in the process; until then it does nothing. For 64-bit Linux.
+   Preload it (LD_PRELOAD), set SHIM_PLAN, then call shim_arm() in the process; until then it does nothing. Processes
+   that this one starts then do the same, and all count together. For 64-bit Linux.
    Paths are taken from the kernel at each call, so nothing has to be remembered about descriptors. */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -12,7 +13,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -23,23 +26,34 @@ enum { FAIL = 1, SHORTEN = 2, KILL = 3 };
 
 static bool armed;
 static char folder[PATH_MAX];
-static int log_to, kinds, action, error;
-static long first, last, counted, counts[9];  /* of the chosen kinds, and of each */
+static int log_to = -1, kinds, action, error;
+static long first, last;
+static struct { long chosen, each[9]; } *counts;  /* of the chosen kinds, and of each kind */
 static pthread_mutex_t recording = PTHREAD_MUTEX_INITIALIZER;
 
 /* From the n-th call of some kinds to the m-th: fail with an error, do half of the work, or die before it is done.
-   With a descriptor to log to, every change that was made is recorded there. */
-void shim_arm(const char *of, int log, int of_kinds, long from, long to, int do_what, int with) {
-    snprintf(folder, sizeof folder, "%s", of);
-    log_to = log, kinds = of_kinds, first = from, last = to, action = do_what, error = with;
-    counted = 0, memset(counts, 0, sizeof counts);
+   With a file to log to, every change that was made is recorded there. Lines of SHIM_PLAN: the watched folder, the file
+   of the counts, the file of the log (may be empty), and the numbers. */
+__attribute__((constructor)) void shim_arm(void) {
+    const char *plan = getenv("SHIM_PLAN");
+    if (!plan) return;
+    char counts_file[PATH_MAX], log_file[PATH_MAX] = "";
+    const char *log = strchr(strchr(plan, '\n') + 1, '\n') + 1;
+    sscanf(plan, "%4095[^\n]\n%4095[^\n]", folder, counts_file);
+    sscanf(log, "%4095[^\n]", log_file);
+    if (*log == '\n') *log_file = 0;
+    sscanf(strchr(log, '\n') + 1, "%d %ld %ld %d %d", &kinds, &first, &last, &action, &error);
+    int file = syscall(SYS_openat, AT_FDCWD, counts_file, O_RDWR);
+    counts = mmap(NULL, sizeof *counts, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    if (*log_file) log_to = syscall(SYS_openat, AT_FDCWD, log_file, O_WRONLY | O_APPEND | O_CLOEXEC);
     armed = true;
 }
 
 /* Stops, and tells how many calls of each kind there were. */
 void shim_disarm(long *told) {
     armed = false;
-    if (told) memcpy(told, counts, sizeof counts);
+    unsetenv("SHIM_PLAN");
+    if (told && counts) memcpy(told, counts->each, sizeof counts->each);
 }
 
 static bool ours(const char *path) {
@@ -70,9 +84,9 @@ static bool path_at(int at, const char *name, char *path) {
 
 /* Returns what is to happen instead of a call that is going to be made. */
 static int fate(int kind) {
-    __atomic_add_fetch(&counts[__builtin_ctz(kind)], 1, __ATOMIC_RELAXED);
+    __atomic_add_fetch(&counts->each[__builtin_ctz(kind)], 1, __ATOMIC_RELAXED);
     if (!(kind & kinds)) return 0;
-    long n = __atomic_add_fetch(&counted, 1, __ATOMIC_RELAXED);
+    long n = __atomic_add_fetch(&counts->chosen, 1, __ATOMIC_RELAXED);
     if (n < first || n > last) return 0;
     if (action == KILL) {
         syscall(SYS_kill, getpid(), SIGKILL);
@@ -88,12 +102,9 @@ static void record(int kind, const char *path, const char *other, int64_t at, co
         kind, strlen(path), other ? strlen(other) : 0, 0, at, data ? size : 0};
     struct iovec parts[] = {{&head, sizeof head}, {(void *)path, head.path}, {(void *)other, head.other},
                             {(void *)data, head.size}};
-    for (int i = 0; i < 4; i++)
-        for (size_t done = 0; done < parts[i].iov_len;) {
-            ssize_t n = syscall(SYS_write, log_to, (char *)parts[i].iov_base + done, parts[i].iov_len - done);
-            if (n <= 0) _exit(99);
-            done += n;
-        }
+    /* One write: that of another process stands before or after it. */
+    ssize_t all = sizeof head + head.path + head.other + head.size;
+    if (syscall(SYS_writev, log_to, parts, 4) != all) _exit(99);
     errno = kept;
 }
 

@@ -10,7 +10,7 @@ from itertools import pairwise
 from typing import TypeAlias
 
 from arag.ingest.documents import Document
-from arag.ingest.sentences import AUTO, split_sentences
+from arag.ingest.sentences import split_sentences
 from arag.retrieval.types import Chunk, Sentence
 
 CountBatch: TypeAlias = Callable[[Sequence[str]], list[int]]
@@ -21,7 +21,7 @@ MAX_SENTENCE_TOKENS = 256
 _WORD = re.compile(r"\S+\s*")
 
 
-def chunk_document(document: Document, *, chunk_tokens: int, count: CountBatch, language: str = AUTO) -> list[Chunk]:
+def chunk_document(document: Document, *, chunk_tokens: int, count: CountBatch) -> list[Chunk]:
     """Cut a document into chunks.
 
     Chunks end where a sentence ends and are filled up to `chunk_tokens`; a heading is not left behind at the end
@@ -32,15 +32,14 @@ def chunk_document(document: Document, *, chunk_tokens: int, count: CountBatch, 
         document: The document.
         chunk_tokens: Maximum tokens in a chunk.
         count: Counts the tokens of texts.
-        language: Language of the sentence rules.
 
     Returns:
         The chunks in order; their concatenated texts are the document's text.
     """
     if document.ready_chunks is not None:
-        return _ready_chunks(document, count, language)
+        return _ready_chunks(document, count)
     text = document.text
-    sentences = split_sentences(text, title=document.title, language=language)
+    sentences = split_sentences(text, title=document.title)
     sentences = _cut_long(text, sentences, chunk_tokens, count)
     borders = [*_chunk_starts(text, sentences, chunk_tokens, count), len(text)]
     sentences = _cut_long(text, sentences, MAX_SENTENCE_TOKENS, count)
@@ -63,11 +62,11 @@ def chunk_document(document: Document, *, chunk_tokens: int, count: CountBatch, 
     return chunks
 
 
-def _ready_chunks(document: Document, count: CountBatch, language: str) -> list[Chunk]:
+def _ready_chunks(document: Document, count: CountBatch) -> list[Chunk]:
     ready = document.ready_chunks or ()
     chunks = []
     for ordinal, (chunk_id, text) in enumerate(ready):
-        sentences = _cut_long(text, split_sentences(text, language=language), MAX_SENTENCE_TOKENS, count)
+        sentences = _cut_long(text, split_sentences(text), MAX_SENTENCE_TOKENS, count)
         found, tokens = _make_findable(sentences), count([text])[0]
         chunks.append(Chunk(chunk_id, document.id, ordinal, document.title, text, found, tokens, whole=len(ready) == 1))
     return chunks

@@ -9,14 +9,15 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import time
 from collections import deque
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,8 +25,8 @@ from numpy.typing import NDArray
 from arag.errors import EmbedderError
 from arag.ingest.chunking import chunk_document
 from arag.ingest.documents import Document, Problem
-from arag.ingest.progress import Tracker
-from arag.ingest.sentences import AUTO, RULES_VERSION
+from arag.ingest.progress import Meter
+from arag.ingest.sentences import RULES_VERSION
 from arag.models.embedders import Embedder, load_embedder
 from arag.retrieval.storage import DocumentRecord, Draft, EmbeddedDocument, IndexStore, Settings, Vectors
 from arag.retrieval.tokens import TokenCounter, load_token_counter
@@ -46,14 +47,14 @@ class _Waiting:
     """A document that waits for its vectors.
 
     Attributes:
-        source: Where it was read from, for messages.
+        document: The document.
         record: Its entry.
         chunks: Its chunks.
         known: Vectors of its former version, by the sentences' texts.
         vectors: Of the first chunks, as they are embedded.
     """
 
-    source: str
+    document: Document
     record: DocumentRecord
     chunks: Sequence[Chunk]
     known: Mapping[str, NDArray[np.float32]]
@@ -71,8 +72,8 @@ class IndexWriter:
         settings: The settings to write with.
         embedder: Embeds the sentences.
         counter: Counts the tokens of texts.
-        location: The index, for messages.
-        tracker: Follows what is loaded, embedded and published.
+        location: The index: a folder, or the address of a database.
+        meter: Measures the progress.
 
     Attributes:
         draft: The index's next publication.
@@ -80,7 +81,6 @@ class IndexWriter:
         embedded: Sentences embedded so far.
         written: Ids of the documents stored so far.
         problems: What could not be stored, by the documents' ids.
-        may_replace: Says whether a document of the index may be replaced by another one with the same id.
     """
 
     def __init__(
@@ -90,18 +90,17 @@ class IndexWriter:
         embedder: Embedder,
         counter: TokenCounter,
         location: Path | str,
-        tracker: Tracker,
+        meter: Meter,
     ) -> None:
         self.draft = draft
         self.settings = settings
         self.embedded = 0
         self.written: set[str] = set()
         self.problems: dict[str, Problem] = {}
-        self.may_replace: Callable[[DocumentRecord, Document], bool] = lambda *_: True
         self._embedder = embedder
         self._counter = counter
         self._location = location
-        self._tracker = tracker
+        self._meter = meter
         self._pool = ThreadPoolExecutor(embedder.concurrency, thread_name_prefix="embed")
         self._waiting: deque[_Waiting] = deque()
         self._next_call: _Call = []
@@ -113,19 +112,20 @@ class IndexWriter:
         """Stop; embeddings in progress are discarded."""
         self._pool.shutdown(wait=False, cancel_futures=True)
 
-    def fingerprint(self, document: Document) -> str:
-        """Return what changes when a document, or a setting that its chunks depend on, changes."""
-        settings = self.settings
-        content: list[object] = [
-            document.id,
-            document.title,
-            document.text,
-            dict(document.metadata),
-            list(document.page_starts),
-            document.ready_chunks,
-            [settings.chunk_tokens, settings.language, RULES_VERSION],
-        ]
-        return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+    def find_conflict(self, document: Document) -> str:
+        """Return why a document must not replace the one that the index has under its id, or an empty string.
+
+        A file that is gone leaves its id to another one. In a database it may be on another machine, and leaves its id
+        only to the same content.
+        """
+        known = None if document.has_own_id else self.draft.document(document.id)
+        if known is None or known.source == document.file:
+            return ""
+        is_gone = bool(known.source) and not os.path.lexists(known.source)
+        if is_gone and (isinstance(self._location, Path) or known.fingerprint == self._fingerprint(document)):
+            return ""
+        owner = known.source or "a document that was given in Python"
+        return f"its id {known.id!r} belongs to {owner}: ingest the folder above both"
 
     def put(self, documents: Sequence[Document]) -> None:
         """Write the documents that are new or have changed. The last ones may still be embedded when it returns.
@@ -134,23 +134,23 @@ class IndexWriter:
             EmbedderError: The embedder fails; what was stored is kept.
             StorageError: They cannot be stored.
         """
-        fingerprints = {document.id: self.fingerprint(document) for document in documents}
+        fingerprints = {document.id: self._fingerprint(document) for document in documents}
         changed = self._find_changed(fingerprints)
         claimed = self.draft.claim(changed)
         self._claimed_by_others += [document for document in documents if document.id in changed - claimed]
         # Another writer may have written some of them before they were claimed.
         ours = self._find_changed({document_id: fingerprints[document_id] for document_id in claimed})
-        unchanged = {d.id: d.kept_source for d in documents if d.id not in changed or d.id in claimed - ours}
-        self.draft.set_sources(unchanged)
-        self._tracker.settle(unchanged)
+        unchanged = [d for d in documents if d.id not in changed or d.id in claimed - ours]
+        self.draft.set_sources({document.id: document.file for document in unchanged})
+        self._meter.finish(unchanged)
         known = self.draft.vectors_by_text(ours)
         for document in documents:
-            if document.id in ours and self._is_writable(document):
+            if document.id not in ours:
+                continue
+            if reason := self.find_conflict(document):
+                self._refuse(document, reason)
+            else:
                 self._cut(document, fingerprints[document.id], known)
-
-    def remove(self, document_ids: Collection[str]) -> None:
-        """Remove documents with their chunks."""
-        self.draft.remove(document_ids)
 
     def flush(self) -> None:
         """Store everything that was put.
@@ -171,7 +171,7 @@ class IndexWriter:
                 time.sleep(_BETWEEN_LOOKS)
             else:
                 for document in others:
-                    self._refuse(document.id, document.source, "another process is writing it: ingest it again")
+                    self._refuse(document, "another process is writing it: ingest it again")
                 self._claimed_by_others = []
 
     def publish(self) -> None:
@@ -182,40 +182,42 @@ class IndexWriter:
             StorageError: It cannot be written.
         """
         self.flush()
-        self.settings = self.draft.publish(self.settings, on_written=self._tracker.publish)
+        self.settings = self.draft.publish(self.settings, on_written=self._meter.publish)
 
     def _find_changed(self, fingerprints: Mapping[str, str]) -> set[str]:
         known = self.draft.fingerprints(fingerprints)
         return {document_id for document_id, new in fingerprints.items() if known.get(document_id) != new}
 
-    def _is_writable(self, document: Document) -> bool:
-        """Return whether a document's id has not been given to another one meanwhile, by another process."""
-        other = self.draft.document(document.id)
-        if other is None or self.may_replace(other, document):
-            return True
-        reason = f"its id {other.id!r} has just been given to {other.source}: ingest it again"
-        self._refuse(document.id, document.source, reason)
-        return False
+    def _fingerprint(self, document: Document) -> str:
+        """Return what changes when a document, or a setting that its chunks depend on, changes."""
+        content: list[object] = [
+            document.id,
+            document.title,
+            document.text,
+            dict(document.metadata),
+            list(document.page_starts),
+            document.ready_chunks,
+            [self.settings.chunk_tokens, self.settings.tokenizer, RULES_VERSION],
+        ]
+        return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
-    def _refuse(self, document_id: str, source: str, reason: str) -> None:
-        self.problems[document_id] = Problem(source, reason)
-        self._tracker.settle([document_id])
+    def _refuse(self, document: Document, reason: str) -> None:
+        self.problems[document.id] = Problem(document.source, reason)
+        self._meter.finish([document])
 
     def _cut(self, document: Document, fingerprint: str, known: Mapping[str, NDArray[np.float32]]) -> None:
         """Cut a document into chunks, and have them embedded whenever there are enough of them for a call."""
-        settings = self.settings
-        chunks = chunk_document(
-            document, chunk_tokens=settings.chunk_tokens, count=self._counter.count_batch, language=settings.language
-        )
+        count = self._counter.count_batch
+        chunks = chunk_document(document, chunk_tokens=self.settings.chunk_tokens, count=count)
         record = DocumentRecord(
             id=document.id,
             title=document.title,
-            source=document.kept_source,
+            source=document.file,
             metadata=json.dumps(dict(document.metadata), ensure_ascii=False),
             fingerprint=fingerprint,
             chunks=len(chunks),
         )
-        waiting = _Waiting(document.source, record, chunks, known)
+        waiting = _Waiting(document, record, chunks, known)
         self._waiting.append(waiting)
         for chunk in chunks:
             self._next_call.append((waiting, chunk))
@@ -235,9 +237,9 @@ class IndexWriter:
     def _load_embedder(self) -> None:
         """Load the embedder if it is not loaded, which may take long: it may have to be downloaded first."""
         if not self._embedder.is_loaded:
-            self._tracker.load()
+            self._meter.enter("loading")
             self._embedder.load()
-        self._tracker.embed()
+        self._meter.enter("embedding")
 
     def _embed(self, call: _Call) -> tuple[list[Vectors], int]:
         """Embed the sentences of chunks, each text once, unless its vector is known; also count the embedded ones."""
@@ -274,11 +276,13 @@ class IndexWriter:
         for each in complete:
             if each.record.id in taken:
                 reason = f"its chunk id {taken[each.record.id]!r} is already used by another document"
-                self._refuse(each.record.id, each.source, reason)
+                self._refuse(each.document, reason)
             else:
                 self.written.add(each.record.id)
         self.embedded += embedded
-        self._tracker.embedded([chunk for _, chunk in call], embedded)
+        self._meter.finish([each.document for each in complete if each.record.id not in taken])
+        last = call[-1][0]
+        self._meter.embed(embedded, last.document, len(last.vectors) / len(last.chunks))
 
 
 @contextmanager
@@ -287,9 +291,7 @@ def open_writer(
     *,
     embedder: str | Embeddings | Embedder | None = None,
     chunk_tokens: int | None = None,
-    language: str | None = None,
-    counter: TokenCounter | None = None,
-    tracker: Tracker | None = None,
+    meter: Meter | None = None,
 ) -> Iterator[IndexWriter]:
     """Open an index for writing, creating it if it does not exist.
 
@@ -297,9 +299,7 @@ def open_writer(
         store: Where the index is.
         embedder: Embeds the sentences; None for the index's own, or the default for a new index.
         chunk_tokens: Maximum tokens in a chunk, for documents written from now on; None for the index's own setting.
-        language: Language of the sentence rules, likewise.
-        counter: Counts tokens, for documents written from now on.
-        tracker: Follows what is loaded, embedded and published.
+        meter: Measures the progress.
 
     Raises:
         IndexLockedError: Another process is writing to the index.
@@ -308,23 +308,22 @@ def open_writer(
         InputError: Something other than an index is there.
         StorageError: It cannot be written.
     """
-    given = None if embedder is None else load_embedder(embedder)
-    tracker = tracker or Tracker()
-    counter = counter or load_token_counter()
+    chosen = None if embedder is None else load_embedder(embedder)
+    meter = meter or Meter()
+    counter = load_token_counter()
 
     def begin() -> Settings:
-        nonlocal given
-        given = given or load_embedder()
-        tracker.load()
-        dimension = int(given.embed_documents(["dimension"]).shape[1])
-        tracker.embed()
-        return Settings(given.name, dimension, DEFAULT_CHUNK_TOKENS, counter.name, AUTO)
+        nonlocal chosen
+        chosen = chosen or load_embedder()
+        meter.enter("loading")
+        dimension = int(chosen.embed_documents(["dimension"]).shape[1])
+        meter.enter("reading")
+        return Settings(chosen.name, dimension, DEFAULT_CHUNK_TOKENS, counter.name, "auto")
 
     with store.draft(begin) as draft:
-        wanted: dict[str, Any] = {"chunk_tokens": chunk_tokens, "language": language}
-        if not draft.settings.documents:
-            wanted["tokenizer"] = counter.name
-        settings = replace(draft.settings, **{name: value for name, value in wanted.items() if value is not None})
-        chosen = choose_embedder(given, settings.embedder, store.location)
-        with closing(IndexWriter(draft, settings, chosen, counter, store.location, tracker)) as writer:
+        settings = replace(draft.settings, tokenizer=counter.name)
+        if chunk_tokens is not None:
+            settings = replace(settings, chunk_tokens=chunk_tokens)
+        checked = choose_embedder(chosen, settings.embedder, store.location)
+        with closing(IndexWriter(draft, settings, checked, counter, store.location, meter)) as writer:
             yield writer

@@ -1,39 +1,68 @@
-"""Text, title and front matter of Markdown files."""
+"""Plain text, programs, and Markdown with its front matter."""
 
 from __future__ import annotations
 
 import json
 import re
-from itertools import pairwise
+from pathlib import Path
 
 import yaml
-from markdown_it import MarkdownIt
 
-from arag.ingest.documents import JSON
-from arag.ingest.formats.content import Content, clean_json, decode
+from arag.ingest.formats.content import JSON, Content, FormatError, decode, folded, has_utf16_mark
 
-MAX_FRONT_MATTER = 50_000  # characters
-MAX_TITLE_OFFSET = 50_000  # characters that are searched for a title: parsing takes 1 s for 1 MB
+_MAX_TITLE = 120  # characters
+_MAX_FRONT_MATTER = 50_000  # characters
+_SENTENCE_END = (".", "!", "?", "。", "！", "？", ":", ";", ",")
 
 _FRONT_MATTER = re.compile(r"---[^\S\n]*\n(?=[^\n]*\S)(.*?)^(?:---|\.\.\.)[^\S\n]*$", re.DOTALL | re.MULTILINE)
-_BLOCK_PARSER = MarkdownIt("commonmark").disable(["inline", "text_join"])
+_FENCED = re.compile(r"^ {0,3}(`{3,}|~{3,})[^\n]*\n.*?(?:^ {0,3}\1[`~]*[ \t]*$|\Z)", re.DOTALL | re.MULTILINE)
+_HEADING = re.compile(r"^ {0,3}#[ \t]+(.+)|^(\S.*)\n=+[ \t]*$", re.MULTILINE)
 
 
-def read_markdown(data: bytes) -> Content:
+def read_text(path: Path) -> Content:
+    """Read plain text; its title is a short first line that stands by itself."""
+    text = decode(path.read_bytes())
+    first, _, rest = text.partition("\n")
+    second, second_ends, _ = rest.partition("\n")
+    title = first.strip()
+    stands_apart = bool(second_ends) and not second.strip()
+    if not stands_apart or len(title) > _MAX_TITLE or title.endswith(_SENTENCE_END):
+        title = ""
+    return Content(title, text)
+
+
+def read_code(path: Path) -> Content:
+    """Read a file that should be text, such as a program, or one whose name has no ending."""
+    data = path.read_bytes()
+    if b"\0" in data and not has_utf16_mark(data):
+        raise FormatError("a binary file: it has no text")
+    return Content("", decode(data))
+
+
+def read_markdown(path: Path) -> Content:
     """Read Markdown; its title is that of the front matter, or else the first heading of level 1.
 
     The text excludes the front matter, whose other fields become the metadata.
-
-    Raises:
-        FormatError: The file is in another encoding.
     """
-    fields, text = _split_front_matter(decode(data))
+    fields, text = _split_front_matter(decode(path.read_bytes()))
     title = fields.get("title")
     if isinstance(title, str | int | float) and str(title).strip():
         del fields["title"]
     else:
-        title = first_heading(text[:MAX_TITLE_OFFSET])
+        title = first_heading(text)
     return Content(str(title), text, metadata=fields)
+
+
+def first_heading(text: str) -> str:
+    """Return the first heading of level 1 in a Markdown text, or an empty string."""
+    for match in _HEADING.finditer(_FENCED.sub("", text)):
+        line = folded(match[1] or match[2])
+        heading = line.rstrip("#")
+        if heading.endswith(" "):  # the hashes after it close the heading: "C#" keeps its own
+            line = heading.rstrip()
+        if line.strip("#"):
+            return line
+    return ""
 
 
 def _split_front_matter(text: str) -> tuple[dict[str, JSON], str]:
@@ -42,16 +71,16 @@ def _split_front_matter(text: str) -> tuple[dict[str, JSON], str]:
     Only a YAML mapping between the first line and the next marker is front matter, and not one in braces: if a text
     begins with a thematic break, all of it is text.
     """
-    found = _FRONT_MATTER.match(text, 0, MAX_FRONT_MATTER)
-    if found is None:
+    match = _FRONT_MATTER.match(text, 0, _MAX_FRONT_MATTER)
+    if match is None:
         return {}, text
     try:
-        node = yaml.compose(found[1].removesuffix("\n"), _FrontMatterLoader)
+        node = yaml.compose(match[1].removesuffix("\n"), _FrontMatterLoader)
         is_block = isinstance(node, yaml.MappingNode) and not node.flow_style
-        fields = clean_json(_value(node)) if is_block else None
+        fields = _value(node) if is_block else None
     except (yaml.YAMLError, RecursionError):
         return {}, text
-    return (fields, text[found.end() :].lstrip("\n")) if isinstance(fields, dict) else ({}, text)
+    return (fields, text[match.end() :].lstrip("\n")) if isinstance(fields, dict) else ({}, text)
 
 
 class _FrontMatterLoader(yaml.SafeLoader):
@@ -91,11 +120,3 @@ def _scalar(node: yaml.ScalarNode) -> JSON:
     except ValueError:
         return text
     return value
-
-
-def first_heading(text: str) -> str:
-    """Return the first heading of level 1 that has text and is not in a list or quotation."""
-    for token, content in pairwise(_BLOCK_PARSER.parse(text)):
-        if token.type == "heading_open" and token.tag == "h1" and token.level == 0 and content.content.strip():
-            return content.content
-    return ""

@@ -88,6 +88,7 @@ class Meter:
         self._finished = 0  # bytes up to the end of the last document that is finished
         self._documents = self._sentences = 0
         self._embedding_seconds = 0.0
+        self._report(0, total)
 
     @property
     def seconds(self) -> float:
@@ -96,11 +97,7 @@ class Meter:
 
     def enter(self, phase: Phase) -> None:
         """A step begins."""
-        if phase != self._phase:
-            now = time.monotonic()
-            if self._phase == "embedding":
-                self._embedding_seconds += now - self._entered
-            self._phase, self._entered, self._done_before = phase, now, self._done
+        self._begin(phase, self._done)
         self._report(self._done, self._total)
 
     def finish(self, documents: Sequence[Document]) -> None:
@@ -120,9 +117,7 @@ class Meter:
 
     def publish(self, done: int, total: int) -> None:
         """A publication has written some of its sentences."""
-        if self._phase != "publishing":
-            self.enter("publishing")
-            self._done_before = done
+        self._begin("publishing", done)
         self._report(done, total)
 
     def end(self) -> None:
@@ -130,6 +125,13 @@ class Meter:
         if self._total is not None:
             self._done = self._total
         self.enter("done")
+
+    def _begin(self, phase: Phase, done: int) -> None:
+        if phase != self._phase:
+            now = time.monotonic()
+            if self._phase == "embedding":
+                self._embedding_seconds += now - self._entered
+            self._phase, self._entered, self._done_before = phase, now, done
 
     def _advance(self, done: int) -> None:
         self._done = max(self._done, done)

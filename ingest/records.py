@@ -135,6 +135,10 @@ def to_json(value: Any, name: str = "", depth: int = 0) -> JSON:
     if depth > _MAX_DEPTH:
         raise FormatError("nested too deeply")
     match value:
+        case None | bool() | int():
+            return value
+        case str():
+            return clean_characters(value)
         case dict():
             return {clean_characters(str(key)): to_json(value[key], f"{name}.{key}", depth + 1) for key in value}
         case list() | tuple():
@@ -143,17 +147,14 @@ def to_json(value: Any, name: str = "", depth: int = 0) -> JSON:
             return sorted((to_json(item, name, depth + 1) for item in value), key=json.dumps)
         case float() if not math.isfinite(value):
             return None
-        case bytes() | bytearray():
-            pass
         case _ if hasattr(value, "tolist"):
             return to_json(value.tolist(), name, depth + 1)
-        case _:
-            try:
-                plain: JSON = to_jsonable_python(value)
-            except PydanticSerializationError:
-                pass
-            else:
-                return clean_characters(plain) if isinstance(plain, str) else plain
+    try:
+        if not isinstance(value, bytes | bytearray):
+            plain: JSON = to_jsonable_python(value)
+            return plain
+    except PydanticSerializationError:
+        pass
     kind = type(value).__name__
     raise FormatError(f'"{name.removeprefix(".")}" is {kind}, which JSON cannot hold; convert it first')
 
@@ -172,8 +173,8 @@ def _load(data: bytes) -> JSON:
     except json.JSONDecodeError as error:
         place = f"line {error.lineno}, column {error.colno}" if "\n" in text else f"column {error.colno}"
         raise FormatError(f"not valid JSON: {error.msg} ({place})") from error
-    except RecursionError as error:
-        raise FormatError("nested too deeply") from error
+    except (RecursionError, ValueError) as error:
+        raise FormatError(f"not usable JSON: {error}") from error
 
 
 def _try(read: Callable[[], Document], source: str) -> Document | Problem:

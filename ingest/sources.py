@@ -196,16 +196,16 @@ class SourceReader:
     def _read_file(self, path: Path, file_id: str) -> Iterator[Document | Problem]:
         before = self.scan.bytes
         end = before + _size(path)
-        ending = path.suffix.lower()
+        ending, file = path.suffix.lower(), os.path.realpath(path)
         try:
             if ending in _RECORD_READERS and ending not in self._readers.own:
                 for item, place in _RECORD_READERS[ending](path, file_id):
                     self.scan.bytes = before + place
-                    yield self._finish(item, os.path.realpath(path))
+                    yield self._finish(item, file)
             else:
                 content = self._readers.read(path)
                 self.scan.bytes = end
-                yield from (self._finish(Problem(f"{path}, {part}", "left out")) for part in content.left_out)
+                yield from (self._finish(Problem(str(path), part)) for part in content.left_out)
                 document = Document(
                     id=file_id,
                     title=content.title or path.stem,
@@ -215,10 +215,10 @@ class SourceReader:
                     page_starts=content.page_starts,
                     has_own_id=False,
                 )
-                yield self._finish(document, os.path.realpath(path))
+                yield self._finish(document, file)
         except (OSError, ValueError) as error:
             reason = getattr(error, "strerror", None) or str(error)
-            yield self._finish(Problem(str(path), reason), os.path.realpath(path))
+            yield self._finish(Problem(str(path), reason), file)
         self.scan.bytes = end
 
     def _read_object(self, item: object, place: str) -> Document | Problem:
@@ -265,18 +265,19 @@ class SourceReader:
         return made
 
     def _finish(self, item: Document | Problem, file: str = "") -> Document | Problem:
-        """Return a document as it is stored, or what is wrong with its id or text."""
+        """Return a document as it is stored, or what is wrong with it."""
         source = clean_characters(item.source)
-        if isinstance(item, Problem):
-            self.scan.failures.add(file)
-            return Problem(source, clean_characters(item.reason))
-        document_id = clean_characters(item.id).strip()
-        if not document_id or has_control_characters(document_id):
-            return Problem(source, f"id {document_id!r} is empty or has control characters in it")
-        if not item.text.strip():
-            return Problem(source, "empty document")
-        title = folded(clean_characters(item.title))
-        return replace(item, id=document_id, title=title, source=source, file=file, end=self.scan.bytes)
+        if isinstance(item, Document):
+            document_id = clean_characters(item.id).strip()
+            if not document_id or has_control_characters(document_id):
+                item = Problem(source, f"id {document_id!r} is empty or has control characters in it")
+            elif not item.text.strip():
+                item = Problem(source, "empty document")
+            else:
+                title = folded(clean_characters(item.title))
+                return replace(item, id=document_id, title=title, source=source, file=file, end=self.scan.bytes)
+        self.scan.failures.add(file)
+        return Problem(source, clean_characters(item.reason))
 
 
 def _list_sources(sources: Sources) -> Iterable[Source]:

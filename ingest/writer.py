@@ -317,7 +317,7 @@ def open_writer(
         chosen = chosen or load_embedder()
         meter.enter("loading")
         dimension = int(chosen.embed_documents(["dimension"]).shape[1])
-        meter.enter("reading")
+        meter.enter("embedding")
         return Settings(chosen.name, dimension, DEFAULT_CHUNK_TOKENS, counter.name, "auto")
 
     with store.draft(begin) as draft:

@@ -27,7 +27,7 @@ class Bridge:
         self._loop = asyncio.get_running_loop()
         self._is_stopped = Event()
         self._source: AsyncIterator[Any] | None = None
-        self._awaiting: asyncio.Task[object] | None = None  # of the source's next item
+        self._next: asyncio.Task[object] | None = None  # makes the source's next item
 
     def check(self) -> None:
         """Raise `Stopped` in the thread if the task was cancelled."""
@@ -38,7 +38,7 @@ class Bridge:
         """Yield the items in the thread; each is made in the event loop."""
         self._source = aiter(items)
         while True:
-            item = asyncio.run_coroutine_threadsafe(self._await_next(self._source), self._loop)
+            item = asyncio.run_coroutine_threadsafe(self._make_next(self._source), self._loop)
             while not wait([item], _SECONDS_BETWEEN_CHECKS).done:
                 self.check()
             if item.result() is _END:
@@ -56,19 +56,15 @@ class Bridge:
                 await _wait_for(thread)
                 raise
             finally:
-                await self._close()
+                if self._next is not None:
+                    self._next.cancel()
+                    await _wait_for(self._next)
+                if isinstance(self._source, AsyncGenerator):  # closes its connections now
+                    await self._source.aclose()
 
-    async def _await_next(self, source: AsyncIterator[object]) -> object:
-        self._awaiting = asyncio.current_task()
+    async def _make_next(self, source: AsyncIterator[object]) -> object:
+        self._next = asyncio.current_task()
         return await anext(source, _END)
-
-    async def _close(self) -> None:
-        """Let an asynchronous generator do now what it does in the end, such as closing a connection."""
-        if self._awaiting is not None:
-            self._awaiting.cancel()
-            await _wait_for(self._awaiting)
-        if isinstance(self._source, AsyncGenerator):
-            await self._source.aclose()
 
 
 async def _wait_for(task: asyncio.Future[Any]) -> None:

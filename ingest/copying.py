@@ -15,8 +15,7 @@ from arag.ingest.progress import Meter, ShowProgress
 from arag.retrieval.locations import using_store
 from arag.retrieval.storage import DocumentRecord, Draft, EmbeddedDocument, IndexStore, View
 
-_CHUNKS_AT_ONCE = 200
-_MAX_NAMES = 5
+_DOCUMENTS_AT_ONCE = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,10 +45,9 @@ def copy_index(
 ) -> CopySummary:
     """Copy an index from one place to another: from a folder to PostgreSQL, back, or between two of a kind.
 
-    Documents, chunks, vectors and settings are copied as they are stored; no embedder is needed. Documents that the
-    target has already are not written again, so the same call continues an interrupted copy, and brings an earlier one
-    up to date. Documents that the source does not have are removed. Readers of the target see the copy when it is
-    complete.
+    Everything is copied as it is stored; no embedder is needed. What the target has already is not written again, so
+    the same call continues an interrupted copy, and brings an earlier one up to date. What the source does not have is
+    removed. Readers of the target see the copy when it is complete.
 
     Args:
         source: The folder or the address of the index that is copied, or its store. It is only read.
@@ -61,7 +59,7 @@ def copy_index(
         What was done.
 
     Raises:
-        InputError: The target is the source, or holds nothing but documents that the source does not have.
+        InputError: The target holds nothing but documents that the source does not have.
         EmbedderError: The target was made with another embedder.
         IndexNotFoundError: There is no index in the source.
         IndexLockedError: Another process is writing to the target.
@@ -76,52 +74,46 @@ def copy_index(
         ...     second.keyword_search("Vellin Light").hits[0].chunk_id
         'places/vellin-light.md:0'
     """
-    with using_store(source) as origin, using_store(target) as place:
-        if _resolve(origin) == _resolve(place):
-            raise InputError(f"the index in {origin.location} cannot be copied to itself: name another place")
-        with closing(origin.open()) as view:
-            settings = replace(view.settings, token="")
-            meter = Meter(progress, settings.chunks)
-            with place.draft(lambda: replace(settings, documents=0, chunks=0, sentences=0, tokens=0)) as draft:
-                _check_target(origin, place, view, draft)
-                meter.enter("copying")
-                written = _copy_changed(view, draft, meter)
-                published = draft.publish(settings, on_written=meter.publish)
-            meter.end()
-            return CopySummary(written, published.documents, published.chunks, published.sentences, meter.seconds)
+    with using_store(source) as origin, using_store(target) as place, closing(origin.open()) as view:
+        settings = replace(view.settings, token="")
+        meter = Meter(progress, settings.chunks)
+        with place.draft(lambda: replace(settings, documents=0, chunks=0, sentences=0, tokens=0)) as draft:
+            _check_target(place.location, view, draft)
+            meter.enter("copying")
+            written = _copy_changed(view, draft, meter)
+            published = draft.publish(settings, on_written=meter.publish)
+        meter.end()
+        return CopySummary(written, published.documents, published.chunks, published.sentences, meter.seconds)
 
 
-def _check_target(origin: IndexStore, place: IndexStore, view: View, draft: Draft) -> None:
+def _check_target(location: Path | str, view: View, draft: Draft) -> None:
     """Refuse a target with other vectors, or with another corpus, which would be lost."""
     ours, theirs = view.settings, draft.settings
     if (ours.embedder, ours.dimension) != (theirs.embedder, theirs.dimension):
         raise EmbedderError(
-            f"the index in {place.location} was made with another embedder ({theirs.embedder}, {theirs.dimension} "
-            f"dimensions) than {origin.location} ({ours.embedder}, {ours.dimension}): copy to another place"
+            f"the index in {location} was made with another embedder ({theirs.embedder}, {theirs.dimension} "
+            f"dimensions) than {ours.embedder}, {ours.dimension} dimensions: copy to another place"
         )
-    some = [document.id for document in islice(draft.documents(), _MAX_NAMES)]
-    if some and not any(view.document(document.id) for document in draft.documents()):
-        raise InputError(
-            f"the index in {place.location} holds other documents than {origin.location}: "
-            f"{', '.join(map(repr, some))}. Nothing was copied: name another place"
-        )
+    first = next(draft.documents(), None)
+    if first and not any(view.document(document.id) for document in draft.documents()):
+        raise InputError(f"the index in {location} holds another corpus ({first.id}, ...): copy to another place")
 
 
 def _copy_changed(view: View, draft: Draft, meter: Meter) -> int:
     """Make a draft hold what a view holds; return how many chunks were written."""
     written = 0
     gone = {document.id for document in draft.documents()}
-    for records in _batches(view.documents()):
-        ids = {record.id for record in records}
-        gone -= ids
-        known = draft.fingerprints(ids)
-        changed = {record.id: record for record in records if known.get(record.id) != record.fingerprint}
-        draft.set_sources({record.id: record.source for record in records if record.id not in changed})
+    documents = view.documents()
+    while records := {record.id: record for record in islice(documents, _DOCUMENTS_AT_ONCE)}:
+        gone -= records.keys()
+        known = draft.fingerprints(records)
+        changed = {i: record for i, record in records.items() if known.get(i) != record.fingerprint}
+        draft.set_sources({i: record.source for i, record in records.items() if i not in changed})
         if draft.claim(changed) != changed.keys():
             raise IndexLockedError("another process is writing the same documents to the target: try again later")
         draft.put(list(_read(view, changed)))
         written += sum(record.chunks for record in changed.values())
-        meter.copy(sum(record.chunks for record in records))
+        meter.copy(sum(record.chunks for record in records.values()))
     draft.remove(gone)
     return written
 
@@ -134,18 +126,3 @@ def _read(view: View, records: dict[str, DocumentRecord]) -> Iterator[EmbeddedDo
     for document_id, record in records.items():
         own = [chunk for chunk in chunks if chunk.document_id == document_id]
         yield EmbeddedDocument(record, own, [vectors.get(numbers[chunk.id], none) for chunk in own])
-
-
-def _batches(documents: Iterator[DocumentRecord]) -> Iterator[list[DocumentRecord]]:
-    batch: list[DocumentRecord] = []
-    for document in documents:
-        batch.append(document)
-        if sum(each.chunks for each in batch) >= _CHUNKS_AT_ONCE:
-            yield batch
-            batch = []
-    if batch:
-        yield batch
-
-
-def _resolve(store: IndexStore) -> str:
-    return str(store.location.resolve() if isinstance(store.location, Path) else store.location)

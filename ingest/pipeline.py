@@ -102,14 +102,6 @@ def ingest(
         >>> with ingest(iter(pages), "mills") as mills:
         ...     [document.id for document in mills.documents()]
         ['mill.pdf#page=0', 'mill.pdf#page=1']
-
-        With a function that shows the progress in your own way:
-
-        >>> def show(progress):
-        ...     if progress.phase == "done":
-        ...         print(f"{progress.share:.0%}, {progress.documents} documents")
-        >>> ingest("examples/corpus", "my-index", progress=show).close()
-        100%, 25 documents
     """
     chosen = None if embedder is None else load_embedder(embedder)
     store = store_at(index)
@@ -132,18 +124,11 @@ async def aingest(
     If the task is cancelled, the thread stops at the next document. What was written is kept, and the next run
     continues from there.
 
-    Args:
-        sources: As for `ingest`; also an asynchronous iterable, such as a loader's `alazy_load()`.
-        index: As for `ingest`.
-        embedder: As for `ingest`.
-        progress: As for `ingest`; a function is called in the thread.
-        **options: The other options of `ingest`.
+    It takes the arguments of `ingest` and raises the same errors. `sources` may also be an asynchronous iterable, such
+    as a loader's `alazy_load()`. A function for the progress is called in the thread.
 
     Returns:
         The index, open.
-
-    Raises:
-        InputError, IndexLockedError, EmbedderError: As for `ingest`.
 
     Example:
         >>> import asyncio
@@ -198,7 +183,7 @@ def _ingest(
     chunk_tokens: int | None = None,
     prune: bool = False,
     readers: Mapping[str, str | Reader] | None = None,
-    check: Callable[[], None] | None = None,
+    check: Callable[[], None] = lambda: None,
 ) -> IngestSummary:
     began = time.perf_counter()
     if chunk_tokens is not None and chunk_tokens < MIN_CHUNK_TOKENS:
@@ -282,7 +267,7 @@ def _prune(writer: IndexWriter, ids: Ids, scan: Scan) -> int:
 
     A file that is there but was not read says nothing: it may be hidden, or have no reader this time.
     """
-    if not scan.paths:
+    if not (scan.files or scan.folders):
         warnings.warn("nothing was pruned: pruning needs files or folders, and none were given", stacklevel=4)
     gone = []
     for document in writer.draft.documents():

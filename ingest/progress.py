@@ -20,10 +20,9 @@ class Progress:
     """The progress of an ingestion or a copy.
 
     Attributes:
-        phase: The current step. `loading` is of the embedder, `copying` of chunks; `publishing` lets readers see what
-            was written.
-        done: Bytes of the sources that are finished: their text has its vectors, or is unchanged, or cannot be read.
-            Objects given in Python count with their characters. While copying, chunks; while publishing, sentences.
+        phase: The current step. `loading` is of the embedder; `publishing` lets readers see what was written.
+        done: Bytes of the sources whose documents are finished: they are stored, unchanged or left out. Objects given
+            in Python count with their characters. While copying, chunks; while publishing, sentences.
         total: Where `done` ends; None for an iterable of unknown length.
         documents: Documents that are finished.
         sentences: Sentences embedded.
@@ -46,22 +45,19 @@ class Progress:
         """What is finished of the step, 0 to 1; 0 to the end if the total is not known."""
         return self.done / self.total if self.total else float(self.phase == "done")
 
-    @property
-    def figures(self) -> str:
-        """What is finished, in words."""
-        if self.phase in {"copying", "publishing"}:
-            return f"{self.done:,} of {self.total:,} {'chunks' if self.phase == 'copying' else 'sentences'}"
-        share = "" if self.total is None else f"{self.share:.0%}, "
-        speed = f", {self.sentences:,} sentences, {self.per_second:,.0f} per second" if self.sentences else ""
-        return f"{share}{self.documents:,} documents{speed}"
-
     def __str__(self) -> str:
         """Return one line of text."""
         if self.phase == "loading":
             return "Loading the embedder"
-        minutes, seconds = divmod(round(self.seconds_left or 0), 60)
-        left = "" if self.seconds_left is None or self.phase == "done" else f", {minutes}:{seconds:02} left"
-        return f"{self.phase.capitalize()}: {self.figures}{left}"
+        if self.phase in {"copying", "publishing"}:
+            figures = f"{self.done:,} of {self.total:,} {'chunks' if self.phase == 'copying' else 'sentences'}"
+        else:
+            figures = f"{'' if self.total is None else f'{self.share:.0%}, '}{self.documents:,} documents"
+            if self.sentences:
+                figures += f", {self.sentences:,} sentences, {self.per_second:,.0f} per second"
+        if self.seconds_left is not None and self.phase != "done":
+            figures += f", {self.seconds_left // 60:.0f}:{self.seconds_left % 60:02.0f} left"
+        return f"{self.phase.capitalize()}: {figures}"
 
 
 ShowProgress: TypeAlias = Callable[[Progress], None]
@@ -77,17 +73,18 @@ class Meter:
     """
 
     def __init__(
-        self, show: ShowProgress | bool = False, total: int | None = None, check: Callable[[], None] | None = None
+        self, show: ShowProgress | bool = False, total: int | None = None, check: Callable[[], None] = lambda: None
     ) -> None:
-        self._show = _Lines().show if show is True else show
-        self.check = check or (lambda: None)
+        self.check = check
+        self._show = self._print if show is True else show
         self._total = total
         self._phase: Phase = "reading"
         self._began = self._entered = time.monotonic()
+        self._printed = 0.0  # seconds since the start, at the last line
         self._done = self._done_before = 0  # now, and when this phase began
-        self._finished = 0  # bytes up to the end of the last document that is finished
+        self._finished = 0  # bytes up to the end of the last finished document
         self._documents = self._sentences = 0
-        self._embedding_seconds = 0.0
+        self._per_second = 0.0
         self._report(0, total)
 
     @property
@@ -101,7 +98,7 @@ class Meter:
         self._report(self._done, self._total)
 
     def finish(self, documents: Sequence[Document]) -> None:
-        """Documents are finished: unchanged, or refused."""
+        """Documents are stored, unchanged or refused."""
         self._documents += len(documents)
         self._finished = max([self._finished, *(document.end for document in documents)])
         self._advance(self._finished)
@@ -109,6 +106,7 @@ class Meter:
     def embed(self, sentences: int, document: Document, share: float) -> None:
         """Sentences were embedded, up to this share of a document."""
         self._sentences += sentences
+        self._per_second = self._sentences / (time.monotonic() - self._entered)
         self._advance(self._finished + round((document.end - self._finished) * share))
 
     def copy(self, chunks: int) -> None:
@@ -122,16 +120,12 @@ class Meter:
 
     def end(self) -> None:
         """Everything is published."""
-        if self._total is not None:
-            self._done = self._total
+        self._done = self._done if self._total is None else self._total
         self.enter("done")
 
     def _begin(self, phase: Phase, done: int) -> None:
         if phase != self._phase:
-            now = time.monotonic()
-            if self._phase == "embedding":
-                self._embedding_seconds += now - self._entered
-            self._phase, self._entered, self._done_before = phase, now, done
+            self._phase, self._entered, self._done_before = phase, time.monotonic(), done
 
     def _advance(self, done: int) -> None:
         self._done = max(self._done, done)
@@ -139,34 +133,16 @@ class Meter:
 
     def _report(self, done: int, total: int | None) -> None:
         self.check()
-        if not self._show:
-            return
-        now = time.monotonic()
-        in_phase = now - self._entered
-        advance = done - self._done_before
-        embedding = self._embedding_seconds + (in_phase if self._phase == "embedding" else 0.0)
-        progress = Progress(
-            phase=self._phase,
-            done=done,
-            total=total,
-            documents=self._documents,
-            sentences=self._sentences,
-            per_second=self._sentences / embedding if embedding else 0.0,
-            seconds_left=None if total is None or not advance else in_phase * (total - done) / advance,
-            seconds=now - self._began,
-        )
-        self._show(progress)
+        if self._show:
+            advance = done - self._done_before
+            in_phase = time.monotonic() - self._entered
+            left = None if total is None or not advance else in_phase * (total - done) / advance
+            counts = self._documents, self._sentences, self._per_second
+            self._show(Progress(self._phase, done, total, *counts, left, self.seconds))
 
-
-class _Lines:
-    """Prints a line on stderr every few seconds."""
-
-    def __init__(self) -> None:
-        self._printed_at = time.monotonic()
-        self._has_printed = False
-
-    def show(self, progress: Progress) -> None:
-        is_due = time.monotonic() - self._printed_at >= _SECONDS_BETWEEN_LINES
-        if is_due or (self._has_printed and progress.phase == "done"):
+    def _print(self, progress: Progress) -> None:
+        """Print a line if the last one is some seconds old, or if it is the last one of several."""
+        is_due = progress.seconds - self._printed >= _SECONDS_BETWEEN_LINES
+        if is_due or (self._printed and progress.phase == "done"):
+            self._printed = progress.seconds
             print(progress, file=sys.stderr, flush=True)  # noqa: T201
-            self._printed_at, self._has_printed = time.monotonic(), True

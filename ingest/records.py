@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import math
 import unicodedata
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from pydantic_core import PydanticSerializationError, to_jsonable_python
+from pydantic_core import to_jsonable_python
 
 from arag.ingest.documents import Document, Problem
 from arag.ingest.formats.content import (
@@ -60,10 +60,7 @@ def read_jsonl(path: Path, file_id: str) -> Records:
 
 
 def read_json(path: Path, file_id: str) -> Records:
-    """Read a JSON file: a list of records, one record, or the authors' `chunks.json`.
-
-    Takes, yields and raises the same as `read_jsonl`.
-    """
+    """Read a list of records, one record, or the authors' `chunks.json`, in the way of `read_jsonl`."""
     size = path.stat().st_size
     if size > MAX_FILE_BYTES:
         raise FormatError(
@@ -119,7 +116,7 @@ def read_record(value: JSON, default_id: str, source: str) -> Document:
     )
 
 
-def to_json(value: Any, name: str = "", depth: int = 0) -> JSON:
+def to_json(value: Any, name: str = "", depth: int = 0) -> JSON:  # noqa: PLR0911 - a case for each kind
     """Return a value as JSON has it, with clean characters, and with null for numbers that are not finite.
 
     Dates, paths, UUIDs, decimals and members of enums become text, sets become sorted lists, numpy's arrays lists.
@@ -139,24 +136,22 @@ def to_json(value: Any, name: str = "", depth: int = 0) -> JSON:
             return value
         case str():
             return clean_characters(value)
+        case float():
+            return value if math.isfinite(value) else None
         case dict():
             return {clean_characters(str(key)): to_json(value[key], f"{name}.{key}", depth + 1) for key in value}
         case list() | tuple():
             return [to_json(item, name, depth + 1) for item in value]
         case set() | frozenset():  # in the same order in every process
             return sorted((to_json(item, name, depth + 1) for item in value), key=json.dumps)
-        case float() if not math.isfinite(value):
-            return None
         case _ if hasattr(value, "tolist"):
             return to_json(value.tolist(), name, depth + 1)
     try:
-        if not isinstance(value, bytes | bytearray):
-            plain: JSON = to_jsonable_python(value)
-            return plain
-    except PydanticSerializationError:
-        pass
-    kind = type(value).__name__
-    raise FormatError(f'"{name.removeprefix(".")}" is {kind}, which JSON cannot hold; convert it first')
+        plain: JSON = to_jsonable_python(value)
+    except ValueError as error:
+        kind = type(value).__name__
+        raise FormatError(f'"{name}" is {kind}, which JSON cannot hold; convert it first') from error
+    return plain
 
 
 def has_control_characters(text: str) -> bool:
@@ -195,8 +190,7 @@ def _list_records(value: JSON) -> list[JSON] | None:
     for key in _LIST_KEYS:
         if isinstance(records := value.get(key), list):
             return records
-    keys = ", ".join(f'"{key}"' for key in _LIST_KEYS)
-    raise FormatError(f'the object has neither a "text" nor a list of records under one of {keys}')
+    raise FormatError(f'the object has neither a "text" nor a list of records under one of {", ".join(_LIST_KEYS)}')
 
 
 def _are_chunks(items: list[JSON], file_name: str) -> bool:
@@ -224,10 +218,10 @@ def _read_chunks(items: list[JSON], path: Path, file_id: str) -> Iterator[Docume
 def _read_chunk(item: JSON, earlier: Collection[str]) -> tuple[str, str]:
     if isinstance(item, dict):
         chunk_id, text = _string(item, "id", str, int), _string(item, "text")
+    elif isinstance(item, str) and ":" in item:
+        chunk_id, _, text = item.partition(":")
     else:
-        chunk_id, colon, text = item.partition(":") if isinstance(item, str) else ("", "", "")
-        if not colon:
-            raise FormatError(f'the chunk is {_show(item)}; it must be a string "id:text"')
+        raise FormatError(f'the chunk is {_show(item)}; it must be a string "id:text"')
     if not chunk_id.strip() or has_control_characters(chunk_id):
         raise FormatError(f"chunk id {chunk_id!r} is empty or has control characters in it")
     if not text.strip():
@@ -237,7 +231,7 @@ def _read_chunk(item: JSON, earlier: Collection[str]) -> tuple[str, str]:
     return chunk_id, text
 
 
-def _string(record: Mapping[str, JSON], name: str, *types: type) -> str:
+def _string(record: dict[str, JSON], name: str, *types: type) -> str:
     value = record.get(name)
     if isinstance(value, types or str) and not isinstance(value, bool):
         return str(value)

@@ -43,7 +43,6 @@ class Scan:
 
     Attributes:
         bytes: Bytes of the files read so far; of objects given in Python, the characters of their texts.
-        paths: How many files and folders were named.
         folders: The absolute paths of the folders.
         files: The absolute paths of all files read, without links.
         failures: The absolute paths of the files and folders that could not be read, or only in part.
@@ -51,7 +50,6 @@ class Scan:
     """
 
     bytes: int = 0
-    paths: int = 0
     folders: list[str] = field(default_factory=list)
     files: set[str] = field(default_factory=set)
     failures: set[str] = field(default_factory=set)
@@ -90,7 +88,8 @@ class SourceReader:
             raise InputError("no file, folder or document was given")
         for number, item in enumerate(self._items):
             if isinstance(item, str | Path):
-                self._check_path(item)
+                if fault := self._find_fault(item):
+                    raise InputError(f"{clean_characters(str(item))!r} {fault}")
             elif not _is_object(item):
                 raise InputError(f"sources[{number}] is {type(item).__name__}; {_VALID_SOURCES}")
 
@@ -112,14 +111,10 @@ class SourceReader:
             if not isinstance(item, str | Path):
                 yield self._read_object(item, f"sources[{number}]")
                 continue
-            try:
-                if not isinstance(self._items, Sequence):
-                    self._check_path(item)
-            except InputError as error:
-                yield Problem(f"sources[{number}]", str(error))
+            if not isinstance(self._items, Sequence) and (fault := self._find_fault(item)):
+                yield self._finish(Problem(str(item), fault))
                 continue
             path = Path(item)
-            self.scan.paths += 1
             if path.is_dir():
                 self.scan.folders.append(os.path.realpath(path))
             for file in self._find_files(path, self.scan):
@@ -128,32 +123,29 @@ class SourceReader:
                 else:
                     yield from self._read_file(file, file.name if file == path else file.relative_to(path).as_posix())
 
-    def _check_path(self, source: str | Path) -> None:
-        """Raise an InputError unless a path leads to something that can be read."""
-        if source == "":
-            raise InputError("'' is an empty path")
-        path, name = Path(source), clean_characters(str(source))
-        try:
-            path.stat()
-        except FileNotFoundError as error:
-            raise InputError(f"{name} does not exist") from error
-        except (OSError, ValueError) as error:
-            raise InputError(f"{name} cannot be read: {getattr(error, 'strerror', None) or error}") from error
+    def _find_fault(self, source: str | Path) -> str:  # noqa: PLR0911
+        """Return why a path leads to nothing that can be read, or an empty string."""
+        path, scan = Path(source), Scan()
         valid = (
             f"valid endings are {' '.join([*self._readers.endings, *_RECORD_READERS])}, and those of programs; to read "
             'another as text: --as .ENDING=.txt (in Python: readers={".ENDING": ".txt"})'
         )
+        try:
+            path.stat()
+        except (OSError, ValueError) as error:
+            return f"cannot be read: {getattr(error, 'strerror', None) or error}"
+        if source == "":
+            return "is an empty path"
         if path.is_dir():
             if is_index(path):
-                raise InputError(f"{name} is an index: give the documents that it was made from")
-            scan = Scan()
+                return "is an index: give the documents that it was made from"
             if next(self._find_files(path, scan), None) is None:
-                other = "only links and files with other endings" if scan.skipped else "no files"
-                raise InputError(f"{name} contains {other}; {valid}")
+                return f"contains {'only links and files with other endings' if scan.skipped else 'no files'}; {valid}"
         elif not path.is_file():
-            raise InputError(f"{name} is neither a file nor a folder")
+            return "is neither a file nor a folder"
         elif not self._knows(path):
-            raise InputError(f"{name} has an unknown ending, {path.suffix!r}; {valid}")
+            return f"has an unknown ending, {path.suffix!r}; {valid}"
+        return ""
 
     def _knows(self, path: Path) -> bool:
         return path.suffix.lower() in _RECORD_READERS or self._readers.knows(path)
@@ -225,24 +217,17 @@ class SourceReader:
         if not _is_object(item):
             return Problem(place, f"it is {type(item).__name__}; {_VALID_SOURCES}")
         self.scan.bytes += _count_characters(item)
-        is_record = isinstance(item, Mapping)
-        own_id, source = (item.get("id"), item.get("source")) if is_record else (item.id, item.metadata.get("source"))
-        if own_id is not None or source is not None:
-            place += f" (source {str(source)!r})" if own_id is None else f" (id {own_id!r})"
+        fields, own_id = (item, item.get("id")) if isinstance(item, Mapping) else (item.metadata, item.id)
+        if own_id is not None or fields.get("source") is not None:
+            place += f" (source {str(fields['source'])!r})" if own_id is None else f" (id {own_id!r})"
         try:
-            if is_record:
-                document = read_record(_to_metadata(item), "", place)
+            metadata = _to_metadata(fields)
+            if isinstance(item, Mapping):
+                document = read_record(metadata, "", place)
             else:
-                metadata = _to_metadata(item.metadata)
-                title = metadata.get("title")
-                document = Document(
-                    item.id or "",
-                    title if isinstance(title, str) else "",
-                    clean_text(item.page_content),
-                    place,
-                    metadata,
-                    has_own_id=item.id is not None,
-                )
+                title, text = metadata.get("title"), clean_text(item.page_content)
+                title = title if isinstance(title, str) else ""
+                document = Document(own_id or "", title, text, place, metadata, has_own_id=own_id is not None)
         except ValueError as error:
             return Problem(place, str(error))
         if not document.has_own_id:

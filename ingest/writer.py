@@ -44,21 +44,13 @@ _PATIENCE = 600.0  # seconds in which not one of them is finished
 
 @dataclass(slots=True)
 class _Waiting:
-    """A document that waits for its vectors.
-
-    Attributes:
-        document: The document.
-        record: Its entry.
-        chunks: Its chunks.
-        known: Vectors of its former version, by the sentences' texts.
-        vectors: Of the first chunks, as they are embedded.
-    """
+    """A document that waits for its vectors."""
 
     document: Document
     record: DocumentRecord
     chunks: Sequence[Chunk]
-    known: Mapping[str, NDArray[np.float32]]
-    vectors: list[Vectors] = field(default_factory=list)
+    known: Mapping[str, NDArray[np.float32]]  # vectors of its former version, by the sentences' texts
+    vectors: list[Vectors] = field(default_factory=list)  # of the first chunks, as they are embedded
 
 
 _Call: TypeAlias = list[tuple[_Waiting, Chunk]]  # chunks whose sentences are embedded by one call of the embedder
@@ -66,14 +58,6 @@ _Call: TypeAlias = list[tuple[_Waiting, Chunk]]  # chunks whose sentences are em
 
 class IndexWriter:
     """An index that is being written to; use `open_writer` to get one.
-
-    Args:
-        draft: The index's next publication.
-        settings: The settings to write with.
-        embedder: Embeds the sentences.
-        counter: Counts the tokens of texts.
-        location: The index: a folder, or the address of a database.
-        meter: Measures the progress.
 
     Attributes:
         draft: The index's next publication.

@@ -115,18 +115,18 @@ class TestPaths:
     @pytest.mark.parametrize(
         ("sources", "reason"),
         [
-            (["a.txt", "nowhere"], "nowhere does not exist"),
+            (["a.txt", "nowhere"], "'nowhere' cannot be read: No such file"),
             ([], "no file, folder or document"),
             (["a.txt", ""], "'' is an empty path"),
             ("a\0b", "cannot be read: embedded null"),
-            ("caf\udce9.txt", "caf\ufffd.txt does not exist"),
-            ("a.txt/b", "a.txt/b cannot be read: Not a directory"),
+            ("caf\udce9.txt", "caf\ufffd.txt' cannot be read: No such"),
+            ("a.txt/b", "a.txt/b' cannot be read: Not a directory"),
             ("n" * 300, "cannot be read: File name too long"),
-            ("empty", r"empty contains no files; valid endings are \.txt "),
-            ("other", r"other contains only links and files with other endings; .*\.txt \.md"),
-            ("other/a.xyz", r"other/a\.xyz has an unknown ending, '\.xyz'; valid .*\.jsonl.*--as \.ENDING=\.txt"),
-            ("pipe.txt", "pipe.txt is neither a file nor a folder"),
-            ("idx", "idx is an index: give the documents that it was made from"),
+            ("empty", r"empty' contains no files; valid endings are \.txt "),
+            ("other", r"other' contains only links and files with other endings; .*\.txt \.md"),
+            ("other/a.xyz", r"other/a\.xyz' has an unknown ending, '\.xyz'; valid .*\.jsonl.*--as \.ENDING=\.txt"),
+            ("pipe.txt", "pipe.txt' is neither a file nor a folder"),
+            ("idx", "idx' is an index: give the documents that it was made from"),
         ],
     )
     def test_a_path_that_leads_to_nothing_is_an_error_before_anything_is_read(self, sources, reason):
@@ -366,7 +366,7 @@ class TestObjects:
             ([], "no file, folder or document was given"),
             (iter([]), "the sources are empty"),
             ([Document("One."), 7], r"sources\[1\] is int; sources must be paths, LangChain documents"),
-            ([Document("One."), "nowhere.txt"], "nowhere.txt does not exist"),
+            ([Document("One."), "nowhere.txt"], "nowhere.txt' cannot be read: No such file"),
             (7, "the sources are int; sources must be"),
             (type("Loader", (BaseLoader,), {})(), r"are Loader: pass its lazy_load\(\)"),
             ((number for number in range(7)), r"sources\[0\]: it is int; .*; and 2 more"),
@@ -384,7 +384,7 @@ class TestObjects:
         for given in (mixed, iter(mixed)):
             assert run(given).problems == ()
             assert list(listed()) == ["a.txt", "c", "d", "deep/b.txt"]
-        assert run(iter([*mixed, "deep"])).problems == (Problem("sources[4]", "deep does not exist"),)
+        assert run(iter([*mixed, "deep"])).problems == (Problem("deep", "cannot be read: No such file or directory"),)
 
     def test_the_files_of_a_glob(self, run, listed, tmp_path):
         write(tmp_path, a="One.", deep__b="Two.")

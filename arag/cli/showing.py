@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -35,13 +36,10 @@ def show_progress(bars: Bars) -> Callable[[Progress], None]:
         step = now.phase if now.phase in {"copying", "publishing"} else "files"
         if step not in tasks:
             tasks[step] = bars.add_task("", total=None, figures="")
-        bars.update(
-            tasks[step],
-            description="Loading the embedder" if now.phase == "loading" else now.phase.capitalize(),
-            completed=now.done,
-            total=None if now.total is None else max(now.total, 1),
-            figures=now.figures.replace(" documents, ", " documents\n"),  # a terminal may have 80 columns
-        )
+        phase, _, figures = str(replace(now, seconds_left=None)).partition(": ")
+        figures = figures.replace(" documents, ", " documents\n")  # a terminal may have 80 columns
+        total = None if now.total is None else max(now.total, 1)
+        bars.update(tasks[step], description=phase, completed=now.done, total=total, figures=figures)
 
     return show
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
-LEAVES = {"arag.errors", "arag.files"}  # what every room may use
+LEAVES = {"arag.child", "arag.errors", "arag.files"}  # what every room may use
 BELOW = {
     "models": [],
     "retrieval": ["models"],

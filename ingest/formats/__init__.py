@@ -14,9 +14,7 @@ from typing import Self, TypeAlias
 from arag.child import Child, ChildError, RaisedInChildError
 from arag.errors import InputError
 from arag.ingest.formats.content import MAX_CHARACTERS, MAX_FILE_BYTES, Content, FormatError, clean_text, folded, reason
-from arag.ingest.formats.notebook import read_notebook
 from arag.ingest.formats.office import OFFICE_ENDINGS
-from arag.ingest.formats.tables import read_csv
 from arag.ingest.formats.text import read_code, read_markdown, read_text
 
 Reader: TypeAlias = Callable[[Path], Content | str]
@@ -38,9 +36,9 @@ READERS: dict[str, Reader | str] = {
     ".pdf": "read_pdf",
     **dict.fromkeys(OFFICE_ENDINGS, "read_office"),
     ".eml": "read_mail",
-    ".csv": read_csv,
-    ".tsv": read_csv,
-    ".ipynb": read_notebook,
+    ".csv": "read_csv",
+    ".tsv": "read_csv",
+    ".ipynb": "read_notebook",
     "": read_code,
     **dict.fromkeys(_CODE, read_code),
 }
@@ -139,7 +137,7 @@ def _clean(content: Content | str) -> Content:
     if not isinstance(content, Content):
         content = Content("", content)
     if len(content.text) > MAX_CHARACTERS:
-        raise FormatError(f"more than {MAX_CHARACTERS:,} characters of text")
+        raise FormatError(f"more than {MAX_CHARACTERS:,} characters of text: split the file")
     bounds = pairwise([0, *content.page_starts, len(content.text)])
     pages = [clean_text(content.text[start:end]) for start, end in bounds]
     return replace(

@@ -50,7 +50,8 @@ def clean_characters(text: str) -> str:
 
 def clean_text(text: str) -> str:
     r"""Return the text with clean characters, and with `\n` as the only line end."""
-    return clean_characters(text).replace("\r\n", "\n").replace("\r", "\n")
+    text = clean_characters(text).replace("\r\r\n", "\n")  # as csv files have it that were written twice as text
+    return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
 def folded(text: str) -> str:
@@ -64,15 +65,10 @@ def has_utf16_mark(data: bytes) -> bool:
 
 
 def decode(data: bytes) -> str:
-    """Decode UTF-8, or UTF-16 with its byte order mark, with clean line ends.
-
-    Raises:
-        FormatError: The bytes are in another encoding.
-    """
+    """Decode UTF-8, or UTF-16 with its byte order mark, with clean line ends."""
     codec = "utf-16" if has_utf16_mark(data) else "utf-8"
     try:
-        text = data.decode(codec)
+        return clean_text(data.decode(codec).removeprefix("\ufeff"))
     except UnicodeDecodeError as error:
         place = f"byte 0x{data[error.start]:02x} at offset {error.start}"
         raise FormatError(f"not valid {codec.upper()} ({place}); convert it to UTF-8") from error
-    return clean_text(text.removeprefix("\ufeff"))

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import codecs
 import re
-from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
+import webencodings
 from bs4 import BeautifulSoup, Tag
 from bs4.dammit import EncodingDetector
 from markdownify import MarkdownConverter
@@ -17,27 +18,13 @@ from arag.ingest.formats.tables import table_lines
 _HIDDEN = frozenset("script style noscript template iframe noembed noframes title".split())
 _HEADINGS = "h1 h2 h3 h4 h5 h6".split()
 _BLOCKS = frozenset(
-    (
-        "address article aside blockquote body center dd details dialog dl dt fieldset figcaption figure footer form"
-        " header hgroup hr html legend main nav optgroup option p search section summary"
-    ).split()
+    "address article aside blockquote body center dd details dialog dl dt fieldset figcaption figure footer form "
+    "header hgroup hr html legend main nav optgroup option p search section summary".split()
 )
 _HEADING_LINE = re.compile("#{1,6} ")
 _NO_BREAK_SPACE = "\u00a0"
-_MAX_SPAN = 1_000  # columns or rows of a cell, as in browsers
-# The HTML standard reads these as their supersets, and ignores a declaration of UTF-16 that can be read as ASCII.
-_SUPERSETS = {
-    "ascii": "cp1252",
-    "iso8859-1": "cp1252",
-    "iso8859-9": "cp1254",
-    "gb2312": "gb18030",
-    "gbk": "gb18030",
-    "shift_jis": "cp932",
-    "euc_kr": "cp949",
-    "utf-16": "utf-8",
-    "utf-16-le": "utf-8",
-    "utf-16-be": "utf-8",
-}
+# The HTML standard reads GBK as its superset, and ignores a declaration of UTF-16 that can be read as ASCII.
+_CODECS = {"gbk": "gb18030", "utf-16-le": "utf-8", "utf-16-be": "utf-8"}
 
 
 def read_html(path: Path) -> Content:
@@ -61,10 +48,10 @@ def html_content(html: str) -> Content:
             tag.decompose()
         elif tag.name in _BLOCKS:
             tag.name = "div"
-        elif tag.name == "table" and tag.find(["table", "pre", *_HEADINGS]):  # a table of layout
-            for part in (tag, *tag(["caption", "thead", "tbody", "tfoot", "tr", "td", "th"])):
-                if part.find_parent("table") is None:
-                    part.name = "div"
+        elif tag.name == "table" and tag.find(["table", "pre", *_HEADINGS]):
+            tag.name = "div"  # it lays out the page
+        elif tag.name in {"td", "th", "caption"} and tag.find_parent("table") is None:
+            tag.name = "div"
     text = _Converter().convert_soup(page)
     text = re.sub(" *\n *", "\n", re.sub(" +", " ", text)).replace(_NO_BREAK_SPACE, " ")
     return Content(title, re.sub("\n{3,}", "\n\n", text).strip())
@@ -73,20 +60,13 @@ def html_content(html: str) -> Content:
 def _decode(data: bytes) -> str:
     if has_utf16_mark(data) or data.startswith(codecs.BOM_UTF8):
         return decode(data)
-    declared = EncodingDetector.find_declared_encoding(data, is_html=True, search_entire_document=False)
-    try:
-        codec = codecs.lookup(declared or "").name
-        return data.decode(_SUPERSETS.get(codec, codec), "replace")
-    except LookupError:
-        pass
-    try:
-        return data.decode()
-    except UnicodeDecodeError:
-        pass
-    try:
-        return data.decode("cp1252")
-    except UnicodeDecodeError as error:
-        raise FormatError("declares no encoding, and is neither UTF-8 nor Windows-1252; convert it to UTF-8") from error
+    declared = EncodingDetector.find_declared_encoding(data, is_html=True)
+    encoding = webencodings.lookup(declared) if declared else None
+    names = [encoding.codec_info.name, "utf-8"] if encoding else ["utf-8"] if declared else ["utf-8", "windows-1252"]
+    for name in names:
+        with suppress(UnicodeError, LookupError):
+            return data.decode(_CODECS.get(name, name))
+    raise FormatError(f"not valid {' or '.join(dict.fromkeys(names)).upper()}; convert it to UTF-8")
 
 
 # ruff: noqa: ARG002 - the base class passes all arguments by name
@@ -127,25 +107,20 @@ class _Converter(MarkdownConverter):  # type: ignore[misc]
         lines = table_lines(self._rows(table), header=first is not None and not first("td"))
         return "\n\n" + "\n".join([caption.strip(), *lines]).strip() + "\n\n"
 
-    def _rows(self, table: Tag) -> Iterator[list[str]]:
-        """Yield the cells of each row; a cell that spans several rows stands in each."""
-        spans: dict[int, tuple[int, str]] = {}  # by column: in how many more rows the cell above stands
-        for row in table("tr"):
-            cells: dict[int, str] = {column: text for column, (_, text) in spans.items()}
-            spans = {column: (rows - 1, text) for column, (rows, text) in spans.items() if rows > 1}
-            column = 0
+    def _rows(self, table: Tag) -> list[list[str]]:
+        """Return the cells of each row; a cell that spans several rows stands in each."""
+        rows = table("tr")
+        grid: list[dict[int, str]] = [{} for _ in rows]
+        for y, row in enumerate(rows):
+            x = 0
             for cell in row(["td", "th"]):
-                while column in cells:
-                    column += 1
-                text = self._cells[id(cell)]
-                rows = _span(cell, "rowspan")
-                for covered in range(column, column + _span(cell, "colspan")):
-                    cells[covered] = text if covered == column else ""
-                    if rows > 1:
-                        spans[covered] = (rows - 1, cells[covered])
-            yield [cells.get(column, "") for column in range(max(cells, default=-1) + 1)]
+                while x in grid[y]:
+                    x += 1
+                for cells in grid[y : y + _span(cell, "rowspan")]:
+                    cells |= {x: self._cells[id(cell)], **dict.fromkeys(range(x + 1, x + _span(cell, "colspan")), "")}
+        return [[cells.get(x, "") for x in range(max(cells, default=-1) + 1)] for cells in grid]
 
 
 def _span(cell: Tag, name: str) -> int:
-    number = str(cell.get(name, ""))
-    return min(int(number), _MAX_SPAN) if number.isdecimal() and 0 < len(number) < 9 and int(number) else 1
+    digits = str(cell.get(name))
+    return max(int(digits[:4]), 1) if digits.isdecimal() else 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from io import StringIO
 from pathlib import Path
 
@@ -22,19 +22,17 @@ _SAMPLE_ROWS = 20
 
 
 def table_lines(rows: Iterable[Sequence[str]], *, header: bool = False) -> list[str]:
-    """Return the rows of a table as lines.
+    """Return the rows of a table as lines, with the names of their columns.
 
-    A blank row ends a table. The first row of each that has several cells gives the names of the columns if its cells
-    look like names; a single cell above it is text. A table of two columns is often a form, with a name at the
-    beginning of each row: there, the first row gives names only if it is a header.
+    A blank row ends a table. The first row of each that has several cells gives the names if its cells look like
+    names. A table of two columns is often a form, with a name at the beginning of each row: there, only a header does.
 
     Args:
         rows: The cells of each row.
         header: Whether the first row is marked as the header, or is one by nature, as in a sheet.
 
     Returns:
-        A line for each row that has text. One with a single cell does not look like a row, so empty lines keep it
-        apart.
+        A line for each row that has text. Empty lines keep a single cell apart, which does not look like a row.
 
     Raises:
         FormatError: The lines are longer than a text may be.
@@ -48,39 +46,28 @@ def table_lines(rows: Iterable[Sequence[str]], *, header: bool = False) -> list[
         if not cells:
             names, gap = None, True
             continue
-        line = _line(cells, names or {})
+        if names:
+            line = CELL_BORDER.join(
+                f"{names[x].rstrip(':')}: {cell}" if x in names else cell for x, cell in cells.items()
+            )
+        else:  # empty cells keep the others apart
+            line = CELL_BORDER.join(cells.get(column, "") for column in range(min(cells), max(cells) + 1))
         if names is None and len(cells) > 1:
-            is_header = _has_names(cells.values()) and (header or len(cells) > 2)
-            names = cells if is_header else {}
+            names = cells if _are_names(list(cells.values())) and (header or len(cells) > 2) else {}
         is_alone = CELL_BORDER not in line
-        if lines and (gap or is_alone):
-            lines.append("")
-        lines.append(line)
+        lines += ["", line] if lines and (gap or is_alone) else [line]
         gap = is_alone
         characters += len(line)
         if characters > MAX_CHARACTERS:
-            raise FormatError(f"more than {MAX_CHARACTERS:,} characters of text")
+            raise FormatError(f"more than {MAX_CHARACTERS:,} characters of text: split the file")
     return lines
 
 
-def _has_names(cells: Iterable[str]) -> bool:
-    """Return whether all cells look like the names of columns; one year alone looks like a value.
-
-    A few names can be there twice, but a row in which most cells are the same holds values.
-    """
-    filled = list(cells)
-    years = sum(bool(_YEAR.fullmatch(cell)) for cell in filled)
-    names = sum(any(map(str.isalpha, cell)) and len(cell) <= _MAX_NAME for cell in filled)
-    return names > 0 and names + (years if years > 1 else 0) == len(filled) < 2 * len(set(filled))
-
-
-def _line(cells: Mapping[int, str], names: Mapping[int, str]) -> str:
-    """Return a row with its columns' names; without any names, empty cells keep the others apart."""
-    if names:
-        return CELL_BORDER.join(
-            f"{names[column].rstrip(':')}: {cell}" if column in names else cell for column, cell in cells.items()
-        )
-    return CELL_BORDER.join(cells.get(column, "") for column in range(min(cells), max(cells) + 1))
+def _are_names(cells: list[str]) -> bool:
+    """Return whether all cells look like names; one year alone is a value, and so is what most cells repeat."""
+    years = sum(bool(_YEAR.fullmatch(cell)) for cell in cells)
+    names = sum(any(map(str.isalpha, cell)) and len(cell) <= _MAX_NAME for cell in cells)
+    return names > 0 and names + (years if years > 1 else 0) == len(cells) < 2 * len(set(cells))
 
 
 def read_csv(path: Path) -> Content:
@@ -106,15 +93,7 @@ def _find_delimiter(sample: str) -> str:
 
 def _rows(text: str, delimiter: str) -> Iterator[list[str]]:
     rows = csv.reader(StringIO(text, newline=""), delimiter=delimiter)
-    width, after_blank = 0, False
     try:
-        for row in rows:
-            # In some files every second line is blank; between two tables, the number of cells changes.
-            if row and after_blank and len(row) != width:
-                yield []
-            after_blank = not row
-            if row:
-                width = len(row)
-                yield row
+        yield from rows
     except csv.Error as error:
         raise FormatError(f"line {rows.line_num}: {error}; is a quotation mark missing?") from error

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import re
 from pathlib import Path
+from typing import Any, ClassVar
 
 import yaml
 
@@ -72,19 +72,23 @@ def _split_front_matter(text: str) -> tuple[dict[str, JSON], str]:
     begins with a thematic break, all of it is text.
     """
     match = _FRONT_MATTER.match(text, 0, _MAX_FRONT_MATTER)
-    if match is None:
+    if match is None or match[1].lstrip().startswith("{"):
         return {}, text
     try:
-        node = yaml.compose(match[1].removesuffix("\n"), _FrontMatterLoader)
-        is_block = isinstance(node, yaml.MappingNode) and not node.flow_style
-        fields = _value(node) if is_block else None
-    except (yaml.YAMLError, RecursionError):
+        fields = yaml.load(match[1].removesuffix("\n"), _FrontMatterLoader)  # noqa: S506 - it makes plain values only
+    except (yaml.YAMLError, ValueError, RecursionError):
         return {}, text
     return (fields, text[match.end() :].lstrip("\n")) if isinstance(fields, dict) else ({}, text)
 
 
 class _FrontMatterLoader(yaml.SafeLoader):
-    """Refuses aliases, with which a short text can stand for a huge value."""
+    """Reads numbers, true, false and null as JSON has them, and all else as it is written.
+
+    In YAML 1.1, `no` is false, 12:30 is 750 and a date is no string. Aliases are refused: with them, a short text can
+    stand for a huge value.
+    """
+
+    yaml_implicit_resolvers: ClassVar[dict[str, Any]] = {}
 
     def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
         if self.check_event(yaml.AliasEvent):
@@ -92,31 +96,10 @@ class _FrontMatterLoader(yaml.SafeLoader):
         return super().compose_node(parent, index)
 
 
-def _value(node: yaml.Node | None) -> JSON:
-    """Return the value of a YAML node: numbers, true, false and null as JSON has them, all else as it is written.
-
-    PyYAML's own values are those of YAML 1.1, where `no` is false, 12:30 is 750 and a date is not JSON.
-    """
-    if isinstance(node, yaml.MappingNode):
-        fields: dict[str, JSON] = {}
-        for key, value in node.value:
-            if not isinstance(key, yaml.ScalarNode) or key.value in fields:
-                raise yaml.YAMLError("a key that is not a string, or a duplicate key")
-            fields[key.value] = _value(value)
-        return fields
-    if isinstance(node, yaml.SequenceNode):
-        return [_value(item) for item in node.value]
-    return _scalar(node) if isinstance(node, yaml.ScalarNode) else None
-
-
-def _scalar(node: yaml.ScalarNode) -> JSON:
-    text: str = node.value
-    if node.style is not None:  # quoted, or a block
-        return text
-    if text in {"", "~"}:
-        return None
-    try:
-        value: JSON = json.loads(text, parse_constant=str)
-    except ValueError:
-        return text
-    return value
+for _type, _pattern in {
+    "bool": "true|false",
+    "int": r"-?(?:0|[1-9]\d*)",
+    "float": r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][-+]?\d+)?",
+    "null": "~|null|",
+}.items():
+    _FrontMatterLoader.add_implicit_resolver(f"tag:yaml.org,2002:{_type}", re.compile(f"(?:{_pattern})$"), None)

@@ -11,13 +11,15 @@ from typing import Any
 from arag.ingest.formats.content import Content, FormatError, reason
 
 _MODULES = {
+    "read_csv": "arag.ingest.formats.tables",
     "read_html": "arag.ingest.formats.html",
     "read_mail": "arag.ingest.formats.mail",
+    "read_notebook": "arag.ingest.formats.notebook",
     "read_office": "arag.ingest.formats.office",
     "read_pdf": "arag.ingest.formats.pdf",
 }
 
-sys.setrecursionlimit(100_000)  # pages can be nested deeply
+sys.setrecursionlimit(20_000)  # pages can be nested deeply
 
 
 def read(reader: str, path: str) -> dict[str, Any]:

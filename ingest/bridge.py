@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import suppress
-from contextvars import copy_context
+from contextvars import ContextVar, copy_context
 from threading import Event
 from typing import Any, TypeVar
 
@@ -16,8 +16,17 @@ _END = object()
 _SECONDS_BETWEEN_CHECKS = 0.1  # while an item is awaited
 
 
+_is_stopped: ContextVar[Event | None] = ContextVar("is_stopped", default=None)
+
+
 class Stopped(BaseException):
     """The task that waits for the thread was cancelled."""
+
+
+def check_stopped() -> None:
+    """Raise `Stopped` in a thread whose task was cancelled."""
+    if (event := _is_stopped.get()) and event.is_set():
+        raise Stopped
 
 
 class Bridge:
@@ -25,14 +34,8 @@ class Bridge:
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
-        self._is_stopped = Event()
         self._source: AsyncIterator[Any] | None = None
         self._next: asyncio.Task[object] | None = None  # makes the source's next item
-
-    def check(self) -> None:
-        """Raise `Stopped` in the thread if the task was cancelled."""
-        if self._is_stopped.is_set():
-            raise Stopped
 
     def iterate(self, items: AsyncIterable[T]) -> Iterator[T]:
         """Yield the items in the thread; each is made in the event loop."""
@@ -40,7 +43,7 @@ class Bridge:
         while True:
             item = asyncio.run_coroutine_threadsafe(self._make_next(self._source), self._loop)
             while not wait([item], _SECONDS_BETWEEN_CHECKS).done:
-                self.check()
+                check_stopped()
             if item.result() is _END:
                 return
             yield item.result()  # type: ignore[misc]
@@ -48,11 +51,13 @@ class Bridge:
     async def run(self, work: Callable[[], T]) -> T:
         """Run a function in a thread. If the task is cancelled, wait until the thread has stopped."""
         with ThreadPoolExecutor(1, "ingest") as pool:  # of its own: the source may need all threads of the loop
-            thread = self._loop.run_in_executor(pool, copy_context().run, work)
+            context, event = copy_context(), Event()
+            context.run(_is_stopped.set, event)
+            thread = self._loop.run_in_executor(pool, context.run, work)
             try:
                 return await asyncio.shield(thread)
             except asyncio.CancelledError:
-                self._is_stopped.set()
+                event.set()
                 await _wait_for(thread)
                 raise
             finally:

@@ -6,14 +6,14 @@ import asyncio
 import os
 import time
 import warnings
-from collections.abc import AsyncIterable, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict, Unpack
 
 from arag.errors import InputError
-from arag.ingest.bridge import Bridge
+from arag.ingest.bridge import Bridge, check_stopped
 from arag.ingest.documents import Document, IngestSummary, Problem
 from arag.ingest.formats import Reader, Readers
 from arag.ingest.ids import Ids
@@ -42,7 +42,7 @@ _LAST_LATIN_LETTER = "\u024f"
 
 
 class IngestOptions(TypedDict, total=False):
-    """The options of `ingest` that all its variants share."""
+    """The options of `ingest` that `aingest` passes on."""
 
     chunk_tokens: int | None
     prune: bool
@@ -106,7 +106,7 @@ def ingest(
     chosen = None if embedder is None else load_embedder(embedder)
     store = store_at(index)
     options = IngestOptions(chunk_tokens=chunk_tokens, prune=prune, readers=readers)
-    summary = _ingest(sources, store, embedder=chosen, progress=progress, **options)
+    summary = run_ingest(sources, store, embedder=chosen, progress=progress, **options)
     _warn_of_omissions(summary)
     return open_index(store, embedder=chosen)
 
@@ -143,8 +143,7 @@ async def aingest(
     store = store_at(index)
     bridge = Bridge()
     items = bridge.iterate(sources) if isinstance(sources, AsyncIterable) else sources
-    work = partial(_ingest, items, store, embedder=chosen, progress=progress, check=bridge.check, **options)
-    summary = await bridge.run(work)
+    summary = await bridge.run(partial(run_ingest, items, store, embedder=chosen, progress=progress, **options))
     _warn_of_omissions(summary)
     return await asyncio.to_thread(open_index, store, embedder=chosen)
 
@@ -154,8 +153,10 @@ def run_ingest(
     index: str | Path | IndexStore,
     *,
     embedder: str | Embeddings | Embedder | None = None,
+    chunk_tokens: int | None = None,
+    prune: bool = False,
+    readers: Mapping[str, str | Reader] | None = None,
     progress: bool | ShowProgress = False,
-    **options: Unpack[IngestOptions],
 ) -> IngestSummary:
     """Write files, folders and documents into an index and return a summary.
 
@@ -170,29 +171,14 @@ def run_ingest(
         >>> summary.read, summary.written, summary.problems
         (25, 0, ())
     """
-    with using_store(index) as store:
-        return _ingest(sources, store, embedder=embedder, progress=progress, **options)
-
-
-def _ingest(
-    sources: Sources,
-    store: IndexStore,
-    *,
-    embedder: str | Embeddings | Embedder | None,
-    progress: bool | ShowProgress,
-    chunk_tokens: int | None = None,
-    prune: bool = False,
-    readers: Mapping[str, str | Reader] | None = None,
-    check: Callable[[], None] = lambda: None,
-) -> IngestSummary:
     began = time.perf_counter()
     if chunk_tokens is not None and chunk_tokens < MIN_CHUNK_TOKENS:
         raise InputError(f"chunk_tokens is {chunk_tokens}: it must be at least {MIN_CHUNK_TOKENS}")
-    with Readers(readers) as by_ending:
+    with using_store(index) as store, Readers(readers) as by_ending:
         reader = SourceReader(sources, by_ending, store.location if isinstance(store.location, Path) else None)
-        meter = Meter(progress, reader.count_bytes() if progress else None, check)
+        meter = Meter(progress, reader.count_bytes() if progress else None)
         problems: list[Problem] = []
-        documents = _sort_out(reader.read(), problems, meter)
+        documents = _sort_out(reader.read(), problems)
         first = next(documents, None)  # so that nothing is made where nothing can be read
         if first is None:
             raise InputError(f"no document could be read: {_name_first(problems) or 'the sources are empty'}")
@@ -202,7 +188,7 @@ def _ingest(
         with open_writer(store, embedder=embedder, chunk_tokens=chunk_tokens, meter=meter) as writer:
             is_english_only = writer.settings.embedder == DEFAULT_EMBEDDER and not writer.settings.documents
             ids = Ids(writer)
-            named = _sort_out(map(ids.assign, chain([first], documents)), problems, meter)
+            named = _sort_out(map(ids.assign, chain([first], documents)), problems)
             while batch := _take_batch(named):
                 if is_english_only and _is_foreign(batch):
                     warnings.warn(
@@ -214,12 +200,12 @@ def _ingest(
                 is_english_only = False  # only the first texts are looked at
                 writer.put(batch)
             writer.flush()
-            problems += writer.problems.values()
             removed = _prune(writer, ids, reader.scan) if prune else 0
+            problems += writer.problems.values()
+            read = len(ids.used) - len(writer.problems)
             kept = len(writer.draft.fingerprints(writer.problems))  # former versions
             writer.publish()
             meter.end()
-            read = len(ids.used) - len(writer.problems)
             settings = writer.settings
             return IngestSummary(
                 read=read,
@@ -236,10 +222,10 @@ def _ingest(
             )
 
 
-def _sort_out(items: Iterator[Document | Problem], problems: list[Problem], meter: Meter) -> Iterator[Document]:
+def _sort_out(items: Iterator[Document | Problem], problems: list[Problem]) -> Iterator[Document]:
     """Yield the documents, and collect the problems."""
     for item in items:
-        meter.check()
+        check_stopped()
         if isinstance(item, Problem):
             problems.append(item)
         else:

@@ -69,18 +69,14 @@ class Meter:
     Args:
         show: Called whenever there is progress; True prints a line on stderr every few seconds.
         total: Bytes of all sources, or chunks to copy; None if that is not known.
-        check: Called at every step; what it raises ends the run.
     """
 
-    def __init__(
-        self, show: ShowProgress | bool = False, total: int | None = None, check: Callable[[], None] = lambda: None
-    ) -> None:
-        self.check = check
+    def __init__(self, show: ShowProgress | bool = False, total: int | None = None) -> None:
         self._show = self._print if show is True else show
+        self._printed = 0.0  # seconds since the start, at the last line
         self._total = total
         self._phase: Phase = "reading"
         self._began = self._entered = time.monotonic()
-        self._printed = 0.0  # seconds since the start, at the last line
         self._done = self._done_before = 0  # now, and when this phase began
         self._finished = 0  # bytes up to the end of the last finished document
         self._documents = self._sentences = 0
@@ -132,7 +128,6 @@ class Meter:
         self._report(self._done, self._total)
 
     def _report(self, done: int, total: int | None) -> None:
-        self.check()
         if self._show:
             advance = done - self._done_before
             in_phase = time.monotonic() - self._entered
@@ -141,7 +136,7 @@ class Meter:
             self._show(Progress(self._phase, done, total, *counts, left, self.seconds))
 
     def _print(self, progress: Progress) -> None:
-        """Print a line if the last one is some seconds old, or if it is the last one of several."""
+        """Print a line if the last one is some seconds old, or if it ends others."""
         is_due = progress.seconds - self._printed >= _SECONDS_BETWEEN_LINES
         if is_due or (self._printed and progress.phase == "done"):
             self._printed = progress.seconds

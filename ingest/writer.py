@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 DEFAULT_CHUNK_TOKENS = 1_000
 
 _BETWEEN_LOOKS = 0.2  # seconds, at documents that another process is writing
-_PATIENCE = 600.0  # seconds in which not one of them is finished
+_PATIENCE = 600.0  # seconds, until they are left out
 
 
 @dataclass(slots=True)
@@ -112,12 +112,7 @@ class IndexWriter:
         return f"its id {known.id!r} belongs to {owner}: ingest the folder above both"
 
     def put(self, documents: Sequence[Document]) -> None:
-        """Write the documents that are new or have changed. The last ones may still be embedded when it returns.
-
-        Raises:
-            EmbedderError: The embedder fails; what was stored is kept.
-            StorageError: They cannot be stored.
-        """
+        """Write the documents that are new or have changed. The last ones may still be embedded when it returns."""
         fingerprints = {document.id: self._fingerprint(document) for document in documents}
         changed = self._find_changed(fingerprints)
         claimed = self.draft.claim(changed)
@@ -137,35 +132,22 @@ class IndexWriter:
                 self._cut(document, fingerprints[document.id], known)
 
     def flush(self) -> None:
-        """Store everything that was put.
-
-        Raises:
-            EmbedderError: The embedder fails; what was stored is kept.
-            StorageError: It cannot be stored.
-        """
+        """Store everything that was put; wait for documents that another process is writing."""
         self._store_all()
-        changed = time.monotonic()
+        patience_ends = time.monotonic() + _PATIENCE
         while others := self._claimed_by_others:
             self._claimed_by_others = []
             self.put(others)
             self._store_all()
-            if len(self._claimed_by_others) < len(others):
-                changed = time.monotonic()
-            elif time.monotonic() - changed < _PATIENCE:
+            if self._claimed_by_others and time.monotonic() < patience_ends:
                 time.sleep(_BETWEEN_LOOKS)
             else:
-                for document in others:
+                for document in self._claimed_by_others:
                     self._refuse(document, "another process is writing it: ingest it again")
                 self._claimed_by_others = []
 
     def publish(self) -> None:
-        """Store everything that was put, and let readers see it.
-
-        Raises:
-            EmbedderError: The embedder fails; what was stored is kept.
-            StorageError: It cannot be written.
-        """
-        self.flush()
+        """Let readers see everything that was stored."""
         self.settings = self.draft.publish(self.settings, on_written=self._meter.publish)
 
     def _find_changed(self, fingerprints: Mapping[str, str]) -> set[str]:
@@ -174,15 +156,9 @@ class IndexWriter:
 
     def _fingerprint(self, document: Document) -> str:
         """Return what changes when a document, or a setting that its chunks depend on, changes."""
-        content: list[object] = [
-            document.id,
-            document.title,
-            document.text,
-            dict(document.metadata),
-            list(document.page_starts),
-            document.ready_chunks,
-            [self.settings.chunk_tokens, self.settings.tokenizer, RULES_VERSION],
-        ]
+        rules = self.settings.chunk_tokens, self.settings.tokenizer, RULES_VERSION
+        content: list[object] = [document.id, document.title, document.text, dict(document.metadata)]
+        content += [document.page_starts, document.ready_chunks, rules]
         return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
     def _refuse(self, document: Document, reason: str) -> None:
@@ -213,17 +189,13 @@ class IndexWriter:
         """Have the next call's chunks embedded; store what was embedded before, so that few calls wait."""
         call, self._next_call, self._next_sentences = self._next_call, [], 0
         if any(text not in waiting.known for waiting, chunk in call for text in chunk.embedded_texts()):
-            self._load_embedder()
+            if not self._embedder.is_loaded:  # it may have to be downloaded first
+                self._meter.enter("loading")
+                self._embedder.load()
+            self._meter.enter("embedding")
         self._calls.append((call, self._pool.submit(self._embed, call)))
         while len(self._calls) > self._embedder.concurrency:
             self._store_next()
-
-    def _load_embedder(self) -> None:
-        """Load the embedder if it is not loaded, which may take long: it may have to be downloaded first."""
-        if not self._embedder.is_loaded:
-            self._meter.enter("loading")
-            self._embedder.load()
-        self._meter.enter("embedding")
 
     def _embed(self, call: _Call) -> tuple[list[Vectors], int]:
         """Embed the sentences of chunks, each text once, unless its vector is known; also count the embedded ones."""
@@ -286,11 +258,8 @@ def open_writer(
         meter: Measures the progress.
 
     Raises:
-        IndexLockedError: Another process is writing to the index.
-        IndexFormatError: The index is damaged, or of another format.
         EmbedderError: The index was made with another embedder, or the embedder cannot be loaded.
-        InputError: Something other than an index is there.
-        StorageError: It cannot be written.
+        InputError, IndexLockedError, IndexFormatError, StorageError: It cannot be written; see `IndexStore.draft`.
     """
     chosen = None if embedder is None else load_embedder(embedder)
     meter = meter or Meter()

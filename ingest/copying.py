@@ -61,10 +61,7 @@ def copy_index(
     Raises:
         InputError: The target holds nothing but documents that the source does not have.
         EmbedderError: The target was made with another embedder.
-        IndexNotFoundError: There is no index in the source.
-        IndexLockedError: Another process is writing to the target.
-        IndexFormatError: The source or the target is damaged.
-        StorageError: The source cannot be read, or the target cannot be written.
+        IndexNotFoundError, IndexLockedError, IndexFormatError, StorageError: One of them cannot be read or written.
 
     Example:
         >>> from arag import copy_index, open_index

@@ -82,12 +82,7 @@ def read_json(path: Path, file_id: str) -> Records:
 
 
 def read_record(value: JSON, default_id: str, source: str) -> Document:
-    """Make a document of a record.
-
-    Args:
-        value: The record.
-        default_id: The id of a record without one.
-        source: The file and the line or item, for messages.
+    """Make a document of a record, with an id for one that has none.
 
     Raises:
         FormatError: It is not a record, or has no text.
@@ -121,13 +116,8 @@ def to_json(value: Any, name: str = "", depth: int = 0) -> JSON:  # noqa: PLR091
 
     Dates, paths, UUIDs, decimals and members of enums become text, sets become sorted lists, numpy's arrays lists.
 
-    Args:
-        value: The value.
-        name: Its name, for messages.
-        depth: In how many lists and objects it is.
-
     Raises:
-        FormatError: There is no common way to write it in JSON.
+        FormatError: There is no common way to write it in JSON; the message has the name.
     """
     if depth > _MAX_DEPTH:
         raise FormatError("nested too deeply")

@@ -65,44 +65,33 @@ _STARTERS = frozenset(
 
 @dataclass(slots=True)
 class _Block:
-    """A paragraph, a list item, a table's row, a heading, or a line that is none of these.
-
-    Attributes:
-        start: Offset in the text.
-        end: Offset after its last character.
-        embedded: Whether its sentences are embedded.
-        level: Of a heading: 1 to 6 as in Markdown, or `BARE`; 0 for other blocks.
-        is_row: Whether it is a row.
-    """
+    """A paragraph, a list item, a table's row, a heading, or a line that is none of these."""
 
     start: int
-    end: int
+    end: int  # after its last character
     embedded: bool = True
-    level: int = 0
+    level: int = 0  # of a heading: 1 to 6 as in Markdown, or `BARE`
     is_row: bool = False
 
 
 def split_sentences(text: str, *, title: str = "") -> list[Sentence]:
     """Find the sentences of a text, with the headings that they stand under and the tables that they are rows of.
 
-    Headings, rules and lines without a letter or digit are returned as sentences that are not embedded.
+    Headings, rules and lines without a letter or digit are sentences that are not embedded. Only white space lies
+    between sentences.
 
     Args:
         text: The text.
         title: Its title, which is a heading if the text begins with it.
-
-    Returns:
-        The sentences in order, without surrounding white space. Only white space lies between them.
     """
     sentences: list[Sentence] = []
     outline = Outline(title)
     blocks = _blocks(text, title)
     for block, following in pairwise([*blocks, _Block(len(text), len(text))]):
         line = text[block.start : block.end]
-        if block.level:
-            sentences.append(Sentence(block.start, block.end, embedded=False, heading=outline.enter(block.level, line)))
-        elif not block.embedded:
-            sentences.append(Sentence(block.start, block.end, embedded=False, heading=outline.path))
+        if not block.embedded:
+            heading = outline.enter(block.level, line) if block.level else outline.path
+            sentences.append(Sentence(block.start, block.end, embedded=False, heading=heading))
         else:
             table = outline.enter_row(line, text[following.start : following.end]) if block.is_row else None
             if not block.is_row and len(line) > _MAX_HEADING:

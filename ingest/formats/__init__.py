@@ -29,7 +29,7 @@ READERS: dict[str, Reader | str] = {
     ".txt": read_text,
     ".md": read_markdown,
     ".markdown": read_markdown,
-    ".rst": read_text,
+    ".rst": read_markdown,  # many of its headings are underlined as in Markdown
     ".html": "read_html",
     ".htm": "read_html",
     ".xhtml": "read_html",
@@ -44,7 +44,7 @@ READERS: dict[str, Reader | str] = {
 }
 
 _CHILD_MEMORY_BYTES = 1_000_000_000
-_MIN_SECONDS, _SECONDS_PER_MB, _MAX_SECONDS = 10, 4, 120  # to read a file in the child process
+_SECONDS, _SECONDS_PER_MB, _MAX_SECONDS = 10, 4, 120  # that a file may take in the child process
 
 
 class Readers:
@@ -107,7 +107,7 @@ class Readers:
         return self._read_in_child(reader, path, size) if isinstance(reader, str) else reader(path)
 
     def _read_in_child(self, reader: str, path: Path, size: int) -> Content:
-        limit = min(_MIN_SECONDS + _SECONDS_PER_MB * size / 1_000_000, _MAX_SECONDS)
+        limit = min(_SECONDS + _SECONDS_PER_MB * size / 1_000_000, _MAX_SECONDS)
         start = time.monotonic()
         try:
             fields = self._child.call("read", reader, os.path.abspath(path), seconds=limit)  # noqa: PTH100

@@ -14,6 +14,7 @@ from markdownify import MarkdownConverter
 
 from arag.ingest.formats.content import Content, FormatError, decode, folded, has_utf16_mark
 from arag.ingest.formats.tables import table_lines
+from arag.ingest.formats.text import first_heading
 
 _HIDDEN = frozenset("script style noscript template iframe noembed noframes title".split())
 _HEADINGS = "h1 h2 h3 h4 h5 h6".split()
@@ -40,10 +41,8 @@ def html_content(html: str) -> Content:
     page = BeautifulSoup(html, "lxml")
     for picture in page("svg"):
         picture.decompose()
-    tags = page(True)
-    titles = (folded(tag.get_text(" ")) for name in ("title", "h1") for tag in tags if tag.name == name)
-    title = next(filter(None, titles), "")
-    for tag in tags:
+    title = folded(page.title.get_text()) if page.title else ""
+    for tag in page(True):
         if tag.name in _HIDDEN:
             tag.decompose()
         elif tag.name in _BLOCKS:
@@ -54,7 +53,8 @@ def html_content(html: str) -> Content:
             tag.name = "div"
     text = _Converter().convert_soup(page)
     text = re.sub(" *\n *", "\n", re.sub(" +", " ", text)).replace(_NO_BREAK_SPACE, " ")
-    return Content(title, re.sub("\n{3,}", "\n\n", text).strip())
+    text = re.sub("\n{3,}", "\n\n", text).strip()
+    return Content(title or first_heading(text), text)
 
 
 def _decode(data: bytes) -> str:

@@ -6,30 +6,21 @@ import asyncio
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import groupby
+from contextlib import suppress
+from io import BytesIO
+from itertools import groupby, zip_longest
 from pathlib import Path
 from typing import Any
+from zipfile import BadZipFile, ZipFile
 
 from arag.ingest.formats.content import Content, FormatError, folded
 from arag.ingest.formats.tables import table_lines
 
-# xberg takes some zip archives for archives of files, unless it is told the format.
-_OFFICE_XML = "application/vnd.openxmlformats-officedocument"
-_MIME_TYPES = {
-    ".docx": f"{_OFFICE_XML}.wordprocessingml.document",
-    ".docm": f"{_OFFICE_XML}.wordprocessingml.document",
-    ".pptx": f"{_OFFICE_XML}.presentationml.presentation",
-    ".pptm": f"{_OFFICE_XML}.presentationml.presentation",
-    ".xlsx": f"{_OFFICE_XML}.spreadsheetml.sheet",
-    ".xlsm": f"{_OFFICE_XML}.spreadsheetml.sheet",
-    ".odt": "application/vnd.oasis.opendocument.text",
-    ".epub": "application/epub+zip",
-}
-OFFICE_ENDINGS = (*_MIME_TYPES, ".odp", ".ods", ".rtf", ".doc", ".ppt", ".xls", ".msg")
+_SHEETS, _SLIDES, _TEXTS = (".xlsx", ".xlsm"), (".pptx", ".pptm"), (".docx", ".docm")
+OFFICE_ENDINGS = (*_TEXTS, *_SHEETS, *_SLIDES, *".odt .ods .odp .epub .rtf .doc .xls .ppt .msg".split())
 
 _OLE = bytes.fromhex("d0cf11e0a1b11ae1")  # begins an encrypted file, and one of Office before 2007
 _MAX_TABLE_CELLS = 5_000_000
-_SHOWN_FIELDS = ("Subject", "From", "To", "CC", "Date")  # of an email
 _MARK = re.compile(r"\[(?:\^|cmt:)\d+\]")  # where a note or a comment belongs
 # The cells of a Word table come in Markdown.
 _LINK = re.compile(r"\[([^\[\]]*)\]\((?:https?:|mailto:|#)[^\s()]*\)")
@@ -46,7 +37,7 @@ def read_office(path: Path) -> Content:
         FormatError: The file is damaged, encrypted or in another format, or the extra `office` is not installed.
     """
     ending, data = path.suffix.lower(), path.read_bytes()
-    if data.startswith(_OLE) and ending in _MIME_TYPES:
+    if data.startswith(_OLE) and ending in (*_SHEETS, *_SLIDES, *_TEXTS):
         raise FormatError("encrypted, or from before 2007: save it again, without a password")
     try:
         return _read_excel_or_powerpoint(path, ending) or _read_tree(data, ending)
@@ -56,9 +47,9 @@ def read_office(path: Path) -> Content:
 
 def _read_excel_or_powerpoint(path: Path, ending: str) -> Content | None:
     try:
-        if ending in {".xlsx", ".xlsm"}:
+        if ending in _SHEETS:
             from arag.ingest.formats.sheets import read_sheets as read
-        elif ending in {".pptx", ".pptm"}:
+        elif ending in _SLIDES:
             from arag.ingest.formats.slides import read_slides as read
         else:
             return None
@@ -74,10 +65,11 @@ def _read_tree(data: bytes, ending: str) -> Content:
     """Read a document from the tree that xberg makes of it."""
     import xberg
 
-    source = xberg.ExtractInput(kind="bytes", bytes=data, filename=f"file{ending}", mime_type=_MIME_TYPES.get(ending))
+    data = _rename_main_part(data) if ending in _TEXTS else data
     config = xberg.ExtractionConfig(
         output_format="plain",
         include_document_structure=True,
+        mime_detection_policy="trust_extension",
         disable_ocr=True,
         use_cache=False,
         enable_quality_processing=False,
@@ -86,46 +78,56 @@ def _read_tree(data: bytes, ending: str) -> Content:
         security_limits=xberg.SecurityLimits(max_table_cells=_MAX_TABLE_CELLS),
     )
     try:
+        source = xberg.ExtractInput(kind="bytes", bytes=data, filename=f"file{ending}")
         document = asyncio.run(xberg.extract(source, config)).results[0]
     except RuntimeError as error:
         raise FormatError(f"damaged, or in another format: {error}") from error
     if document.document is None:
         return Content("", document.content)
     nodes = [json.loads(str(node.content)) for node in document.document.nodes]
-    places = {number: number for number in range(len(nodes))}
-    places |= {link.target: link.source for link in document.document.relationships if "note" in str(link.kind)}
-    blocks = [_block(nodes[number]) for number in sorted(places, key=lambda number: (places[number], number))]
+    marked = [number for number, node in enumerate(nodes) for _ in re.findall(r"\[\^\d+\]", str(node))]
+    notes = [number for number, node in enumerate(document.document.nodes) if str(node.content_layer) == "footnote"]
+    places = {number: number for number in range(len(nodes))} | dict(zip_longest(notes, marked, fillvalue=len(nodes)))
+    order = sorted(range(len(nodes)), key=lambda number: (places[number], number in notes, number))
+    blocks = [_block(nodes[number], ending) for number in order]
     text = re.sub(r"^(- .*)\n\n(?=- )", r"\1\n", "\n\n".join(filter(None, blocks)), flags=re.MULTILINE)
-    title = document.metadata.title if ending == ".epub" else ""
-    fields = {"author": ", ".join(document.metadata.authors or [])} if ending == ".epub" else {}
-    for node in nodes:
-        if node["node_type"] == "metadata_block" and ending == ".msg":
-            fields = {name.lower(): value for name, value in _fields(node).items() if name in {"From", "Date"}}
-        title = title or _fields(node).get("Subject") or (node["text"] if node.get("level") == 1 else "")
-    return Content(title or "", text, metadata=fields)
+    about = document.metadata
+    if ending in {".epub", ".msg"}:
+        metadata = {"author": ", ".join(about.authors)} if about.authors else {}
+        return Content(about.title or about.subject or "", text, metadata=metadata)
+    return Content(next((node["text"] for node in nodes if node.get("level") == 1), ""), text)
 
 
-def _fields(node: Mapping[str, Any]) -> dict[str, str]:
-    fields = {entry["key"]: entry["value"] for entry in node.get("entries", [])}
-    return {name: fields[name] for name in _SHOWN_FIELDS if name in fields}
+def _rename_main_part(data: bytes) -> bytes:
+    """Return a Word document with its text where xberg looks for it; Word in a browser writes `document2.xml`."""
+    with suppress(BadZipFile), ZipFile(BytesIO(data)) as archive:
+        names = {name: re.sub(r"^(word/.*document)\d+(\.xml)", r"\1\2", name) for name in archive.namelist()}
+        if "word/document.xml" not in names and "word/document.xml" in names.values():
+            with ZipFile(copy := BytesIO(), "w") as renamed:
+                for name, usual in names.items():
+                    renamed.writestr(usual, archive.read(name))
+            return copy.getvalue()
+    return data
 
 
-def _block(node: Mapping[str, Any]) -> str:
-    """Return the text of a node."""
+def _block(node: Mapping[str, Any], ending: str) -> str:
     text = _MARK.sub("", node.get("text") or "")
     match node["node_type"]:
-        case "title" | "heading":
+        case "heading" | "title":
             block = f"{'#' * min(node.get('level', 1), 6)} {folded(text)}"
         case "slide":
             block = f"# {node.get('title') or 'Slide {number}'.format(**node)}"
+        case "footnote" if ending == ".ppt":
+            block = f"Notes: {text}"
         case "list_item":
             block = f"- {folded(text)}"
         case "definition_item":
             block = f"{node['term']}: {node['definition']}"
         case "table":
-            block = "\n".join(table_lines(_rows(node["grid"]["cells"])))
+            is_sheet = ending in (*_SHEETS, ".xls", ".ods")
+            block = "\n".join(table_lines(_rows(node["grid"]["cells"]), header=is_sheet))
         case "metadata_block":
-            block = "\n".join(f"{name}: {value}" for name, value in _fields(node).items())
+            block = "\n".join(f"{entry['key']}: {entry['value']}" for entry in node["entries"])
         case "comment":
             block = ""
         case _:

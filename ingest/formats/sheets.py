@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from datetime import datetime
+from datetime import datetime, time, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +34,9 @@ def _shown(cell: Any) -> str:
         return str(value).upper()
     if isinstance(value, int | float):
         return f"{value * 100:.10g}%" if "%" in cell.number_format else f"{value:.15g}"
+    if isinstance(value, timedelta):
+        minutes, seconds = divmod(round(value.total_seconds()), 60)
+        return f"{minutes // 60}:{minutes % 60:02}" + (f":{seconds:02}" if seconds else "")
     if isinstance(value, datetime):
         return value.isoformat(" ", "seconds").removesuffix(":00").removesuffix(" 00:00")
-    return str(value)
+    return str(value).removesuffix(":00") if isinstance(value, time) else str(value)

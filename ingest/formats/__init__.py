@@ -20,27 +20,22 @@ from arag.ingest.formats.text import read_code, read_markdown, read_text
 Reader: TypeAlias = Callable[[Path], Content | str]
 
 _CODE = (
-    ".bash .bat .cmake .css .gradle .jl .less .lua .m .php .pl .ps1 .py .pyi .r .rb .scss .sh .sql .tex .tf .zsh"
-    " .c .cc .cpp .cs .dart .go .h .hpp .java .js .jsx .kt .mjs .proto .rs .scala .swift .ts .tsx .vue .zig"
-    " .cfg .conf .ini .properties .toml .yaml .yml"
-).split()
+    ".bash .bat .cmake .css .gradle .jl .less .lua .m .php .pl .ps1 .py .pyi .r .rb .scss .sh .sql .tex .tf .zsh "
+    ".c .cc .cpp .cs .dart .go .h .hpp .java .js .jsx .kt .mjs .proto .rs .scala .swift .ts .tsx .vue .zig "
+    ".cfg .conf .ini .properties .toml .yaml .yml"
+)
 # A name stands for a reader that a file can make crash, hang or eat memory: see `arag.ingest.formats.worker`.
 READERS: dict[str, Reader | str] = {
+    "": read_code,
     ".txt": read_text,
-    ".md": read_markdown,
-    ".markdown": read_markdown,
-    ".rst": read_markdown,  # many of its headings are underlined as in Markdown
-    ".html": "read_html",
-    ".htm": "read_html",
-    ".xhtml": "read_html",
+    **dict.fromkeys((".md", ".markdown", ".rst"), read_markdown),  # titles in rst are often underlined as in Markdown
+    **dict.fromkeys((".html", ".htm", ".xhtml"), "read_html"),
     ".pdf": "read_pdf",
     **dict.fromkeys(OFFICE_ENDINGS, "read_office"),
     ".eml": "read_mail",
-    ".csv": "read_csv",
-    ".tsv": "read_csv",
+    **dict.fromkeys((".csv", ".tsv"), "read_csv"),
     ".ipynb": "read_notebook",
-    "": read_code,
-    **dict.fromkeys(_CODE, read_code),
+    **dict.fromkeys(_CODE.split(), read_code),
 }
 
 _CHILD_MEMORY_BYTES = 1_000_000_000
@@ -54,9 +49,6 @@ class Readers:
         own: By ending, a function that reads a file, or the ending that stands for a reader of this package:
             `{".srt": read_subtitles, ".log": ".txt"}`. The function gets the file's path and returns its text or
             `Content`; if it raises a ValueError, the message is the reason why the file is left out.
-
-    Attributes:
-        own: Those readers, by their endings in lower case.
 
     Raises:
         InputError: An ending does not begin with a dot, or there is no reader for one.
@@ -83,16 +75,10 @@ class Readers:
         return path.suffix.lower() in self.own or path.suffix.lower() in READERS
 
     def read(self, path: Path) -> Content:
-        """Read a file.
-
-        Args:
-            path: A file with an ending that has a reader.
-
-        Returns:
-            The content, with clean characters and line ends.
+        """Return what a file holds, with clean characters and line ends.
 
         Raises:
-            FormatError: The file cannot be read; the message says why, without its name.
+            FormatError: It cannot be read; the message says why, without its name.
         """
         try:
             return _clean(self._read(path))

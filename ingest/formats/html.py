@@ -16,7 +16,7 @@ from arag.ingest.formats.content import Content, FormatError, decode, folded, ha
 from arag.ingest.formats.tables import table_lines
 from arag.ingest.formats.text import first_heading
 
-_HIDDEN = frozenset("script style noscript template iframe noembed noframes title".split())
+_HIDDEN = frozenset("script style noscript template iframe noembed noframes svg title".split())
 _HEADINGS = "h1 h2 h3 h4 h5 h6".split()
 _BLOCKS = frozenset(
     "address article aside blockquote body center dd details dialog dl dt fieldset figcaption figure footer form "
@@ -39,9 +39,7 @@ def read_html(path: Path) -> Content:
 def html_content(html: str) -> Content:
     """Return what a browser shows of a page; see `read_html`."""
     page = BeautifulSoup(html, "lxml")
-    for picture in page("svg"):
-        picture.decompose()
-    title = folded(page.title.get_text()) if page.title else ""
+    title = folded(page.head.title.get_text()) if page.head and page.head.title else ""
     for tag in page(True):
         if tag.name in _HIDDEN:
             tag.decompose()

@@ -23,12 +23,7 @@ sys.setrecursionlimit(20_000)  # pages can be nested deeply
 
 
 def read(reader: str, path: str) -> dict[str, Any]:
-    """Return the fields of a file's `Content`.
-
-    Args:
-        reader: One of the names above.
-        path: The file.
-    """
+    """Return the fields of a file's `Content`, read by one of the readers above."""
     try:
         content: Content = getattr(import_module(_MODULES[reader]), reader)(Path(path))
     except MemoryError:

@@ -68,7 +68,7 @@ def _decode(data: bytes) -> str:
 
 
 # ruff: noqa: ARG002 - the base class passes all arguments by name
-class _Converter(MarkdownConverter):  # type: ignore[misc]
+class _Converter(MarkdownConverter):
     """Writes headings, lists and rows of tables; links, pictures and emphasis become plain text."""
 
     class Options:

@@ -72,15 +72,15 @@ def _make_findable(sentences: Sequence[Sentence]) -> tuple[Sentence, ...]:
     return tuple(replace(sentence, embedded=True) for sentence in sentences)
 
 
-def _cut_long(text: str, found: list[Sentence], max_tokens: int, count: CountBatch) -> list[Sentence]:
+def _cut_long(text: str, sentences: list[Sentence], max_tokens: int, count: CountBatch) -> list[Sentence]:
     """Cut sentences that are too long."""
-    sentences: list[Sentence] = []
-    for sentence in found:
+    pieces: list[Sentence] = []
+    for sentence in sentences:
         if _fits(text[sentence.start : sentence.end], max_tokens, count):
-            sentences.append(sentence)
+            pieces.append(sentence)
         else:
-            sentences += _cut(text, sentence, max_tokens, count)
-    return sentences
+            pieces += _cut(text, sentence, max_tokens, count)
+    return pieces
 
 
 def _fits(text: str, max_tokens: int, count: CountBatch) -> bool:

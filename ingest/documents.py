@@ -13,7 +13,7 @@ class Document:
     """One document, ready to be cut into chunks.
 
     Attributes:
-        id: Its own id, else one made from the file's path relative to what was ingested; see `FileIds`.
+        id: Its own id, else one made from the file's path relative to what was ingested; see `Ids`.
         title: The title, or an empty string where the source gives none.
         text: The whole text, never blank.
         source: For messages: the file as the user names it, with the line or item of a record, or which of the

@@ -64,8 +64,8 @@ def verify(index: str | Path | IndexStore, *, repair: bool = False) -> tuple[lis
         IndexNotFoundError, IndexLockedError, StorageError: It cannot be opened, or written.
     """
     with using_store(index) as store:
-        found = store.find_damage()
-        if not (repair and found and all(damage.repairable for damage in found)):
-            return found, found
+        before = store.find_damage()
+        if not (repair and before and all(damage.repairable for damage in before)):
+            return before, before
         store.repair()
-        return found, store.find_damage()
+        return before, store.find_damage()

@@ -242,12 +242,12 @@ class SourceReader:
             content = json.dumps([document.title, document.text, dict(metadata)], sort_keys=True)
             return hashlib.sha256(content.encode()).hexdigest()[:_HASH_LENGTH]
         places = [f"{name}={metadata[name]}" for name in _PLACES if isinstance(metadata.get(name), str | int)]
-        first = made = "#".join([source, *(["&".join(places)] if places else [])])
-        while made in self._places:  # also as the name of another source
-            self._places[first] += 1
-            made = f"{first}#{self._places[first]}"
-        self._places[made] = 1
-        return made
+        document_id = place = "#".join([source, *(["&".join(places)] if places else [])])
+        while document_id in self._places:  # also as the name of another source
+            self._places[place] += 1
+            document_id = f"{place}#{self._places[place]}"
+        self._places[document_id] = 1
+        return document_id
 
     def _finish(self, item: Document | Problem, file: str = "") -> Document | Problem:
         """Return a document as it is stored, or what is wrong with it."""

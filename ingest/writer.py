@@ -210,8 +210,8 @@ class IndexWriter:
                     f"index in {self._location} has {self.settings.dimension}"
                 )
             vectors |= zip(new, embedded, strict=True)
-        found = [[vectors[text] for text in chunk.embedded_texts()] for _, chunk in call]
-        return [np.asarray(each, np.float32).reshape(-1, self.settings.dimension) for each in found], len(new)
+        by_chunk = [[vectors[text] for text in chunk.embedded_texts()] for _, chunk in call]
+        return [np.asarray(rows, np.float32).reshape(-1, self.settings.dimension) for rows in by_chunk], len(new)
 
     def _store_all(self) -> None:
         if self._next_call:
@@ -225,20 +225,20 @@ class IndexWriter:
         vectors, embedded = future.result()
         for (waiting, _), of_chunk in zip(call, vectors, strict=True):
             waiting.vectors.append(of_chunk)
+        last = call[-1][0]
+        self.embedded += embedded
+        self._meter.embed(embedded, last.document, len(last.vectors) / len(last.chunks))
         complete = []
         while self._waiting and len(self._waiting[0].vectors) == len(self._waiting[0].chunks):
             complete.append(self._waiting.popleft())
-        taken = self.draft.put([EmbeddedDocument(each.record, each.chunks, each.vectors) for each in complete])
+        conflicts = self.draft.put([EmbeddedDocument(each.record, each.chunks, each.vectors) for each in complete])
         for each in complete:
-            if each.record.id in taken:
-                reason = f"its chunk id {taken[each.record.id]!r} is already used by another document"
+            if each.record.id in conflicts:
+                reason = f"its chunk id {conflicts[each.record.id]!r} is already used by another document"
                 self._refuse(each.document, reason)
             else:
                 self.written.add(each.record.id)
-        self.embedded += embedded
-        self._meter.finish([each.document for each in complete if each.record.id not in taken])
-        last = call[-1][0]
-        self._meter.embed(embedded, last.document, len(last.vectors) / len(last.chunks))
+        self._meter.finish([each.document for each in complete if each.record.id not in conflicts])
 
 
 @contextmanager

@@ -49,7 +49,7 @@ SHOWN = {
         "places/vellin-light.md:0",
     ],
     "docs/getting-started.md": ["founded in 1746 by Mattick Grevane", "['Brannisey'] seen", "Lanthry", '"chunks": 26'],
-    "docs/documents.md": ["dues", "tariff-1882:0", "film.srt:0"],
+    "docs/documents.md": ["dues", "15.3%", "the wreck of the Marigold", "tariff-1882:0", "film.srt:0"],
     "docs/models.md": ["A failed apothecary"],
     "docs/agent.md": ["2 max_steps", "answered"],
     "docs/tools.md": [

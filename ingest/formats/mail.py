@@ -21,24 +21,20 @@ def read_mail(path: Path) -> Content:
     """Read an email: its subject, sender, recipients and text, and the emails and texts that are attached to it.
 
     Of a text that is there twice, the plain one is read, else the HTML. Other attachments are named.
-
-    Raises:
-        FormatError: The file is not an email.
     """
-    data = path.read_bytes().replace(b"\r\n", b"\n").replace(b"\r", b"\n")  # any of them ends a line of a header
-    mail = message_from_bytes(data)
-    if not any(mail.get(name) for name in ("From", "To", "Subject", "Date", "Received")):
+    mail = message_from_bytes(path.read_bytes().replace(b"\r\n", b"\n").replace(b"\r", b"\n"))
+    if not any(mail.get(name) for name in (*_SHOWN, "Subject", "Received")):
         raise FormatError("not an email: it has no sender, recipient, subject or date")
     left_out: list[str] = []
     text = "\n\n".join(filter(None, _mail_texts(mail, left_out)))
-    fields = {name.lower(): _header(mail, name) for name in ("From", "Date") if mail.get(name)}
-    return Content(_header(mail, "Subject"), text, metadata=fields, left_out=tuple(left_out))
+    fields = {name.lower(): _decoded(mail[name]) for name in ("From", "Date") if mail.get(name)}
+    return Content(_decoded(mail.get("Subject", "")), text, metadata=fields, left_out=tuple(left_out))
 
 
 def _mail_texts(mail: Message, left_out: list[str]) -> Iterator[str]:
-    if subject := _header(mail, "Subject"):
-        yield f"# {subject}"
-    yield "\n".join(f"{name}: {_header(mail, name)}" for name in _SHOWN if mail.get(name))
+    subject = _decoded(mail.get("Subject", ""))
+    yield subject and f"# {subject}"
+    yield "\n".join(f"{name}: {_decoded(mail[name])}" for name in _SHOWN if mail.get(name))
     yield from _texts(mail, left_out)
 
 
@@ -46,21 +42,17 @@ def _texts(part: Message, left_out: list[str]) -> Iterator[str]:
     """Yield the texts of a part; what is not read is added to `left_out`."""
     kind, name = part.get_content_type(), _decoded(part.get_filename() or "")
     parts = [each for each in part.get_payload() if isinstance(each, Message)] if part.is_multipart() else []
-    if kind == "message/rfc822":
-        for mail in parts:
-            yield from _mail_texts(mail, left_out)
-    elif kind == "multipart/alternative":
-        versions = sorted(parts, key=lambda each: (*_READ, each.get_content_type()).index(each.get_content_type()))
-        texts = [list(_texts(version, left_out)) for version in versions]
-        yield from next(filter(any, texts), [])
+    if kind == "multipart/alternative":
+        parts.sort(key=lambda each: (*_READ, each.get_content_type()).index(each.get_content_type()))
+        yield from next(filter(any, (list(_texts(each, left_out)) for each in parts)), [])
     elif parts:
         for each in parts:
-            yield from _texts(each, left_out)
+            yield from (_mail_texts if kind == "message/rfc822" else _texts)(each, left_out)
     elif kind in _READ:
-        yield from (f"Attachment: {name}" if name else "", _text(part).strip())
+        yield from (name and f"Attachment: {name}", _text(part).strip())
     elif not kind.startswith("image/") or part.get_content_disposition() == "attachment":
         left_out.append(f"attachment {name}: {kind} is not read" if name else f"a part: {kind} is not read")
-        yield f"Attachment: {name}" if name else ""
+        yield name and f"Attachment: {name}"
 
 
 def _text(part: Message) -> str:
@@ -73,12 +65,8 @@ def _text(part: Message) -> str:
     return html_content(text).text if part.get_content_type() == "text/html" else text
 
 
-def _header(mail: Message, name: str) -> str:
-    return _decoded(str(mail.get(name, "")))
-
-
-def _decoded(value: str) -> str:
+def _decoded(header: object) -> str:
     """Return a header as people see it: `=?utf-8?q?Gr=C3=BC=C3=9Fe?=` is `Grüße`."""
     with suppress(HeaderParseError, LookupError, ValueError):  # what cannot be decoded stays as it is
-        value = str(make_header(decode_header(value)))
-    return folded(value)
+        header = make_header(decode_header(str(header)))
+    return folded(str(header))

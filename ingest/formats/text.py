@@ -21,11 +21,9 @@ _HEADING = re.compile(r"^ {0,3}#[ \t]+(.+)|^(\S.*)\n=+[ \t]*$", re.MULTILINE)
 def read_text(path: Path) -> Content:
     """Read plain text; its title is a short first line that stands by itself."""
     text = decode(path.read_bytes())
-    first, _, rest = text.partition("\n")
-    second, second_ends, _ = rest.partition("\n")
-    title = first.strip()
-    stands_apart = bool(second_ends) and not second.strip()
-    if not stands_apart or len(title) > _MAX_TITLE or title.endswith(_SENTENCE_END):
+    lines = text.split("\n", 2)
+    title = lines[0].strip()
+    if len(lines) < 3 or lines[1].strip() or len(title) > _MAX_TITLE or title.endswith(_SENTENCE_END):
         title = ""
     return Content(title, text)
 

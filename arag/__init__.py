@@ -18,9 +18,7 @@ if TYPE_CHECKING:
     from arag.graph.context import Context
     from arag.graph.graph import ARAGAgent, create_arag_agent
     from arag.ingest.copying import copy_index
-    from arag.ingest.documents import Limits
     from arag.ingest.pipeline import aingest, ingest, run_ingest
-    from arag.ingest.registry import reader
     from arag.models.chat import load_model
     from arag.models.embedders import load_embedder
     from arag.pages.page import trace_page
@@ -34,7 +32,6 @@ __all__ = [
     "ARAGError",
     "Context",
     "Index",
-    "Limits",
     "Scope",
     "aingest",
     "copy_index",
@@ -45,7 +42,6 @@ __all__ = [
     "make_mcp_server",
     "make_tools",
     "open_index",
-    "reader",
     "run_ingest",
     "serve_mcp",
     "trace_page",
@@ -57,7 +53,6 @@ _HOMES = {
     "ARAGError": "arag.errors",
     "Context": "arag.graph.context",
     "Index": "arag.retrieval.index",
-    "Limits": "arag.ingest.documents",
     "Scope": "arag.retrieval.scope",
     "aingest": "arag.ingest.pipeline",
     "copy_index": "arag.ingest.copying",
@@ -69,7 +64,6 @@ _HOMES = {
     "make_mcp_server": "arag.serving.mcp",
     "make_tools": "arag.retrieval.tools",
     "open_index": "arag.retrieval.index",
-    "reader": "arag.ingest.registry",
     "run_ingest": "arag.ingest.pipeline",
     "serve_mcp": "arag.serving.mcp",
     "trace_page": "arag.pages.page",
@@ -92,7 +86,7 @@ if not TYPE_CHECKING:  # with this function, a type checker would accept any nam
         def ingest(self) -> Any:
             from arag.ingest.pipeline import ingest
 
-            # The package's modules are found through the function: `import arag.ingest.readers` binds only `arag`.
+            # The package's modules are found through the function: `import arag.ingest.sources` binds only `arag`.
             package = vars(sys.modules["arag.ingest"])
             vars(ingest).update({name: value for name, value in package.items() if isinstance(value, ModuleType)})
             return ingest

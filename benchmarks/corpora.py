@@ -29,8 +29,9 @@ from rich.table import Table
 from arag.evaluation.scores import contains, normalise
 from arag.graph.graph import create_arag_agent
 from arag.ingest.documents import Document
+from arag.ingest.formats import Readers
 from arag.ingest.pipeline import run_ingest
-from arag.ingest.readers import read_documents
+from arag.ingest.sources import SourceReader
 from arag.models.extractive import question_keywords
 from arag.retrieval.index import Index, open_index
 
@@ -133,7 +134,9 @@ def measure(folder: Path, target: Path) -> None:
     """Ingest one corpus, ask its questions, and print the figures."""
     table = Table(title=folder.name, show_header=False)
     corpus = folder / "corpus" if (folder / "corpus").is_dir() else folder / "corpus.jsonl"
-    texts = {document.id: document.text for document in read_documents([corpus]) if isinstance(document, Document)}
+    with Readers() as readers:
+        documents = SourceReader(corpus, readers).read()
+        texts = {document.id: document.text for document in documents if isinstance(document, Document)}
     summary = run_ingest(corpus, target)
     with open_index(target) as index:
         info = index.info()

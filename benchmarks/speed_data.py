@@ -13,8 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from arag.ingest.documents import Document
-from arag.ingest.readers import read_documents
+from arag.ingest.formats import Readers
 from arag.ingest.sentences import split_sentences
+from arag.ingest.sources import SourceReader
 from arag.models.embedders import load_embedder
 from arag.models.names import DEFAULT_EMBEDDER
 from arag.retrieval.locations import store_at
@@ -59,7 +60,7 @@ def read_data(folder: Path, *, most_sentences: int | None = None) -> Data:
 def _sentences(paths: Iterable[Path]) -> Iterator[str]:
     """Yield the sentences that are embedded, each once."""
     seen: set[str] = set()
-    for document in read_documents(list(paths)):
+    for document in SourceReader(list(paths), Readers()).read():  # JSON Lines
         if not isinstance(document, Document):
             continue
         for sentence in split_sentences(document.text, title=document.title):

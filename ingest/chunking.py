@@ -10,7 +10,7 @@ from itertools import pairwise
 from typing import TypeAlias
 
 from arag.ingest.documents import Document
-from arag.ingest.sentences import AUTO, split_sentences
+from arag.ingest.sentences import split_sentences
 from arag.retrieval.types import Chunk, Sentence
 
 CountBatch: TypeAlias = Callable[[Sequence[str]], list[int]]
@@ -21,56 +21,48 @@ MAX_SENTENCE_TOKENS = 256
 _WORD = re.compile(r"\S+\s*")
 
 
-def chunk_document(document: Document, *, chunk_tokens: int, count: CountBatch, language: str = AUTO) -> list[Chunk]:
-    """Cut a document into chunks.
+def chunk_document(document: Document, *, chunk_tokens: int, count: CountBatch) -> list[Chunk]:
+    """Cut a document into chunks, in order; their concatenated texts are the document's text.
 
     Chunks end where a sentence ends and are filled up to `chunk_tokens`; a heading is not left behind at the end
     of one. A sentence that is longer than a chunk is cut at word borders. Chunks that came with the document are
     kept unchanged.
-
-    Args:
-        document: The document.
-        chunk_tokens: Maximum tokens in a chunk.
-        count: Counts the tokens of texts.
-        language: Language of the sentence rules.
-
-    Returns:
-        The chunks in order; their concatenated texts are the document's text.
     """
+    parts = list(_cut_document(document, chunk_tokens, count))
+    return [
+        Chunk(
+            id=chunk_id,
+            document_id=document.id,
+            ordinal=ordinal,
+            title=document.title,
+            text=text,
+            sentences=_make_findable(sentences),
+            tokens=count([text])[0],
+            whole=len(parts) == 1,
+            pages=pages,
+        )
+        for ordinal, (chunk_id, text, sentences, pages) in enumerate(parts)
+    ]
+
+
+_Part: TypeAlias = tuple[str, str, list[Sentence], tuple[int, int] | None]  # chunk id, text, sentences, pages
+
+
+def _cut_document(document: Document, chunk_tokens: int, count: CountBatch) -> Iterator[_Part]:
+    for chunk_id, text in document.ready_chunks or ():
+        yield chunk_id, text, _cut_long(text, split_sentences(text), MAX_SENTENCE_TOKENS, count), None
     if document.ready_chunks is not None:
-        return _ready_chunks(document, count, language)
+        return
     text = document.text
-    sentences = split_sentences(text, title=document.title, language=language)
+    sentences = split_sentences(text, title=document.title)
     sentences = _cut_long(text, sentences, chunk_tokens, count)
     borders = [*_chunk_starts(text, sentences, chunk_tokens, count), len(text)]
     sentences = _cut_long(text, sentences, MAX_SENTENCE_TOKENS, count)
     starts = [sentence.start for sentence in sentences]
-    chunks = []
     for ordinal, (start, end) in enumerate(pairwise(borders)):
         inside = sentences[bisect_left(starts, start) : bisect_left(starts, end)]
-        chunk = Chunk(
-            id=f"{document.id}:{ordinal}",
-            document_id=document.id,
-            ordinal=ordinal,
-            title=document.title,
-            text=text[start:end],
-            sentences=_make_findable([replace(s, start=s.start - start, end=s.end - start) for s in inside]),
-            tokens=count([text[start:end]])[0],
-            whole=len(borders) == 2,
-            pages=_pages(document, start, end),
-        )
-        chunks.append(chunk)
-    return chunks
-
-
-def _ready_chunks(document: Document, count: CountBatch, language: str) -> list[Chunk]:
-    ready = document.ready_chunks or ()
-    chunks = []
-    for ordinal, (chunk_id, text) in enumerate(ready):
-        sentences = _cut_long(text, split_sentences(text, language=language), MAX_SENTENCE_TOKENS, count)
-        found, tokens = _make_findable(sentences), count([text])[0]
-        chunks.append(Chunk(chunk_id, document.id, ordinal, document.title, text, found, tokens, whole=len(ready) == 1))
-    return chunks
+        inside = [replace(s, start=s.start - start, end=s.end - start) for s in inside]
+        yield f"{document.id}:{ordinal}", text[start:end], inside, _pages(document, start, end)
 
 
 def _make_findable(sentences: Sequence[Sentence]) -> tuple[Sentence, ...]:
@@ -80,15 +72,15 @@ def _make_findable(sentences: Sequence[Sentence]) -> tuple[Sentence, ...]:
     return tuple(replace(sentence, embedded=True) for sentence in sentences)
 
 
-def _cut_long(text: str, found: list[Sentence], max_tokens: int, count: CountBatch) -> list[Sentence]:
+def _cut_long(text: str, sentences: list[Sentence], max_tokens: int, count: CountBatch) -> list[Sentence]:
     """Cut sentences that are too long."""
-    sentences: list[Sentence] = []
-    for sentence in found:
+    pieces: list[Sentence] = []
+    for sentence in sentences:
         if _fits(text[sentence.start : sentence.end], max_tokens, count):
-            sentences.append(sentence)
+            pieces.append(sentence)
         else:
-            sentences += _cut(text, sentence, max_tokens, count)
-    return sentences
+            pieces += _cut(text, sentence, max_tokens, count)
+    return pieces
 
 
 def _fits(text: str, max_tokens: int, count: CountBatch) -> bool:

@@ -11,12 +11,11 @@ from pathlib import Path
 import numpy as np
 
 from arag.errors import EmbedderError, IndexLockedError, InputError
-from arag.ingest.progress import CopyMeter, ShowCopyProgress, showing
+from arag.ingest.progress import Meter, ShowProgress
 from arag.retrieval.locations import using_store
 from arag.retrieval.storage import DocumentRecord, Draft, EmbeddedDocument, IndexStore, View
 
-_CHUNKS_AT_ONCE = 200
-_MAX_NAMED = 5
+_DOCUMENTS_AT_ONCE = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,31 +41,27 @@ def copy_index(
     source: str | Path | IndexStore,
     target: str | Path | IndexStore,
     *,
-    progress: bool | ShowCopyProgress = False,
+    progress: bool | ShowProgress = False,
 ) -> CopySummary:
     """Copy an index from one place to another: from a folder to PostgreSQL, back, or between two of a kind.
 
-    Documents, chunks, vectors and settings are copied as they are stored; nothing is embedded, and no embedder is
-    needed. Documents that the target has already are not written again, so the same call continues an interrupted copy,
-    and brings an earlier one up to date. Documents that the source does not have are removed. Readers of the target see
-    the copy when it is complete.
+    Everything is copied as it is stored; no embedder is needed. What the target has already is not written again, so
+    the same call continues an interrupted copy, and brings an earlier one up to date. What the source does not have is
+    removed. Readers of the target see the copy when it is complete.
 
     Args:
         source: The folder or the address of the index that is copied, or its store. It is only read.
         target: Where it is copied to, likewise.
         progress: True prints a line about the progress on stderr every few seconds. A function is called with each
-            `CopyProgress` instead.
+            `Progress` instead.
 
     Returns:
         What was done.
 
     Raises:
-        InputError: The target is the source, or holds nothing but documents that the source does not have.
+        InputError: The target holds nothing but documents that the source does not have.
         EmbedderError: The target was made with another embedder.
-        IndexNotFoundError: There is no index in the source.
-        IndexLockedError: Another process is writing to the target.
-        IndexFormatError: The source or the target is damaged.
-        StorageError: The source cannot be read, or the target cannot be written.
+        IndexNotFoundError, IndexLockedError, IndexFormatError, StorageError: One of them cannot be read or written.
 
     Example:
         >>> from arag import copy_index, open_index
@@ -76,56 +71,46 @@ def copy_index(
         ...     second.keyword_search("Vellin Light").hits[0].chunk_id
         'places/vellin-light.md:0'
     """
-    with using_store(source) as origin, using_store(target) as place:
-        if _name(origin) == _name(place):
-            raise InputError(f"the index in {origin.location} cannot be copied to itself: name another place")
-        with showing(progress) as show, closing(origin.open()) as view:
-            return _copy_all(origin, place, view, CopyMeter(show))
+    with using_store(source) as origin, using_store(target) as place, closing(origin.open()) as view:
+        settings = replace(view.settings, token="")
+        meter = Meter(progress, settings.chunks)
+        with place.draft(lambda: replace(settings, documents=0, chunks=0, sentences=0, tokens=0)) as draft:
+            _check_target(place.location, view, draft)
+            meter.enter("copying")
+            written = _copy_changed(view, draft, meter)
+            published = draft.publish(settings, on_written=meter.publish)
+        meter.end()
+        return CopySummary(written, published.documents, published.chunks, published.sentences, meter.seconds)
 
 
-def _copy_all(origin: IndexStore, place: IndexStore, view: View, meter: CopyMeter) -> CopySummary:
-    settings = replace(view.settings, token="")
-    with place.draft(lambda: replace(settings, documents=0, chunks=0, sentences=0, tokens=0)) as draft:
-        _check_target(origin, place, view, draft)
-        meter.enter("copying", settings.chunks)
-        written = _copy_changed(view, draft, meter)
-        meter.enter("publishing", settings.sentences)
-        published = draft.publish(settings, on_written=meter.publish)
-    meter.finish(published.chunks)
-    return CopySummary(written, published.documents, published.chunks, published.sentences, meter.seconds)
-
-
-def _check_target(origin: IndexStore, place: IndexStore, view: View, draft: Draft) -> None:
+def _check_target(location: Path | str, view: View, draft: Draft) -> None:
     """Refuse a target with other vectors, or with another corpus, which would be lost."""
     ours, theirs = view.settings, draft.settings
-    some = [document.id for document in islice(draft.documents(), _MAX_NAMED)]
     if (ours.embedder, ours.dimension) != (theirs.embedder, theirs.dimension):
         raise EmbedderError(
-            f"the index in {place.location} was made with another embedder ({theirs.embedder}, {theirs.dimension} "
-            f"dimensions) than {origin.location} ({ours.embedder}, {ours.dimension}): copy to another place"
+            f"the index in {location} was made with another embedder ({theirs.embedder}, {theirs.dimension} "
+            f"dimensions) than {ours.embedder}, {ours.dimension} dimensions: copy to another place"
         )
-    if some and not any(view.document(document.id) for document in draft.documents()):
-        raise InputError(
-            f"the index in {place.location} holds other documents than {origin.location}: "
-            f"{', '.join(map(repr, some))}. Nothing was copied: name another place"
-        )
+    first = next(draft.documents(), None)
+    if first and not any(view.document(document.id) for document in draft.documents()):
+        raise InputError(f"the index in {location} holds another corpus ({first.id}, ...): copy to another place")
 
 
-def _copy_changed(view: View, draft: Draft, meter: CopyMeter) -> int:
+def _copy_changed(view: View, draft: Draft, meter: Meter) -> int:
     """Make a draft hold what a view holds; return how many chunks were written."""
     written = 0
     gone = {document.id for document in draft.documents()}
-    for records in _batches(view.documents()):
-        ids = {record.id for record in records}
-        gone -= ids
-        known = draft.fingerprints(ids)
-        changed = {record.id: record for record in records if known.get(record.id) != record.fingerprint}
-        draft.set_sources({record.id: record.source for record in records if record.id not in changed})
+    documents = view.documents()
+    while records := {record.id: record for record in islice(documents, _DOCUMENTS_AT_ONCE)}:
+        gone -= records.keys()
+        known = draft.fingerprints(records)
+        changed = {i: record for i, record in records.items() if known.get(i) != record.fingerprint}
+        draft.set_sources({i: record.source for i, record in records.items() if i not in changed})
         if draft.claim(changed) != changed.keys():
             raise IndexLockedError("another process is writing the same documents to the target: try again later")
         draft.put(list(_read(view, changed)))
         written += sum(record.chunks for record in changed.values())
-        meter.add(sum(record.chunks for record in records))
+        meter.copy(sum(record.chunks for record in records.values()))
     draft.remove(gone)
     return written
 
@@ -133,25 +118,8 @@ def _copy_changed(view: View, draft: Draft, meter: CopyMeter) -> int:
 def _read(view: View, records: dict[str, DocumentRecord]) -> Iterator[EmbeddedDocument]:
     chunks = view.chunks_of(records)
     numbers = view.numbers([chunk.id for chunk in chunks])
-    vectors = {number: found for number, _, found in view.vectors(numbers.values())}
+    vectors = {number: rows for number, _, rows in view.vectors(numbers.values())}
     none = np.zeros((0, view.settings.dimension), np.float32)
     for document_id, record in records.items():
         own = [chunk for chunk in chunks if chunk.document_id == document_id]
         yield EmbeddedDocument(record, own, [vectors.get(numbers[chunk.id], none) for chunk in own])
-
-
-def _batches(documents: Iterator[DocumentRecord]) -> Iterator[list[DocumentRecord]]:
-    batch: list[DocumentRecord] = []
-    for document in documents:
-        batch.append(document)
-        if sum(each.chunks for each in batch) >= _CHUNKS_AT_ONCE:
-            yield batch
-            batch = []
-    if batch:
-        yield batch
-
-
-def _name(store: IndexStore) -> str:
-    """Return the name by which a place is known again."""
-    location = store.location
-    return str(location.resolve() if isinstance(location, Path) else location)

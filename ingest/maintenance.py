@@ -25,9 +25,7 @@ def remove(document_ids: Sequence[str] | str, index: str | Path | IndexStore) ->
 
     Raises:
         InputError: The index does not hold one of the documents; none is removed then.
-        IndexNotFoundError: There is no index there.
-        IndexLockedError: Another process is writing to the index.
-        StorageError: The files cannot be written.
+        IndexNotFoundError, IndexLockedError, StorageError: It cannot be written.
     """
     wanted = list(dict.fromkeys([document_ids] if isinstance(document_ids, str) else document_ids))
     if not wanted:
@@ -53,7 +51,7 @@ def verify(index: str | Path | IndexStore, *, repair: bool = False) -> tuple[lis
     """Look for damage in every part of an index, and repair it if asked to.
 
     Documents, chunks and vectors are the source of truth: if they are damaged, the documents must be ingested again.
-    Everything else is made from them again. Readers can keep searching meanwhile.
+    Everything else is made from them again, while readers keep searching.
 
     Args:
         index: Where the index is: a folder, the address of a PostgreSQL database, or its store.
@@ -63,13 +61,11 @@ def verify(index: str | Path | IndexStore, *, repair: bool = False) -> tuple[lis
         The damage that was found, and the damage that is left: the same, unless `repair` is set.
 
     Raises:
-        IndexNotFoundError: There is no index there.
-        IndexLockedError: Another process is writing to the index, and `repair` is set.
-        StorageError: The files cannot be written, or opened.
+        IndexNotFoundError, IndexLockedError, StorageError: It cannot be opened, or written.
     """
     with using_store(index) as store:
-        found = store.find_damage()
-        if not (repair and found and all(damage.repairable for damage in found)):
-            return found, found
+        before = store.find_damage()
+        if not (repair and before and all(damage.repairable for damage in before)):
+            return before, before
         store.repair()
-        return found, store.find_damage()
+        return before, store.find_damage()

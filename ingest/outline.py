@@ -25,11 +25,7 @@ _TITLE_CASE = re.compile(
 
 
 class Outline:
-    """Where in its document a reader is.
-
-    Args:
-        title: The document's title, which is not one of its headings.
-    """
+    """Where in its document a reader is. The document's title is not one of its headings."""
 
     def __init__(self, title: str) -> None:
         self._title = fold(title).strip("# ")
@@ -42,12 +38,7 @@ class Outline:
         return SEPARATOR.join(name for _, name in self._headings)
 
     def enter(self, level: int, line: str) -> str:
-        """Go on below a heading, and return the path that the heading itself stands under.
-
-        Args:
-            level: 1 to 6 as in Markdown, or `BARE`.
-            line: The heading, as it is written.
-        """
+        """Go on below a heading of a level as in Markdown, or `BARE`; return the path that it stands under itself."""
         name = fold(line).strip("# ")
         if level == BARE and (name == self._title or _PAGE_HEADER.search(name) or not _PLAIN_HEADING.fullmatch(name)):
             return self.path
@@ -64,12 +55,7 @@ class Outline:
         self._header = ""
 
     def enter_row(self, row: str, following: str) -> Table:
-        """Go on to a row, and return its table; a header of it is told unless the row has it.
-
-        Args:
-            row: The row.
-            following: The line after it.
-        """
+        """Go on to a row with a line after it, and return its table, with its header unless the row has it."""
         cells = _split(row)
         if _MARKDOWN_RULE.fullmatch(following) or _names_cells(cells, following) or len(_YEAR.findall(row)) > 1:
             self._header = fold(row).strip("| ")

@@ -1,47 +1,44 @@
-"""From files to an index: read, cut, store, embed."""
+"""From files to an index: read, cut, embed, store, publish."""
 
 from __future__ import annotations
 
 import asyncio
+import os
 import time
 import warnings
-from collections.abc import AsyncIterable, Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import AsyncIterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, TypedDict, TypeVar, Unpack
+from typing import TYPE_CHECKING, TypedDict, Unpack
 
 from arag.errors import InputError
-from arag.ingest.bridge import Bridge
-from arag.ingest.documents import DEFAULT_LIMITS, Document, Limits, Position, Problem, file_of
-from arag.ingest.english import LanguageSample
-from arag.ingest.names import Names
-from arag.ingest.progress import ShowProgress, Tracker, showing
-from arag.ingest.readers import count_bytes, read_documents
-from arag.ingest.registry import Reader, Readers
-from arag.ingest.sentences import check_language
+from arag.ingest.bridge import Bridge, check_stopped
+from arag.ingest.documents import Document, IngestSummary, Problem
+from arag.ingest.formats import Reader, Readers
+from arag.ingest.ids import Ids
+from arag.ingest.progress import Meter, ShowProgress
+from arag.ingest.sources import Scan, SourceReader
 from arag.ingest.writer import IndexWriter, open_writer
 from arag.models.embedders import Embedder, load_embedder
 from arag.models.names import DEFAULT_EMBEDDER, MULTILINGUAL_EMBEDDER
 from arag.retrieval.index import Index, open_index
 from arag.retrieval.locations import store_at, using_store
 from arag.retrieval.storage import IndexStore
-from arag.retrieval.tokens import load_token_counter, warn_of_estimates
+from arag.retrieval.tokens import warn_of_estimates
 from arag.retrieval.trust import check_embedder
 
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
 
-    from arag.ingest.given import Source, Sources
+    from arag.ingest.sources import Source, Sources
 
 MIN_CHUNK_TOKENS = 50
 
 _BATCH_CHARACTERS = 100_000  # cut while the sentences before them are embedded
 _BATCH_DOCUMENTS = 500
-_MAX_NAMED = 5  # of what was left out, in a message
-
-T = TypeVar("T")
+_MAX_NAMES = 5  # of what was left out, in a message
+_LAST_LATIN_LETTER = "\u024f"
 
 
 class IngestOptions(TypedDict, total=False):
@@ -49,40 +46,7 @@ class IngestOptions(TypedDict, total=False):
 
     chunk_tokens: int | None
     prune: bool
-    language: str | None
     readers: Mapping[str, str | Reader] | None
-    limits: Limits
-
-
-@dataclass(frozen=True, slots=True)
-class IngestSummary:
-    """What an ingestion run did.
-
-    Attributes:
-        read: Documents read in this run that are in the index now.
-        written: Those of them that were new or had changed.
-        removed: Documents that were pruned.
-        absent: Documents in the index that were not read in this run.
-        skipped: What was skipped in the folders, and why: files without a reader, links and indexes.
-        embedded: Sentences embedded in this run.
-        documents: Documents in the index now.
-        chunks: Chunks in the index now.
-        sentences: Sentences with a vector in the index now.
-        problems: What was left out, and why.
-        seconds: How long it took.
-    """
-
-    read: int
-    written: int
-    removed: int
-    absent: int
-    skipped: tuple[Problem, ...]
-    embedded: int
-    documents: int
-    chunks: int
-    sentences: int
-    problems: tuple[Problem, ...]
-    seconds: float
 
 
 def ingest(
@@ -92,9 +56,7 @@ def ingest(
     embedder: str | Embeddings | Embedder | None = None,
     chunk_tokens: int | None = None,
     prune: bool = False,
-    language: str | None = None,
     readers: Mapping[str, str | Reader] | None = None,
-    limits: Limits = DEFAULT_LIMITS,
     progress: bool | ShowProgress = False,
 ) -> Index:
     """Write files, folders and documents into an index and open it.
@@ -105,20 +67,15 @@ def ingest(
     Args:
         sources: A file or a folder, a LangChain document, a dictionary with `id`, `title`, `text` and further fields,
             or an iterable of any of these. An iterable such as a loader's `lazy_load()` is read as it goes. What can be
-            checked is checked before anything is written. Files may be text, Markdown, HTML, PDF, Word, PowerPoint,
-            Excel, OpenDocument texts, e-books, csv, emails, notebooks, reStructuredText, programs and records (.json,
-            .jsonl).
+            checked is checked before anything is written.
         index: Where the index is, made if it does not exist: a folder, the address of a PostgreSQL database
             (`postgresql://user@host/database?index=NAME`), or its store.
         embedder: See `load_embedder`; by default the index's own, or the default one for a new index.
-        chunk_tokens: Maximum tokens in a chunk. By default this and `language` keep the index's values; for a new
-            index they are 1,000 and `auto`.
+        chunk_tokens: Maximum tokens in a chunk; by default the index's value, or 1,000 for a new one.
         prune: Remove documents that came from the given files and folders and are no longer there.
-        language: Language of the sentence rules, as a spaCy code; `auto` is English, with Chinese and Japanese
-            recognised by their script.
-        readers: How files are read, by their endings, where the ending alone does not say it: the name of a format
-            (`{".log": "text"}`), or a function as for `reader`.
-        limits: How much of a document is read; a document that exceeds a limit is left out.
+        readers: How files are read, by their endings, beside the formats that are built in: another ending to read them
+            like (`{".log": ".txt"}`), or a function that takes a path and returns the text or a `Content`. The message
+            of a ValueError that it raises says why the file is left out.
         progress: True prints a line about the progress on stderr every few seconds. A function is called with each
             `Progress` instead, in this thread.
 
@@ -126,8 +83,8 @@ def ingest(
         The index, open.
 
     Raises:
-        InputError: A path does not exist or holds nothing readable, nothing that is given can be read, or a setting is
-            out of bounds.
+        InputError: A path does not exist or holds nothing readable, no source can be read, or a setting is out of
+            bounds.
         IndexLockedError: Another process is writing to the index.
         EmbedderError: The embedder cannot be loaded or fails, the index was made with another one, or only the
             index's files name it.
@@ -145,28 +102,11 @@ def ingest(
         >>> with ingest(iter(pages), "mills") as mills:
         ...     [document.id for document in mills.documents()]
         ['mill.pdf#page=0', 'mill.pdf#page=1']
-
-        With a function that shows the progress in your own way:
-
-        >>> def show(progress):
-        ...     if progress.phase == "done":
-        ...         print(f"{progress.share:.0%}, {progress.documents} documents")
-        >>> ingest("examples/corpus", "my-index", progress=show).close()
-        100%, 25 documents
     """
     chosen = None if embedder is None else load_embedder(embedder)
     store = store_at(index)
-    summary = run_ingest(
-        sources,
-        store,
-        embedder=chosen,
-        chunk_tokens=chunk_tokens,
-        prune=prune,
-        language=language,
-        readers=readers,
-        limits=limits,
-        progress=progress,
-    )
+    options = IngestOptions(chunk_tokens=chunk_tokens, prune=prune, readers=readers)
+    summary = run_ingest(sources, store, embedder=chosen, progress=progress, **options)
     _warn_of_omissions(summary)
     return open_index(store, embedder=chosen)
 
@@ -179,23 +119,16 @@ async def aingest(
     progress: bool | ShowProgress = False,
     **options: Unpack[IngestOptions],
 ) -> Index:
-    """Do the same as `ingest` in a thread, so that the event loop is free meanwhile.
+    """Do the same as `ingest` in a thread, so that the event loop stays free.
 
     If the task is cancelled, the thread stops at the next document. What was written is kept, and the next run
     continues from there.
 
-    Args:
-        sources: As for `ingest`; also an asynchronous iterable, such as a loader's `alazy_load()`.
-        index: As for `ingest`.
-        embedder: As for `ingest`.
-        progress: As for `ingest`; a function is called in the thread.
-        **options: The other options of `ingest`.
+    It takes the arguments of `ingest` and raises the same errors. `sources` may also be an asynchronous iterable, such
+    as a loader's `alazy_load()`. A function for the progress is called in the thread.
 
     Returns:
         The index, open.
-
-    Raises:
-        InputError, IndexLockedError, EmbedderError: As for `ingest`.
 
     Example:
         >>> import asyncio
@@ -208,12 +141,9 @@ async def aingest(
     """
     chosen = None if embedder is None else load_embedder(embedder)
     store = store_at(index)
-    with showing(progress) as show:
-        bridge = Bridge()
-        taken = bridge.take(sources) if isinstance(sources, AsyncIterable) else sources
-        summary = await bridge.run(
-            partial(_ingest, taken, store, embedder=chosen, show=show, check=bridge.check, **options)
-        )
+    bridge = Bridge()
+    items = bridge.iterate(sources) if isinstance(sources, AsyncIterable) else sources
+    summary = await bridge.run(partial(run_ingest, items, store, embedder=chosen, progress=progress, **options))
     _warn_of_omissions(summary)
     return await asyncio.to_thread(open_index, store, embedder=chosen)
 
@@ -225,9 +155,7 @@ def run_ingest(
     embedder: str | Embeddings | Embedder | None = None,
     chunk_tokens: int | None = None,
     prune: bool = False,
-    language: str | None = None,
     readers: Mapping[str, str | Reader] | None = None,
-    limits: Limits = DEFAULT_LIMITS,
     progress: bool | ShowProgress = False,
 ) -> IngestSummary:
     """Write files, folders and documents into an index and return a summary.
@@ -242,185 +170,110 @@ def run_ingest(
         >>> summary = run_ingest(["examples/corpus"], "my-index")
         >>> summary.read, summary.written, summary.problems
         (25, 0, ())
-
-        With the progress, of which the last phase is shown here:
-
-        >>> phases = []
-        >>> summary = run_ingest(["examples/corpus"], "my-index", progress=lambda now: phases.append(now.phase))
-        >>> phases[-1]
-        'done'
     """
-    with using_store(index) as store, showing(progress) as show:
-        return _ingest(
-            sources,
-            store,
-            embedder=embedder,
-            chunk_tokens=chunk_tokens,
-            prune=prune,
-            language=language,
-            readers=readers,
-            limits=limits,
-            show=show,
-        )
-
-
-def _ingest(
-    sources: Sources,
-    store: IndexStore,
-    *,
-    embedder: str | Embeddings | Embedder | None,
-    chunk_tokens: int | None = None,
-    prune: bool = False,
-    language: str | None = None,
-    readers: Mapping[str, str | Reader] | None = None,
-    limits: Limits = DEFAULT_LIMITS,
-    show: ShowProgress | None = None,
-    check: Callable[[], None] | None = None,
-) -> IngestSummary:
     began = time.perf_counter()
     if chunk_tokens is not None and chunk_tokens < MIN_CHUNK_TOKENS:
         raise InputError(f"chunk_tokens is {chunk_tokens}: it must be at least {MIN_CHUNK_TOKENS}")
-    if language is not None:
-        check_language(language)
-    by_ending = Readers(readers)
-    # Bad sources are found before anything is created: the first document is read before the index is opened.
-    position = Position()
-    target = store.location if isinstance(store.location, Path) else None  # a folder that is not read
-    found = read_documents(sources, index=target, readers=by_ending, limits=limits, position=position)
-    items = _measured(found, position)
-    total = None if show is None else count_bytes(sources, index=target, readers=by_ending)
-    tracker = Tracker(show, total, check)
-    first: list[tuple[Document | Problem, int]] = []
-    for item in items:
-        first.append(item)
-        if isinstance(item[0], Document):
-            break
-    else:
-        raise InputError(_say_nothing_read([problem for problem, _ in first if isinstance(problem, Problem)]))
-    if embedder is None:
-        check_embedder(store)
-    counter = load_token_counter()
-    warn_of_estimates()
-    with open_writer(
-        store, embedder=embedder, chunk_tokens=chunk_tokens, language=language, counter=counter, tracker=tracker
-    ) as writer:
-        settings = writer.settings
-        names = Names(writer.draft, writer.fingerprint, position.folders)
-        writer.may_replace = names.may_replace
-        read = 0
+    with using_store(index) as store, Readers(readers) as by_ending:
+        reader = SourceReader(sources, by_ending, store.location if isinstance(store.location, Path) else None)
+        meter = Meter(progress, reader.count_bytes() if progress else None)
         problems: list[Problem] = []
-        documents = _select(chain(first, items), names, problems, tracker)
-        sample = LanguageSample() if settings.embedder == DEFAULT_EMBEDDER and not settings.documents else None
-        while batch := list(_take(documents)):
-            writer.put(batch)
-            read += len(batch)
-            if sample is not None and _is_foreign(sample, batch):
-                sample = None  # said once
-                warnings.warn(
-                    "most of the text is not English, but this index's embedder is for English: to find it by meaning, "
-                    f"ingest it into a new index with a multilingual embedder, such as {MULTILINGUAL_EMBEDDER}",
-                    stacklevel=3,
-                )
-        writer.flush()
-        problems += writer.problems.values()
-        read -= len(writer.problems)
-        removed = _prune(writer, names, position, problems, tracker) if prune else 0
-        kept = len(writer.draft.fingerprints(writer.problems))  # former versions
-        writer.publish()
-        tracker.finish()
-        if counter.name != settings.tokenizer and writer.written:
-            _warn_of_counters(settings.tokenizer, counter.name, len(writer.written))
-        return IngestSummary(
-            read=read,
-            written=len(writer.written),
-            removed=removed,
-            absent=writer.settings.documents - read - kept,
-            skipped=tuple(position.skipped),
-            embedded=writer.embedded,
-            documents=writer.settings.documents,
-            chunks=writer.settings.chunks,
-            sentences=writer.settings.sentences,
-            problems=tuple(problems),
-            seconds=time.perf_counter() - began,
-        )
+        documents = _sort_out(reader.read(), problems)
+        first = next(documents, None)  # so that nothing is made where nothing can be read
+        if first is None:
+            raise InputError(f"no document could be read: {_name_first(problems) or 'the sources are empty'}")
+        if embedder is None:
+            check_embedder(store)
+        warn_of_estimates()
+        with open_writer(store, embedder=embedder, chunk_tokens=chunk_tokens, meter=meter) as writer:
+            is_english_only = writer.settings.embedder == DEFAULT_EMBEDDER and not writer.settings.documents
+            ids = Ids(writer)
+            named = _sort_out(map(ids.assign, chain([first], documents)), problems)
+            while batch := _take_batch(named):
+                if is_english_only and _is_foreign(batch):
+                    warnings.warn(
+                        "most of the text is not in Latin letters, but this index's embedder is for English: to find "
+                        "it by meaning, ingest it into a new index with a multilingual embedder, such as "
+                        f"{MULTILINGUAL_EMBEDDER}",
+                        stacklevel=3,
+                    )
+                is_english_only = False  # only the first texts are looked at
+                writer.put(batch)
+            writer.flush()
+            removed = _prune(writer, ids, reader.scan) if prune else 0
+            problems += writer.problems.values()
+            read = len(ids.used) - len(writer.problems)
+            kept = len(writer.draft.fingerprints(writer.problems))  # former versions
+            writer.publish()
+            meter.end()
+            settings = writer.settings
+            return IngestSummary(
+                read=read,
+                written=len(writer.written),
+                removed=removed,
+                absent=settings.documents - read - kept,
+                skipped=tuple(Problem(str(path), reason) for path, reason in reader.scan.skipped.items()),
+                embedded=writer.embedded,
+                documents=settings.documents,
+                chunks=settings.chunks,
+                sentences=settings.sentences,
+                problems=tuple(problems),
+                seconds=time.perf_counter() - began,
+            )
 
 
-def _say_nothing_read(problems: Sequence[Problem]) -> str:
-    if not problems:
-        return "no document could be read: the sources are empty"
-    more = f"; and {len(problems) - _MAX_NAMED:,} more" if len(problems) > _MAX_NAMED else ""
-    return f"no document could be read: {'; '.join(map(str, problems[:_MAX_NAMED]))}{more}"
+def _sort_out(items: Iterator[Document | Problem], problems: list[Problem]) -> Iterator[Document]:
+    """Yield the documents, and collect the problems."""
+    for item in items:
+        check_stopped()
+        if isinstance(item, Problem):
+            problems.append(item)
+        else:
+            yield item
+
+
+def _take_batch(documents: Iterator[Document]) -> list[Document]:
+    """Return the next documents, until they have enough characters, or are a few hundred."""
+    batch: list[Document] = []
+    characters = 0
+    while characters < _BATCH_CHARACTERS and len(batch) < _BATCH_DOCUMENTS and (document := next(documents, None)):
+        batch.append(document)
+        characters += len(document.text)
+    return batch
+
+
+def _is_foreign(documents: Sequence[Document]) -> bool:
+    """Return whether most letters are not Latin."""
+    letters = [letter for document in documents for letter in document.text[:2_000] if letter.isalpha()]
+    return 2 * sum(letter > _LAST_LATIN_LETTER for letter in letters) > len(letters)
+
+
+def _prune(writer: IndexWriter, ids: Ids, scan: Scan) -> int:
+    """Remove documents that are gone: from a file that was read without problems, or below a folder with their file.
+
+    A file that is there but was not read says nothing: it may be hidden, or have no reader this time.
+    """
+    if not (scan.files or scan.folders):
+        warnings.warn("nothing was pruned: pruning needs files or folders, and none were given", stacklevel=4)
+    gone = []
+    for document in writer.draft.documents():
+        places = {document.source, *map(str, Path(document.source).parents)}
+        if document.source and document.id not in ids.used and scan.failures.isdisjoint(places):
+            is_gone = not os.path.lexists(document.source) and not places.isdisjoint(scan.folders)
+            if is_gone or document.source in scan.files:
+                gone.append(document.id)
+    writer.draft.remove(gone)
+    return len(gone)
+
+
+def _name_first(problems: Sequence[Problem]) -> str:
+    more = f"; and {len(problems) - _MAX_NAMES:,} more" if len(problems) > _MAX_NAMES else ""
+    return "; ".join(map(str, problems[:_MAX_NAMES])) + more
 
 
 def _warn_of_omissions(summary: IngestSummary) -> None:
     """Warn once of everything that was left out, where `ingest` was called."""
-    omitted = [*summary.problems, *summary.skipped]
-    if omitted:
-        more = f"; and {len(omitted) - _MAX_NAMED:,} more: run_ingest returns all" if len(omitted) > _MAX_NAMED else ""
-        said = f"left out {len(omitted):,} item{'' if len(omitted) == 1 else 's'}"
-        warnings.warn(f"{said}: {'; '.join(map(str, omitted[:_MAX_NAMED]))}{more}", stacklevel=3)
-
-
-def _warn_of_counters(before: str, now: str, written: int) -> None:
-    """Warn if the documents of an index were counted in another way than now."""
-    warnings.warn(
-        f"the tokens of this index were counted by {before}, now by {now}: unchanged documents keep their chunks, what "
-        f"is new or has changed ({written:,}) is cut by the new counts. Ingest everything into a new index for chunks "
-        "of one size.",
-        stacklevel=4,
-    )
-
-
-def _measured(items: Iterable[T], position: Position) -> Iterator[tuple[T, int]]:
-    """Yield the items, each with the number of bytes by which it advanced the position."""
-    before = 0
-    for item in items:
-        yield item, position.bytes - before
-        before = position.bytes
-
-
-def _select(
-    items: Iterable[tuple[Document | Problem, int]], names: Names, problems: list[Problem], tracker: Tracker
-) -> Iterator[Document]:
-    """Yield the documents with their ids in the index, and collect the problems."""
-    for item, size in items:
-        named = names.name(item) if isinstance(item, Document) else item
-        if isinstance(named, Problem):
-            tracker.skip(size)
-            problems.append(named)
-        else:
-            tracker.read(named.id, size, len(named.text))
-            yield named
-
-
-def _take(documents: Iterator[Document]) -> Iterator[Document]:
-    """Yield the next documents, until they have enough characters, or are a few hundred."""
-    characters = number = 0
-    while characters < _BATCH_CHARACTERS and number < _BATCH_DOCUMENTS and (document := next(documents, None)):
-        yield document
-        characters += len(document.text)
-        number += 1
-
-
-def _is_foreign(sample: LanguageSample, documents: Iterable[Document]) -> bool:
-    """Return whether most of the text up to these documents is not English."""
-    for document in documents:
-        sample.add(document.text)
-    return sample.is_foreign
-
-
-def _prune(writer: IndexWriter, names: Names, position: Position, problems: Sequence[Problem], tracker: Tracker) -> int:
-    """Remove documents that are gone from the given files and folders; those of a file that was not read now stay."""
-    if not position.paths:
-        warnings.warn("nothing was pruned: pruning needs files or folders, and none were given", stacklevel=4)
-    unread = {file_of(problem.source) for problem in problems}
-    gone = []
-    for document in writer.draft.documents():
-        if document.source and document.id not in names:
-            file = file_of(document.source)
-            if unread.isdisjoint([file, *file.parents]) and names.is_gone(document):
-                gone.append(document.id)
-    if gone:
-        tracker.prune(len(gone))
-        writer.remove(gone)
-    return len(gone)
+    if omissions := [*summary.problems, *summary.skipped]:
+        count = f"left out {len(omissions):,} item{'' if len(omissions) == 1 else 's'}"
+        more = ": run_ingest returns all" if len(omissions) > _MAX_NAMES else ""
+        warnings.warn(f"{count}: {_name_first(omissions)}{more}", stacklevel=3)

@@ -15,7 +15,6 @@ from functools import cache
 from itertools import islice, pairwise
 from typing import TYPE_CHECKING
 
-from arag.errors import InputError
 from arag.ingest.outline import BARE, Outline, is_heading_line
 from arag.retrieval.types import Sentence
 
@@ -23,7 +22,6 @@ if TYPE_CHECKING:
     from spacy.language import Language
     from spacy.tokens import Doc
 
-AUTO = "auto"
 RULES_VERSION = 3  # part of every document's fingerprint: documents are cut again when the rules change
 
 _MAX_BLOCK = 100_000  # characters given to spaCy at once
@@ -67,65 +65,49 @@ _STARTERS = frozenset(
 
 @dataclass(slots=True)
 class _Block:
-    """A paragraph, a list item, a table's row, a heading, or a line that is none of these.
-
-    Attributes:
-        start: Offset in the text.
-        end: Offset after its last character.
-        embedded: Whether its sentences are embedded.
-        level: Of a heading: 1 to 6 as in Markdown, or `BARE`; 0 for other blocks.
-        is_row: Whether it is a row.
-    """
+    """A paragraph, a list item, a table's row, a heading, or a line that is none of these."""
 
     start: int
-    end: int
+    end: int  # after its last character
     embedded: bool = True
-    level: int = 0
+    level: int = 0  # of a heading: 1 to 6 as in Markdown, or `BARE`
     is_row: bool = False
 
 
-def split_sentences(text: str, *, title: str = "", language: str = AUTO) -> list[Sentence]:
+def split_sentences(text: str, *, title: str = "") -> list[Sentence]:
     """Find the sentences of a text, with the headings that they stand under and the tables that they are rows of.
 
-    Headings, rules and lines without a letter or digit are returned as sentences that are not embedded.
+    Headings, rules and lines without a letter or digit are sentences that are not embedded. Only white space lies
+    between sentences.
 
     Args:
         text: The text.
         title: Its title, which is a heading if the text begins with it.
-        language: A code that spaCy has rules for (`en`, `de`, ...), or `auto` for English; Chinese and Japanese
-            paragraphs are recognised by their script in either case.
-
-    Returns:
-        The sentences in order, without surrounding white space. Only white space lies between them.
-
-    Raises:
-        InputError: spaCy has no rules for the language.
     """
     sentences: list[Sentence] = []
     outline = Outline(title)
     blocks = _blocks(text, title)
     for block, following in pairwise([*blocks, _Block(len(text), len(text))]):
         line = text[block.start : block.end]
-        if block.level:
-            sentences.append(Sentence(block.start, block.end, embedded=False, heading=outline.enter(block.level, line)))
-        elif not block.embedded:
-            sentences.append(Sentence(block.start, block.end, embedded=False, heading=outline.path))
+        if not block.embedded:
+            heading = outline.enter(block.level, line) if block.level else outline.path
+            sentences.append(Sentence(block.start, block.end, embedded=False, heading=heading))
         else:
             table = outline.enter_row(line, text[following.start : following.end]) if block.is_row else None
             if not block.is_row and len(line) > _MAX_HEADING:
                 outline.leave_table()
             sentences += (
                 Sentence(start, end, any(map(str.isalnum, text[start:end])), heading, table)
-                for start, end, heading in _split_block(text, block, language, outline)
+                for start, end, heading in _split_block(text, block, outline)
             )
     return sentences
 
 
-def _split_block(text: str, block: _Block, language: str, outline: Outline) -> Iterator[tuple[int, int, str]]:
+def _split_block(text: str, block: _Block, outline: Outline) -> Iterator[tuple[int, int, str]]:
     """Yield start, end and heading of the sentences of a paragraph; lines inside it may be headings, too."""
     headings = deque(_heading_lines(text, block))
     for start, end in _pieces(text, block.start, block.end):
-        borders = _borders(text[start:end], language)
+        borders = _borders(text[start:end])
         for left, right in pairwise([start, *(start + border for border in borders), end]):
             piece = text[left:right].lstrip()
             if piece:
@@ -146,27 +128,11 @@ def _heading_lines(text: str, block: _Block) -> Iterator[tuple[int, str]]:
         at += len(line)
 
 
-def check_language(language: str) -> None:
-    """Check that there are sentence rules for a language.
-
-    Raises:
-        InputError: There are none.
-    """
-    if language != AUTO:
-        _pipeline(language)
-
-
 @cache
 def _pipeline(language: str) -> Language:
     import spacy
 
-    try:
-        pipeline = spacy.blank(language)
-    except ImportError as error:
-        raise InputError(
-            f"no sentence rules for the language {language!r}: give a code that spaCy supports, such as en, de, fr, "
-            f"zh, or {AUTO}"
-        ) from error
+    pipeline = spacy.blank(language)
     pipeline.add_pipe("sentencizer")
     pipeline.max_length = 10 * _MAX_BLOCK
     return pipeline
@@ -242,14 +208,14 @@ def _pieces(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
     yield start, end
 
 
-def _borders(text: str, language: str) -> list[int]:
+def _borders(text: str) -> list[int]:
     """Return the offsets at which a new sentence begins, the first one not included."""
-    if language == "zh" or 3 * len(_EAST_ASIAN.findall(text)) > len(text):
+    if 3 * len(_EAST_ASIAN.findall(text)) > len(text):
         # Chinese is read character by character, and its paragraphs are one word to the pattern below.
         doc = _pipeline("zh")(text)
     else:
         masked = _SLOW_WORD.sub(lambda word: "x" * len(word[0]), text)
-        doc = _pipeline("en" if language == AUTO else language)(masked)
+        doc = _pipeline("en")(masked)
     borders = {sentence.start_char for sentence in doc.sents if sentence.start_char > 0}
     borders |= set(_after_kept_stops(doc))
     # The first straight quote opens, the second closes, and so on.

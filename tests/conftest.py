@@ -76,7 +76,7 @@ def _own_configuration(tmp_path_factory):
     say that token counts are estimates.
     """
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(progress, "_BETWEEN_LINES", 600.0)
+        patch.setattr(progress, "_SECONDS_BETWEEN_LINES", 600.0)
         patch.setenv("XDG_CONFIG_HOME", str(tmp_path_factory.mktemp("configuration")))
         patch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
         patch.setenv("PYTHONWARNINGS", "ignore:the vocabulary of o200k_base")

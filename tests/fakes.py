@@ -7,13 +7,14 @@ import re
 import sqlite3
 import zlib
 from contextlib import closing
+from pathlib import Path
 
 import numpy as np
 from langchain_core.embeddings import Embeddings
 from langchain_core.messages import ToolMessage
 
+from arag.ingest.formats import READERS
 from arag.ingest.pipeline import run_ingest
-from arag.ingest.registry import READABLE_SUFFIXES
 
 DIMENSION = 64
 
@@ -61,7 +62,7 @@ def write_corpus(folder, documents):
     """Write documents: records as one .jsonl file; of a dictionary, texts under a file's name as that file."""
     folder.mkdir(parents=True, exist_ok=True)
     if isinstance(documents, dict):
-        files = {name: text for name, text in documents.items() if name.endswith(READABLE_SUFFIXES)}
+        files = {name: text for name, text in documents.items() if Path(name).suffix in READERS.keys() - {""}}
         documents = [{"id": i, "text": text} for i, text in documents.items() if i not in files]
         for name, text in files.items():
             (folder / name).parent.mkdir(parents=True, exist_ok=True)

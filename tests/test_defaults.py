@@ -107,7 +107,7 @@ def test_the_agent_gets_a_files_settings(arag, project):
     [
         (
             "topk = 3",
-            "the key 'topk' is not valid. Valid keys: index, top_k, max_steps, tools, chunk_tokens, language.",
+            "the key 'topk' is not valid. Valid keys: index, top_k, max_steps, tools, chunk_tokens.",
         ),
         ('model = "openai:m@http://evil.example/v1"', "the key 'model' is not valid"),
         ('embedder = "openai:m@http://evil.example/v1"', "set by options and environment variables only"),

@@ -22,9 +22,10 @@ from arag.cli import app
 from arag.errors import ARAGError
 from arag.evaluation import methods
 from arag.graph.state import OutputState
-from arag.ingest import readers, registry
+from arag.ingest import formats
 from arag.ingest.maintenance import verify
 from arag.ingest.pipeline import run_ingest
+from arag.ingest.sources import SourceReader
 from arag.retrieval import types
 from arag.retrieval.tools import RetrievalTool
 from fakes import HashEmbeddings, hash_vector, write_corpus
@@ -47,7 +48,7 @@ SHOWN = {
         "places/vellin-light.md:0",
     ],
     "docs/getting-started.md": ["founded in 1746 by Mattick Grevane", "['Brannisey'] seen", "Lanthry", '"chunks": 26'],
-    "docs/documents.md": ["dues", "tariff-1882:0", "raise the limit"],
+    "docs/documents.md": ["dues", "15.3%", "the wreck of the Marigold", "tariff-1882:0", "film.srt:0"],
     "docs/models.md": ["A failed apothecary"],
     "docs/agent.md": ["2 max_steps", "answered"],
     "docs/tools.md": [
@@ -150,7 +151,6 @@ def folder(first_run, provider, tmp_path, monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", "a-key")
     monkeypatch.setenv("OPENAI_BASE_URL", provider.url)
     monkeypatch.delenv("ARAG_MODEL", raising=False)
-    monkeypatch.setattr(registry, "_registered", {})  # examples register readers
     return tmp_path
 
 
@@ -329,17 +329,17 @@ def test_the_reader_of_the_contributing_guide_reads(tmp_path):
     """The change that the guide shows is made to a copy of the module."""
     ((*_, shown),) = blocks("CONTRIBUTING.md", "diff")
     before, after = ("".join(f"{x[1:]}\n" for x in shown.splitlines() if x[0] == sign) for sign in "-+")
-    source = Path(registry.__file__).read_text("utf-8")
+    source = Path(formats.__file__).read_text("utf-8")
     assert source.count(before) == 1
     (reader,) = [text for _, title, text in blocks("CONTRIBUTING.md", "python") if "ingest/" in title]
-    names = {"__name__": "arag.ingest.registry"}
+    names = {"__name__": "arag.ingest.formats"}
     exec(reader, names)
     exec(source.replace(before, after), names)
     (tmp_path / "gale.srt").write_text(
         "1\n00:00:01,000 --> 00:00:02,500\nThe gale\nhas come.\n\n2\n00:00:03,000 --> 00:00:04,000\nRun!\n"
     )
     (tmp_path / "none.srt").write_text("Nothing is said.")
-    document, problem = readers.read_documents([tmp_path], readers=names["Readers"]())
+    document, problem = SourceReader(tmp_path, names["Readers"]()).read()
     assert (document.id, document.title, document.text) == ("gale.srt", "gale", "The gale has come. Run!")
     assert problem.reason == "no subtitles found"
 

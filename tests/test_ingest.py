@@ -18,12 +18,13 @@ import numpy as np
 import pytest
 
 from arag.errors import EmbedderError, IndexLockedError, IndexNotFoundError, InputError
-from arag.ingest import pipeline, writer
+from arag.ingest import writer
 from arag.ingest.documents import Problem
 from arag.ingest.maintenance import verify
 from arag.ingest.pipeline import ingest, run_ingest
 from arag.models.embedders import Embedder
 from arag.retrieval.index import Index, open_index
+from arag.retrieval.tokens import TokenCounter
 from fakes import HashEmbeddings, hash_vector, write_corpus
 from forked import processes
 
@@ -227,14 +228,14 @@ def test_prune_keeps_documents_of_a_file_that_cannot_be_read(corpus):
 def test_prune_keeps_documents_of_a_folder_that_cannot_be_read(corpus, monkeypatch):
     corpus.ingest({"a.md": "One ship.", "deep/er/b.md": "Two ships.", "deeper.md": "Three."})
     (corpus.source / "deeper.md").unlink()
-    original = pipeline.read_documents
+    scan = os.scandir
 
-    def read(paths, **options):
-        for item in original(paths, **options):
-            deep = not isinstance(item, Problem) and "deep" in item.source
-            yield Problem(str(corpus.source / "deep"), "Permission denied") if deep else item
+    def refuse(path):
+        if str(path).endswith("deep"):
+            raise PermissionError(13, "Permission denied", str(path))
+        return scan(path)
 
-    monkeypatch.setattr(pipeline, "read_documents", read)
+    monkeypatch.setattr(os, "scandir", refuse)
     assert corpus.ingest(prune=True)[0].removed == 1
     with corpus.open() as index:
         assert sorted(texts_of(index)) == ["a.md", "deep/er/b.md"]
@@ -368,13 +369,9 @@ def test_what_is_given_twice_is_no_problem(corpus):
     assert (summary.read, summary.problems) == (2, ())
 
 
-@pytest.mark.parametrize(
-    ("options", "names"),
-    [({"chunk_tokens": 49}, "chunk_tokens"), ({"chunk_tokens": 0}, "chunk_tokens"), ({"language": "xy"}, "language")],
-)
-def test_settings_out_of_bounds_are_refused_before_anything_is_made(corpus, options, names):
-    with pytest.raises(InputError, match=names):
-        corpus.ingest(TEXTS, **options)
+def test_a_chunk_size_out_of_bounds_is_refused_before_anything_is_made(corpus):
+    with pytest.raises(InputError, match="chunk_tokens is 49: it must be at least 50"):
+        corpus.ingest(TEXTS, chunk_tokens=49)
     assert not corpus.index.exists()
 
 
@@ -382,7 +379,7 @@ def test_nothing_readable_is_refused_before_anything_is_made(corpus):
     corpus.write({"a.md": " "})
     with pytest.raises(InputError, match=r"a\.md"):
         corpus.ingest()
-    with pytest.raises(InputError, match="does not exist"):
+    with pytest.raises(InputError, match="cannot be read: No such file"):
         run_ingest(corpus.source / "nothing", corpus.index, embedder=corpus.embedder)
     assert not corpus.index.exists()
 
@@ -622,6 +619,17 @@ def test_what_another_process_never_finishes_is_a_problem(corpus, monkeypatch):
         assert texts_of(index) == {"a": "One ship.", "b": "Two ships.", "c": "Three gulls."}
 
 
+@in_postgres
+def test_a_database_keeps_the_file_of_another_machine(corpus, tmp_path):
+    corpus.ingest({"a.md": "One ship."})
+    corpus.source.rename(tmp_path / "moved")
+    corpus.write({"a.md": "Another ship.", "b.md": "Two ships."})
+    other = corpus.source.rename(tmp_path / "other")
+    (problem,) = run_ingest(other, corpus.index, embedder=corpus.embedder).problems
+    assert problem.reason.startswith(f"its id 'a.md' belongs to {corpus.source / 'a.md'}")
+    assert run_ingest(tmp_path / "moved", corpus.index, embedder=corpus.embedder).problems == ()
+
+
 # --- readers ---
 
 
@@ -681,11 +689,34 @@ def test_ingest_warns_about_what_is_left_out_and_of_nothing_else(corpus):
             assert isinstance(index, Index)
 
 
+@pytest.mark.filterwarnings("ignore:the embedder")
+def test_texts_in_other_scripts_name_a_multilingual_embedder(corpus, monkeypatch):
+    monkeypatch.setattr("arag.models.huggingface.load_huggingface", lambda model, *, named: corpus.embedder)
+    corpus.write({"en": TEXTS["long"]})
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        run_ingest(corpus.source, corpus.index)
+    corpus.write({"zh": TEXTS["china"] * 20})
+    with pytest.warns(UserWarning, match="most of the text is not in Latin letters.*such as huggingface"):
+        run_ingest(corpus.source, corpus.index.with_name("other"))
+
+
+def test_another_token_counter_cuts_all_documents_anew(corpus, monkeypatch):
+    corpus.ingest({"long": TEXTS["long"]}, chunk_tokens=100)
+    counter = TokenCounter("words", lambda texts: [len(text.split()) for text in texts])
+    monkeypatch.setattr(writer, "load_token_counter", lambda: counter)
+    summary, embedded = corpus.ingest(chunk_tokens=100)
+    assert (summary.written, embedded) == (1, [])
+    with corpus.open() as index:
+        assert index.info().tokenizer == "words"
+        assert index.info().tokens == len(TEXTS["long"].split())
+
+
 @in_every_backend
 def test_progress_grows_to_all_bytes(corpus):
     told = []
     corpus.ingest(TEXTS, chunk_tokens=100, progress=told.append)
-    assert all(one.done <= two.done for one, two in pairwise(told))
+    assert all(one.done <= two.done or one.phase != two.phase for one, two in pairwise(told))
     size = sum(file.stat().st_size for file in corpus.source.rglob("*") if file.is_file())
     assert (told[-1].done, told[-1].total, told[-1].documents) == (size, size, len(TEXTS))
     told.clear()

@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from arag.errors import InputError
-from arag.ingest.sentences import check_language, split_sentences
+from arag.ingest.sentences import split_sentences
 from selection import slow_except
 
 
@@ -122,25 +121,6 @@ def test_script_is_judged_paragraph_by_paragraph():
 def test_mixed_paragraph_loses_nothing():
     text = "The word 北京 means northern capital. 它是首都。 It is old."
     assert texts(text) == ["The word 北京 means northern capital.", "它是首都。", "It is old."]
-
-
-def test_other_languages_have_their_own_rules():
-    text = "Das gilt z. B. für Bonn. Dr. Müller kam am 3. Mai nach Bonn."
-    assert_covers(text, split_sentences(text, language="de"))
-    assert texts(text, language="de")[-1].endswith("nach Bonn.")
-
-
-@pytest.mark.parametrize("language", ["xy", "", "english", "../etc"])
-def test_unknown_language_is_an_input_error(language):
-    with pytest.raises(InputError, match="language"):
-        check_language(language)
-    with pytest.raises(InputError, match="language"):
-        split_sentences("He came. She left.", language=language)
-
-
-@pytest.mark.parametrize("language", ["auto", "en", "de", "zh"])
-def test_known_languages_pass(language):
-    assert check_language(language) is None
 
 
 def test_list_items_are_sentences_of_their_own():

@@ -26,7 +26,6 @@ _KEYS = {
     "max_steps": int,
     "tools": list,
     "chunk_tokens": int,
-    "language": str,
 }
 _NAMES = {str: "string", int: "integer", list: "array"}
 _MOST_STEPS = 100  # each is paid for

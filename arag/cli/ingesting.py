@@ -8,8 +8,8 @@ from typing import Annotated
 import typer
 from rich.progress import TextColumn
 
-from arag.cli.showing import show_progress, show_pruning, show_summary
-from arag.ingest.documents import DEFAULT_LIMITS, Limits
+from arag.cli.showing import show_progress, show_summary
+from arag.errors import InputError
 from arag.options import IndexOption, JsonOption
 from arag.terminal import err, print_json, progress
 
@@ -21,8 +21,8 @@ def ingest(
         list[str],  # a Path would make the current folder of an empty name
         typer.Argument(
             metavar="PATH...",
-            help="Files and folders to read: txt, md, html, pdf, docx, pptx, xlsx, odt, epub, csv, tsv, rst, eml, "
-            "ipynb, json, jsonl, programs, and names without an ending.",
+            help="Files and folders to read: txt, md, html, pdf, csv, tsv, ipynb, json, jsonl, programs, and with the "
+            "extra `office` docx, pptx, xlsx, odt, epub, eml and others.",
         ),
     ],
     index: IndexOption,
@@ -39,27 +39,10 @@ def ingest(
     prune: Annotated[
         bool, typer.Option("--prune", help="Remove documents that came from PATH and are no longer there.")
     ] = False,
-    language: Annotated[
-        str | None,
-        typer.Option(help="Language for sentence splitting: auto or a spaCy code. Default: the index's setting."),
-    ] = None,
     read_as: Annotated[
         list[str] | None,
-        typer.Option("--as", metavar="FORMAT:.ENDING", help="Read files with an ending as a format, as in text:.log."),
+        typer.Option("--as", metavar=".ENDING=.KNOWN", help="Read files with an ending like another: .log=.txt."),
     ] = None,
-    max_characters: Annotated[
-        int, typer.Option(help="Leave out documents with more characters than this.")
-    ] = DEFAULT_LIMITS.max_characters,
-    max_pages: Annotated[
-        int, typer.Option(help="Leave out PDFs with more pages than this.")
-    ] = DEFAULT_LIMITS.max_pages,
-    max_seconds: Annotated[
-        float, typer.Option(help="Leave out PDFs that take more seconds than this to read.")
-    ] = DEFAULT_LIMITS.max_seconds,
-    max_bytes: Annotated[
-        int,
-        typer.Option(help="Leave out packed files (docx, xlsx, ...), emails and notebooks with more bytes than this."),
-    ] = DEFAULT_LIMITS.max_bytes,
     as_json: JsonOption = False,
 ) -> None:
     """Write documents into an index; later runs embed only what has changed.
@@ -67,8 +50,10 @@ def ingest(
     Exit code 3 means that the index was written, but something was left out.
     """
     from arag.ingest.pipeline import run_ingest
-    from arag.ingest.registry import parse_as
 
+    readers = dict(pair.partition("=")[::2] for pair in read_as or ())
+    if not all(readers.values()):
+        raise InputError("--as needs two endings, such as .log=.txt")
     with progress(TextColumn("{task.fields[figures]}"), hidden=as_json) as bars:
         summary = run_ingest(
             paths,
@@ -76,10 +61,8 @@ def ingest(
             embedder=embedder,
             chunk_tokens=chunk_tokens,
             prune=prune,
-            language=language,
-            readers=parse_as(read_as or ()),
-            limits=Limits(max_characters, max_pages, max_seconds, max_bytes),
-            progress=show_pruning if as_json else show_progress(bars) if err.is_terminal else True,
+            readers=readers,
+            progress=False if as_json else show_progress(bars) if err.is_terminal else True,
         )
     if as_json:
         print_json(asdict(summary))

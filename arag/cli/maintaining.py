@@ -9,7 +9,7 @@ import typer
 from rich.progress import TextColumn
 from rich.table import Table
 
-from arag.cli.showing import show_copy
+from arag.cli.showing import show_progress
 from arag.options import DocumentsOption, IndexOption, JsonOption, WhereOption, open_scoped
 from arag.terminal import FAILED, err, out, print_json, progress, styled
 
@@ -74,7 +74,7 @@ def copy(
     from arag.ingest.copying import copy_index
 
     with progress(TextColumn("{task.fields[figures]}"), hidden=as_json) as bars:
-        shown = False if as_json else show_copy(bars) if err.is_terminal else True
+        shown = False if as_json else show_progress(bars) if err.is_terminal else True
         summary = copy_index(source, target, progress=shown)
     if as_json:
         print_json(asdict(summary))

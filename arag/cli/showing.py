@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,8 +16,8 @@ if TYPE_CHECKING:
     from rich.progress import TaskID
 
     from arag.graph.state import Citation, State
-    from arag.ingest.pipeline import IngestSummary
-    from arag.ingest.progress import CopyProgress, Progress
+    from arag.ingest.documents import IngestSummary
+    from arag.ingest.progress import Progress
     from arag.retrieval.storage import IndexStore
 
 _MAX_QUOTE = 200  # characters of a quoted sentence
@@ -24,63 +25,23 @@ _MAX_SKIPPED = 10  # files named for each reason
 
 
 def show_progress(bars: Bars) -> Callable[[Progress], None]:
-    """Return a function that shows the progress of an ingestion as two bars: of the files, and of a publication.
-
-    Args:
-        bars: The bars, with a column for the field `figures`.
-    """
-    files = bars.add_task("Reading", total=None, figures="")
-    publication = bars.add_task("Publishing", total=None, figures="", visible=False)
-
-    def show(now: Progress) -> None:
-        show_pruning(now)
-        if now.phase == "publishing":
-            figures = f"{now.published:,} of {now.to_publish:,} sentences"
-            if not now.published or not bars.tasks[publication].visible:
-                bars.reset(publication, visible=True)
-            bars.update(publication, completed=now.published, total=now.to_publish, figures=figures)
-            return
-        names = {"reading": "Reading", "loading": "Loading the embedder"}
-        share = "" if now.total is None else f"{now.share:.0%}, "
-        figures = f"{share}{now.documents:,} documents"
-        if now.sentences:  # on a line of their own: a terminal may have 80 columns
-            figures += f"\n{now.sentences:,} sentences, {now.per_second:,.0f} per second"
-        bars.update(
-            files,
-            description=names.get(now.phase, "Embedding"),
-            completed=now.done,
-            total=None if now.total is None else max(now.total, 1),
-            figures=figures,
-        )
-        bars.update(publication, visible=False)
-
-    return show
-
-
-def show_copy(bars: Bars) -> Callable[[CopyProgress], None]:
-    """Return a function that shows the progress of a copy: a bar for each step.
+    """Return a function that shows the progress of an ingestion or a copy: a bar for each step.
 
     Args:
         bars: The bars, with a column for the field `figures`.
     """
     tasks: dict[str, TaskID] = {}
 
-    def show(now: CopyProgress) -> None:
-        if now.phase == "done":
-            return
-        if now.phase not in tasks:
-            tasks[now.phase] = bars.add_task(now.phase.capitalize(), total=None, figures="")
-        what = "sentences" if now.phase == "publishing" else "chunks"
-        figures = f"{now.done:,} of {now.total:,} {what}"
-        bars.update(tasks[now.phase], completed=now.done, total=max(now.total, 1), figures=figures)
+    def show(now: Progress) -> None:
+        step = now.phase if now.phase in {"copying", "publishing"} else "files"
+        if step not in tasks:
+            tasks[step] = bars.add_task("", total=None, figures="")
+        phase, _, figures = str(replace(now, seconds_left=None)).partition(": ")
+        figures = figures.replace(" documents, ", " documents\n")  # a terminal may have 80 columns
+        total = None if now.total is None else max(now.total, 1)
+        bars.update(tasks[step], description=phase, completed=now.done, total=total, figures=figures)
 
     return show
-
-
-def show_pruning(now: Progress) -> None:
-    """Print how many documents are about to be removed."""
-    if now.phase == "pruning":
-        err.print(str(now))
 
 
 def show_summary(summary: IngestSummary, index: IndexStore) -> None:

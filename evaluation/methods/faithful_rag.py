@@ -155,7 +155,7 @@ def cut_context(texts: Sequence[str], language: str) -> list[str]:
     sentences: list[str] = []
     for text in texts:
         plain = _BRACKETS.sub("", _LINK.sub(r"\1", text))
-        found = (plain[each.start : each.end] for each in split_sentences(plain, language=language))
+        found = (plain[each.start : each.end] for each in split_sentences(plain))
         sentences += [" ".join(sentence.split()) for sentence in found]
     return group_sentences(sentences)
 

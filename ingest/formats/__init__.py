@@ -1,1 +1,134 @@
-"""The formats that are read: a module for each, listed in `arag.ingest.registry`."""
+"""The formats of files: a reader for each ending."""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from itertools import accumulate, pairwise
+from pathlib import Path, PurePath
+from typing import Self, TypeAlias
+
+from arag.child import Child, ChildError, RaisedInChildError
+from arag.errors import InputError
+from arag.ingest.formats.content import MAX_CHARACTERS, MAX_FILE_BYTES, Content, FormatError, clean_text, folded, reason
+from arag.ingest.formats.office import OFFICE_ENDINGS
+from arag.ingest.formats.text import read_code, read_markdown, read_text
+
+Reader: TypeAlias = Callable[[Path], Content | str]
+
+_CODE = (
+    ".bash .bat .cmake .css .gradle .jl .less .lua .m .php .pl .ps1 .py .pyi .r .rb .scss .sh .sql .tex .tf .zsh "
+    ".c .cc .cpp .cs .dart .go .h .hpp .java .js .jsx .kt .mjs .proto .rs .scala .swift .ts .tsx .vue .zig "
+    ".cfg .conf .ini .properties .toml .yaml .yml"
+)
+# A name stands for a reader that a file can make crash, hang or eat memory: see `arag.ingest.formats.worker`.
+READERS: dict[str, Reader | str] = {
+    "": read_code,
+    ".txt": read_text,
+    **dict.fromkeys((".md", ".markdown", ".rst"), read_markdown),  # titles in rst are often underlined as in Markdown
+    **dict.fromkeys((".html", ".htm", ".xhtml"), "read_html"),
+    ".pdf": "read_pdf",
+    **dict.fromkeys(OFFICE_ENDINGS, "read_office"),
+    ".eml": "read_mail",
+    **dict.fromkeys((".csv", ".tsv"), "read_csv"),
+    ".ipynb": "read_notebook",
+    **dict.fromkeys(_CODE.split(), read_code),
+}
+
+_CHILD_MEMORY_BYTES = 1_000_000_000
+_SECONDS, _SECONDS_PER_MB, _MAX_SECONDS = 10, 4, 120  # that a file may take in the child process
+
+
+class Readers:
+    """The readers of one run. Closing it ends the child process in which some of them run.
+
+    Args:
+        own: By ending, a function that reads a file, or the ending that stands for a reader of this package:
+            `{".srt": read_subtitles, ".log": ".txt"}`. The function gets the file's path and returns its text or
+            `Content`; if it raises a ValueError, the message is the reason why the file is left out.
+
+    Raises:
+        InputError: An ending does not begin with a dot, or there is no reader for one.
+    """
+
+    def __init__(self, own: Mapping[str, Reader | str] | None = None) -> None:
+        self.own: dict[str, Reader | str] = {}
+        for ending, reader in (own or {}).items():
+            if not re.fullmatch(r"\.[^\s./\\]+", ending):
+                raise InputError(f"{ending!r} is not an ending: give one with its dot, such as .log")
+            if isinstance(reader, str) and reader.lower() not in READERS:
+                raise InputError(f"there is no reader for {reader!r}; there are readers for {' '.join(self.endings)}")
+            self.own[ending.lower()] = READERS[reader.lower()] if isinstance(reader, str) else reader
+        self._child = Child("arag.ingest.formats.worker", memory_bytes=_CHILD_MEMORY_BYTES)
+        self._child_is_fresh = True
+
+    @property
+    def endings(self) -> tuple[str, ...]:
+        """All endings that can be read, without those of programs."""
+        return tuple(ending for ending, reader in {**READERS, **self.own}.items() if reader is not read_code)
+
+    def knows(self, path: PurePath) -> bool:
+        """Return whether there is a reader for a file."""
+        return path.suffix.lower() in self.own or path.suffix.lower() in READERS
+
+    def read(self, path: Path) -> Content:
+        """Return what a file holds, with clean characters and line ends.
+
+        Raises:
+            FormatError: It cannot be read; the message says why, without its name.
+        """
+        try:
+            return _clean(self._read(path))
+        except Exception as error:
+            raise FormatError(reason(error)) from error
+
+    def _read(self, path: Path) -> Content | str:
+        ending, size = path.suffix.lower(), path.stat().st_size
+        reader = self.own.get(ending) or READERS[ending]
+        if size > MAX_FILE_BYTES:
+            raise FormatError(f"more than {MAX_FILE_BYTES // 1_000_000} MB")
+        return self._read_in_child(reader, path, size) if isinstance(reader, str) else reader(path)
+
+    def _read_in_child(self, reader: str, path: Path, size: int) -> Content:
+        limit = min(_SECONDS + _SECONDS_PER_MB * size / 1_000_000, _MAX_SECONDS)
+        start = time.monotonic()
+        try:
+            fields = self._child.call("read", reader, os.path.abspath(path), seconds=limit)  # noqa: PTH100
+        except RaisedInChildError as error:
+            raise FormatError(str(error)) from error
+        except ChildError as error:
+            was_fresh, self._child_is_fresh = self._child_is_fresh, True
+            if not was_fresh and time.monotonic() - start < limit:  # what earlier files left may have filled its memory
+                return self._read_in_child(reader, path, size)
+            raise FormatError(f"cannot be read: {error}") from error
+        self._child_is_fresh = False
+        return Content(**fields)
+
+    def close(self) -> None:
+        """End the child process."""
+        self._child.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def _clean(content: Content | str) -> Content:
+    """Return the content with clean characters, page by page, because what is cleaned can become shorter."""
+    if not isinstance(content, Content):
+        content = Content("", content)
+    if len(content.text) > MAX_CHARACTERS:
+        raise FormatError(f"more than {MAX_CHARACTERS:,} characters of text: split the file")
+    bounds = pairwise([0, *content.page_starts, len(content.text)])
+    pages = [clean_text(content.text[start:end]) for start, end in bounds]
+    return replace(
+        content,
+        title=folded(clean_text(content.title)),
+        text="".join(pages),
+        page_starts=tuple(accumulate(map(len, pages[:-1]))),
+    )

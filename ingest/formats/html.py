@@ -1,221 +1,124 @@
-"""Extracts text from web pages.
-
-libxml2 reports a page tag by tag, so that time and memory grow with the page and not with how it is nested.
-"""
+"""Web pages as text with headings and lists as in Markdown."""
 
 from __future__ import annotations
 
 import codecs
 import re
-from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
 
 import webencodings
-from lxml import etree
+from bs4 import BeautifulSoup, Tag
+from bs4.dammit import EncodingDetector
+from markdownify import MarkdownConverter
 
 from arag.ingest.formats.content import Content, FormatError, decode, folded, has_utf16_mark
+from arag.ingest.formats.tables import table_lines
+from arag.ingest.formats.text import first_heading
 
-# A browser shows none of these. (It shows <noscript> where scripts are off: mostly images that the page has anyway.)
-_DROPPED_TAGS = frozenset("script style noscript template title iframe noembed noframes".split())
-_HEADING_TAGS = frozenset({"h1", "h2", "h3", "h4", "h5", "h6"})
-_BLOCK_TAGS = frozenset(
-    "address article aside blockquote body caption center dd details dialog div dl dt fieldset figcaption figure"
-    " footer form head header hgroup hr html legend main nav optgroup option p search section summary table tbody"
-    " td tfoot th thead tr".split()
+_HIDDEN = frozenset("script style noscript template iframe noembed noframes svg title".split())
+_HEADINGS = "h1 h2 h3 h4 h5 h6".split()
+_BLOCKS = frozenset(
+    "address article aside blockquote body center dd details dialog dl dt fieldset figcaption figure footer form "
+    "header hgroup hr html legend main nav optgroup option p search section summary".split()
 )
-_BLANKS = re.compile(r"\s+")
-_LIST_TAGS = frozenset({"ul", "ol", "menu", "dir"})
-
-_DECLARATION = re.compile(
-    rb"""<(?:meta[^<>]+?charset|\?xml[^<>]+?encoding)\s*=\s*["']?\s*([^\s"'/>;]+)""", re.IGNORECASE
-)
+_HEADING_LINE = re.compile("#{1,6} ")
+_NO_BREAK_SPACE = "\u00a0"
 # The HTML standard reads GBK as its superset, and ignores a declaration of UTF-16 that can be read as ASCII.
-_CODECS = {"gbk": "gb18030", "utf-16le": "utf-8", "utf-16be": "utf-8"}
-_NO_TEXT_ENCODINGS = ("replacement", "x-user-defined")
+_CODECS = {"gbk": "gb18030", "utf-16-le": "utf-8", "utf-16-be": "utf-8"}
 
 
-def read_html(data: bytes) -> Content:
-    """Read HTML; its title is `<title>`, else the first `<h1>`.
+def read_html(path: Path) -> Content:
+    """Read what a browser shows of a page; its title is `<title>`, else the first `<h1>`.
 
-    Blocks are separated by blank lines, headings are as in Markdown, and a table row is one line.
-
-    Raises:
-        FormatError: The file is not in the encoding that it declares (UTF-8 where it declares none), or declares
-            one that the HTML standard does not have.
+    The encoding is the one that the page declares, else UTF-8, else Windows-1252.
     """
-    # Browsers take <noscript> for raw text, so a tag left open in it does no harm. libxml2 does that with <noembed>.
-    page = re.sub("(</?)noscript", r"\1noembed", _decode(data), flags=re.IGNORECASE).encode()
-    outline, text = _Outline(), _PageText()
-    _parse(page, outline)
-    text.layout_tables = outline.layout_tables
-    _parse(page, text)
-    return Content(folded("".join(outline.title)) or text.heading, "".join(text.parts))
+    return html_content(_decode(path.read_bytes()))
 
 
-def _restore_noscript(text: str) -> str:
-    """Undo the substitution where the tag is text, as in a title or a <textarea>."""
-    return text.replace("<noembed", "<noscript").replace("</noembed", "</noscript")
+def html_content(html: str) -> Content:
+    """Return what a browser shows of a page; see `read_html`."""
+    page = BeautifulSoup(html, "lxml")
+    title = folded(page.head.title.get_text()) if page.head and page.head.title else ""
+    for tag in page(True):
+        if tag.name in _HIDDEN:
+            tag.decompose()
+        elif tag.name in _BLOCKS:
+            tag.name = "div"
+        elif tag.name == "table" and tag.find(["table", "pre", *_HEADINGS]):
+            tag.name = "div"  # it lays out the page
+        elif tag.name in {"td", "th", "caption"} and tag.find_parent("table") is None:
+            tag.name = "div"
+    text = _Converter().convert_soup(page)
+    text = re.sub(" *\n *", "\n", re.sub(" +", " ", text)).replace(_NO_BREAK_SPACE, " ")
+    text = re.sub("\n{3,}", "\n\n", text).strip()
+    return Content(title or first_heading(text), text)
 
 
 def _decode(data: bytes) -> str:
     if has_utf16_mark(data) or data.startswith(codecs.BOM_UTF8):
         return decode(data)
-    found = _DECLARATION.search(data, 0, max(2_048, len(data) // 20))
-    declared = found[1].decode("ascii", "replace") if found else "utf-8"
-    encoding = webencodings.lookup(declared)
-    if encoding is None or encoding.name in _NO_TEXT_ENCODINGS:
-        raise FormatError(f"declares an unknown encoding, {declared!r}; convert it to UTF-8")
-    return decode(data, _CODECS.get(encoding.name, encoding.codec_info.name), encoding=declared)
+    declared = EncodingDetector.find_declared_encoding(data, is_html=True)
+    encoding = webencodings.lookup(declared) if declared else None
+    names = [encoding.codec_info.name, "utf-8"] if encoding else ["utf-8"] if declared else ["utf-8", "windows-1252"]
+    for name in names:
+        with suppress(UnicodeError, LookupError):
+            return data.decode(_CODECS.get(name, name))
+    raise FormatError(f"not valid {' or '.join(dict.fromkeys(names)).upper()}; convert it to UTF-8")
 
 
-def _parse(page: bytes, target: _Outline | _PageText) -> None:
-    """Call the target for the start and the end of each tag, and for the text between. Every start has its end."""
-    parser = etree.HTMLParser(target=target, encoding="utf-8", huge_tree=True)
-    parser.feed(page)
-    parser.close()
+# ruff: noqa: ARG002 - the base class passes all arguments by name
+class _Converter(MarkdownConverter):
+    """Writes headings, lists and rows of tables; links, pictures and emphasis become plain text."""
 
-
-class _Outline:
-    """The first pass, which finds what the second needs to know in advance.
-
-    Attributes:
-        title: The text of the first `<title>` that does not belong to a picture, in pieces.
-        layout_tables: Tables, by number from 1, that hold headings or other tables: their rows are not kept together.
-    """
+    class Options:
+        heading_style = "atx"
+        wrap = True  # line ends of the source are spaces
+        wrap_width = None
+        escape_asterisks = escape_underscores = False
+        convert = ("[document]", "div", "br", "li", "ul", "ol", "pre", "q", "table", "caption", "td", "th", *_HEADINGS)
 
     def __init__(self) -> None:
-        self.title: list[str] = []
-        self.layout_tables: set[int] = set()
-        self._tables = 0
-        self._table = 0  # the innermost open table, until it is known to be one of layout
-        self._pictures = 0
-        self._in_title = False
+        super().__init__()
+        self._cells: dict[int, str] = {}
 
-    def start(self, tag: str, _attributes: Mapping[str, str]) -> None:
-        if tag in {"table", "pre", *_HEADING_TAGS}:
-            if self._table:
-                self.layout_tables.add(self._table)
-            self._tables += tag == "table"
-            self._table = self._tables if tag == "table" else 0
-        elif tag == "svg":
-            self._pictures += 1
-        elif tag == "title":
-            self._in_title = not self._pictures and not self.title
+    def convert_br(self, tag: Tag, text: str, parent_tags: set[str]) -> str:
+        return text + (" " if "_inline" in parent_tags else "\n")
 
-    def end(self, tag: str) -> None:
-        if tag == "table":
-            self._table = 0
-        elif tag == "svg":
-            self._pictures -= 1
-        elif tag == "title":
-            self._in_title = False
+    def convert_li(self, tag: Tag, text: str, parent_tags: set[str]) -> str:
+        text = text.strip()
+        if "_inline" in parent_tags or not text:
+            return f" {text} "
+        return f"{text}\n" if _HEADING_LINE.match(text) else f"- {text}\n"
 
-    def data(self, text: str) -> None:
-        if self._in_title:
-            self.title.append(_restore_noscript(text))
+    def convert_pre(self, tag: Tag, text: str, parent_tags: set[str]) -> str:
+        return "\n\n" + text.strip("\n").replace(" ", _NO_BREAK_SPACE) + "\n\n" if text.strip() else "\n\n"
 
-    def close(self) -> None:
-        pass
+    def convert_td(self, tag: Tag, text: str, parent_tags: set[str]) -> str:
+        self._cells[id(tag)] = text
+        return ""
+
+    convert_th = convert_td
+
+    def convert_table(self, table: Tag, caption: str, parent_tags: set[str]) -> str:
+        first = next((row for row in table("tr") if len(row(["td", "th"])) > 1), None)
+        lines = table_lines(self._rows(table), header=first is not None and not first("td"))
+        return "\n\n" + "\n".join([caption.strip(), *lines]).strip() + "\n\n"
+
+    def _rows(self, table: Tag) -> list[list[str]]:
+        """Return the cells of each row; a cell that spans several rows stands in each."""
+        rows = table("tr")
+        grid: list[dict[int, str]] = [{} for _ in rows]
+        for y, row in enumerate(rows):
+            x = 0
+            for cell in row(["td", "th"]):
+                while x in grid[y]:
+                    x += 1
+                for cells in grid[y : y + _span(cell, "rowspan")]:
+                    cells |= {x: self._cells[id(cell)], **dict.fromkeys(range(x + 1, x + _span(cell, "colspan")), "")}
+        return [[cells.get(x, "") for x in range(max(cells, default=-1) + 1)] for cells in grid]
 
 
-class _PageText:
-    """The second pass: turns the page into text."""
-
-    def __init__(self) -> None:
-        self.parts: list[str] = []
-        self.heading = ""  # the first <h1>
-        self.layout_tables: set[int] = set()
-        self._line: list[str] = []  # of the current block, where "\n" is a <br>
-        self._prefix = ""
-        self._gap = ""
-        self._tables = 0
-        self._list_depth = 0
-        self._pre_depth = 0
-        self._dropped_depth = 0
-        self._in_table = False
-        self._row_has_cell = False
-
-    def start(self, tag: str, _attributes: Mapping[str, str]) -> None:
-        self._tables += tag == "table"
-        self._dropped_depth += tag in _DROPPED_TAGS
-        if self._dropped_depth:
-            return
-        if tag == "pre":
-            if not self._pre_depth:
-                self._end_block("\n\n")
-            self._pre_depth += 1
-        elif tag == "br":
-            self._line.append(" " if self._in_table else "\n")
-        elif not self._pre_depth:
-            self._change(tag, leaving=False)
-
-    def end(self, tag: str) -> None:
-        if tag in _DROPPED_TAGS:
-            self._dropped_depth -= 1
-        elif self._dropped_depth:
-            return
-        elif tag == "pre":
-            self._pre_depth -= 1
-            if not self._pre_depth:
-                text = "".join(self._line).strip("\n")
-                self._line = []
-                self._add(text if text.strip() else "", "\n\n")
-        elif not self._pre_depth:
-            self._change(tag, leaving=True)
-
-    def data(self, text: str) -> None:
-        if not self._dropped_depth:
-            text = _restore_noscript(text)
-            self._line.append(text if self._pre_depth else _BLANKS.sub(" ", text))
-
-    def close(self) -> None:
-        self._end_block("")
-
-    def _change(self, tag: str, *, leaving: bool) -> None:
-        """Handle the start or the end of a tag."""
-        if self._in_table and tag != "table":
-            self._change_in_table(tag, leaving=leaving)
-        elif tag == "li":
-            self._end_block("\n")
-            self._prefix = "" if leaving else "- "
-        elif tag in _HEADING_TAGS:
-            self._end_block("\n\n")
-            self._prefix = "" if leaving else "#" * int(tag[1]) + " "
-        elif tag in _LIST_TAGS:
-            is_nested = self._list_depth > (1 if leaving else 0)
-            self._end_block("\n" if is_nested else "\n\n")
-            self._list_depth += -1 if leaving else 1
-        elif tag in _BLOCK_TAGS:
-            self._end_block("\n" if self._list_depth else "\n\n")
-            self._in_table = tag == "table" and not leaving and self._tables not in self.layout_tables
-
-    def _change_in_table(self, tag: str, *, leaving: bool) -> None:
-        if tag in {"tr", "caption"}:
-            self._end_block("\n")
-            self._row_has_cell = False
-        elif tag in {"td", "th"} and not leaving:
-            self._line.append(" | " if self._row_has_cell else "")
-            self._row_has_cell = True
-        elif tag in _BLOCK_TAGS or tag == "li":
-            self._line.append(" ")
-
-    def _end_block(self, gap: str) -> None:
-        """Write the current block, with at least this gap before the next one."""
-        block = "".join(self._line).strip(" |\n")
-        if block:
-            lines = [folded(line) for line in "".join(self._line).split("\n")]
-            if self._prefix.startswith("#"):
-                block = folded(" ".join(lines))
-            else:
-                block = re.sub("\n{3,}", "\n\n", "\n".join(lines)).strip("\n")
-        self._line = []
-        self._add(block, gap)
-
-    def _add(self, block: str, gap: str) -> None:
-        if block:
-            if self._prefix == "# " and not self.heading:
-                self.heading = block
-            self.parts += [self._gap, self._prefix, block]
-            self._prefix = ""
-            self._gap = gap
-        elif self.parts:
-            self._gap = max(self._gap, gap, key=len)
+def _span(cell: Tag, name: str) -> int:
+    digits = str(cell.get(name))
+    return max(int(digits[:4]), 1) if digits.isdecimal() else 1

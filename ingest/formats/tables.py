@@ -2,119 +2,98 @@
 
 from __future__ import annotations
 
+import csv
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TypeAlias
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from io import StringIO
+from pathlib import Path
 
-from arag.ingest.documents import Limits
-from arag.ingest.formats.content import FormatError, folded
+from arag.ingest.formats.content import MAX_CHARACTERS, Content, FormatError, decode, folded
 
 CELL_BORDER = " | "  # the sentence splitter takes a line with it for a row
 
-_GAP = "\n"
-_MAX_NAME = 100  # characters
+_MAX_NAME = 100  # characters of a column's name
 _YEAR = re.compile(r"(?:19|20)\d\d")
 
+_DELIMITERS = ",;\t|"
+_SAMPLE_CHARACTERS = 64_000
+_SAMPLE_ROWS = 20
 
-Row: TypeAlias = Sequence[str] | Mapping[int, str]  # all cells of a row, or some by the number of their column
 
+def table_lines(rows: Iterable[Sequence[str]], *, header: bool = False) -> list[str]:
+    """Return the rows of a table as lines, with the names of their columns.
 
-def limited(rows: Iterable[Sequence[str]], limits: Limits) -> Iterator[Sequence[str]]:
-    """Yield the rows of a table as long as they have no more characters than a document may have.
+    A blank row ends a table. The first row of each that has several cells gives the names if its cells look like
+    names. A table of two columns is often a form, with a name at the beginning of each row: there, only a header does.
+
+    Args:
+        rows: The cells of each row.
+        header: Whether the first row is marked as the header, or is one by nature, as in a sheet.
+
+    Returns:
+        A line for each row that has text. Empty lines keep a single cell apart, which does not look like a row.
 
     Raises:
-        FormatError: They have more; an empty cell counts as one.
+        FormatError: The lines are longer than a text may be.
     """
-    left = limits.max_characters
-    for row in rows:
-        left -= sum(map(len, row)) + len(row)
-        if left < 0:
-            raise FormatError(limits.exceeded("max_characters"))
-        yield row
-
-
-def table_text(rows: Iterable[Sequence[str]], *, header: bool = False) -> str:
-    """Return a table of a document as lines.
-
-    A table in a document is often a form without column names, so its first row gives the names only if it is marked,
-    or if it looks like names and the table is wider than a form.
-
-    Args:
-        rows: The cells of each row.
-        header: Whether the first row is marked as the header.
-    """
-    found = [(len(row), cells) for row in rows if (cells := _filled(row))]
-    if not found:
-        return ""
-    width, first = found[0]
-    header = header or (width == len(first) > 2 and _has_names(first))
-    lines = [_plain(first), *(_named(cells, first if header else {}) for _, cells in found[1:])]
-    return "".join(_spaced(lines)).rstrip("\n")
-
-
-def sheet_lines(rows: Iterable[Row]) -> Iterator[str]:
-    """Yield the rows of a sheet as lines, each with its line end.
-
-    A sheet can hold several tables, with an empty row between them. The first row of each that has several cells
-    gives the column names, unless it holds numbers; a single cell above it is text.
-
-    Args:
-        rows: The cells of each row.
-    """
-    return _spaced(_sheet_lines(rows))
-
-
-def _sheet_lines(rows: Iterable[Row]) -> Iterator[str]:
+    lines: list[str] = []
+    characters = 0
     names: dict[int, str] | None = None
+    gap = False
     for row in rows:
-        cells = _filled(row)
+        cells = {column: text for column, cell in enumerate(row) if (text := folded(cell))}
         if not cells:
-            names = None
-            yield ""
-        elif names is None and len(cells) > 1:
-            names = cells if _has_names(cells) else {}
-            yield _plain(cells)
-        else:
-            yield _named(cells, names or {})
+            names, gap = None, True
+            continue
+        if names:
+            line = CELL_BORDER.join(
+                f"{names[x].rstrip(':')}: {cell}" if x in names else cell for x, cell in cells.items()
+            )
+        else:  # empty cells keep the others apart
+            line = CELL_BORDER.join(cells.get(column, "") for column in range(min(cells), max(cells) + 1))
+        if names is None and len(cells) > 1:
+            names = cells if _are_names(list(cells.values())) and (header or len(cells) > 2) else {}
+        is_alone = CELL_BORDER not in line
+        lines += ["", line] if lines and (gap or is_alone) else [line]
+        gap = is_alone
+        characters += len(line)
+        if characters > MAX_CHARACTERS:
+            raise FormatError(f"more than {MAX_CHARACTERS:,} characters of text: split the file")
+    return lines
 
 
-def _filled(row: Row) -> dict[int, str]:
-    """Return the cells of a row that have text, by their column."""
-    cells = row.items() if isinstance(row, Mapping) else enumerate(row)
-    return {column: text for column, cell in cells if (text := folded(cell))}
+def _are_names(cells: list[str]) -> bool:
+    """Return whether all cells look like names; one year alone is a value, and so is what most cells repeat."""
+    years = sum(bool(_YEAR.fullmatch(cell)) for cell in cells)
+    names = sum(any(map(str.isalpha, cell)) and len(cell) <= _MAX_NAME for cell in cells)
+    return names > 0 and names + (years if years > 1 else 0) == len(cells) < 2 * len(set(cells))
 
 
-def _spaced(lines: Iterable[str]) -> Iterator[str]:
-    """Yield lines with their ends. One with a single cell does not look like a row: blank lines keep it apart."""
-    gap = started = False
-    for line in lines:
-        alone = CELL_BORDER not in line
-        if line:
-            yield f"{_GAP if started and (gap or alone) else ''}{line}\n"
-            started = True
-        gap = alone
+def read_csv(path: Path) -> Content:
+    """Read a file of rows, whose cells are separated by commas, semicolons, tabs or bars."""
+    text = decode(path.read_bytes())
+    delimiter = "\t" if path.suffix.lower() == ".tsv" else _find_delimiter(text[:_SAMPLE_CHARACTERS])
+    return Content("", "\n".join(table_lines(_rows(text, delimiter), header=True)))
 
 
-def _has_names(cells: Mapping[int, str]) -> bool:
-    """Return whether all cells look like the names of columns; one year alone looks like a value.
+def _find_delimiter(sample: str) -> str:
+    """Return the delimiter with which most of the first rows have the same number of cells, and then most cells."""
+    lines = sample.splitlines(keepends=True)[:_SAMPLE_ROWS]
 
-    A few names can be there twice, but a row in which most cells are the same holds values.
-    """
-    filled = list(cells.values())
-    years = sum(bool(_YEAR.fullmatch(cell)) for cell in filled)
-    names = sum(any(map(str.isalpha, cell)) and len(cell) <= _MAX_NAME for cell in filled)
-    return names > 0 and names + (years if years > 1 else 0) == len(filled) < 2 * len(set(filled))
+    def count_rows(delimiter: str) -> tuple[int, int]:
+        try:
+            sizes = Counter(len(row) for row in csv.reader(lines, delimiter=delimiter) if len(row) > 1)
+        except csv.Error:
+            return 0, 0
+        return max(((rows, cells) for cells, rows in sizes.items()), default=(0, 0))
 
-
-def _plain(cells: Mapping[int, str]) -> str:
-    """Return the cells as they stand, with the empty ones between them."""
-    return CELL_BORDER.join(cells.get(column, "") for column in range(min(cells), max(cells) + 1))
+    return max(_DELIMITERS, key=count_rows)
 
 
-def _named(cells: Mapping[int, str], names: Mapping[int, str]) -> str:
-    """Return the cells with their columns' names; without any names, empty cells keep the others apart."""
-    if not names:
-        return _plain(cells)
-    return CELL_BORDER.join(
-        f"{names[column].rstrip(':')}: {cell}" if column in names else cell for column, cell in cells.items()
-    )
+def _rows(text: str, delimiter: str) -> Iterator[list[str]]:
+    rows = csv.reader(StringIO(text, newline=""), delimiter=delimiter)
+    try:
+        yield from rows
+    except csv.Error as error:
+        raise FormatError(f"line {rows.line_num}: {error}; is a quotation mark missing?") from error

@@ -1,0 +1,141 @@
+"""Office documents, e-books and emails of Outlook."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from io import BytesIO
+from itertools import groupby, zip_longest
+from pathlib import Path
+from typing import Any
+from zipfile import BadZipFile, ZipFile
+
+from arag.ingest.formats.content import Content, FormatError, folded
+from arag.ingest.formats.tables import table_lines
+
+_SHEETS, _SLIDES, _TEXTS = (".xlsx", ".xlsm"), (".pptx", ".pptm"), (".docx", ".docm")
+OFFICE_ENDINGS = (*_TEXTS, *_SHEETS, *_SLIDES, *".odt .ods .odp .epub .rtf .doc .xls .ppt .msg".split())
+
+_OLE = bytes.fromhex("d0cf11e0a1b11ae1")  # begins an encrypted file, and one of Office before 2007
+_MAX_TABLE_CELLS = 5_000_000
+_MARK = re.compile(r"\[(?:\^|cmt:)\d+\]")  # where a note or a comment belongs
+# The cells of a Word table come in Markdown.
+_LINK = re.compile(r"\[([^\[\]]*)\]\((?:https?:|mailto:|#)[^\s()]*\)")
+_EMPHASIS = re.compile(r"</?u>|(?<!\w)(\*{2,3}|\*(?=\S)|~~)(.+?)\1")
+
+
+def read_office(path: Path) -> Content:
+    """Read an office document, an e-book or an email of Outlook.
+
+    Excel's and PowerPoint's are read by openpyxl and python-pptx, which know percentages, dates and charts. All else,
+    and what those two refuse, is read by xberg. Headers, footers, comments and pictures are left out.
+
+    Raises:
+        FormatError: The file is damaged, encrypted or in another format, or the extra `office` is not installed.
+    """
+    ending, data = path.suffix.lower(), path.read_bytes()
+    if data.startswith(_OLE) and ending in (*_SHEETS, *_SLIDES, *_TEXTS):
+        raise FormatError("encrypted, or from before 2007: save it again, without a password")
+    try:
+        return _read_excel_or_powerpoint(path, ending) or _read_tree(data, ending)
+    except ImportError as error:
+        raise FormatError(f"{error}; install the extra: pip install 'langgraph-arag[office]'") from error
+
+
+def _read_excel_or_powerpoint(path: Path, ending: str) -> Content | None:
+    try:
+        if ending in _SHEETS:
+            from arag.ingest.formats.sheets import read_sheets as read
+        elif ending in _SLIDES:
+            from arag.ingest.formats.slides import read_slides as read
+        else:
+            return None
+        content = read(path)
+    except (FormatError, ImportError, MemoryError):
+        raise
+    except Exception:  # noqa: BLE001 - they refuse what Office does not mind, with all kinds of errors
+        return None
+    return content if content.text else None
+
+
+def _read_tree(data: bytes, ending: str) -> Content:
+    """Read a document from the tree that xberg makes of it."""
+    import xberg
+
+    data = _rename_main_part(data) if ending in _TEXTS else data
+    config = xberg.ExtractionConfig(
+        output_format="plain",
+        include_document_structure=True,
+        mime_detection_policy="trust_extension",
+        disable_ocr=True,
+        use_cache=False,
+        enable_quality_processing=False,
+        max_archive_depth=0,  # of attachments
+        content_filter=xberg.ContentFilterConfig(include_footnotes=True, strip_repeating_text=False),
+        security_limits=xberg.SecurityLimits(max_table_cells=_MAX_TABLE_CELLS),
+    )
+    try:
+        source = xberg.ExtractInput(kind="bytes", bytes=data, filename=f"file{ending}")
+        document = asyncio.run(xberg.extract(source, config)).results[0]
+    except RuntimeError as error:
+        raise FormatError(f"damaged, or in another format: {error}") from error
+    if document.document is None:
+        return Content("", document.content)
+    nodes = [json.loads(str(node.content)) for node in document.document.nodes]
+    marked = [number for number, node in enumerate(nodes) for _ in re.findall(r"\[\^\d+\]", str(node))]
+    notes = [number for number, node in enumerate(document.document.nodes) if str(node.content_layer) == "footnote"]
+    places = {number: number for number in range(len(nodes))} | dict(zip_longest(notes, marked, fillvalue=len(nodes)))
+    order = sorted(range(len(nodes)), key=lambda number: (places[number], number in notes, number))
+    blocks = [_block(nodes[number], ending) for number in order]
+    text = re.sub(r"^(- .*)\n\n(?=- )", r"\1\n", "\n\n".join(filter(None, blocks)), flags=re.MULTILINE)
+    about = document.metadata
+    if ending in {".epub", ".msg"}:
+        metadata = {"author": ", ".join(about.authors)} if about.authors else {}
+        return Content(about.title or about.subject or "", text, metadata=metadata)
+    return Content(next((node["text"] for node in nodes if node.get("level") == 1), ""), text)
+
+
+def _rename_main_part(data: bytes) -> bytes:
+    """Return a Word document with its text where xberg looks for it; Word in a browser writes `document2.xml`."""
+    with suppress(BadZipFile), ZipFile(BytesIO(data)) as archive:
+        names = {name: re.sub(r"^(word/.*document)\d+(\.xml)", r"\1\2", name) for name in archive.namelist()}
+        if "word/document.xml" not in names and "word/document.xml" in names.values():
+            with ZipFile(copy := BytesIO(), "w") as renamed:
+                for name, usual in names.items():
+                    renamed.writestr(usual, archive.read(name))
+            return copy.getvalue()
+    return data
+
+
+def _block(node: Mapping[str, Any], ending: str) -> str:
+    text = _MARK.sub("", node.get("text") or "")
+    match node["node_type"]:
+        case "heading" | "title":
+            block = f"{'#' * min(node.get('level', 1), 6)} {folded(text)}"
+        case "slide":
+            block = f"# {node.get('title') or 'Slide {number}'.format(**node)}"
+        case "footnote" if ending == ".ppt":
+            block = f"Notes: {text}"
+        case "list_item":
+            block = f"- {folded(text)}"
+        case "definition_item":
+            block = f"{node['term']}: {node['definition']}"
+        case "table":
+            is_sheet = ending in (*_SHEETS, ".xls", ".ods")
+            block = "\n".join(table_lines(_rows(node["grid"]["cells"]), header=is_sheet))
+        case "metadata_block":
+            block = "\n".join(f"{entry['key']}: {entry['value']}" for entry in node["entries"])
+        case "comment":
+            block = ""
+        case _:
+            block = "\n".join(filter(None, map(folded, text.split("\n"))))
+    return block
+
+
+def _rows(cells: Sequence[Mapping[str, Any]]) -> Iterator[list[str]]:
+    for _, row in groupby(cells, key=lambda cell: cell["row"]):
+        texts = {cell["col"]: _EMPHASIS.sub(r"\2", _LINK.sub(r"\1", _MARK.sub("", cell["content"]))) for cell in row}
+        yield [texts.get(column, "") for column in range(max(texts) + 1)]

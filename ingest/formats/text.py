@@ -1,0 +1,102 @@
+"""Plain text, programs, and Markdown with its front matter."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import yaml
+
+from arag.ingest.formats.content import JSON, Content, FormatError, decode, folded, has_utf16_mark
+
+_MAX_TITLE = 120  # characters
+_MAX_FRONT_MATTER = 50_000  # characters
+_SENTENCE_END = (".", "!", "?", "。", "！", "？", ":", ";", ",")
+
+_FRONT_MATTER = re.compile(r"---[^\S\n]*\n(?=[^\n]*\S)(.*?)^(?:---|\.\.\.)[^\S\n]*$", re.DOTALL | re.MULTILINE)
+_FENCED = re.compile(r"^ {0,3}(`{3,}|~{3,})[^\n]*\n.*?(?:^ {0,3}\1[`~]*[ \t]*$|\Z)", re.DOTALL | re.MULTILINE)
+_HEADING = re.compile(r"^ {0,3}#[ \t]+(.+)|^(\S.*)\n=+[ \t]*$", re.MULTILINE)
+
+
+def read_text(path: Path) -> Content:
+    """Read plain text; its title is a short first line that stands by itself."""
+    text = decode(path.read_bytes())
+    lines = text.split("\n", 2)
+    title = lines[0].strip()
+    if len(lines) < 3 or lines[1].strip() or len(title) > _MAX_TITLE or title.endswith(_SENTENCE_END):
+        title = ""
+    return Content(title, text)
+
+
+def read_code(path: Path) -> Content:
+    """Read a file that should be text, such as a program, or one whose name has no ending."""
+    data = path.read_bytes()
+    if b"\0" in data and not has_utf16_mark(data):
+        raise FormatError("a binary file: it has no text")
+    return Content("", decode(data))
+
+
+def read_markdown(path: Path) -> Content:
+    """Read Markdown; its title is that of the front matter, or else the first heading of level 1.
+
+    The text excludes the front matter, whose other fields become the metadata.
+    """
+    fields, text = _split_front_matter(decode(path.read_bytes()))
+    title = fields.get("title")
+    if isinstance(title, str | int | float) and str(title).strip():
+        del fields["title"]
+    else:
+        title = first_heading(text)
+    return Content(str(title), text, metadata=fields)
+
+
+def first_heading(text: str) -> str:
+    """Return the first heading of level 1 in a Markdown text, or an empty string."""
+    for match in _HEADING.finditer(_FENCED.sub("", text)):
+        line = folded(match[1] or match[2])
+        heading = line.rstrip("#")
+        if heading.endswith(" "):  # the hashes after it close the heading: "C#" keeps its own
+            line = heading.rstrip()
+        if line.strip("#"):
+            return line
+    return ""
+
+
+def _split_front_matter(text: str) -> tuple[dict[str, JSON], str]:
+    """Split a text into the fields of its front matter and the rest.
+
+    Only a YAML mapping between the first line and the next marker is front matter, and not one in braces: if a text
+    begins with a thematic break, all of it is text.
+    """
+    match = _FRONT_MATTER.match(text, 0, _MAX_FRONT_MATTER)
+    if match is None or match[1].lstrip().startswith("{"):
+        return {}, text
+    try:
+        fields = yaml.load(match[1].removesuffix("\n"), _FrontMatterLoader)  # noqa: S506 - it makes plain values only
+    except (yaml.YAMLError, ValueError, RecursionError):
+        return {}, text
+    return (fields, text[match.end() :].lstrip("\n")) if isinstance(fields, dict) else ({}, text)
+
+
+class _FrontMatterLoader(yaml.SafeLoader):
+    """Reads numbers, true, false and null as JSON has them, and all else as it is written.
+
+    In YAML 1.1, `no` is false, 12:30 is 750 and a date is no string. Aliases are refused: with them, a short text can
+    stand for a huge value.
+    """
+
+    yaml_implicit_resolvers = {}  # noqa: RUF012
+
+    def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
+        if self.check_event(yaml.AliasEvent):
+            raise yaml.YAMLError("an alias")
+        return super().compose_node(parent, index)
+
+
+for _type, _pattern in {
+    "bool": "true|false",
+    "int": r"-?(?:0|[1-9]\d*)",
+    "float": r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][-+]?\d+)?",
+    "null": "~|null|",
+}.items():
+    _FrontMatterLoader.add_implicit_resolver(f"tag:yaml.org,2002:{_type}", re.compile(f"(?:{_pattern})$"), None)

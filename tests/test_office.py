@@ -1,0 +1,275 @@
+"""Office documents, e-books and emails of Outlook as text."""
+
+from __future__ import annotations
+
+import io
+import sys
+import zipfile
+from datetime import date, datetime, time, timedelta
+
+import pytest
+from docx import Document as WordDocument
+from openpyxl import Workbook
+from openpyxl.utils.datetime import CALENDAR_MAC_1904
+from pptx import Presentation
+from pptx.chart.data import CategoryChartData, XyChartData
+from pptx.enum.chart import XL_CHART_TYPE
+from pptx.util import Inches
+
+from arag.ingest.formats import Readers
+from arag.ingest.formats.content import FormatError
+from arag.ingest.formats.office import OFFICE_ENDINGS, read_office
+
+WHERE = [Inches(1)] * 4
+
+
+def read(path, save=None):
+    """Read a document that a library has made."""
+    if save is not None:
+        save(str(path))
+    return read_office(path)
+
+
+def changed(path, **parts):
+    """Replace text in the parts of an archive, each as (old, new)."""
+    with zipfile.ZipFile(path) as archive:
+        entries = {name: archive.read(name) for name in archive.namelist()}
+    for name, (old, new) in parts.items():
+        part = next(entry for entry in entries if entry.endswith(f"{name}.xml"))
+        assert old.encode() in entries[part]
+        entries[part] = entries[part].replace(old.encode(), new.encode())
+    return zipped(path, entries)
+
+
+def zipped(path, entries):
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, data in entries.items():
+            archive.writestr(name, data)
+    return path
+
+
+class TestWord:
+    def test_headings_lists_and_tables(self, tmp_path):
+        word = WordDocument()
+        word.add_heading("The Lights", 0)
+        word.add_heading("The lamps", 2)
+        word.add_paragraph("The first item", style="List Bullet")
+        word.add_paragraph("The second item", style="List Bullet")
+        table = word.add_table(3, 3)
+        for place, text in enumerate("Name|Lit|Keeper|Vellin|1801||Orra|1820|Tolk".split("|")):
+            table.cell(place // 3, place % 3).text = text
+        word.add_paragraph("The end.")
+        content = read(tmp_path / "a.docx", word.save)
+        assert content.title == "The Lights"
+        assert content.text == (
+            "# The Lights\n\n## The lamps\n\n- The first item\n- The second item\n\n"
+            "Name | Lit | Keeper\nName: Vellin | Lit: 1801\nName: Orra | Lit: 1820 | Keeper: Tolk\n\nThe end."
+        )
+
+    def test_emphasis_and_links_in_a_table_leave_no_marks(self, tmp_path):
+        word = WordDocument()
+        cells = word.add_table(2, 3).rows[0].cells
+        for cell, text in zip(cells, ("Name", "2*3*4", "p < 0.05**"), strict=True):
+            cell.paragraphs[0].add_run(text).bold = text == "Name"
+        assert read(tmp_path / "a.docx", word.save).text.startswith("Name | 2*3*4 | p < 0.05**")
+
+    def test_comments_and_their_marks_are_left_out(self, tmp_path):
+        word = WordDocument()
+        paragraph = word.add_paragraph("The lamp is lit.")
+        word.add_comment(paragraph.runs, text="By whom?", author="A")
+        assert read(tmp_path / "a.docx", word.save).text == "The lamp is lit."
+
+    def test_a_document_whose_main_part_has_another_name(self, tmp_path):
+        word = WordDocument()
+        word.add_paragraph("Written in a browser.")
+        word.save(tmp_path / "a.docx")
+        with zipfile.ZipFile(tmp_path / "a.docx") as archive:
+            entries = {name: archive.read(name) for name in archive.namelist()}
+        renamed = {name.replace("document.xml", "document2.xml"): data for name, data in entries.items()}
+        for name in ("_rels/.rels", "[Content_Types].xml"):
+            renamed[name] = entries[name].replace(b"document.xml", b"document2.xml")
+        assert read(zipped(tmp_path / "b.docx", renamed)).text == "Written in a browser."
+
+    @pytest.mark.parametrize("ending", [".docx", ".xlsx", ".pptx"])
+    def test_an_encrypted_document_says_so(self, tmp_path, ending):
+        (path := tmp_path / f"a{ending}").write_bytes(bytes.fromhex("d0cf11e0a1b11ae1") + bytes(600))
+        with pytest.raises(FormatError, match="encrypted"):
+            read(path)
+
+    @pytest.mark.parametrize("ending", sorted({*OFFICE_ENDINGS} - {".rtf"}))
+    def test_what_is_no_such_document_is_refused(self, tmp_path, ending):
+        (path := tmp_path / f"a{ending}").write_bytes(b"PK\3\4 nothing of the kind" * 20)
+        with pytest.raises(FormatError):
+            read(path)
+
+
+class TestSlides:
+    def test_a_slide_is_a_page_with_its_title_table_and_notes(self, tmp_path):
+        show = Presentation()
+        slide = show.slides.add_slide(show.slide_layouts[5])
+        slide.shapes.title.text = "The Lights"
+        table = slide.shapes.add_table(2, 3, *WHERE).table
+        for place, text in enumerate(("Name", "Lit", "Kee|per", "Vellin", "1801", "Tolk")):
+            table.cell(place // 3, place % 3).text = text
+        slide.notes_slide.notes_text_frame.text = "Speak slowly.\nSmile."
+        second = show.slides.add_slide(show.slide_layouts[6])
+        second.shapes.add_textbox(*WHERE).text_frame.text = "Thank you"
+        content = read(tmp_path / "a.pptx", show.save)
+        assert content.title == "The Lights"
+        first, second = content.text[: content.page_starts[1]], content.text[content.page_starts[1] :]
+        assert first == (
+            "# The Lights\n\nName | Lit | Kee|per\nName: Vellin | Lit: 1801 | Kee|per: Tolk\n\n"
+            "Notes: Speak slowly.\nSmile.\n\n"
+        )
+        assert second == "# Slide 2\n\nThank you"
+
+    def test_lists_and_groups(self, tmp_path):
+        show = Presentation()
+        slide = show.slides.add_slide(show.slide_layouts[1])
+        slide.shapes.title.text = "Steps"
+        slide.placeholders[1].text = "Light\nWait"
+        group = slide.shapes.add_group_shape()
+        group.shapes.add_textbox(*WHERE).text_frame.text = "In a group"
+        assert read(tmp_path / "a.pptx", show.save).text == "# Steps\n\n- Light\n- Wait\n\nIn a group"
+
+    def test_a_chart_is_a_table(self, tmp_path):
+        show = Presentation()
+        slide = show.slides.add_slide(show.slide_layouts[6])
+        data = CategoryChartData()
+        data.categories = ["North", "South", "North"]
+        data.add_series("Oil", (1.5, 8.2, 3))
+        data.add_series("Gas", (None, 4.125, 5))
+        chart = slide.shapes.add_chart(XL_CHART_TYPE.COLUMN_CLUSTERED, *WHERE, data).chart
+        chart.has_title, chart.chart_title.text_frame.text = True, "Use of lamps"
+        assert read(tmp_path / "a.pptx", show.save).text == (
+            "# Slide 1\n\nUse of lamps\n\nCategory | Oil | Gas\nCategory: North | Oil: 1.5\n"
+            "Category: South | Oil: 8.2 | Gas: 4.125\nCategory: North | Oil: 3 | Gas: 5"
+        )
+
+    def test_points_of_a_chart_have_their_own_labels(self, tmp_path):
+        show = Presentation()
+        data = XyChartData()
+        for name, point in (("Oil", (1, 10)), ("Gas", (2, 20))):
+            data.add_series(name).add_data_point(*point)
+        show.slides.add_slide(show.slide_layouts[6]).shapes.add_chart(XL_CHART_TYPE.XY_SCATTER, *WHERE, data)
+        assert "Category: 1 | Oil: 10\nCategory: 2 | Gas: 20" in read(tmp_path / "a.pptx", show.save).text
+
+
+class TestSheets:
+    def test_rows_have_column_names_and_sheets_their_own(self, tmp_path):
+        book = Workbook()
+        book.active.title = "Lights"
+        for row in (("Name", "Lit"), ("Vellin", 1801), (), ("Keeper", "Years"), ("Tolk", 8.2)):
+            book.active.append(row)
+        book.create_sheet("Empty")
+        book.create_sheet("Notes").append(["Only a note"])
+        assert read(tmp_path / "a.xlsx", book.save).text == (
+            "# Lights\n\nName | Lit\nName: Vellin | Lit: 1801\n\nKeeper | Years\nKeeper: Tolk | Years: 8.2\n\n"
+            "# Notes\n\nOnly a note"
+        )
+
+    @pytest.mark.parametrize(
+        ("value", "number_format", "seen"),
+        [
+            (0.153, "0.0%", "15.3%"),
+            (date(2024, 3, 31), "dd/mm/yyyy", "2024-03-31"),
+            (datetime.fromisoformat("2024-03-31 17:30"), "yyyy-mm-dd hh:mm", "2024-03-31 17:30"),
+            (time(7, 5), "h:mm", "07:05"),
+            (timedelta(hours=37, minutes=30), "[h]:mm", "37:30"),
+            (True, "General", "TRUE"),
+            (0.1 + 0.2, "General", "0.3"),
+            (1_234_567_890_123, "#,##0", "1234567890123"),
+            ("#N/A", "General", ""),
+        ],
+    )
+    def test_values_as_people_see_them(self, tmp_path, value, number_format, seen):
+        book = Workbook()
+        book.active.append(["before", value])
+        book.active.cell(1, 2).number_format = number_format
+        assert read(tmp_path / "a.xlsx", book.save).text == f"# Sheet\n\nbefore{f' | {seen}' if seen else ''}"
+
+    def test_dates_counted_from_1904(self, tmp_path):
+        book = Workbook()
+        book.epoch = CALENDAR_MAC_1904
+        book.active.append(["Lit", date(2016, 1, 1)])
+        assert "2016-01-01" in read(tmp_path / "a.xlsx", book.save).text
+
+    def test_dimensions_that_are_too_small_hide_nothing(self, tmp_path):
+        book = Workbook()
+        for number in range(20):
+            book.active.append([f"name {number}", f"place {number}"])
+        book.save(tmp_path / "a.xlsx")
+        changed(tmp_path / "a.xlsx", sheet1=('<dimension ref="A1:B20"', '<dimension ref="A1:A2"'))
+        assert "place 19" in read(tmp_path / "a.xlsx").text
+
+    def test_a_workbook_that_openpyxl_refuses_is_read_all_the_same(self, tmp_path):
+        book = Workbook()
+        book.active.append(["Name", "Keeper"])
+        book.active.append(["Vellin", "Tolk"])
+        book.save(tmp_path / "a.xlsx")
+        changed(tmp_path / "a.xlsx", styles=("<xf numFmtId", '<xf odd="1" numFmtId'))
+        assert read(tmp_path / "a.xlsx").text.endswith("Name: Vellin | Keeper: Tolk")
+
+
+class TestEBooks:
+    def test_chapters_title_and_author(self, tmp_path):
+        package = (
+            '<package xmlns="http://www.idpf.org/2007/opf" version="3.0"><metadata'
+            ' xmlns:dc="http://purl.org/dc/elements/1.1/"><dc:title>The Lamp</dc:title><dc:creator>H. Quillorne'
+            '</dc:creator></metadata><manifest><item id="a" href="a.xhtml" media-type="application/xhtml+xml"/>'
+            '<item id="b" href="b.xhtml" media-type="application/xhtml+xml"/></manifest>'
+            '<spine><itemref idref="a"/><itemref idref="b"/></spine></package>'
+        )
+        page = '<html xmlns="http://www.w3.org/1999/xhtml"><head><title>x</title></head><body>{}</body></html>'
+        container = (
+            '<container version="1.0" xmlns="urn:oasis:names:tc:opendocument:xmlns:container"><rootfiles>'
+            '<rootfile full-path="o.opf" media-type="application/oebps-package+xml"/></rootfiles></container>'
+        )
+        entries = {
+            "mimetype": "application/epub+zip",
+            "META-INF/container.xml": container,
+            "o.opf": package,
+            "a.xhtml": page.format("<h1>One</h1><p>The lamp is <b>lit</b>.</p>"),
+            "b.xhtml": page.format("<h1>Two</h1><p>It goes out.</p>"),
+        }
+        content = read(zipped(tmp_path / "a.epub", entries))
+        assert content.title == "The Lamp"
+        assert content.metadata == {"author": "H. Quillorne"}
+        assert content.text == "# One\n\nThe lamp is lit.\n\n# Two\n\nIt goes out."
+
+
+class TestOtherFormats:
+    def test_a_text_of_libreoffice(self, tmp_path):
+        names = "office text table style".split()
+        spaces = " ".join(f'xmlns:{name}="urn:oasis:names:tc:opendocument:xmlns:{name}:1.0"' for name in names)
+        body = (
+            '<text:h text:outline-level="1">The Lights</text:h><text:p>Lit<text:note text:note-class="footnote">'
+            "<text:note-citation>1</text:note-citation><text:note-body><text:p>By Tolk.</text:p></text:note-body>"
+            "</text:note> in 1801.</text:p><text:p>The end.</text:p>"
+        )
+        text = f"<office:body><office:text>{body}</office:text></office:body>"
+        content = f"<office:document-content {spaces}>{text}</office:document-content>"
+        entries = {"mimetype": "application/vnd.oasis.opendocument.text", "content.xml": content}
+        assert read(zipped(tmp_path / "a.odt", entries)).text == "# The Lights\n\nLit in 1801.\n\nBy Tolk.\n\nThe end."
+
+    def test_rich_text(self, tmp_path):
+        (tmp_path / "a.rtf").write_bytes(rb"{\rtf1\ansi The lamp of Stra\'dfe is {\b lit}.\par It goes out.}")
+        assert read(tmp_path / "a.rtf").text == "The lamp of Straße is lit.\n\nIt goes out."
+
+
+def test_without_the_extra_the_reason_says_what_to_install(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "xberg", None)
+    (tmp_path / "a.rtf").write_bytes(b"{\\rtf1 x}")
+    with pytest.raises(FormatError, match=r"pip install 'langgraph-arag\[office\]'"):
+        read(tmp_path / "a.rtf")
+
+
+def test_a_small_file_that_unpacks_to_a_huge_one_is_refused_in_little_memory(tmp_path):
+    buffer = io.BytesIO()
+    WordDocument().save(buffer)
+    with zipfile.ZipFile(buffer) as archive:
+        entries = {name: archive.read(name) for name in archive.namelist()}
+    start, end = entries["word/document.xml"].split(b"<w:body>")
+    entries["word/document.xml"] = start + b"<w:body>" + b"<w:p><w:r><w:t>x</w:t></w:r></w:p>" * 5_000_000 + end
+    with Readers() as readers, pytest.raises(FormatError):
+        readers.read(zipped(tmp_path / "a.docx", entries))

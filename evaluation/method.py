@@ -12,7 +12,8 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, ClassVar, TypedDict, TypeVar, overload
+from itertools import count
+from typing import Any, ClassVar, TypeAlias, TypedDict, TypeVar, overload
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemMessage
@@ -31,6 +32,11 @@ from arag.retrieval.types import Chunk
 
 MAX_ATTEMPTS = 3
 Form = TypeVar("Form", bound=BaseModel)
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+Turns: TypeAlias = str | Sequence[AnyMessage]
+"""What a model is asked after its task: a text, or a conversation."""
 
 
 class Method(BaseModel):
@@ -198,12 +204,10 @@ class Session:
         return reply
 
     @overload
-    def ask(self, system: str, user: str | Sequence[AnyMessage], form: None = None, **options: Any) -> str: ...
+    def ask(self, system: str, user: Turns, form: None = None, **options: Any) -> str: ...
     @overload
-    def ask(self, system: str, user: str | Sequence[AnyMessage], form: type[Form], **options: Any) -> Form | None: ...
-    def ask(
-        self, system: str, user: str | Sequence[AnyMessage], form: type[Form] | None = None, **options: Any
-    ) -> str | Form | None:
+    def ask(self, system: str, user: Turns, form: type[Form], **options: Any) -> Form | None: ...
+    def ask(self, system: str, user: Turns, form: type[Form] | None = None, **options: Any) -> str | Form | None:
         """Ask the model. A reply that is empty or does not fit the form is asked for again, up to three times in all.
 
         Args:
@@ -235,20 +239,25 @@ class Session:
 
     @overload
     def ask_all(
-        self, system: str, users: Iterable[str], form: None = None, title: str = "", **options: Any
+        self, system: str, users: Iterable[Turns], form: None = None, title: str = "", **options: Any
     ) -> list[str]: ...
     @overload
     def ask_all(
-        self, system: str, users: Iterable[str], form: type[Form], title: str = "", **options: Any
+        self, system: str, users: Iterable[Turns], form: type[Form], title: str = "", **options: Any
     ) -> list[Form | None]: ...
     def ask_all(
-        self, system: str, users: Iterable[str], form: type[Form] | None = None, title: str = "", **options: Any
+        self,
+        system: str,
+        users: Iterable[Turns],
+        form: type[Form] | None = None,
+        title: str = "",
+        **options: Any,
     ) -> list[Any]:
         """Ask about several things, several at a time; those that are the same are asked about once.
 
         Args:
             system: The task, as in `ask`.
-            users: The question and the data of each.
+            users: The question and the data of each, or a conversation.
             form: The form of the replies; None for texts.
             title: What is done, for the progress of long work: "Triples". It is then announced with its size.
             options: For the model's calls.
@@ -257,28 +266,48 @@ class Session:
             The replies, in the order of `users`; see `ask`.
         """
         users = list(users)
-        different = list(dict.fromkeys(users))
+        keys = [user if isinstance(user, str) else tuple((m.type, m.text) for m in user) for user in users]
+        different = dict(zip(keys, users, strict=True))
         if title and different:
-            tokens = sum(load_token_counter().count_batch([f"{system}\n{user}" for user in different]))
+            tokens = sum(load_token_counter().count_batch([f"{system}\n{key}" for key in different]))
             self.lab.announce(f"{title}: {len(different):,} model calls, {tokens:,} input tokens")
-        replies: dict[str, Any] = {}
+        replies = self.side_by_side(
+            lambda session, user: session.ask(system, user, form, **options), list(different.values()), title
+        )
+        by_key = dict(zip(different, replies, strict=True))
+        return [by_key[key] for key in keys]
 
-        def ask(user: str) -> Session:
+    def side_by_side(
+        self, work: Callable[[Session, Item], Result], items: Sequence[Item], title: str = ""
+    ) -> list[Result]:
+        """Do something with several items, several at a time.
+
+        Args:
+            work: What is done: it gets a session of its own, and an item. It does nothing side by side itself.
+            items: The items.
+            title: What is done, for the progress of long work.
+
+        Returns:
+            The results, in the order of the items; the calls are counted in the same order.
+        """
+        done = count(1)
+
+        def work_on(item: Item) -> tuple[Session, Result]:
             session = Session(self.lab, self.model)
-            replies[user] = session.ask(system, user, form, **options)
+            result = work(session, item)
             if title:
-                self.lab.progress(title, len(replies), len(different))
-            return session
+                self.lab.progress(title, next(done), len(items))
+            return session, result
 
         with ThreadPoolExecutor(self.lab.at_once) as pool:
             try:
-                sessions = list(pool.map(ask, different))
+                finished = list(pool.map(work_on, items))
             finally:
                 pool.shutdown(cancel_futures=True)  # after an error, no more calls are made
-        for session in sessions:
+        for session, _ in finished:
             self.add_calls(session.calls)
             self.replayed |= session.replayed
-        return [replies[user] for user in users]
+        return [result for _, result in finished]
 
     def add_calls(self, calls: Sequence[ModelCall]) -> None:
         """Count model calls, numbered after those before."""

@@ -21,6 +21,8 @@ def find_communities(relationships: Sequence[Relationship], max_size: int) -> li
     Returns:
         The communities by level and number. There are none without relationships.
     """
+    from graspologic_native import hierarchical_leiden
+
     weights: dict[tuple[str, str], float] = {}
     for each in relationships:
         pair = min(each.source, each.target), max(each.source, each.target)
@@ -29,22 +31,37 @@ def find_communities(relationships: Sequence[Relationship], max_size: int) -> li
     if not weights:
         return []
     largest = max(_connected(weights), key=len)
-    edges = sorted((*pair, weight) for pair, weight in weights.items() if pair[0] in largest)
-    return _cluster(edges, max_size)
+    members: dict[tuple[int, int, int], list[str]] = defaultdict(list)
+    for place in hierarchical_leiden(
+        edges=sorted((*pair, weight) for pair, weight in weights.items() if pair[0] in largest),
+        starting_communities=None,
+        resolution=1.0,
+        randomness=0.001,
+        iterations=1,
+        use_modularity=True,
+        max_cluster_size=max_size,
+        seed=_SEED,
+    ):
+        parent = -1 if place.parent_cluster is None else place.parent_cluster
+        members[place.level, place.cluster, parent].append(place.node)
+    return [
+        Community(number, level, parent, tuple(sorted(titles)))
+        for (level, number, parent), titles in sorted(members.items())
+    ]
 
 
 def find_inner(
     communities: Iterable[Community], relationships: Sequence[Relationship]
 ) -> dict[int, list[Relationship]]:
-    """Return the relationships between members of each community, by its number; communities without any are left out.
+    """Return the relationships between members of each community, by its number.
 
-    A chain that the algorithm divided may leave such a community.
+    Communities without any are left out; a chain that the algorithm divided may leave such a community.
     """
-    levels: dict[int, dict[str, int]] = defaultdict(dict)
+    community_of: dict[int, dict[str, int]] = defaultdict(dict)  # by level and title
     for community in communities:
-        levels[community.level] |= dict.fromkeys(community.members, community.number)
+        community_of[community.level] |= dict.fromkeys(community.members, community.number)
     inner: dict[int, list[Relationship]] = defaultdict(list)
-    for numbers in levels.values():
+    for numbers in community_of.values():
         for each in relationships:
             number = numbers.get(each.source)
             if number is not None and number == numbers.get(each.target):
@@ -72,25 +89,3 @@ def _connected(pairs: Iterable[tuple[str, str]]) -> list[set[str]]:
         components.append(component)
         seen |= component
     return components
-
-
-def _cluster(edges: list[tuple[str, str, float]], max_size: int) -> list[Community]:
-    from graspologic_native import hierarchical_leiden
-
-    members: dict[tuple[int, int, int], list[str]] = defaultdict(list)
-    for found in hierarchical_leiden(
-        edges=edges,
-        starting_communities=None,
-        resolution=1.0,
-        randomness=0.001,
-        iterations=1,
-        use_modularity=True,
-        max_cluster_size=max_size,
-        seed=_SEED,
-    ):
-        parent = -1 if found.parent_cluster is None else found.parent_cluster
-        members[found.level, found.cluster, parent].append(found.node)
-    return [
-        Community(number, level, parent, tuple(sorted(titles)))
-        for (level, number, parent), titles in sorted(members.items())
-    ]

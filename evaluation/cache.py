@@ -79,10 +79,11 @@ class Store:
         with self._lock, self._errors(), self._connection:
             self._connection.execute("INSERT INTO payments VALUES (?)", [json.dumps(call)])
 
-    def payments(self) -> list[ModelCall]:
-        """Return the model calls that were paid for, in order."""
+    def payments(self, after: int = 0) -> list[ModelCall]:
+        """Return the model calls that were paid for, in order, without the first ones."""
+        select = "SELECT call FROM payments WHERE rowid > ? ORDER BY rowid"
         with self._lock, self._errors():
-            return [json.loads(call) for (call,) in self._connection.execute("SELECT call FROM payments")]
+            return [json.loads(call) for (call,) in self._connection.execute(select, [after])]
 
     def each(
         self,

@@ -22,7 +22,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from arag.evaluation.cache import Store, Vectors, embed, is_replayed
 from arag.evaluation.methods.shared import READER, By, Passages, read_answer
 from arag.graph.prompts import DATA_RULE, forced_question
-from arag.graph.settings import DEFAULT_MAX_CONTEXT_TOKENS, DEFAULT_MAX_STEPS
+from arag.graph.settings import DEFAULT_MAX_STEPS
 from arag.graph.state import StopReason, ToolRecord
 from arag.models.usage import ModelCall, model_call
 from arag.retrieval.index import Index
@@ -116,7 +116,6 @@ class Lab:
         top_k: Chunks per search (the paper's k).
         presentation: What A-RAG's tools show: `compact`, or the `paper`'s plain lists.
         max_steps: A-RAG's model calls before an answer is forced.
-        max_context_tokens: Tokens of A-RAG's context before an answer is forced.
         at_once: Questions that are answered, and calls that `ask_all` makes, at a time.
         progress: Called with what is being done, how much of it is done, and how much there is.
         announce: Called with a sentence before work that may take long.
@@ -128,7 +127,6 @@ class Lab:
     top_k: int = 5
     presentation: Presentation = "compact"
     max_steps: int = DEFAULT_MAX_STEPS
-    max_context_tokens: int = DEFAULT_MAX_CONTEXT_TOKENS
     at_once: int = 8
     progress: Callable[[str, int, int], None] = lambda *_: None
     announce: Callable[[str], None] = lambda *_: None

@@ -139,7 +139,7 @@ def open_run(folder: Path, plan: Plan) -> Plan:
             update={
                 "judge": known.judge or plan.judge,
                 "contents": known.contents or plan.contents,
-                "methods": {**plan.methods, **known.methods},
+                "methods": plan.methods | known.methods,
                 "asked": max(known.asked, plan.asked),
             }
         )
@@ -164,6 +164,22 @@ def change_plan(folder: Path, change: Callable[[Plan | None], Plan]) -> Plan:
     except OSError as error:
         raise StorageError(f"{file} cannot be written: {error.strerror}") from error
     return plan
+
+
+def add_preparation(folder: Path, method: str, preparation: Preparation) -> None:
+    """Add to the plan of a run what a method's work before the first question takes."""
+
+    def add(known: Plan | None) -> Plan:
+        plan = known or load_plan(folder)
+        facts = plan.methods[method]
+        before = facts.preparation
+        if before is not None and preparation.seconds is None:  # it was done again, from the cache
+            preparation.seconds = before.seconds
+        return plan.model_copy(
+            update={"methods": {**plan.methods, method: facts.model_copy(update={"preparation": preparation})}}
+        )
+
+    change_plan(folder, add)
 
 
 def load_plan(folder: Path) -> Plan:

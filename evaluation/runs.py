@@ -7,7 +7,7 @@ import os
 import sys
 import time
 import traceback
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path, PurePosixPath
 from typing import Any, TypedDict
@@ -183,7 +183,7 @@ def prepare(method: Method, lab: Lab, model: BaseChatModel) -> tuple[Any, Prepar
     return prepared, Preparation(usage=total(session.calls), cost=cost(session.calls), seconds=seconds)
 
 
-def run(
+def answer_questions(
     method: Method,
     lab: Lab,
     prepared: Any,
@@ -224,8 +224,7 @@ def run(
         pool = ThreadPoolExecutor(lab.at_once)
         work = [
             pool.submit(_work, method, lab, prepared, question, records.get(question.id), judge)
-            for question in questions
-            if needs_work(records.get(question.id), judged=judge is not None)
+            for question in list_open(questions, records, judged=judge is not None)
         ]
         failures = 0
         try:
@@ -233,7 +232,7 @@ def run(
                 record = done.result()
                 file.append(record)
                 on_record(record)
-                failures = failures + 1 if needs_work(record, judged=judge is not None) else 0
+                failures = failures + 1 if _is_open(record, judged=judge is not None) else 0
                 if failures == MAX_FAILURES:
                     reason = record["error"] or (record["judgement"] or {}).get("reason")
                     raise InputError(f"{failures} questions in a row failed, the last one with: {reason}")
@@ -242,8 +241,12 @@ def run(
             pool.shutdown(wait=not isinstance(sys.exc_info()[1], KeyboardInterrupt), cancel_futures=True)
 
 
-def needs_work(record: Record | None, *, judged: bool) -> bool:
-    """Return whether a question has no answer yet, or no verdict although there is a judge."""
+def list_open(questions: Iterable[Question], records: Mapping[str, Record], *, judged: bool) -> list[Question]:
+    """Return the questions that have no answer, or, with a judge, no verdict."""
+    return [question for question in questions if _is_open(records.get(question.id), judged=judged)]
+
+
+def _is_open(record: Record | None, *, judged: bool) -> bool:
     if record is None or record["error"] is not None:
         return True
     return judged and (record["judgement"] is None or record["judgement"]["correct"] is None)

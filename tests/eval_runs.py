@@ -17,7 +17,7 @@ from arag.evaluation.datasets import Question
 from arag.evaluation.judge import Judge
 from arag.evaluation.method import Lab
 from arag.evaluation.methods import find_methods, make_method
-from arag.evaluation.runs import RecordFile, prepare, run
+from arag.evaluation.runs import RecordFile, answer_questions, prepare
 from arag.models.chat import load_model
 from openai_server import chat
 
@@ -87,5 +87,5 @@ def answer(index, server, asked: list[Question], folder, *, name="arag", judged=
     method = make_method(find_methods([name])[name], {})
     prepared, _ = prepare(method, lab, model.model_copy(update={"cache": CallCache(kept, ledger, check)}))
     file = RecordFile(folder / f"{name}.jsonl")
-    run(method, lab, prepared, asked, file, Judge(lab.model, "a judge") if judged else None)
+    answer_questions(method, lab, prepared, asked, file, Judge(lab.model, "a judge") if judged else None)
     return file.read()

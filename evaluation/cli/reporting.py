@@ -10,9 +10,8 @@ import typer
 from rich.progress import MofNCompleteColumn
 
 from arag.errors import InputError
-from arag.evaluation.cli.options import show_written
 from arag.options import JsonOption
-from arag.terminal import out, progress
+from arag.terminal import out, print_json, progress, warn
 
 
 def report(
@@ -63,3 +62,14 @@ def _report_several(folders: Sequence[Path], target: Path | None, as_json: bool)
         raise InputError("--json lists the written files: give a folder for them with --out")
     else:
         out.print(found.markdown(), end="")
+
+
+def show_written(files: Sequence[Path], notes: Sequence[str], as_json: bool) -> None:
+    """Print which files were written, and notes for their readers."""
+    if as_json:
+        print_json({"files": [str(file) for file in files], "notes": list(notes)})
+        return
+    for note in notes:
+        warn(f"Note: {note}")
+    for file in files:
+        out.print(f"Written: {file}")

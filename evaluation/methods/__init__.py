@@ -22,7 +22,7 @@ GROUPS = {
         "graphrag",
         "hipporag2",
         "linear-rag",
-        "faithful-rag",
+        "faithfulrag",
         "ma-rag",
         "ragenta",
         "arag-naive",

@@ -54,7 +54,6 @@ class ARAG(GraphMethod):
             top_k=lab.top_k,
             presentation=lab.presentation,
             max_steps=lab.max_steps,
-            max_context_tokens=lab.max_context_tokens,
         )
 
 

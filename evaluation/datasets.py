@@ -152,8 +152,9 @@ def _title(value: Any) -> Any:
 
 
 _Text = Annotated[str, BeforeValidator(_text)]
-_Filled = Annotated[_Text, Field(min_length=1)]
+_Filled = Annotated[str, Field(min_length=1), BeforeValidator(_text)]
 _Texts = Annotated[list[str], BeforeValidator(_texts)]
+_Answers = Annotated[list[str], Field(min_length=1), BeforeValidator(_texts)]
 
 
 class _Passage(BaseModel):
@@ -182,7 +183,7 @@ class _Row(BaseModel):
 
     id: _Filled = Field(validation_alias=AliasChoices("id", "qid", "_id", "question_id", "financebench_id"))
     question: _Filled
-    answer: Annotated[_Texts, Field(min_length=1)] = Field(validation_alias=AliasChoices("answer", "gold_answer"))
+    answer: _Answers = Field(validation_alias=AliasChoices("answer", "gold_answer"))
     answer_aliases: _Texts = []
     aliases: _Texts = []
     supporting: _Texts = []

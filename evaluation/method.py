@@ -53,7 +53,7 @@ class Method(BaseModel):
     """Its name in reports, as in the paper."""
     differs: ClassVar[str] = ""
     """What differs from the published method, in sentences, for reports."""
-    needs_model: ClassVar[bool] = True
+    needs_model: ClassVar[bool] = False
     """Whether it needs a language model; the built-in extractive model is refused."""
     autonomous: ClassVar[bool | None] = False
     """Whether the model decides what comes next (paper, Table 4); None for "in part"."""

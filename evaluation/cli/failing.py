@@ -32,7 +32,7 @@ def failures(
     Exit code 1 means that the judge gave no usable diagnosis for some answers; the next run asks about them again.
     """
     from arag.evaluation.cache import CallCache, Store
-    from arag.evaluation.cli.running import load_patient
+    from arag.evaluation.cli.running import load_judge
     from arag.evaluation.failures import LABELS_FILE, diagnose, find_failures, is_wrong, read_labels, write_labels
     from arag.evaluation.method import Lab, Session
     from arag.evaluation.plan import load_plan
@@ -56,7 +56,7 @@ def failures(
         undecided = [failure for failure in wrong if not failure.final]
         if judge is not None:
             store = Store(folder)
-            model = load_patient(judge).model_copy(update={"cache": CallCache(store)})
+            model = load_judge(judge).model_copy(update={"cache": CallCache(store)})
             with preparing("Judge") as show:
                 session = Session(Lab(searched, model, store, at_once=concurrency, progress=show))
                 diagnosed = session.side_by_side(lambda own, failure: diagnose(failure, own), undecided, "Diagnoses")

@@ -171,11 +171,16 @@ class _Experiment:
         from arag.evaluation.method import Lab
         from arag.evaluation.plan import add_preparation, open_run
         from arag.evaluation.runs import answer_questions, list_open, prepare, record_file
+        from arag.models.chat import EXTRACTIVE
         from arag.models.names import drop_credentials
         from arag.retrieval.index import open_index
 
         every = load_questions(self.questions)
-        model = self._load_model()
+        for method in self.methods if self.model == EXTRACTIVE else ():
+            if method.needs_model:
+                raise InputError(f"{method.name} needs a language model: give one with --model, as provider:model")
+        model = load_patient(self.model, **self.model_options)
+        judging = load_judge(self.judge) if self.judge else None
         plan = self._plan(len(every[: self.limit]))
         open_run(folder, plan)  # another plan is refused before ingesting, another index after it
         for line in make_index(every, self.index):
@@ -184,9 +189,7 @@ class _Experiment:
         ledger, kept = Store(folder), Store(store_folder(self.index.location))
         cache = CallCache(ledger, ledger, budget.check)
         preparing_model = model.model_copy(update={"cache": CallCache(kept, ledger, budget.check)})
-        judge = None
-        if self.judge:
-            judge = Judge(load_patient(self.judge).model_copy(update={"cache": cache}), drop_credentials(self.judge))
+        judge = judging and Judge(judging.model_copy(update={"cache": cache}), drop_credentials(self.judge or ""))
         summaries = []
         with open_index(self.index) as whole:
             asked = locate_gold(every[: self.limit], whole)
@@ -223,15 +226,6 @@ class _Experiment:
                 show_problems(asked, records, error)
         return summaries
 
-    def _load_model(self) -> BaseChatModel:
-        from arag.models.chat import EXTRACTIVE
-
-        if self.model == EXTRACTIVE:
-            for method in self.methods:
-                if method.needs_model:
-                    raise InputError(f"{method.name} needs a language model: give one with --model, as provider:model")
-        return load_patient(self.model, **self.model_options)
-
     def _plan(self, asked: int) -> Plan:
         from arag.evaluation.plan import describe_method, make_plan
 
@@ -261,6 +255,15 @@ def load_patient(name: str, **options: Any) -> BaseChatModel:
     model = load_model(name, **options)
     can_retry = "max_retries" in type(model).model_fields and "max_retries" not in options
     return load_model(name, **options, max_retries=_RETRIES) if can_retry else model
+
+
+def load_judge(name: str) -> BaseChatModel:
+    """Return a judge's model."""
+    from arag.models.chat import EXTRACTIVE
+
+    if name == EXTRACTIVE:
+        raise InputError("the built-in extractive model cannot judge: give a language model, as provider:model")
+    return load_patient(name)
 
 
 def _list_variants(steps: Sequence[int], efforts: Sequence[str]) -> list[tuple[str, int, str | None]]:

@@ -40,7 +40,6 @@ class ARAG(GraphMethod):
 
     name: ClassVar[str] = "arag"
     title: ClassVar[str] = "A-RAG (Full)"
-    needs_model: ClassVar[bool] = False
     tools: ClassVar[Sequence[str | type[RetrievalTool]]] = ("keyword_search", "semantic_search", "chunk_read")
 
     def make(self, lab: Lab) -> Any:

@@ -124,6 +124,7 @@ class FaithfulRAG(Method):
 
     name: ClassVar[str] = "faithfulrag"
     title: ClassVar[str] = "FaithfulRAG"
+    needs_model: ClassVar[bool] = True
     differs: ClassVar[str] = (
         "Prompts of our own. The passages nearest to the question are its context; the published method is given one "
         "with each question. The third call takes the background passage apart into facts, as in the paper; the "

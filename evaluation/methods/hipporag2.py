@@ -279,6 +279,7 @@ class HippoRAG2(Method):
 
     name: ClassVar[str] = "hipporag2"
     title: ClassVar[str] = "HippoRAG2"
+    needs_model: ClassVar[bool] = True
     differs: ClassVar[str] = (
         "Prompts of our own. The model filters facts by their numbers, and the embedder has one prompt for all "
         "questions. A name with letters of another script than the Latin one is only lower-cased; the published code "

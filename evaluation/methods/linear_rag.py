@@ -194,7 +194,6 @@ class LinearRAG(Method):
         "code, in no fixed order. Sentences are those of the index, where the published code uses spaCy's; equal ones "
         "are merged. The default recogniser may be spaCy's small one."
     )
-    needs_model: ClassVar[bool] = False
 
     preset: Literal["musique", "hotpotqa", "2wiki", "medical", "other"] = Field(
         "other", description="The authors' settings for a corpus; those that are given as well take precedence."

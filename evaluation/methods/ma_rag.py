@@ -99,6 +99,7 @@ class MARAG(Method):
 
     name: ClassVar[str] = "ma-rag"
     title: ClassVar[str] = "MA-RAG"
+    needs_model: ClassVar[bool] = True
     differs: ClassVar[str] = (
         "Prompts of our own; plans of at most 8 steps. The published temperatures (0.3 to plan and to answer, "
         "otherwise 0) are not used, because many models refuse them."

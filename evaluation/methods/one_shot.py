@@ -28,7 +28,6 @@ class NaiveRAG(Method):
 
     name: ClassVar[str] = "naive-rag"
     title: ClassVar[str] = "Naive RAG"
-    needs_model: ClassVar[bool] = False
 
     def prepare(self, session: Session) -> None:
         """Load what the first search loads."""

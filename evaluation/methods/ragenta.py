@@ -281,6 +281,7 @@ class RAGentA(Method):
 
     name: ClassVar[str] = "ragenta"
     title: ClassVar[str] = "RAGentA"
+    needs_model: ClassVar[bool] = True
     differs: ClassVar[str] = (
         "Prompts of our own; at most 3 follow-up questions; the numbers of documents go on in follow-ups. Models "
         "without log probabilities grade the passages from 0 to 10 instead. The method was made for 20 passages; it "

@@ -89,6 +89,7 @@ class GraphRAG(_GraphRAG):
 
     name: ClassVar[str] = "graphrag"
     title: ClassVar[str] = "GraphRAG"
+    needs_model: ClassVar[bool] = True
 
     entities: int = Field(20, ge=1, description="How many entities nearest to the question are selected.")
 
@@ -138,6 +139,7 @@ class GlobalGraphRAG(_GraphRAG):
 
     name: ClassVar[str] = "graphrag-global"
     title: ClassVar[str] = "GraphRAG (global)"
+    needs_model: ClassVar[bool] = True
 
     def prepare(self, session: Session) -> GlobalKnowledge:
         """Build the graph, and divide its reports into batches."""

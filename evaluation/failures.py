@@ -284,12 +284,17 @@ def write_labels(failures: Iterable[Failure], file: Path) -> None:
     writer.writeheader()
     for failure in failures:
         row = {name: _cut(value, _MAX_CELL) for name, value in failure.describe().items()}
-        writer.writerow({k: f"'{value}" if value.startswith(_FORMULA) else value for k, value in row.items()})
+        writer.writerow({name: csv_cell(value) for name, value in row.items()})
     try:
         with written_whole(file) as out:
             out.write(text.getvalue().encode("utf-8-sig", "replace"))  # spreadsheets need the byte order mark
     except OSError as error:
         raise StorageError(f"{file} cannot be written: {error.strerror}") from error
+
+
+def csv_cell(text: str) -> str:
+    """Return a text as a cell that no spreadsheet runs as a formula."""
+    return f"'{text}" if text.startswith(_FORMULA) else text
 
 
 def read_labels(failures: Iterable[Failure], file: Path) -> list[Failure]:

@@ -12,6 +12,7 @@ from rich.table import Table
 
 from arag.errors import InputError
 from arag.evaluation.cli.progress import preparing, warn_of
+from arag.evaluation.cli.reporting import load_report
 from arag.options import IndexOption
 from arag.terminal import FAILED, out, warn
 
@@ -72,21 +73,13 @@ def failures(
     if judge is not None:
         out.print(f"Diagnosed: {len(undecided) - len(left):,} of {len(undecided):,} by the judge")
         warn_of("Not diagnosed", [f"{', '.join(failure.key)}: {failure.why}" for failure in left])
-    _write_page(wrong, folder)
+    page = folder / "failures.html"
+    page.write_text(load_report().failures_page(wrong), encoding="utf-8", errors="replace")
+    out.print(f"Written: {page}")
     todo = "; fill in `label` there and run this again" if left else ""
     out.print(f"{labels}: {len(left):,} of {len(wrong):,} undecided{todo}.")
     if judge is not None and left:
         raise typer.Exit(FAILED)
-
-
-def _write_page(wrong: Sequence[Failure], folder: Path) -> None:
-    try:
-        from arag.evaluation.report.pages import failures_page
-    except ImportError as error:
-        warn(f"No page: it needs {error.name}; pip install 'langgraph-arag[eval]'")
-        return
-    (folder / "failures.html").write_text(failures_page(wrong), encoding="utf-8", errors="replace")
-    out.print(f"Written: {folder / 'failures.html'}")
 
 
 def _show_causes(wrong: Sequence[Failure]) -> None:

@@ -14,6 +14,7 @@ import typer
 
 from arag.errors import InputError
 from arag.evaluation.cli.progress import answering, preparing, show_problems, show_summary, summarise
+from arag.evaluation.cli.reporting import load_report, show_written
 from arag.options import (
     DEFAULT_MAX_STEPS,
     DEFAULT_TOP_K,
@@ -27,7 +28,7 @@ from arag.options import (
     read_model_options,
     read_scope,
 )
-from arag.terminal import FAILED, err, out, print_json, warn
+from arag.terminal import FAILED, err, print_json, warn
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
@@ -301,11 +302,9 @@ def _read_settings(values: Sequence[str], methods: Collection[str]) -> dict[str,
 def _write_report(folders: Sequence[Path], target: Path, *, quiet: bool) -> None:
     """Write the report, without a page for each question."""
     try:
-        from arag.evaluation.report.pages import write_report
-    except ImportError as error:
-        warn(f"No report: it needs {error.name}; pip install 'langgraph-arag[eval]', then `arag eval report {target}`")
+        files = load_report().write_report(folders, target, pages=False)
+    except InputError as error:
+        warn(f"No report: {error}")
         return
-    files = write_report(folders, target, pages=False)
     if not quiet:
-        for file in files:
-            out.print(f"Written: {file}")
+        show_written(files, as_json=False)

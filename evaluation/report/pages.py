@@ -11,7 +11,7 @@ import pandas as pd
 from markupsafe import Markup
 
 from arag.errors import InputError, StorageError
-from arag.evaluation.failures import CHAIN_CAUSES, CHAIN_ERROR, ITERATIVE, ONE_SHOT, Failure, first_level
+from arag.evaluation.failures import CHAIN_CAUSES, CHAIN_ERROR, ITERATIVE, ONE_SHOT, Failure, csv_cell, first_level
 from arag.evaluation.report import plots
 from arag.evaluation.report.frame import Runs, load_runs
 from arag.evaluation.report.paper import find_model
@@ -35,7 +35,6 @@ from arag.pages.templates import count, render
 
 _MARKS = {1.0: ("right", "✓"), 0.0: ("wrong", "✗")}
 _EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
-_FORMULA = ("=", "+", "-", "@")  # how a text begins that spreadsheets run
 
 
 class _Figure(NamedTuple):
@@ -248,9 +247,7 @@ def _questions_csv(frame: pd.DataFrame) -> str:
         tables.append(table.add_prefix(f"{method}_"))
     texts = pd.concat(tables, axis=1).reset_index()
     for column in texts:
-        texts[column] = [
-            f"'{value}" if isinstance(value, str) and value.startswith(_FORMULA) else value for value in texts[column]
-        ]
+        texts[column] = [csv_cell(value) if isinstance(value, str) else value for value in texts[column]]
     return str(texts.to_csv(index=False))
 
 

@@ -234,7 +234,7 @@ def megabytes(kind: str) -> float:
 
 def show(figures: Sequence[Figure], others: Sequence[Figure] = ()) -> None:
     """Print figures, beside the authors' or those of another run."""
-    theirs = {each.name: each.ours for each in others} or {each.name: each.authors for each in figures}
+    theirs: dict[str, float | None] = {each.name: each.ours if others else each.authors for each in others or figures}
     table = Table("", "first" if others else "ours", "second" if others else "authors", "ratio", "unit")
     for each in figures:
         other = theirs.get(each.name)

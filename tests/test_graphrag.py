@@ -259,15 +259,18 @@ def test_of_both_directions_the_last_weight_counts():
     assert find_communities(cut, 4) == find_communities(plain, 4) != find_communities(ring, 4)
 
 
-def test_inner_relationships_are_those_of_one_level(merged):
+def test_inner_relationships_are_between_members(merged):
     _, relationships = merged
-    whole = Community(0, 0, -1, ("ADA", "BEN", "CLEO", "DORA", "EMIL", "FAY"))
-    parts = [Community(1, 1, 0, ("ADA", "BEN")), Community(2, 1, 0, ("CLEO", "EMIL")), Community(3, 1, 0, ("FAY",))]
-    inner = find_inner([whole, *parts], relationships)
-    assert {number: numbers(found) for number, found in inner.items()} == {
-        0: [0, 1, 2, 3, 4, 5, 6, 7, 9],
-        1: [0, 9],
+    by_source = {
+        each.source: [other for other in relationships if other.source == each.source] for each in relationships
     }
+
+    def inner(*members):
+        return sorted(numbers(find_inner(Community(0, 0, -1, members), by_source)))
+
+    assert inner("ADA", "BEN", "CLEO", "DORA", "EMIL", "FAY") == [0, 1, 2, 3, 4, 5, 6, 7, 9]
+    assert inner("ADA", "BEN") == [0, 9]
+    assert inner("CLEO", "EMIL") == inner("FAY") == []
 
 
 # --- tables ---

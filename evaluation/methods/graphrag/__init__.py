@@ -19,7 +19,7 @@ from arag.errors import InputError
 from arag.evaluation.method import Method, Session
 from arag.evaluation.methods.graphrag.building import build
 from arag.evaluation.methods.graphrag.global_search import Points, batch_text, choose_points, make_batches
-from arag.evaluation.methods.graphrag.knowledge import Entity, KnowledgeGraph, Report
+from arag.evaluation.methods.graphrag.knowledge import Entity, KnowledgeGraph
 from arag.evaluation.methods.graphrag.local import Budgets, LocalContext, build_context
 from arag.evaluation.methods.shared import Passages
 from arag.graph.prompts import EXAMPLE_ID, as_data
@@ -61,6 +61,7 @@ class _GraphRAG(Method):
         "from all relationships of a community, not only the first of each entity; strengths are limited to 1 to 10; "
         "no claims are extracted."
     )
+    needs_model: ClassVar[bool] = True
 
     max_cluster_size: int = Field(10, ge=1, description="Communities with more entities are divided further.")
     level: int = Field(2, ge=0, description="The deepest level of communities whose reports are used.")
@@ -89,7 +90,6 @@ class GraphRAG(_GraphRAG):
 
     name: ClassVar[str] = "graphrag"
     title: ClassVar[str] = "GraphRAG"
-    needs_model: ClassVar[bool] = True
 
     entities: int = Field(20, ge=1, description="How many entities nearest to the question are selected.")
 
@@ -126,32 +126,23 @@ class GraphRAG(_GraphRAG):
         return [prepared.graph.entities[place] for place in nearest]
 
 
-@dataclass(frozen=True)
-class GlobalKnowledge:
-    """What global search reads for every question."""
-
-    graph: KnowledgeGraph
-    batches: list[list[Report]]
-
-
 class GlobalGraphRAG(_GraphRAG):
     """The same graph; a call for each batch of reports on its communities, and one that answers from what they say."""
 
     name: ClassVar[str] = "graphrag-global"
     title: ClassVar[str] = "GraphRAG (global)"
-    needs_model: ClassVar[bool] = True
 
-    def prepare(self, session: Session) -> GlobalKnowledge:
-        """Build the graph, and divide its reports into batches."""
-        graph = build(session, self.max_cluster_size)
-        return GlobalKnowledge(graph, make_batches(graph, self.level, self.max_tokens))
+    def prepare(self, session: Session) -> KnowledgeGraph:
+        """Build the graph."""
+        return build(session, self.max_cluster_size)
 
-    def answer(self, question: str, session: Session, prepared: GlobalKnowledge) -> str:
-        """Look for points in all batches, and answer from the best; without any, there is no last call."""
-        texts = ["".join(map(batch_text, batch)) for batch in prepared.batches]
+    def answer(self, question: str, session: Session, prepared: KnowledgeGraph) -> str:
+        """Look for points in all batches of reports, and answer from the best; without any, there is no last call."""
+        batches = make_batches(prepared, self.level, self.max_tokens)
+        texts = ["".join(map(batch_text, batch)) for batch in batches]
         session.retrieved([], question, tool="graph_context", tokens=sum(map(count_tokens, texts)))
-        session.note("Knowledge graph", prepared.graph.figures())
-        numbered = list(enumerate(prepared.batches, start=1))
+        session.note("Knowledge graph", prepared.figures())
+        numbered = enumerate(batches, start=1)
         session.note("Batches", [f"{number}: {len(batch)} reports, first {batch[0]}" for number, batch in numbered])
         prompts = [f"{question}\n\n{as_data('reports', text.rstrip())}" for text in texts]
         replies = session.ask_all(_MAP, prompts, Points)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TypeVar
@@ -101,7 +102,7 @@ def summarise(session: Session, items: Sequence[Described], title: str = "") -> 
         prompts = [describing_prompt(names[number], batch) for number, batch in batches.items()]
         replies = session.ask_all(_DESCRIBE, prompts, title=title)
         for (number, batch), reply in zip(batches.items(), replies, strict=True):
-            rest = waiting.pop(number)[len(batch) :]
+            rest: list[str] = waiting.pop(number)[len(batch) :]
             if reply and rest:
                 waiting[number] = [reply, *rest]
             elif reply:
@@ -130,10 +131,13 @@ def write_reports(
         The reports, in order of the communities' numbers, and how many had no usable reply.
     """
     by_title = {entity.title: entity for entity in entities}
-    inner = find_inner(communities, relationships)
-    communities = [community for community in communities if community.number in inner]
+    by_source: dict[str, list[Relationship]] = defaultdict(list)
+    for each in relationships:
+        by_source[each.source].append(each)
+    inner = {community: find_inner(community, by_source) for community in communities}
+    communities = [community for community in communities if inner[community]]
     communities.sort(key=lambda community: (-community.level, community.number))
-    tables = [as_data("tables", make_tables(by_title, inner[community.number])) for community in communities]
+    tables = [as_data("tables", make_tables(by_title, inner[community])) for community in communities]
     replies = session.ask_all(_REPORT, tables, CommunityReport, title="Reports on communities")
     reports = [make_report(community, reply) for community, reply in zip(communities, replies, strict=True) if reply]
     return sorted(reports, key=lambda report: report.community.number), len(communities) - len(reports)

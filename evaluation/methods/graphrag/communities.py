@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 
 from arag.evaluation.methods.graphrag.knowledge import Community, Relationship
 
@@ -30,7 +30,7 @@ def find_communities(relationships: Sequence[Relationship], max_size: int) -> li
         weights[pair] = each.weight
     if not weights:
         return []
-    largest = max(_connected(weights), key=len)
+    largest = _find_largest_component(list(weights))
     members: dict[tuple[int, int, int], list[str]] = defaultdict(list)
     for place in hierarchical_leiden(
         edges=sorted((*pair, weight) for pair, weight in weights.items() if pair[0] in largest),
@@ -50,42 +50,34 @@ def find_communities(relationships: Sequence[Relationship], max_size: int) -> li
     ]
 
 
-def find_inner(
-    communities: Iterable[Community], relationships: Sequence[Relationship]
-) -> dict[int, list[Relationship]]:
-    """Return the relationships between members of each community, by its number.
+def find_inner(community: Community, relationships_from: Mapping[str, Sequence[Relationship]]) -> list[Relationship]:
+    """Return the relationships between members of a community.
 
-    Communities without any are left out; a chain that the algorithm divided may leave such a community.
+    A community may have none: the algorithm also divides chains.
+
+    Args:
+        community: The community.
+        relationships_from: The relationships that start from an entity, by its title.
     """
-    community_of: dict[int, dict[str, int]] = defaultdict(dict)  # by level and title
-    for community in communities:
-        community_of[community.level] |= dict.fromkeys(community.members, community.number)
-    inner: dict[int, list[Relationship]] = defaultdict(list)
-    for numbers in community_of.values():
-        for each in relationships:
-            number = numbers.get(each.source)
-            if number is not None and number == numbers.get(each.target):
-                inner[number].append(each)
-    return dict(inner)
+    members = set(community.members)
+    return [each for title in members for each in relationships_from.get(title, ()) if each.target in members]
 
 
-def _connected(pairs: Iterable[tuple[str, str]]) -> list[set[str]]:
-    """Return the connected components, by their first node; nodes that are first in a pair come first."""
-    pairs = list(pairs)
+def _find_largest_component(pairs: Sequence[tuple[str, str]]) -> set[str]:
+    """Return the largest connected component; of several, the one whose first node comes first in the pairs."""
     neighbours: dict[str, set[str]] = defaultdict(set)
     for one, other in pairs:
         neighbours[one].add(other)
         neighbours[other].add(one)
-    components: list[set[str]] = []
+    largest: set[str] = set()
     seen: set[str] = set()
     for start in [*(one for one, _ in pairs), *(other for _, other in pairs)]:
-        if start in seen:
-            continue
-        component, waiting = {start}, [start]
-        while waiting:
-            new = neighbours[waiting.pop()] - component
-            component |= new
-            waiting += new
-        components.append(component)
-        seen |= component
-    return components
+        if start not in seen:
+            component, waiting = {start}, [start]
+            while waiting:
+                new = neighbours[waiting.pop()] - component
+                component |= new
+                waiting += new
+            seen |= component
+            largest = max(largest, component, key=len)
+    return largest

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Annotated, Any
 
-from langchain_core.messages import AIMessage, HumanMessage
+from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
 from pydantic import BaseModel, BeforeValidator, FiniteFloat, OnErrorOmit, ValidatorFunctionWrapHandler, field_validator
 
 from arag.evaluation.method import Session
@@ -89,7 +89,9 @@ def extract(session: Session) -> tuple[list[tuple[str, Extraction]], int]:
     texts = [HumanMessage(as_data("text", chunk.text)) for chunk in chunks]
     first = session.ask_all(TASK, [[text] for text in texts], Extraction, title="Chunks read")
     read = [(chunk.id, text, reply) for chunk, text, reply in zip(chunks, texts, first, strict=True) if reply]
-    conversations = [[text, AIMessage(reply.model_dump_json()), HumanMessage(AGAIN)] for _, text, reply in read]
+    conversations: list[list[AnyMessage]] = [
+        [text, AIMessage(reply.model_dump_json()), HumanMessage(AGAIN)] for _, text, reply in read
+    ]
     second = session.ask_all(TASK, conversations, Extraction, title="Chunks read again")
     extractions: list[tuple[str, Extraction]] = []
     for (chunk_id, _, reply), more in zip(read, second, strict=True):
@@ -139,17 +141,17 @@ def merge(extractions: Iterable[tuple[str, Extraction]]) -> tuple[list[Entity], 
     pairs = {ends: mentions for ends, mentions in pairs.items() if entities.keys() >= set(ends)}
     degrees = Counter(end for pair in {(min(ends), max(ends)) for ends in pairs} for end in pair)
 
-    def entity(number: int, title: str) -> Entity:
+    def make_entity(number: int, title: str) -> Entity:
         kind, mentions = next(iter(entities[title].items()))
         return Entity(number, title, kind, *_texts(mentions), degrees[title])
 
-    def relationship(number: int, ends: tuple[str, str]) -> Relationship:
+    def make_relationship(number: int, ends: tuple[str, str]) -> Relationship:
         rank = sum(degrees[end] for end in ends)
         return Relationship(number, *ends, *_texts(pairs[ends]), pairs[ends].weight, rank)
 
     return (
-        [entity(number, title) for number, title in enumerate(entities)],
-        [relationship(number, ends) for number, ends in enumerate(pairs)],
+        [make_entity(number, title) for number, title in enumerate(entities)],
+        [make_relationship(number, ends) for number, ends in enumerate(pairs)],
     )
 
 

@@ -34,7 +34,7 @@ _COLUMNS = (
     *("method", "question_id", "label", "note", "cause", "decided_by", "why"),
     *("question", "answer", "prediction", "gold_seen", "gold_read", "searches"),
 )
-_FORMULA = ("=", "+", "-", "@")  # how a text begins that spreadsheets run
+_FORMULA = tuple("=+-@\t\r＝＋－＠")  # how a text begins that spreadsheets run
 
 
 @dataclass(frozen=True, slots=True)

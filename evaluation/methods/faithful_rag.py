@@ -69,10 +69,7 @@ class Reply(BaseModel):
 
 
 def group_sentences(sentences: Sequence[str], most_words: int = _GROUP_WORDS) -> list[str]:
-    """Join neighbouring sentences to groups of at most so many words; a longer sentence is a group by itself.
-
-    Words are what spaces separate. In Chinese and Japanese, each character counts as one.
-    """
+    """Join neighbouring sentences to groups of at most so many words, or characters in Chinese and Japanese."""
     groups: list[list[str]] = []
     words = 0
     for sentence in sentences:
@@ -86,10 +83,7 @@ def group_sentences(sentences: Sequence[str], most_words: int = _GROUP_WORDS) ->
 
 
 def cut_context(texts: Iterable[str]) -> list[str]:
-    """Return the sentences of texts, in groups, without tags and what stands in square brackets.
-
-    Of a link in Markdown, its text remains.
-    """
+    """Return the sentences of texts, in groups, without tags, addresses of links and what is in square brackets."""
     sentences: list[str] = []
     for text in texts:
         plain = _BRACKETS.sub("", _LINK.sub(r"\1", text))
@@ -100,12 +94,7 @@ def cut_context(texts: Iterable[str]) -> list[str]:
 def choose_groups(similarities: NDArray[np.float32], groups: Sequence[str]) -> list[tuple[str, float]]:
     """Return the groups that are nearest to any fact: of each fact's five nearest, the five nearest of all.
 
-    Args:
-        similarities: Cosines, shape (facts, groups).
-        groups: The groups; equal texts count once.
-
-    Returns:
-        The groups and their similarities, nearest first.
+    The similarities have shape (facts, groups). Groups of equal texts count once.
     """
     nearest = np.argsort(-similarities, axis=1, kind="stable")[:, :_GROUPS_OF_A_FACT]
     pooled = [

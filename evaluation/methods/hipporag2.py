@@ -16,7 +16,7 @@ from hashlib import sha256
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
+from langchain_core.messages import AIMessage, HumanMessage
 from numpy.typing import NDArray
 from pydantic import BaseModel, Field
 
@@ -27,6 +27,7 @@ from arag.retrieval.text import EAST_ASIAN
 
 Triple = tuple[str, str, str]
 """Subject, relation and object, in normal form."""
+EdgeWeights = Literal["reference", "paper"]
 Synonyms = Sequence[Sequence[tuple[int, float]]]
 """For each entity, the numbers of its synonyms and their cosine similarities."""
 
@@ -90,11 +91,7 @@ class Kept(BaseModel):
 
 
 def normal_form(text: str) -> str:
-    """Return the form in which entities and relations are compared.
-
-    It is lower-cased, and all but ASCII letters and digits are spaces. A text with letters of another script is only
-    lower-cased, so that they tell it from others.
-    """
+    """Return a text as it is compared: ASCII letters and digits in lower case; other scripts are only lower-cased."""
     lowered = _repair(text).lower()
     form = re.sub("[^a-z0-9 ]", " ", lowered).strip()
     if form and not _OTHER_SCRIPT.search(lowered):
@@ -103,15 +100,7 @@ def normal_form(text: str) -> str:
 
 
 def read_items(reply: str, name: str) -> list[Any] | None:
-    """Return the items of a list in a JSON object; if the reply was cut off, those that are complete.
-
-    Args:
-        reply: The reply, which may hold other text around the object.
-        name: The list's name. If there are several of that name, it is the last one.
-
-    Returns:
-        The items; None if there is no such list.
-    """
+    """Return the complete items of the last list with a name in a reply; None if there is no such list."""
     *_, place = [-1, *(match.end() for match in re.finditer(rf'"{name}"\s*:\s*\[', reply))]
     if place < 0:
         return None
@@ -133,16 +122,14 @@ def read_entities(reply: str) -> list[str] | None:
 
 
 def read_triples(reply: str) -> list[Triple] | None:
-    """Return the triples of a reply in normal form; None if it has no list of them.
-
-    Those that do not have three parts, repeat another one, or have no subject or object in normal form are left out.
-    """
+    """Return the valid triples of a reply in normal form, each once; None if it has no list of them."""
     items = read_items(reply, "triples")
     if items is None:
         return None
     lists = [item for item in items if isinstance(item, list) and len(item) == 3]
-    valid = [item for item in lists if all(isinstance(part, str | int | float) for part in item)]
-    distinct = dict.fromkeys(tuple(str(part) for part in item) for item in valid)
+    distinct = dict.fromkeys(
+        tuple(map(str, item)) for item in lists if all(isinstance(i, str | int | float) for i in item)
+    )
     triples = [(normal_form(one), normal_form(relation), normal_form(other)) for one, relation, other in distinct]
     return [triple for triple in triples if triple[0] and triple[2]]
 
@@ -157,16 +144,13 @@ def _repair(text: str) -> str:
 
 @dataclass(frozen=True)
 class Facts:
-    """What the triples of all chunks say."""
+    """What the triples of all chunks say; entities are their subjects and objects, and have numbers."""
 
     triples: list[Triple]
-    """The distinct ones."""
     entities: list[str]
-    """Their subjects and objects."""
     chunk_entities: list[list[int]]
-    """The numbers of the entities in each chunk."""
     links: Mapping[tuple[int, int], int]
-    """How often a triple links two different entities, by their numbers, the smaller one first."""
+    """How often a triple links two different entities, the smaller number first."""
 
 
 def collect(chunks: Sequence[Sequence[Triple]]) -> Facts:
@@ -185,16 +169,10 @@ def collect(chunks: Sequence[Sequence[Triple]]) -> Facts:
 def find_synonyms(
     rows: Sequence[int], entities: Sequence[str], vectors: NDArray[np.float32], similarity: float
 ) -> Synonyms:
-    """Find the entities whose names are similar to those of some entities, the nearest first.
+    """Return the at most 101 nearest synonyms of some entities, whose numbers are `rows`.
 
-    An entity of fewer than three letters and digits has none, but may be one; each has at most the nearest 101. A
-    Chinese, Japanese or Korean character counts as two letters.
-
-    Args:
-        rows: The numbers of these entities.
-        entities: All entities.
-        vectors: Their vectors of length one, shape (entities, dimension).
-        similarity: The smallest cosine.
+    An entity of fewer than three letters has none, but may be one. A Chinese, Japanese or Korean character counts as
+    two letters. The vectors are of length one, shape (entities, dimension).
     """
     synonyms = []
     for entity, cosines in zip(rows, vectors[list(rows)] @ vectors.T, strict=True):
@@ -208,20 +186,12 @@ def find_synonyms(
     return synonyms
 
 
-def make_edges(
-    facts: Facts, synonyms: Synonyms, weights: Literal["reference", "paper"] = "reference"
-) -> NDArray[np.float64]:
-    """Return the edges of the graph: of several between two nodes, the weights add up.
+def make_edges(facts: Facts, synonyms: Synonyms, weights: EdgeWeights = "reference") -> NDArray[np.float64]:
+    """Return the edges for `pagerank`; the entities are numbered before the chunks.
 
-    Args:
-        facts: What the triples say.
-        synonyms: The synonyms.
-        weights: How they are weighted. In the `paper`, an edge between entities has the number of their triples, and
-            the cosine if they are synonyms. The `reference` has it for each direction, and with a synonym in a
-            direction, the cosine takes the number's place there. An edge between a chunk and an entity in it has 1.
-
-    Returns:
-        Two nodes, the entities numbered before the chunks, and a weight, shape (edges, 3).
+    In the `paper`, an edge between entities weighs the number of their triples, and the cosine if they are synonyms.
+    The `reference` has such an edge in each direction, and a synonym's cosine takes the number's place in its
+    direction. An edge between a chunk and an entity in it weighs 1.
     """
     between: dict[tuple[int, int], float] = dict(facts.links)
     similar = {(one, other): cosine for one, near in enumerate(synonyms) for other, cosine in near}
@@ -238,16 +208,7 @@ def make_edges(
 
 
 def weigh_entities(kept: Sequence[tuple[Triple, float]], chunks: Mapping[str, int], most: int) -> dict[str, float]:
-    """Return where PageRank starts: the entities of the kept facts, the heaviest first.
-
-    Args:
-        kept: The facts and their scores.
-        chunks: In how many chunks each entity is.
-        most: How many entities are kept.
-
-    Returns:
-        For each entity, the mean of its facts' scores, divided by the number of its chunks.
-    """
+    """Return the heaviest entities of facts with scores: the mean score, over the number of the entity's chunks."""
     scores: dict[str, list[float]] = {}
     for (one, _, other), score in kept:
         for end in (one, other):
@@ -265,8 +226,7 @@ class Graph:
 
     passages: Passages
     facts: Facts
-    vectors: NDArray[np.float32]
-    """Of the facts."""
+    fact_vectors: NDArray[np.float32]
     edges: NDArray[np.float64]
     chunks: Mapping[str, int]
     """In how many chunks each entity is."""
@@ -291,9 +251,7 @@ class HippoRAG2(Method):
     passage_weight: float = Field(0.05, ge=0, description="Weight of passages beside entities, where PageRank starts.")
     damping: float = Field(0.5, ge=0, lt=1, description="How likely PageRank's walks go on at each step.")
     similarity: float = Field(0.8, gt=0, le=1, description="The least cosine similarity of synonyms.")
-    edge_weights: Literal["reference", "paper"] = Field(
-        "reference", description="Weights of edges: those of the code or of the paper."
-    )
+    edge_weights: EdgeWeights = Field("reference", description="Weights of edges: those of the code or of the paper.")
     passages: By = Field("chunk", description="What is compared with the question: whole chunks or best sentences.")
 
     def prepare(self, session: Session) -> Graph:
@@ -302,17 +260,13 @@ class HippoRAG2(Method):
         passages = lab.passages(self.passages)
         texts = [chunk.text for chunk in passages.chunks]
         # Texts, not forms: the complete triples of a reply that was cut off are kept.
-        shown = _example(_show(_PASSAGE), {"entities": _ENTITIES})
-        replies = session.ask_all(
-            _FIND_ENTITIES, [[*shown, HumanMessage(_show(text))] for text in texts], title="Entities"
-        )
-        entities = [read_entities(reply) for reply in replies]
-        shown = _example(_show(_PASSAGE, _ENTITIES), {"triples": _TRIPLES})
-        passages_with_entities = [_show(text, names or ()) for text, names in zip(texts, entities, strict=True)]
-        replies = session.ask_all(
-            _FIND_TRIPLES, [[*shown, HumanMessage(text)] for text in passages_with_entities], title="Facts"
-        )
-        triples = [read_triples(reply) for reply in replies]
+        example = [HumanMessage(_show(_PASSAGE)), AIMessage(json.dumps({"entities": _ENTITIES}))]
+        users = [[*example, HumanMessage(_show(text))] for text in texts]
+        entities = [read_entities(reply) for reply in session.ask_all(_FIND_ENTITIES, users, title="Entities")]
+        example = [HumanMessage(_show(_PASSAGE, _ENTITIES)), AIMessage(json.dumps({"triples": _TRIPLES}))]
+        named = zip(texts, entities, strict=True)
+        users = [[*example, HumanMessage(_show(text, names or ()))] for text, names in named]
+        triples = [read_triples(reply) for reply in session.ask_all(_FIND_TRIPLES, users, title="Facts")]
         facts = collect([chunk or () for chunk in triples])
         synonyms = self._find_synonyms(session, facts.entities)
         vectors = lab.vectors([str(triple) for triple in facts.triples], "Facts embedded")
@@ -362,7 +316,7 @@ class HippoRAG2(Method):
         """Return the facts that the model keeps of those nearest to the question, with their similarities."""
         if not graph.facts.triples:
             return []
-        scores = minmax(graph.vectors @ query)
+        scores = minmax(graph.fact_vectors @ query)
         nearest = np.argsort(-scores, kind="stable")[: self.facts].tolist()
         facts = [(graph.facts.triples[number], float(scores[number])) for number in nearest]
         lines = [f"{' | '.join(triple)} ({score:.3f})" for triple, score in facts]
@@ -381,10 +335,6 @@ class HippoRAG2(Method):
 def _show(passage: str, entities: Sequence[str] | None = None) -> str:
     listed = "" if entities is None else "\n\n" + as_data("entities", json.dumps(entities, ensure_ascii=False))
     return as_data("passage", passage) + listed
-
-
-def _example(shown: str, reply: object) -> list[AnyMessage]:
-    return [HumanMessage(shown), AIMessage(json.dumps(reply, ensure_ascii=False))]
 
 
 METHODS = (HippoRAG2,)

@@ -56,9 +56,9 @@ class EntityGraph:
     Args:
         passages: The passages' texts.
         entities: The entities' texts.
-        mentioned: For each passage, the entities in it, each once.
-        entities_of: For each sentence, the entities in it, each once.
-        links: Pairs of passages that are neighbours.
+        mentioned: The entities of each passage, each once.
+        entities_of: The entities of each sentence, each once.
+        links: Pairs of neighbouring passages.
     """
 
     def __init__(
@@ -98,12 +98,7 @@ class EntityGraph:
         return self._counts[entity]
 
     def rank(self, passages: NDArray[Any], weights: Mapping[int, float]) -> NDArray[np.float64]:
-        """Return the PageRank of the passages.
-
-        Args:
-            passages: How likely a walk starts at each passage, shape (passages,).
-            weights: The same for active entities.
-        """
+        """Return the PageRank of the passages; walks start at these and at active entities, by their weights."""
         reset = np.concatenate([passages, np.zeros(len(self.entities))])
         reset[[len(passages) + entity for entity in weights]] = list(weights.values())
         return pagerank(self._edges, reset)[: len(passages)]
@@ -116,14 +111,9 @@ def spread(
     settings: LinearRAG,
     order: Callable[[Mapping[int, float]], Iterable[int]],
 ) -> tuple[dict[int, float], Active]:
-    """Spread activation from entities to those that share a sentence with them.
+    """Spread activation from the first entities to those that share a sentence with them.
 
-    Args:
-        seeds: The first entities, with their scores.
-        graph: Tells which sentences mention which entities.
-        compare: Returns the cosine similarities of sentences to the question.
-        settings: Tells how many rounds there are, how many sentences each entity uses, and the threshold.
-        order: The order in which entities spread. It matters: a sentence is used once.
+    The order in which entities spread matters, because a sentence is used once.
 
     Returns:
         What each entity received in all; and the latest score of each, with its round.
@@ -154,14 +144,7 @@ def spread(
 def rate_passages(
     similarities: NDArray[Any], active: Active, count: Callable[[int], Counts], passage_ratio: float
 ) -> NDArray[np.float64]:
-    """Return how likely a walk starts at each passage: by its similarity, and by its active entities.
-
-    Args:
-        similarities: Of the passages to the question, shape (passages,).
-        active: The active entities.
-        count: Returns the passages that an entity's text occurs in, and how often.
-        passage_ratio: The weight of the similarity.
-    """
+    """Return how likely a walk starts at each passage: by its similarity to the question and its active entities."""
     bonus = np.zeros(len(similarities))
     for entity, (score, tier) in active.items():
         passages, counts = count(entity)
@@ -291,10 +274,6 @@ def _find_sentences(index: Index, spans: Mapping[str, Sequence[Span]]) -> tuple[
     """Return the entities of each sentence that has some, and the sentences' vectors; equal sentences are one.
 
     An entity belongs to the sentence in which it starts; one in a heading belongs to none.
-
-    Args:
-        index: Has the sentences and their vectors.
-        spans: The places of the entities in each chunk.
     """
     entities: dict[str, dict[str, None]] = {}
     vectors: list[NDArray[np.float32]] = []

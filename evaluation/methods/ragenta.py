@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from statistics import fmean, pstdev
 from typing import Any, ClassVar, Literal
@@ -34,6 +34,8 @@ _BETWEEN_CLAIMS = " \t\n.,;:。，、；："
 _NOT_LETTERS = re.compile(r"[\W_]")
 
 JudgedBy = Literal["log probabilities", "grades"]
+Ranking = list[tuple[int, float]]
+"""Numbers of documents with their scores, best first."""
 
 _PREDICT = """You answer a question from one document. If the document does not settle it, say what comes closest. \
 Answer in one or two sentences."""
@@ -110,30 +112,17 @@ class Finding(BaseModel):
 
 
 def find_words(text: str) -> list[str]:
-    """Return what counts as the words of a text."""
+    """Return the words of a text; Chinese, Japanese and Korean are cut into pairs of neighbouring characters."""
     lowered = text.lower()
     return _WORD.findall(lowered) + _PAIR.findall(lowered)
 
 
 def fuse(
-    dense: Sequence[tuple[str, float]],
-    sparse: Sequence[tuple[str, float]],
-    k: int,
-    *,
-    excluded: Collection[str] = (),
-    dense_weight: float = 0.65,
-) -> list[tuple[str, float]]:
+    dense: Ranking, sparse: Ranking, k: int, excluded: Collection[int] = (), dense_weight: float = 0.65
+) -> Ranking:
     """Fuse two rankings: each is scaled to 0 to 1, and what it lacks has 0 in it.
 
-    Args:
-        dense: The ids and scores of the ranking by vectors, best first.
-        sparse: Those of the ranking by words.
-        k: How many to return.
-        excluded: Ids that are left out after scaling.
-        dense_weight: The weight of the first ranking; the rest is that of the second.
-
-    Returns:
-        The ids and scores, best first; ties in the order of the first ranking, then of the second.
+    Excluded documents are left out after scaling. Ties are in the order of the first ranking, then of the second.
     """
     by_vectors, by_words = _scale(dense), _scale(sparse)
     fused = {
@@ -144,23 +133,14 @@ def fuse(
     return sorted(fused.items(), key=lambda pair: -pair[1])[:k]
 
 
-def _scale(ranking: Sequence[tuple[str, float]]) -> dict[str, float]:
+def _scale(ranking: Ranking) -> dict[int, float]:
     scores = [score for _, score in ranking]
     least, most = min(scores, default=0.0), max(scores, default=0.0)
     return {item: (score - least) / (most - least) if most > least else 0.0 for item, score in ranking}
 
 
 class BM25:
-    """Ranks texts by the words of a query, as Lucene does.
-
-    A word's weight in a text is `idf * f / (f + k1 * (1 - b + b * length / mean length))`, with
-    `idf = ln(1 + (N - n + 0.5) / (n + 0.5))` for a word in n of N texts; a text's score is the sum over the words of
-    the query. Words are lower-cased, and there are no stop words. Chinese, Japanese and Korean text is cut into pairs
-    of neighbouring characters.
-
-    Args:
-        texts: The texts.
-    """
+    """Ranks texts by the words of a query, as Lucene does; there are no stop words."""
 
     def __init__(self, texts: Sequence[str]) -> None:
         self._holding: dict[str, list[tuple[int, int]]] = {}  # the texts with a word, and how often it is in each
@@ -186,14 +166,9 @@ class BM25:
 
 
 def rate_yes(alternatives: Sequence[tuple[str, float]]) -> float | None:
-    """Return log P(Yes) - log P(No) from the alternatives of a reply's first token.
+    """Return log P(Yes) - log P(No) from the alternatives of a reply's first token and their log probabilities.
 
-    Args:
-        alternatives: The tokens and their log probabilities. Spellings of a word are added up; a word that is absent
-            has the smallest of them.
-
-    Returns:
-        The difference; None if both words are absent.
+    Spellings of a word are added up; a word that is absent has the smallest of all. None if both words are absent.
     """
     spelled = [(_NOT_LETTERS.sub("", token).lower(), log_probability) for token, log_probability in alternatives]
     yes, no = ([log_probability for text, log_probability in spelled if text == word] for word in ("yes", "no"))
@@ -204,14 +179,9 @@ def rate_yes(alternatives: Sequence[tuple[str, float]]) -> float | None:
 
 
 def keep(scores: Sequence[float | None], deviations: float) -> list[int]:
-    """Return the positions of the scores that are not far below the mean, best first; there is always one.
-
-    Args:
-        scores: The scores. Where there is none, the mean of the others stands for it.
-        deviations: How many (population) standard deviations below the mean are allowed.
-    """
+    """Return the positions of the scores that are not so many standard deviations below the mean, best first."""
     known = [score for score in scores if score is not None] or [0.0]
-    mean = fmean(known)
+    mean = fmean(known)  # stands for a score that is lacking
     filled = [mean if score is None else score for score in scores]
     least = min(mean - deviations * pstdev(known), max(filled, default=0.0))  # the mean may be rounded up
     return sorted((place for place, score in enumerate(filled) if score >= least), key=lambda place: -filled[place])
@@ -270,8 +240,6 @@ class Tools:
     """What is made before the first question."""
 
     passages: Passages
-    chunks: Mapping[str, Chunk]
-    """By their ids."""
     words: BM25
     judged_by: JudgedBy
 
@@ -290,20 +258,15 @@ class RAGentA(Method):
     iterative: ClassVar[bool | None] = None
 
     passages: By = Field("chunk", description="What is compared with the question: whole chunks or best sentences.")
-    dense_weight: float = Field(
-        0.65, ge=0, le=1, description="The weight of the ranking by vectors; the rest is that of BM25's."
-    )
-    deviations: float = Field(
-        0.5, ge=0, description="How many standard deviations below the mean a document may score and be kept."
-    )
+    dense_weight: float = Field(0.65, ge=0, le=1, description="Weight of the ranking by vectors beside BM25's.")
+    deviations: float = Field(0.5, ge=0, description="How many standard deviations below the mean a document may be.")
     follow_ups: int = Field(3, ge=0, description="How many follow-up questions are asked at most.")
 
     def prepare(self, session: Session) -> Tools:
         """Embed the chunks, count their words, and find out how the model can judge."""
         passages = session.lab.passages(self.passages)
-        chunks = {chunk.id: chunk for chunk in passages.chunks}
-        judged_by: JudgedBy = "log probabilities" if _gives_log_probabilities(session) else "grades"
-        return Tools(passages, chunks, BM25([chunk.text for chunk in passages.chunks]), judged_by)
+        words = BM25([chunk.text for chunk in passages.chunks])
+        return Tools(passages, words, "log probabilities" if _gives_log_probabilities(session) else "grades")
 
     def answer(self, question: str, session: Session, prepared: Tools) -> Answer:
         """Answer from the documents that pass the filter, and work in what follow-up questions find."""
@@ -322,11 +285,11 @@ class RAGentA(Method):
             session.retrieved(chunks, follow_up)
             numbers = range(len(documents) + 1, len(documents) + len(chunks) + 1)
             documents += chunks
-            finding = _answer_follow_up(follow_up, documents, numbers, session) if chunks else ""
+            finding = ""
+            if chunks:
+                finding, draft = _follow_up(question, draft, follow_up, _show(documents, numbers), session)
             lines = [follow_up, *_list(documents, numbers), f"Answer: {finding or 'not found'}"]
             session.note("Follow-up question", lines)
-            if finding:
-                draft = _integrate(question, draft, f"{follow_up}\n{finding}", session)
         cited = find_numbers(draft, len(documents)) or (kept if draft else ())
         return Answer(
             _BEFORE_CITED.sub("", draft).strip(),
@@ -338,17 +301,15 @@ class RAGentA(Method):
         self, question: str, session: Session, tools: Tools, excluded: Sequence[Chunk] = ()
     ) -> list[tuple[Chunk, float]]:
         """Return the documents that both rankings find, with their scores, best first."""
-        top_k = session.lab.top_k
+        chunks, top_k = tools.passages.chunks, session.lab.top_k
 
-        def rank(scores: NDArray[Any]) -> list[tuple[str, float]]:
-            best = np.argsort(-scores, kind="stable")[: _OVERSAMPLED * top_k].tolist()
-            return [(tools.passages.chunks[place].id, float(scores[place])) for place in best]
+        def rank(scores: NDArray[Any]) -> Ranking:
+            return [(n, float(scores[n])) for n in np.argsort(-scores, kind="stable")[: _OVERSAMPLED * top_k].tolist()]
 
         dense = rank(tools.passages.scores(question))
         sparse = [pair for pair in rank(tools.words.scores(question)) if pair[1] > 0]
-        used = {chunk.id for chunk in excluded}
-        fused = fuse(dense, sparse, top_k, excluded=used, dense_weight=self.dense_weight)
-        return [(tools.chunks[chunk_id], score) for chunk_id, score in fused]
+        used = {n for n, _ in [*dense, *sparse] if chunks[n] in excluded}
+        return [(chunks[n], score) for n, score in fuse(dense, sparse, top_k, used, self.dense_weight)]
 
 
 def _judge(question: str, chunks: Sequence[Chunk], session: Session, judged_by: JudgedBy) -> list[float | None]:
@@ -407,17 +368,14 @@ def _check(question: str, draft: str, session: Session) -> tuple[str, list[str]]
     return drop_claims(draft, coverage.irrelevant_claims), [] if is_complete else list(questions)
 
 
-def _answer_follow_up(question: str, documents: Sequence[Chunk], numbers: Sequence[int], session: Session) -> str:
-    """Return the answer to a follow-up question; empty if the documents do not hold it."""
-    shown = f"{as_data('question', question)}\n\n{_show(documents, numbers)}"
-    finding = session.ask(_FOLLOW_UP, shown, Finding)
-    return finding.answer.strip() if finding and finding.found else ""
-
-
-def _integrate(question: str, draft: str, finding: str, session: Session) -> str:
-    """Work a finding into an answer; without a usable reply, the answer stays as it is."""
-    shown = f"Question: {question}\n\n{as_data('answer', draft or 'None.')}\n\n{as_data('finding', finding)}"
-    return session.ask(_INTEGRATE, shown) or draft
+def _follow_up(question: str, draft: str, follow_up: str, documents: str, session: Session) -> tuple[str, str]:
+    """Work the answer to a follow-up question into an answer; return both. The first is empty if there is none."""
+    reply = session.ask(_FOLLOW_UP, f"{as_data('question', follow_up)}\n\n{documents}", Finding)
+    if reply is None or not reply.found or not reply.answer.strip():
+        return "", draft
+    finding = as_data("finding", f"{follow_up}\n{reply.answer.strip()}")
+    shown = f"Question: {question}\n\n{as_data('answer', draft or 'None.')}\n\n{finding}"
+    return reply.answer.strip(), session.ask(_INTEGRATE, shown) or draft
 
 
 def _show(documents: Sequence[Chunk], numbers: Iterable[int]) -> str:

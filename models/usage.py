@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from langchain_core.messages import AIMessage
 from pydantic import ConfigDict, with_config
@@ -64,7 +65,7 @@ def model_call(reply: AIMessage, seconds: float, *, step: int, forced: bool = Fa
         step: The step that it made.
         forced: Whether an answer was forced.
     """
-    reported = reply.usage_metadata or {}
+    reported: Mapping[str, Any] = reply.usage_metadata or {}
     metadata = reply.response_metadata
     return ModelCall(
         step=step,

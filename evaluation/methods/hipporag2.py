@@ -16,7 +16,7 @@ from hashlib import sha256
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-from langchain_core.messages import AIMessage, HumanMessage
+from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
 from numpy.typing import NDArray
 from pydantic import BaseModel, Field
 
@@ -260,7 +260,7 @@ class HippoRAG2(Method):
         passages = lab.passages(self.passages)
         texts = [chunk.text for chunk in passages.chunks]
         # Texts, not forms: the complete triples of a reply that was cut off are kept.
-        example = [HumanMessage(_show(_PASSAGE)), AIMessage(json.dumps({"entities": _ENTITIES}))]
+        example: list[AnyMessage] = [HumanMessage(_show(_PASSAGE)), AIMessage(json.dumps({"entities": _ENTITIES}))]
         users = [[*example, HumanMessage(_show(text))] for text in texts]
         entities = [read_entities(reply) for reply in session.ask_all(_FIND_ENTITIES, users, title="Entities")]
         example = [HumanMessage(_show(_PASSAGE, _ENTITIES)), AIMessage(json.dumps({"triples": _TRIPLES}))]

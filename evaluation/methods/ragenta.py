@@ -10,7 +10,7 @@ from statistics import fmean, pstdev
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-from langchain_core.messages import HumanMessage, SystemMessage
+from langchain_core.messages import AnyMessage, HumanMessage, SystemMessage
 from numpy.typing import NDArray
 from pydantic import BaseModel, Field
 
@@ -335,7 +335,7 @@ def _judge(question: str, chunks: Sequence[Chunk], session: Session, judged_by: 
 
 def _rate(session: Session, judged: str) -> float | None:
     """Return by how much "Yes" is more likely than "No", or None without log probabilities of either."""
-    messages = [SystemMessage(f"{_JUDGE}\n\n{DATA_RULE}"), HumanMessage(judged)]
+    messages: list[AnyMessage] = [SystemMessage(f"{_JUDGE}\n\n{DATA_RULE}"), HumanMessage(judged)]
     reply = session.call(messages, logprobs=True, top_logprobs=_ALTERNATIVES)
     tokens = (reply.response_metadata.get("logprobs") or {}).get("content")
     listed = (tokens[0].get("top_logprobs") or [tokens[0]]) if tokens else []

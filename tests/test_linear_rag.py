@@ -190,15 +190,6 @@ def test_the_notes_tell_what_was_activated(lab):
     assert any(re.fullmatch(r"Port Ammerel: 0\.\d\d, round 3", line) for line in reached["lines"])
 
 
-def test_a_question_is_embedded_once(lab, monkeypatch):
-    embedded = []
-    monkeypatch.setattr(
-        HashEmbeddings, "embed_query", lambda _, text: embedded.append(text) or hash_vector(text).tolist()
-    )
-    run(lab)
-    assert embedded == [QUESTION]
-
-
 def test_a_question_that_was_answered_is_answered_again_without_a_call(lab):
     assert_replays(LinearRAG(), lab, QUESTION)
 
@@ -231,13 +222,6 @@ def test_a_threshold_above_all_similarities_activates_nothing_else(lab):
     assert session.trace[0]["arguments"]["activated"] == 0
     assert lines(session, "Active")[0] == "none beyond the first ones"
     assert retrieved(session)[0] == "light:0"  # by PageRank from the first entity
-
-
-def test_equal_similarities_leave_the_entities_to_decide():
-    equal = np.full(4, 0.3, dtype=np.float32)
-    assert rate_passages(equal, {}, lambda _: None, 2).tolist() == pytest.approx([0.1] * 4)
-    rated = rate_passages(equal, {7: (0.5, 2)}, lambda _: (np.array([1]), np.array([3.0])), 2)
-    assert rated.tolist() == pytest.approx([0.1, 0.05 * (2 + np.log1p(0.5 * np.log(4) / 2)), 0.1, 0.1])
 
 
 def test_activation_far_below_zero_starts_no_walk():

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 
 import pytest
-from pydantic import ValidationError
 
 from arag.evaluation.methods.ma_rag import MARAG
 from lab import assert_replays, make_lab
@@ -181,11 +180,6 @@ def test_an_unusable_answer_is_a_failure(run, unusable):
 def test_without_a_summary_the_last_answer_counts(run, unusable):
     answer, _, _ = run({**ONE_STEP, SUMMARISING: 3 * [unusable]})
     assert answer.text == "Teutberga"
-
-
-def test_a_setting_that_does_not_exist():
-    with pytest.raises(ValidationError, match="steps"):
-        MARAG(steps=2)
 
 
 def test_passages_may_be_ranked_by_their_best_sentences(small_index, tmp_path):

@@ -281,8 +281,10 @@ def main() -> None:
             print(figure, file=sys.stderr, flush=True)
     if options.json:
         for before in read_figures(options.json) if options.json.exists() else ():
-            if before.name not in figures or before.ours < figures[before.name].ours:
-                figures[before.name] = before
+            now = figures.setdefault(before.name, before)
+            now.ours = min(now.ours, before.ours)
+            if before.authors is not None:
+                now.authors = min(now.authors or before.authors, before.authors)
         options.json.write_text(json.dumps([asdict(each) for each in figures.values()], indent=2) + "\n", "utf-8")
     show(list(figures.values()))
 

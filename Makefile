@@ -20,9 +20,9 @@ help:
 	@echo "make lint     set up, check style, types, spelling and wording"
 	@echo "make docs     set up, build the documentation in build/site; a warning is an error"
 	@echo "make format   mend style"
-	@echo "make bench    set up, measure speed beside an alternative (ARAG_AUTHORS=DIR: a checkout of the authors'"
-	@echo "              code; AGAINST=DIR: another checkout of this one), what is found and answered in examples/,"
-	@echo "              and what recorded tool calls show there (DATA=DIR: in other corpora)"
+	@echo "make bench    set up, measure speed (ARAG_AUTHORS=DIR: beside the authors' code in this checkout), what is"
+	@echo "              found and answered in examples/, and what recorded tool calls show there (DATA=DIR: in"
+	@echo "              other corpora)"
 	@echo "make install  set up for all of these"
 	@echo "make clean    remove what these made"
 
@@ -91,7 +91,7 @@ format: $(VENV)/lint
 	$(BIN)/ruff format .
 
 bench: $(VENV)/test
-	$(BIN)/python benchmarks/speed.py $(if $(DATA),--data $(DATA)) $(if $(AGAINST),--against $(AGAINST))
+	$(BIN)/python benchmarks/speed.py $(if $(DATA),--data $(DATA))
 	$(BIN)/python benchmarks/corpora.py --data $(or $(DATA),.)
 	$(BIN)/python benchmarks/replay.py --data $(or $(DATA),.) --work build/bench
 

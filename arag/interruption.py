@@ -18,8 +18,6 @@ _WHOLE = "The index is intact: either unchanged or fully updated."
 _AFTERWARDS = {
     "ingest": _RESUMED,
     "run": _RESUMED,
-    "ablate": _RESUMED,
-    "scale": _RESUMED,
     "failures": _RESUMED,
     "ask": "No answer was given; asking again starts over.",
     "report": "The report is incomplete; the next run rewrites it.",

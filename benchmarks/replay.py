@@ -1,7 +1,7 @@
 """Replays recorded tool calls against the present tools, without a model: how much text they show, and its worth.
 
     python benchmarks/replay.py record RUN [RUN ...] --to FILE [--questions FILE]
-    python benchmarks/replay.py FILE [FILE ...] --index DIR [--json OUT]
+    python benchmarks/replay.py FILE --index DIR [--json OUT]
     python benchmarks/replay.py compare A.json B.json
     python benchmarks/replay.py --data DIR [--work DIR]
 
@@ -30,14 +30,15 @@ from pathlib import Path
 from statistics import mean, median
 from typing import Any
 
+from data import find_corpora
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolCall, ToolMessage
 from langchain_core.tools import BaseTool
 from rich.console import Console
 from rich.table import Table
 
 from arag.evaluation.datasets import Source, load_questions
-from arag.evaluation.records import find_gold, find_sources
-from arag.evaluation.runs import load_plan, load_records
+from arag.evaluation.plan import load_plan
+from arag.evaluation.runs import find_gold, find_sources, load_records
 from arag.evaluation.scores import contains, share
 from arag.ingest.pipeline import run_ingest
 from arag.retrieval.index import Index, open_index
@@ -47,11 +48,11 @@ from arag.retrieval.types import Hit
 
 RECORDED = Path(__file__).parent / "recorded"
 REACH = 20
-_NOTHING: dict[str, Any] = {"chunk_ids": [], "new_chunks": [], "evidence_tokens": 0}  # of a result that is an error
+_NO_ARTIFACT: dict[str, Any] = {"chunk_ids": [], "new_chunks": [], "evidence_tokens": 0}  # of a result that is an error
 
 
 @dataclass
-class Replayed:
+class Replay:
     """What the calls of one question show."""
 
     id: str
@@ -65,24 +66,19 @@ class Replayed:
     """Whether the gold that holds the answer is shown; all gold if none of it holds the answer word for word."""
 
 
-# --- recording ---
-
-
 def record_calls(runs: Sequence[Path], questions: Path | None = None) -> Iterator[dict[str, Any]]:
-    """Yield what is recorded of each question that the agent answered in runs."""
-    known = {question.id: question for question in load_questions(questions)} if questions else {}
+    """Yield the calls and the gold of each question that A-RAG answered in runs."""
+    by_id = {question.id: question for question in load_questions(questions)} if questions else {}
     for run in runs:
         for record in load_records(run).get("arag", {}).values():
             if record["error"] is None:
-                gold = find_gold(record)
-                if (question := known.get(record["question_id"])) is not None:
-                    gold = [*(question.gold_pages or question.gold_documents)]
+                question = by_id.get(record["question_id"])
                 yield {
                     "corpus": Path(load_plan(run).index).name,
                     "id": record["question_id"],
                     "question": record["question"],
                     "answers": [record["answer"], *record["aliases"]],
-                    "gold": gold,
+                    "gold": [*(question.gold_pages or question.gold_documents)] if question else find_gold(record),
                     "calls": [{"tool": entry["tool"], "args": entry["arguments"]} for entry in record["trace"]],
                 }
 
@@ -95,43 +91,35 @@ def read_recorded(file: Path) -> list[dict[str, Any]]:
 # --- replaying ---
 
 
-def replay(recorded: Sequence[Mapping[str, Any]], index: Index) -> list[Replayed]:
+def replay(recorded: Sequence[Mapping[str, Any]], index: Index) -> list[Replay]:
     """Make the recorded calls of each question."""
     tools = {tool.name: tool for tool in make_tools(index)}
     golds = [{unit if isinstance(unit, str) else (unit[0], unit[1]) for unit in one["gold"]} for one in recorded]
-    texts = _read_texts(index, set[Source]().union(*golds))
-    replayed = []
+    texts: dict[Source, str] = defaultdict(str)
+    for chunk_id in index.chunk_ids() if any(golds) else ():
+        for source in find_sources(index, [chunk_id]) & set[Source]().union(*golds):
+            texts[source] += index.read(chunk_id).chunks[0].text
+    replays = []
     for one, gold in zip(recorded, golds, strict=True):
         holding = {unit for unit in gold if contains(texts[unit], one["answers"])}
-        replayed.append(_replay_question(one, gold, holding or gold, index, tools))
-    return replayed
-
-
-def _read_texts(index: Index, wanted: set[Source]) -> dict[Source, str]:
-    """Return the texts of documents and pages."""
-    texts: dict[Source, str] = defaultdict(str)
-    for chunk_id in index.chunk_ids() if wanted else ():
-        for source in find_sources(index, [chunk_id]) & wanted:
-            texts[source] += index.read(chunk_id).chunks[0].text
-    return texts
+        replays.append(_replay_question(one, gold, holding or gold, index, tools))
+    return replays
 
 
 def _replay_question(
     recorded: Mapping[str, Any], gold: set[Source], holding: set[Source], index: Index, tools: Mapping[str, BaseTool]
-) -> Replayed:
-    result = Replayed(recorded["id"])
+) -> Replay:
+    result = Replay(recorded["id"])
     messages: list[AnyMessage] = [HumanMessage(recorded["question"])]
     shown: set[str] = set()
     seen: set[Source] = set()  # of the gold
-    for number, given in enumerate(recorded["calls"], start=1):
-        name, before = given["tool"], messages[-1]
-        call = ToolCall(name=name, args=given["args"], id=str(number), type="tool_call")
+    for number, recorded_call in enumerate(recorded["calls"], start=1):
+        name, before = recorded_call["tool"], messages[-1]
+        call = ToolCall(name=name, args=recorded_call["args"], id=str(number), type="tool_call")
         answer = _call(tools, call, messages)
         messages += [AIMessage("", tool_calls=[call]), answer]
-        artifact = next(find_artifacts([answer]), _NOTHING)
-        chunk_ids, tokens = artifact["chunk_ids"], count_tokens(answer.text)
-        is_error = int(answer.status == "error")
-        is_new = bool(artifact["new_chunks"]) or not shown.issuperset(chunk_ids)
+        artifact = next(find_artifacts([answer]), _NO_ARTIFACT)
+        chunk_ids, tokens, is_error = artifact["chunk_ids"], count_tokens(answer.text), int(answer.status == "error")
         gained = (find_sources(index, chunk_ids) & gold) - seen
         result.counts.update(
             {
@@ -139,7 +127,7 @@ def _replay_question(
                 "errors": is_error,
                 "evidence tokens": artifact["evidence_tokens"],
                 "tokens of results": tokens,
-                "calls that show nothing new": int(not is_new),
+                "calls that show nothing new": int(not artifact["new_chunks"] and shown.issuperset(chunk_ids)),
                 "calls whose new gold was in reach": int(bool(gained) and gained <= _find_reach(index, before)),
                 f"{name}: calls": 1,
                 f"{name}: errors": is_error,
@@ -147,10 +135,10 @@ def _replay_question(
             }
         )
         for rank, (chunk_id, text) in enumerate(split_blocks(answer.text, chunk_ids)):
-            found = (find_sources(index, [chunk_id]) & gained) - seen
-            seen |= found
+            new = (find_sources(index, [chunk_id]) & gained) - seen
+            seen |= new
             counts = result.ranks.setdefault(f"{name} {rank:02}", Counter())
-            counts.update({"hits": 1, "tokens": count_tokens(text), "new gold": len(found)})
+            counts.update({"hits": 1, "tokens": count_tokens(text), "new gold": len(new)})
         shown.update(chunk_ids)
         seen |= gained
         if gained and seen == gold:
@@ -184,32 +172,32 @@ def split_blocks(text: str, chunk_ids: Sequence[str]) -> list[tuple[str, str]]:
 
 def _find_reach(index: Index, before: AnyMessage) -> set[Source]:
     """Return what the search whose result a message is would find with more results; nothing for other messages."""
-    artifact = next(find_artifacts([before]), None)
-    hits: Sequence[Hit] = ()
-    if artifact is not None and before.name == "keyword_search":
-        hits = index.keyword_search(artifact["query"], REACH).hits
-    elif artifact is not None and before.name == "semantic_search":
-        hits = [hit for query in artifact["query"] for hit in index.semantic_search(query, REACH).hits]
+    hits: list[Hit] = []
+    for artifact in find_artifacts([before]):  # none of an error
+        if before.name == "keyword_search":
+            hits += index.keyword_search(artifact["query"], REACH).hits
+        elif before.name == "semantic_search":
+            hits += [hit for query in artifact["query"] for hit in index.semantic_search(query, REACH).hits]
     return find_sources(index, [hit.chunk_id for hit in hits])
 
 
 # --- figures ---
 
 
-def summarise(replayed: Sequence[Replayed]) -> dict[str, Any]:
+def summarise(replays: Sequence[Replay]) -> dict[str, Any]:
     """Return the figures of a replay as plain values, by their names in the table."""
     total: Counter[str] = Counter()
     ranks: defaultdict[str, Counter[str]] = defaultdict(Counter)
-    for one in replayed:
+    for one in replays:
         total.update(one.counts)
         for place, counts in one.ranks.items():
             ranks[place].update(counts)
-    golden = [one for one in replayed if one.gold_shown is not None]
+    golden = [one for one in replays if one.gold_shown is not None]
     complete = [one.calls_until_all for one in golden if one.calls_until_all is not None]
-    figures: dict[str, float | None] = {"questions": len(replayed)}
+    figures: dict[str, float | None] = {"questions": len(replays)}
     for name in ("evidence tokens", "tokens of results"):
-        figures[f"{name} a question, mean"] = mean(one.counts[name] for one in replayed)
-        figures[f"{name} a question, median"] = median(one.counts[name] for one in replayed)
+        figures[f"{name} a question, mean"] = mean(one.counts[name] for one in replays)
+        figures[f"{name} a question, median"] = median(one.counts[name] for one in replays)
     figures |= {
         "questions with gold": len(golden),
         "gold shown a question, %": 100 * mean(one.gold_shown or 0 for one in golden) if golden else None,
@@ -219,21 +207,22 @@ def summarise(replayed: Sequence[Replayed]) -> dict[str, Any]:
         **{name: total[name] for name in total if ":" not in name},
         **{name: total[name] for name in sorted(total) if ":" in name},
     }
-    return {"figures": figures, "ranks": dict(sorted(ranks.items())), "questions": [vars(one) for one in replayed]}
+    return {"figures": figures, "ranks": dict(sorted(ranks.items())), "questions": [vars(one) for one in replays]}
 
 
-def show(replays: Mapping[str, Mapping[str, Any]]) -> None:
+def show(summaries: Mapping[str, Mapping[str, Any]]) -> None:
     """Print the figures of one replay, or of two beside each other."""
-    known = [replay["figures"] for replay in replays.values()]
-    table = Table("", *replays, *["difference"][: len(known) - 1])
-    for name in dict.fromkeys(name for figures in known for name in figures):
-        values = [figures.get(name) for figures in known]
-        difference = values[1] - values[0] if len(values) == 2 and None not in values else None
-        table.add_row(name, *(_write(value) for value in [*values, difference][: len(table.columns) - 1]))
+    figures = [summary["figures"] for summary in summaries.values()]
+    table = Table("", *summaries, *["difference"][: len(figures) - 1])
+    for name in dict.fromkeys(name for each in figures for name in each):
+        values = [each.get(name) for each in figures]
+        if len(values) == 2:
+            values.append(None if None in values else values[1] - values[0])
+        table.add_row(name, *map(_write, values))
     kinds = ("hits", "tokens", "new gold")
-    ranks = Table("tool and rank", *(f"{kind}\n{name}" for kind in kinds for name in replays))
-    for place in sorted({place for replay in replays.values() for place in replay["ranks"]}):
-        counts = [replay["ranks"].get(place, {}) for replay in replays.values()]
+    ranks = Table("tool and rank", *(f"{kind}\n{name}" for kind in kinds for name in summaries))
+    for place in sorted({place for summary in summaries.values() for place in summary["ranks"]}):
+        counts = [summary["ranks"].get(place, {}) for summary in summaries.values()]
         ranks.add_row(place, *(_write(count.get(kind)) for kind in kinds for count in counts))
     for each in (table, ranks):
         for column in each.columns[1:]:
@@ -245,74 +234,60 @@ def _write(value: float | None) -> str:
     return "" if value is None else f"{value:,.1f}" if isinstance(value, float) else f"{value:,}"
 
 
-# --- commands ---
-
-
-def main() -> None:
-    """Record, compare or replay."""
-    command, *rest = sys.argv[1:] or [""]
-    if command == "record":
-        _record(rest)
-    elif command == "compare":
-        _compare(rest)
-    else:
-        _replay(sys.argv[1:])
-
-
-def _record(arguments: Sequence[str]) -> None:
-    parser = argparse.ArgumentParser(prog="replay.py record")
-    parser.add_argument("runs", nargs="+", type=Path)
-    parser.add_argument("--to", type=Path, required=True)
-    parser.add_argument("--questions", type=Path, help="take the gold from here")
-    options = parser.parse_args(arguments)
-    lines = [json.dumps(one, ensure_ascii=False) + "\n" for one in record_calls(options.runs, options.questions)]
-    options.to.write_text("".join(lines), encoding="utf-8")
-    print(f"{len(lines)} questions: {options.to}")
-
-
-def _compare(arguments: Sequence[str]) -> None:
-    parser = argparse.ArgumentParser(prog="replay.py compare")
-    parser.add_argument("files", nargs=2, type=Path)
-    first, second = (json.loads(file.read_text("utf-8")) for file in parser.parse_args(arguments).files)
-    show({"first": first, "second": second})
-
-
-def _replay(arguments: Sequence[str]) -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("file", nargs="?", type=Path)
-    parser.add_argument("--index", type=Path)
-    parser.add_argument("--json", type=Path, help="write the figures here, too, with those of each question")
-    parser.add_argument("--data", type=Path)
-    parser.add_argument("--work", type=Path)
-    options = parser.parse_args(arguments)
-    if options.data is not None:
-        with tempfile.TemporaryDirectory() as scratch:
-            _replay_corpora(options.data, options.work or Path(scratch))
-        return
-    if options.file is None or options.index is None:
-        parser.error("give a recorded file and --index, or --data")
-    summary = _replay_and_show(options.file, options.index)
-    if options.json is not None:
-        options.json.write_text(json.dumps(summary, indent=1) + "\n", encoding="utf-8")
-
-
-def _replay_corpora(data: Path, work: Path) -> None:
-    for file in sorted(RECORDED.glob("*.jsonl")):
-        name = read_recorded(file)[0]["corpus"]  # of several corpora: "one+another"
-        corpora = [next((data / part).glob("corpus*"), None) for part in name.split("+")]
-        if None in corpora:
-            print(f"{file.name} is left out: there is no corpus {name} in {data}")
-        else:
-            run_ingest([corpus for corpus in corpora if corpus is not None], work / name)
-            _replay_and_show(file, work / name)
-
-
-def _replay_and_show(file: Path, folder: Path) -> dict[str, Any]:
+def replay_file(file: Path, folder: Path) -> dict[str, Any]:
+    """Replay a file of recorded calls on an index, print the figures and return them."""
     with open_index(folder) as index:
         summary = summarise(replay(read_recorded(file), index))
     print(f"{file.stem}, in the index {folder}")
     show({"": summary})
     return summary
+
+
+def replay_corpora(data: Path, work: Path) -> None:
+    """Replay the files in `recorded` whose corpora are there."""
+    corpora = find_corpora(data)
+    for file in sorted(RECORDED.glob("*.jsonl")):
+        name = read_recorded(file)[0]["corpus"]
+        parts = name.split("+")
+        if corpora.keys() >= set(parts):
+            run_ingest([corpora[part] for part in parts], work / name)
+            replay_file(file, work / name)
+        else:
+            print(f"{file.name} is left out: there is no corpus {name} in {data}")
+
+
+def main() -> None:
+    """Record, compare or replay."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    command = sys.argv[1] if len(sys.argv) > 1 else ""
+    if command == "record":
+        parser.add_argument("runs", nargs="+", type=Path)
+        parser.add_argument("--to", type=Path, required=True)
+        parser.add_argument("--questions", type=Path, help="take the gold from here")
+        options = parser.parse_args(sys.argv[2:])
+        lines = [json.dumps(one, ensure_ascii=False) + "\n" for one in record_calls(options.runs, options.questions)]
+        options.to.write_text("".join(lines), encoding="utf-8")
+        print(f"{len(lines)} questions: {options.to}")
+    elif command == "compare":
+        parser.add_argument("files", nargs=2, type=Path)
+        first, second = (json.loads(file.read_text("utf-8")) for file in parser.parse_args(sys.argv[2:]).files)
+        show({"first": first, "second": second})
+    else:
+        parser.add_argument("file", nargs="?", type=Path)
+        parser.add_argument("--index", type=Path)
+        parser.add_argument("--json", type=Path, help="write the figures here, too, with those of each question")
+        parser.add_argument("--data", type=Path)
+        parser.add_argument("--work", type=Path)
+        options = parser.parse_args()
+        if options.data is not None:
+            with tempfile.TemporaryDirectory() as scratch:
+                replay_corpora(options.data, options.work or Path(scratch))
+        elif options.file is None or options.index is None:
+            parser.error("give a recorded file and --index, or --data")
+        else:
+            summary = replay_file(options.file, options.index)
+            if options.json is not None:
+                options.json.write_text(json.dumps(summary, indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -1,11 +1,12 @@
-"""Compares the speed of this checkout with another one's, and with the authors' code, in one run.
+"""Measures how fast commands, searches and ingestion are, beside the authors' code where it is there.
 
-    python benchmarks/speed.py [--against DIR] [--data DIR] [--work DIR] [--json FILE] [--only PART ...] [--quick]
+    python benchmarks/speed.py [--data DIR] [--work DIR] [--at ADDRESS] [--json FILE] [--only PART ...] [--quick]
+    python benchmarks/speed.py compare A.json B.json
 
-`--against` names another checkout of this project with a `.venv` of its own. The other alternative is the authors' own
-code where ARAG_AUTHORS names a checkout of it, and plain loops that do the same where it does not. The data are corpora
-as `corpora.py` takes them, made larger by recombining their sentences. Machines have other things to do: the sides are
-measured by turns, the best time of each counts, and ratios tell more than times.
+The data are corpora as `corpora.py` takes them, made larger by recombining their sentences. The authors' code is
+measured where ARAG_AUTHORS names a checkout of it. `--at` makes the indexes on PostgreSQL. Machines have other things
+to do: what `--json` holds already is kept where it is better, so two checkouts are compared by running each of them
+several times, by turns, with a file for each. Ratios tell more than times.
 """
 
 from __future__ import annotations
@@ -14,252 +15,278 @@ import argparse
 import json
 import os
 import shutil
+import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
-from dataclasses import asdict, dataclass, field
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import asdict, dataclass
+from functools import partial
 from itertools import islice
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from data import (
+    find_corpora,
+    make_index,
+    mixed_vectors,
+    name,
+    read_questions,
+    read_sentences,
+    real_vectors,
+    recombined,
+    write_chunks,
+)
 from rich.console import Console
 from rich.table import Table
-from speed_data import Data, mixed_vectors, name, read_data, real_vectors, recombined, write_chunks_file
-from speed_orders import Side
 
+from arag.ingest.pipeline import run_ingest
+from arag.models.embedders import Embedder, load_embedder
 from arag.models.names import DEFAULT_EMBEDDER
 from arag.models.onnx import find_packaged_model
+from arag.retrieval.index import open_index
 
 PARTS = ("commands", "keywords", "semantic", "ingestion", "million")
 ROUNDS = 7
-_OURS = "ours"
+EXAMPLES = Path(__file__).parents[1] / "examples"
 _QUERIES = 40
 _SENTENCES_PER_CHUNK = 30
+_COMMANDS = {
+    "info": ["info"],
+    "read": ["read", "places/skellavy.md:0"],
+    "search keyword": ["search", "keyword", "Skellavy"],
+    "search semantic": ["search", "semantic", "Which island lies furthest to the north?"],
+}
 
 
 @dataclass
-class Row:
-    """One figure, of each side that has it."""
+class Figure:
+    """One figure; smaller ones are better."""
 
-    figure: str
+    name: str
     unit: str
-    values: dict[str, float] = field(default_factory=dict)
-
-    def ratio(self, side: str) -> str:
-        """Return how many times ours is as good: smaller figures are better."""
-        ours = self.values.get(_OURS)
-        return f"{self.values[side] / ours:.2f}" if ours and side in self.values else ""
+    ours: float
+    authors: float | None = None
 
 
+@dataclass(frozen=True)
 class Bench:
-    """The sides, the data, and the figures so far."""
+    """Where the data come from, and where indexes are made: in a folder, or at an address of PostgreSQL."""
 
-    def __init__(self, data: Data, work: Path, checkouts: dict[str, Side], other: Side) -> None:
-        self.data = data
-        self.work = work
-        self.checkouts = checkouts
-        self.other = other
-        self.rows: list[Row] = []
+    corpora: dict[str, Path]
+    sentences: list[str]
+    questions: list[str]
+    work: Path
+    address: str | None
 
-    def add(self, figure: str, unit: str, values: dict[str, float]) -> None:
-        """Add a figure."""
-        self.rows.append(Row(figure, unit, values))
-        print(figure, {side: round(value, 4) for side, value in values.items()}, unit, file=sys.stderr, flush=True)
-
-    def folder(self, side: str, what: str) -> str:
-        """Return an empty place for a side's index."""
-        folder = self.work / f"{what}-{side}"
-        shutil.rmtree(folder, ignore_errors=True)
-        return str(folder)
+    def place(self, what: str) -> Path | str:
+        """Return an empty place for an index."""
+        if self.address is not None:
+            return f"{self.address}?index=speed-{what}-{os.getpid()}"
+        shutil.rmtree(self.work / what, ignore_errors=True)
+        return self.work / what
 
 
-def measure_commands(bench: Bench) -> None:
+def measure_commands(bench: Bench) -> Iterator[Figure]:
     """Measure commands from cold, on the examples."""
-    corpus = str(Path(__file__).parents[1] / "examples" / "corpus")
-    indexes = {side: bench.folder(side, "examples") for side in bench.checkouts}
-    for side, checkout in bench.checkouts.items():
-        checkout.ask("ingest", files=[corpus], index=indexes[side])
-    commands = {
-        "arag info": ["info"],
-        "arag read": ["read", "places/skellavy.md:0"],
-        "arag search keyword": ["search", "keyword", "Skellavy"],
-        "arag search semantic": ["search", "semantic", "Which island lies furthest to the north?"],
-    }
-    for shown, arguments in commands.items():
-        best: dict[str, float] = {}
-        for _ in range(3):
-            for side, checkout in bench.checkouts.items():
-                seconds = checkout.ask("command", arguments=[*arguments, "--index", indexes[side]])["seconds"]
-                best[side] = min(best.get(side, seconds), seconds)
-        bench.add(f"cold: {shown}", "s", best)
+    index = bench.place("examples")
+    run_ingest(EXAMPLES / "corpus", index)
+    environment = {**os.environ, "ARAG_MODEL": "extractive"}
+    for title, arguments in _COMMANDS.items():
+        command = [sys.executable, "-m", "arag", *arguments, "--index", str(index)]
+        run = partial(subprocess.run, command, env=environment, capture_output=True, check=True)
+        yield Figure(f"cold: arag {title}", "s", min(seconds(run) for _ in range(3)))
 
 
-def measure_keywords(bench: Bench, sizes: Sequence[int]) -> None:
-    """Measure keyword searches with the paper's score, beside the authors' (paper, Equation 1)."""
-    common = max(bench.data.sentences, key=len).split()
-    words = sorted({word.strip(".,") for word in common if len(word) > 6 and word.isalpha()})[:2] or [
-        "island",
-        "harbour",
-    ]
+def measure_keywords(bench: Bench, size: int) -> Iterator[Figure]:
+    """Measure keyword searches with the paper's score (Equation 1)."""
+    longest = max(bench.sentences, key=len).split()
+    words = sorted({word.strip(".,") for word in longest if len(word) > 6 and word.isalpha()})[:2]
     searches = {"a rare name": [name(84)], "three words": [name(84), *words], "the": ["the"], "nowhere": ["zzyzxqua"]}
-    for size in sizes:
-        texts = bench.work / f"texts-{size}.tsv"
-        _write_texts(texts, islice(recombined(bench.data.sentences), size))
-        indexes = {side: bench.folder(side, f"keywords-{size}") for side in bench.checkouts}
-        for side, checkout in bench.checkouts.items():
-            checkout.ask("make_index", texts=str(texts), index=indexes[side])
-            checkout.ask("open", index=indexes[side])
-        chunks = bench.work / f"chunks-{size}.json"
-        with texts.open(encoding="utf-8") as lines:
-            write_chunks_file(
-                chunks, ((f"d{n}:0", line.rstrip("\n").replace("\t", " ")) for n, line in enumerate(lines))
-            )
-        bench.other.ask("keyword_load", chunks=str(chunks))
-        for shown, keywords in searches.items():
-            best = {}
-            ids = {}
-            for turn in range(ROUNDS):
-                for side, checkout in bench.checkouts.items():
-                    answer = checkout.ask("keyword", keywords=keywords)
-                    best[side] = min(best.get(side, 9e9), 1_000 * answer["seconds"])
-                    ids[side] = answer["ids"]
-                if turn < 2:
-                    seconds = bench.other.ask("keyword", keywords=keywords)["seconds"]
-                    best[bench.other.name] = min(best.get(bench.other.name, 9e9), 1_000 * seconds)
-            assert len({tuple(found) for found in ids.values()}) == 1, f"different results for {keywords}: {ids}"
-            bench.add(f"keywords, {size:,} chunks: {shown}", "ms", best)
-        bench.add(f"keywords, {size:,} chunks: memory", "MB", _memory(bench, "keyword", keywords=["the"]))
+    index = bench.place(f"keywords-{size}")
+    make_index(index, recombined(bench.sentences, size))
+    ours, memory = apart(time_keywords, index, list(searches.values()))
+    chunks = bench.work / f"chunks-{size}.json"
+    authors = None
+    if "ARAG_AUTHORS" in os.environ:
+        texts = enumerate(recombined(bench.sentences, size))
+        write_chunks(chunks, ((f"d{number}:0", " ".join(text)) for number, text in texts))
+        authors = ask_authors("keywords", chunks, json.dumps(list(searches.values())))
+    for place, title in enumerate(searches):
+        theirs = None if authors is None else 1_000 * authors[place]
+        yield Figure(f"keywords, {size:,} chunks: {title}", "ms", 1_000 * ours[place], theirs)
+    yield Figure(f"keywords, {size:,} chunks: memory", "MB", memory)
 
 
-def measure_semantic(bench: Bench, sizes: Sequence[int]) -> None:
+def time_keywords(location: Path | str, searches: Sequence[Sequence[str]]) -> tuple[list[float], float]:
+    """Return the best seconds of each search, and the memory after them."""
+    with open_index(location) as index:
+        times = [min(seconds(partial(index.keyword_search, search)) for _ in range(ROUNDS)) for search in searches]
+        return times, megabytes("VmRSS")
+
+
+def measure_semantic(bench: Bench, size: int) -> Iterator[Figure]:
     """Measure semantic searches without the time for embedding the query, and what share of the nearest is found."""
-    real = real_vectors(bench.data.sentences[:40_000], bench.work, "sentences")
-    questions = real_vectors(bench.data.questions[:_QUERIES], bench.work, "questions")
-    queries = bench.work / "queries.npy"
-    np.save(queries, questions)
-    for size in sizes:
-        vectors = np.concatenate([real, mixed_vectors(real, size - len(real))]) if size > len(real) else real[:size]
-        file, texts = bench.work / f"vectors-{size}.npy", bench.work / f"sentences-{size}.tsv"
-        np.save(file, vectors)
-        groups = [range(at, min(at + _SENTENCES_PER_CHUNK, size)) for at in range(0, size, _SENTENCES_PER_CHUNK)]
-        _write_texts(texts, ([f"Sentence {number}." for number in group] for group in groups))
-        made, sizes_on_disk, best, found = {}, {}, {}, {}
-        for side, checkout in bench.checkouts.items():
-            index = bench.folder(side, f"semantic-{size}")
-            answer = checkout.ask("make_index", texts=str(texts), index=index, vectors=str(file))
-            made[side], sizes_on_disk[side] = answer["seconds"], answer["size"]
-            checkout.ask("open", index=index)
-        for number in range(len(questions)):
-            for side, checkout in bench.checkouts.items():
-                answers = [checkout.ask("semantic", vectors=str(queries), number=number) for _ in range(3)]
-                best.setdefault(side, []).append(min(1_000 * answer["seconds"] for answer in answers))
-                found.setdefault(side, []).append(answers[0]["ids"])
-        exact = [_nearest_chunks(vectors, question) for question in questions]
-        label = f"by meaning, {size:,} sentences"
-        bench.add(f"{label}: a search", "ms", {side: float(np.median(times)) for side, times in best.items()})
-        bench.add(f"{label}: not among the 15 nearest", "%", {side: _missed(exact, ids) for side, ids in found.items()})
-        bench.add(f"{label}: memory", "MB", _memory(bench, "semantic", vectors=str(queries), number=0))
-        bench.add(f"{label}: writing the index", "s", made)
-        bench.add(f"{label}: size on disk", "MB", sizes_on_disk)
+    real = real_vectors(bench.sentences[:40_000], bench.work)
+    queries = real_vectors(bench.questions[:_QUERIES], bench.work)
+    vectors = np.concatenate([real, mixed_vectors(real, size - len(real))]) if size > len(real) else real[:size]
+    groups = [range(at, min(at + _SENTENCES_PER_CHUNK, size)) for at in range(0, size, _SENTENCES_PER_CHUNK)]
+    texts = ([f"Sentence {number}." for number in group] for group in groups)
+    index = bench.place(f"semantic-{size}")
+    writing = seconds(partial(make_index, index, texts, vectors))
+    times, chunk_ids, bytes_on_disk, memory = apart(time_semantic, index, queries)
+    shares = []
+    for query, ids in zip(queries, chunk_ids, strict=True):
+        nearest = np.argsort(-(vectors @ query))[:1_000] // _SENTENCES_PER_CHUNK
+        exact = list(dict.fromkeys(f"d{chunk}:0" for chunk in nearest.tolist()))[:15]
+        shares.append(len(set(exact) - set(ids)) / len(exact))
+    title = f"by meaning, {size:,} sentences"
+    yield Figure(f"{title}: a search", "ms", 1_000 * float(np.median(times)))
+    yield Figure(f"{title}: not among the 15 nearest", "%", 100 * float(np.mean(shares)))
+    yield Figure(f"{title}: memory", "MB", memory)
+    yield Figure(f"{title}: writing the index", "s", writing)
+    yield Figure(f"{title}: size", "MB", bytes_on_disk / 1e6)
 
 
-def measure_ingestion(bench: Bench, corpus: Path) -> None:
+def time_semantic(location: Path | str, queries: Any) -> tuple[list[float], list[list[str]], int, float]:
+    """Return the best seconds of each search, the chunks that it finds, the bytes of the index, and the memory."""
+
+    class Vectors:
+        def embed_query(self, text: str) -> Any:
+            return queries[int(text)]
+
+    with open_index(location, embedder=Embedder(DEFAULT_EMBEDDER, Vectors)) as index:  # type: ignore[arg-type]
+        searches = [partial(index.semantic_search, str(number), 15) for number in range(len(queries))]
+        chunk_ids = [[hit.chunk_id for hit in search().hits] for search in searches]
+        times = [min(seconds(search) for _ in range(3)) for search in searches]
+        return times, chunk_ids, index.info().bytes, megabytes("VmRSS")
+
+
+def measure_ingestion(bench: Bench) -> Iterator[Figure]:
     """Measure ingestion with the default embedder: a first time, unchanged, and with 1% of the documents changed."""
-    records = [json.loads(line) for line in corpus.read_text(encoding="utf-8").splitlines()]
+    corpora = {title: path for title, path in bench.corpora.items() if path.suffix == ".jsonl"}
+    if not corpora:
+        return
+    title = "hotpotqa" if "hotpotqa" in corpora else next(iter(corpora))
+    records = [json.loads(line) for line in corpora[title].read_text(encoding="utf-8").splitlines()]
     changed = [{**r, "text": f"{r['text']} It was changed."} if n % 100 == 0 else r for n, r in enumerate(records)]
-    runs = {"first": records, "unchanged": records, "1% changed": changed}
-    indexes = {side: bench.folder(side, "ingestion") for side in bench.checkouts}
-    for run, documents in runs.items():
-        file = bench.work / "corpus.jsonl"
+    index, file, chunks = bench.place("ingestion"), bench.work / "corpus.jsonl", bench.work / "chunks.json"
+    for run, documents in {"first": records, "unchanged": records, "1% changed": changed}.items():
         file.write_text("".join(json.dumps(document) + "\n" for document in documents), encoding="utf-8")
-        answers = {s: c.ask("ingest", files=[str(file)], index=indexes[s]) for s, c in bench.checkouts.items()}
-        seconds = {side: answer["seconds"] for side, answer in answers.items()}
-        if run == "first":
-            chunks = bench.work / "chunks.json"
-            write_chunks_file(chunks, ((record["id"], record["text"]) for record in records))
-            model = str(find_packaged_model() or DEFAULT_EMBEDDER.partition(":")[2])
-            answer = bench.other.ask(
-                "build_index", chunks=str(chunks), folder=bench.folder("other", "ingestion"), model=model
-            )
-            seconds[bench.other.name] = answer["seconds"]
-        bench.add(f"ingestion of {corpus.parent.name}: {run}", "s", seconds)
-        bench.add(f"ingestion of {corpus.parent.name}: {run}, memory", "MB", {s: a["peak"] for s, a in answers.items()})
-        bench.add(f"ingestion of {corpus.parent.name}: {run}, size", "MB", {s: a["size"] for s, a in answers.items()})
+        ours, peak, bytes_on_disk = apart(time_ingestion, file, index)
+        authors = None
+        if run == "first" and "ARAG_AUTHORS" in os.environ:
+            write_chunks(chunks, ((record["id"], record["text"]) for record in records))
+            model = find_packaged_model() or DEFAULT_EMBEDDER.partition(":")[2]
+            authors = ask_authors("ingestion", chunks, bench.work / "ingestion-authors", model)
+        yield Figure(f"ingestion of {title}: {run}", "s", ours, authors)
+        yield Figure(f"ingestion of {title}: {run}, memory", "MB", peak)
+        yield Figure(f"ingestion of {title}: {run}, size", "MB", bytes_on_disk / 1e6)
 
 
-def _write_texts(file: Path, texts: Iterator[list[str]]) -> None:
-    with file.open("w", encoding="utf-8") as out:
-        out.writelines("\t".join(" ".join(sentence.split()) for sentence in text) + "\n" for text in texts)
+def time_ingestion(file: Path, location: Path | str) -> tuple[float, float, int]:
+    """Return the seconds of an ingestion with a loaded model, its highest memory, and the bytes of the index."""
+    embedder = load_embedder(None)
+    embedder.load()
+    time_taken = seconds(lambda: run_ingest(file, location, embedder=embedder))
+    peak = megabytes("VmHWM")
+    with open_index(location) as index:
+        return time_taken, peak, index.info().bytes
 
 
-def _memory(bench: Bench, order: str, **values: Any) -> dict[str, float]:
-    return {side: checkout.ask(order, **values)["memory"].get("now", 0.0) for side, checkout in bench.checkouts.items()}
+# --- processes and clocks ---
 
 
-def _nearest_chunks(vectors: np.ndarray, query: np.ndarray) -> list[str]:
-    best = dict.fromkeys(place // _SENTENCES_PER_CHUNK for place in np.argsort(-(vectors @ query))[:1_000].tolist())
-    return [f"d{chunk}:0" for chunk in list(best)[:15]]
+def apart(work: Callable[..., Any], *arguments: Any) -> Any:
+    """Do some work in a process of its own, whose memory holds nothing else."""
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+        return pool.submit(work, *arguments).result()
 
 
-def _missed(exact: Sequence[Sequence[str]], found: Sequence[Sequence[str]]) -> float:
-    """Return the share of the nearest chunks that was not found, in percent."""
-    shares = [len(set(nearest) - set(ids)) / len(nearest) for nearest, ids in zip(exact, found, strict=True)]
-    return 100 * sum(shares) / len(shares)
+def ask_authors(*arguments: Any) -> Any:
+    """Return the seconds that the authors' code takes for a case of `authors.py`."""
+    checkout = Path(os.environ["ARAG_AUTHORS"]).absolute()
+    environment = {**os.environ, "HF_HUB_OFFLINE": "1", "PYTHONPATH": str(checkout / "src")}
+    command = [sys.executable, Path(__file__).with_name("authors.py"), checkout, *arguments]
+    done = subprocess.run(list(map(str, command)), env=environment, stdout=subprocess.PIPE, text=True, check=True)  # noqa: S603
+    return json.loads(done.stdout)
 
 
-def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--against", type=Path, help="another checkout of this project, with a .venv")
-    parser.add_argument("--data", type=Path, default=Path(__file__).parents[1] / "examples", help="a folder of corpora")
-    parser.add_argument("--work", type=Path, help="keep the vectors of the data here, and use them again")
-    parser.add_argument("--json", type=Path, help="write the figures here, too")
-    parser.add_argument("--quick", action="store_true", help="small sizes: a minute or two")
-    parser.add_argument("--only", nargs="+", choices=PARTS, default=PARTS[:-1])
-    return parser.parse_args()
+def seconds(work: Callable[[], object]) -> float:
+    """Return how many seconds some work takes."""
+    began = time.perf_counter()
+    work()
+    return time.perf_counter() - began
+
+
+def megabytes(kind: str) -> float:
+    """Return this process's memory in MB: VmRSS for now, VmHWM for its highest; 0 where the system does not tell."""
+    status = Path("/proc/self/status")
+    lines = status.read_text(encoding="utf-8").splitlines() if status.exists() else []
+    return next((int(line.split()[1]) / 1_024 for line in lines if line.startswith(kind)), 0.0)
+
+
+# --- commands ---
+
+
+def show(figures: Sequence[Figure], others: Sequence[Figure] = ()) -> None:
+    """Print figures, beside the authors' or those of another run."""
+    theirs: dict[str, float | None] = {each.name: each.ours if others else each.authors for each in others or figures}
+    table = Table("", "first" if others else "ours", "second" if others else "authors", "ratio", "unit")
+    for each in figures:
+        other = theirs.get(each.name)
+        ratio = f"{other / each.ours:.2f}" if other is not None and each.ours else ""
+        table.add_row(each.name, f"{each.ours:,.3g}", "" if other is None else f"{other:,.3g}", ratio, each.unit)
+    Console(width=160).print(table)
+
+
+def read_figures(file: Path) -> list[Figure]:
+    """Read the figures of a run."""
+    return [Figure(**each) for each in json.loads(file.read_text(encoding="utf-8"))]
 
 
 def main() -> None:
-    """Measure, and print the table."""
-    options = _options()
-    here = Path(__file__).parent
-    data = read_data(options.data, most_sentences=500 if options.quick else None)
-    authors = os.environ.get("ARAG_AUTHORS")
-    other = [sys.executable, here / "speed_alternative.py", *(["--authors", authors] if authors else [])]
-    interpreters = {_OURS: (Path(sys.executable), here.parent)}
-    if options.against:
-        interpreters["before"] = (options.against / ".venv" / "bin" / "python", options.against)
-    with tempfile.TemporaryDirectory() as scratch, ExitStack() as stack:
+    """Measure and print a table, or compare two runs."""
+    if sys.argv[1:2] == ["compare"]:
+        show(*(read_figures(Path(file)) for file in sys.argv[2:4]))
+        return
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path, default=EXAMPLES, help="a folder of corpora")
+    parser.add_argument("--work", type=Path, help="keep the vectors of the data here, and use them again")
+    parser.add_argument("--at", help="an address of PostgreSQL, of an empty database")
+    parser.add_argument("--json", type=Path, help="write the figures here, too")
+    parser.add_argument("--quick", action="store_true", help="small sizes: a minute or two")
+    parser.add_argument("--only", nargs="+", choices=PARTS, default=PARTS[:-1])
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as scratch:
         work = (options.work or Path(scratch)).absolute()
         work.mkdir(parents=True, exist_ok=True)
-        checkouts = {
-            side: stack.enter_context(Side(side, [python, here / "speed_side.py", checkout]))
-            for side, (python, checkout) in interpreters.items()
+        corpora = find_corpora(options.data)
+        sentences = list(islice(read_sentences(corpora.values()), 500 if options.quick else None))
+        questions = [question["question"] for path in corpora.values() for question in read_questions(path.parent)]
+        bench = Bench(corpora, sentences, questions or sentences, work, options.at)
+        parts = {
+            "commands": [measure_commands(bench)],
+            "keywords": [measure_keywords(bench, size) for size in ([600] if options.quick else [12_000, 100_000])],
+            "semantic": [measure_semantic(bench, size) for size in ([500] if options.quick else [16_000, 100_000])],
+            "million": [measure_semantic(bench, 1_000_000)],
+            "ingestion": [measure_ingestion(bench)],
         }
-        source = {"PYTHONPATH": str(Path(authors) / "src")} if authors else {}
-        alternative = stack.enter_context(Side("authors" if authors else "plain loops", other, source))
-        bench = Bench(data, work, checkouts, alternative)
-        if "commands" in options.only:
-            measure_commands(bench)
-        if "keywords" in options.only:
-            measure_keywords(bench, [600] if options.quick else [12_000, 100_000])
-        if "semantic" in options.only:
-            measure_semantic(bench, [500] if options.quick else [16_000, 100_000])
-        if "million" in options.only:
-            measure_semantic(bench, [1_000_000])
-        if "ingestion" in options.only:
-            corpora = {n: path for n, path in data.corpora.items() if path.suffix == ".jsonl"}
-            if corpora:
-                measure_ingestion(bench, corpora.get("hotpotqa", next(iter(corpora.values()))))
-    sides = list(dict.fromkeys(side for row in bench.rows for side in row.values))
-    table = Table("", *sides, *(f"ours to {side}" for side in sides[1:]), "unit")
-    for row in bench.rows:
-        shown = [f"{row.values[side]:,.3g}" if side in row.values else "" for side in sides]
-        table.add_row(row.figure, *shown, *(row.ratio(side) for side in sides[1:]), row.unit)
-    Console(width=160).print(table)
+        figures = {}
+        for figure in (figure for part in PARTS if part in options.only for case in parts[part] for figure in case):
+            figures[figure.name] = figure
+            print(figure, file=sys.stderr, flush=True)
     if options.json:
-        options.json.write_text(json.dumps([asdict(row) for row in bench.rows], indent=2) + "\n", encoding="utf-8")
+        for before in read_figures(options.json) if options.json.exists() else ():
+            now = figures.setdefault(before.name, before)
+            now.ours = min(now.ours, before.ours)
+            if before.authors is not None:
+                now.authors = min(now.authors or before.authors, before.authors)
+        options.json.write_text(json.dumps([asdict(each) for each in figures.values()], indent=2) + "\n", "utf-8")
+    show(list(figures.values()))
 
 
 if __name__ == "__main__":

@@ -1,60 +1,56 @@
-"""What a run has cost, and how much it may cost."""
+"""What may be spent, checked before every model call that is to be paid for."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import threading
+from collections.abc import Sequence
 
 from arag.errors import InputError
-from arag.evaluation.records import Record
+from arag.evaluation.cache import Store
 from arag.models.prices import PRICES_VARIABLE, cost
 
 
-@dataclass
-class Budget:
-    """A limit in US dollars, shared by everything that is run with it.
+class BudgetError(InputError):
+    """What may be spent is used up, or a price is unknown."""
 
-    Attributes:
-        limit: The limit, after which no more questions are started; None for no limit.
-        spent: What has been spent, as far as prices are known.
-        unpriced: The models without a known price, in order.
+
+class Budget:
+    """A limit for everything that is run with it.
+
+    Args:
+        ledgers: Note what is paid, and what was paid in earlier runs.
+        limit: US dollars; None for no limit.
     """
 
-    limit: float | None = None
-    spent: float = 0.0
-    unpriced: list[str] = field(default_factory=list)
-
-    def pay(self, dollars: float | None, *models: str) -> None:
-        """Add a payment.
-
-        Args:
-            dollars: How much; None if unknown.
-            *models: The models without a known price, if it is unknown.
-        """
-        self.spent += dollars or 0.0
-        if dollars is None:
-            self.unpriced = list(dict.fromkeys([*self.unpriced, *models]))
-
-    def count(self, record: Record) -> None:
-        """Add what a question has cost so far, over all attempts and verdicts."""
-        calls = [*record["earlier_calls"], *record["model_calls"]]
-        self.pay(record["paid"], *(call["model"] or "a model without a name" for call in calls if cost([call]) is None))
-        self.pay(record["judge_paid"], record["judgement"]["model"] if record["judgement"] else "the judge")
-
-    def is_used_up(self) -> bool:
-        """Return whether no more may be spent. With an unknown price, nothing more may be."""
-        return self.limit is not None and (self.spent >= self.limit or bool(self.unpriced))
+    def __init__(self, ledgers: Sequence[Store], limit: float | None = None) -> None:
+        self._limit = limit
+        self._counted = dict.fromkeys(ledgers, 0)
+        self._spent = 0.0
+        self._lock = threading.Lock()
 
     def check(self) -> None:
-        """Check that a limit can be enforced.
+        """Check that another call may be paid for.
 
         Raises:
-            InputError: There is a limit, but the price of a model is unknown.
+            BudgetError: The limit is reached, or the price of a model is unknown.
         """
-        if self.limit is not None and self.unpriced:
-            raise InputError(
-                f"--max-cost cannot be enforced: the price of {', '.join(self.unpriced)} is unknown. Give it in a JSON "
-                f"file that the environment variable {PRICES_VARIABLE} names, in US dollars per million tokens: "
-                '{"prices": [{"model": "...", "input": 0.1, "cached_input": 0.1, "output": 0.4}]}. '
-                "Recorded verdicts and index-time work keep an unknown price, and so do calls whose tokens the "
-                "provider does not report: continue without --max-cost, or in another folder with --out."
+        if self._limit is None:
+            return
+        with self._lock:
+            for ledger in self._counted:
+                for call in ledger.payments(after=self._counted[ledger]):
+                    price = cost([call])
+                    if price is None:
+                        raise BudgetError(
+                            f"--max-cost cannot be enforced: the price of {call['model'] or 'a model without a name'} "
+                            "is unknown, or its provider reports no tokens. Give the price in a JSON file that the "
+                            f"environment variable {PRICES_VARIABLE} names, in US dollars per million tokens: "
+                            '{"prices": [{"model": "...", "input": 0.1, "cached_input": 0.1, "output": 0.4}]}'
+                        )
+                    self._spent += price
+                    self._counted[ledger] += 1
+        if self._spent >= self._limit:
+            raise BudgetError(
+                f"--max-cost is reached: ${self._spent:.2f} are spent. What is finished is kept; with a higher limit, "
+                "the next run goes on"
             )

@@ -1,82 +1,91 @@
-"""Indexes built from the paragraphs that come with a dataset's questions."""
+"""Indexes of the paragraphs that come with a dataset's questions.
+
+The paragraphs are short, and a chunk belongs to one document. So paragraphs are joined into documents of about a
+thousand tokens, the size of the paper's chunks. A document's metadata lists its paragraphs.
+"""
 
 from __future__ import annotations
 
 import hashlib
-import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import replace
-from pathlib import Path, PurePosixPath
+from pathlib import PurePosixPath
 from typing import Any
 
 from arag.errors import IndexNotFoundError, InputError
-from arag.evaluation.datasets import Question, paragraphs, write_corpus
-from arag.evaluation.files import beside
+from arag.evaluation.datasets import Paragraph, Question
 from arag.ingest.pipeline import run_ingest
-from arag.retrieval.index import Index
-from arag.retrieval.locations import store_at
+from arag.retrieval.index import Index, open_index
 from arag.retrieval.storage import IndexStore
+from arag.retrieval.tokens import count_tokens
+
+DOCUMENT_TOKENS = 1_000
+_PARAGRAPHS = "paragraphs"  # the name of the metadata
 
 
-def make_index(questions: Path, index: str | Path | IndexStore) -> Iterator[str]:
-    """Ingest the paragraphs that come with questions, unless the index is already complete.
+def make_index(questions: Sequence[Question], store: IndexStore) -> Iterator[str]:
+    """Ingest the paragraphs that come with questions, unless there is an index.
 
     Args:
-        questions: The file of the questions.
-        index: Where the index is; the paragraphs are written beside it.
+        questions: All questions of the file.
+        store: Where the index is.
 
     Yields:
         What is done, and what is left out.
 
     Raises:
-        InputError: There is no index and there are no paragraphs, or the index was built from other paragraphs.
+        InputError: There is no index and there are no paragraphs, or the index was made from other paragraphs.
     """
-    store = store_at(index)
-    corpus = beside(store.location, "corpus.jsonl")
+    paragraphs = {paragraph.id: paragraph for question in questions for paragraph in question.paragraphs}
     try:
-        settings = store.settings()
+        with open_index(store) as index:
+            known = _find_paragraphs(index)
     except IndexNotFoundError:
-        settings = None
-    if settings is not None and not corpus.exists():  # it was built in another way
-        return
-    found = paragraphs(questions)
-    if settings is not None:
-        known = {json.loads(line).get("id") for line in corpus.read_bytes().splitlines()}
-        missing = {paragraph.id for paragraph in found} - known
-        if missing:
+        if not paragraphs:
             raise InputError(
-                f"the index in {store.location} was built from {corpus.name}, which lacks {len(missing):,} of the "
-                f"{len(found):,} paragraphs of {questions}: give another index with --index"
-            )
-        if settings.documents >= len(known):
-            return
-    elif not found:
+                f"there is no index in {store.location}, and the questions come without paragraphs to make one: run "
+                "`arag ingest` first"
+            ) from None
+        yield f"Ingesting {len(paragraphs):,} paragraphs into {store.location}"
+        for problem in run_ingest(join_paragraphs(paragraphs.values()), store).problems:
+            yield f"Left out: {problem}"
+        return
+    missing = paragraphs.keys() - known.keys()
+    if known and missing:
         raise InputError(
-            f"there is no index in {store.location}, and {questions} has no paragraphs to build one from: run `arag "
-            "ingest` first"
+            f"the index in {store.location} lacks {len(missing):,} of the questions' {len(paragraphs):,} paragraphs: "
+            "give another index with --index"
         )
-    else:
-        write_corpus(found, corpus)
-    yield f"Ingesting {corpus.name} into {store.location}"
-    for problem in run_ingest([corpus], store).problems:
-        yield f"Left out: {problem}"
 
 
-def contents(index: str | Path | IndexStore) -> dict[str, Any]:
+def join_paragraphs(paragraphs: Iterable[Paragraph]) -> Iterator[dict[str, Any]]:
+    """Yield documents of about a thousand tokens for `ingest`: paragraphs in their order, under their titles."""
+    texts: list[str] = []
+    ids: list[str] = []
+    tokens = number = 0
+    for paragraph in paragraphs:
+        text = f"# {paragraph.title}\n\n{paragraph.text}" if paragraph.title else paragraph.text
+        more = count_tokens(f"{text}\n\n")
+        if texts and tokens + more > DOCUMENT_TOKENS:
+            number += 1
+            yield {"id": f"paragraphs-{number}", "text": "\n\n".join(texts), _PARAGRAPHS: ids}
+            texts, ids, tokens = [], [], 0
+        texts, ids, tokens = [*texts, text], [*ids, paragraph.id], tokens + more
+    if texts:
+        yield {"id": f"paragraphs-{number + 1}", "text": "\n\n".join(texts), _PARAGRAPHS: ids}
+
+
+def describe_contents(store: IndexStore) -> dict[str, Any]:
     """Return what identifies an index; ingesting the same documents with the same settings again gives the same.
-
-    Args:
-        index: Where the index is.
 
     Raises:
         IndexNotFoundError: There is no index there.
         IndexFormatError: The index is damaged.
     """
-    store = store_at(index)
     settings = store.settings()
     digest = hashlib.sha256()
-    with closing(store), closing(store.open()) as view:
+    with closing(store.open()) as view:
         for document in view.documents():
             digest.update(document.fingerprint.encode())
     return {
@@ -88,30 +97,31 @@ def contents(index: str | Path | IndexStore) -> dict[str, Any]:
     }
 
 
-def locate_gold(questions: Sequence[Question], index: str | Path | IndexStore) -> list[Question]:
-    """Return questions with gold pages, their gold documents named as in an index, and other questions as they are.
+def locate_gold(questions: Sequence[Question], index: Index) -> list[Question]:
+    """Return questions with their gold documents named as in an index.
 
-    A document that the index lacks keeps its name. If the index has no pages of a document, as of a text file, the
-    question's gold documents count as gold.
+    Paragraphs become the documents that they were joined into, FinanceBench's names the ids of files. What the index
+    lacks keeps its name. If the index has no pages of a document, as of a text file, the question's gold documents
+    count as gold.
 
     Args:
         questions: The questions.
-        index: Where the index is.
+        index: The index.
     """
-    if not any(question.gold_pages for question in questions):
-        return list(questions)
-    with closing(store_at(index)) as store, closing(store.open()) as view:
-        ids = {PurePosixPath(document.id).stem: document.id for document in view.documents()}
-        firsts = {name: view.mget([f"{document}:0"])[0] for name, document in ids.items()}
-    without_pages = {name for name, first in firsts.items() if first is None or first.pages is None}
+    ids = _find_paragraphs(index)
+    without_pages: set[str] = set()
+    if any(question.gold_pages for question in questions):
+        for document in index.documents():
+            name, first = PurePosixPath(document.id).stem, index.get(f"{document.id}:0")
+            ids[name] = document.id
+            if first is None or first.pages is None:
+                without_pages.add(name)
     return [
         replace(
             question,
-            gold_documents=tuple(ids.get(name, name) for name in question.gold_documents),
+            gold_documents=tuple(dict.fromkeys(ids.get(name, name) for name in question.gold_documents)),
             gold_pages=() if without_pages.intersection(question.gold_documents) else question.gold_pages,
         )
-        if question.gold_pages
-        else question
         for question in questions
     ]
 
@@ -122,3 +132,12 @@ def missing_gold(questions: Sequence[Question], index: Index) -> str | None:
     if gold and not any(index.document(document) for document in gold):
         return f"none of the questions' gold documents ({gold[0]!r}, ...) is in the index: none will count as found"
     return None
+
+
+def _find_paragraphs(index: Index) -> dict[str, str]:
+    """Return the documents that paragraphs were joined into, by the paragraphs' ids."""
+    return {
+        paragraph: document.id
+        for document in index.documents()
+        for paragraph in document.metadata.get(_PARAGRAPHS) or ()
+    }

@@ -6,16 +6,35 @@ judge model or a person decides the rest.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+import csv
+import io
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal
 
-from arag.evaluation.methods import MethodFacts, all_methods
-from arag.evaluation.records import Record, find_gold, find_sources
-from arag.evaluation.scores import share
-from arag.graph.prompts import NO_ANSWER
+from pydantic import create_model
+
+from arag.errors import InputError, StorageError
+from arag.evaluation.method import Session
+from arag.evaluation.runs import Record, find_gold, find_sources
+from arag.evaluation.scores import contains, share
+from arag.files import written_whole
+from arag.graph.prompts import NO_ANSWER, as_data
 from arag.retrieval.index import Index
 
+LABELS_FILE = "failures.csv"
 DEEPER = 100  # chunks to search for a passage that was not among the top k
+
+_NAIVE_RAG = "naive-rag"  # the method whose ranking `semantic_search` repeats
+_MAX_PASSAGES = 12_000  # characters of all chunks that a judge is shown
+_MAX_SEARCHES, _MAX_ANSWER = 4_000, 2_000  # characters of the tool calls and of an answer
+_MAX_CELL = 32_000  # characters; spreadsheets hold 32,767
+_COLUMNS = (
+    *("method", "question_id", "label", "note", "cause", "decided_by", "why"),
+    *("question", "answer", "prediction", "gold_seen", "gold_read", "searches"),
+)
+_FORMULA = tuple("=+-@\t\r＝＋－＠")  # how a text begins that spreadsheets run
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +62,7 @@ CHAIN_CAUSES = {  # the second level of Figure 5
 _JUDGE_ERROR = {"judge error": "the answer is right after all"}
 _MISSING = {"corpus missing": "the corpus does not hold the answer"}
 
-AGENTIC = Taxonomy(
+ITERATIVE = Taxonomy(
     "Methods that search step by step",
     "An agent searched a corpus to answer a question, and its answer was found wrong. Say why, from the question, the "
     "gold answer, the agent's answer, its tool calls in order and the chunks that it read.",
@@ -57,8 +76,8 @@ AGENTIC = Taxonomy(
 )
 ONE_SHOT = Taxonomy(
     "Methods that retrieve once",
-    "A model was given a question and the chunks of a corpus that are nearest to it, and its answer was found wrong. "
-    "Say why, from the question, the gold answer, the model's answer and the chunks.",
+    "A model was given a question and the chunks of a corpus that were retrieved for it, and its answer was found "
+    "wrong. Say why, from the question, the gold answer, the model's answer and the chunks.",
     {
         "model understanding": "the chunks hold the answer, and the model missed it or took it for something else",
         "multi-hop retrieval": "the chunks lack something that the question does not name: what is found first leads "
@@ -81,7 +100,7 @@ class Failure:
         record: The answer's record.
         cause: The cause that the record or a judge gives; empty if neither does.
         decided_by: Who gave it: `record`, `judge`, or empty.
-        why: The reason, or why a judge gave none.
+        why: The reason.
         label: The cause that a person gives, which overrides the other; empty if nobody gave one.
         note: The person's note.
     """
@@ -105,6 +124,29 @@ class Failure:
         """The cause that counts; empty if undecided."""
         return self.label or self.cause
 
+    def describe(self) -> dict[str, str]:
+        """Return it as a row of the CSV: the decision, then what the record shows."""
+        record = self.record
+        calls = [f"{c['step']}. {c['tool']}({', '.join(map(str, c['arguments'].values()))})" for c in record["trace"]]
+        seen, read = (
+            "unknown" if part is None else f"{part:.0%}" for part in (record["gold_seen"], record["gold_read"])
+        )
+        return {
+            "method": self.method,
+            "question_id": record["question_id"],
+            "label": self.label,
+            "note": self.note,
+            "cause": self.cause,
+            "decided_by": self.decided_by,
+            "why": self.why,
+            "question": record["question"],
+            "answer": record["answer"],
+            "prediction": record["prediction"],
+            "gold_seen": seen,
+            "gold_read": read,
+            "searches": "\n".join(calls),
+        }
+
 
 def first_level(cause: str) -> str:
     """Return the first-level cause of Figure 5 that a cause belongs to."""
@@ -118,62 +160,165 @@ def is_wrong(record: Record) -> bool:
     return not (record["contain"] if verdict is None else verdict) and record["error"] is None
 
 
-def find_failures(
-    method: str, records: Sequence[Record], index: Index, facts: MethodFacts | None = None
-) -> list[Failure]:
+def find_failures(method: str, iterative: bool | None, records: Sequence[Record], index: Index) -> list[Failure]:
     """Return a method's wrong answers, with their causes if the records decide them; none if it does not search.
 
     Args:
         method: The method's name.
-        records: All of its records.
-        index: The index that they were made with.
-        facts: What the run has kept of the method. If that is nothing and it is not installed, its records show which
-            kind it is.
+        iterative: Whether it may take several rounds; None for "in part".
+        records: Its records.
+        index: The index that they were made with, limited to the run's scope.
     """
-    tools = {entry["tool"] for record in records for entry in record["trace"]}
-    known = all_methods().get(method)
-    if facts is not None:
-        is_agentic = bool(facts["iterative"])
-    else:
-        is_agentic = bool(known.iterative if known is not None else tools - {"retrieve"})
-    if not is_agentic and not tools:
+    if not any(record["trace"] for record in records) and iterative is False:
         return []
-    taxonomy = AGENTIC if is_agentic else ONE_SHOT
-    wrong = filter(is_wrong, records)
-    return [Failure(method, taxonomy, record, **_decide(taxonomy, record, index)) for record in wrong]
+    taxonomy = ONE_SHOT if iterative is False else ITERATIVE
+    failures = []
+    for record in filter(is_wrong, records):
+        cause, why = _decide(method, taxonomy, record, index)
+        failures.append(Failure(method, taxonomy, record, cause, "record" if cause else "", why))
+    return failures
 
 
-def _decide(taxonomy: Taxonomy, record: Record, index: Index) -> dict[str, str]:
-    """Return what a record decides, as fields of a failure; empty if it decides nothing."""
+def _decide(method: str, taxonomy: Taxonomy, record: Record, index: Index) -> tuple[str, str]:
+    """Return the cause that a record decides, and why; empty texts if it decides none."""
     judgement = record["judgement"]
     if missing := [document for document in record["gold_documents"] if index.document(document) is None]:
-        cause, why = "corpus missing", f"the index does not hold {', '.join(missing)}"
-    elif judgement is not None and judgement["correct"] is False and record["exact_match"]:
-        cause, why = "judge error", "the prediction is the gold answer"
-    elif judgement is None and record["contain_with_aliases"]:
-        cause, why = "judge error", "the prediction holds another form of the gold answer"
-    else:
-        cause, why = _decide_one_shot(record, index) if taxonomy is ONE_SHOT else _decide_agentic(record)
-    return {"cause": cause, "decided_by": "record", "why": why} if cause else {}
+        return "corpus missing", f"the index does not hold {', '.join(missing)}"
+    if judgement is not None and judgement["correct"] is False and record["exact_match"]:
+        return "judge error", "the prediction is the gold answer"
+    if judgement is None and record["contain_with_aliases"]:
+        return "judge error", "the prediction holds another form of the gold answer"
+    return _decide_one_shot(method, record, index) if taxonomy is ONE_SHOT else _decide_iterative(record)
 
 
-def _decide_agentic(record: Record) -> tuple[str, str]:
+def _decide_iterative(record: Record) -> tuple[str, str]:
     if record["prediction"] == NO_ANSWER:
         return "model gave up", "the model gave no answer when asked for one"
     if record["stop_reason"] != "answered":
         return "exceeded budget", f"the answer was forced: {record['stop_reason']}"
     if record["gold_read"] == 1:
         return "entity confusion", "all gold was read in full"
-    # Poor queries, a misread question, or a model that gave up: the record does not show which.
-    return "", ""
+    return "", ""  # poor queries, a misread question, or a model that gave up: the record does not show which
 
 
-def _decide_one_shot(record: Record, index: Index) -> tuple[str, str]:
-    if not record["gold_documents"]:
-        return "", ""
-    if record["gold_seen"] == 1:
+def _decide_one_shot(method: str, record: Record, index: Index) -> tuple[str, str]:
+    if record["gold_documents"] and record["gold_seen"] == 1:
         return "model understanding", "all gold was in the prompt"
+    if not record["gold_documents"] or method != _NAIVE_RAG:
+        return "", ""
     hits = index.semantic_search(record["question"], DEEPER).hits
     if share(find_gold(record), find_sources(index, [hit.chunk_id for hit in hits])) == 1:
         return "top-k insufficient", f"all gold is among the nearest {DEEPER} chunks"
     return "multi-hop retrieval", f"some gold is not among the nearest {DEEPER} chunks"
+
+
+def diagnose(failure: Failure, session: Session) -> Failure:
+    """Let a judge decide the cause of an undecided failure; it stays undecided if there is no usable diagnosis.
+
+    Args:
+        failure: The failure.
+        session: Asks the judge.
+    """
+    causes = failure.taxonomy.causes
+    form: Any = create_model("Diagnosis", reason=(str, ...), cause=(Literal[tuple(causes)], ...))
+    one_of = " or ".join(f'"{name}"' for name in causes)
+    task = "\n".join(
+        [
+            f"{failure.taxonomy.task}\n\nThe causes:",
+            *(f"- {name}: {meaning}" for name, meaning in causes.items()),
+            "\nReply with one JSON object and nothing else:",
+            f'{{"reason": "in one sentence", "cause": {one_of}}}',
+        ]
+    )
+    diagnosis = session.ask(task, "\n\n".join(_show(failure, session.lab.index)), form)
+    if diagnosis is None:
+        return replace(failure, why="three replies of the judge were no diagnosis")
+    return replace(failure, cause=diagnosis.cause, decided_by="judge", why=diagnosis.reason)
+
+
+def _show(failure: Failure, index: Index) -> Iterator[str]:
+    """Yield what a judge is shown of a failure."""
+    record, row = failure.record, failure.describe()
+    yield f"Question: {row['question']}"
+    yield f"Gold answer: {row['answer']}"
+    yield f"Predicted answer:\n{as_data('answer', _cut(row['prediction'], _MAX_ANSWER) or '(empty)')}"
+    if failure.taxonomy is ITERATIVE:
+        yield f"It ended after {record['steps']} steps: {record['stop_reason']}"
+        yield f"Gold of which a snippet was seen: {row['gold_seen']}; read in full: {row['gold_read']}"
+        yield f"Tool calls:\n{as_data('calls', _cut(row['searches'], _MAX_SEARCHES) or '(none)')}"
+    elif failure.method == _NAIVE_RAG:
+        hits = index.semantic_search(record["question"], DEEPER).hits
+        near = [index.get(hit.chunk_id) for hit in hits]
+        answers = [record["answer"], *record["aliases"]]
+        holding = (n for n, chunk in enumerate(near, start=1) if chunk is not None and contains(chunk.text, answers))
+        first = next(holding, None)
+        which = "none holds" if first is None else f"number {first} is the first that holds"
+        yield f"Of the {len(near)} chunks nearest to the question, {which} the gold answer word for word."
+    chunks = [chunk for chunk in map(index.get, record["read_chunks"]) if chunk is not None]
+    gold = set(find_gold(record))
+    yield f"Chunks read: {len(chunks)}"
+    for chunk in chunks:
+        text = _cut(chunk.text, _MAX_PASSAGES // len(chunks), around=record["answer"])
+        data = as_data("chunk", f"[{chunk.id}]\n{text}")
+        yield f"With gold:\n{data}" if gold & find_sources(index, [chunk.id]) else data
+
+
+def _cut(text: str, longest: int, *, around: str = "") -> str:
+    """Return a text, cut to a length; the part around some words, if they occur in it."""
+    if len(text) <= longest:
+        return text
+    place = text.lower().find(around.lower()) if around else 0
+    begin = max(0, min(place - longest // 2, len(text) - longest))
+    cut = text[begin : begin + longest]
+    return f"{'...' if begin else ''}{cut}{'...' if begin + longest < len(text) else ''}"
+
+
+def write_labels(failures: Iterable[Failure], file: Path) -> None:
+    """Write failures as a CSV, for a person to fill in `label` and `note`.
+
+    Raises:
+        StorageError: The file cannot be written; it stays as it was.
+    """
+    text = io.StringIO()
+    writer = csv.DictWriter(text, _COLUMNS)
+    writer.writeheader()
+    for failure in failures:
+        row = {name: _cut(value, _MAX_CELL) for name, value in failure.describe().items()}
+        writer.writerow({name: csv_cell(value) for name, value in row.items()})
+    try:
+        with written_whole(file) as out:
+            out.write(text.getvalue().encode("utf-8-sig", "replace"))  # spreadsheets need the byte order mark
+    except OSError as error:
+        raise StorageError(f"{file} cannot be written: {error.strerror}") from error
+
+
+def csv_cell(text: str) -> str:
+    """Return a text as a cell that no spreadsheet runs as a formula."""
+    return f"'{text}" if text.startswith(_FORMULA) else text
+
+
+def read_labels(failures: Iterable[Failure], file: Path) -> list[Failure]:
+    """Return failures with the labels and notes of a CSV, as it was written or as a spreadsheet saved it.
+
+    Raises:
+        InputError: The file cannot be read or has no labels, or a label is not one of the method's causes.
+    """
+    try:
+        text = file.read_text("utf-8-sig")
+        delimiter = max(",;\t", key=text.partition("\n")[0].count)
+        rows = list(csv.DictReader(io.StringIO(text, newline=""), delimiter=delimiter))
+        labels = {(row["method"], row["question_id"]): (row["label"].strip().lower(), row["note"]) for row in rows}
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise InputError(f"{file} cannot be read as a CSV in UTF-8: {error}") from error
+    except (KeyError, AttributeError) as error:
+        raise InputError(f"{file} is no table with the columns method, question_id, label and note") from error
+    labelled = []
+    for failure in failures:
+        label, note = labels.get(failure.key, ("", ""))
+        if label and label not in failure.taxonomy.causes:
+            raise InputError(
+                f"{file}, {failure.method}, question {failure.key[1]!r}: {label!r} is no cause; valid causes: "
+                f"{', '.join(failure.taxonomy.causes)}"
+            )
+        labelled.append(replace(failure, label=label, note=note.removeprefix("'")))
+    return labelled

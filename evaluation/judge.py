@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import HumanMessage, SystemMessage
-from pydantic import BaseModel, Field, StrictBool
+from dataclasses import dataclass
+from typing import TypedDict
 
-from arag.evaluation.patience import Patience
-from arag.evaluation.records import Judgement
-from arag.evaluation.structured import StructuredModel
-from arag.graph.prompts import DATA_RULE, as_data
-from arag.models.names import drop_credentials
+from langchain_core.language_models import BaseChatModel
+from pydantic import BaseModel, StrictBool
+
+from arag.errors import without_credentials
+from arag.evaluation.budget import BudgetError
+from arag.evaluation.method import Lab, Session
+from arag.graph.prompts import as_data
 from arag.models.prices import cost
 
-_INSTRUCTION = """You judge whether a predicted answer to a question is correct, by the gold answer.
+_JUDGE = """You judge whether a predicted answer to a question is correct, by the gold answer.
 
 It is correct if the key information of the gold answer is in it, consistent with the gold answer, and nothing in it
 contradicts the gold answer. Other words for the same thing, more detail and a different form of a name, a date or a
@@ -24,42 +25,59 @@ Reply with one JSON object and nothing else:
 {"reason": "in one sentence: what in the predicted answer meets or misses the gold answer", "correct": true or false}"""
 
 
+class Judgement(TypedDict):
+    """A judge's verdict on an answer."""
+
+    correct: bool | None
+    """Whether it is correct; None if the judge gave no usable verdict: then it is unjudged, not wrong."""
+    reason: str
+    """The judge's reason, or why there is no verdict."""
+    model: str
+    """The judge."""
+    cost: float | None
+    """US dollars; None if the price is unknown."""
+
+
 class Verdict(BaseModel):
     """The verdict on a predicted answer."""
 
-    reason: str = Field(description="In one sentence: what in the predicted answer meets or misses the gold answer.")
-    correct: StrictBool = Field(description="Whether the predicted answer is correct.")
+    reason: str
+    correct: StrictBool
 
 
+@dataclass(frozen=True, slots=True)
 class Judge:
-    """Judges answers with a model.
+    """A model that judges answers.
 
-    Args:
-        model: The model.
+    Attributes:
+        model: The model, with its cache.
         name: Its name, for the records.
-
-    Raises:
-        InputError: The model is the built-in one, which cannot judge.
     """
 
-    def __init__(self, model: BaseChatModel, name: str) -> None:
-        self.name = drop_credentials(name)
-        self._model = StructuredModel(model, Verdict, "judge")
+    model: BaseChatModel
+    name: str
 
-    async def judge(self, question: str, gold: str, prediction: str, patience: Patience | None = None) -> Judgement:
-        """Judge an answer; without a usable verdict it is unjudged, not wrong.
+    def judge(self, lab: Lab, question: str, gold: str, prediction: str) -> Judgement:
+        """Judge an answer.
 
         Args:
+            lab: The lab of the run.
             question: The question.
             gold: The gold answer.
             prediction: The predicted answer.
-            patience: Waits at rate limits. Default: a new one.
         """
+        session, reason = Session(lab, self.model), "three replies of the judge were no verdict"
         predicted = as_data("answer", prediction or "(empty)")
-        messages = [
-            SystemMessage(f"{_INSTRUCTION}\n\n{DATA_RULE}"),
-            HumanMessage(f"Question: {question}\n\nGold answer: {gold}\n\nPredicted answer:\n{predicted}"),
-        ]
-        reply = await self._model.ask_patiently(messages, patience or Patience())
-        correct, reason = (None, reply.why) if reply.value is None else (reply.value.correct, reply.value.reason)
-        return Judgement(correct=correct, reason=reason, model=self.name, cost=cost(reply.calls))
+        user = f"Question: {question}\n\nGold answer: {gold}\n\nPredicted answer:\n{predicted}"
+        try:
+            verdict = session.ask(_JUDGE, user, Verdict)
+        except BudgetError:
+            raise
+        except Exception as error:  # noqa: BLE001 - an answer is kept without a verdict; the next run judges it
+            verdict, reason = None, f"the judge failed: {without_credentials(f'{type(error).__name__}: {error}')}"
+        return Judgement(
+            correct=verdict.correct if verdict else None,
+            reason=verdict.reason if verdict else reason,
+            model=self.name,
+            cost=cost(session.calls),
+        )

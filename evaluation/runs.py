@@ -1,225 +1,154 @@
-"""Runs of methods on questions: concurrent, and resumable after a kill at any moment."""
+"""Runs of a method on questions: several at a time, and continued after a kill with nothing paid for twice."""
 
 from __future__ import annotations
 
-import asyncio
-import datetime as dt
 import json
 import os
+import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import asdict, dataclass, field, replace
-from importlib.metadata import version
-from pathlib import Path
-from traceback import format_exception
-from typing import Any
-from uuid import uuid4
+import traceback
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from pathlib import Path, PurePosixPath
+from typing import Any, TypedDict
 
+from filelock import FileLock, Timeout
 from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import HumanMessage
-from langchain_core.runnables import RunnableConfig
-from langgraph.checkpoint.memory import InMemorySaver
-from pydantic import TypeAdapter
+from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, messages_to_dict
 
-from arag.errors import ARAGError, InputError, without_credentials
-from arag.evaluation.budget import Budget
-from arag.evaluation.datasets import Question
-from arag.evaluation.event_loop import run, work_through
-from arag.evaluation.files import describe_damage, write_file
-from arag.evaluation.judge import Judge
-from arag.evaluation.methods import Method, MethodFacts, Options
-from arag.evaluation.patience import Patience
-from arag.evaluation.preparation import load_preparations
-from arag.evaluation.records import (
-    Judgement,
-    Record,
-    RecordFile,
-    add_attempts,
-    add_judgement,
-    record_answer,
-    record_failure,
-    update_price,
-)
-from arag.evaluation.secrets import without_secrets
-from arag.evaluation.store import Store, store_folder
-from arag.evaluation.structured import is_failed_call
-from arag.models.names import drop_credentials
+from arag.errors import InputError, StorageError, without_credentials
+from arag.evaluation.budget import BudgetError
+from arag.evaluation.cache import is_replayed
+from arag.evaluation.datasets import Question, Source
+from arag.evaluation.judge import Judge, Judgement
+from arag.evaluation.method import Answer, Lab, Method, Note, Session
+from arag.evaluation.plan import RECORDS, Preparation
+from arag.evaluation.scores import contains, exact_match, f1, share
+from arag.graph.citations import parse_citations
+from arag.graph.state import Citation, ToolRecord
 from arag.models.prices import cost
-from arag.options import INDEX_VARIABLE
+from arag.models.usage import ModelCall, Usage, total
 from arag.retrieval.index import Index
-from arag.retrieval.locations import is_address, parse_location, store_at
-from arag.retrieval.storage import IndexStore
-from arag.retrieval.tokens import warn_of_estimates
 
-RUN_FILE = "run.json"
-RECORDS = "records"
-DEFAULT_CONCURRENCY = 8
-_MAX_BUGS = 5  # questions in a row that fail with an unexpected error
-_METHODS = TypeAdapter(dict[str, dict[str, MethodFacts]])
+MAX_FAILURES = 10  # questions in a row
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
-    """The configuration of a run; resuming a run needs the same one.
+class Record(TypedDict):
+    """One question of a run."""
 
-    It is stored and shown in reports. Users and passwords in URLs of models are removed, passwords in the index's
-    address too, and values of model options that may be secrets are replaced with `***`.
-
-    Attributes:
-        questions: The file of the questions.
-        index: The index's folder, or its address.
-        model: The model.
-        judge: The judge; None for none.
-        model_options: Options of the model's class.
-        options: Settings that methods share.
-        scope: The scope that the methods search in; None for the whole index.
-        contents: What identifies the index; None if it is not known yet.
-        methods: The methods that it was started with so far, for reports.
-        asked: How many questions it was asked to answer; the maximum if it was run with several limits.
-        version: The version of this package that started the run.
-        date: The day on which it started, in UTC.
-        id: Names the run where it pays for index-time work, wherever its folder is moved.
-    """
-
-    questions: str
-    index: str
-    model: str
-    judge: str | None = None
-    model_options: Mapping[str, Any] = field(default_factory=dict)
-    options: Options = field(default_factory=Options)
-    scope: Mapping[str, Any] | None = None
-    contents: Mapping[str, Any] | None = None
-    methods: Mapping[str, MethodFacts] = field(default_factory=dict, compare=False)
-    asked: int = field(default=0, compare=False)
-    version: str = field(default="", compare=False)
-    date: str = field(default="", compare=False)
-    id: str = field(default="", compare=False)
-
-    def __post_init__(self) -> None:
-        """Remove possible secrets."""
-        for name in ("model", "judge"):
-            value = getattr(self, name)
-            object.__setattr__(self, name, value and drop_credentials(value))
-        object.__setattr__(self, "model_options", without_secrets(self.model_options))
-        object.__setattr__(self, "index", str(parse_location(self.index)))
-
-
-def open_run(folder: Path, plan: Plan) -> Plan:
-    """Create a run folder, or check that the existing one has the same plan.
-
-    A judge may be added later: it judges the earlier answers. So may methods, with settings of their own.
-
-    Returns:
-        The plan as it is stored.
-
-    Raises:
-        InputError: The folder holds records of another plan.
-    """
-    (folder / RECORDS).mkdir(parents=True, exist_ok=True)
-    plan = replace(
-        plan,
-        questions=str(Path(plan.questions).absolute()),
-        index=str(_absolute(plan.index)),
-        version=version("langgraph-arag"),
-        date=dt.datetime.now(dt.UTC).date().isoformat(),
-        id=uuid4().hex,
-    )
-    if (folder / RUN_FILE).exists():
-        plan = _resume(folder, load_plan(folder), plan)
-    write_file(folder / RUN_FILE, json.dumps(asdict(plan), indent=2, ensure_ascii=False) + "\n")
-    return plan
+    question_id: str
+    question: str
+    answer: str
+    """The gold answer."""
+    aliases: list[str]
+    gold_documents: list[str]
+    gold_pages: list[tuple[str, int]]
+    """Pages with the answer, each with its document's name; if there are any, shares of gold count pages."""
+    fields: dict[str, Any]
+    """The other fields of the question's data."""
+    prediction: str
+    stop_reason: str | None
+    error: str | None
+    """Why there is no prediction; the next run tries again."""
+    traceback: str | None
+    seconds: float | None
+    """None if replies came from the cache."""
+    steps: int
+    retrieved_tokens: int
+    """Tokens of all that the retrievals returned."""
+    evidence_tokens: int
+    """Tokens of the sentences and chunks in it, as the paper counts them."""
+    usage: Usage
+    cost: float | None
+    """US dollars; None if a model's price is unknown."""
+    contain: bool
+    contain_with_aliases: bool
+    exact_match: bool
+    f1: float
+    gold_seen: float | None
+    """The share of gold documents or pages of which a snippet or chunk was shown; None if none are known."""
+    gold_read: float | None
+    """The share of them of which a chunk was shown in full."""
+    gold_cited: float | None
+    """The share of them of which a chunk is cited."""
+    judgement: Judgement | None
+    """None if no judge was asked."""
+    citations: list[Citation]
+    trace: list[ToolRecord]
+    model_calls: list[ModelCall]
+    read_chunks: list[str]
+    messages: list[dict[str, Any]]
+    notes: list[Note]
+    """What the method found and decided on its way."""
 
 
-def _resume(folder: Path, known: Plan, wanted: Plan) -> Plan:
-    if not any((folder / RECORDS).glob("*.jsonl")) and not load_preparations(folder):
-        return replace(wanted, id=known.id or wanted.id)  # the other plan has no results, but may have paid for some
-    by_method = bool(known.methods)
-    before, now = _comparable(known, by_method=by_method), _comparable(wanted, by_method=by_method)
-    differing = [name for name in before if name in now and before[name] != now[name]]
-    if differing:
-        told = "; ".join(f"{name} was {before[name]!r}, now {now[name]!r}" for name in differing)
-        raise InputError(f"{folder} holds another run ({told}): give another folder with --out")
-    return replace(
-        known,
-        judge=known.judge or wanted.judge,
-        contents=known.contents or wanted.contents,
-        options=replace(known.options, settings={**wanted.options.settings, **known.options.settings}),
-        methods={**wanted.methods, **known.methods},
-        asked=max(known.asked, wanted.asked),
-    )
-
-
-def _comparable(plan: Plan, *, by_method: bool) -> dict[str, Any]:
-    """Return the known settings that two plans must share, by their names in messages.
+class RecordFile:
+    """The records of one method, one JSON line each; of several for a question, the last one counts.
 
     Args:
-        plan: The plan.
-        by_method: Whether to compare the settings of each method; plans of earlier versions do not have them.
+        file: The file; it need not exist.
     """
-    files = {"questions": str(Path(plan.questions).resolve()), "index": str(_absolute(plan.index, links=True))}
-    contents = {f"the {key} of the index in {files['index']}": value for key, value in (plan.contents or {}).items()}
-    judge = {"judge": plan.judge} if plan.judge is not None else {}
-    shared = asdict(plan.options)
-    settings: Any = shared.pop("settings")
-    if by_method:
-        each = ((name, facts["settings"].items()) for name, facts in plan.methods.items())
-        settings = {f"{name}.{key}": value for name, own in each for key, value in own}
-    else:
-        settings = {"settings": settings}
-    options = {"model_options": plan.model_options, "options": shared, "scope": plan.scope}
-    return {**files, "model": plan.model, **judge, **options, **settings, **contents}
+
+    def __init__(self, file: Path) -> None:
+        self.file = file
+
+    def read(self) -> dict[str, Record]:
+        """Return the records by question id.
+
+        Raises:
+            InputError: A line other than the last is not a record.
+        """
+        return {record["question_id"]: record for record in self.each()}
+
+    def each(self) -> Iterator[Record]:
+        """Yield the records as they were written; half a line at the end, left by a kill, is ignored.
+
+        Raises:
+            InputError: A line other than the last is not a record.
+        """
+        if not self.file.exists():
+            return
+        with self.file.open("rb") as lines:
+            for number, line in enumerate(lines, start=1):
+                if not line.endswith(b"\n"):
+                    return
+                try:
+                    record: Record = json.loads(line)
+                    record["question_id"]
+                except (ValueError, KeyError, TypeError) as error:
+                    raise InputError(f"{self.file}, line {number} is not a record of a run: {error}") from error
+                yield record
+
+    def append(self, record: Record) -> None:
+        """Write a record durably, in place of half a line at the end.
+
+        Raises:
+            StorageError: It cannot be written; the file has the same records as before.
+        """
+        # What JSON lacks (a provider's own objects in a message) is written as a string, lone surrogates as "?".
+        line = (json.dumps(record, ensure_ascii=False, default=str) + "\n").encode("utf-8", "replace")
+        try:
+            with self.file.open("ab+") as out:
+                out.truncate(_whole_lines(out))
+                out.write(line)
+                out.flush()
+                os.fsync(out.fileno())
+        except OSError as error:
+            raise StorageError(f"a record cannot be written to {self.file}: {error.strerror}") from error
 
 
-def _absolute(index: str, *, links: bool = False) -> Path | str:
-    """Return where an index is, from any working folder, and with links followed if asked."""
-    place = parse_location(index)
-    if not isinstance(place, Path):
-        return str(place)
-    return place.resolve() if links else place.absolute()
-
-
-def load_plan(folder: Path) -> Plan:
-    """Return the plan of a run.
-
-    Raises:
-        InputError: There is no run in the folder, or its file is damaged.
-    """
-    file = folder / RUN_FILE
-    try:
-        values = json.loads(file.read_text(encoding="utf-8"))
-        methods = _METHODS.validate_python({"methods": values.get("methods", {})})
-        return Plan(**(values | methods | {"options": Options(**values["options"])}))
-    except FileNotFoundError:
-        raise InputError(
-            f"there is no run in {folder}: {RUN_FILE} is missing; start one with `arag eval run`"
-        ) from None
-    except (ValueError, TypeError, KeyError, AttributeError) as error:
-        raise InputError(f"{file} is damaged: {describe_damage(error)}") from error
-
-
-def find_index(plan: Plan) -> IndexStore:
-    """Return the index of a run.
-
-    A run folder may come from somebody else, and libpq sends a password to whichever host it is told. So an address in
-    its files is used only if ARAG_INDEX names it too.
-
-    Raises:
-        InputError: ARAG_INDEX does not name the address.
-    """
-    if not is_address(plan.index):
-        return store_at(plan.index)
-    own = os.environ.get(INDEX_VARIABLE, "")
-    if str(parse_location(own)) != plan.index:
-        raise InputError(
-            f"the run used the index {plan.index}: to open it, set {INDEX_VARIABLE} to this address, as a run's files "
-            "may not choose a database"
-        )
-    return store_at(own)
+def _whole_lines(file: Any) -> int:
+    """Return the size of a file's whole lines, in bytes."""
+    size: int = file.seek(0, os.SEEK_END)
+    file.seek(max(size - 1, 0))
+    if file.read(1) in {b"\n", b""}:
+        return size
+    file.seek(0)
+    return int(file.read().rfind(b"\n")) + 1
 
 
 def record_file(folder: Path, method: str) -> RecordFile:
-    """Return the file of one method's records."""
+    """Return the file of one method's records in a run folder."""
     return RecordFile(folder / RECORDS / f"{method}.jsonl")
 
 
@@ -228,186 +157,197 @@ def load_records(folder: Path) -> dict[str, dict[str, Record]]:
     return {file.stem: RecordFile(file).read() for file in sorted((folder / RECORDS).glob("*.jsonl"))}
 
 
-def count_spent(folder: Path, budget: Budget) -> None:
-    """Add what a run has cost so far to a budget; the run need not exist.
-
-    Index-time work that was not finished is not recorded in the run folder: its payments are in the store.
-    """
-    for records in load_records(folder).values():
-        for record in records.values():
-            budget.count(update_price(record))
-    prepared = load_preparations(folder)
-    for preparation in prepared.values():
-        budget.pay(preparation["cost"], load_plan(folder).model)
-    plan = load_plan(folder) if (folder / RUN_FILE).exists() else None
-    if plan is None or not plan.id or not (kept := store_folder(_absolute(plan.index))).exists():
-        return
-    for method, calls in Store(kept).payments(plan.id).items():
-        if method not in prepared:
-            budget.pay(cost(calls), plan.model)
-
-
-def name_payer(folder: Path, plan: Plan, method: str) -> str:
-    """Return the name under which a method of a run pays for index-time work; see `Store.payments`."""
-    return f"{plan.id}/{method}" if plan.id else str(folder.resolve())  # runs of earlier versions have no id
-
-
-@dataclass
-class Runner:
-    """Runs one method on questions.
+def prepare(method: Method, lab: Lab, model: BaseChatModel) -> tuple[Any, Preparation]:
+    """Do a method's work before the first question.
 
     Args:
         method: The method.
-        index: The index.
-        model: The model.
-        options: Settings that methods share.
-        judge: The judge, if there is one.
-        concurrency: How many questions to run at a time.
-        budget: What may be spent. When it is used up, no more questions are started; running ones finish.
-        on_record: Called with every record that is written.
+        lab: The lab.
+        model: The model whose calls are kept for all runs.
+
+    Returns:
+        What the method's `answer` gets, and what the work takes.
     """
+    began, session = time.perf_counter(), Session(lab, model)
+    lock = FileLock(lab.store.file.with_name(f"{type(method).__module__}.lock"))
+    try:
+        lock.acquire(timeout=1)
+    except Timeout:
+        lab.announce(f"Another process prepares {method.title} or a method like it: waiting for it to finish")
+        lock.acquire()
+    try:
+        prepared = method.prepare(session)
+    finally:
+        lock.release()
+    seconds = None if session.replayed else time.perf_counter() - began
+    return prepared, Preparation(usage=total(session.calls), cost=cost(session.calls), seconds=seconds)
 
-    method: Method
-    index: Index
-    model: BaseChatModel
-    options: Options = field(default_factory=Options)
-    judge: Judge | None = None
-    concurrency: int = DEFAULT_CONCURRENCY
-    budget: Budget = field(default_factory=Budget)
-    on_record: Callable[[Record], None] = lambda _: None
 
-    def run(self, questions: Sequence[Question], file: RecordFile) -> None:
-        """Answer the questions that have no answer yet, and judge the answers that have no verdict yet.
+def answer_questions(
+    method: Method,
+    lab: Lab,
+    prepared: Any,
+    questions: Sequence[Question],
+    file: RecordFile,
+    judge: Judge | None = None,
+    on_record: Callable[[Record], None] = lambda _: None,
+) -> None:
+    """Answer the questions that have no answer yet, and judge the answers that have no verdict.
 
-        An error is recorded with its question, and the others continue. After several unexpected errors in a row, no
-        more questions are started and the error is raised.
+    A question that fails gets a record with its error, and the next run asks it again. Ten failures in a row end the
+    run.
 
-        Args:
-            questions: The questions.
-            file: The records, which are read and appended to.
+    Args:
+        method: The method.
+        lab: What it works with.
+        prepared: What its `prepare` has returned.
+        questions: The questions.
+        file: The records, which are read and appended to.
+        judge: The judge, if there is one.
+        on_record: Called with every record that is written.
 
-        Raises:
-            InputError: A setting is out of range, or there is a cost limit but costs are unknown.
-            StorageError: A record cannot be written.
-        """
-        if self.concurrency < 1:
-            raise InputError(f"the concurrency is {self.concurrency}: it must be at least 1")
-        run(self.arun(questions, file))
-
-    async def arun(self, questions: Sequence[Question], file: RecordFile) -> None:
-        """Do the same in a running event loop."""
-        with file.locked():
-            file.mend()
-            records = file.read()
-            self._check(questions, records)
-            warn_of_estimates()
-            self._bugs = 0
-            self._patience = Patience()
-            self._graph = self.method.make(self.index, self.model, self.options)
-            self._saver = InMemorySaver()
-            self._graph.checkpointer = self._saver
-            for record in [record for known in records.values() if (record := update_price(known)) != known]:
-                records[record["question_id"]] = record
-                await self._keep(record, file)
-            waiting = [question for question in questions if self._is_open(records.get(question.id))]
-            if waiting and not self.budget.is_used_up():
-                await asyncio.to_thread(self._load)
-            await work_through(waiting, lambda question: self._work(question, records, file), self.concurrency)
-            self.budget.check()
-
-    def _load(self) -> None:
-        """Make the index load what its first search loads, so that no question's time includes it."""
-        if not self.method.uses_vectors:
-            return
-        with suppress(Exception):  # a question that needs the embedder fails with the same error and records it
-            self.index.semantic_search("anything", 1)
-
-    async def _work(self, question: Question, records: Mapping[str, Record], file: RecordFile) -> None:
-        if self.budget.is_used_up():
-            return
-        record, bug = await self._record(question, records.get(question.id))
-        await self._keep(record, file)
-        self._bugs = self._bugs + 1 if bug is not None else 0
-        if bug is not None and self._bugs >= _MAX_BUGS:
-            raise bug
-
-    async def _keep(self, record: Record, file: RecordFile) -> None:
-        await asyncio.to_thread(file.append, record)
-        self.on_record(record)
-
-    def _check(self, questions: Sequence[Question], records: Mapping[str, Record]) -> None:
-        for question in questions:
-            record = records.get(question.id)
-            if record is not None and (record["question"], record["answer"]) != (question.text, question.answer):
-                raise InputError(
-                    f"the question {question.id!r} or its gold answer has changed since it was answered: give another "
-                    "folder with --out"
-                )
-
-    def _is_open(self, record: Record | None) -> bool:
-        if record is None or record["error"] is not None:
-            return True
-        judgement = record["judgement"]
-        return self.judge is not None and (judgement is None or judgement["correct"] is None)
-
-    async def _record(self, question: Question, known: Record | None) -> tuple[Record, Exception | None]:
-        """Return a question's new record, and any unexpected error.
-
-        The question is answered if it has no answer, and judged if there is a judge.
-        """
-        record, bug = known, None
-        if record is None or record["error"] is not None:
-            record, bug = await self._answer(question)
-            self.budget.count(record)
-            record = add_attempts(record, known) if known is not None else record
-        if self.judge is not None and record["error"] is None:
-            judgement, bug = await self._judge(self.judge, record)
-            self.budget.pay(judgement["cost"], judgement["model"])
-            record = add_judgement(record, judgement)
-        traceback = None if bug is None else without_credentials("".join(format_exception(bug)))
-        return {**record, "traceback": traceback}, bug
-
-    async def _answer(self, question: Question) -> tuple[Record, Exception | None]:
-        """Return the record of an answer or a failure, and any unexpected error."""
-        began = time.perf_counter()
-        config = RunnableConfig(configurable={"thread_id": question.id})
+    Raises:
+        InputError: Another process works on the same method, a question has changed since it was answered, or
+            questions fail one after another.
+        BudgetError: The budget is used up. Questions under way are left without a record; their calls are kept.
+        StorageError: A record cannot be written.
+    """
+    try:
+        lock = FileLock(file.file.with_suffix(".lock")).acquire(timeout=0)
+    except Timeout:
+        raise InputError(
+            f"another process is writing to {file.file}: wait for it, or give another folder with --out"
+        ) from None
+    with lock:
+        records = file.read()
+        _check_same(questions, records)
+        pool = ThreadPoolExecutor(lab.at_once)
+        work = [
+            pool.submit(_work, method, lab, prepared, question, records.get(question.id), judge)
+            for question in list_open(questions, records, judged=judge is not None)
+        ]
+        failures = 0
         try:
-            state = await self._patience.ask(
-                lambda: self._go_on(question, config), progress=lambda: self._steps_done(config)
-            )
-            seconds = time.perf_counter() - began
-            return await asyncio.to_thread(record_answer, question, state, seconds, self.index), None
-        except Exception as error:  # noqa: BLE001 - one failed question does not stop the others
-            reached = await self._graph.aget_state(config)
-            seconds = time.perf_counter() - began
-            return record_failure(question, reached.values, _describe(error), seconds), _unexpected(error)
+            for done in as_completed(work):
+                record = done.result()
+                file.append(record)
+                on_record(record)
+                failures = failures + 1 if _is_open(record, judged=judge is not None) else 0
+                if failures == MAX_FAILURES:
+                    reason = record["error"] or (record["judgement"] or {}).get("reason")
+                    raise InputError(f"{failures} questions in a row failed, the last one with: {reason}")
         finally:
-            self._saver.delete_thread(question.id)
+            # After Ctrl-C nobody waits for the questions under way: their finished calls are kept.
+            pool.shutdown(wait=not isinstance(sys.exc_info()[1], KeyboardInterrupt), cancel_futures=True)
 
-    async def _go_on(self, question: Question, config: RunnableConfig) -> Any:
-        """Run the method's graph; after a pause it continues where it was, and keeps what was paid for."""
-        begun = self._saver.get_tuple(config) is not None
-        asked = None if begun else {"messages": [HumanMessage(question.text)]}
-        # State is saved when the graph ends, even with an error: saving it after every step would be slow.
-        return await self._graph.ainvoke(asked, config, durability="exit")
 
-    def _steps_done(self, config: RunnableConfig) -> object:
-        saved = self._saver.get_tuple(config)
-        return saved and saved.metadata.get("step")
+def list_open(questions: Iterable[Question], records: Mapping[str, Record], *, judged: bool) -> list[Question]:
+    """Return the questions that have no answer, or, with a judge, no verdict."""
+    return [question for question in questions if _is_open(records.get(question.id), judged=judged)]
 
-    async def _judge(self, judge: Judge, record: Record) -> tuple[Judgement, Exception | None]:
-        """Return a verdict, and any unexpected error."""
+
+def _is_open(record: Record | None, *, judged: bool) -> bool:
+    if record is None or record["error"] is not None:
+        return True
+    return judged and (record["judgement"] is None or record["judgement"]["correct"] is None)
+
+
+def _check_same(questions: Iterable[Question], records: dict[str, Record]) -> None:
+    for question in questions:
+        record = records.get(question.id)
+        if record is not None and (record["question"], record["answer"]) != (question.text, question.answer):
+            raise InputError(
+                f"the question {question.id!r} or its gold answer has changed since it was answered: give another "
+                "folder with --out"
+            )
+
+
+def _work(
+    method: Method, lab: Lab, prepared: Any, question: Question, record: Record | None, judge: Judge | None
+) -> Record:
+    """Return a question's new record: answered if it has no answer, and judged if there is a judge."""
+    if record is None or record["error"] is not None:
+        session, began = Session(lab), time.perf_counter()
         try:
-            return await judge.judge(record["question"], record["answer"], record["prediction"], self._patience), None
-        except Exception as error:  # noqa: BLE001 - an answer that was paid for is kept without a verdict
-            why = f"the judge failed: {_describe(error)}"
-            return Judgement(correct=None, reason=why, model=judge.name, cost=0.0), _unexpected(error)
+            answer = method.answer(question.text, session, prepared)
+            record = make_record(question, session, answer, time.perf_counter() - began)
+        except BudgetError:
+            raise
+        except Exception as error:  # noqa: BLE001 - one failed question does not stop the others
+            record = make_record(question, session, "", time.perf_counter() - began, error)
+    if judge is not None and record["error"] is None:
+        record = {**record, "judgement": judge.judge(lab, record["question"], record["answer"], record["prediction"])}
+    return record
 
 
-def _describe(error: Exception) -> str:
-    return without_credentials(f"{type(error).__name__}: {error}")
+def make_record(
+    question: Question, session: Session, answer: Answer | str, seconds: float, error: Exception | None = None
+) -> Record:
+    """Return the record of a question.
+
+    Args:
+        question: The question.
+        session: What was called and retrieved.
+        answer: The answer.
+        seconds: How long it took.
+        error: Why there is no answer.
+    """
+    answer = Answer(answer) if isinstance(answer, str) else answer
+    text, answers, index = answer.text.strip(), [question.answer, *question.aliases], session.lab.index
+    seen = list(dict.fromkeys(chunk_id for entry in session.trace for chunk_id in entry["chunk_ids"]))
+    read = list(dict.fromkeys(chunk_id for entry in session.trace for chunk_id in entry["new_chunks"]))
+    citations = parse_citations(" ".join([text, *(f"[{chunk_id}]" for chunk_id in answer.cited)]), index, seen, read)
+    gold: list[Source] = [*(question.gold_pages or question.gold_documents)]
+    messages: list[AnyMessage] = session.messages or [HumanMessage(question.text), *([AIMessage(text)] if text else [])]
+    replayed = session.replayed or any(isinstance(m, AIMessage) and is_replayed(m) for m in messages)
+    return Record(
+        question_id=question.id,
+        question=question.text,
+        answer=question.answer,
+        aliases=list(question.aliases),
+        gold_documents=list(question.gold_documents),
+        gold_pages=list(question.gold_pages),
+        fields=dict(question.fields),
+        prediction=text,
+        stop_reason=None if error else answer.stop_reason,
+        error=without_credentials(f"{type(error).__name__}: {error}") if error else None,
+        traceback=without_credentials("".join(traceback.format_exception(error))) if error else None,
+        seconds=None if replayed else seconds,
+        steps=sum(not call["forced"] for call in session.calls),
+        retrieved_tokens=sum(entry["retrieved_tokens"] for entry in session.trace),
+        evidence_tokens=sum(entry["evidence_tokens"] for entry in session.trace),
+        usage=total(session.calls),
+        cost=cost(session.calls),
+        contain=contains(text, answers[:1]),
+        contain_with_aliases=contains(text, answers),
+        exact_match=exact_match(text, answers),
+        f1=f1(text, answers),
+        gold_seen=None if error else share(gold, find_sources(index, seen)),
+        gold_read=None if error else share(gold, find_sources(index, read)),
+        gold_cited=None if error else share(gold, find_sources(index, (each["chunk_id"] for each in citations))),
+        judgement=None,
+        citations=citations,
+        trace=session.trace,
+        model_calls=session.calls,
+        read_chunks=read,
+        messages=messages_to_dict(messages),
+        notes=session.notes,
+    )
 
 
-def _unexpected(error: Exception) -> Exception | None:
-    """Return an error unless it is one of this library or a failed call to a provider."""
-    return None if isinstance(error, ARAGError) or is_failed_call(error) else error
+def find_gold(record: Record) -> list[Source]:
+    """Return where the answer to a record's question is: pages if they are known, otherwise documents."""
+    return [(document, page) for document, page in record["gold_pages"]] or [*record["gold_documents"]]
+
+
+def find_sources(index: Index, chunk_ids: Iterable[str]) -> set[Source]:
+    """Return the documents and the pages that chunks come from."""
+    sources: set[Source] = set()
+    for chunk in map(index.get, dict.fromkeys(chunk_ids)):
+        if chunk is None:
+            continue
+        sources.add(chunk.document_id)
+        if chunk.pages is not None:
+            first, last = chunk.pages
+            sources.update((PurePosixPath(chunk.document_id).stem, page) for page in range(first, last + 1))
+    return sources

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from langchain_core.messages import AIMessage
-from langchain_core.messages.ai import UsageMetadata
 from pydantic import ConfigDict, with_config
 from typing_extensions import TypedDict
 
@@ -65,7 +65,7 @@ def model_call(reply: AIMessage, seconds: float, *, step: int, forced: bool = Fa
         step: The step that it made.
         forced: Whether an answer was forced.
     """
-    reported = reply.usage_metadata or UsageMetadata(input_tokens=0, output_tokens=0, total_tokens=0)
+    reported: Mapping[str, Any] = reply.usage_metadata or {}
     metadata = reply.response_metadata
     return ModelCall(
         step=step,
@@ -75,9 +75,9 @@ def model_call(reply: AIMessage, seconds: float, *, step: int, forced: bool = Fa
         model=str(metadata.get("model_name") or metadata.get("model") or ""),
         provider=str(metadata.get("model_provider") or ""),
         seconds=seconds,
-        input_tokens=reported["input_tokens"],
+        input_tokens=reported.get("input_tokens", 0),
         cached_tokens=reported.get("input_token_details", {}).get("cache_read") or 0,
-        output_tokens=reported["output_tokens"],
+        output_tokens=reported.get("output_tokens", 0),
         reasoning_tokens=reported.get("output_token_details", {}).get("reasoning") or 0,
     )
 

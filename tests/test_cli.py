@@ -401,10 +401,10 @@ WHOLE = "Interrupted. The index is intact: either unchanged or fully updated.\n"
             "arag.evaluation.datasets.name_dataset",
             RESUMED,
         ),
-        (["eval", "failures", "r"], "arag.evaluation.runs.load_plan", RESUMED),
+        (["eval", "failures", "r", "-i", "i"], "arag.evaluation.plan.load_plan", RESUMED),
         (
             ["eval", "report", "r"],
-            "arag.evaluation.report.figures.make_report",
+            "arag.evaluation.report.pages.write_report",
             "Interrupted. The report is incomplete; the next run rewrites it.\n",
         ),
     ],

@@ -73,7 +73,7 @@ SHOWN = {
     ],
     "docs/experiments.md": ["naive-rag", "arag-without-keyword", "first-words 3 of 3 answered"],
     "docs/methods.md": ["linear-rag 3 of 3 answered"],
-    "docs/reports.md": ["runs/first/report.html", "runs/both/overview.html"],
+    "docs/reports.md": ["runs/first/report.html", "runs/both/report.html"],
     "docs/studio.md": [],
     "docs/scopes.md": ["notice-1763-ropewalk"],
     "docs/servers.md": ["founded in 1746 by Mattick Grevane", "ships/grey-petrel-packet-schooner.md:0", "vector"],

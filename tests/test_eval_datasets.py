@@ -10,12 +10,16 @@ from hypothesis import strategies as st
 from reportlab.pdfgen.canvas import Canvas
 
 from arag.errors import InputError
-from arag.evaluation.corpora import locate_gold
-from arag.evaluation.datasets import load_questions, paragraphs, write_corpus
-from arag.evaluation.records import find_gold, record_answer
+from arag.evaluation.corpora import join_paragraphs, locate_gold, make_index, missing_gold
+from arag.evaluation.datasets import load_questions, name_dataset
+from arag.evaluation.method import Answer, Lab, Session
+from arag.evaluation.runs import find_gold, make_record
 from arag.ingest.pipeline import ingest
-from arag.ingest.readers import read_documents
+from arag.retrieval.index import open_index
+from arag.retrieval.locations import store_at
+from arag.retrieval.tokens import count_tokens
 from fakes import HashEmbeddings
+from lab import Player
 
 AUTHORS = {
     "id": "q1",
@@ -80,7 +84,6 @@ GRAPHRAG_BENCH = {
     "evidence": "Basal cell skin cancer is the most common.",
     "evidence_relations": "BCC: is a: skin cancer",
 }
-# The public file has the evidence as a list; tables made from it hold its text.
 FINANCEBENCH = {
     "financebench_id": "financebench_id_90001",
     "company": "Tarnow",
@@ -103,6 +106,11 @@ def write(tmp_path):
         return file
 
     return written
+
+
+def paragraphs(file):
+    """Return the paragraphs of all questions, each once."""
+    return list(dict.fromkeys(paragraph for question in load_questions(file) for paragraph in question.paragraphs))
 
 
 def lines(*records):
@@ -132,7 +140,7 @@ def test_an_answer_may_be_a_number_or_a_list(write):
             [
                 {"id": 0, "question": "When?", "answer": 1998},
                 {"id": 1, "question": "When?", "answer": ["1998", "MCMXCVIII", ""], "aliases": ["'98", "1998 "]},
-                {"id": 2, "question": "When?", "answer": "", "gold_answer": "1998", "aliases": "'98"},
+                {"id": 2, "question": "When?", "gold_answer": "1998", "aliases": "'98"},
             ]
         )
     )
@@ -196,9 +204,8 @@ def test_graphrag_bench(write):
     assert paragraphs(file) == []
 
 
-@pytest.mark.parametrize("form", [list, json.dumps, repr], ids=["list", "JSON", "Python"])
-def test_financebench(write, form):
-    file = write(lines({**FINANCEBENCH, "evidence": form(FINANCEBENCH["evidence"])}), "financebench_open_source.jsonl")
+def test_financebench(write):
+    file = write(lines(FINANCEBENCH), "financebench_open_source.jsonl")
     (question,) = load_questions(file)
     assert (question.id, question.answer) == ("financebench_id_90001", "$12.00")
     assert question.gold_documents == ("TARNOW_2021_10K",)
@@ -237,7 +244,7 @@ def test_a_byte_order_mark_and_line_separators_in_strings(write):
     assert [question.text for question in found] == [text]
 
 
-def test_half_characters(write, tmp_path):
+def test_half_characters(write):
     record = {
         **MUSIQUE,
         "id": "\ud83d",
@@ -245,8 +252,7 @@ def test_half_characters(write, tmp_path):
         "paragraphs": [{"title": "\ud83d", "paragraph_text": "\ud83d!"}],
     }
     file = write([record])
-    assert load_questions(file)[0].answer == "B\ufffd"
-    write_corpus(paragraphs(file), tmp_path / "corpus.jsonl")
+    assert load_questions(file)[0].answer == "B?"
 
 
 @given(title=st.text(), sentences=st.lists(st.text()), answer=st.text(min_size=1))
@@ -263,10 +269,8 @@ def test_any_texts(tmp_path_factory, title, sentences, answer):
     (question,) = load_questions(file)
     assert question.id == "1"
     assert paragraphs(file) == paragraphs(file)
-    assert len(question.gold_documents) == len(paragraphs(file)) == bool("".join(sentences).replace("\0", "").strip())
-    corpus = write_corpus(paragraphs(file), file.with_name("corpus.jsonl"))
-    if paragraphs(file):
-        assert [document.id for document in read_documents([corpus])] == list(question.gold_documents)
+    assert [paragraph.id for paragraph in question.paragraphs] == list(question.gold_documents)
+    assert bool(paragraphs(file)) == bool("".join(sentences).replace("\0", "").strip())
 
 
 # --- bad files ---
@@ -277,56 +281,30 @@ BAD = {
     "nothing": ("", r"holds no questions"),
     "an empty list": ("[]", r"holds no questions"),
     "a number": ("42", r"line 1 is not a JSON object: 42"),
-    "a string": ('"Who?"', r"line 1 is not a JSON object"),
     "numbers": ("[1, 2]", r"question 1 is not a JSON object: 1"),
-    "an object": (
-        json.dumps({"questions": [AUTHORS]}),
-        r"one JSON object, with 'questions': give a JSON list .* JSON lines",
-    ),
-    "an object over lines": (json.dumps({"data": []}, indent=1), r"one JSON object, with 'data'"),
-    "an empty object": ("{}", r"one JSON object, with nothing in it"),
+    "an object": (json.dumps({"questions": [AUTHORS]}), r"line 1: 'id': Field required.* `question` and `answer`"),
+    "an object over lines": (json.dumps({"data": []}, indent=1), r"line 1 is not valid JSON.*give a JSON list"),
     "the second line": (lines(AUTHORS) + "{", r"line 2 is not valid JSON"),
-    "no id": ([{"question": "Who?", "answer": "B"}], r"question 1 has no 'id'.* needs `id` or `qid`, `question` and"),
-    "no question": ([{"id": 1, "answer": "B"}], r"question 1 has no 'question'"),
-    "a blank question": ([AUTHORS | {"question": " \n"}], r"question 1 has no 'question', or a blank one"),
-    "no answer": ([{"id": 1, "question": "Who?"}], r"question 1 has no 'answer'"),
-    "a blank answer": ([AUTHORS | {"answer": "  "}], r"question 1 has no 'answer', or a blank one"),
-    "no answer in a list": ([AUTHORS | {"answer": []}], r"question 1 has no 'answer'"),
-    "an object for an answer": ([AUTHORS | {"answer": {"text": "B"}}], r"question 1: 'answer' is not a string: "),
-    "true for an answer": ([AUTHORS | {"answer": True}], r"question 1: 'answer' is not a string: True"),
-    "an object for an id": ([AUTHORS | {"id": {}}], r"question 1: 'id' is not a string"),
-    "a list for a question": ([AUTHORS | {"question": ["Who?"]}], r"question 1: 'question' is not a string"),
+    "no id": ([{"question": "Who?", "answer": "B"}], r"question 1: 'id': .* needs `id` or `qid`, `question` and"),
+    "no question": ([{"id": 1, "answer": "B"}], r"question 1: 'question': "),
+    "a blank question": ([AUTHORS | {"question": " \n"}], r"question 1: 'question': .* at least 1 character"),
+    "no answer": ([{"id": 1, "question": "Who?"}], r"question 1: 'answer': "),
+    "a blank answer": ([AUTHORS | {"answer": "  "}], r"question 1: 'answer': "),
+    "no answer in a list": ([AUTHORS | {"answer": []}], r"question 1: 'answer': "),
+    "an object for an answer": ([AUTHORS | {"answer": {"text": "B"}}], r"question 1: 'answer.0': .* valid string"),
+    "true for an answer": ([AUTHORS | {"answer": True}], r"question 1: 'answer.0': .*True"),
+    "a list for a question": ([AUTHORS | {"question": ["Who?"]}], r"question 1: 'question': .*valid string"),
     "an id again": ([AUTHORS, AUTHORS], r"question 2: another question has the id 'q1'"),
-    "objects for aliases": ([AUTHORS | {"answer_aliases": [{}]}], r"question 1: 'answer_aliases' is not a string"),
-    "paragraphs: a text": ([{**MUSIQUE, "paragraphs": "Arles"}], r"question 1: 'paragraphs' is not a list: 'Arles'"),
-    "paragraphs: texts": ([{**MUSIQUE, "paragraphs": ["Arles"]}], r"question 1, paragraph 1 is not a JSON object"),
-    "paragraphs: no text": (
-        [{**MUSIQUE, "paragraphs": [{"title": "A"}]}],
-        r"paragraph 1: 'paragraph_text' is not a string",
-    ),
-    "paragraphs: a title": (
-        [{**MUSIQUE, "paragraphs": [{"title": [], "paragraph_text": "A"}]}],
-        r"paragraph 1: its title is not a string",
-    ),
-    "context: texts": ([{**HOTPOTQA, "context": ["Arles"]}], r"'context': pairs of 'title' and 'sentences' are needed"),
-    "context: a triple": ([{**HOTPOTQA, "context": [["A", [], 1]]}], r"pairs of 'title' and 'sentences' are needed"),
-    "context: a text": ([{**HOTPOTQA, "context": [["A", "B"]]}], r"paragraph 1: a list of sentences is needed, not 'B"),
-    "context: numbers": ([{**HOTPOTQA, "context": [["A", [1]]]}], r"paragraph 1: a list of sentences is needed"),
-    "context: a column": ([{**HOTPOTQA, "context": {"title": ["A"]}}], r"has 1 of 'title' and 0 of 'sentences'"),
-    "evidence: words": (
-        [{**FINANCEBENCH, "evidence": "page 7"}],
-        r"'evidence' is neither JSON nor a Python literal: 'p",
-    ),
-    "evidence: a call": ([{**FINANCEBENCH, "evidence": "exit(1)"}], r"'evidence' is neither JSON nor a Python literal"),
-    "evidence: one": ([{**FINANCEBENCH, "evidence": {}}], r"question 1: 'evidence' is not a list"),
-    "evidence: texts": ([{**FINANCEBENCH, "evidence": ["A"]}], r"question 1, evidence 1 is not a JSON object: 'A'"),
-    "evidence: no document": (
-        [{**FINANCEBENCH, "doc_name": None, "evidence": [{"evidence_page_num": 1}]}],
-        r"evidence 1 has no 'doc_name'",
-    ),
-    "evidence: no page": ([{**FINANCEBENCH, "evidence": [{}]}], r"'evidence_page_num' is not a whole number: None"),
-    "facts: a number": ([{**HOTPOTQA, "supporting_facts": 1}], r"'supporting_facts' is not a list"),
-    "facts: texts": ([{**HOTPOTQA, "supporting_facts": ["A"]}], r"'supporting_facts': pairs of 'title' and 'sent_id'"),
+    "objects for aliases": ([AUTHORS | {"answer_aliases": [{}]}], r"question 1: 'answer_aliases.0': "),
+    "paragraphs: a text": ([{**MUSIQUE, "paragraphs": "Arles"}], r"question 1: 'paragraphs': .* not 'Arles'"),
+    "paragraphs: no text": ([{**MUSIQUE, "paragraphs": [{"title": "A"}]}], r"'paragraphs.0.paragraph_text': "),
+    "context: a triple": ([{**HOTPOTQA, "context": [["A", [], 1]]}], r"'context' or .* is not as in HotpotQA"),
+    "context: numbers": ([{**HOTPOTQA, "context": [["A", [1]]]}], r"is not as in HotpotQA"),
+    "context: a column": ([{**HOTPOTQA, "context": {"sentences": []}}], r"is not as in HotpotQA"),
+    "evidence: one": ([{**FINANCEBENCH, "evidence": {}}], r"question 1: 'evidence': "),
+    "evidence: no document": ([{**FINANCEBENCH, "evidence": [{"evidence_page_num": 1}]}], r"'evidence.0.doc_name': "),
+    "evidence: no page": ([{**FINANCEBENCH, "evidence": [{"doc_name": "A"}]}], r"'evidence.0.evidence_page_num': "),
+    "facts: texts": ([{**HOTPOTQA, "supporting_facts": ["A"]}], r"is not as in HotpotQA"),
 }
 
 
@@ -338,13 +316,6 @@ def test_bad_files(write, kind):
         load_questions(file)
     assert str(file) in str(error.value)
     assert len(str(error.value)) < len(str(file)) * 2 + 300
-
-
-@pytest.mark.parametrize("kind", [kind for kind in BAD if ":" in kind and not kind.startswith("evidence")])
-def test_bad_paragraphs(write, kind):
-    content, message = BAD[kind]
-    with pytest.raises(InputError, match=message):
-        paragraphs(write(content))
 
 
 def test_files_that_cannot_be_read(tmp_path):
@@ -388,28 +359,58 @@ ANY_JSON = st.recursive(
 def test_any_json_is_read_or_refused(tmp_path_factory, value):
     file = tmp_path_factory.mktemp("any") / "questions.json"
     file.write_text(json.dumps(value), encoding="utf-8")
-    for read in (load_questions, paragraphs):
-        with suppress(InputError):
-            read(file)
+    with suppress(InputError):
+        load_questions(file)
 
 
-# --- from questions to a corpus ---
+# --- from questions to an index ---
 
 
-def test_a_corpus_has_the_gold_documents_ids(write, tmp_path):
-    titled = {**MUSIQUE, "id": "3", "paragraphs": [
-        {"title": "Foo [bar], baz; qux", "paragraph_text": "A band.", "is_supporting": True},
-        {"title": "", "paragraph_text": "Without a title.", "is_supporting": True},
-        {"title": " ", "paragraph_text": " ", "is_supporting": True},
-        {"title": "Two\nlines", "paragraph_text": "Arles.", "is_supporting": True},
-    ]}  # fmt: skip
-    file = write([MUSIQUE, HOTPOTQA, WIKI, titled])
-    corpus = write_corpus(paragraphs(file), tmp_path / "new folder" / "corpus.jsonl")
-    with ingest(corpus, tmp_path / "index", embedder=HashEmbeddings()) as index:
-        for question in load_questions(file):
-            assert question.gold_documents
-            assert all(index.document(document) for document in question.gold_documents)
-        assert index.info().documents == len(paragraphs(file)) == 11
+def long(number):
+    """A question with ten paragraphs of 200 tokens, two of them gold."""
+    rows = [
+        {"title": f"Town {number}-{n}", "paragraph_text": f"Word {n}, " * 60, "is_supporting": n in {3, 7}}
+        for n in range(10)
+    ]
+    return {"id": number, "question": "Which?", "answer": "A", "paragraphs": rows}
+
+
+def test_short_paragraphs_are_joined_into_documents_of_about_a_thousand_tokens(write):
+    found = paragraphs(write([long(1), long(2), long(1) | {"id": 3}]))
+    documents = list(join_paragraphs(found))
+    tokens = [count_tokens(document["text"]) for document in documents]
+    assert len(found) == 20
+    assert all(600 < count <= 1_000 for count in tokens[:-1])
+    assert [name for document in documents for name in document["paragraphs"]] == [p.id for p in found]
+    assert documents[0]["text"].startswith("# Town 1-0\n\nWord 0,")
+
+
+def test_a_download_alone_makes_an_index_with_the_gold_of_its_questions(write, tmp_path, quick_embedder):
+    file = write([long(1), long(2), MUSIQUE])
+    questions, store = load_questions(file), store_at(tmp_path / "index")
+    assert [line for line in make_index(questions, store) if "23 paragraphs" in line]
+    with open_index(store) as index:
+        assert index.info().documents == index.info().chunks < 8
+        for question, own in zip(locate_gold(questions, index), questions, strict=True):
+            texts = "".join(index.document_text(name) for name in question.gold_documents)
+            gold = [p for p in own.paragraphs if p.id in own.gold_documents]
+            assert len(gold) == 2
+            assert all(paragraph.text in texts for paragraph in gold)
+        assert missing_gold(locate_gold(questions, index), index) is None
+        assert "none of the questions' gold documents" in missing_gold(questions, index)
+    assert list(make_index(questions[:1], store)) == []  # it is there
+    with pytest.raises(InputError, match=r"lacks 3 of the questions' 3 paragraphs"):
+        list(make_index(load_questions(write([HOTPOTQA])), store))
+
+
+def test_without_an_index_and_paragraphs_ingest_is_named(write, tmp_path):
+    with pytest.raises(InputError, match="arag ingest"):
+        list(make_index(load_questions(write([AUTHORS])), store_at(tmp_path / "index")))
+
+
+def test_the_name_of_a_dataset(tmp_path):
+    assert name_dataset(tmp_path / "hotpotqa" / "questions.json") == "hotpotqa"
+    assert name_dataset(tmp_path / "musique_dev.jsonl") == "musique_dev"
 
 
 # --- gold pages ---
@@ -434,18 +435,16 @@ def filings(tmp_path):
 
 
 def answered(question, index, shown, cited):
-    """The shares of gold that were seen, read and cited."""
-    citations = [
-        {"chunk_id": chunk_id, "document_ids": [], "titles": [], "seen": True, "read": True} for chunk_id in cited
-    ]
-    trace = [{"chunk_ids": shown, "new_chunks": shown[:1], "retrieved_tokens": 1}]
-    state = {"answer": "12", "stop_reason": "answered", "citations": citations, "trace": trace}
-    record = json.loads(json.dumps(record_answer(question, state, 1.0, index)))
+    """The record, with the shares of gold that were seen, read and cited; the first chunk shown is read."""
+    session = Session(Lab(index, Player(play=str), None))
+    session.retrieved([index.get(chunk_id) for chunk_id in shown], "what")
+    session.trace[0]["new_chunks"] = shown[:1]
+    record = json.loads(json.dumps(make_record(question, session, Answer("12", cited), 1.0)))
     return record, (record["gold_seen"], record["gold_read"], record["gold_cited"])
 
 
-def test_a_gold_page_counts_when_a_chunk_covers_it(write, filings, tmp_path):
-    (question,) = locate_gold(load_questions(write(lines(FINANCEBENCH))), tmp_path / "index")
+def test_a_gold_page_counts_when_a_chunk_covers_it(write, filings):
+    (question,) = locate_gold(load_questions(write(lines(FINANCEBENCH))), filings)
     filing = "annual/TARNOW_2021_10K.pdf"
     assert question.gold_documents == (filing,)
     chunks = [chunk for chunk in map(filings.get, filings.chunk_ids()) if chunk.document_id == filing]
@@ -455,15 +454,14 @@ def test_a_gold_page_counts_when_a_chunk_covers_it(write, filings, tmp_path):
     assert answered(question, filings, [last, across], [last])[1] == (1, 0.5, 0.5)
     record, _ = answered(question, filings, [last], [])
     assert find_gold(record) == [("TARNOW_2021_10K", 2), ("TARNOW_2021_10K", 3)]
-    assert find_gold({"gold_documents": ["of", "old"]}) == ["of", "old"]
 
 
-def test_gold_pages_of_other_documents(write, filings, tmp_path):
+def test_gold_pages_of_other_documents(write, filings):
     evidence = [{"doc_name": "NOTES_2021", "evidence_page_num": 0}]
     absent = {**FINANCEBENCH, "financebench_id": "2", "evidence": [{"doc_name": "ABSENT", "evidence_page_num": 0}]}
     file = write(lines({**FINANCEBENCH, "evidence": evidence}, absent, AUTHORS))
     loaded = load_questions(file)
-    without_pages, missing, other = locate_gold(loaded, tmp_path / "index")
+    without_pages, missing, other = locate_gold(loaded, filings)
     assert answered(without_pages, filings, ["annual/NOTES_2021.txt:0"], [])[1] == (1, 1, 0)
     assert (missing, other) == (loaded[1], loaded[2])
     assert answered(missing, filings, ["annual/NOTES_2021.txt:0"], [])[1] == (0, 0, 0)

@@ -1,22 +1,27 @@
-"""What each method sends to the model, what it keeps, and how another one is added."""
+"""What each method sends to the model and keeps, how sessions keep account, and how another method is added."""
 
-from __future__ import annotations
-
-import asyncio
-import sys
+import re
+from pathlib import Path
 from textwrap import dedent
+from typing import ClassVar
 
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
+from pydantic import BaseModel
 
-from arag.errors import InputError, ModelError
-from arag.evaluation import methods as package
-from arag.evaluation.methods import Options, all_methods, method
-from arag.graph.state import OutputState
-from arag.models.extractive import read_forced_question
+from arag.errors import InputError
+from arag.evaluation.cache import Store
+from arag.evaluation.datasets import Question
+from arag.evaluation.method import Answer, Method, Session
+from arag.evaluation.methods import GROUPS, all_methods, find_methods, make_method
+from arag.evaluation.methods.agentic import GraphMethod
+from arag.evaluation.runs import make_record
+from arag.graph.prompts import NO_ANSWER
+from arag.pages.page import trace_page
 from arag.retrieval.tokens import count_tokens
-from arag.testing import ScriptedModel, call
-from scripted_model import DOCUMENTS, QUESTION, asked, results
+from arag.testing import call
+from lab import ask, assert_replays, make_lab, script
+from scripted_model import QUESTION
 
 pytest_plugins = ["graph_fixtures"]
 
@@ -27,17 +32,11 @@ TOOLS = {
     "arag-without-semantic": ["keyword_search", "chunk_read"],
     "arag-without-read": ["keyword_search", "semantic_search"],
 }
-ONE_SHOT = ["naive-rag", "direct"]
-TEXTS = {document["id"]: document["text"] for document in DOCUMENTS}
-ANSWER = AIMessage(
-    "Boso the Elder [teutberga:0].",
-    usage_metadata={"input_tokens": 50, "output_tokens": 5, "total_tokens": 55},
-    response_metadata={"model_name": "gpt-5-mini"},
-)
-KEYWORDS = call("keyword_search", keywords=["Teutberga"])
-MEANING = call("semantic_search", query="a daughter of Boso the Elder")
-LONG = call("semantic_search", query="storm number 5600 broke the bridges")
-READ = call("chunk_read", chunk_ids=["teutberga:0"])
+ANSWER = "Boso the Elder [teutberga:0]."
+KEYWORDS = call("keyword_search", "1", keywords=["Teutberga"])
+MEANING = call("semantic_search", "2", query="a daughter of Boso the Elder")
+LONG = call("semantic_search", "3", query="storm number 5600 broke the bridges")
+READ = call("chunk_read", "4", chunk_ids=["teutberga:0"])
 SCRIPTS = {
     "arag": [KEYWORDS, READ, ANSWER],
     "arag-naive": [MEANING, LONG, ANSWER],
@@ -49,273 +48,291 @@ SCRIPTS = {
 }
 
 
-@pytest.fixture(name="index")
-def _index(small_index):
-    return small_index
+@pytest.fixture
+def run(small_index, tmp_path):
+    """Ask a method the question with a script; return the answer, the session and what the model was sent."""
+
+    def run(name, *replies, **options):
+        lab = make_lab(small_index, script(*(replies or SCRIPTS[name])), tmp_path / name, **options)
+        answer, session = ask(make_method(all_methods()[name], {}), lab, QUESTION)
+        return answer, session, lab.model
+
+    return run
 
 
-def run(name, index, *script, options=None):
-    model = ScriptedModel(*(script or SCRIPTS[name]))
-    state = method(name).make(index, model, options or Options()).invoke(asked())
-    model.assert_used_up()
-    return state, model.calls
-
-
-def without_times(state):
-    return {
-        **state,
-        "messages": [(message.type, message.text) for message in state["messages"]],
-        "trace": [{**entry, "seconds": 0} for entry in state["trace"]],
-        "model_calls": [{**made, "seconds": 0} for made in state["model_calls"]],
-    }
-
-
-def test_the_methods_are_those_of_the_paper():
-    found = all_methods()
-    assert {*TOOLS, *ONE_SHOT} <= set(found)
-    assert all(name == each.name and each.title and each.description for name, each in found.items())
-    table = {name: (each.autonomous, each.iterative, each.interleaved) for name, each in found.items()}
-    assert {table[name] for name in TOOLS} == {(True, True, True)}
-    assert {table[name] for name in ONE_SHOT} == {(False, False, False)}
-
-
-def test_an_unknown_method():
-    with pytest.raises(InputError, match=r"unknown method 'a-rag'; valid methods: .*arag, .*direct, .*naive-rag"):
-        method("a-rag")
-
-
-# --- what all have in common ---
-
-
-@pytest.mark.parametrize("name", SCRIPTS)
-def test_the_outputs_have_the_same_keys(name, index):
-    state, _ = run(name, index)
-    assert set(state) == set(OutputState.__annotations__)
-    assert state["answer"] == ANSWER.text
-    assert state["stop_reason"] == "answered"
-    assert state["steps"] == len(SCRIPTS[name])
-    assert [made["step"] for made in state["model_calls"]] == list(range(1, len(SCRIPTS[name]) + 1))
-    assert (state["usage"]["model_calls"], state["usage"]["input_tokens"]) == (len(SCRIPTS[name]), 50)
-    assert state["model_calls"][-1]["model"] == "gpt-5-mini"
-    assert [citation["chunk_id"] for citation in state["citations"]] == ["teutberga:0"]
-    assert state["citations"][0]["seen"] is (name != "direct")
-    assert state["messages"][0].text == QUESTION
-    assert state["messages"][-1].text == ANSWER.text
-
-
-@pytest.mark.parametrize("name", SCRIPTS)
-def test_async_gives_the_same(name, index):
-    state, calls = run(name, index)
-    model = ScriptedModel(*SCRIPTS[name])
-    graph = method(name).make(index, model, Options())
-    other = asyncio.run(graph.ainvoke(asked()))
-    assert without_times(other) == without_times(state)
-    assert [[m.text for m in made.messages] for made in model.calls] == [[m.text for m in c.messages] for c in calls]
-
-
-@pytest.mark.parametrize("name", SCRIPTS)
-def test_a_graph_answers_many_questions(name, index):
-    graph = method(name).make(index, ScriptedModel(*SCRIPTS[name], *SCRIPTS[name]), Options())
-    first, second = graph.invoke(asked()), graph.invoke(asked())
-    assert without_times(first) == without_times(second)
-
-
-@pytest.mark.parametrize("name", ONE_SHOT)
-@pytest.mark.parametrize("error", [ConnectionError("away"), ModelError("no reply")])
-def test_errors_of_the_model_come_through(name, index, error, monkeypatch):
-    monkeypatch.setattr("arag.models.asking.FIRST_PAUSE", 0)
-    with pytest.raises(type(error)):
-        run(name, index, *[error] * 3)
+def tools_of(options):
+    return [tool["function"]["name"] for tool in options.get("tools") or ()]
 
 
 # --- A-RAG and its ablations ---
 
 
-@pytest.mark.parametrize("name", TOOLS)
-def test_prompts_and_tools_name_only_the_tools_that_exist(name, index):
-    _, calls = run(name, index)
-    for made in calls:
-        assert made.tool_names == TOOLS[name]
-        told = made.messages[0].text + str(made.options["tools"])
-        assert all((tool in told) == (tool in TOOLS[name]) for tool in TOOLS["arag"])
+@pytest.mark.parametrize("name", SCRIPTS)
+def test_a_question_that_was_answered_once_is_answered_again_without_a_call(name, small_index, tmp_path):
+    lab = make_lab(small_index, script(*SCRIPTS[name]), tmp_path)
+    assert_replays(make_method(all_methods()[name], {}), lab, QUESTION)
 
 
 @pytest.mark.parametrize("name", TOOLS)
-def test_a_forced_answer_has_no_tools(name, index):
-    search = SCRIPTS[name][0]
-    state, calls = run(name, index, search, ANSWER, options=Options(max_steps=1))
-    assert calls[1].tool_names == []
-    assert (state["stop_reason"], state["steps"]) == ("max_steps", 1)
-    assert not any(tool in calls[1].messages[0].text for tool in TOOLS["arag"])
+def test_prompts_and_tools_name_only_the_tools_that_exist(name, run):
+    answer, session, model = run(name)
+    assert (answer.text, answer.stop_reason, len(session.calls)) == (ANSWER, "answered", 3)
+    for messages, options in zip(model.calls, model.options, strict=True):
+        assert tools_of(options) == TOOLS[name]
+        text = messages[0].text + str(options["tools"])
+        assert all((tool in text) == (tool in TOOLS[name]) for tool in TOOLS["arag"])
+
+
+def test_a_step_limit_forces_an_answer_without_tools(run):
+    answer, session, model = run("arag", KEYWORDS, ANSWER, max_steps=1)
+    assert (answer.stop_reason, tools_of(model.options[1])) == ("max_steps", [])
+    record = make_record(Question("q", QUESTION, "Boso"), session, answer, 1.0)
+    assert (record["steps"], record["usage"]["model_calls"]) == (1, 2)
+    answer, *_ = run("arag-naive", MEANING, *[""] * 5, max_steps=1)
+    assert answer.text == NO_ANSWER
 
 
 @pytest.mark.parametrize("name", ["arag-naive", "arag-without-read"])
-def test_without_chunk_read_searches_return_whole_chunks(name, index):
-    state, _ = run(name, index, LONG, ANSWER, options=Options(top_k=1))
-    (result,) = results(state)
-    (chunk_id,) = state["trace"][0]["chunk_ids"]
-    chunk = index.get(chunk_id)
-    assert chunk.text.removeprefix("Annals of Storms").strip() in result.text
-    assert state["read_chunks"] == state["trace"][0]["new_chunks"] == [chunk_id]
-    tokens = state["trace"][0]["retrieved_tokens"]  # of the sentences found and of the chunk
-    assert chunk.tokens < tokens < 1.25 * chunk.tokens
+def test_without_chunk_read_searches_return_whole_chunks(name, run, small_index):
+    _, session, _ = run(name, LONG, ANSWER, top_k=1)
+    (entry,) = session.trace
+    chunk = small_index.get(entry["chunk_ids"][0])
+    assert entry["new_chunks"] == entry["chunk_ids"]
+    assert chunk.tokens <= entry["retrieved_tokens"] < 1.25 * chunk.tokens
 
 
-def test_with_chunk_read_searches_return_snippets(index):
-    state, _ = run("arag-without-keyword", index, LONG, ANSWER)
-    (entry,) = state["trace"]
-    assert index.get(entry["chunk_ids"][0]).text not in results(state)[0].text
-    assert 0 < entry["retrieved_tokens"] < index.get(entry["chunk_ids"][0]).tokens
-    assert entry["new_chunks"] == []
+def test_without_semantic_search_nothing_is_embedded(run, small_index, monkeypatch):
+    def embed(*_):
+        raise AssertionError("a vector was asked for")
+
+    monkeypatch.setattr(small_index.embedder, "embed_query", embed)
+    read = call("chunk_read", "1", chunk_ids=["annals:0", "annals:1"])
+    _, session, model = run("arag-without-semantic", KEYWORDS, read, ANSWER)
+    assert "about" not in str(model.options[0]["tools"])
+    assert [entry["error"] for entry in session.trace] == [None, None]
+    assert session.trace[1]["new_chunks"] == ["annals:0", "annals:1"]
 
 
-def test_retrieved_tokens_are_those_that_enter_the_context(index):
-    state, _ = run("arag", index, KEYWORDS, call("chunk_read", chunk_ids=["annals:0"]), READ, READ, ANSWER)
-    found, read, short, again = state["trace"]
-    # Snippets: the sentences that are shown; the shortest chunks are shown whole by a search, and read so.
-    shown = [line for line in results(state)[0].text.splitlines() if "Teutberga" in line]
-    assert shown
-    assert [entry["retrieved_tokens"] for entry in state["trace"]] == [count_tokens(r.text) for r in results(state)]
+def test_retrieved_tokens_are_those_that_enter_the_context(run, small_index):
+    _, session, model = run("arag", KEYWORDS, call("chunk_read", "5", chunk_ids=["annals:0"]), ANSWER)
+    results = [message for message in model.calls[-1] if message.type == "tool"]
+    found, read = session.trace
+    assert [entry["retrieved_tokens"] for entry in session.trace] == [count_tokens(result.text) for result in results]
     assert 0 < found["evidence_tokens"] < found["retrieved_tokens"]
-    assert read["evidence_tokens"] == index.get("annals:0").tokens
-    assert again["evidence_tokens"] == 0  # shown before
-    assert short["evidence_tokens"] in {0, index.get("teutberga:0").tokens}
+    assert read["evidence_tokens"] == small_index.get("annals:0").tokens
 
 
-def test_options_reach_the_agent(index):
-    search = call("semantic_search", query="Who was a count or a king?")
-    state, _ = run("arag", index, search, ANSWER, options=Options(top_k=2))
-    assert len(state["trace"][0]["chunk_ids"]) == 2
-    state, _ = run("arag", index, search, ANSWER, options=Options(presentation="paper"))
-    assert " score 0." in results(state)[0].text  # the paper's plain list
+def test_options_of_a_run_reach_the_agent(run):
+    search = call("semantic_search", "1", query="Who was a count or a king?")
+    _, session, model = run("arag", search, ANSWER, top_k=2, presentation="paper")
+    assert len(session.trace[0]["chunk_ids"]) == 2
+    assert " score 0." in model.calls[1][-1].text  # the paper's plain list
     with pytest.raises(InputError, match="top_k"):
-        run("arag", index, options=Options(top_k=0))
-    with pytest.raises(InputError, match="max_context_tokens"):
-        run("arag", index, options=Options(max_context_tokens=10))
+        run("arag", top_k=0)
 
 
 # --- one call ---
 
 
-def test_naive_rag_has_the_nearest_chunks_in_its_prompt_in_their_order(index):
-    state, (made,) = run("naive-rag", index, options=Options(top_k=3))
-    nearest = [hit.chunk_id for hit in index.semantic_search(QUESTION, 3).hits]
-    system, question = made.messages
-    assert (type(system), type(question), made.tool_names) == (SystemMessage, HumanMessage, [])
+def test_naive_rag_has_the_nearest_chunks_in_its_prompt_in_their_order(run, small_index):
+    _, session, model = run("naive-rag", top_k=3)
+    nearest = [hit.chunk_id for hit in small_index.semantic_search(QUESTION, 3).hits]
+    ((system, user),) = model.calls
+    assert (type(system), type(user), model.options) == (SystemMessage, HumanMessage, [{}])
     assert not any(tool in system.text for tool in TOOLS["arag"])
-    asked_for, evidence = read_forced_question(question.text)
-    assert asked_for == QUESTION
-    assert evidence == "\n\n".join(f"[{chunk_id}]\n{index.get(chunk_id).text}" for chunk_id in nearest)
-    assert state["read_chunks"] == nearest
+    evidence = "\n\n".join(f"[{chunk_id}]\n{small_index.get(chunk_id).text}" for chunk_id in nearest)
+    assert user.text.startswith(QUESTION)
+    assert evidence in user.text
+    (entry,) = session.trace
+    assert (entry["tool"], entry["arguments"]) == ("retrieve", {"query": QUESTION, "top_k": 3})
+    assert entry["chunk_ids"] == entry["new_chunks"] == nearest
+    assert entry["retrieved_tokens"] == sum(small_index.get(chunk_id).tokens for chunk_id in nearest)
 
 
-def test_the_order_of_passages_is_not_that_of_the_index(index):
-    orders = set()
-    for text in TEXTS.values():
-        model = ScriptedModel(ANSWER)
-        state = method("naive-rag").make(index, model, Options(top_k=4)).invoke(asked(text[:120]))
-        places = [model.calls[0].messages[1].text.index(f"[{chunk_id}]") for chunk_id in state["read_chunks"]]
-        assert places == sorted(places)
-        orders.add(tuple(state["read_chunks"]))
-    assert len(orders) > 1
-
-
-@pytest.mark.parametrize("top_k", [1, 2, 20])
-def test_retrieved_tokens_of_naive_rag_are_those_of_its_passages(index, top_k):
-    state, (made,) = run("naive-rag", index, options=Options(top_k=top_k))
-    (entry,) = state["trace"]
-    assert (entry["tool"], entry["arguments"]) == ("retrieve", {"query": QUESTION, "top_k": top_k})
-    assert entry["chunk_ids"] == entry["new_chunks"] == state["read_chunks"]
-    assert len(entry["chunk_ids"]) == min(top_k, len(list(index.chunk_ids())))
-    passages = [index.get(chunk_id) for chunk_id in entry["chunk_ids"]]
-    assert entry["retrieved_tokens"] == sum(passage.tokens for passage in passages)
-    assert sum(map(count_tokens, (passage.text for passage in passages))) == pytest.approx(
-        entry["retrieved_tokens"], abs=2 * len(passages)
-    )
-    assert entry["retrieved_tokens"] <= count_tokens(made.messages[1].text)
-
-
-def test_naive_rag_refuses_a_wrong_number_of_passages(index):
-    for top_k in (0, -1):
-        with pytest.raises(InputError, match="top_k"):
-            run("naive-rag", index, options=Options(top_k=top_k))
-
-
-def test_direct_answers_see_no_corpus(index):
-    state, (made,) = run("direct", index)
-    system, question = made.messages
-    assert question.text == QUESTION
+def test_direct_answers_see_no_corpus(run):
+    answer, session, model = run("direct")
+    ((system, user),) = model.calls
+    assert (answer.text, user.text, session.trace) == (ANSWER, QUESTION, [])
     assert not any(word in system.text.lower() for word in ("corpus", "passage", "tool", "chunk"))
-    assert (state["trace"], state.get("read_chunks", [])) == ([], [])
 
 
-@pytest.mark.parametrize("name", ONE_SHOT)
-def test_an_empty_reply_is_an_empty_answer(name, index):
-    state, _ = run(name, index, AIMessage(""))
-    assert (state["answer"], state["citations"], state["stop_reason"]) == ("", [], "answered")
-    assert state["usage"]["input_tokens"] == 0
+def test_an_empty_reply_is_an_empty_answer_and_is_not_kept(run, tmp_path):
+    answer, session, _ = run("naive-rag", "")
+    assert (answer.text, session.calls[0]["empty"]) == ("", True)
+    assert len(Store(tmp_path / "naive-rag").payments()) == 1  # but it was paid for
+    assert run("naive-rag", ANSWER)[0].text == ANSWER
 
 
-# --- a method of one's own ---
-
-OWN = '''
-    """A method that shouts the question."""
-
-    from langchain_core.messages import AIMessage
-    from langgraph.graph import END, START, StateGraph
-
-    from arag.evaluation.methods.interface import Method
-    from arag.graph.state import InputState, OutputState, State
-    from arag.models.usage import total
+# --- sessions ---
 
 
-    def make(index, model, options):
-        def shout(state):
-            answer = state["messages"][-1].text.upper()
-            return {
-                "messages": [AIMessage(answer)],
-                "answer": answer,
-                "citations": [],
-                "stop_reason": "answered",
-                "steps": 0,
-                "trace": [],
-                "model_calls": [],
-                "usage": total([]),
-            }
-
-        builder = StateGraph(State, input_schema=InputState, output_schema=OutputState)
-        builder.add_node("shout", shout)
-        builder.add_edge(START, "shout")
-        builder.add_edge("shout", END)
-        return builder.compile()
-
-
-    METHODS = [Method("NAME", "Shouting", "says the question loudly", make)]
-'''
+class Town(BaseModel):
+    name: str
 
 
 @pytest.fixture
-def add_method(tmp_path, monkeypatch):
-    """A function that adds a file to the folder of methods."""
-    monkeypatch.setattr(package, "__path__", [*package.__path__, str(tmp_path)])
+def session(small_index, tmp_path):
+    def session(play, **options):
+        return Session(make_lab(small_index, play, tmp_path, **options))
 
-    def add(module, name):
-        (tmp_path / f"{module}.py").write_text(dedent(OWN).replace("NAME", name))
-        monkeypatch.delitem(sys.modules, f"{package.__name__}.{module}", raising=False)
-
-    yield add
-    for name in [name for name in sys.modules if name.startswith(f"{package.__name__}.own_")]:
-        del sys.modules[name]
+    return session
 
 
-def test_a_new_method_is_one_new_file(add_method, index):
-    add_method("own_shouting", "shouting")
-    assert "shouting" in all_methods()
-    state = method("shouting").make(index, ScriptedModel(), Options()).invoke(asked())
-    assert state["answer"] == QUESTION.upper()
+def test_a_reply_that_does_not_fit_is_sent_back_with_what_is_wrong(session):
+    one = session(script("Arles", '{"town": "Arles"}', 'Yes: {"name": "Arles"}'))
+    assert one.ask("Name a town as JSON.", "Which?", Town) == Town(name="Arles")
+    *_, reply, wrong = one.lab.model.calls[2]
+    assert reply.text == '{"town": "Arles"}'
+    assert wrong.text.startswith("This is not the JSON object that was asked for: name Field required")
+    assert [made["step"] for made in one.calls] == [1, 2, 3]
+    assert session(script(*["no"] * 3)).ask("Name another.", "Which?", Town) is None
+    assert session(script(*[" "] * 3)).ask("Say something.", "Well?") == ""
 
 
-def test_two_methods_of_one_name_are_refused(add_method):
-    add_method("own_direct", "direct")
-    with pytest.raises(InputError, match=r"two methods are named 'direct'.*own_direct"):
-        all_methods()
+def test_options_of_a_call_are_a_part_of_its_key(session):
+    one = session(script("a", "b"))
+    assert (one.ask("S", "U"), one.ask("S", "U", temperature=1), one.ask("S", "U")) == ("a", "b", "a")
+    assert one.lab.model.options == [{}, {"temperature": 1}]
+    assert one.replayed
+
+
+def test_equal_things_are_asked_about_once_and_replies_keep_their_order(session):
+    announced = []
+    one = session(lambda messages: messages[-1].text.upper(), announce=announced.append)
+    conversation = [HumanMessage("a"), AIMessage("A"), HumanMessage("more")]
+    replies = one.ask_all("Say it loudly.", ["b", "a", "b", conversation], title="Loud words")
+    assert replies == ["B", "A", "B", "MORE"]
+    assert len(one.calls) == 3
+    assert [made["step"] for made in one.calls] == [1, 2, 3]
+    assert re.match(r"Loud words: 3 model calls, \d+ input tokens$", announced[0])
+
+
+def test_after_an_error_side_by_side_no_more_calls_are_made(session):
+    def play(messages):
+        return ValueError("away") if messages[-1].text == "2" else "x"
+
+    one = session(play, at_once=1)
+    with pytest.raises(ValueError, match="away"):
+        one.ask_all("S", [str(n) for n in range(1_000)])
+    assert len(one.lab.model.calls) < 10
+
+
+def test_a_chunk_that_was_retrieved_before_is_not_new(session, small_index):
+    one = session(str)
+    one.retrieved([small_index.get("boso:0")], "first")
+    one.retrieved([small_index.get("boso:0"), small_index.get("lothair:0")], "second", tool="again", tokens=3, rank=1)
+    first, second = one.trace
+    assert (first["new_chunks"], second["new_chunks"]) == (["boso:0"], ["lothair:0"])
+    assert (second["tool"], second["arguments"], second["retrieved_tokens"]) == (
+        "again",
+        {"query": "second", "rank": 1},
+        3,
+    )
+
+
+def test_something_made_of_texts_is_made_once(tmp_path):
+    made = []
+
+    def lengths(texts):
+        made.extend(texts)
+        return [[len(text)] for text in texts]
+
+    for _ in range(2):
+        store = Store(tmp_path)
+        assert store.each("length", ["ccc", "a", "a"], lengths, 1) == [[3], [1], [1]]
+    assert made == ["a", "ccc"]
+    store.each("another length", ["a"], lengths, 1)
+    assert made == ["a", "ccc", "a"]
+
+
+# --- names, groups, settings, and a method of one's own ---
+
+
+def test_the_groups_are_the_rows_of_the_papers_tables():
+    methods = all_methods()
+    assert len(GROUPS["table1"]) == 10
+    assert set(find_methods(["table1", "ablation"])) == {*GROUPS["table1"], *GROUPS["ablation"]} <= set(methods)
+    assert all(method.title and method.__doc__ for method in methods.values())
+    table4 = {name: (each.autonomous, each.iterative, each.interleaved) for name, each in methods.items()}
+    assert {table4[name] for name in TOOLS} == {(True, True, True)}
+    assert table4["direct"] == table4["naive-rag"] == (False, False, False)
+
+
+class Own(Method):
+    """Shouts the question."""
+
+    name: ClassVar[str] = "shouting"
+    title: ClassVar[str] = "Shouting"
+    times: int = 1
+
+
+def test_settings_are_checked():
+    assert make_method(Own, {"times": 3}).times == 3
+    with pytest.raises(InputError, match=r"shouting has no setting 'time'; valid settings: times"):
+        make_method(Own, {"time": 3})
+    with pytest.raises(InputError, match=r"shouting.times is 'many': Input should be a valid integer"):
+        make_method(Own, {"times": "many"})
+
+
+def test_an_unknown_method_is_answered_with_the_valid_ones(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InputError, match=r"no method or module 'a-rag'; valid methods: .*arag, .*direct, .*table1"):
+        find_methods(["a-rag"])
+    Path("no_methods_here.py").write_text("X = 1")
+    with pytest.raises(InputError, match=r"no_methods_here has no METHODS"):
+        find_methods(["no_methods_here"])
+    Path("direct_again.py").write_text(_module("direct"))
+    with pytest.raises(InputError, match=r"'direct' of direct_again has the name of another method"):
+        find_methods(["direct_again"])
+
+
+def _module(name):
+    return dedent(f'''
+        from typing import ClassVar
+        from arag.evaluation.method import Method
+
+        class Loud(Method):
+            """Says the question loudly."""
+
+            name: ClassVar[str] = "{name}"
+            title: ClassVar[str] = "Loud"
+
+            def answer(self, question, session, prepared):
+                session.note("Words", question.split())
+                return session.read(question, session.search_keywords(question.strip("?").split()))
+
+        METHODS = [Loud]
+    ''')
+
+
+def test_a_module_in_the_current_folder_adds_a_method_whose_run_has_a_page(small_index, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("loud_methods.py").write_text(_module("loud"))
+    method = make_method(find_methods(["loud_methods"])["loud"], {})
+    lab = make_lab(small_index, script("Teutberga's father [boso:0].\nAnswer: Boso"), tmp_path / "calls")
+    answer, session = ask(method, lab, "Who was Boso?")
+    assert answer == Answer("Boso", ["boso:0"])
+    record = make_record(Question("q", "Who was Boso?", "Boso"), session, answer, 1.0)
+    assert record["exact_match"]
+    assert [citation["chunk_id"] for citation in record["citations"]] == ["boso:0"]
+    assert record["notes"] == [{"title": "Words", "lines": ["Who", "was", "Boso?"]}]
+    assert "Who was Boso?" in trace_page(record)
+
+
+def test_any_graph_is_a_method(small_index, tmp_path):
+    class Echo(GraphMethod):
+        """Answers with the question."""
+
+        name: ClassVar[str] = "echo"
+        title: ClassVar[str] = "Echo"
+
+        def make(self, lab):
+            class Graph:
+                def invoke(self, state):
+                    ((_, question),) = state["messages"]
+                    return {"messages": [HumanMessage(question), AIMessage("So")], "answer": "So"}
+
+            return Graph()
+
+    answer, session = ask(Echo(), make_lab(small_index, str, tmp_path), "So?")
+    assert (answer, session.trace, session.calls) == (Answer("So"), [], [])

@@ -5,42 +5,36 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from arag.errors import InputError
-from arag.evaluation.methods import Options, method
-from arag.evaluation.methods.faithful_rag import choose_groups, cut_context, group_sentences
-from arag.models.extractive import ExtractiveModel
+from arag.evaluation.methods.faithful_rag import FaithfulRAG, choose_groups, cut_context, group_sentences
 from fakes import hash_vector
-from role_model import UNUSABLE, answer_with, check_method
+from lab import assert_replays, make_lab
+from role_model import UNUSABLE, Roles, answer_with, lines
 from scripted_model import DOCUMENTS, QUESTION
 
 pytest_plugins = ["graph_fixtures"]
 
 NEEDED, BACKGROUND, TAKEN_APART = "list the facts that one must know", "write the background", "take a passage apart"
-# The two lists of facts are asked for with one form; the system message tells them apart.
+ANSWERING = "answer a question from passages"
 BELIEVED = "Lothair II married Waldrada in 862. Waldrada was a daughter of Ludolf."
 STATEMENTS = ["Lothair II married Waldrada in 862.", "She was a daughter of Ludolf."]
-
-
-def list_facts(messages):
-    return {"facts": ["Whom Lothair II married."] if NEEDED in messages[0].text else STATEMENTS}
-
-
 ROLES = {
-    "Facts": list_facts,
+    NEEDED: {"facts": ["Whom Lothair II married."]},
     BACKGROUND: BELIEVED,
-    "Answer": {"reason": "Teutberga was his wife.", "answer": "Boso the Elder"},
+    TAKEN_APART: {"facts": STATEMENTS},
+    ANSWERING: {"reason": "Teutberga was his wife.", "answer": "Boso the Elder"},
 }
 
 
-@pytest.fixture(name="index", scope="module")
-def _index(small_index):
-    return small_index
+@pytest.fixture(name="run")
+def _run(small_index, tmp_path):
+    """A function that asks the method the question, with some roles."""
 
+    def run(**roles):
+        named = {"needed": NEEDED, "background": BACKGROUND, "taken_apart": TAKEN_APART, "answer": ANSWERING}
+        roles = {**ROLES, **{named[name]: reply for name, reply in roles.items()}}
+        return answer_with(FaithfulRAG(), small_index, roles, tmp_path)
 
-@pytest.fixture(name="run", scope="module")
-def _run(index):
-    """The final state of a run, and its model."""
-    return answer_with("faithfulrag", index, ROLES)
+    return run
 
 
 # --- on plain values ---
@@ -75,7 +69,7 @@ def test_words(text, count):
 
 def test_chinese_sentences_are_grouped_like_others():
     text = "".join(f"第{number}任看守人在{1700 + number}年上任。" for number in range(40))
-    groups = cut_context([text], "zh")
+    groups = cut_context([text])
     assert len(groups) == 40
     assert "".join(groups) == text
 
@@ -90,16 +84,16 @@ def test_chinese_sentences_are_grouped_like_others():
     ],
 )
 def test_only_markup_is_dropped(text, plain):
-    assert cut_context([text], "en") == [plain]
+    assert cut_context([text]) == [plain]
 
 
 def test_tags_brackets_and_line_breaks_are_dropped():
     text = "# The light\n\nIt was <b>lit</b> in\n1746 [citation needed]. It [the lens] broke < 9 times."
-    assert cut_context([text], "auto") == ["# The light It was lit in 1746 . It broke < 9 times."]
+    assert cut_context([text]) == ["# The light It was lit in 1746 . It broke < 9 times."]
 
 
 def test_sentences_of_two_texts_are_not_one():
-    first, second = cut_context(["A " + words(11, ""), "B " + words(11)], "auto")
+    first, second = cut_context(["A " + words(11, ""), "B " + words(11)])
     assert (first[0], second[0]) == ("A", "B")
 
 
@@ -109,7 +103,7 @@ def test_nearest_groups_by_hand():
     )
     chosen = choose_groups(similarities, ["a", "b", "c", "d", "e", "f", "a"])
     # The pool: a .9, a .8, c .5, d .5, f .3 of the first fact; f .95, b .7, c .6, a .3, a .2 of the second.
-    assert [(group["text"], round(group["score"], 3)) for group in chosen] == [
+    assert [(text, round(similarity, 3)) for text, similarity in chosen] == [
         ("f", 0.95),
         ("a", 0.9),
         ("b", 0.7),
@@ -120,9 +114,9 @@ def test_nearest_groups_by_hand():
 
 def test_only_five_groups_of_each_fact_are_pooled():
     one_fact = np.linspace(1, 0.1, 10, dtype=np.float32).reshape(1, 10)
-    assert [group["text"] for group in choose_groups(one_fact, "abcdefghij")] == ["a", "b", "c", "d", "e"]
+    assert [text for text, _ in choose_groups(one_fact, "abcdefghij")] == ["a", "b", "c", "d", "e"]
     equal = np.full((2, 10), 0.5, dtype=np.float32)
-    assert [group["text"] for group in choose_groups(equal, "aabbccddee")] == ["a", "b", "c"]
+    assert [text for text, _ in choose_groups(equal, "aabbccddee")] == ["a", "b", "c"]
 
 
 def test_the_alignment_is_that_of_a_plain_loop():
@@ -138,24 +132,22 @@ def test_the_alignment_is_that_of_a_plain_loop():
         for _, text in sorted(pool, key=lambda pair: -pair[0]):
             if text not in expected:
                 expected.append(text)
-        assert [group["text"] for group in choose_groups(similarities, groups)] == expected[:5]
+        assert [text for text, _ in choose_groups(similarities, groups)] == expected[:5]
 
 
-# --- the graph ---
+# --- the method ---
 
 
-def test_four_calls(index, run):
-    state, model = run
-    assert model.made == ["Facts", BACKGROUND, "Facts", "Answer"]
-    assert (state["answer"], state["stop_reason"], state["citations"]) == ("Boso the Elder", "answered", [])
-    (record,) = state["trace"]
-    assert record["arguments"] == {"query": QUESTION, "top_k": 5}
-    assert record["retrieved_tokens"] == sum(index.get(chunk_id).tokens for chunk_id in record["chunk_ids"])
+def test_four_calls(run):
+    answer, session, play = run()
+    assert play.made == [NEEDED, BACKGROUND, TAKEN_APART, ANSWERING]
+    assert (answer.text, answer.stop_reason) == ("Boso the Elder", "answered")
+    assert [record["arguments"]["query"] for record in session.trace] == [QUESTION]
 
 
 def test_no_call_sees_the_corpus_before_the_last(run):
-    _, model = run
-    needed, background, apart, answer = (call.messages[-1].text for call in model.calls)
+    _, _, play = run()
+    ((needed,), (background,), (apart,), (answer,)) = map(play.of, play.made)
     assert needed == f"Question: {QUESTION}"
     assert QUESTION in background
     assert "- Whom Lothair II married." in background
@@ -168,60 +160,50 @@ def test_no_call_sees_the_corpus_before_the_last(run):
     assert not any(statement in answer for statement in STATEMENTS)
 
 
-def test_the_last_call_has_the_nearest_sentences_as_facts(index, run):
-    state, model = run
-    texts = [index.get(chunk_id).text for chunk_id in state["trace"][0]["chunk_ids"]]
-    groups = cut_context(texts, "auto")
+def test_the_last_call_has_the_nearest_sentences_as_facts(small_index, run):
+    _, session, play = run()
+    groups = cut_context(small_index.get(chunk_id).text for chunk_id in session.trace[0]["chunk_ids"])
     facts, rows = (np.stack([hash_vector(text) for text in each]).astype(np.float32) for each in (STATEMENTS, groups))
-    expected = [group["text"] for group in choose_groups(facts @ rows.T, groups)]
-    shown = model.of("Answer")[0]
+    expected = [text for text, _ in choose_groups(facts @ rows.T, groups)]
+    (shown,) = play.of(ANSWERING)
     assert "<facts-1>\n" + "\n".join(f"- {text}" for text in expected) + "\n</facts-1>" in shown
-    assert "listed as facts" in model.calls[-1].messages[0].text
     titles = ["Facts that one must know", "Background, by the model", "Facts in it", "Sentences nearest to them"]
-    assert [stage["title"] for stage in state["stages"]] == titles
-    assert [line.partition(" ")[2] for line in state["stages"][3]["lines"]] == expected
-    assert state["stages"][2]["lines"] == STATEMENTS
+    assert [note["title"] for note in session.notes] == titles
+    assert [line.partition(" ")[2] for line in lines(session, "Sentences")] == expected
+    assert lines(session, "Facts in it") == STATEMENTS
+
+
+def test_a_question_that_was_answered_is_answered_again_without_a_call(small_index, tmp_path):
+    assert_replays(FaithfulRAG(), make_lab(small_index, Roles(ROLES), tmp_path), QUESTION)
 
 
 @UNUSABLE
-def test_without_facts_the_context_is_left(index, unusable):
-    roles = {**ROLES, "Facts": lambda messages: unusable if NEEDED not in messages[0].text else {"facts": []}}
-    state, model = answer_with("faithfulrag", index, roles)
-    assert model.made == ["Facts", BACKGROUND, *3 * ["Facts"], "Answer"]
-    assert "<facts" not in model.of("Answer")[0]
-    assert "listed as facts" not in model.calls[-1].messages[0].text
-    assert state["stages"][3]["lines"] == []
+def test_without_facts_the_context_is_left(run, unusable):
+    _, _, play = run(needed={"facts": []}, taken_apart=unusable)
+    assert play.made == [NEEDED, BACKGROUND, *3 * [TAKEN_APART], ANSWERING]
+    assert "<facts" not in play.of(ANSWERING)[0]
 
 
 @UNUSABLE
-def test_without_a_background_nothing_is_taken_apart(index, unusable):
-    _, model = answer_with("faithfulrag", index, {**ROLES, BACKGROUND: unusable})
-    assert model.made == ["Facts", *3 * [BACKGROUND], "Answer"]
+def test_without_a_background_nothing_is_taken_apart(run, unusable):
+    _, _, play = run(background=unusable)
+    assert play.made == [NEEDED, *3 * [BACKGROUND], ANSWERING]
 
 
-def test_unusable_facts_come_before_a_background(index):
-    roles = {**ROLES, "Facts": lambda messages: "no JSON" if NEEDED in messages[0].text else {"facts": STATEMENTS}}
-    _, model = answer_with("faithfulrag", index, roles)
-    assert model.made == [*3 * ["Facts"], BACKGROUND, "Facts", "Answer"]
-    assert "None." in model.of(BACKGROUND)[0]
+def test_without_needed_facts_there_is_a_background(run):
+    _, _, play = run(needed="no JSON")
+    assert play.made == [*3 * [NEEDED], BACKGROUND, TAKEN_APART, ANSWERING]
+    assert "None." in play.of(BACKGROUND)[0]
 
 
 @UNUSABLE
-def test_an_unusable_answer_is_empty(index, unusable):
-    state, model = answer_with("faithfulrag", index, {**ROLES, "Answer": unusable})
-    assert model.made.count("Answer") == 3
-    assert (state["answer"], state["stop_reason"], state["messages"][1:]) == ("", "answered", [])
+def test_an_unusable_answer_is_empty(run, unusable):
+    answer, _, play = run(answer=unusable)
+    assert play.made.count(ANSWERING) == 3
+    assert (answer.text, answer.stop_reason) == ("", "answered")
 
 
-def test_an_answer_of_another_form_is_the_text(index):
-    state, _ = answer_with("faithfulrag", index, {**ROLES, "Answer": "It was Boso the Elder. " * 20})
-    assert state["answer"] == ("It was Boso the Elder. " * 20).strip()
-
-
-def test_what_every_method_does(index):
-    check_method("faithfulrag", index, ROLES)
-
-
-def test_it_needs_a_language_model(index):
-    with pytest.raises(InputError, match="extractive"):
-        method("faithfulrag").make(index, ExtractiveModel(), Options())
+def test_an_answer_of_another_form_is_the_text(run):
+    answer, _, play = run(answer="It was Boso the Elder.")
+    assert answer.text == "It was Boso the Elder."
+    assert play.made.count(ANSWERING) == 1

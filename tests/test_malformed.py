@@ -10,14 +10,11 @@ import pytest
 import anthropic_server
 import openai_server
 from arag.errors import EmbedderError, ModelError
-from arag.evaluation.methods import Options, method
-from arag.evaluation.records import RecordFile
-from arag.evaluation.runs import Runner
 from arag.graph.graph import create_arag_agent
 from arag.models.asking import is_provider_error
 from arag.models.chat import load_model
 from arag.models.embedders import load_embedder
-from eval_runs import questions
+from eval_runs import answer, questions
 from http_server import Raw
 from scripted_model import asked
 
@@ -57,7 +54,6 @@ def no_pauses(monkeypatch):
     monkeypatch.setattr("arag.models.asking.FIRST_PAUSE", 0)
     monkeypatch.setattr("openai._base_client.INITIAL_RETRY_DELAY", 0)
     monkeypatch.setattr("anthropic._base_client.INITIAL_RETRY_DELAY", 0)
-    monkeypatch.setattr("arag.evaluation.structured._PAUSE", 0)
 
 
 @pytest.mark.filterwarnings("ignore:Pydantic serializer warnings")
@@ -103,16 +99,11 @@ def test_vectors_that_cannot_be_read_are_asked_for_again_and_then_the_embedders_
 
 
 @pytest.mark.parametrize("name", ["arag", "naive-rag"])
-def test_in_a_run_of_questions_it_is_a_failure_of_each_and_no_bug(small_index, tmp_path, name):
-    asking = questions(6)
-    with openai_server.serve([Raw(b'{"choices": [{"mess')] * len(asking)) as server:
-        model = load_model(f"openai:m@{server.url}", max_retries=0)
-        Runner(method(name), small_index, model, Options()).run(asking, RecordFile(tmp_path / "records.jsonl"))
-    records = RecordFile(tmp_path / "records.jsonl").read().values()
-    assert len(records) == len(asking)
-    for record in records:
-        assert record["error"].startswith("ModelError: the model call failed: the response cannot be read as JSON")
-        assert record["traceback"] is None
+def test_in_a_run_of_questions_it_is_a_failure_of_each(small_index, tmp_path, name):
+    with openai_server.serve([Raw(b'{"choices": [{"mess')] * 6) as server:
+        records = answer(small_index, server, questions(6), tmp_path, name=name).values()
+    assert len(records) == 6
+    assert all("JSON" in record["error"] and record["prediction"] == "" for record in records)
 
 
 @pytest.mark.parametrize(

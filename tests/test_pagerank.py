@@ -8,17 +8,12 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from arag.evaluation.methods.baselines.pagerank import pagerank
+from arag.evaluation.methods.shared import pagerank
 
 NODES = 12
 node = st.integers(0, NODES - 1)
 edges = st.lists(st.tuples(node, node, st.floats(1e-3, 1e3)), max_size=40)
 resets = st.lists(st.floats(0, 1), min_size=NODES, max_size=NODES).filter(lambda reset: sum(reset) > 1e-3)
-
-
-def rank(edges, reset, damping=0.5):
-    sources, targets, weights = zip(*edges, strict=True) if edges else ((), (), ())
-    return pagerank(sources, targets, weights, reset, damping)
 
 
 @given(edges, resets, st.sampled_from([0.5, 0.15, 0.85]))
@@ -30,28 +25,28 @@ def test_the_scores_are_those_of_igraph(edges, reset, damping):
     expected = graph.personalized_pagerank(
         damping=damping, reset=reset, weights=[edge[2] for edge in edges], implementation="prpack"
     )
-    assert np.abs(rank(edges, reset, damping) - expected).max() <= 1e-12
+    assert np.abs(pagerank(edges, reset, damping) - expected).max() <= 1e-12
 
 
 def test_without_edges_the_scores_are_the_reset_vector():
-    assert rank([], [1.0, 3.0, 0.0]) == pytest.approx([0.25, 0.75, 0], abs=1e-12)
+    assert pagerank([], [1.0, 3.0, 0.0]) == pytest.approx([0.25, 0.75, 0], abs=1e-12)
 
 
 def test_parallel_edges_add_up():
-    parallel = rank([(0, 1, 1.0), (1, 0, 2.0), (1, 2, 1.0)], [1.0, 0, 0])
-    assert parallel == pytest.approx(rank([(0, 1, 3.0), (1, 2, 1.0)], [1.0, 0, 0]), abs=1e-12)
+    parallel = pagerank([(0, 1, 1.0), (1, 0, 2.0), (1, 2, 1.0)], [1.0, 0, 0])
+    assert parallel == pytest.approx(pagerank([(0, 1, 3.0), (1, 2, 1.0)], [1.0, 0, 0]), abs=1e-12)
 
 
 def test_walks_start_again_at_nodes_without_edges():
     # Half of the walks from node 2 would go on, and start again at nodes 0 and 2 instead.
-    assert rank([(0, 1, 1.0)], [0.5, 0, 0.5]) == pytest.approx([4 / 9, 2 / 9, 3 / 9], abs=1e-12)
+    assert pagerank([(0, 1, 1.0)], [0.5, 0, 0.5]) == pytest.approx([4 / 9, 2 / 9, 3 / 9], abs=1e-12)
 
 
 def test_a_reset_vector_of_zeros_gives_zeros():
-    assert rank([(0, 1, 1.0)], [0.0, 0.0]).tolist() == [0, 0]
-    assert rank([(0, 1, 1.0)], [-1.0, float("nan")]).tolist() == [0, 0]
+    assert pagerank([(0, 1, 1.0)], [0.0, 0.0]).tolist() == [0, 0]
+    assert pagerank([(0, 1, 1.0)], [-1.0, float("nan")]).tolist() == [0, 0]
 
 
 def test_negative_numbers_and_nan_in_the_reset_vector_count_as_zero():
     edges = [(0, 1, 1.0), (1, 2, 2.0)]
-    assert rank(edges, [1.0, -5.0, float("nan")]).tolist() == rank(edges, [1.0, 0, 0]).tolist()
+    assert pagerank(edges, [1.0, -5.0, float("nan")]).tolist() == pagerank(edges, [1.0, 0, 0]).tolist()

@@ -1,8 +1,7 @@
-"""RAGentA: the fusion, the filter and the claims on plain values, and its graph with and without log probabilities."""
+"""RAGentA: the fusion, the filter and the claims on plain values, and the method with and without log probabilities."""
 
 from __future__ import annotations
 
-import doctest
 import json
 import math
 import random
@@ -14,17 +13,25 @@ import numpy as np
 import pytest
 from langchain_core.messages import AIMessage
 
-from arag.errors import InputError
-from arag.evaluation.methods import Options, faithful_rag, method, ragenta
-from arag.evaluation.methods.baselines import bm25
-from arag.evaluation.methods.baselines.bm25 import BM25
-from arag.evaluation.methods.ragenta import drop_claims, find_claims, find_numbers, fuse, keep, rate_yes
+from arag.evaluation.cache import CallCache
+from arag.evaluation.methods import ragenta
+from arag.evaluation.methods.ragenta import (
+    BM25,
+    RAGentA,
+    drop_claims,
+    find_claims,
+    find_numbers,
+    find_words,
+    fuse,
+    keep,
+    rate_yes,
+)
 from arag.models.chat import load_model
-from arag.models.extractive import ExtractiveModel
 from fakes import hash_vector
 from http_server import Failure
+from lab import Player, ask, assert_replays, make_lab
 from openai_server import chat, serve
-from role_model import UNUSABLE, RoleModel, answer_with, asked, check_method
+from role_model import UNUSABLE, Roles, answer_with, lines
 from scripted_model import QUESTION
 
 pytest_plugins = ["graph_fixtures", "model_fixtures"]
@@ -32,19 +39,12 @@ pytest_plugins = ["graph_fixtures", "model_fixtures"]
 FUSION = json.loads((Path(__file__).parent / "parity" / "hybrid_fusion.json").read_text())["cases"]
 
 
-@pytest.mark.parametrize("module", [ragenta, faithful_rag, bm25])
-def test_examples_run(module):
-    ran = doctest.testmod(module)
-    assert ran.attempted
-    assert not ran.failed
-
-
 # --- the rankings ---
 
 
 def test_fusion_is_that_of_the_reference():
-    found = [[each for each, _ in fuse(c["dense"], c["sparse"], c["k"], excluded=c["excluded"])] for c in FUSION]
-    assert found == [case["expected"] for case in FUSION]
+    fused = [[each for each, _ in fuse(c["dense"], c["sparse"], c["k"], excluded=c["excluded"])] for c in FUSION]
+    assert fused == [case["expected"] for case in FUSION]
 
 
 def test_fusion_by_hand():
@@ -75,25 +75,6 @@ def test_bm25_is_that_of_bm25s():
         np.testing.assert_allclose(ranked.scores(", ".join(query)), reference.get_scores(query), atol=1e-6)
 
 
-def test_bm25_by_its_formula():
-    texts = ["Boso the Elder", "The elder; the ELDER!", "storms", ""]
-    cut = [re.findall(r"\w+", text.lower()) for text in texts]
-    mean = sum(map(len, cut)) / len(cut)
-
-    def score(words, query):
-        total = 0.0
-        for word in query:
-            holding = sum(word in other for other in cut)
-            idf = math.log(1 + (len(cut) - holding + 0.5) / (holding + 0.5))
-            count = words.count(word)
-            total += idf * count / (count + 1.2 * (1 - 0.75 + 0.75 * len(words) / mean))
-        return total
-
-    for query in ("elder", "the elder", "the the", "storms Boso", "nothing", "?"):
-        expected = [score(words, re.findall(r"\w+", query.lower())) if words else 0.0 for words in cut]
-        assert BM25(texts).scores(query) == pytest.approx(expected)
-
-
 @pytest.mark.parametrize("texts", [[], ["", "?"]])
 def test_bm25_without_words(texts):
     assert BM25(texts).scores("word").tolist() == [0.0] * len(texts)
@@ -101,8 +82,8 @@ def test_bm25_without_words(texts):
 
 def test_bm25_takes_pairs_of_east_asian_characters():
     texts = ["格雷万灯塔建于1746年", "艾达是一名画家", "The lamp of 塔, iPhone手"]
-    assert bm25._words(texts[0]) == ["1746", "年", "格雷", "雷万", "万灯", "灯塔", "塔建", "建于"]
-    assert bm25._words(texts[2]) == ["the", "lamp", "of", "塔", "iphone", "手"]
+    assert find_words(texts[0]) == ["1746", "年", "格雷", "雷万", "万灯", "灯塔", "塔建", "建于"]
+    assert find_words(texts[2]) == ["the", "lamp", "of", "塔", "iphone", "手"]
     assert [score > 0 for score in BM25(texts).scores("艾达是谁？")] == [False, True, False]
     assert [score > 0 for score in BM25(texts).scores("灯塔 LAMP")] == [True, False, True]
 
@@ -155,19 +136,8 @@ def test_claims_end_with_their_numbers():
     assert find_claims(" ") == []
 
 
-def test_numbers_of_thousands_of_digits_are_no_citations():
-    answer = f"Boso [{'1' * 5000}]. Storms [2]."
-    assert find_numbers(answer, 9) == [2]
-    assert len(find_claims(answer)) == 1
-
-
 def test_white_space_before_numbers_goes_with_them():
     assert ragenta._BEFORE_CITED.sub("", "Boso  [1] [2][3,\n4] the Elder\n [5].") == "Boso the Elder."
-
-
-def test_white_space_without_numbers_is_passed_once():
-    text = "x" + "\n" * 200_000 + "y"  # takes minutes if it is tried from each line break
-    assert ragenta._BEFORE_CITED.sub("", text) == text
 
 
 def test_chinese_claims():
@@ -185,12 +155,13 @@ def test_dropped_claims():
     assert drop_claims("Boso.", [1]) == "Boso."
 
 
-# --- the graph ---
+# --- the method ---
 
-PREDICT, JUDGE, ANSWER, INTEGRATE = (
-    "from one document",
-    "Reply with one word",
+PREDICT, JUDGE, GRADE = "from one document", "Reply with one word", "You judge a document"
+ANSWER, CHECK, FOLLOW_UP, INTEGRATE = (
     "from numbered documents: first",
+    "check whether an answer",
+    "from numbered documents, in one",
     "work a finding",
 )
 DONE = {"components": [{"question": QUESTION, "status": "full"}], "irrelevant_claims": [], "follow_ups": []}
@@ -216,16 +187,138 @@ def by_document(grades, other):
 GRADES = by_document({"Teutberga was": 9, "count of Arles": 8}, 1)
 ROLES = {
     PREDICT: lambda messages: f"It says {len(messages[-1].text)} characters.",
-    "Grade": lambda messages: {"grade": GRADES(messages)},
+    JUDGE: AssertionError("it has no log probabilities"),
+    GRADE: lambda messages: {"grade": GRADES(messages)},
     ANSWER: CITED,
-    "Coverage": DONE,
+    CHECK: DONE,
 }
 FURTHER = {
     **ROLES,
-    "Coverage": [OPEN],
-    "Finding": [{"answer": "In Arles [4].", "found": True}, {"answer": "", "found": False}],
+    CHECK: [OPEN],
+    FOLLOW_UP: [{"answer": "In Arles [4].", "found": True}, {"answer": "", "found": False}],
     INTEGRATE: ["Boso the Elder, a count of Arles [4]. Teutberga was his daughter [1]."],
 }
+
+
+@pytest.fixture(name="run")
+def _run(small_index, tmp_path):
+    """A function that asks the method the question, with some roles."""
+
+    def run(roles, method=None, **options):
+        return answer_with(method or RAGentA(), small_index, roles, tmp_path, **options)
+
+    return run
+
+
+def test_twelve_calls(run):
+    answer, session, play = run(ROLES)
+    assert sorted(play.made) == sorted([*5 * [PREDICT], *5 * [GRADE], ANSWER, CHECK])
+    assert play.made[-2:] == [ANSWER, CHECK]
+    assert answer.text == "Boso the Elder. Storms broke bridges. Teutberga was his daughter."
+    assert (answer.stop_reason, len(session.calls)) == ("answered", 12)
+
+
+def test_candidates_are_those_of_both_rankings(small_index, run):
+    _, session, _ = run(ROLES, top_k=2)
+    chunks = [small_index.get(chunk_id) for chunk_id in small_index.chunk_ids()]
+    vectors = {chunk.id: float(hash_vector(chunk.text) @ hash_vector(QUESTION)) for chunk in chunks}
+    words = dict(zip(vectors, BM25([chunk.text for chunk in chunks]).scores(QUESTION), strict=True))
+
+    def best(scores):
+        return sorted(((each, score) for each, score in scores.items() if score), key=lambda item: -item[1])[:6]
+
+    expected = fuse(best(vectors), best(words), 2)
+    assert session.trace[0]["chunk_ids"] == [chunk_id for chunk_id, _ in expected]
+    assert lines(session, "Candidates") == [f"[{chunk_id}] {score:.3f}" for chunk_id, score in expected]
+
+
+def test_the_filter_keeps_the_best_documents_best_first(small_index, run):
+    _, session, play = run(ROLES)
+    assert lines(session, "Kept") == ["1: [teutberga:0]", "2: [boso:0]"]
+    assert session.trace[0]["arguments"]["judged_by"] == "grades"
+    (shown,) = play.of(ANSWER)
+    first, second = (small_index.get(chunk_id).text for chunk_id in ("teutberga:0", "boso:0"))
+    assert f"[1]\n{first}\n\n[2]\n{second}\n</documents-1>" in shown
+    assert "storm" not in shown
+
+
+def test_answers_and_judgements_are_from_one_document(small_index, run):
+    _, session, play = run(ROLES)
+    texts = [small_index.get(chunk_id).text for chunk_id in session.trace[0]["chunk_ids"]]
+    for role in (PREDICT, GRADE):
+        assert [sum(text in shown for text in texts) for shown in play.of(role)] == 5 * [1]
+        assert all(QUESTION in shown for shown in play.of(role))
+    assert all(re.search(r"It says \d+ characters", shown) for shown in play.of(GRADE))
+
+
+@pytest.mark.parametrize(
+    ("reply", "cited"),
+    [
+        (CITED, ["teutberga:0", "boso:0"]),
+        ("Boso the Elder [2][7].", ["boso:0"]),
+        ("Boso the Elder.", ["teutberga:0", "boso:0"]),
+        ("", []),
+    ],
+)
+def test_the_documents_of_the_numbers_are_cited(run, reply, cited):
+    answer, _, _ = run({**ROLES, ANSWER: reply})
+    assert list(answer.cited) == cited
+
+
+def test_a_question_that_was_answered_is_answered_again_without_a_call(small_index, tmp_path):
+    assert_replays(RAGentA(), make_lab(small_index, Roles(FURTHER), tmp_path, top_k=3), QUESTION)
+
+
+def test_follow_ups(run):
+    answer, session, play = run(FURTHER, top_k=3)
+    assert play.made[-5:] == [ANSWER, CHECK, FOLLOW_UP, INTEGRATE, FOLLOW_UP]
+    assert len(session.calls) == 3 + 3 + 2 + 2 + 1  # a question that finds nothing is one call
+    first, second, third = session.trace
+    assert [record["arguments"]["query"] for record in (second, third)] == MORE
+    assert not {"teutberga:0", "boso:0"} & {*second["chunk_ids"], *third["chunk_ids"]}
+    assert not {*second["chunk_ids"]} & {*third["chunk_ids"]}
+    assert {*first["chunk_ids"]} & {*second["chunk_ids"]}  # what the filter dropped may be found again
+    assert answer.text == "Boso the Elder, a count of Arles. Teutberga was his daughter."
+    assert answer.cited == [second["chunk_ids"][1], "teutberga:0"]
+
+
+def test_numbers_are_never_used_twice(run):
+    _, session, play = run(FURTHER, top_k=2)
+    numbers = [re.findall(r"^\[(\d+)\]$", shown, re.MULTILINE) for shown in play.of(ANSWER) + play.of(FOLLOW_UP)]
+    flat = [int(number) for each in numbers for number in each]
+    assert flat == list(range(1, len(flat) + 1))
+    noted = [line for note in session.notes for line in note["lines"] if re.match(r"\d+: \[", line)]
+    assert [int(line.partition(":")[0]) for line in noted] == flat
+
+
+def test_the_draft_loses_irrelevant_claims_before_the_finding_is_worked_in(run):
+    _, _, play = run(FURTHER, top_k=3)
+    (shown,) = play.of(CHECK)
+    assert "1. Boso the Elder\n2. Storms broke bridges\n3. Teutberga was his daughter" in shown
+    (shown,) = play.of(INTEGRATE)
+    assert "Boso the Elder [1]. Teutberga was his daughter [1, 2]." in shown
+    assert MORE[0] in shown
+    assert "In Arles [4]." in shown
+
+
+@pytest.mark.parametrize(
+    ("limit", "searches", "reason"), [(3, 4, "max_steps"), (5, 6, "answered"), (0, 1, "max_steps")]
+)
+def test_follow_ups_are_capped(run, limit, searches, reason):
+    many = {**OPEN, "follow_ups": [*[f"What of storm {number}?" for number in range(5)], " ", "What of storm 0?"]}
+    roles = {**ROLES, CHECK: many, FOLLOW_UP: {"answer": "", "found": False}}
+    answer, session, _ = run(roles, RAGentA(follow_ups=limit), top_k=1)
+    assert (len(session.trace), answer.stop_reason) == (searches, reason)
+
+
+def test_a_follow_up_without_documents_asks_nobody(run):
+    roles = {**ROLES, GRADE: {"grade": 5}, CHECK: OPEN}  # all chunks of the index are kept
+    _, session, play = run(roles, top_k=7)
+    assert FOLLOW_UP not in play.made
+    assert [record["chunk_ids"] for record in session.trace[1:]] == [[], []]
+
+
+# --- log probabilities and grades ---
 
 
 def tokens(*listed):
@@ -235,156 +328,42 @@ def tokens(*listed):
     return AIMessage(listed[0][0], response_metadata=metadata)
 
 
-class RatingModel(RoleModel):
+class RatingPlayer(Player):
     """A model whose class takes log probabilities."""
 
     logprobs: bool | None = None
     top_logprobs: int | None = None
 
 
-RATED = {
-    **{role: reply for role, reply in ROLES.items() if role != "Grade"},
-    JUDGE: lambda messages: tokens(("Yes", GRADES(messages) - 10.0), ("No", -GRADES(messages))),
-}
+@pytest.fixture(name="rate")
+def _rate(small_index, tmp_path):
+    """A function that asks the method the question, of a model that judges in some way."""
+
+    def rate(judge):
+        play = Roles({**ROLES, JUDGE: judge})
+        lab = make_lab(small_index, play, tmp_path)
+        lab.model = RatingPlayer(play=play, cache=CallCache(lab.store))
+        _, session = ask(RAGentA(), lab, QUESTION)
+        return session, play, lab
+
+    return rate
 
 
-@pytest.fixture(name="index", scope="module")
-def _index(small_index):
-    return small_index
+def likely(messages):
+    """Return a judgement whose log probabilities are as far apart as the grades say."""
+    return tokens(("Yes", GRADES(messages) - 10.0), ("No", -GRADES(messages)))
 
 
-@pytest.fixture(name="graded", scope="module")
-def _graded(index):
-    """The final state of a run whose answer is complete, and its model."""
-    return answer_with("ragenta", index, ROLES)
-
-
-@pytest.fixture(name="further", scope="module")
-def _further(index):
-    """The final state of a run with two follow-up questions, of which one finds something, and its model."""
-    return answer_with("ragenta", index, FURTHER, options=Options(top_k=3))
-
-
-def stage(state, title):
-    return next(stage["lines"] for stage in state["stages"] if stage["title"].startswith(title))
-
-
-def test_twelve_calls(graded):
-    state, model = graded
-    assert sorted(model.made) == sorted([*5 * [PREDICT], *5 * ["Grade"], ANSWER, "Coverage"])
-    assert model.made[-2:] == [ANSWER, "Coverage"]
-    assert state["answer"] == "Boso the Elder. Storms broke bridges. Teutberga was his daughter."
-    assert (state["stop_reason"], state["steps"]) == ("answered", 12)
-
-
-def test_candidates_are_those_of_both_rankings(index):
-    state, _ = answer_with("ragenta", index, ROLES, options=Options(top_k=2))
-    chunks = [index.get(chunk_id) for chunk_id in index.chunk_ids()]
-    vectors = {chunk.id: float(hash_vector(chunk.text) @ hash_vector(QUESTION)) for chunk in chunks}
-    words = dict(zip(vectors, BM25([chunk.text for chunk in chunks]).scores(QUESTION), strict=True))
-
-    def best(scores):
-        return sorted(((each, score) for each, score in scores.items() if score), key=lambda item: -item[1])[:6]
-
-    expected = fuse(best(vectors), best(words), 2)
-    assert state["trace"][0]["chunk_ids"] == [chunk_id for chunk_id, _ in expected]
-    assert stage(state, "Candidates") == [f"[{chunk_id}] {score:.3f}" for chunk_id, score in expected]
-
-
-def test_the_filter_keeps_the_best_documents_best_first(index, graded):
-    state, model = graded
-    assert stage(state, "Kept") == ["1: [teutberga:0]", "2: [boso:0]"]
-    assert state["trace"][0]["arguments"]["judged_by"] == "grades"
-    (shown,) = model.of(ANSWER)
-    first, second = (index.get(chunk_id).text for chunk_id in ("teutberga:0", "boso:0"))
-    assert f"[1]\n{first}\n\n[2]\n{second}\n</documents-1>" in shown
-    assert "storm" not in shown
-
-
-def test_answers_and_judgements_are_from_one_document(index, graded):
-    state, model = graded
-    texts = [index.get(chunk_id).text for chunk_id in state["read_chunks"]]
-    for role in (PREDICT, "Grade"):
-        assert [sum(text in shown for text in texts) for shown in model.of(role)] == 5 * [1]
-        assert all(QUESTION in shown for shown in model.of(role))
-    assert all(re.search(r"It says \d+ characters", shown) for shown in model.of("Grade"))
-
-
-def test_citations_are_the_documents_of_the_numbers(index, graded):
-    state, _ = graded
-    assert [citation["chunk_id"] for citation in state["citations"]] == ["teutberga:0", "boso:0"]
-    assert all(citation["read"] for citation in state["citations"])
-    state, _ = answer_with("ragenta", index, {**ROLES, ANSWER: "Boso the Elder [2][7]."})
-    assert [citation["chunk_id"] for citation in state["citations"]] == ["boso:0"]
-    state, _ = answer_with("ragenta", index, {**ROLES, ANSWER: "Boso the Elder."})
-    assert [citation["chunk_id"] for citation in state["citations"]] == ["teutberga:0", "boso:0"]
-
-
-def test_follow_ups(further):
-    state, model = further
-    assert model.made[-5:] == [ANSWER, "Coverage", "Finding", INTEGRATE, "Finding"]
-    assert state["steps"] == 3 + 3 + 2 + 2 + 1  # a question that finds nothing is one call
-    first, second, third = state["trace"]
-    assert [record["arguments"]["query"] for record in (second, third)] == MORE
-    kept = ["teutberga:0", "boso:0"]
-    assert not {*kept} & {*second["chunk_ids"], *third["chunk_ids"]}
-    assert not {*second["chunk_ids"]} & {*third["chunk_ids"]}
-    assert {*first["chunk_ids"]} & {*second["chunk_ids"]}  # what the filter dropped may be found again
-    assert not {*first["new_chunks"]} & {*second["new_chunks"]}
-    assert state["answer"] == "Boso the Elder, a count of Arles. Teutberga was his daughter."
-    assert [citation["chunk_id"] for citation in state["citations"]] == [second["chunk_ids"][1], "teutberga:0"]
-
-
-def test_numbers_are_never_used_twice(index):
-    state, model = answer_with("ragenta", index, FURTHER, options=Options(top_k=2))
-    numbers = [re.findall(r"^\[(\d+)\]$", shown, re.MULTILINE) for shown in model.of(ANSWER) + model.of("Finding")]
-    flat = [int(number) for each in numbers for number in each]
-    assert flat == list(range(1, len(flat) + 1))
-    lines = [line for stage in state["stages"] for line in stage["lines"] if re.match(r"\d+: \[", line)]
-    assert [int(line.partition(":")[0]) for line in lines] == flat
-
-
-def test_the_draft_loses_irrelevant_claims_before_the_finding_is_worked_in(further):
-    _, model = further
-    (shown,) = model.of("Coverage")
-    assert "1. Boso the Elder\n2. Storms broke bridges\n3. Teutberga was his daughter" in shown
-    (shown,) = model.of(INTEGRATE)
-    assert "Boso the Elder [1]. Teutberga was his daughter [1, 2]." in shown
-    assert MORE[0] in shown
-    assert "In Arles [4]." in shown
-
-
-@pytest.mark.parametrize(
-    ("limit", "searches", "reason"), [(3, 4, "max_steps"), (5, 6, "answered"), (0, 1, "max_steps")]
-)
-def test_follow_ups_are_capped(index, limit, searches, reason):
-    many = {**OPEN, "follow_ups": [*[f"What of storm {number}?" for number in range(5)], " ", "What of storm 0?"]}
-    roles = {**ROLES, "Coverage": many, "Finding": {"answer": "", "found": False}}
-    options = Options(top_k=1, settings={"ragenta": {"follow_ups": limit}})
-    state, _ = answer_with("ragenta", index, roles, options=options)
-    assert (len(state["trace"]), state["stop_reason"]) == (searches, reason)
-
-
-def test_a_follow_up_without_documents_asks_nobody(index):
-    options = Options(top_k=7)
-    roles = {**ROLES, "Grade": {"grade": 5}, "Coverage": OPEN}  # all chunks of the index are kept
-    state, model = answer_with("ragenta", index, roles, options=options)
-    assert "Finding" not in model.made
-    assert [record["chunk_ids"] for record in state["trace"][1:]] == [[], []]
-
-
-# --- log probabilities and grades ---
-
-
-def test_log_probabilities(index):
-    state, model = answer_with("ragenta", index, RATED, kind=RatingModel)
-    assert model.made.count(JUDGE) == 5
-    judged = [call for call, role in zip(model.calls, model.made, strict=True) if role == JUDGE]
-    assert all(call.options == {"logprobs": True, "top_logprobs": 20} for call in judged)
-    assert state["trace"][0]["arguments"]["judged_by"] == "log probabilities"
-    assert stage(state, "Kept") == ["1: [teutberga:0]", "2: [boso:0]"]
+def test_log_probabilities(rate):
+    session, play, lab = rate(likely)
+    assert (play.made.count(JUDGE), play.made.count(GRADE)) == (1 + 5, 0)  # the first is a trial
+    judged = [options for options in lab.model.options if options]
+    assert judged == 6 * [{"logprobs": True, "top_logprobs": 20}]
+    assert session.trace[0]["arguments"]["judged_by"] == "log probabilities"
+    assert lines(session, "Kept") == ["1: [teutberga:0]", "2: [boso:0]"]
     judged_by = "Answers from each, judged by log probabilities"
-    assert [line for line in stage(state, judged_by) if line.startswith("[teutberga:0] (8.00) It says")]
+    assert any(line.startswith("[teutberga:0] (8.00) It says") for line in lines(session, judged_by))
+    assert_replays(RAGentA(), lab, QUESTION)
 
 
 class RefusedError(Exception):
@@ -393,146 +372,101 @@ class RefusedError(Exception):
         self.status_code = status_code
 
 
-def refuse(status_code):
-    def reply(_):
-        raise RefusedError(status_code)
-
-    return reply
-
-
 @pytest.mark.parametrize(
-    ("reply", "paid"),
+    "reply",
     [
-        pytest.param(refuse(400), 0, id="refuses"),
-        pytest.param(refuse(403), 0, id="refuses as OpenAI does"),
-        pytest.param("Yes", 5, id="ignores"),
-        pytest.param(tokens(("<think>", -0.1), ("The", -3.0)), 5, id="thinks first"),
+        pytest.param(RefusedError(400), id="refuses"),
+        pytest.param(RefusedError(403), id="refuses as OpenAI does"),
+        pytest.param("Yes", id="ignores"),
+        pytest.param(tokens(("<think>", -0.1), ("The", -3.0)), id="thinks first"),
     ],
 )
-def test_a_model_without_log_probabilities_grades_all_documents(index, reply, paid):
-    model = RatingModel({**ROLES, JUDGE: reply})
-    graph = method("ragenta").make(index, model, Options())
-    state = graph.invoke(asked())
-    assert (model.made.count(JUDGE), model.made.count("Grade")) == (5, 5)
-    assert len(state["model_calls"]) == 12 + paid
-    assert state["trace"][0]["arguments"]["judged_by"] == "grades"
-    assert stage(state, "Kept") == ["1: [teutberga:0]", "2: [boso:0]"]
-    graph.invoke(asked())
-    assert (model.made.count(JUDGE), model.made.count("Grade")) == (5, 10)  # it is not asked for them again
+def test_a_model_without_log_probabilities_grades_all_documents(rate, reply):
+    session, play, _ = rate(reply)
+    assert (play.made.count(JUDGE), play.made.count(GRADE)) == (1, 5)
+    assert session.trace[0]["arguments"]["judged_by"] == "grades"
+    assert lines(session, "Kept") == ["1: [teutberga:0]", "2: [boso:0]"]
 
 
-def test_a_key_without_access_is_an_error(index):
-    model = RatingModel({**ROLES, JUDGE: refuse(403), "Grade": refuse(403)})
+def test_another_error_of_the_trial_is_an_error(rate):
     with pytest.raises(RefusedError):
-        method("ragenta").make(index, model, Options()).invoke(asked())
+        rate(RefusedError(500))
 
 
-@pytest.mark.parametrize(("grade", "told"), [(7.5, "(7.50)"), (11, "(10.00)"), (-1, "(0.00)")])
-def test_a_grade_out_of_range_is_not_asked_for_again(index, grade, told):
-    state, model = answer_with("ragenta", index, {**ROLES, "Grade": {"grade": grade}})
-    assert model.made.count("Grade") == 5
-    assert all(told in line for line in stage(state, "Answers from each"))
+@pytest.mark.parametrize(("grade", "score"), [(7.5, "(7.50)"), (11, "(10.00)"), (-1, "(0.00)")])
+def test_a_grade_out_of_range_is_not_asked_for_again(run, grade, score):
+    _, session, play = run({**ROLES, GRADE: {"grade": grade}})
+    assert play.made.count(GRADE) == 5
+    assert all(score in line for line in lines(session, "Answers from each"))
 
 
-def test_scales_are_never_mixed(index):
-    reply = by_document({"Teutberga was": "Yes"}, tokens(("Yes", -0.1), ("No", -3.0)))  # one without
-    model = RatingModel({**ROLES, JUDGE: reply})
-    graph = method("ragenta").make(index, model, Options())
-    state = graph.invoke(asked())
-    assert (model.made.count(JUDGE), model.made.count("Grade")) == (5, 5)
-    assert stage(state, "Kept") == ["1: [teutberga:0]", "2: [boso:0]"]
-    graph.invoke(asked())
-    assert model.made.count(JUDGE) == 10  # one document says nothing about the model
-
-
-def test_a_document_without_a_judgement_counts_as_average(index):
-    reply = by_document({"Teutberga was": tokens(("The", -0.1)), "storm": tokens(("No", -0.1), ("Yes", -3.0))}, None)
-    rated = tokens(("Yes", -0.1), ("No", -3.0))
-    state, model = answer_with("ragenta", index, {**RATED, JUDGE: lambda m: reply(m) or rated}, kind=RatingModel)
-    assert "Grade" not in model.made
-    kept = [line.partition(" ")[2] for line in stage(state, "Kept")]
+def test_a_document_without_a_judgement_counts_as_average(rate):
+    yes = tokens(("Yes", -0.1), ("No", -3.0))
+    unclear, no = tokens(("The", -0.1)), tokens(("No", -0.1), ("Yes", -3.0))
+    session, _, _ = rate(by_document({"Teutberga was": unclear, "storm": no}, yes))
+    kept = [line.partition(" ")[2] for line in lines(session, "Kept")]
     assert kept[-1] == "[teutberga:0]"
     assert not any("annals" in line for line in kept)
 
 
-def test_log_probabilities_over_http(index, no_settings, monkeypatch):
+def test_log_probabilities_over_http(small_index, tmp_path, no_settings, monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", "key")
     listed = [{"token": "Yes", "logprob": -0.2, "bytes": None}, {"token": "No", "logprob": -1.7, "bytes": None}]
     rated = chat("Yes")
     rated["choices"][0]["logprobs"] = {"content": [{**listed[0], "top_logprobs": listed}], "refusal": None}
-    judged = rated
-    forms = {"Grade": {"grade": 5}, "Coverage": DONE}
+    replies = {"one word": rated, '{"grade"': chat('{"grade": 5}'), '{"components"': chat(json.dumps(DONE))}
 
     def respond(_, request):
-        if "one word" in request["messages"][0]["content"]:
-            return judged
-        form = request.get("response_format", {}).get("json_schema", {}).get("name")
-        return chat(json.dumps(forms[form]) if form else "Boso [1].")
+        system = request["messages"][0]["content"]
+        return next((reply for text, reply in replies.items() if text in system), chat("Boso [1]."))
 
     with serve(respond) as server:
-        model = load_model(f"openai:gpt-4o-mini@{server.url}", max_retries=0)
-        graph = method("ragenta").make(index, model, Options(top_k=2))
-        first = graph.invoke(asked())
-        judged = Failure(400)
-        second = graph.invoke(asked())
-    for state, scale, score in ((first, "log probabilities", "(1.50)"), (second, "grades", "(5.00)")):
-        assert state["answer"] == "Boso."
-        assert state["trace"][0]["arguments"]["judged_by"] == scale
-        assert all(score in line for line in stage(state, "Answers from each"))
-    assert [request.get("top_logprobs") for request in server.requests if "one word" in str(request)] == 4 * [20]
+        lab = make_lab(small_index, Roles({}), tmp_path, top_k=2)
+        lab.model = load_model(f"openai:gpt-4o-mini@{server.url}", max_retries=0)
+        first = ask(RAGentA(), lab, QUESTION)
+        replies["one word"] = Failure(400)
+        second = ask(RAGentA(), lab, QUESTION)
+    for (answer, session), scale, score in ((first, "log probabilities", "(1.50)"), (second, "grades", "(5.00)")):
+        assert answer.text == "Boso."
+        assert session.trace[0]["arguments"]["judged_by"] == scale
+        assert all(score in line for line in lines(session, "Answers from each"))
 
 
 # --- unusable replies ---
 
 
 @UNUSABLE
-def test_unusable_grades(index, unusable):
-    state, model = answer_with("ragenta", index, {**ROLES, "Grade": unusable})
-    assert model.made.count("Grade") == 15
-    assert len(stage(state, "Kept")) == 5  # nothing is known against any of them
+def test_unusable_grades(run, unusable):
+    _, session, play = run({**ROLES, GRADE: unusable})
+    assert play.made.count(GRADE) == 15
+    assert len(lines(session, "Kept")) == 5  # nothing is known against any of them
 
 
 @UNUSABLE
-def test_unusable_predictions_are_judged_as_none(index, unusable):
-    _, model = answer_with("ragenta", index, {**ROLES, PREDICT: unusable})
-    assert model.made.count(PREDICT) == 15
-    assert all("<answer-1>\nNone.\n</answer-1>" in shown for shown in model.of("Grade"))
+def test_unusable_predictions_are_judged_as_none(run, unusable):
+    _, _, play = run({**ROLES, PREDICT: unusable})
+    assert play.made.count(PREDICT) == 15
+    assert all("<answer-1>\nNone.\n</answer-1>" in shown for shown in play.of(GRADE))
 
 
 @UNUSABLE
-def test_an_unusable_answer_may_be_found_by_follow_ups(index, unusable):
-    state, model = answer_with("ragenta", index, {**ROLES, ANSWER: unusable})
-    assert model.made[-4:] == [*3 * [ANSWER], "Coverage"]
-    assert (state["answer"], state["citations"]) == ("", [])
-    state, _ = answer_with("ragenta", index, {**FURTHER, ANSWER: unusable}, options=Options(top_k=3))
-    assert state["answer"].startswith("Boso the Elder")
+def test_an_unusable_answer_may_be_found_by_follow_ups(run, unusable):
+    answer, _, play = run({**FURTHER, ANSWER: unusable}, top_k=3)
+    assert play.made.count(ANSWER) == 3
+    assert answer.text.startswith("Boso the Elder")
 
 
 @UNUSABLE
-def test_an_unusable_check_ends_the_question(index, unusable):
-    state, model = answer_with("ragenta", index, {**ROLES, "Coverage": unusable})
-    assert model.made[-3:] == 3 * ["Coverage"]
-    assert state["answer"].startswith("Boso the Elder. Storms")
+def test_an_unusable_check_ends_the_question(run, unusable):
+    answer, _, play = run({**ROLES, CHECK: unusable})
+    assert play.made[-3:] == 3 * [CHECK]
+    assert answer.text.startswith("Boso the Elder. Storms")
 
 
 @UNUSABLE
-def test_unusable_follow_ups_change_nothing(index, unusable):
-    without = {role: reply for role, reply in FURTHER.items() if role != INTEGRATE}
-    state, model = answer_with("ragenta", index, {**without, "Finding": unusable}, options=Options(top_k=3))
-    assert model.made.count("Finding") == 6
-    assert state["answer"] == "Boso the Elder. Teutberga was his daughter."
-    state, model = answer_with("ragenta", index, {**FURTHER, INTEGRATE: unusable}, options=Options(top_k=3))
-    assert model.made.count(INTEGRATE) == 3
-    assert state["answer"] == "Boso the Elder. Teutberga was his daughter."
-
-
-def test_what_every_method_does(index):
-    check_method("ragenta", index, FURTHER, options=Options(top_k=2))
-    check_method("ragenta", index, RATED, kind=RatingModel, options=Options(top_k=2))
-
-
-def test_it_needs_a_language_model_and_valid_settings(index):
-    with pytest.raises(InputError, match="extractive"):
-        method("ragenta").make(index, ExtractiveModel(), Options())
-    with pytest.raises(InputError, match=r"ragenta\.dense_weight is 2"):
-        method("ragenta").make(index, RoleModel({}), Options(settings={"ragenta": {"dense_weight": 2}}))
+@pytest.mark.parametrize(("role", "calls"), [(FOLLOW_UP, 6), (INTEGRATE, 3)])
+def test_unusable_follow_ups_change_nothing(run, unusable, role, calls):
+    roles = {**FURTHER, INTEGRATE: "Integrated.", role: unusable}
+    answer, _, play = run(roles, top_k=3)
+    assert play.made.count(role) == calls
+    assert answer.text == "Boso the Elder. Teutberga was his daughter."

@@ -7,9 +7,12 @@ import sys
 import pytest
 import replay
 
+from arag.evaluation.cache import Store
 from arag.evaluation.datasets import load_questions
-from arag.evaluation.methods import method
-from arag.evaluation.runs import Plan, Runner, open_run, record_file
+from arag.evaluation.method import Lab, Session
+from arag.evaluation.methods.agentic import ARAG
+from arag.evaluation.plan import Plan, open_run
+from arag.evaluation.runs import answer_questions, record_file
 from arag.ingest.pipeline import ingest
 from arag.models.chat import load_model
 from arag.retrieval.tools import make_tools
@@ -49,19 +52,19 @@ def test_calls_see_the_conversation_before_them(examples):
 
 
 def test_gold_is_counted_once_and_at_its_rank(examples):
-    (found,) = replay.replay([recorded(read(ISLAND, SHIP), read(SHIP), read(WRIGHT), read(SHIP))], examples)
-    assert found.gold_shown == 1
-    assert found.calls_until_all == 3
-    assert found.answer_shown
-    new_gold = {place: counts["new gold"] for place, counts in found.ranks.items()}
+    (result,) = replay.replay([recorded(read(ISLAND, SHIP), read(SHIP), read(WRIGHT), read(SHIP))], examples)
+    assert result.gold_shown == 1
+    assert result.calls_until_all == 3
+    assert result.answer_shown
+    new_gold = {place: counts["new gold"] for place, counts in result.ranks.items()}
     assert new_gold == {"chunk_read 00": 0, "chunk_read 01": 2, "chunk_read 02": 1}
-    assert found.ranks["chunk_read 01"]["hits"] == 4
+    assert result.ranks["chunk_read 01"]["hits"] == 4
 
 
 def test_the_gold_with_the_answer_may_never_be_shown(examples):
-    (found,) = replay.replay([recorded(read(SHIP, WRIGHT))], examples)
-    assert found.gold_shown == pytest.approx(2 / 3)
-    assert (found.calls_until_all, found.answer_shown) == (None, False)
+    (result,) = replay.replay([recorded(read(SHIP, WRIGHT))], examples)
+    assert result.gold_shown == pytest.approx(2 / 3)
+    assert (result.calls_until_all, result.answer_shown) == (None, False)
     (unknown,) = replay.replay([recorded(read(SHIP), gold=())], examples)
     assert (unknown.gold_shown, unknown.answer_shown) == (None, None)
 
@@ -70,19 +73,19 @@ def test_gold_that_the_call_before_could_have_shown(examples):
     (tool,) = make_tools(examples, names=["keyword_search"])
     call = {"type": "tool_call", "id": "1", "name": tool.name, "args": {"keywords": ["island"]}}
     shown = tool.invoke(call).artifact["chunk_ids"]
-    found = [hit for hit in examples.keyword_search(["island"], replay.REACH).hits if hit.chunk_id not in shown]
-    hidden = found[0].document_id
+    hits = examples.keyword_search(["island"], replay.REACH).hits
+    hidden = next(hit.document_id for hit in hits if hit.chunk_id not in shown)
     after = recorded(search("island"), read(hidden), gold=[hidden])
     other = recorded(search("no such word"), read(hidden), gold=[hidden])
-    counts = [found.counts["calls whose new gold was in reach"] for found in replay.replay([after, other], examples)]
+    counts = [result.counts["calls whose new gold was in reach"] for result in replay.replay([after, other], examples)]
     assert counts == [1, 0]
 
 
 def test_calls_that_are_not_valid_count_as_errors(examples):
     calls = [("outline", {}), ("keyword_search", {"words": ["Skellavy"]}), search("Skellavy")]
-    (found,) = replay.replay([recorded(*calls)], examples)
-    assert found.counts["errors"] == 2
-    assert (found.counts["keyword_search: errors"], found.counts["keyword_search: calls"]) == (1, 2)
+    (result,) = replay.replay([recorded(*calls)], examples)
+    assert result.counts["errors"] == 2
+    assert (result.counts["keyword_search: errors"], result.counts["keyword_search: calls"]) == (1, 2)
 
 
 def test_blocks_of_a_result():
@@ -97,7 +100,8 @@ def test_a_run_shows_the_same_when_it_is_replayed(examples, tmp_path, monkeypatc
     folder = tmp_path / "run"
     open_run(folder, Plan(questions=str(questions), index=str(tmp_path / "examples"), model="extractive"))
     asked = load_questions(questions)[:3]
-    Runner(method("arag"), examples, load_model("extractive")).run(asked, record_file(folder, "arag"))
+    lab = Lab(examples, load_model("extractive"), Store(tmp_path / "kept"))
+    answer_questions(method := ARAG(), lab, method.prepare(Session(lab)), asked, record_file(folder, "arag"))
     run(monkeypatch, "record", folder, "--to", tmp_path / "calls.jsonl")
     calls = replay.read_recorded(tmp_path / "calls.jsonl")
     assert {one["corpus"] for one in calls} == {"examples"}

@@ -5,9 +5,10 @@ from __future__ import annotations
 import typer
 from rich.table import Table
 
+from arag.errors import InputError
 from arag.evaluation.cli.failing import failures
 from arag.evaluation.cli.reporting import report
-from arag.evaluation.cli.running import ablate, run, scale
+from arag.evaluation.cli.running import run
 from arag.terminal import out, warn
 
 __all__ = ["eval_app"]
@@ -18,19 +19,21 @@ eval_app = typer.Typer(help="Compare methods on questions: the paper's experimen
 @eval_app.command()
 def methods() -> None:
     """List the methods that can be compared."""
-    from arag.evaluation.methods import all_methods
+    from arag.evaluation.methods import GROUPS, all_methods, make_method
+    from arag.evaluation.plan import describe_method
 
-    table = Table(box=None)
-    for column in ("name", "name in the paper", "description"):
-        table.add_column(column)
-    found = all_methods().values()
-    for method in found:
-        table.add_row(method.name, method.title, method.description)
+    table = Table("name", "name in the paper", "description", box=None)
+    for name, kind in all_methods().items():
+        try:
+            description = describe_method(make_method(kind, {})).description
+        except InputError as error:
+            warn(f"{name} cannot run: {error}")
+            description = ""
+        table.add_row(name, kind.title, description)
+    for group, names in GROUPS.items():
+        table.add_row(group, "", ", ".join(names))
     out.print(table)
-    for method in found:
-        if (missing := method.missing()) is not None:
-            warn(f"{method.name} cannot run: {missing}")
 
 
-for command in (run, ablate, scale, failures, report):
+for command in (run, failures, report):
     eval_app.command()(command)

@@ -8,101 +8,88 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.progress import MofNCompleteColumn
 from rich.table import Table
 
 from arag.errors import InputError
-from arag.evaluation.cli.options import ConcurrencyOption, RunArgument
-from arag.evaluation.cli.progress import warn_of
-from arag.terminal import FAILED, out, progress, warn
+from arag.evaluation.cli.progress import preparing, warn_of
+from arag.evaluation.cli.reporting import load_report
+from arag.options import IndexOption
+from arag.terminal import FAILED, out, warn
 
 if TYPE_CHECKING:
-    from arag.evaluation.failure_labels import Row
     from arag.evaluation.failures import Failure
 
 
 def failures(
-    folder: RunArgument,
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="A run folder.")],
+    index: IndexOption,
     judge: Annotated[
         str | None, typer.Option("--judge", help="provider:model that diagnoses what the records do not show.")
     ] = None,
-    labels: Annotated[
-        Path | None, typer.Option("--labels", metavar="CSV", help="A second CSV with labels, besides DIR/failures.csv.")
-    ] = None,
-    concurrency: ConcurrencyOption = 8,
+    concurrency: Annotated[int, typer.Option(min=1, help="Failures to diagnose at the same time.")] = 8,
 ) -> None:
     """Find why answers are wrong (paper, Figure 5): from the records, a judge, and your labels in DIR/failures.csv.
 
     Exit code 1 means that the judge gave no usable diagnosis for some answers; the next run asks about them again.
     """
-    from arag.evaluation.diagnosis import diagnose
-    from arag.evaluation.event_loop import run
-    from arag.evaluation.failure_labels import LABELS_FILE, merge_labels, write_labels
-    from arag.evaluation.failures import find_failures, is_wrong
-    from arag.evaluation.files import write_file
-    from arag.evaluation.report.failures_page import failures_page
-    from arag.evaluation.runs import find_index, load_plan, load_records
-    from arag.models.chat import load_model
+    from arag.evaluation.cache import CallCache, Store
+    from arag.evaluation.cli.running import load_judge
+    from arag.evaluation.failures import LABELS_FILE, diagnose, find_failures, is_wrong, read_labels, write_labels
+    from arag.evaluation.method import Lab, Session
+    from arag.evaluation.plan import load_plan
+    from arag.evaluation.runs import load_records
     from arag.retrieval.index import open_index
+    from arag.retrieval.scope import Scope
 
-    file = folder / LABELS_FILE
-    others: list[Row] = []
-    plan = load_plan(folder)
-    with open_index(find_index(plan)) as index:
+    plan, labels = load_plan(folder), folder / LABELS_FILE
+    with open_index(index) as whole:
+        searched = whole if plan.scope is None else whole.limited_to(Scope(**plan.scope))
         records = {name: list(some.values()) for name, some in load_records(folder).items()}
         if not any(records.values()):
             raise InputError(f"the run in {folder} has no records yet: run `arag eval run` first")
-        found = [
+        wrong = [
             failure
             for name, some in records.items()
-            for failure in find_failures(name, some, index, plan.methods.get(name))
+            for failure in find_failures(name, plan.methods[name].iterative, some, searched)
         ]
-        for source in dict.fromkeys([*([file] if file.exists() else []), *([labels] if labels else [])]):
-            found, unmatched = merge_labels(found, source)
-            if source == file:
-                others = unmatched
-            if unmatched:
-                first = f"{unmatched[0]['method']}, question {unmatched[0]['question_id']!r}"
-                rows = f"{len(unmatched):,}, the first for {first}"
-                warn(f"Warning: some rows of {source} match no wrong answer of this run and are ignored: {rows}")
-        asked = [failure.key for failure in found if not failure.final]
-        cost: float | None = None
+        if labels.exists():
+            wrong = read_labels(wrong, labels)
+        undecided = [failure for failure in wrong if not failure.final]
         if judge is not None:
-            with progress(MofNCompleteColumn()) as bar:
-                task = bar.add_task("Diagnoses", total=len(asked))
-
-                def keep(some: Sequence[Failure]) -> None:
-                    write_labels(some, file, others)
-                    bar.advance(task)
-
-                found, cost = run(diagnose(found, load_model(judge), index, concurrency=concurrency, keep=keep))
-    write_labels(found, file, others)
-    page = write_file(folder / "failures.html", failures_page(found))
-    _show_causes(found)
-    searching = {failure.method for failure in found}
+            store = Store(folder)
+            model = load_judge(judge).model_copy(update={"cache": CallCache(store)})
+            with preparing("Judge") as show:
+                session = Session(Lab(searched, model, store, at_once=concurrency, progress=show))
+                diagnosed = session.side_by_side(lambda own, failure: diagnose(failure, own), undecided, "Diagnoses")
+            by_key = {failure.key: failure for failure in diagnosed}
+            wrong = [by_key.get(failure.key, failure) for failure in wrong]
+    write_labels(wrong, labels)
+    _show_causes(wrong)
+    searching = {failure.method for failure in wrong}
     for name, some in records.items():
-        if name not in searching and (wrong := sum(map(is_wrong, some))):
-            warn(f"Note: {name} does not search, so its wrong answers ({wrong:,}) are not diagnosed")
-    undecided = [failure for failure in found if not failure.final]
+        if name not in searching and (count := sum(map(is_wrong, some))):
+            warn(f"Note: {name} does not search, so its wrong answers ({count:,}) are not diagnosed")
+    left = [failure for failure in wrong if not failure.final]
     if judge is not None:
-        told = "cost unknown" if cost is None else f"${cost:.2f}"
-        out.print(f"Diagnosed: {len(asked) - len(undecided):,} of {len(asked):,} by the judge, {told}")
-        warn_of("Not diagnosed", [f"{', '.join(failure.key)}: {failure.why}" for failure in undecided])
+        out.print(f"Diagnosed: {len(undecided) - len(left):,} of {len(undecided):,} by the judge")
+        warn_of("Not diagnosed", [f"{', '.join(failure.key)}: {failure.why}" for failure in left])
+    page = folder / "failures.html"
+    page.write_text(load_report().failures_page(wrong), encoding="utf-8", errors="replace")
     out.print(f"Written: {page}")
-    todo = "; fill in `label` there and run this again" if undecided else ""
-    out.print(f"{file}: {len(undecided):,} of {len(found):,} undecided{todo}.")
-    if judge is not None and undecided:
+    todo = "; fill in `label` there and run this again" if left else ""
+    out.print(f"{labels}: {len(left):,} of {len(wrong):,} undecided{todo}.")
+    if judge is not None and left:
         raise typer.Exit(FAILED)
 
 
-def _show_causes(found: Sequence[Failure]) -> None:
+def _show_causes(wrong: Sequence[Failure]) -> None:
     from arag.evaluation.failures import CHAIN_CAUSES, first_level
 
     table = Table("method", "cause", "reasoning chain error", box=None)
     for column in ("wrong answers", "share"):
         table.add_column(column, justify="right")
-    counts = Counter((failure.method, failure.final) for failure in found)
-    of_method = Counter(failure.method for failure in found)
+    counts = Counter((failure.method, failure.final) for failure in wrong)
+    of_method = Counter(failure.method for failure in wrong)
     for (name, cause), count in sorted(counts.items(), key=lambda item: (item[0][0], -item[1])):
         chain_cause = cause if cause in CHAIN_CAUSES else ""
         share = f"{count / of_method[name]:.0%}"

@@ -2,62 +2,32 @@
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from rich.progress import MofNCompleteColumn, TaskID, TextColumn
 
+from arag.errors import ARAGError
 from arag.terminal import err, out, progress, styled, warn
 
 if TYPE_CHECKING:
     from arag.evaluation.datasets import Question
-    from arag.evaluation.records import Record
+    from arag.evaluation.runs import Record, RecordFile
 
-_MAX_TOLD = 3  # failures of each kind
-
-
-@contextmanager
-def method_progress(
-    name: str, questions: Sequence[Question], records: dict[str, Record], *, judged: bool
-) -> Iterator[Callable[[Record], None]]:
-    """Draw a bar with the accuracy so far, the cost and the time left.
-
-    Args:
-        name: The method's name.
-        questions: The questions.
-        records: The records so far; new ones are added.
-        judged: Whether there is a judge.
-
-    Yields:
-        A function to call with each new record.
-    """
-    columns = MofNCompleteColumn(), TextColumn("{task.fields[state]}", markup=False)
-    with progress(*columns, transient=False) as bar:
-        task = bar.add_task(name, total=len(questions), state="")
-
-        def show() -> None:
-            if not bar.disable:
-                summary = summarise(name, questions, records, judged=judged)
-                bar.update(task, completed=summary["answered"], state=", ".join(_figures(summary)))
-
-        def add(record: Record) -> None:
-            records[record["question_id"]] = {**record, "messages": []}  # these take the most memory
-            show()
-
-        show()
-        yield add
+_MAX_SHOWN = 3  # problems of each kind
 
 
 @contextmanager
-def work_progress(name: str) -> Iterator[Callable[[str, int, int], None]]:
-    """Draw a bar for each part of a method's index-time work.
+def preparing(name: str) -> Iterator[Callable[[str, int, int], None]]:
+    """Draw a bar for each part of the work before the first question.
 
     Args:
         name: The method's name.
 
     Yields:
-        A function to call with what is being done, how many of its items are done, and how many there are.
+        A function to call with what is being done, how much of it is done, and how much there is.
     """
     with progress(MofNCompleteColumn(), transient=False) as bar:
         tasks: dict[str, TaskID] = {}
@@ -70,71 +40,114 @@ def work_progress(name: str) -> Iterator[Callable[[str, int, int], None]]:
         yield show
 
 
+@contextmanager
+def answering(
+    name: str, questions: Sequence[Question], file: RecordFile, *, judged: bool
+) -> Iterator[Callable[[Record], None]]:
+    """Draw a bar with the accuracy so far, the cost and the time left.
+
+    Args:
+        name: The method's name.
+        questions: The questions.
+        file: The records so far.
+        judged: Whether there is a judge.
+
+    Yields:
+        A function to call with each new record.
+    """
+    columns = MofNCompleteColumn(), TextColumn("{task.fields[state]}", markup=False)
+    with progress(*columns, transient=False) as bar:
+        records = {} if bar.disable else {record["question_id"]: _figures_of(record) for record in file.each()}
+        task = bar.add_task(name, total=len(questions), state="")
+
+        def show() -> None:
+            summary = summarise(name, questions, records, judged=judged)
+            bar.update(task, completed=summary["answered"], state=_describe(summary))
+
+        def add(record: Record) -> None:
+            if not bar.disable:
+                records[record["question_id"]] = _figures_of(record)
+                show()
+
+        show()
+        yield add
+
+
+def _figures_of(record: Record) -> dict[str, Any]:
+    """Return what a summary needs of a record: its messages would take much memory."""
+    return {name: record[name] for name in ("question_id", "error", "judgement", "contain", "cost")}  # type: ignore[literal-required]
+
+
 def summarise(
-    name: str, questions: Sequence[Question], records: Mapping[str, Record], *, judged: bool
+    name: str, questions: Sequence[Question], records: Mapping[str, Mapping[str, Any]], *, judged: bool
 ) -> dict[str, Any]:
     """Return a method's results so far.
 
     Accuracies are over the questions asked so far: failed ones count as wrong, unjudged ones do not count.
     """
-    from arag.evaluation.report.measures import CONTAIN_ACC, LLM_ACC, figure
-
-    mine = [records[question.id] for question in questions if question.id in records]
-    done = [record for record in mine if record["error"] is None]
-    judgements = [record["judgement"] for record in done if record["judgement"] is not None]
-    verdicts = sum(judgement["correct"] is not None for judgement in judgements)
-    contain, correct = figure(CONTAIN_ACC, mine), figure(LLM_ACC, mine)
-    prices = [price for record in mine for price in (record["paid"], record["judge_paid"])]
+    asked = [records[question.id] for question in questions if question.id in records]
+    answered = [record for record in asked if record["error"] is None]
+    judgements = [record["judgement"] for record in answered if record["judgement"] is not None]
+    verdicts = [judgement["correct"] for judgement in judgements if judgement["correct"] is not None]
+    failed = len(asked) - len(answered)
+    prices = [record["cost"] for record in asked] + [judgement["cost"] for judgement in judgements]
+    unjudged = (len(answered) if judged else len(judgements)) - len(verdicts)
     return {
         "method": name,
         "questions": len(questions),
-        "answered": len(done),
-        "failed": len(mine) - len(done),
-        "judged": verdicts,
-        "unjudged": len(done if judged else judgements) - verdicts,
-        "contain": contain.mean if contain and done else None,
-        "correct": correct.mean if correct and judgements else None,
-        "cost": None if None in prices else sum(price or 0.0 for price in prices),
+        "answered": len(answered),
+        "failed": failed,
+        "judged": len(verdicts),
+        "unjudged": unjudged,
+        "contain": sum(record["contain"] for record in asked) / len(asked) if answered else None,
+        "correct": sum(verdicts) / (len(verdicts) + failed) if verdicts else None,
+        "cost": None if None in prices else sum(prices),
+        "complete": len(answered) == len(questions) and not unjudged,
     }
 
 
 def show_summary(summary: Mapping[str, Any]) -> None:
     """Print a method's results on one line."""
-    answered = f" {summary['answered']:,} of {summary['questions']:,} answered"
-    out.print(styled((summary["method"], "bold"), ", ".join([answered, *_figures(summary)])))
+    answered = f" {summary['answered']:,} of {summary['questions']:,} answered, {_describe(summary)}"
+    out.print(styled((summary["method"], "bold"), answered))
 
 
-def _figures(summary: Mapping[str, Any]) -> Iterator[str]:
+def _describe(summary: Mapping[str, Any]) -> str:
+    parts = []
     if summary["correct"] is not None:
         only = f" ({summary['judged']:,} judged)" if summary["judged"] < summary["answered"] else ""
-        yield f"LLM-Acc {summary['correct']:.1%}{only}"
+        parts.append(f"LLM-Acc {summary['correct']:.1%}{only}")
     if summary["contain"] is not None:
-        yield f"Contain-Acc {summary['contain']:.1%}"
-    yield "cost unknown" if summary["cost"] is None else f"${summary['cost']:.2f}"
+        parts.append(f"Contain-Acc {summary['contain']:.1%}")
+    parts.append("cost unknown" if summary["cost"] is None else f"${summary['cost']:.2f}")
+    return ", ".join(parts)
 
 
-def show_failures(questions: Sequence[Question], records: Mapping[str, Record], *, judged: bool) -> None:
-    """Print which questions have no answer or no verdict, and why."""
-    mine = [records[question.id] for question in questions if question.id in records]
-    verdicts = [(record["question_id"], record["judgement"]) for record in mine if record["error"] is None]
-    warn_of("Failed", [f"{record['question_id']}: {record['error']}" for record in mine if record["error"] is not None])
-    warn_of("Unjudged", [f"{name}: {of['reason']}" for name, of in verdicts if of and of["correct"] is None])
-    traces: dict[str, str] = {}  # one for each kind of error
-    for record in mine:
-        if record["traceback"] is not None:
-            kind = (record["error"] or "the judge").partition(":")[0]
-            traces.setdefault(kind, record["traceback"])
-    for trace in traces.values():
-        err.print(trace.rstrip())
-    not_judged = sum(of is None for _, of in verdicts) if judged else 0
-    for title, count in (("Not started", len(questions) - len(mine)), ("Not judged", not_judged)):
-        if count:
-            warn(f"{title}: {count:,}, because --max-cost was reached")
+def show_problems(questions: Sequence[Question], records: Mapping[str, Record], error: Exception | None) -> None:
+    """Print which questions have no answer or no verdict, and why.
+
+    Args:
+        questions: The questions.
+        records: The records so far.
+        error: What ended the method's run, if anything did.
+    """
+    asked = [records[question.id] for question in questions if question.id in records]
+    warn_of("Failed", [f"{record['question_id']}: {record['error']}" for record in asked if record["error"]])
+    judgements = [(record["question_id"], record["judgement"]) for record in asked if record["judgement"]]
+    warn_of("Unjudged", [f"{name}: {of['reason']}" for name, of in judgements if of and of["correct"] is None])
+    traces = {(record["error"] or "").partition(":")[0]: record["traceback"] for record in asked if record["traceback"]}
+    for trace in traces.values():  # one for each kind of error
+        err.print((trace or "").rstrip())
+    if error is not None:
+        missing = len(questions) - len(asked)
+        warn(f"The run ended{f', with {missing:,} questions not begun' if missing else ''}: {error}")
+        if not isinstance(error, ARAGError):
+            err.print("".join(traceback.format_exception(error)).rstrip())
 
 
 def warn_of(title: str, lines: Sequence[str]) -> None:
     """Print the first few warnings of a kind, and how many more there are."""
-    for line in lines[:_MAX_TOLD]:
+    for line in lines[:_MAX_SHOWN]:
         warn(f"{title}: {line}")
-    if len(lines) > _MAX_TOLD:
-        warn(f"{title}: {len(lines) - _MAX_TOLD:,} more")
+    if len(lines) > _MAX_SHOWN:
+        warn(f"{title}: {len(lines) - _MAX_SHOWN:,} more")

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.progress import MofNCompleteColumn
 
 from arag.errors import InputError
-from arag.evaluation.cli.options import show_written
 from arag.options import JsonOption
-from arag.terminal import out, progress
+from arag.terminal import out, print_json, progress
 
 
 def report(
@@ -20,11 +19,11 @@ def report(
     target: Annotated[
         Path | None,
         typer.Option(
-            "--out", metavar="DIR", help="Where to write it. Default: the run folder; for several runs, print it."
+            "--out", metavar="DIR", help="Where to write it; needed for several runs. Default: the run folder."
         ),
     ] = None,
     baseline: Annotated[
-        str | None, typer.Option(metavar="METHOD", help="The method to compare the others with.")
+        str | None, typer.Option(metavar="METHOD", help="The method to compare the others of one run with.")
     ] = None,
     dataset: Annotated[
         str | None,
@@ -33,33 +32,42 @@ def report(
     pages: Annotated[bool, typer.Option(help="Write a page for each question and each of its runs.")] = True,
     as_json: JsonOption = False,
 ) -> None:
-    """Report the results of a run: report.md and report.csv for a paper, report.html with plots and every question.
+    """Report the results of a run: report.html with plots, tables and questions, report.md and report.csv for a paper.
 
-    For several runs, one table has the accuracy of all methods (paper, Table 1).
+    For several runs, one table has the accuracy of all methods (paper, Table 1); runs that differ in steps or effort
+    are drawn as a course (paper, Figure 4).
     """
-    from arag.evaluation.report.figures import make_report
-    from arag.evaluation.report.page import count_pages, write_report
+    if target is None and len(folders) > 1:
+        raise InputError("a report of several runs needs a folder: give one with --out")
+    with progress(MofNCompleteColumn(), hidden=not pages or len(folders) > 1) as bar:
+        task = bar.add_task("Pages", total=None)
 
-    if len(folders) > 1:
-        if baseline is not None or dataset is not None:
-            raise InputError("--baseline and --dataset only work with one run")
-        _report_several(folders, target, as_json)
+        def on_page(done: int, total: int) -> None:
+            bar.update(task, completed=done, total=total)
+
+        files = load_report().write_report(
+            folders, target or folders[0], pages=pages, baseline=baseline, dataset=dataset, on_page=on_page
+        )
+    show_written(files, as_json=as_json)
+
+
+def load_report() -> Any:
+    """Return the module that writes reports.
+
+    Raises:
+        InputError: The extra `eval` is not installed.
+    """
+    try:
+        from arag.evaluation.report import pages
+    except ImportError as error:
+        raise InputError(f"a report needs {error.name}: pip install 'langgraph-arag[eval]'") from error
+    return pages
+
+
+def show_written(files: Sequence[Path], *, as_json: bool) -> None:
+    """Print which files were written."""
+    if as_json:
+        print_json({"files": [str(file) for file in files]})
         return
-    (folder,) = folders
-    found = make_report(folder, baseline=baseline, dataset=dataset)
-    with progress(MofNCompleteColumn(), hidden=not pages) as bar:
-        task = bar.add_task("Pages", total=count_pages(found))
-        files = write_report(found, target or folder, pages=pages, told=lambda done: bar.update(task, completed=done))
-    show_written(files, found.notes, as_json)
-
-
-def _report_several(folders: Sequence[Path], target: Path | None, as_json: bool) -> None:
-    from arag.evaluation.report.overview import make_overview
-
-    found = make_overview(folders)
-    if target is not None:
-        show_written(found.write(target, "overview"), found.notes, as_json)
-    elif as_json:
-        raise InputError("--json lists the written files: give a folder for them with --out")
-    else:
-        out.print(found.markdown(), end="")
+    for file in files:
+        out.print(f"Written: {file}")

@@ -1,36 +1,26 @@
-"""`arag eval run`, `ablate` and `scale`: run methods on questions."""
+"""`arag eval run`: run methods on questions."""
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from arag.evaluation.cli.options import (
-    ConcurrencyOption,
-    JudgeOption,
-    LimitOption,
-    MaxCostOption,
-    OutOption,
-    PresentationOption,
-    QuestionsOption,
-    SetOption,
-    read_settings,
-    show_written,
-)
-from arag.evaluation.cli.progress import method_progress, show_failures, show_summary, summarise, work_progress
+from arag.errors import InputError
+from arag.evaluation.cli.progress import answering, preparing, show_problems, show_summary, summarise
+from arag.evaluation.cli.reporting import load_report, show_written
 from arag.options import (
     DEFAULT_MAX_STEPS,
     DEFAULT_TOP_K,
     DocumentsOption,
-    EffortOption,
     IndexToMakeOption,
     JsonOption,
-    MaxStepsOption,
     ModelOption,
     ModelOptionsOption,
     TopKOption,
@@ -38,298 +28,283 @@ from arag.options import (
     read_model_options,
     read_scope,
 )
-from arag.terminal import FAILED, err, out, print_json, warn
+from arag.terminal import FAILED, err, print_json, warn
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
 
-    from arag.errors import ModelError
     from arag.evaluation.budget import Budget
-    from arag.evaluation.methods import Method, Options
-    from arag.retrieval.index import Index
+    from arag.evaluation.method import Method
+    from arag.evaluation.plan import Plan
     from arag.retrieval.scope import Scope
     from arag.retrieval.storage import IndexStore
-    from arag.retrieval.tools import Presentation
 
-_ABLATION = ["arag", "arag-without-keyword", "arag-without-semantic", "arag-without-read"]
+_RETRIES = 12  # of a model's client, over about a minute: rate limits are usual in experiments
 
 
 def run(
-    questions: QuestionsOption,
+    questions: Annotated[Path, typer.Option("--questions", metavar="FILE", help="Questions with gold answers.")],
     index: IndexToMakeOption,
     method: Annotated[
-        list[str], typer.Option("--method", help="A method, or a module with METHODS; repeatable. See `methods`.")
+        list[str],
+        typer.Option(
+            "--method", help="A method, table1, ablation, or a module with METHODS; repeatable. See `methods`."
+        ),
     ],
     model: ModelOption = None,
-    judge: JudgeOption = None,
-    reasoning_effort: EffortOption = None,
+    judge: Annotated[
+        str | None, typer.Option("--judge", help="provider:model of a judge, for LLM-Acc. Default: none.")
+    ] = None,
+    reasoning_effort: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--reasoning-effort",
+            metavar="EFFORT",
+            help="low, medium, high or another value that the model accepts; several make a run for each.",
+        ),
+    ] = None,
     model_option: ModelOptionsOption = None,
-    limit: LimitOption = None,
-    concurrency: ConcurrencyOption = 8,
+    limit: Annotated[int | None, typer.Option(min=1, help="Use only the first N questions.")] = None,
+    concurrency: Annotated[int, typer.Option(min=1, help="Questions to run at the same time.")] = 8,
     top_k: TopKOption = DEFAULT_TOP_K,
-    presentation: PresentationOption = "compact",
+    presentation: Annotated[
+        Literal["compact", "paper"], typer.Option(help="What A-RAG's tools show: compact, or the paper's plain lists.")
+    ] = "compact",
     where: WhereOption = None,
     documents: DocumentsOption = None,
-    max_steps: MaxStepsOption = DEFAULT_MAX_STEPS,
-    max_cost: MaxCostOption = None,
-    setting: SetOption = None,
-    folder: Annotated[Path | None, typer.Option("--out", metavar="DIR", help="Where to write the records.")] = None,
+    max_steps: Annotated[
+        list[int] | None,
+        typer.Option(
+            "--max-steps",
+            min=1,
+            help=f"A-RAG's steps before an answer is forced, {DEFAULT_MAX_STEPS} by default; several make a run for "
+            "each.",
+        ),
+    ] = None,
+    max_cost: Annotated[
+        float | None,
+        typer.Option(
+            help="Make no more model calls once this many US dollars are spent, counting all methods, verdicts and "
+            "earlier runs in the same folder."
+        ),
+    ] = None,
+    setting: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            metavar="METHOD.NAME=VALUE",
+            help="A method's own setting, such as linear-rag.threshold=0.4; repeatable. VALUE is JSON, else a string.",
+        ),
+    ] = None,
+    folder: Annotated[
+        Path | None, typer.Option("--out", metavar="DIR", help="Where to write the records. Default: runs/DATASET.")
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Answer questions with methods and keep a record of each. Run it again to continue.
+    """Answer questions with methods, keep a record of each, and report. Run it again to continue.
+
+    With several step limits or reasoning efforts there is a run for each, in a folder of its own (paper, Figure 4).
 
     Exit code 1 means that questions failed or were skipped; the next run tries them again.
     """
+    from arag.evaluation.budget import Budget
+    from arag.evaluation.cache import Store
     from arag.evaluation.datasets import name_dataset
+    from arag.evaluation.methods import find_methods, make_method
+    from arag.models.chat import EXTRACTIVE, MODEL_VARIABLE
+    from arag.models.prices import cite_prices
 
+    kinds = find_methods(method)
+    settings = _read_settings(setting or (), kinds)
     target = folder or Path("runs") / name_dataset(questions)
-    options = read_model_options(model_option, reasoning_effort)
-    experiment = _Experiment(
-        questions,
-        index,
-        method,
-        model,
-        judge,
-        options,
-        limit,
-        concurrency,
-        top_k,
-        presentation,
-        read_scope(where, documents),
-        max_steps,
-        setting or (),
-    )
-    summaries = experiment.run(target, _budget(max_cost, [target]), quiet=as_json)
+    experiments = {
+        target / name: _Experiment(
+            questions=questions,
+            index=index,
+            methods=[make_method(kind, settings.get(name, {})) for name, kind in kinds.items()],
+            model=model or os.environ.get(MODEL_VARIABLE) or EXTRACTIVE,
+            judge=judge,
+            model_options=read_model_options(model_option, effort),
+            limit=limit,
+            concurrency=concurrency,
+            top_k=top_k,
+            presentation=presentation,
+            scope=read_scope(where, documents),
+            max_steps=steps,
+        )
+        for name, steps, effort in _list_variants(max_steps or [], reasoning_effort or [])
+    }
+    cite_prices()  # an unreadable price list fails here, before anything is paid for
+    budget = Budget([Store(each) for each in experiments], max_cost)
+    summaries = [
+        summary for each, experiment in experiments.items() for summary in experiment.run(each, budget, quiet=as_json)
+    ]
     if as_json:
         print_json({"folder": str(target), "methods": summaries})
-    _check_complete(summaries)
+    _write_report(list(experiments), target, quiet=as_json)
+    if any(summary["error"] or not summary["complete"] for summary in summaries):
+        raise typer.Exit(FAILED)
 
 
-def ablate(
-    questions: QuestionsOption,
-    index: IndexToMakeOption,
-    folder: OutOption,
-    model: ModelOption = None,
-    judge: JudgeOption = None,
-    reasoning_effort: EffortOption = None,
-    model_option: ModelOptionsOption = None,
-    limit: LimitOption = None,
-    concurrency: ConcurrencyOption = 8,
-    top_k: TopKOption = DEFAULT_TOP_K,
-    presentation: PresentationOption = "compact",
-    where: WhereOption = None,
-    documents: DocumentsOption = None,
-    max_steps: MaxStepsOption = DEFAULT_MAX_STEPS,
-    max_cost: MaxCostOption = None,
-) -> None:
-    """Run A-RAG with all tools and without each of them (paper, Table 2). Compare them with `arag eval report`."""
-    run(
-        questions,
-        index,
-        _ABLATION,
-        model,
-        judge,
-        reasoning_effort,
-        model_option,
-        limit,
-        concurrency,
-        top_k,
-        presentation,
-        where,
-        documents,
-        max_steps,
-        max_cost,
-        folder=folder,
-    )
-
-
-def scale(
-    questions: QuestionsOption,
-    index: IndexToMakeOption,
-    folder: OutOption,
-    method: Annotated[str, typer.Option(help="The method.")] = "arag",
-    model: ModelOption = None,
-    judge: JudgeOption = None,
-    steps: Annotated[
-        list[int] | None, typer.Option(min=1, help="Maximum steps; repeatable. Default: 5 10 15 20.")
-    ] = None,
-    effort: Annotated[list[str] | None, typer.Option(help="A reasoning effort; repeatable.")] = None,
-    model_option: ModelOptionsOption = None,
-    limit: LimitOption = 300,
-    concurrency: ConcurrencyOption = 8,
-    top_k: TopKOption = DEFAULT_TOP_K,
-    presentation: PresentationOption = "compact",
-    where: WhereOption = None,
-    documents: DocumentsOption = None,
-    max_cost: MaxCostOption = None,
-    setting: SetOption = None,
-) -> None:
-    """Run one method with different step limits and reasoning efforts (paper, Figure 4)."""
-    from arag.evaluation.datasets import load_questions
-    from arag.evaluation.report.scaling import EFFORT, STEPS, make_scaling, setting_folder
-
-    options = read_model_options(model_option, None)
-    scope = read_scope(where, documents)
-    common = _Experiment(
-        questions,
-        index,
-        [method],
-        model,
-        judge,
-        options,
-        limit,
-        concurrency,
-        top_k,
-        presentation,
-        scope,
-        settings=setting or (),
-    )
-    settings = {
-        setting_folder(folder, STEPS, str(most)): replace(common, max_steps=most) for most in steps or [5, 10, 15, 20]
-    } | {
-        setting_folder(folder, EFFORT, name): replace(common, model_options=read_model_options(model_option, name))
-        for name in effort or ()
-    }
-    budget = _budget(max_cost, list(settings))
-    summaries = [each for target, experiment in settings.items() for each in experiment.run(target, budget)]
-    found = make_scaling(folder, method, [question.id for question in load_questions(questions)[:limit]])
-    show_written(found.write(folder, "scale"), found.notes, as_json=False)
-    _check_complete(summaries)
-
-
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _Experiment:
-    """Methods to run on questions, as given on the command line."""
+    """What one run folder holds: methods on questions, with one model."""
 
     questions: Path
     index: IndexStore
-    methods: Sequence[str]
-    model: str | None
+    methods: Sequence[Method]
+    model: str
     judge: str | None
     model_options: Mapping[str, Any]
     limit: int | None
     concurrency: int
     top_k: int
-    presentation: Presentation
+    presentation: Literal["compact", "paper"]
     scope: Scope | None
-    max_steps: int = DEFAULT_MAX_STEPS
-    settings: Sequence[str] = ()
+    max_steps: int
 
-    def run(self, folder: Path, budget: Budget, *, quiet: bool = False) -> list[dict[str, Any]]:
-        """Answer the questions; return the results of each method."""
-        from arag.evaluation.corpora import contents, locate_gold, make_index, missing_gold
+    def run(self, folder: Path, budget: Budget, *, quiet: bool) -> list[dict[str, Any]]:
+        """Answer the questions; return a summary for each method."""
+        from arag.evaluation.cache import CallCache, Store, store_folder
+        from arag.evaluation.corpora import describe_contents, locate_gold, make_index, missing_gold
         from arag.evaluation.datasets import load_questions
         from arag.evaluation.judge import Judge
-        from arag.evaluation.methods import Options, find_methods
-        from arag.evaluation.preparation import check_requirements
-        from arag.evaluation.report.figures import light_records
-        from arag.evaluation.runs import Plan, Runner, name_payer, open_run, record_file
-        from arag.models.chat import EXTRACTIVE, MODEL_VARIABLE, load_model
-        from arag.models.prices import cite_prices
+        from arag.evaluation.method import Lab
+        from arag.evaluation.plan import add_preparation, open_run
+        from arag.evaluation.runs import answer_questions, list_open, prepare, record_file
+        from arag.models.chat import EXTRACTIVE
+        from arag.models.names import drop_credentials
         from arag.retrieval.index import open_index
-        from arag.retrieval.trust import check_embedder
 
-        methods, asked = find_methods(self.methods), load_questions(self.questions)[: self.limit]
-        cite_prices()  # an unreadable price list fails here, before anything is paid for
-        model = load_model(self.model, **self.model_options)
-        judge = Judge(load_model(self.judge), self.judge) if self.judge else None
-        options = Options(
+        every = load_questions(self.questions)
+        for method in self.methods if self.model == EXTRACTIVE else ():
+            if method.needs_model:
+                raise InputError(f"{method.name} needs a language model: give one with --model, as provider:model")
+        model = load_patient(self.model, **self.model_options)
+        judging = load_judge(self.judge) if self.judge else None
+        plan = self._plan(len(every[: self.limit]))
+        open_run(folder, plan)  # another plan is refused before ingesting, another index after it
+        for line in make_index(every, self.index):
+            err.print(line)
+        open_run(folder, plan.model_copy(update={"contents": describe_contents(self.index)}))
+        ledger, kept = Store(folder), Store(store_folder(self.index.location))
+        cache = CallCache(ledger, ledger, budget.check)
+        preparing_model = model.model_copy(update={"cache": CallCache(kept, ledger, budget.check)})
+        judge = judging and Judge(judging.model_copy(update={"cache": cache}), drop_credentials(self.judge or ""))
+        summaries = []
+        with open_index(self.index) as whole:
+            asked = locate_gold(every[: self.limit], whole)
+            index = whole if self.scope is None else whole.limited_to(self.scope)
+            if (warning := missing_gold(asked, index)) is not None:
+                warn(f"Warning: {warning}")
+            lab = Lab(
+                index,
+                model.model_copy(update={"cache": cache}),
+                kept,
+                top_k=self.top_k,
+                presentation=self.presentation,
+                max_steps=self.max_steps,
+                at_once=self.concurrency,
+                announce=err.print,
+            )
+            for method in self.methods:
+                file, judged = record_file(folder, method.name), judge is not None
+                error = None
+                try:
+                    if list_open(asked, file.read(), judged=judged):
+                        with preparing(method.name) as lab.progress:
+                            prepared, effort = prepare(method, lab, preparing_model)
+                            add_preparation(folder, method.name, effort)
+                        with answering(method.name, asked, file, judged=judged) as show:
+                            answer_questions(method, lab, prepared, asked, file, judge, show)
+                except Exception as failure:  # noqa: BLE001 - one method does not stop the others
+                    error = failure
+                records = file.read()
+                summary = {"folder": str(folder), **summarise(method.name, asked, records, judged=judged)}
+                summaries.append({**summary, "error": error and str(error)})
+                if not quiet:
+                    show_summary(summary)
+                show_problems(asked, records, error)
+        return summaries
+
+    def _plan(self, asked: int) -> Plan:
+        from arag.evaluation.plan import describe_method, make_plan
+
+        return make_plan(
+            questions=str(self.questions.resolve()),
+            index=str(_absolute(self.index)),
+            model=self.model,
+            judge=self.judge,
+            model_options=self.model_options,
             top_k=self.top_k,
             presentation=self.presentation,
             max_steps=self.max_steps,
-            settings=read_settings(self.settings, methods),
-        )
-        for method in methods.values():
-            check_requirements(method, model, options)
-        plan = Plan(
-            questions=str(self.questions),
-            index=str(self.index.location),
-            model=self.model or os.environ.get(MODEL_VARIABLE) or EXTRACTIVE,
-            judge=self.judge,
-            model_options=self.model_options,
-            options=options,
             scope=None if self.scope is None else self.scope.model_dump(mode="json", exclude_none=True),
-            methods={name: method.facts(options) for name, method in methods.items()},
-            asked=len(asked),
+            methods={method.name: describe_method(method) for method in self.methods},
+            asked=asked,
         )
-        if any(method.uses_vectors for method in methods.values()):
-            check_embedder(self.index)
-        open_run(folder, plan)  # a different plan is refused before ingesting, a different index after it
-        for note in make_index(self.questions, self.index):
-            err.print(note)
-        plan = open_run(folder, replace(plan, contents=contents(self.index)))
-        asked = locate_gold(asked, self.index)
-        summaries = []
-        with open_index(self.index) as opened:
-            index = opened if self.scope is None else opened.limited_to(self.scope)
-            if (warning := missing_gold(asked, index)) is not None:
-                warn(f"Warning: {warning}")
-            for method in methods.values():
-                file = record_file(folder, method.name)
-                records, _ = light_records(file.file)
-                failed = None
-                if not budget.is_used_up():
-                    if method.prepare is not None:
-                        payer = name_payer(folder, plan, method.name)
-                        failed = self._prepare(method, folder, index, model, options, budget, payer)
-                    if failed is None:
-                        with method_progress(method.name, asked, records, judged=judge is not None) as add:
-                            Runner(method, index, model, options, judge, self.concurrency, budget, add).run(asked, file)
-                summaries.append(summarise(method.name, asked, records, judged=judge is not None))
-                if not quiet:
-                    show_summary(summaries[-1])
-                if failed is None:
-                    show_failures(asked, records, judged=judge is not None)
-                else:
-                    warn(f"Failed: {failed}")
-        if not quiet:
-            out.print(f"Records: {folder}")
-        return summaries
-
-    def _prepare(
-        self,
-        method: Method,
-        folder: Path,
-        index: Index,
-        model: BaseChatModel,
-        options: Options,
-        budget: Budget,
-        payer: str,
-    ) -> ModelError | None:
-        """Do a method's index-time work; return the error if a model call fails: the other methods still run."""
-        from arag.errors import ModelError
-        from arag.evaluation.event_loop import run
-        from arag.evaluation.preparation import prepare_run
-        from arag.evaluation.store import open_store
-        from arag.evaluation.workplace import Workplace
-
-        with work_progress(method.name) as show:
-            place = Workplace(index, model, options, open_store(index), self.concurrency, budget=budget, run=payer)
-            place.on_announced, place.on_progress = err.print, show
-            try:
-                run(prepare_run(method, place, folder))
-            except ModelError as error:
-                return error
-        return None
 
 
-def _check_complete(summaries: Sequence[Mapping[str, Any]]) -> None:
-    """Exit with code 1 if answers or verdicts are missing."""
-    if any(summary["answered"] < summary["questions"] or summary["unjudged"] for summary in summaries):
-        raise typer.Exit(FAILED)
+def _absolute(index: IndexStore) -> Path | str:
+    return index.location.resolve() if isinstance(index.location, Path) else index.location
 
 
-def _budget(limit: float | None, folders: Sequence[Path]) -> Budget:
-    """Return the budget, less what runs in these folders have already cost.
+def load_patient(name: str, **options: Any) -> BaseChatModel:
+    """Return a model whose client waits out rate limits, if it can retry."""
+    from arag.models.chat import load_model
 
-    Raises:
-        InputError: There is a limit, but what they have cost is unknown.
+    model = load_model(name, **options)
+    can_retry = "max_retries" in type(model).model_fields and "max_retries" not in options
+    return load_model(name, **options, max_retries=_RETRIES) if can_retry else model
+
+
+def load_judge(name: str) -> BaseChatModel:
+    """Return a judge's model."""
+    from arag.models.chat import EXTRACTIVE
+
+    if name == EXTRACTIVE:
+        raise InputError("the built-in extractive model cannot judge: give a language model, as provider:model")
+    return load_patient(name)
+
+
+def _list_variants(steps: Sequence[int], efforts: Sequence[str]) -> list[tuple[str, int, str | None]]:
+    """Return the runs for step limits and efforts: the folder's name, the steps and the effort of each.
+
+    With several of both, steps vary with the model's own effort, and efforts with the default of steps.
     """
-    from arag.evaluation.budget import Budget
-    from arag.evaluation.runs import count_spent
+    if len(steps) <= 1 and len(efforts) <= 1:
+        return [("", next(iter(steps), DEFAULT_MAX_STEPS), next(iter(efforts), None))]
+    if len(steps) > 1 and len(efforts) > 1:
+        return [*_list_variants(steps, []), *_list_variants([], efforts)]
+    return [
+        (f"max-steps-{most}" if len(steps) > 1 else f"effort-{effort}", most, effort)
+        for most, effort in product(steps or [DEFAULT_MAX_STEPS], efforts or [None])
+    ]
 
-    budget = Budget(limit)
-    for folder in folders if limit is not None else ():
-        count_spent(folder, budget)
-    budget.check()
-    return budget
+
+def _read_settings(values: Sequence[str], methods: Collection[str]) -> dict[str, dict[str, Any]]:
+    """Return methods' own settings, by method and name, from `--set` options."""
+    settings: dict[str, dict[str, Any]] = {}
+    for option in values:
+        place, equals, value = option.partition("=")
+        method, dot, name = place.rpartition(".")
+        if not (equals and dot and method and name):
+            raise InputError(f"--set {option}: give METHOD.NAME=VALUE, such as linear-rag.threshold=0.4")
+        if method not in methods:
+            raise InputError(f"--set {option}: the method {method!r} is not run; methods: {', '.join(methods)}")
+        try:
+            settings.setdefault(method, {})[name] = json.loads(value)
+        except ValueError:
+            settings.setdefault(method, {})[name] = value
+    return settings
+
+
+def _write_report(folders: Sequence[Path], target: Path, *, quiet: bool) -> None:
+    """Write the report, without a page for each question."""
+    try:
+        files = load_report().write_report(folders, target, pages=False)
+    except InputError as error:
+        warn(f"No report: {error}")
+        return
+    if not quiet:
+        show_written(files, as_json=False)

@@ -1,99 +1,104 @@
-"""The methods that experiments compare: one file for each family, discovered automatically."""
+"""The methods that experiments compare: one module for each family, with its classes in `METHODS`."""
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from importlib import import_module
 from importlib.util import find_spec
 from pkgutil import iter_modules
-from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
 from arag.errors import InputError
-from arag.evaluation.methods.interface import Method, MethodFacts, MethodGraph, Options, Settings
 
-__all__ = ["Method", "MethodFacts", "MethodGraph", "Options", "Settings", "all_methods", "find_methods", "method"]
+if TYPE_CHECKING:
+    from arag.evaluation.method import Method
 
-
-def all_methods() -> dict[str, Method]:
-    """Return every method by its name, as listed in `METHODS` of the modules in this folder.
-
-    Raises:
-        InputError: Two methods have the same name.
-    """
-    return _by_name(import_module(f"{__name__}.{module.name}") for module in iter_modules(__path__))
-
-
-def method(name: str) -> Method:
-    """Return a method by its name.
-
-    Raises:
-        InputError: There is no method with that name.
-    """
-    known = all_methods()
-    if name not in known:
-        raise InputError(
-            f"unknown method {name!r}; valid methods: {', '.join(sorted(known))}, or a module of yours with METHODS, "
-            "such as my_package.my_module"
-        )
-    return known[name]
+GROUPS = {
+    "table1": (
+        "direct",
+        "naive-rag",
+        "graphrag",
+        "hipporag2",
+        "linear-rag",
+        "faithfulrag",
+        "ma-rag",
+        "ragenta",
+        "arag-naive",
+        "arag",
+    ),
+    "ablation": ("arag", "arag-without-keyword", "arag-without-semantic", "arag-without-read"),
+}
+"""Methods of the paper's Tables 1 and 2."""
 
 
-def find_methods(names: Iterable[str]) -> dict[str, Method]:
-    """Return methods by their names, and those of modules.
+def all_methods() -> dict[str, type[Method]]:
+    """Return the methods of this package, by name."""
+    return _methods(module.name for module in iter_modules(__path__, f"{__name__}."))
+
+
+def find_methods(names: Iterable[str]) -> dict[str, type[Method]]:
+    """Return methods by their names.
 
     Args:
-        names: Names of methods, or of modules with `METHODS`, which may be in the current folder: a name with a dot,
-            or one that no method has.
+        names: Names of methods, groups (`table1`, `ablation`), or modules with `METHODS`, such as
+            `my_package.my_module`, also in the current folder.
 
     Raises:
         InputError: There is no such method or module, or two methods have the same name.
     """
     known = all_methods()
-    found: dict[str, Method] = {}
-    modules: list[ModuleType] = []
-    for name in dict.fromkeys(names):
-        if name in known:
-            found[name] = known[name]
-            continue
-        module = _import(name)
-        if module is None:
-            return {**found, name: method(name)}
-        modules.append(module)
-        outside = _by_name(modules)
-        if clash := known.keys() & outside:
-            raise InputError(f"the method {min(clash)!r} of {name} has the name of a built-in one")
-        found |= outside
-    return found
+    methods: dict[str, type[Method]] = {}
+    for name in names:
+        if name in known or name in GROUPS:
+            methods |= {each: known[each] for each in GROUPS.get(name, (name,))}
+        else:
+            own = _methods([name], f"; valid methods: {', '.join([*known, *GROUPS])}")
+            if clash := own.keys() & (known.keys() | methods.keys()):
+                raise InputError(f"the method {min(clash)!r} of {name} has the name of another method")
+            methods |= own
+    return methods
 
 
-def _by_name(modules: Iterable[ModuleType]) -> dict[str, Method]:
-    found: dict[str, Method] = {}
-    for module in modules:
-        for one in getattr(module, "METHODS", ()):
-            if one.name in found:  # their records would go into one file
-                raise InputError(f"two methods are named {one.name!r}; the second one is in {module.__name__}")
-            found[one.name] = one
-    return found
-
-
-def _import(name: str) -> ModuleType | None:
-    """Return a module with methods, or None if there is no such module.
+def make_method(kind: type[Method], settings: Mapping[str, Any]) -> Method:
+    """Return a method with settings.
 
     Raises:
-        InputError: It has none.
+        InputError: A setting does not exist, or has a value that is not valid, or the method lacks a package.
     """
-    if not all(part.isidentifier() for part in name.split(".")):
-        return None
+    from pydantic import ValidationError
+
+    try:
+        return kind(**settings)
+    except ValidationError as error:
+        fault = error.errors()[0]
+        if isinstance(reason := fault.get("ctx", {}).get("error"), InputError):  # a package is missing
+            raise reason from None
+        name = ".".join(map(str, fault["loc"]))
+        if fault["type"] == "extra_forbidden":
+            valid = ", ".join(kind.model_fields) or "it has none"
+            raise InputError(f"{kind.name} has no setting {name!r}; valid settings: {valid}") from None
+        raise InputError(f"{kind.name}.{name} is {fault['input']!r}: {fault['msg']}") from None
+
+
+def _methods(modules: Iterable[str], otherwise: str = "") -> dict[str, type[Method]]:
+    """Return the methods of modules, by name."""
     if os.getcwd() not in sys.path:  # noqa: PTH109 - `python -m` has it there, the installed command does not
         sys.path.append(os.getcwd())  # noqa: PTH109 - last, so that no file there hides an installed package
-    try:
-        if find_spec(name) is None:
-            return None
-    except (ModuleNotFoundError, ValueError):  # its package; `__main__`, which has no spec
-        return None
-    module = import_module(name)
-    if not getattr(module, "METHODS", ()):
-        raise InputError(f"the module {name} has no METHODS: give it a tuple of arag.evaluation.methods.Method")
-    return module
+    methods: dict[str, type[Method]] = {}
+    for name in modules:
+        try:
+            exists = all(part.isidentifier() for part in name.split(".")) and find_spec(name) is not None
+        except (ModuleNotFoundError, ValueError):  # its package; `__main__`, which has no spec
+            exists = False
+        if not exists:
+            raise InputError(f"there is no method or module {name!r}{otherwise}")
+        own = getattr(import_module(name), "METHODS", ())
+        if otherwise and not own:
+            raise InputError(f"the module {name} has no METHODS: give it a list of classes of arag.evaluation.Method")
+        for method in own:
+            if method.name in methods:
+                raise InputError(f"two methods are named {method.name!r}; the second one is in {name}")
+            methods[method.name] = method
+    return methods

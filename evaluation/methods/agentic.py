@@ -1,63 +1,91 @@
-"""A-RAG, with all tools and with fewer (paper, sections 3 and 4.3)."""
+"""Graphs as methods: A-RAG, with all tools and with fewer (paper, sections 3 and 4.3)."""
 
 from __future__ import annotations
 
-from functools import partial
+from collections.abc import Sequence
+from typing import Any, ClassVar
 
-from langchain_core.language_models import BaseChatModel
-
-from arag.evaluation.methods.interface import Method, MethodGraph, Options
+from arag.evaluation.method import Answer, Lab, Method, Session
 from arag.graph.graph import create_arag_agent
-from arag.retrieval.index import Index
-from arag.retrieval.tools import ToolName
+from arag.retrieval.paper_tools import ChunkRead
+from arag.retrieval.tools import RetrievalTool
 
 
-def _make(tools: tuple[ToolName, ...], index: Index, model: BaseChatModel, options: Options) -> MethodGraph:
-    return create_arag_agent(
-        model,
-        index,
-        tools=tools,
-        top_k=options.top_k,
-        presentation=options.presentation,
-        max_steps=options.max_steps,
-        max_context_tokens=options.max_context_tokens,
-    )
+class GraphMethod(Method):
+    """Any LangGraph graph that takes `messages` and ends with the keys of `arag.graph.state.OutputState`."""
+
+    autonomous: ClassVar[bool | None] = True
+    iterative: ClassVar[bool | None] = True
+    interleaved: ClassVar[bool | None] = True
+
+    def make(self, lab: Lab) -> Any:
+        """Return the compiled graph, which asks `lab.model` and searches `lab.index`."""
+        raise NotImplementedError
+
+    def prepare(self, session: Session) -> Any:
+        """Make the graph, once for all questions."""
+        return self.make(session.lab)
+
+    def answer(self, question: str, session: Session, prepared: Any) -> Answer:
+        """Run the graph."""
+        state = prepared.invoke({"messages": [("user", question)]})
+        session.calls += state.get("model_calls", [])
+        session.trace += state.get("trace", [])
+        session.messages = state["messages"]
+        return Answer(state["answer"], stop_reason=state.get("stop_reason") or "answered")
 
 
-def _method(name: str, title: str, description: str, *tools: ToolName) -> Method:
-    return Method(
-        name,
-        title,
-        description,
-        partial(_make, tools),
-        uses_vectors="semantic_search" in tools,
-        autonomous=True,
-        iterative=True,
-        interleaved=True,
-    )
+class ARAG(GraphMethod):
+    """keyword_search, semantic_search and chunk_read."""
+
+    name: ClassVar[str] = "arag"
+    title: ClassVar[str] = "A-RAG (Full)"
+    tools: ClassVar[Sequence[str | type[RetrievalTool]]] = ("keyword_search", "semantic_search", "chunk_read")
+
+    def make(self, lab: Lab) -> Any:
+        """Return the agent; what its first search loads is loaded before."""
+        if "semantic_search" in self.tools:
+            lab.index.load_embedder()
+        return create_arag_agent(
+            lab.model,
+            lab.index,
+            tools=self.tools,
+            top_k=lab.top_k,
+            presentation=lab.presentation,
+            max_steps=lab.max_steps,
+        )
 
 
-METHODS = (
-    _method(
-        "arag",
-        "A-RAG (Full)",
-        "keyword_search, semantic_search and chunk_read",
-        "keyword_search",
-        "semantic_search",
-        "chunk_read",
-    ),
-    _method("arag-naive", "A-RAG (Naive)", "one tool: a semantic search that returns whole chunks", "semantic_search"),
-    _method(
-        "arag-without-keyword", "w/o Keyword Search", "semantic_search and chunk_read", "semantic_search", "chunk_read"
-    ),
-    _method(
-        "arag-without-semantic", "w/o Semantic Search", "keyword_search and chunk_read", "keyword_search", "chunk_read"
-    ),
-    _method(
-        "arag-without-read",
-        "w/o Chunk Read",
-        "both searches, which return whole chunks",
-        "keyword_search",
-        "semantic_search",
-    ),
-)
+class NaiveARAG(ARAG):
+    """One tool: a semantic search that returns whole chunks."""
+
+    name: ClassVar[str] = "arag-naive"
+    title: ClassVar[str] = "A-RAG (Naive)"
+    tools: ClassVar[Sequence[str | type[RetrievalTool]]] = ("semantic_search",)
+
+
+class WithoutKeyword(ARAG):
+    """semantic_search and chunk_read."""
+
+    name: ClassVar[str] = "arag-without-keyword"
+    title: ClassVar[str] = "w/o Keyword Search"
+    tools: ClassVar[Sequence[str | type[RetrievalTool]]] = ("semantic_search", "chunk_read")
+
+
+class WithoutSemantic(ARAG):
+    """keyword_search and chunk_read, which reads whole chunks: passages are not compared by their vectors."""
+
+    name: ClassVar[str] = "arag-without-semantic"
+    title: ClassVar[str] = "w/o Semantic Search"
+    tools: ClassVar[Sequence[str | type[RetrievalTool]]] = ("keyword_search", ChunkRead)
+
+
+class WithoutRead(ARAG):
+    """Both searches, which return whole chunks."""
+
+    name: ClassVar[str] = "arag-without-read"
+    title: ClassVar[str] = "w/o Chunk Read"
+    tools: ClassVar[Sequence[str | type[RetrievalTool]]] = ("keyword_search", "semantic_search")
+
+
+METHODS = (ARAG, NaiveARAG, WithoutKeyword, WithoutSemantic, WithoutRead)

@@ -2,43 +2,17 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Mapping
-from typing import Annotated, Literal
+from typing import ClassVar, Literal
 
-from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
-from langgraph.graph import END, START, StateGraph
 from pydantic import BaseModel, Field
-from typing_extensions import TypedDict
 
-from arag.evaluation.methods.baselines.dense import DenseSettings, passage_work
-from arag.evaluation.methods.baselines.each import Each, merge
-from arag.evaluation.methods.baselines.outcome import (
-    InputState,
-    MethodOutput,
-    MethodState,
-    Stage,
-    find_text,
-    finish,
-    retrieval_record,
-)
-from arag.evaluation.methods.baselines.passages import Passages
-from arag.evaluation.methods.baselines.ratings import Rating
-from arag.evaluation.methods.interface import Method, MethodGraph, Options
-from arag.evaluation.store import open_store
-from arag.evaluation.structured import StructuredModel, ask_text
-from arag.graph.nodes import Body, Node
-from arag.graph.prompts import DATA_RULE, as_data
-from arag.models.asking import aask, ask
-from arag.models.usage import ModelCall
-from arag.retrieval.index import Index
+from arag.evaluation.method import Answer, Method, Session
+from arag.evaluation.methods.shared import By, Passages, Rating
+from arag.graph.prompts import as_data
 
-_NAME = "ma-rag"
 _MAX_STEPS = 8  # of a plan
-_TEMPERATURE = 0.3  # of the planner, the step definer and the answers; 0 for the others
 
-_PLAN = f"""You plan how to answer a question from a corpus of passages. A search is made for each step of your plan.
+_PLAN = """You plan how to answer a question from a corpus of passages. A search is made for each step of your plan.
 
 - A step asks for one fact, or puts together what earlier steps found.
 - The steps are taken in order. A step may build on the answers of earlier ones: "the birthplace of the person of step \
@@ -47,11 +21,9 @@ _PLAN = f"""You plan how to answer a question from a corpus of passages. A searc
 one step.
 
 Reply with one JSON object and nothing else:
-{{"analysis": "in a sentence or two: what must be known to answer the question", "steps": ["each in one sentence"]}}
+{"analysis": "in a sentence or two: what must be known to answer the question", "steps": ["each in one sentence"]}"""
 
-{DATA_RULE}"""
-
-_DEFINE = f"""You prepare one step of a plan for somebody who knows neither the plan nor the earlier steps.
+_DEFINE = """You prepare one step of a plan for somebody who knows neither the plan nor the earlier steps.
 
 Write the step as a task that stands by itself: put the answers of earlier steps in place of what the step calls them. \
 There are two types:
@@ -60,17 +32,13 @@ There are two types:
 them.
 
 Reply with one JSON object and nothing else:
-{{"type": "question" or "aggregate", "task": "the task"}}
+{"type": "question" or "aggregate", "task": "the task"}"""
 
-{DATA_RULE}"""
-
-_EXTRACT = f"""You take notes from a passage for somebody who must answer a question and will see only your notes.
+_EXTRACT = """You take notes from a passage for somebody who must answer a question and will see only your notes.
 
 Note every fact in the passage that bears on the question, directly or as a step towards the answer, with its names, \
 numbers and dates. Add nothing that the passage does not say, and do not answer the question. If nothing in it bears \
-on the question, reply: Nothing on this.
-
-{DATA_RULE}"""
+on the question, reply: Nothing on this."""
 
 _ANSWER_FORM = """Reply with one JSON object and nothing else:
 {"analysis": "how the answer follows, in a sentence or two", "answer": "the answer, as briefly as the question allows",
@@ -81,312 +49,120 @@ passage and what was noted.
 
 Rely on the notes. Only if none of them bears on the question, answer from what you know, with a low rating.
 
-{_ANSWER_FORM}
-
-{DATA_RULE}"""
+{_ANSWER_FORM}"""
 
 _AGGREGATE = f"""You answer a question from facts that are stated with it: you compare, count, combine or choose.
 
-{_ANSWER_FORM}
+{_ANSWER_FORM}"""
 
-{DATA_RULE}"""
-
-_SUMMARISE = f"""You give the final answer to a question from the results of a plan. Each step has its task, its \
+_SUMMARISE = """You give the final answer to a question from the results of a plan. Each step has its task, its \
 answer, and how sure that answer is, from 0 to 10. The plan may have ended early, at a step that failed.
 
 Reply with one JSON object and nothing else:
-{{"answer": "the answer, as briefly as the question allows", "score": how sure you are of it, from 0 to 10,
-"solved": true or false: whether the steps settle the question}}
-
-{DATA_RULE}"""
-
-_RATING = "How sure the answer is, from 0 to 10."
+{"answer": "the answer, as briefly as the question allows", "score": how sure you are of it, from 0 to 10,
+"solved": true or false: whether the steps settle the question}"""
 
 
 class Plan(BaseModel):
     """A plan for a question."""
 
-    analysis: str = Field(description="What must be known to answer the question.")
-    steps: list[str] = Field(description="The steps, in order.")
+    analysis: str
+    steps: list[str]
 
 
 class Task(BaseModel):
-    """A step's task, which stands by itself."""
+    """A step as a task that stands by itself."""
 
-    type: Literal["question", "aggregate"] = Field(description="Whether a fact must be looked up.")
-    task: str = Field(description="The task.")
+    type: Literal["question", "aggregate"]
+    task: str
 
 
-class Answer(BaseModel):
+class Solution(BaseModel):
     """The answer to a task."""
 
-    analysis: str = Field(description="How the answer follows.")
-    answer: str = Field(description="The answer.")
-    success: bool = Field(description="Whether an answer was found.")
-    rating: Rating = Field(description=_RATING)
+    analysis: str
+    answer: str
+    success: bool
+    rating: Rating
 
 
 class Summary(BaseModel):
     """The final answer."""
 
-    answer: str = Field(description="The answer, as briefly as the question allows.")
-    score: Rating = Field(description=_RATING)
-    solved: bool = Field(description="Whether the steps settle the question.")
-
-
-class StepResult(TypedDict):
-    """A step of the plan, as far as it has been taken."""
-
-    step: str
-    """The step as planned."""
-    type: str
-    """`question` or `aggregate`."""
-    task: str
-    """The step as the definer wrote it."""
-    chunk_ids: list[str]
-    """The passages that were retrieved for it."""
-    notes: list[str]
-    """What was noted from each passage; empty where there was no usable reply."""
     answer: str
-    success: bool
-    rating: float
+    score: Rating
+    solved: bool
 
 
-class Note(TypedDict):
-    """What was noted from a passage."""
+class MARAG(Method):
+    """A plan, and for each step a search, notes from each passage and an answer."""
 
-    text: str
-    calls: list[ModelCall]
+    name: ClassVar[str] = "ma-rag"
+    title: ClassVar[str] = "MA-RAG"
+    needs_model: ClassVar[bool] = True
+    differs: ClassVar[str] = (
+        "Prompts of our own; plans of at most 8 steps. The published temperatures (0.3 to plan and to answer, "
+        "otherwise 0) are not used, because many models refuse them."
+    )
+    autonomous: ClassVar[bool | None] = None
+    iterative: ClassVar[bool | None] = True
 
+    passages: By = Field("chunk", description="What is compared with a task: whole chunks or best sentences.")
 
-class MARAGState(MethodState, total=False):
-    """The state of MA-RAG's graph."""
+    def prepare(self, session: Session) -> Passages:
+        """Embed the chunks."""
+        return session.lab.passages(self.passages)
 
-    plan: list[str]
-    """The steps."""
-    plan_was_cut: bool
-    """Whether the model planned more steps than are taken."""
-    done: list[StepResult]
-    """The steps that were taken."""
-    current: StepResult
-    """The step that is being taken."""
-    notes: Annotated[dict[str, Note], merge]
-    """The notes for the current step, by chunk id."""
+    def answer(self, question: str, session: Session, prepared: Passages) -> Answer:
+        """Plan, take the steps until one fails, and put their answers together."""
+        plan = session.ask(_PLAN, f"Question: {question}\n\nEarlier attempts: none.", Plan)
+        planned = [step.strip() for step in plan.steps if step.strip()] if plan else []
+        steps = planned[:_MAX_STEPS] or [question]
+        session.note("Plan", steps)
+        shown_plan = "Plan:\n" + as_data("plan", "\n".join(f"{n}. {step}" for n, step in enumerate(steps, 1)))
+        answers: list[str] = []
+        results: list[str] = []
+        for number, step in enumerate(steps, 1):
+            earlier = (
+                "Steps taken:\n" + as_data("answers", "\n".join(answers)) if answers else "No step has been taken yet."
+            )
+            shown = f"{shown_plan}\n\n{earlier}\n\nPrepare step {number}:\n{as_data('step', step)}"
+            task = session.ask(_DEFINE, shown, Task)
+            if task is None or not task.task.strip():
+                task = Task(type="question", task=step)
+            solution = self._solve(number, task, session, prepared)
+            answer = solution.answer.strip() or "none"
+            answers.append(f"{number}. {step}\nAnswer: {answer}")
+            outcome = "Answer" if solution.success else "Failed, with the answer"
+            results.append(f"{number}. {step}\nTask: {task.task}\n{outcome}: {answer}\nRating: {solution.rating:g}")
+            if not solution.success:
+                break
+        shown_results = as_data("results", "\n".join(results))
+        summary = session.ask(_SUMMARISE, f"Question: {question}\n\n{shown_plan}\n\n{shown_results}", Summary)
+        if summary:
+            session.note("Summary", [f"Rating: {summary.score:g} of 10{'' if summary.solved else ', not solved'}"])
+        text = (summary and summary.answer.strip()) or solution.answer.strip()
+        is_cut = solution.success and len(planned) > _MAX_STEPS
+        return Answer(text, stop_reason="max_steps" if is_cut else "answered")
 
-
-class MARAG:
-    """The nodes of MA-RAG's graph.
-
-    Args:
-        index: The index.
-        model: The model.
-        top_k: How many passages are retrieved for a step.
-        passages: Retrieves them.
-    """
-
-    def __init__(self, index: Index, model: BaseChatModel, top_k: int, passages: Passages) -> None:
-        warm, cold = _at(_TEMPERATURE, model), _at(0, model)
-        self._index = index
-        self._top_k = top_k
-        self._passages = passages
-        self._planner = StructuredModel(warm, Plan, "plan")
-        self._definer = StructuredModel(warm, Task, "define a step")
-        self._answerer = StructuredModel(warm, Answer, "answer")
-        self._note_taker = cold
-        self._summariser = StructuredModel(cold, Summary, "summarise")
-
-    def plan(self, state: MARAGState) -> Body:
-        """Plan the steps."""
-        question = find_text(state)
-        asked = yield from self._planner.ask(_messages(_PLAN, f"Question: {question}\n\nEarlier attempts: none."))
-        steps = [step.strip() for step in asked.value.steps if step.strip()] if asked.value else []
-        return {
-            "plan": steps[:_MAX_STEPS] or [question],
-            "plan_was_cut": len(steps) > _MAX_STEPS,
-            "done": [],
-            "notes": None,
-            "trace": [],
-            "model_calls": asked.calls,
-        }
-
-    def define(self, state: MARAGState) -> Body:
-        """Turn the next step into a task that stands by itself."""
-        step = state["plan"][len(state["done"])]
-        wanted = f"Prepare step {len(state['done']) + 1}:\n{as_data('step', step)}"
-        shown = f"{_show_plan(state)}\n\n{_show_answers(state)}\n\n{wanted}"
-        asked = yield from self._definer.ask(_messages(_DEFINE, shown))
-        kind, task = (asked.value.type, asked.value.task.strip()) if asked.value else ("question", "")
-        current = StepResult(
-            step=step, type=kind, task=task or step, chunk_ids=[], notes=[], answer="", success=False, rating=0
-        )
-        return {"current": current, "notes": None, "model_calls": state["model_calls"] + asked.calls}
-
-    def retrieve(self, state: MARAGState) -> dict[str, object]:
-        """Find the passages nearest to the task."""
-        began = time.perf_counter()
-        current = state["current"]
-        chunks = self._passages.chunks(self._passages.top(current["task"], self._top_k))
-        record = retrieval_record(
-            chunks,
-            {"query": current["task"], "top_k": self._top_k},
-            began=began,
-            step=len(state["model_calls"]),
-            known=[chunk_id for earlier in state["trace"] for chunk_id in earlier["chunk_ids"]],
-        )
-        return {"current": {**current, "chunk_ids": record["chunk_ids"]}, "trace": [*state["trace"], record]}
-
-    def extract(self, state: MARAGState) -> Mapping[str, Body]:
-        """Return what takes notes from the passages that have none yet."""
-        current = state["current"]
-        left = (chunk_id for chunk_id in current["chunk_ids"] if chunk_id not in state["notes"])
-        return {chunk_id: self._note(current["task"], chunk_id) for chunk_id in left}
-
-    def answer(self, state: MARAGState) -> Body:
-        """Answer the task from the notes, or from the facts that it states."""
-        current = state["current"]
-        taken = [state["notes"][chunk_id] for chunk_id in current["chunk_ids"]]
-        if current["type"] == "question":
-            noted = zip(current["chunk_ids"], taken, strict=True)
-            lines = "\n".join(f"{chunk_id}: [{note['text']}]" for chunk_id, note in noted if note["text"])
-            shown = f"{as_data('question', current['task'])}\n\n{as_data('notes', lines or 'None.')}"
-            messages = _messages(_ANSWER, shown)
+    def _solve(self, number: int, task: Task, session: Session, passages: Passages) -> Solution:
+        """Answer a task: from notes on the passages nearest to it, or from the facts that it states."""
+        question = as_data("question", task.task)
+        lines = [f"{task.type.capitalize()}: {task.task}"]
+        if task.type == "question":
+            chunks = passages.top(task.task, session.lab.top_k)
+            session.retrieved(chunks, task.task)
+            notes = session.ask_all(_EXTRACT, [f"{question}\n\n{as_data('passage', chunk.text)}" for chunk in chunks])
+            noted = [(chunk.id, note) for chunk, note in zip(chunks, notes, strict=True) if note]
+            lines += [f"Note from [{chunk_id}]: {note}" for chunk_id, note in noted]
+            shown = as_data("notes", "\n".join(f"{chunk_id}: [{note}]" for chunk_id, note in noted) or "None.")
+            solution = session.ask(_ANSWER, f"{question}\n\n{shown}", Solution)
         else:
-            messages = _messages(_AGGREGATE, as_data("question", current["task"]))
-        asked = yield from self._answerer.ask(messages)
-        found = asked.value or Answer(analysis="", answer="", success=False, rating=0)
-        result = StepResult(
-            **{
-                **current,
-                "notes": [note["text"] for note in taken],
-                "answer": found.answer.strip(),
-                "success": found.success,
-                "rating": found.rating,
-            }
-        )
-        calls = [call for note in taken for call in note["calls"]] + asked.calls
-        return {"done": [*state["done"], result], "model_calls": state["model_calls"] + calls}
-
-    def summarise(self, state: MARAGState) -> Body:
-        """Give the final answer."""
-        shown = f"Question: {find_text(state)}\n\n{_show_plan(state)}\n\n{_show_results(state)}"
-        asked = yield from self._summariser.ask(_messages(_SUMMARISE, shown))
-        answer = asked.value.answer.strip() if asked.value else ""
-        cut = state["plan_was_cut"] and state["done"][-1]["success"]
-        return finish(
-            self._index,
-            answer or state["done"][-1]["answer"],
-            calls=state["model_calls"] + asked.calls,
-            trace=state["trace"],
-            stages=_stages(state, asked.value),
-            stop_reason="max_steps" if cut else "answered",
-        )
-
-    def _note(self, task: str, chunk_id: str) -> Body:
-        chunk = self._index.get(chunk_id)
-        shown = f"{as_data('question', task)}\n\n{as_data('passage', chunk.text if chunk else '')}"
-        asked = yield from ask_text(self._note_taker, _messages(_EXTRACT, shown))
-        return Note(text=asked.value or "", calls=asked.calls)
+            solution = session.ask(_AGGREGATE, question, Solution)
+        solution = solution or Solution(analysis="", answer="", success=False, rating=0)
+        rating = f"Rating: {solution.rating:g} of 10{'' if solution.success else ', not found'}"
+        session.note(f"Step {number}", [*lines, f"Answer: {solution.answer.strip() or 'none'}", rating])
+        return solution
 
 
-def _after_definition(state: MARAGState) -> str:
-    return "retrieve" if state["current"]["type"] == "question" else "answer"
-
-
-def _after_notes(state: MARAGState) -> str:
-    return "extract" if set(state["current"]["chunk_ids"]) - set(state["notes"]) else "answer"
-
-
-def _after_answer(state: MARAGState) -> str:
-    ended = len(state["done"]) == len(state["plan"]) or not state["done"][-1]["success"]
-    return "summarise" if ended else "define"
-
-
-def _at(temperature: float, model: BaseChatModel) -> BaseChatModel:
-    """Return a model at another temperature, if the user has set one: providers refuse it for many models."""
-    if getattr(model, "temperature", None) is None:
-        return model
-    return model.model_copy(update={"temperature": temperature})
-
-
-def _messages(instruction: str, shown: str) -> list[BaseMessage]:
-    return [SystemMessage(instruction), HumanMessage(shown)]
-
-
-def _show_plan(state: MARAGState) -> str:
-    steps = "\n".join(f"{number}. {step}" for number, step in enumerate(state["plan"], start=1))
-    return f"Plan:\n{as_data('plan', steps)}"
-
-
-def _show_answers(state: MARAGState) -> str:
-    if not state["done"]:
-        return "No step has been taken yet."
-    lines = [
-        f"{number}. {result['step']}\nAnswer: {result['answer'] or 'none'}"
-        for number, result in enumerate(state["done"], start=1)
-    ]
-    answers = "\n".join(lines)
-    return f"Steps taken:\n{as_data('answers', answers)}"
-
-
-def _show_results(state: MARAGState) -> str:
-    lines = [
-        f"{number}. {result['step']}\nTask: {result['task']}\n"
-        f"{'Answer' if result['success'] else 'Failed, with the answer'}: {result['answer'] or 'none'}\n"
-        f"Rating: {result['rating']:g}"
-        for number, result in enumerate(state["done"], start=1)
-    ]
-    return as_data("results", "\n".join(lines))
-
-
-def _stages(state: MARAGState, summary: Summary | None) -> list[Stage]:
-    stages = [Stage(title="Plan", lines=state["plan"])]
-    for number, result in enumerate(state["done"], start=1):
-        noted = zip(result["chunk_ids"], result["notes"], strict=True)
-        lines = [
-            f"{result['type'].capitalize()}: {result['task']}",
-            *(f"Note from [{chunk_id}]: {note or 'none'}" for chunk_id, note in noted),
-            f"Answer: {result['answer'] or 'none'}",
-            f"Rating: {result['rating']:g} of 10{'' if result['success'] else ', not found'}",
-        ]
-        stages.append(Stage(title=f"Step {number}", lines=lines))
-    if summary is not None:
-        told = f"Rating: {summary.score:g} of 10{'' if summary.solved else ', not solved'}"
-        stages.append(Stage(title="Summary", lines=[told]))
-    return stages
-
-
-def _make(index: Index, model: BaseChatModel, options: Options) -> MethodGraph:
-    settings = options.of(_NAME, DenseSettings)
-    nodes = MARAG(index, model, options.top_k, Passages(index, open_store(index), settings.passages))
-    builder = StateGraph(MARAGState, input_schema=InputState, output_schema=MethodOutput)
-    builder.add_node("plan", Node(nodes.plan, ask, aask))
-    builder.add_node("define", Node(nodes.define, ask, aask))
-    builder.add_node("retrieve", nodes.retrieve)
-    builder.add_node("extract", Each(nodes.extract, "notes"))
-    builder.add_node("answer", Node(nodes.answer, ask, aask))
-    builder.add_node("summarise", Node(nodes.summarise, ask, aask))
-    builder.add_edge(START, "plan")
-    builder.add_edge("plan", "define")
-    builder.add_conditional_edges("define", _after_definition, ["retrieve", "answer"])
-    builder.add_edge("retrieve", "extract")
-    builder.add_conditional_edges("extract", _after_notes, ["extract", "answer"])
-    builder.add_conditional_edges("answer", _after_answer, ["define", "summarise"])
-    builder.add_edge("summarise", END)
-    return builder.compile()
-
-
-METHODS = (
-    Method(
-        _NAME,
-        "MA-RAG",
-        "a plan, and for each step a search, notes from each passage and an answer",
-        _make,
-        passage_work(_NAME, DenseSettings),
-        settings=DenseSettings,
-        language_model=True,
-        simplified="Prompts of our own; plans of at most 8 steps. The published temperatures (0.3 to plan and to "
-        "answer, otherwise 0) are used only if the run sets a temperature.",
-        autonomous=None,
-        iterative=True,
-    ),
-)
+METHODS = (MARAG,)

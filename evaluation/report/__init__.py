@@ -1,1 +1,1 @@
-"""The results of a run: figures, tables, plots and pages."""
+"""The report of runs: figures, tables, plots and pages."""

@@ -1,333 +1,342 @@
-"""The contents of a run's report: title, facts, tables, and the rows of its CSV files."""
+"""The tables of a report: means with 95% confidence intervals, as texts for readers and as numbers for CSV files."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Sequence
+from typing import Literal, NamedTuple
 
-from arag.evaluation.files import to_csv
-from arag.evaluation.records import Record
-from arag.evaluation.report.document import (
-    INTERVALS,
-    NONE,
-    UNKNOWN,
-    Cell,
-    Document,
-    Table,
-    cell,
-    csv_figure,
-    make_table,
-    number,
-    rounded,
+import numpy as np
+import pandas as pd
+from scipy import stats
+
+from arag.evaluation.report.frame import Runs
+from arag.evaluation.report.paper import CITATION, differences, find_model, paper_results
+from arag.models.prices import format_dollars
+
+NONE = "–"
+INTERVALS = "Means, with 95% confidence intervals: Wilson's for yes or no, else of the bootstrap."
+
+
+class Measure(NamedTuple):
+    """A measure of each question; a method's figure is the mean over its questions.
+
+    Attributes:
+        name: Its column in the frame.
+        title: Its name for readers.
+        unit: Its unit. "yes or no" is 1 or 0 and has a Wilson interval; all others have bootstrap intervals.
+        skips_gaps: Whether questions without a known value are skipped. Otherwise one such question makes the method's
+            figure unknown: the cost of some questions says little about the cost of all.
+    """
+
+    name: str
+    title: str
+    unit: Literal["yes or no", "share", "number", "tokens", "seconds", "dollars"]
+    skips_gaps: bool = False
+
+
+class Interval(NamedTuple):
+    """A mean over questions with its 95% confidence interval; NaN if it is unknown."""
+
+    mean: float
+    low: float
+    high: float
+
+
+LLM_ACC = Measure("correct", "LLM-Acc", "yes or no", skips_gaps=True)
+CONTAIN_ACC = Measure("contain", "Contain-Acc", "yes or no")
+RETRIEVED = Measure("retrieved_tokens", "Retrieved tokens", "tokens")
+EVIDENCE = Measure("evidence_tokens", "Evidence tokens", "tokens")
+CALLS = Measure("model_calls", "Model calls", "number")
+COST = Measure("cost", "Cost", "dollars")
+STEPS = Measure("steps", "Steps", "number")
+SECONDS = Measure("seconds", "Seconds", "seconds", skips_gaps=True)
+ACCURACY = (
+    LLM_ACC,
+    CONTAIN_ACC,
+    Measure("contain_with_aliases", "Contain-Acc with aliases", "yes or no"),
+    Measure("exact_match", "Exact match with aliases", "yes or no"),
+    Measure("f1", "F1 with aliases", "share"),
 )
-from arag.evaluation.report.figures import Comparison, MethodFigures, Report, list_simplifications
-from arag.evaluation.report.measures import ACCURACY, CONTAIN_ACC, COSTS, EFFORT, LLM_ACC, Measure
-from arag.evaluation.report.paper import PaperResults
-from arag.models.usage import total
-from arag.pages.templates import count
-
-BESIDE_THE_PAPER = "Comparison with the paper"
-
-_ALIASES = (
-    "Contain-Acc accepts only the gold answer, as in the paper; “with aliases” also accepts the other answers that the "
-    "data lists."
+EFFORT = (
+    Measure("gold_seen", "Gold seen", "share", skips_gaps=True),
+    Measure("gold_read", "Gold read", "share", skips_gaps=True),
+    Measure("gold_cited", "Gold cited", "share", skips_gaps=True),
+    *(RETRIEVED, EVIDENCE, STEPS, CALLS, SECONDS),
 )
-_MARKS = {True: "yes", False: "no", None: "in part"}
-_QUESTION_COLUMNS = ("prediction", "contain", "correct", "steps", "retrieved_tokens", "cost", "stop_reason", "error")
+COSTS = (
+    Measure("input_tokens", "Input tokens", "tokens"),
+    Measure("cached_tokens", "Cached tokens", "tokens"),
+    Measure("output_tokens", "Output tokens", "tokens"),
+    Measure("reasoning_tokens", "Reasoning tokens", "tokens"),
+    COST,
+)
 
 
-def document(report: Report) -> Document:
-    """Return a report's title, facts, notes and tables."""
-    return Document(_title(report), _facts(report), report.notes, tables=tables(report))
+class Table(NamedTuple):
+    """A table: its rows have a method or a run in the first column, and texts in all others."""
+
+    title: str
+    rows: pd.DataFrame
+    notes: Sequence[str] = ()
 
 
-def tables(report: Report) -> list[Table]:
-    """Return a report's tables."""
-    found = [_accuracy(report), _effort(report), _costs(report)]
-    if any(method.preparation for method in report.methods):
-        found.append(_index_time(report))
-    found.append(_stop_reasons(report))
-    if report.comparisons:
-        found.append(_comparisons(report))
-    if report.paper is not None:
-        found.append(_beside_the_paper(report, report.paper))
-    found.append(_methods(report))
-    if any(method.facts and method.facts["settings"] for method in report.methods):
-        found.append(_settings(report))
-    return found
+def interval(measure: Measure, rows: pd.DataFrame) -> Interval:
+    """Return the mean of a measure over questions, of which the failed count as wrong, and have no other figures."""
+    answered = rows if measure in ACCURACY else rows[rows["error"].isna()]
+    values = answered[measure.name].astype(float)
+    known = values.dropna()
+    if known.empty or (len(known) < len(values) and not measure.skips_gaps):
+        return Interval(np.nan, np.nan, np.nan)
+    if measure.unit == "yes or no":
+        low, high = stats.binomtest(int(known.sum()), len(known)).proportion_ci(method="wilson")
+    else:
+        low, high = _bootstrap(known)
+    return Interval(known.mean(), low, high)
 
 
-def _accuracy(report: Report) -> Table:
-    unjudged = any(method.unjudged for method in report.methods)
-    measures = report.measures(ACCURACY)
+def paired(first: pd.Series, second: pd.Series) -> tuple[int, Interval, float]:
+    """Compare two methods on the questions that both have.
+
+    Args:
+        first: A measure of the first method, by question.
+        second: The same of the second.
+
+    Returns:
+        The number of questions; the mean difference, second minus first; and the two-sided p-value of a paired
+        permutation test.
+    """
+    both = pd.concat([first, second], axis=1, join="inner").dropna().astype(float)
+    difference = both.iloc[:, 1] - both.iloc[:, 0]
+    if difference.empty or (difference == 0).all():
+        return len(both), Interval(0.0, 0.0, 0.0), 1.0
+    if len(both) == 1:
+        return 1, Interval(*[difference.iloc[0]] * 3), 1.0
+    test = stats.permutation_test(
+        [both.iloc[:, 1], both.iloc[:, 0]],
+        lambda one, other, axis: np.mean(one - other, axis=axis),
+        vectorized=True,
+        permutation_type="samples",
+        n_resamples=9_999,
+        rng=0,
+    )
+    return len(both), Interval(difference.mean(), *_bootstrap(difference)), float(test.pvalue)
+
+
+def _bootstrap(values: pd.Series) -> tuple[float, float]:
+    if (values == values.iloc[0]).all():
+        return values.iloc[0], values.iloc[0]
+    sample = stats.bootstrap([values], np.mean, n_resamples=10_000, method="percentile", rng=0)
+    return sample.confidence_interval
+
+
+def show(measure: Measure, found: Interval) -> str:
+    """Return a mean with its interval as a text; shares in percent."""
+    if np.isnan(found.mean):
+        return NONE
+    if measure.unit == "dollars":
+        return f"{format_dollars(found.mean)} [{found.low:.4f}, {found.high:.4f}]"
+    scale = 100 if measure.unit in {"yes or no", "share"} else 1
+    form = ",.0f" if measure.unit == "tokens" else ",.1f" if scale == 100 else ",.2f"
+    return f"{scale * found.mean:{form}} [{scale * found.low:{form}}, {scale * found.high:{form}}]"
+
+
+def headline(frame: pd.DataFrame) -> Measure:
+    """Return the measure of correct answers: LLM-Acc if there is a judge."""
+    return LLM_ACC if frame["correct"].notna().any() else CONTAIN_ACC
+
+
+def means(frame: pd.DataFrame, measures: Sequence[Measure], by: str = "title", head: str = "Method") -> pd.DataFrame:
+    """Return the means of measures, a row for each method; measures that no method has are left out."""
     rows = []
-    for method in report.methods:
-        counts = [len(method.records), method.answered, method.failed, *([method.unjudged] if unjudged else [])]
-        rows.append([method.title, *counts, *_cells(measures, method)])
-    counted = ["Questions", "Answered", "Failed", *(["Unjudged"] if unjudged else [])]
-    notes = [INTERVALS, f"{report.over}, except in the “answered” columns.", _ALIASES]
-    return make_table("Accuracy", ["Method", *counted, *(measure.title for measure in measures)], rows, notes)
+    for name, some in frame.groupby(by, sort=False):
+        rows.append({head: name} | {measure.title: show(measure, interval(measure, some)) for measure in measures})
+    table = pd.DataFrame(rows)
+    return table.drop(columns=[m.title for m in measures if (table[m.title] == NONE).all()])
 
 
-def _effort(report: Report) -> Table:
-    note = (
-        "Answered questions only. Gold seen: the share of gold documents, or of gold pages where the data has them, of "
-        "which the model was shown a snippet or chunk. Gold read: the share of which it was shown a chunk in full. "
-        "Gold cited: the share of which its answer cites a chunk."
-    )
-    rows = [[method.title, *_cells(EFFORT, method)] for method in report.methods]
-    return make_table(
-        "Retrieval and effort per question", ["Method", *(measure.title for measure in EFFORT)], rows, [note]
-    )
+def run_tables(runs: Runs, baseline: str | None = None) -> list[Table]:
+    """Return the tables of one run, the most important first.
 
-
-def _costs(report: Report) -> Table:
-    with_index = any(method.preparation for method in report.methods)
-    rows = []
-    for method in report.methods:
-        of_index = NONE if method.preparation is None else number("dollars", method.index_cost)
-        judge = number("dollars", method.judge_cost) if method.judged else NONE
-        in_all = [number("dollars", method.cost)]
-        in_all += [of_index, number("dollars", method.cost_with_index)] if with_index else []
-        rows.append([method.title, *_cells(COSTS, method), *in_all, *([judge] * report.judged)])
-    columns = ["Method", *(measure.title for measure in COSTS), "Total cost"]
-    columns += ["Index-time cost", "Cost with index"] if with_index else []
-    note = (
-        "Tokens as reported by the providers; input includes cached, output includes reasoning. Cost in US dollars, at "
-        "the providers' public prices or your own. Totals cover all attempts at all questions, including failed ones. "
-        "Unknown: a provider reported no tokens, or a model has no price."
-    )
-    if with_index:
-        note += " Cost with index: of all questions and the method's index-time work together."
-    columns += ["Total judge cost"] * report.judged
-    return make_table("Tokens and cost per answered question", columns, rows, [note])
-
-
-def _index_time(report: Report) -> Table:
-    rows = []
-    for method in report.methods:
-        if (done := method.preparation) is None:
-            continue
-        usage, reused = method.index_usage, done.get("reused") or total([])
-        rows.append(
-            [
-                method.title,
-                number("seconds", done["seconds"]),
-                usage["model_calls"],
-                usage["input_tokens"],
-                usage["output_tokens"],
-                number("dollars", method.index_cost),
-                reused["model_calls"],
-                number("dollars", done["cost"]),
-            ]
-        )
-    columns = ["Method", "Seconds here", "Model calls", "Input tokens", "Output tokens", "Cost"]
-    columns += ["Calls reused", "Paid here"]
-    note = (
-        "What the work costs in all, also where it was done for another run. Seconds here: of the command that "
-        "finished it, without what was done before. Methods that are not listed only need the index."
-    )
-    return make_table("Index-time work", columns, rows, [note])
-
-
-def _stop_reasons(report: Report) -> Table:
-    reasons = list(dict.fromkeys(reason for method in report.methods for reason in method.stop_reasons))
-    rows = [[method.title, *(method.stop_reasons.get(reason, 0) for reason in reasons)] for method in report.methods]
-    notes = ["Answered questions by stop reason; all reasons except “answered” are forced answers."]
-    return make_table("Stop reasons", ["Method", *(reason.replace("_", " ") for reason in reasons)], rows, notes)
-
-
-def _comparisons(report: Report) -> Table:
-    rows = [
-        [
-            comparison.title,
-            comparison.measure.title,
-            found.count,
-            Cell(f"{100 * found.mean:+.1f}", f"[{100 * found.low:+.1f}, {100 * found.high:+.1f}]"),
-            "< 0.001" if comparison.p < 0.001 else f"{comparison.p:.3f}",
-        ]
-        for comparison in report.comparisons
-        for found in [comparison.difference]
+    Args:
+        runs: The run.
+        baseline: The method that the others are compared with. Default: the first in the paper's order.
+    """
+    ((name, plan),) = runs.plans.items()
+    frame = runs.frame
+    first = baseline or frame["method"].iloc[0]
+    compared = compare(frame, first)
+    summary = means(frame, (LLM_ACC, CONTAIN_ACC, RETRIEVED, EVIDENCE, CALLS, SECONDS, COST))
+    tables = [
+        Table("Summary", summary, [f"Over all questions asked, of which failed ones count as wrong. {INTERVALS}"]),
+        Table(
+            f"Compared with {runs.facts(first).title}",
+            compared,
+            ["In percentage points, on the questions that both methods have. p: two-sided paired permutation test."],
+        ),
+        Table("Accuracy", means(frame, ACCURACY), ["With aliases: any of the gold answer's aliases counts as well."]),
+        Table("Evidence and effort", means(frame, EFFORT), ["Over answered questions. Gold: documents or pages."]),
+        Table("Tokens and cost a question", means(frame, COSTS), ["As the providers report them."]),
+        _preparations(runs),
+        Table("Calls by tool", _count_tools(frame)),
+        Table("Stop reasons", pd.crosstab(frame["title"], frame["stop_reason"]).rename_axis("Method").reset_index()),
     ]
-    note = (
-        "In percentage points, on the questions that both methods have, with a 95% bootstrap interval. p: two-sided "
-        "paired permutation test, not corrected for multiple comparisons."
-    )
-    columns = ["Method", "Measure", "Questions", "Difference", "p"]
-    return make_table(f"Paired comparison with {report.comparisons[0].baseline}", columns, rows, [note])
+    if dataset := runs.datasets[name]:
+        notes = [CITATION + ".", *differences(plan, runs.models[name], frame["question_id"].nunique())]
+        tables.append(Table(f"Beside the paper: {dataset}", beside_paper(frame, dataset), notes))
+    return [table for table in [*tables, _methods(runs)] if not table.rows.empty]
 
 
-def _beside_the_paper(report: Report, paper: PaperResults) -> Table:
-    ours: dict[str, list[MethodFigures]] = {}  # methods of modules may be named like the paper's
-    for method in report.methods:
-        ours.setdefault(method.title, []).append(method)
-    measures = report.measures((LLM_ACC, CONTAIN_ACC))
-    with_contain = any(row[1] is not None for results in paper.backbones.values() for row in results.values())
-    names = ["LLM-Acc", "Contain-Acc"] if with_contain else ["LLM-Acc"]
+def compare(frame: pd.DataFrame, first: str) -> pd.DataFrame:
+    """Compare each method with the first one, on the questions that both have."""
+    by_method = {name: some.set_index("question_id") for name, some in frame.groupby("method", sort=False)}
     rows = []
-    for title in dict.fromkeys([*paper.methods(), *ours]):
-        there = [
-            NONE if value is None else f"{value:.1f}"
-            for results in paper.backbones.values()
-            for value in results.get(title, (None, None))[: len(names)]
-        ]
-        here = [_cells(measures, method) for method in ours.get(title, [])] or [[Cell(NONE)] * len(measures)]
-        rows += [[title, *cells, *there] for cells in here]
-    columns = ["Method", *(f"{measure.title} (ours)" for measure in measures)]
-    columns += [f"{name} (paper, {model})" for model in paper.backbones for name in names]
-    return make_table(
-        f"{BESIDE_THE_PAPER}: {paper.dataset}", columns, rows, [f"{paper.citation}.", *report.differences]
-    )
-
-
-def _methods(report: Report) -> Table:
-    rows = []
-    for figures in report.methods:
-        facts = figures.facts
-        if facts is None:
-            rows.append([figures.title, figures.name, UNKNOWN, *[NONE] * 3])
-        else:
-            marks = [_MARKS[facts["autonomous"]], _MARKS[facts["iterative"]], _MARKS[facts["interleaved"]]]
-            rows.append([figures.title, figures.name, facts["description"], *marks])
-    columns = ["Method", "Name", "What it does", "Autonomous strategy", "Iterative", "Interleaved tool use"]
-    notes = ["The last three columns are those of the paper's Table 4. The marks are our reading of each method."]
-    notes += [*list_simplifications(report.methods), *_inactive(report)]
-    return make_table("Methods", columns, rows, notes)
-
-
-def _inactive(report: Report) -> list[str]:
-    """Return in how many questions activation went nowhere: LinearRAG's thresholds are for one embedder."""
-    found = []
-    for method in report.methods:
-        first: list[Mapping[str, Any]] = [call for record in method.answers for call in record["trace"][:1]]
-        known = [call["arguments"]["activated"] for call in first if "activated" in (call.get("arguments") or {})]
-        if known:
-            found.append(
-                f"{method.title}: in {known.count(0):,} of {len(known):,} questions, nothing beyond the question's "
-                "entities was activated."
+    for measure in [m for m in (LLM_ACC, CONTAIN_ACC) if frame[m.name].notna().any()]:
+        for other in by_method.values():
+            if other["method"].iloc[0] == first:
+                continue
+            count, found, p = paired(by_method[first][measure.name], other[measure.name])
+            mean, low, high = (100 * value for value in found)
+            rows.append(
+                {
+                    "Method": other["title"].iloc[0],
+                    "Measure": measure.title,
+                    "Questions": f"{count:,}",
+                    "Difference": f"{mean:+.1f} [{low:+.1f}, {high:+.1f}]",
+                    "p": "< 0.001" if p < 0.001 else f"{p:.3f}",
+                }
             )
-    return found
+    return pd.DataFrame(rows)
 
 
-def _settings(report: Report) -> Table:
-    rows = []
-    for method in report.methods:
-        settings = method.facts["settings"] if method.facts else {}
-        given = report.plan.options.settings.get(method.name, {})
-        own = {name: value for name, value in settings.items() if name in given}
-        others = {name: value for name, value in settings.items() if name not in given}
-        if settings:
-            rows.append([method.title, list_settings(own), list_settings(others)])
-    note = "Methods that are not listed have no settings of their own."
-    return make_table("Methods' own settings", ["Method", "Set for this run", "Others"], rows, [note])
+def beside_paper(frame: pd.DataFrame, dataset: str) -> pd.DataFrame:
+    """Return our accuracy beside the paper's for a dataset, with its methods first."""
+    theirs = paper_results()[paper_results()["dataset"] == dataset]
+    ours = means(frame, (LLM_ACC, CONTAIN_ACC)).set_index("Method").add_suffix(" (ours)")
+    titles = list(dict.fromkeys([*theirs["method"], *ours.index]))
+    table = ours.reindex(titles)
+    for model, some in theirs.groupby("model", sort=False):
+        results = some.set_index("method").reindex(titles)
+        for column, title in (("llm_acc", "LLM-Acc"), ("contain_acc", "Contain-Acc")):
+            if results[column].notna().any():
+                table[f"{title} (paper, {model})"] = results[column].map("{:.1f}".format, na_action="ignore")
+    return table.astype(object).fillna(NONE).rename_axis("Method").reset_index()
 
 
-def list_settings(settings: Mapping[str, Any]) -> str:
-    """Return a method's own settings as one text."""
-    values = {name: value if isinstance(value, str) else json.dumps(value) for name, value in settings.items()}
-    return ", ".join(f"{name} {value}" for name, value in values.items()) or NONE
-
-
-def _cells(measures: Iterable[Measure], method: MethodFigures) -> list[Cell]:
-    return [cell(measure, method.figures[measure.name]) for measure in measures]
-
-
-def _title(report: Report) -> str:
-    asked = report.paper.dataset if report.paper else "Results"
-    wanted = max(report.plan.asked, len(report.questions))
-    done = f"{len(report.questions):,} of " if len(report.questions) < wanted else ""
-    return f"{asked}: {count(len(report.methods), 'method')}, {done}{count(wanted, 'question')}"
-
-
-def _facts(report: Report) -> list[tuple[str, str]]:
-    """Return the settings of a run."""
-    plan, settings = report.plan, report.settings
-    index = f"{count(settings.documents, 'document')}, {count(settings.chunks, 'chunk')}" if settings else "missing"
-    options = ", ".join(f"{name} {value}" for name, value in plan.model_options.items())
-    return [
-        ("Model", ", ".join(report.models) or plan.model),
-        *([("Model options", options)] if options else []),
-        ("Judge", plan.judge or "none"),
-        ("Embedder", settings.embedder if settings else UNKNOWN),
-        ("Index", index),
-        *([("Scope", json.dumps(plan.scope))] if plan.scope else []),
-        ("Top k", f"{plan.options.top_k:,}"),
-        ("Presentation", plan.options.presentation),
-        ("Max steps", f"{plan.options.max_steps:,}"),
-        ("Max context tokens", f"{plan.options.max_context_tokens:,}"),
+def overview_tables(runs: Runs) -> list[Table]:
+    """Return the tables of several runs (paper, Table 1): methods by dataset and model, costs and settings."""
+    accuracy, costs = {}, {}
+    for name, some in runs.frame.groupby("run", sort=False):
+        table = means(some, (LLM_ACC, CONTAIN_ACC)).set_index("Method")
+        model = find_model(runs.models[name])
+        paper = paper_results()
+        results = paper[(paper["dataset"] == runs.datasets[name]) & (paper["model"] == model)].set_index("method")
+        for title in table.columns:
+            accuracy[f"{name}: {title}"] = table[title]
+            if not results.empty:
+                column = results["llm_acc" if title == LLM_ACC.title else "contain_acc"]
+                accuracy[f"{name}: {title} (paper)"] = column.map("{:.1f}".format, na_action="ignore")
+        costs[name] = means(some, (COST,)).set_index("Method").get(COST.title)
+    order = [*paper_results()["method"].unique(), *runs.frame["title"].unique()]
+    rows = pd.DataFrame(accuracy)
+    rows = rows.reindex([title for title in dict.fromkeys(order) if title in rows.index])
+    tables = [
+        Table("Accuracy", rows.astype(object).fillna(NONE).rename_axis("Method").reset_index(), [INTERVALS]),
+        Table(
+            "Cost of a question",
+            pd.DataFrame({name: some for name, some in costs.items() if some is not None})
+            .reindex(list(runs.frame["title"].unique()))
+            .astype(object)
+            .fillna(NONE)
+            .rename_axis("Method")
+            .reset_index(),
+        ),
+        Table("Steps and tokens", means(runs.frame, (STEPS, RETRIEVED, EVIDENCE, SECONDS), by="run", head="Run")),
+        Table("Runs", pd.DataFrame([_describe_run(runs, name) for name in runs.plans])),
     ]
+    return [table for table in tables if not table.rows.empty and len(table.rows.columns) > 1]
 
 
-# --- CSV ---
-
-
-def csv_text(report: Report) -> str:
-    """Return one row per method as CSV: shares from 0 to 1, unknown figures empty."""
-    return to_csv([_row(report, method) for method in report.methods])
-
-
-def questions_csv(report: Report) -> str:
-    """Return one row per question as CSV, with columns for each method; correct answers are 1, others 0."""
-    rows = []
-    for question in report.questions:
-        row: dict[str, object] = {name: question[name] for name in ("question_id", "question", "answer")}
-        for method in report.methods:
-            record = method.records.get(question["question_id"])
-            values = {} if record is None else _question_values(record, judged=method.judged)
-            row |= {f"{method.name}_{name}": values.get(name) for name in _QUESTION_COLUMNS}
-        rows.append(row)
-    return to_csv(rows)
-
-
-def _question_values(record: Record, *, judged: bool) -> dict[str, object]:
-    correct = LLM_ACC.value(record) if judged else None
-    return {**record, "contain": int(record["contain"]), "correct": None if correct is None else int(correct)}
-
-
-def _row(report: Report, method: MethodFigures) -> dict[str, object]:
-    row: dict[str, object] = {
-        "method": method.name,
-        "title": method.title,
-        "questions": len(method.records),
-        "answered": method.answered,
-        "failed": method.failed,
-    }
-    if report.judged:
-        row["unjudged"] = method.unjudged
-    for measure in report.measures((*ACCURACY, *EFFORT, *COSTS)):
-        row |= csv_figure(measure.name, method.figures[measure.name])
-    row["cost_in_all"] = method.cost
-    row |= _index_values(report, method)
-    if report.judged:
-        row["judge_cost_in_all"] = method.judge_cost if method.judged else None
-    row["baseline"] = report.baseline
-    row |= dict.fromkeys(column for each in report.comparisons for column in _difference(each))
-    for comparison in report.comparisons:
-        if comparison.name == method.name:
-            row |= _difference(comparison)
-    for model, results in (report.paper.backbones if report.paper else {}).items():
-        llm, contain = results.get(method.title, (None, None))
-        row[f"paper_{model}_llm_acc"] = rounded(llm and llm / 100)
-        row[f"paper_{model}_contain_acc"] = rounded(contain and contain / 100)
-    # Columns that not all methods have come last.
-    row |= {f"calls_{tool}": count for tool, count in method.tools.items()}
-    return row | {f"stop_{reason}": count for reason, count in method.stop_reasons.items()}
-
-
-def _index_values(report: Report, method: MethodFigures) -> dict[str, object]:
-    """Return the figures of a method's index-time work, if any method of the report has some."""
-    if not any(each.preparation for each in report.methods):
-        return {}
+def _describe_run(runs: Runs, name: str) -> dict[str, str]:
+    plan = runs.plans[name]
+    asked = runs.frame.loc[runs.frame["run"] == name, "question_id"].nunique()
     return {
-        "index_seconds": rounded(method.preparation["seconds"]) if method.preparation else 0,
-        **{f"index_{name}": method.index_usage[name] for name in ("model_calls", "input_tokens", "output_tokens")},
-        "index_cost": method.index_cost,
-        "cost_with_index": method.cost_with_index,
+        "Run": name,
+        "Questions": f"{asked:,}",
+        "Judge": plan.judge or "none",
+        "Embedder": str((plan.contents or {}).get("embedder", "unknown")),
+        "Presentation": plan.presentation,
+        "Steps": str(plan.max_steps),
+        "Model options": ", ".join(f"{key} {value}" for key, value in plan.model_options.items()) or NONE,
+        "Folder": str(runs.folders[name]),
     }
 
 
-def _difference(comparison: Comparison) -> dict[str, object]:
-    name = f"{comparison.measure.name}_difference"
-    found = comparison.difference
-    return {**csv_figure(name, found), f"{name}_p": rounded(comparison.p), f"{name}_questions": found.count}
+def _count_tools(frame: pd.DataFrame) -> pd.DataFrame:
+    counts = pd.DataFrame(list(frame["tools"]), index=frame["title"]).groupby(level=0, sort=False).sum().astype(int)
+    return counts[counts.sum(axis=1) > 0].rename_axis("Method").reset_index() if len(counts.columns) else counts
+
+
+def _preparations(runs: Runs) -> Table:
+    rows = []
+    for method in runs.frame["method"].unique():
+        facts = runs.facts(method)
+        if (work := facts.preparation) is None or not work.usage["model_calls"]:
+            continue
+        rows.append(
+            {
+                "Method": facts.title,
+                "Seconds": NONE if work.seconds is None else f"{work.seconds:,.1f}",
+                "Model calls": f"{work.usage['model_calls']:,}",
+                "Input tokens": f"{work.usage['input_tokens']:,}",
+                "Output tokens": f"{work.usage['output_tokens']:,}",
+                "Cost": NONE if work.cost is None else format_dollars(work.cost),
+            }
+        )
+    note = "What the work before the first question costs in all, whether or not this run has paid for it."
+    return Table("Index-time work", pd.DataFrame(rows), [note])
+
+
+def _methods(runs: Runs) -> Table:
+    marks = {True: "✓", False: "✗", None: NONE}
+    rows, notes = [], {}
+    for method in runs.frame["method"].unique():
+        facts = runs.facts(method)
+        settings = ", ".join(
+            f"{name} {value if isinstance(value, str) else json.dumps(value)}" for name, value in facts.settings.items()
+        )
+        if facts.differs:
+            notes.setdefault(facts.differs, []).append(facts.title)
+        rows.append(
+            {
+                "Method": facts.title,
+                "What it does": facts.description,
+                "Settings": settings or NONE,
+                "Autonomous strategy": marks[facts.autonomous],
+                "Iterative": marks[facts.iterative],
+                "Interleaved tool use": marks[facts.interleaved],
+            }
+        )
+    told = ["The last three columns are those of the paper's Table 4; the marks are our reading of each method."]
+    return Table("Methods", pd.DataFrame(rows), [*told, *(f"{', '.join(t)}: {text}" for text, t in notes.items())])
+
+
+def csv_rows(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return the figures of each run and method as numbers: shares from 0 to 1, unknown ones empty."""
+    rows = []
+    for (run, method, title), some in frame.groupby(["run", "method", "title"], sort=False):
+        row = {"run": run, "method": method, "title": title, "questions": len(some)}
+        row["failed"] = int(some["error"].notna().sum())
+        for measure in (*ACCURACY, *EFFORT, *COSTS):
+            found = interval(measure, some)
+            row |= {measure.name: found.mean, f"{measure.name}_low": found.low, f"{measure.name}_high": found.high}
+        rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def to_markdown(table: pd.DataFrame) -> str:
+    """Return a table in Markdown."""
+    rows = [[str(name) for name in table.columns], ["---"] * len(table.columns)]
+    rows += [[str(cell).replace("|", "\\|") for cell in row] for row in table.itertuples(index=False)]
+    rows[0] = [name.replace("|", "\\|") for name in rows[0]]
+    return "\n".join(f"| {' | '.join(row)} |" for row in rows) + "\n"

@@ -1,143 +1,179 @@
-"""Builds the knowledge graph: which calls it takes, and what is made of their replies."""
+"""Builds the knowledge graph of a corpus (Edge et al. 2024, section 3.1)."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Generator, Sequence
-from dataclasses import dataclass
-from typing import Any, TypeAlias, TypeVar
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TypeVar
 
+from pydantic import BaseModel
+
+from arag.evaluation.method import Session
 from arag.evaluation.methods.graphrag.communities import find_communities, find_inner
-from arag.evaluation.methods.graphrag.descriptions import Described, summarise
-from arag.evaluation.methods.graphrag.extraction import Extraction, extraction_messages, gleaning_messages
-from arag.evaluation.methods.graphrag.knowledge import Community, Entity, KnowledgeGraph, Relationship
-from arag.evaluation.methods.graphrag.merging import merge
-from arag.evaluation.methods.graphrag.reports import CommunityReport, make_report, make_tables, report_messages
-from arag.evaluation.structured import Asked
-from arag.evaluation.workplace import Request
+from arag.evaluation.methods.graphrag.extraction import extract, merge
+from arag.evaluation.methods.graphrag.knowledge import (
+    ENTITIES,
+    RELATIONSHIPS,
+    Community,
+    Entity,
+    KnowledgeGraph,
+    Relationship,
+    Report,
+    entity_row,
+    fitting,
+    relationship_row,
+)
+from arag.evaluation.methods.shared import Rating
+from arag.graph.prompts import as_data
 from arag.retrieval.tokens import count_tokens
-from arag.retrieval.types import Chunk
 
-# What follows from 1,000 tokens of chunks: calls, and their input tokens. Only estimates need it. With the names that
-# spaCy finds, related to the next one in the sentence, it is 3 to 8 summaries and 0.5 to 9 reports.
-_REPLY_TOKENS = 1_000  # of an extraction, which the gleaning sends back
-_SUMMARIES, _SUMMARY_TOKENS = 5, 300
-_REPORTS, _REPORT_TOKENS = 5, 1_500
+MAX_DESCRIPTIONS_TOKENS = 4_000  # in one call
+MAX_TABLES_TOKENS = 8_000  # of one community
 
-Made = TypeVar("Made")
+_DESCRIBE = """You are given descriptions of one entity, or of the relationship between two, from several passages.
+Write one description that holds all their facts, in the third person, with the names in it so that it can be
+understood alone. Where descriptions contradict each other, settle it if you can, and else say so. At most 500 words,
+in the language of the descriptions. Reply with the description only."""
+
+_REPORT = """You report on a community: entities that belong together, and the relationships between them, which two
+tables list. The report lets readers who do not have the tables understand who and what is in the community, how they
+are connected, and what is known about them.
+
+Write a title that names the chief entities; a summary of the whole; a rating from 0 to 10 of how much the community
+matters; one sentence that explains the rating; and five to ten findings, the most important first, each with a
+one-sentence summary and an explanation of several sentences. At most 2,000 words, in the language of the tables, and
+nothing that they do not support. Reply with one JSON object and nothing else:
+{"title": "...", "summary": "...", "rating": 5.0, "rating_explanation": "...",
+"findings": [{"summary": "...", "explanation": "..."}]}"""
+
+Described = TypeVar("Described", Entity, Relationship)
 
 
-@dataclass(frozen=True, slots=True)
-class Work:
-    """Calls that may be made side by side.
+class Finding(BaseModel):
+    """One finding about a community."""
 
-    Attributes:
-        title: What they are for.
-        requests: What the model is sent.
-        later: Estimates how many further calls depend on their replies, and the input tokens of those.
-    """
+    summary: str
+    explanation: str
+
+
+class CommunityReport(BaseModel):
+    """A report on a community."""
 
     title: str
-    requests: list[Request]
-    later: Callable[[], tuple[int, int]] = lambda: (0, 0)
+    summary: str
+    rating: Rating
+    findings: list[Finding]
 
 
-# A step yields calls, is sent their replies in the same order, and returns what it made of them.
-Step: TypeAlias = Generator[Work, list[Asked[Any]], Made]
-
-
-def build(chunks: Sequence[Chunk], max_cluster_size: int) -> Step[KnowledgeGraph]:
+def build(session: Session, max_cluster_size: int) -> KnowledgeGraph:
     """Build the graph of a corpus.
 
     Args:
-        chunks: The chunks, in the order of the index.
+        session: Asks the model.
         max_cluster_size: Larger communities are divided further.
     """
-    found, lost_chunks = yield from _extract(chunks)
-    entities, relationships = merge(found)
+    extractions, lost_chunks = extract(session)
+    entities, relationships = merge(extractions)
+    entities, lost_entities = summarise(session, entities, title="Entities described")
+    relationships, lost_relationships = summarise(session, relationships, title="Relationships described")
     communities = find_communities(relationships, max_cluster_size)
-    entities, relationships, lost_summaries = yield from _summarise(entities, relationships, communities)
-    wanted, requests = _report_requests(entities, relationships, communities)
-    asked = yield Work("Community reports", requests)
-    reports = [make_report(community, each.value) for community, each in zip(wanted, asked, strict=True) if each.value]
-    return KnowledgeGraph(
-        entities,
-        relationships,
-        sorted(reports, key=lambda report: report.community.number),
-        losses={"chunks": lost_chunks, "summaries": lost_summaries, "reports": len(wanted) - len(reports)},
-    )
+    reports, lost_reports = write_reports(session, entities, relationships, communities)
+    losses = {"chunks": lost_chunks, "summaries": lost_entities + lost_relationships, "reports": lost_reports}
+    return KnowledgeGraph(entities, relationships, reports, losses)
 
 
-def _extract(chunks: Sequence[Chunk]) -> Step[tuple[list[tuple[str, Extraction]], int]]:
-    """Return what was found in each chunk, and of how many chunks a reply was not usable."""
-    size = math.ceil(sum(chunk.tokens for chunk in chunks) / 1_000)
+def summarise(session: Session, items: Sequence[Described], title: str = "") -> tuple[list[Described], int]:
+    """Let the model put several descriptions of an entity or a relationship into one.
 
-    def after_gleaning() -> tuple[int, int]:
-        return size * (_SUMMARIES + _REPORTS), size * (_SUMMARIES * _SUMMARY_TOKENS + _REPORTS * _REPORT_TOKENS)
+    The summary of the first descriptions goes into the next call, with those that fit beside it, at least one.
 
-    def after_extraction() -> tuple[int, int]:
-        calls, tokens = after_gleaning()
-        return len(chunks) + calls, _count(requests) + size * _REPLY_TOKENS + tokens
-
-    requests = [Request(extraction_messages(chunk.text), Extraction) for chunk in chunks]
-    asked = yield Work("Extraction", requests, after_extraction)
-    first = [(chunk, each.value) for chunk, each in zip(chunks, asked, strict=True) if each.value is not None]
-    again = [Request(gleaning_messages(chunk.text, extraction), Extraction) for chunk, extraction in first]
-    gleaned = yield Work("Gleaning", again, after_gleaning)
-    found: list[tuple[str, Extraction]] = []
-    lost = len(chunks) - len(first)
-    for (chunk, extraction), more in zip(first, gleaned, strict=True):
-        found.append((chunk.id, extraction))
-        if more.value is None:
-            lost += 1
-        else:
-            found.append((chunk.id, more.value))
-    return found, lost
-
-
-def _summarise(
-    entities: list[Entity], relationships: list[Relationship], communities: Sequence[Community]
-) -> Step[tuple[list[Entity], list[Relationship], int]]:
-    """Return entities and relationships with one description each, and how many kept several."""
-
-    def later() -> tuple[int, int]:
-        _, requests = _report_requests(entities, relationships, communities)
-        return len(requests), _count(requests)
-
-    described: list[Described] = [*entities, *relationships]
-    summaries = [summarise(each) for each in described]
-    done: dict[int, tuple[Described, bool]] = {}
-    replies: dict[int, str | None] = dict.fromkeys(range(len(summaries)))
-    while replies:
-        requests: dict[int, Request] = {}
-        for place, reply in replies.items():
-            try:
-                requests[place] = Request(summaries[place].send(reply))
-            except StopIteration as end:
-                done[place] = end.value
-        if not requests:
-            break
-        asked = yield Work("Descriptions", list(requests.values()), later)
-        replies = {place: each.value for place, each in zip(requests, asked, strict=True)}
-    described = [done[place][0] for place in range(len(summaries))]
-    return (
-        [each for each in described if isinstance(each, Entity)],
-        [each for each in described if isinstance(each, Relationship)],
-        sum(not usable for _, usable in done.values()),
-    )
+    Returns:
+        The items with one description each, and how many kept several, because a reply was not usable.
+    """
+    waiting = {item.number: list(item.descriptions) for item in items if len(item.descriptions) > 1}
+    count, summaries = len(waiting), dict[int, str]()
+    names = {item.number: item.names for item in items}
+    while waiting:
+        batches = {
+            number: texts[: max(len(fitting(texts, str, MAX_DESCRIPTIONS_TOKENS)), 2)]
+            for number, texts in waiting.items()
+        }
+        prompts = [describing_prompt(names[number], batch) for number, batch in batches.items()]
+        replies = session.ask_all(_DESCRIBE, prompts, title=title)
+        for (number, batch), reply in zip(batches.items(), replies, strict=True):
+            rest: list[str] = waiting.pop(number)[len(batch) :]
+            if reply and rest:
+                waiting[number] = [reply, *rest]
+            elif reply:
+                summaries[number] = reply
+    items = [
+        replace(item, descriptions=(summaries[item.number],)) if item.number in summaries else item for item in items
+    ]
+    return items, count - len(summaries)
 
 
-def _report_requests(
-    entities: Sequence[Entity], relationships: Sequence[Relationship], communities: Sequence[Community]
-) -> tuple[list[Community], list[Request]]:
-    """Return the communities with relationships inside, deepest level first, and the requests for their reports."""
+def describing_prompt(names: str, descriptions: Sequence[str]) -> str:
+    """Return the prompt that asks for one description in place of several."""
+    listed = "\n".join(f"- {' '.join(description.split())}" for description in descriptions)
+    return f"{as_data('names', names)}\n\n{as_data('descriptions', listed)}"
+
+
+def write_reports(
+    session: Session,
+    entities: Sequence[Entity],
+    relationships: Sequence[Relationship],
+    communities: Sequence[Community],
+) -> tuple[list[Report], int]:
+    """Let the model report on the communities with relationships inside, deepest level first.
+
+    Returns:
+        The reports, in order of the communities' numbers, and how many had no usable reply.
+    """
     by_title = {entity.title: entity for entity in entities}
-    inner = find_inner(communities, relationships)
-    wanted = [community for community in communities if community.number in inner]
-    wanted.sort(key=lambda community: (-community.level, community.number))
-    tables = (make_tables(by_title, inner[community.number]) for community in wanted)
-    return wanted, [Request(report_messages(each), CommunityReport) for each in tables]
+    by_source: dict[str, list[Relationship]] = defaultdict(list)
+    for each in relationships:
+        by_source[each.source].append(each)
+    inner = {community: find_inner(community, by_source) for community in communities}
+    communities = [community for community in communities if inner[community]]
+    communities.sort(key=lambda community: (-community.level, community.number))
+    tables = [as_data("tables", make_tables(by_title, inner[community])) for community in communities]
+    replies = session.ask_all(_REPORT, tables, CommunityReport, title="Reports on communities")
+    reports = [make_report(community, reply) for community, reply in zip(communities, replies, strict=True) if reply]
+    return sorted(reports, key=lambda report: report.community.number), len(communities) - len(reports)
 
 
-def _count(requests: Sequence[Request]) -> int:
-    return sum(count_tokens(str(message.content)) for request in requests for message in request.messages)
+def make_tables(
+    entities: Mapping[str, Entity], relationships: Sequence[Relationship], max_tokens: int = MAX_TABLES_TOKENS
+) -> str:
+    """Return the two tables of a community.
+
+    Each relationship brings its two entities, in the order of the relationships' ranks, until they do not fit. The
+    first one is there even if it does not. Rows are numbered within the table: with their numbers in the corpus,
+    a chunk that changes elsewhere would change all tables, and all reports would be paid for again.
+
+    Args:
+        entities: Entities by title; the community's are among them.
+        relationships: The relationships between members of the community.
+        max_tokens: Tokens of both tables.
+    """
+    rows: dict[str, str] = {}
+    lines: list[str] = []
+    left = max_tokens - count_tokens(ENTITIES) - count_tokens(RELATIONSHIPS)
+    for each in sorted(relationships, key=lambda each: (-each.rank, each.number)):
+        titles = [title for title in dict.fromkeys((each.source, each.target)) if title not in rows]
+        new = {title: entity_row(replace(entities[title], number=n)) for n, title in enumerate(titles, len(rows))}
+        line = relationship_row(replace(each, number=len(lines)))
+        left -= sum(map(count_tokens, [*new.values(), line]))
+        if left < 0 and lines:
+            break
+        rows |= new
+        lines.append(line)
+    return f"{ENTITIES}{''.join(rows.values())}{RELATIONSHIPS}{''.join(lines)}"
+
+
+def make_report(community: Community, reply: CommunityReport) -> Report:
+    """Return the report on a community from the model's reply."""
+    findings = (f"## {finding.summary.strip()}\n\n{finding.explanation.strip()}" for finding in reply.findings)
+    text = "\n\n".join([f"# {reply.title.strip()}", reply.summary.strip(), *findings])
+    return Report(community, reply.title.strip(), text, reply.rating)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 
 from arag.evaluation.methods.graphrag.knowledge import Community, Relationship
 
@@ -21,6 +21,8 @@ def find_communities(relationships: Sequence[Relationship], max_size: int) -> li
     Returns:
         The communities by level and number. There are none without relationships.
     """
+    from graspologic_native import hierarchical_leiden
+
     weights: dict[tuple[str, str], float] = {}
     for each in relationships:
         pair = min(each.source, each.target), max(each.source, each.target)
@@ -28,58 +30,10 @@ def find_communities(relationships: Sequence[Relationship], max_size: int) -> li
         weights[pair] = each.weight
     if not weights:
         return []
-    largest = max(_connected(weights), key=len)
-    edges = sorted((*pair, weight) for pair, weight in weights.items() if pair[0] in largest)
-    return _cluster(edges, max_size)
-
-
-def find_inner(
-    communities: Iterable[Community], relationships: Sequence[Relationship]
-) -> dict[int, list[Relationship]]:
-    """Return the relationships between members of each community, by its number; communities without any are left out.
-
-    A chain that the algorithm divided may leave such a community.
-    """
-    levels: dict[int, dict[str, int]] = defaultdict(dict)
-    for community in communities:
-        levels[community.level] |= dict.fromkeys(community.members, community.number)
-    inner: dict[int, list[Relationship]] = defaultdict(list)
-    for numbers in levels.values():
-        for each in relationships:
-            number = numbers.get(each.source)
-            if number is not None and number == numbers.get(each.target):
-                inner[number].append(each)
-    return dict(inner)
-
-
-def _connected(pairs: Iterable[tuple[str, str]]) -> list[set[str]]:
-    """Return the connected components, by their first node; nodes that are first in a pair come first."""
-    pairs = list(pairs)
-    neighbours: dict[str, set[str]] = defaultdict(set)
-    for one, other in pairs:
-        neighbours[one].add(other)
-        neighbours[other].add(one)
-    components: list[set[str]] = []
-    seen: set[str] = set()
-    for start in [*(one for one, _ in pairs), *(other for _, other in pairs)]:
-        if start in seen:
-            continue
-        component, waiting = {start}, [start]
-        while waiting:
-            new = neighbours[waiting.pop()] - component
-            component |= new
-            waiting += new
-        components.append(component)
-        seen |= component
-    return components
-
-
-def _cluster(edges: list[tuple[str, str, float]], max_size: int) -> list[Community]:
-    from graspologic_native import hierarchical_leiden
-
+    largest = _find_largest_component(list(weights))
     members: dict[tuple[int, int, int], list[str]] = defaultdict(list)
-    for found in hierarchical_leiden(
-        edges=edges,
+    for place in hierarchical_leiden(
+        edges=sorted((*pair, weight) for pair, weight in weights.items() if pair[0] in largest),
         starting_communities=None,
         resolution=1.0,
         randomness=0.001,
@@ -88,9 +42,42 @@ def _cluster(edges: list[tuple[str, str, float]], max_size: int) -> list[Communi
         max_cluster_size=max_size,
         seed=_SEED,
     ):
-        parent = -1 if found.parent_cluster is None else found.parent_cluster
-        members[found.level, found.cluster, parent].append(found.node)
+        parent = -1 if place.parent_cluster is None else place.parent_cluster
+        members[place.level, place.cluster, parent].append(place.node)
     return [
         Community(number, level, parent, tuple(sorted(titles)))
         for (level, number, parent), titles in sorted(members.items())
     ]
+
+
+def find_inner(community: Community, relationships_from: Mapping[str, Sequence[Relationship]]) -> list[Relationship]:
+    """Return the relationships between members of a community.
+
+    A community may have none: the algorithm also divides chains.
+
+    Args:
+        community: The community.
+        relationships_from: The relationships that start from an entity, by its title.
+    """
+    members = set(community.members)
+    return [each for title in members for each in relationships_from.get(title, ()) if each.target in members]
+
+
+def _find_largest_component(pairs: Sequence[tuple[str, str]]) -> set[str]:
+    """Return the largest connected component; of several, the one whose first node comes first in the pairs."""
+    neighbours: dict[str, set[str]] = defaultdict(set)
+    for one, other in pairs:
+        neighbours[one].add(other)
+        neighbours[other].add(one)
+    largest: set[str] = set()
+    seen: set[str] = set()
+    for start in [*(one for one, _ in pairs), *(other for _, other in pairs)]:
+        if start not in seen:
+            component, waiting = {start}, [start]
+            while waiting:
+                new = neighbours[waiting.pop()] - component
+                component |= new
+                waiting += new
+            seen |= component
+            largest = max(largest, component, key=len)
+    return largest

@@ -1,96 +1,159 @@
-"""What the model is asked about each chunk: the entities and relationships in it, and once more for those it missed."""
+"""Reads entities and relationships in single chunks, and merges them into one graph (Edge et al. 2024, section 3.1)."""
 
 from __future__ import annotations
 
+import html
+import re
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
 from typing import Annotated, Any
 
-from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
-from pydantic import (
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    FiniteFloat,
-    OnErrorOmit,
-    ValidatorFunctionWrapHandler,
-    field_validator,
-)
+from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
+from pydantic import BaseModel, BeforeValidator, FiniteFloat, OnErrorOmit, ValidatorFunctionWrapHandler, field_validator
 
-from arag.graph.prompts import DATA_RULE, as_data
+from arag.evaluation.method import Session
+from arag.evaluation.methods.graphrag.knowledge import Entity, Relationship
+from arag.graph.prompts import as_data
 
-_TYPES = "organization, person, geo, event"
+TASK = """You turn a text into a knowledge graph.
 
-_TASK = f"""You turn a text into a knowledge graph.
-
-1. List every entity in the text that is one of these types: {_TYPES}. Give its name as the text spells it out most
-fully, its type, and a description: all that the text says about what it is and does.
+1. List every entity in the text that is one of these types: organization, person, geo, event. Give its name as the
+text spells it out most fully, its type, and a description: all that the text says about what it is and does.
 2. List the relationships between these entities that the text states or clearly implies. Name both ends exactly as in
 your list of entities, say why they are related, and rate the strength of the relationship from 1 (mentioned together)
 to 10 (inseparable).
 
 Write in the language of the text, and say nothing that is not in it. Reply with one JSON object and nothing else:
-{{"entities": [{{"name": "...", "type": "...", "description": "..."}}],
-"relationships": [{{"source": "...", "target": "...", "description": "...", "strength": 1}}]}}
+{"entities": [{"name": "...", "type": "...", "description": "..."}],
+"relationships": [{"source": "...", "target": "...", "description": "...", "strength": 1}]}
 A text without such entities gets two empty lists.
 
 For example, "Ada Venn has run the Tarn Ferry Company since 1911." holds two entities and one relationship:
-{{"entities": [{{"name": "Ada Venn", "type": "person", "description": "Has run the Tarn Ferry Company since 1911."}},
-{{"name": "Tarn Ferry Company", "type": "organization", "description": "Has been run by Ada Venn since 1911."}}],
-"relationships": [{{"source": "Ada Venn", "target": "Tarn Ferry Company", "description": "Ada Venn has run the company
-since 1911.", "strength": 9}}]}}
+{"entities": [{"name": "Ada Venn", "type": "person", "description": "Has run the Tarn Ferry Company since 1911."},
+{"name": "Tarn Ferry Company", "type": "organization", "description": "Has been run by Ada Venn since 1911."}],
+"relationships": [{"source": "Ada Venn", "target": "Tarn Ferry Company", "description": "Ada Venn has run the company
+since 1911.", "strength": 9}]}"""
 
-{DATA_RULE}"""
-
-_AGAIN = """Read the text once more: a first reading misses many entities and relationships. Reply with a JSON object
+AGAIN = """Read the text once more: a first reading misses many entities and relationships. Reply with a JSON object
 of the same form that holds only those that are not in your list yet. Relationships may join entities of both lists."""
 
+_BREAKS = re.compile(r"[\t-\r\x85]")  # become spaces: the words around them stay two
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+_MIN_STRENGTH, _MAX_STRENGTH = 1.0, 10.0
+
 # Small models write null for what they do not know.
-_Text = Annotated[str, BeforeValidator(lambda given: "" if given is None else given)]
+_Text = Annotated[str, BeforeValidator(lambda value: "" if value is None else value)]
 
 
-class FoundEntity(BaseModel):
-    """An entity in a text."""
+class ChunkEntity(BaseModel):
+    """An entity as one chunk names it."""
 
-    name: str = Field(description="Its name.")
-    type: _Text = Field("", description=f"Its type: {_TYPES}.")
-    description: _Text = Field("", description="What the text says about it.")
+    name: str
+    type: _Text = ""
+    description: _Text = ""
 
 
-class FoundRelationship(BaseModel):
-    """A relationship between two entities of a text."""
+class ChunkRelationship(BaseModel):
+    """A relationship as one chunk names it; its ends are names of entities."""
 
-    source: str = Field(description="The name of the entity that it starts from.")
-    target: str = Field(description="The name of the other entity.")
-    description: _Text = Field("", description="Why they are related.")
-    strength: FiniteFloat = Field(1, description="How strongly, from 1 to 10.")
+    source: str
+    target: str
+    description: _Text = ""
+    strength: FiniteFloat = 1
 
 
 class Extraction(BaseModel):
-    """The entities and relationships in a text."""
+    """The entities and relationships of one chunk. Those that are not valid are left out."""
 
-    # Models are asked for both lists, and one that leaves out the second is not asked again.
-    model_config = ConfigDict(json_schema_extra={"required": ["entities", "relationships"]})
-
-    entities: list[OnErrorOmit[FoundEntity]] = Field(description="The entities.")
-    relationships: list[OnErrorOmit[FoundRelationship]] = Field(
-        default_factory=list, description="The relationships between them."
-    )
+    entities: list[OnErrorOmit[ChunkEntity]]
+    relationships: list[OnErrorOmit[ChunkRelationship]] = []
 
     @field_validator("entities", mode="wrap")
     @classmethod
-    def _require_one(cls, given: Any, validate: ValidatorFunctionWrapHandler) -> Any:
+    def _require_one(cls, value: Any, validate: ValidatorFunctionWrapHandler) -> Any:
         """Refuse entities of which none is valid: the reply has another form, and is asked for again."""
-        found = validate(given)
-        if given and not found:
-            raise ValueError("no entity is valid")
-        return found
+        entities = validate(value)
+        if value and not entities:
+            raise ValueError("no entity is valid: each is an object with a name")
+        return entities
 
 
-def extraction_messages(text: str) -> list[BaseMessage]:
-    """Return the messages that ask for what is in a text."""
-    return [SystemMessage(_TASK), HumanMessage(as_data("text", text))]
+def extract(session: Session) -> tuple[list[tuple[str, Extraction]], int]:
+    """Let the model read each chunk twice.
+
+    Returns:
+        Ids of chunks with what was read in them, and how many chunks had no usable reply to one of both questions.
+    """
+    chunks = session.lab.chunks
+    texts = [HumanMessage(as_data("text", chunk.text)) for chunk in chunks]
+    first = session.ask_all(TASK, [[text] for text in texts], Extraction, title="Chunks read")
+    read = [(chunk.id, text, reply) for chunk, text, reply in zip(chunks, texts, first, strict=True) if reply]
+    conversations: list[list[AnyMessage]] = [
+        [text, AIMessage(reply.model_dump_json()), HumanMessage(AGAIN)] for _, text, reply in read
+    ]
+    second = session.ask_all(TASK, conversations, Extraction, title="Chunks read again")
+    extractions: list[tuple[str, Extraction]] = []
+    for (chunk_id, _, reply), more in zip(read, second, strict=True):
+        extractions += [(chunk_id, reading) for reading in (reply, more) if reading is not None]
+    return extractions, len(chunks) - sum(more is not None for more in second)
 
 
-def gleaning_messages(text: str, found: Extraction) -> list[BaseMessage]:
-    """Return the messages that go on with that conversation and ask for what was missed."""
-    return [*extraction_messages(text), AIMessage(found.model_dump_json()), HumanMessage(_AGAIN)]
+@dataclass
+class _Mentions:
+    """What chunks say about one entity or relationship."""
+
+    descriptions: set[str] = field(default_factory=set)
+    chunk_ids: dict[str, None] = field(default_factory=dict)
+    weight: float = 0.0
+
+    def add(self, chunk_id: str, description: str, weight: float = 0.0) -> None:
+        self.descriptions |= {clean(description)} - {""}
+        self.chunk_ids[chunk_id] = None
+        self.weight += weight
+
+
+def clean(text: str) -> str:
+    """Return a text without HTML escapes, control characters and surrounding white space."""
+    return _CONTROL.sub("", _BREAKS.sub(" ", html.unescape(text))).strip()
+
+
+def merge(extractions: Iterable[tuple[str, Extraction]]) -> tuple[list[Entity], list[Relationship]]:
+    """Merge what was read in chunks.
+
+    Names are compared in capitals. Of entities with one name and several types, the first type is kept. Relationships
+    are directed; those with an end that is not an entity are dropped.
+
+    Args:
+        extractions: Ids of chunks with what was read in them; a chunk may be there several times.
+    """
+    entities: dict[str, dict[str, _Mentions]] = {}
+    pairs: dict[tuple[str, str], _Mentions] = {}
+    for chunk_id, extraction in extractions:
+        for entity in extraction.entities:
+            if title := clean(entity.name).upper():
+                by_type = entities.setdefault(title, {})
+                by_type.setdefault(clean(entity.type).upper(), _Mentions()).add(chunk_id, entity.description)
+        for each in extraction.relationships:
+            ends = clean(each.source).upper(), clean(each.target).upper()
+            strength = min(max(each.strength, _MIN_STRENGTH), _MAX_STRENGTH)
+            pairs.setdefault(ends, _Mentions()).add(chunk_id, each.description, strength)
+    pairs = {ends: mentions for ends, mentions in pairs.items() if entities.keys() >= set(ends)}
+    degrees = Counter(end for pair in {(min(ends), max(ends)) for ends in pairs} for end in pair)
+
+    def make_entity(number: int, title: str) -> Entity:
+        kind, mentions = next(iter(entities[title].items()))
+        return Entity(number, title, kind, *_texts(mentions), degrees[title])
+
+    def make_relationship(number: int, ends: tuple[str, str]) -> Relationship:
+        rank = sum(degrees[end] for end in ends)
+        return Relationship(number, *ends, *_texts(pairs[ends]), pairs[ends].weight, rank)
+
+    return (
+        [make_entity(number, title) for number, title in enumerate(entities)],
+        [make_relationship(number, ends) for number, ends in enumerate(pairs)],
+    )
+
+
+def _texts(mentions: _Mentions) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    return tuple(sorted(mentions.descriptions)), tuple(mentions.chunk_ids)

@@ -1,21 +1,27 @@
-"""The knowledge graph: entities, the relationships between them, communities of entities, and reports on these."""
+"""The knowledge graph of a corpus, and its rows in the tables of prompts."""
 
 from __future__ import annotations
 
+import csv
+import io
 from collections import defaultdict
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TypeVar
+
+from arag.retrieval.tokens import count_tokens
+
+Row = TypeVar("Row")
 
 
 @dataclass(frozen=True, slots=True)
 class Entity:
-    """An entity.
+    """An entity. Its title and type are in capitals.
 
     Attributes:
         number: Its place among all entities, from 0.
-        title: Its name, in capitals.
-        type: Its type, in capitals.
-        descriptions: What chunks say about it, sorted, each once; one text after they were summarised.
+        descriptions: What chunks say about it, sorted, each once; a single text after they were summarised.
         chunk_ids: The chunks that name it.
         degree: How many others it has relationships with; one with itself counts twice.
     """
@@ -28,6 +34,11 @@ class Entity:
     degree: int = 0
 
     @property
+    def names(self) -> str:
+        """What its descriptions are about."""
+        return self.title
+
+    @property
     def description(self) -> str:
         """The descriptions as one text."""
         return " ".join(self.descriptions)
@@ -35,15 +46,13 @@ class Entity:
 
 @dataclass(frozen=True, slots=True)
 class Relationship:
-    """A directed relationship between two entities.
+    """A directed relationship between two entities, which are named by their titles.
 
     Attributes:
         number: Its place among all relationships, from 0.
-        source: The title of the entity that it starts from.
-        target: The title of the other one.
-        descriptions: What chunks say about it, sorted, each once; one text after they were summarised.
+        descriptions: What chunks say about it, sorted, each once; a single text after they were summarised.
         chunk_ids: The chunks that name it.
-        weight: The sum of the strengths that were found.
+        weight: The sum of its strengths in these chunks.
         rank: The sum of its ends' degrees.
     """
 
@@ -56,6 +65,11 @@ class Relationship:
     rank: int = 0
 
     @property
+    def names(self) -> str:
+        """What its descriptions are about."""
+        return f"{self.source} and {self.target}"
+
+    @property
     def description(self) -> str:
         """The descriptions as one text."""
         return " ".join(self.descriptions)
@@ -66,7 +80,6 @@ class Community:
     """Entities that are closely related.
 
     Attributes:
-        number: Its number.
         level: Its level in the hierarchy; 0 holds the largest communities.
         parent: The number of the community that it is a part of, or -1.
         members: The titles of its entities, sorted.
@@ -83,8 +96,6 @@ class Report:
     """A report on a community.
 
     Attributes:
-        community: The community.
-        title: Its title.
         text: All of it, as Markdown.
         rating: How important the model finds the community, 0 to 10.
     """
@@ -94,16 +105,18 @@ class Report:
     text: str
     rating: float
 
+    def __str__(self) -> str:
+        return f"{self.title} (level {self.community.level}, rated {self.rating:g})"
+
 
 @dataclass(frozen=True)
 class KnowledgeGraph:
-    """What was read from the corpus.
+    """What the model read in a corpus.
 
     Attributes:
-        entities: The entities, in order of their numbers.
-        relationships: The relationships, in order of their numbers.
-        reports: The reports, in order of their communities' numbers.
-        losses: What had no usable reply: how many, by what was asked for.
+        entities: In order of their numbers, as are the relationships.
+        reports: In order of their communities' numbers.
+        losses: How many chunks, summaries and reports had no usable reply.
     """
 
     entities: list[Entity]
@@ -114,26 +127,68 @@ class KnowledgeGraph:
     @cached_property
     def relationships_of(self) -> dict[str, list[Relationship]]:
         """The relationships of each entity, by its title."""
-        found: dict[str, list[Relationship]] = defaultdict(list)
-        for each in self.relationships:
-            for end in {each.source, each.target}:
-                found[end].append(each)
-        return dict(found)
+        by_title: dict[str, list[Relationship]] = defaultdict(list)
+        for relationship in self.relationships:
+            for title in {relationship.source, relationship.target}:
+                by_title[title].append(relationship)
+        return dict(by_title)
 
     @cached_property
     def reports_on(self) -> dict[str, list[Report]]:
         """The reports on the communities of each entity, by its title."""
-        found: dict[str, list[Report]] = defaultdict(list)
+        by_title: dict[str, list[Report]] = defaultdict(list)
         for report in self.reports:
-            for member in report.community.members:
-                found[member].append(report)
-        return dict(found)
+            for title in report.community.members:
+                by_title[title].append(report)
+        return dict(by_title)
 
     @cached_property
-    def chunks_of(self) -> dict[int, set[str]]:
-        """The chunks that name members of each community with a report, by its number."""
-        chunks = {entity.title: entity.chunk_ids for entity in self.entities}
+    def chunk_counts(self) -> dict[int, int]:
+        """How many chunks name members of each community with a report, by its number."""
+        chunk_ids = {entity.title: entity.chunk_ids for entity in self.entities}
         return {
-            report.community.number: {chunk for member in report.community.members for chunk in chunks[member]}
+            report.community.number: len({id_ for title in report.community.members for id_ in chunk_ids[title]})
             for report in self.reports
         }
+
+    def figures(self) -> list[str]:
+        """Return what there is in the graph, and what is missing from it, in lines."""
+        counts = f"{len(self.entities):,} entities, {len(self.relationships):,} relationships, {len(self.reports):,}"
+        losses = (f"{count:,} {kind} without a usable reply" for kind, count in self.losses.items() if count)
+        return [f"{counts} reports", *losses]
+
+
+# --- tables ---
+
+
+def make_row(*cells: object) -> str:
+    """Return the line of a table's row: cells between bars, quoted where they hold bars or quotes."""
+    line = io.StringIO()
+    csv.writer(line, delimiter="|", lineterminator="\n").writerow([" ".join(str(cell).split()) for cell in cells])
+    return line.getvalue()
+
+
+ENTITIES = "Entities\n" + make_row("id", "entity", "description", "relationships")
+RELATIONSHIPS = "\nRelationships\n" + make_row("id", "source", "target", "description", "weight")
+
+
+def entity_row(entity: Entity) -> str:
+    """Return an entity's row in the table ENTITIES."""
+    return make_row(entity.number, entity.title, entity.description, entity.degree)
+
+
+def relationship_row(relationship: Relationship) -> str:
+    """Return a relationship's row in the table RELATIONSHIPS."""
+    r = relationship
+    return make_row(r.number, r.source, r.target, r.description, f"{r.weight:g}")
+
+
+def fitting(rows: Iterable[Row], text: Callable[[Row], str], max_tokens: int) -> list[Row]:
+    """Return the rows up to the first one whose text does not fit into so many tokens beside those before it."""
+    taken: list[Row] = []
+    for row in rows:
+        max_tokens -= count_tokens(text(row))
+        if max_tokens < 0:
+            break
+        taken.append(row)
+    return taken

@@ -1,0 +1,381 @@
+"""What a method is, and what it works with.
+
+A method is a class whose fields are its settings. `prepare` does the work before the first question, and `answer`
+answers one. Both ask the model through a session, which keeps account of calls and retrievals. Every call is kept on
+disk, so a method needs no code of its own to go on after a kill: it is run again, and its finished calls cost nothing.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import count
+from typing import Any, ClassVar, TypeAlias, TypedDict, TypeVar, overload
+
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemMessage
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from arag.evaluation.cache import Store, Vectors, embed, is_replayed
+from arag.evaluation.methods.shared import READER, By, Passages, read_answer
+from arag.graph.prompts import DATA_RULE, forced_question
+from arag.graph.settings import DEFAULT_MAX_STEPS
+from arag.graph.state import StopReason, ToolRecord
+from arag.models.usage import ModelCall, model_call
+from arag.retrieval.index import Index
+from arag.retrieval.tokens import load_token_counter
+from arag.retrieval.tools import Presentation
+from arag.retrieval.types import Chunk
+
+MAX_ATTEMPTS = 3
+Form = TypeVar("Form", bound=BaseModel)
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+Turns: TypeAlias = str | Sequence[AnyMessage]
+"""What a model is asked after its task: a text, or a conversation."""
+
+
+class Method(BaseModel):
+    """A method of answering questions. Its fields are its settings: `--set NAME.FIELD=VALUE`.
+
+    The first line of a method's docstring says in reports what it does.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    name: ClassVar[str]
+    """Its name on the command line."""
+    title: ClassVar[str]
+    """Its name in reports, as in the paper."""
+    differs: ClassVar[str] = ""
+    """What differs from the published method, in sentences, for reports."""
+    needs_model: ClassVar[bool] = False
+    """Whether it needs a language model; the built-in extractive model is refused."""
+    autonomous: ClassVar[bool | None] = False
+    """Whether the model decides what comes next (paper, Table 4); None for "in part"."""
+    iterative: ClassVar[bool | None] = False
+    """Whether there may be several rounds (Table 4)."""
+    interleaved: ClassVar[bool | None] = False
+    """Whether tools and reasoning take turns (Table 4)."""
+
+    def prepare(self, session: Session) -> Any:
+        """Do the work before the first question.
+
+        Args:
+            session: Asks the model; the calls are kept with the index, for all runs.
+
+        Returns:
+            What `answer` gets for every question. Several threads use it, so `answer` must not change it.
+        """
+
+    def answer(self, question: str, session: Session, prepared: Any) -> Answer | str:
+        """Answer a question; several are answered at a time.
+
+        Args:
+            question: The question.
+            session: Asks the model, and keeps account.
+            prepared: What `prepare` has returned.
+        """
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """An answer.
+
+    Attributes:
+        text: The answer.
+        cited: Ids of the chunks that it rests on, where it does not name them itself.
+        stop_reason: Why the method ended.
+    """
+
+    text: str
+    cited: Sequence[str] = ()
+    stop_reason: StopReason = "answered"
+
+
+class Note(TypedDict):
+    """Something that a method found or decided on its way to an answer, for the question's page."""
+
+    title: str
+    lines: list[str]
+
+
+@dataclass
+class Lab:
+    """What the sessions of a run share.
+
+    Attributes:
+        index: The index.
+        model: The model, with its cache.
+        store: What was computed for the index before.
+        top_k: Chunks per search (the paper's k).
+        presentation: What A-RAG's tools show: `compact`, or the `paper`'s plain lists.
+        max_steps: A-RAG's model calls before an answer is forced.
+        at_once: Questions that are answered, and calls that `ask_all` makes, at a time.
+        progress: Called with what is being done, how much of it is done, and how much there is.
+        announce: Called with a sentence before work that may take long.
+    """
+
+    index: Index
+    model: BaseChatModel
+    store: Store
+    top_k: int = 5
+    presentation: Presentation = "compact"
+    max_steps: int = DEFAULT_MAX_STEPS
+    at_once: int = 8
+    progress: Callable[[str, int, int], None] = lambda *_: None
+    announce: Callable[[str], None] = lambda *_: None
+
+    @cached_property
+    def chunks(self) -> list[Chunk]:
+        """All chunks, in the order of the index."""
+        return [chunk for chunk in map(self.index.get, self.index.chunk_ids()) if chunk is not None]
+
+    def passages(self, by: By = "chunk") -> Passages:
+        """Return the chunks, to be ranked by their vectors.
+
+        Args:
+            by: What is compared with a question: the whole `chunk`, of which an embedder sees only its first few
+                hundred tokens, or its nearest `sentence`.
+        """
+        if by == "sentence":
+            placed = [(chunk, vectors) for chunk, _, vectors in self.index.sentence_vectors() if len(vectors)]
+            return Passages(self.index.embedder, [chunk for chunk, _ in placed], [vectors for _, vectors in placed])
+        vectors = self.vectors([chunk.text for chunk in self.chunks], "Chunks embedded")
+        return Passages(self.index.embedder, self.chunks, [vector[None] for vector in vectors])
+
+    def vectors(self, texts: Sequence[str], title: str = "Texts embedded") -> Vectors:
+        """Return the vectors of texts, shape (texts, dimension); what was embedded before is not embedded again.
+
+        Args:
+            texts: The texts.
+            title: What is done, for the progress.
+        """
+        total = len(set(texts))
+        return embed(self.store, self.index.embedder, texts, lambda done: self.progress(title, done, total))
+
+
+@dataclass
+class Session:
+    """One question, or the work before the first one: asks the model, searches, and keeps account.
+
+    Attributes:
+        lab: What it shares with the other sessions.
+        model: The model; by default the lab's.
+        calls: The model calls, in order.
+        trace: The retrievals, in order.
+        notes: What was found and decided, in order.
+        messages: The conversation, where there is one to show.
+        replayed: Whether a reply came from the cache: then the time says nothing.
+    """
+
+    lab: Lab
+    model: BaseChatModel = field(default=None, repr=False)  # type: ignore[assignment]
+    calls: list[ModelCall] = field(default_factory=list)
+    trace: list[ToolRecord] = field(default_factory=list)
+    notes: list[Note] = field(default_factory=list)
+    messages: list[AnyMessage] = field(default_factory=list)
+    replayed: bool = False
+    _last: float = field(default_factory=time.perf_counter, repr=False)
+
+    def __post_init__(self) -> None:
+        """Ask the lab's model unless another one is named."""
+        self.model = self.model or self.lab.model
+
+    def call(self, messages: Sequence[AnyMessage], **options: Any) -> AIMessage:
+        """Call the model once, and return its whole reply; most methods need only `ask`.
+
+        Args:
+            messages: The messages.
+            options: For this call, such as `temperature` or `logprobs`.
+        """
+        began = time.perf_counter()
+        reply = self.model.invoke(list(messages), **options)
+        self._last = time.perf_counter()
+        self.replayed |= is_replayed(reply)
+        self.calls.append(model_call(reply, self._last - began, step=len(self.calls) + 1))
+        return reply
+
+    @overload
+    def ask(self, system: str, user: Turns, form: None = None, **options: Any) -> str: ...
+    @overload
+    def ask(self, system: str, user: Turns, form: type[Form], **options: Any) -> Form | None: ...
+    def ask(self, system: str, user: Turns, form: type[Form] | None = None, **options: Any) -> str | Form | None:
+        """Ask the model. A reply that is empty or does not fit the form is asked for again, up to three times in all.
+
+        Args:
+            system: The task. With a form, it must ask for a JSON object.
+            user: The question and the data (see `arag.graph.prompts.as_data`), or a conversation.
+            form: The form of the reply; None for a text.
+            options: For the model's call, such as `temperature`.
+
+        Returns:
+            The reply. If there was no usable one: an empty text, or None with a form.
+        """
+        turns = [HumanMessage(user)] if isinstance(user, str) else user
+        messages: list[AnyMessage] = [SystemMessage(f"{system}\n\n{DATA_RULE}"), *turns]
+        for _ in range(MAX_ATTEMPTS):
+            reply = self.call(messages, **options)
+            text = reply.text.strip()
+            if not text:
+                continue
+            if form is None:
+                return text
+            try:
+                return form.model_validate_json(text[text.find("{") : text.rfind("}") + 1])
+            except ValidationError as error:
+                fault = error.errors(include_url=False, include_input=False, include_context=False)[0]
+                place = ".".join(map(str, fault["loc"]))
+                wrong = f"This is not the JSON object that was asked for: {place} {fault['msg']}".replace(":  ", ": ")
+                messages = [*messages, AIMessage(text), HumanMessage(f"{wrong}. Reply with that object alone.")]
+        return None if form else ""
+
+    @overload
+    def ask_all(
+        self, system: str, users: Iterable[Turns], form: None = None, title: str = "", **options: Any
+    ) -> list[str]: ...
+    @overload
+    def ask_all(
+        self, system: str, users: Iterable[Turns], form: type[Form], title: str = "", **options: Any
+    ) -> list[Form | None]: ...
+    def ask_all(
+        self,
+        system: str,
+        users: Iterable[Turns],
+        form: type[Form] | None = None,
+        title: str = "",
+        **options: Any,
+    ) -> list[Any]:
+        """Ask about several things, several at a time; those that are the same are asked about once.
+
+        Args:
+            system: The task, as in `ask`.
+            users: The question and the data of each, or a conversation.
+            form: The form of the replies; None for texts.
+            title: What is done, for the progress of long work: "Triples". It is then announced with its size.
+            options: For the model's calls.
+
+        Returns:
+            The replies, in the order of `users`; see `ask`.
+        """
+        users = list(users)
+        keys = [user if isinstance(user, str) else tuple((m.type, m.text) for m in user) for user in users]
+        different = dict(zip(keys, users, strict=True))
+        if title and different:
+            tokens = sum(load_token_counter().count_batch([f"{system}\n{key}" for key in different]))
+            self.lab.announce(f"{title}: {len(different):,} model calls, {tokens:,} input tokens")
+        replies = self.side_by_side(
+            lambda session, user: session.ask(system, user, form, **options), list(different.values()), title
+        )
+        by_key = dict(zip(different, replies, strict=True))
+        return [by_key[key] for key in keys]
+
+    def side_by_side(
+        self, work: Callable[[Session, Item], Result], items: Sequence[Item], title: str = ""
+    ) -> list[Result]:
+        """Do something with several items, several at a time.
+
+        Args:
+            work: What is done: it gets a session of its own, and an item. It does nothing side by side itself.
+            items: The items.
+            title: What is done, for the progress of long work.
+
+        Returns:
+            The results, in the order of the items; the calls are counted in the same order.
+        """
+        done = count(1)
+
+        def work_on(item: Item) -> tuple[Session, Result]:
+            session = Session(self.lab, self.model)
+            result = work(session, item)
+            if title:
+                self.lab.progress(title, next(done), len(items))
+            return session, result
+
+        with ThreadPoolExecutor(self.lab.at_once) as pool:
+            try:
+                finished = list(pool.map(work_on, items))
+            finally:
+                pool.shutdown(cancel_futures=True)  # after an error, no more calls are made
+        for session, _ in finished:
+            self.add_calls(session.calls)
+            self.replayed |= session.replayed
+        return [result for _, result in finished]
+
+    def add_calls(self, calls: Sequence[ModelCall]) -> None:
+        """Count model calls, numbered after those before."""
+        self._last = time.perf_counter()
+        self.calls += [{**call, "step": number} for number, call in enumerate(calls, len(self.calls) + 1)]
+
+    def retrieved(
+        self,
+        chunks: Sequence[Chunk],
+        query: str,
+        *,
+        tool: str = "retrieve",
+        tokens: int | None = None,
+        **figures: Any,
+    ) -> None:
+        """Note which chunks were retrieved; their tokens count as retrieved.
+
+        Args:
+            chunks: The chunks, best first.
+            query: What was searched for.
+            tool: The retrieval's name.
+            tokens: The retrieved tokens where they are not those of the chunks.
+            figures: What else there is to know about the retrieval.
+        """
+        known = {chunk_id for record in self.trace for chunk_id in record["chunk_ids"]}
+        ids = [chunk.id for chunk in chunks]
+        tokens = sum(chunk.tokens for chunk in chunks) if tokens is None else tokens
+        now = time.perf_counter()
+        self.trace.append(
+            ToolRecord(
+                step=len(self.calls) + 1,
+                tool=tool,
+                arguments={"query": query, **figures},
+                chunk_ids=ids,
+                new_chunks=[chunk_id for chunk_id in ids if chunk_id not in known],
+                retrieved_tokens=tokens,
+                evidence_tokens=tokens,
+                seconds=now - self._last,
+                error=None,
+            )
+        )
+        self._last = now
+
+    def search(self, question: str) -> list[Chunk]:
+        """Return the chunks that `semantic_search` finds, whole; they count as retrieved."""
+        hits = self.lab.index.semantic_search(question, self.lab.top_k).hits
+        return self._whole([hit.chunk_id for hit in hits], question)
+
+    def search_keywords(self, keywords: Sequence[str]) -> list[Chunk]:
+        """Return the chunks that `keyword_search` finds, whole; they count as retrieved."""
+        hits = self.lab.index.keyword_search(keywords, self.lab.top_k).hits if keywords else ()
+        return self._whole([hit.chunk_id for hit in hits], ", ".join(keywords))
+
+    def _whole(self, chunk_ids: Sequence[str], query: str) -> list[Chunk]:
+        chunks = [chunk for chunk in map(self.lab.index.get, chunk_ids) if chunk is not None]
+        self.retrieved(chunks, query, top_k=self.lab.top_k)
+        return chunks
+
+    def note(self, title: str, lines: Iterable[str]) -> None:
+        """Note what was found or decided, for the question's page."""
+        self.notes.append(Note(title=title, lines=list(lines)))
+
+    def read(self, question: str, chunks: Sequence[Chunk], example: str = "") -> Answer:
+        """Ask for a short answer from passages, after some reasoning.
+
+        Args:
+            question: The question.
+            chunks: The passages, best first.
+            example: An example of the reasoning, for the task.
+        """
+        passages = "\n\n".join(f"[{chunk.id}]\n{chunk.text}" for chunk in chunks)
+        reply = self.ask(f"{READER}\n\n{example}".strip(), forced_question(question, passages))
+        return Answer(read_answer(reply), [chunk.id for chunk in chunks if f"[{chunk.id}]" in reply])

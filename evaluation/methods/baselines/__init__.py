@@ -1,1 +1,0 @@
-"""What the paper's other systems share."""

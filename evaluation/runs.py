@@ -234,7 +234,7 @@ def answer_questions(
                 on_record(record)
                 failures = failures + 1 if _is_open(record, judged=judge is not None) else 0
                 if failures == MAX_FAILURES:
-                    reason = record["error"] or (record["judgement"] or {}).get("reason")
+                    reason = record["error"] or (record["judgement"] and record["judgement"]["reason"])
                     raise InputError(f"{failures} questions in a row failed, the last one with: {reason}")
         finally:
             # After Ctrl-C nobody waits for the questions under way: their finished calls are kept.

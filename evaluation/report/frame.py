@@ -12,9 +12,9 @@ import pandas as pd
 
 from arag.errors import InputError
 from arag.evaluation.datasets import name_dataset
-from arag.evaluation.plan import MethodFacts, Plan, load_plan
+from arag.evaluation.plan import RECORDS, MethodFacts, Plan, load_plan
 from arag.evaluation.report.paper import find_dataset, paper_results
-from arag.evaluation.runs import RECORDS, Record, RecordFile
+from arag.evaluation.runs import Record, RecordFile
 from arag.models.prices import cost
 
 _KEPT = (
@@ -101,7 +101,7 @@ def _read_record(record: Record, *, is_judged: bool) -> dict[str, Any]:
     is_reported = all(call["input_tokens"] or call["output_tokens"] for call in calls)
     row: dict[str, Any] = {name: record.get(name) for name in _KEPT}
     row |= {name: float(row[name]) for name in _SCORES if name != "correct"}
-    verdict = (record["judgement"] or {}).get("correct")
+    verdict = record["judgement"]["correct"] if record["judgement"] else None
     row["correct"] = None if verdict is None else float(verdict)
     row |= {"model_calls": len(calls), "cost": cost(calls), "has_page": bool(record["messages"])}
     row |= {name: sum(call[name] for call in calls) if is_reported else None for name in _TOKENS}  # type: ignore[literal-required]

@@ -279,8 +279,9 @@ def _list_questions(frame: pd.DataFrame) -> list[_Question]:
     for number, (_, some) in enumerate(frame.groupby("question_id", sort=False), 1):
         rows = {row["method"]: row for row in some.to_dict("records")}
         results = [
-            _Result(title, row := rows.get(method, {}), *_mark(row, measure), _page_of(number, row))
+            _Result(title, row, *_mark(row, measure), _page_of(number, row))
             for method, title in titles.items()
+            for row in [rows.get(method, {})]
         ]
         kinds = {result.kind for result in results}
         questions.append(_Question(number, next(iter(rows.values())), results, len(kinds) == 1, "right" in kinds))

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import io
 from collections.abc import Sequence
+from typing import Any
 
 import matplotlib as mpl
 import pandas as pd
+from cycler import cycler
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from arag.evaluation.report.paper import paper_results
 from arag.evaluation.report.tables import CONTAIN_ACC, LLM_ACC, RETRIEVED, Measure, interval
 
-_STYLE = {
+_STYLE: Any = {
     "svg.fonttype": "none",
     "svg.hashsalt": "arag",  # the same records give the same bytes
     "font.family": "sans-serif",
@@ -25,7 +27,7 @@ _STYLE = {
     "axes.grid": True,
     "grid.alpha": 0.3,
     "axes.axisbelow": True,
-    "axes.prop_cycle": mpl.cycler(color=["#0f6a70", "#d08a2e", "#6c5aa8", "#b8506e", "#6f9440", "#4a78b5", "#8a8378"]),
+    "axes.prop_cycle": cycler(color=["#0f6a70", "#d08a2e", "#6c5aa8", "#b8506e", "#6f9440", "#4a78b5", "#8a8378"]),
 }
 _WIDTH = 7.2  # inches
 

@@ -127,7 +127,7 @@ def _bootstrap(values: pd.Series) -> tuple[float, float]:
     if (values == values.iloc[0]).all():
         return values.iloc[0], values.iloc[0]
     sample = stats.bootstrap([values], np.mean, n_resamples=10_000, method="percentile", rng=0)
-    return sample.confidence_interval
+    return float(sample.confidence_interval.low), float(sample.confidence_interval.high)
 
 
 def show(measure: Measure, found: Interval) -> str:
@@ -299,7 +299,8 @@ def _preparations(runs: Runs) -> Table:
 
 def _methods(runs: Runs) -> Table:
     marks = {True: "✓", False: "✗", None: NONE}
-    rows, notes = [], {}
+    rows: list[dict[str, str]] = []
+    notes: dict[str, list[str]] = {}
     for method in runs.frame["method"].unique():
         facts = runs.facts(method)
         settings = ", ".join(

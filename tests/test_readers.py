@@ -486,15 +486,16 @@ class TestChildProcess:
         calls = []
 
         def call(*_, seconds):
-            calls.append(seconds)
+            calls.append("read")
             if len(calls) == 2:
                 raise ChildError("it may use 1,000 MB of memory")
             return {"title": "", "text": "Text."}
 
         monkeypatch.setattr(readers._child, "call", call)
+        monkeypatch.setattr(readers._child, "close", lambda: calls.append("end"))
         (tmp_path / "a.pdf").write_bytes(b"")
         assert [readers.read(tmp_path / "a.pdf").text for _ in range(2)] == ["Text.", "Text."]
-        assert len(calls) == 3
+        assert calls == ["read", "read", "end", "read"]
 
     def test_it_ends_with_the_reading(self, tmp_path):
         (tmp_path / "a.pdf").write_bytes(pdf("Text."))

@@ -101,6 +101,7 @@ class Readers:
             raise FormatError(str(error)) from error
         except ChildError as error:
             was_fresh, self._child_is_fresh = self._child_is_fresh, True
+            self._child.close()  # the next call starts it again
             if not was_fresh and time.monotonic() - start < limit:  # what earlier files left may have filled its memory
                 return self._read_in_child(reader, path, size)
             raise FormatError(f"cannot be read: {error}") from error

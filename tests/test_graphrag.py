@@ -235,7 +235,7 @@ def test_degrees_and_ranks(merged):
 @pytest.mark.parametrize("number", range(len(GOLDEN["cases"])))
 def test_communities_are_those_of_the_reference(number):
     case = GOLDEN["cases"][number]
-    relationships = [Relationship(place, *edge[:2], (), (), edge[2]) for place, edge in enumerate(case["edges"])]
+    relationships = [Relationship(place, (), (), *edge) for place, edge in enumerate(case["edges"])]
     found = [[each.level, each.number, each.parent, list(each.members)] for each in find_communities(relationships, 10)]
     assert found == case["expected"]
 
@@ -248,12 +248,12 @@ def test_only_the_largest_component_has_communities(merged):
     _, relationships = merged
     members = {title for each in find_communities(relationships, 10) for title in each.members}
     assert members == {"ADA", "BEN", "CLEO", "DORA", "EMIL", "FAY"}
-    first = [Relationship(0, "X", "Y", (), (), 1), Relationship(1, "A", "B", (), (), 1)]  # as large: the first one
+    first = [Relationship(0, (), (), "X", "Y", 1), Relationship(1, (), (), "A", "B", 1)]  # as large: the first one
     assert {title for each in find_communities(first, 10) for title in each.members} == {"X", "Y"}
 
 
 def test_of_both_directions_the_last_weight_counts():
-    ring = [Relationship(n, f"N{n}", f"N{(n + 1) % 12}", (), (), 5) for n in range(12)]
+    ring = [Relationship(n, (), (), f"N{n}", f"N{(n + 1) % 12}", 5) for n in range(12)]
     cut = [*ring, *(replace(each, source=each.target, target=each.source, weight=0.01) for each in ring[::3])]
     plain = [replace(each, weight=0.01) if each.number % 3 == 0 else each for each in ring]
     assert find_communities(cut, 4) == find_communities(plain, 4) != find_communities(ring, 4)

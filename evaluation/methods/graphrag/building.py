@@ -47,7 +47,7 @@ nothing that they do not support. Reply with one JSON object and nothing else:
 {"title": "...", "summary": "...", "rating": 5.0, "rating_explanation": "...",
 "findings": [{"summary": "...", "explanation": "..."}]}"""
 
-Described = TypeVar("Described", Entity, Relationship)
+Item = TypeVar("Item", Entity, Relationship)
 
 
 class Finding(BaseModel):
@@ -67,12 +67,7 @@ class CommunityReport(BaseModel):
 
 
 def build(session: Session, max_cluster_size: int) -> KnowledgeGraph:
-    """Build the graph of a corpus.
-
-    Args:
-        session: Asks the model.
-        max_cluster_size: Larger communities are divided further.
-    """
+    """Build the graph of a corpus; communities with more entities than `max_cluster_size` are divided further."""
     extractions, lost_chunks = extract(session)
     entities, relationships = merge(extractions)
     entities, lost_entities = summarise(session, entities, title="Entities described")
@@ -83,17 +78,16 @@ def build(session: Session, max_cluster_size: int) -> KnowledgeGraph:
     return KnowledgeGraph(entities, relationships, reports, losses)
 
 
-def summarise(session: Session, items: Sequence[Described], title: str = "") -> tuple[list[Described], int]:
-    """Let the model put several descriptions of an entity or a relationship into one.
+def summarise(session: Session, items: Sequence[Item], title: str = "") -> tuple[list[Item], int]:
+    """Let the model put several descriptions into one; also return how many items keep several, for want of a reply.
 
     The summary of the first descriptions goes into the next call, with those that fit beside it, at least one.
-
-    Returns:
-        The items with one description each, and how many kept several, because a reply was not usable.
     """
     waiting = {item.number: list(item.descriptions) for item in items if len(item.descriptions) > 1}
     count, summaries = len(waiting), dict[int, str]()
-    names = {item.number: item.names for item in items}
+    names = {
+        item.number: item.title if isinstance(item, Entity) else f"{item.source} and {item.target}" for item in items
+    }
     while waiting:
         batches = {
             number: texts[: max(len(fitting(texts, str, MAX_DESCRIPTIONS_TOKENS)), 2)]
@@ -125,11 +119,7 @@ def write_reports(
     relationships: Sequence[Relationship],
     communities: Sequence[Community],
 ) -> tuple[list[Report], int]:
-    """Let the model report on the communities with relationships inside, deepest level first.
-
-    Returns:
-        The reports, in order of the communities' numbers, and how many had no usable reply.
-    """
+    """Let the model report on communities, deepest level first; also return how many reports are lost."""
     by_title = {entity.title: entity for entity in entities}
     by_source: dict[str, list[Relationship]] = defaultdict(list)
     for each in relationships:
@@ -151,11 +141,6 @@ def make_tables(
     Each relationship brings its two entities, in the order of the relationships' ranks, until they do not fit. The
     first one is there even if it does not. Rows are numbered within the table: with their numbers in the corpus,
     a chunk that changes elsewhere would change all tables, and all reports would be paid for again.
-
-    Args:
-        entities: Entities by title; the community's are among them.
-        relationships: The relationships between members of the community.
-        max_tokens: Tokens of both tables.
     """
     rows: dict[str, str] = {}
     lines: list[str] = []

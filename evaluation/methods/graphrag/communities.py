@@ -11,15 +11,10 @@ _SEED = 0xDEADBEEF
 
 
 def find_communities(relationships: Sequence[Relationship], max_size: int) -> list[Community]:
-    """Find the communities of the largest group of entities that relationships connect.
+    """Find the communities of the largest group of entities that relationships connect, by level and number.
 
-    Args:
-        relationships: The relationships. They count as undirected; of several between two entities, the last one's
-            weight counts.
-        max_size: Larger communities are divided further, on the next level.
-
-    Returns:
-        The communities by level and number. There are none without relationships.
+    Relationships count as undirected; of several between two entities, the last one's weight counts. Communities with
+    more than `max_size` members are divided further, on the next level.
     """
     from graspologic_native import hierarchical_leiden
 
@@ -50,17 +45,10 @@ def find_communities(relationships: Sequence[Relationship], max_size: int) -> li
     ]
 
 
-def find_inner(community: Community, relationships_from: Mapping[str, Sequence[Relationship]]) -> list[Relationship]:
-    """Return the relationships between members of a community.
-
-    A community may have none: the algorithm also divides chains.
-
-    Args:
-        community: The community.
-        relationships_from: The relationships that start from an entity, by its title.
-    """
+def find_inner(community: Community, by_source: Mapping[str, Sequence[Relationship]]) -> list[Relationship]:
+    """Return the relationships between members of a community; it may have none, as chains are divided, too."""
     members = set(community.members)
-    return [each for title in members for each in relationships_from.get(title, ()) if each.target in members]
+    return [each for title in members for each in by_source.get(title, ()) if each.target in members]
 
 
 def _find_largest_component(pairs: Sequence[tuple[str, str]]) -> set[str]:

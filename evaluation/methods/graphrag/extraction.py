@@ -80,11 +80,7 @@ class Extraction(BaseModel):
 
 
 def extract(session: Session) -> tuple[list[tuple[str, Extraction]], int]:
-    """Let the model read each chunk twice.
-
-    Returns:
-        Ids of chunks with what was read in them, and how many chunks had no usable reply to one of both questions.
-    """
+    """Let the model read each chunk twice; return what was read, and how many chunks lack a usable reply."""
     chunks = session.lab.chunks
     texts = [HumanMessage(as_data("text", chunk.text)) for chunk in chunks]
     first = session.ask_all(TASK, [[text] for text in texts], Extraction, title="Chunks read")
@@ -112,6 +108,9 @@ class _Mentions:
         self.chunk_ids[chunk_id] = None
         self.weight += weight
 
+    def texts(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        return tuple(sorted(self.descriptions)), tuple(self.chunk_ids)
+
 
 def clean(text: str) -> str:
     """Return a text without HTML escapes, control characters and surrounding white space."""
@@ -119,13 +118,10 @@ def clean(text: str) -> str:
 
 
 def merge(extractions: Iterable[tuple[str, Extraction]]) -> tuple[list[Entity], list[Relationship]]:
-    """Merge what was read in chunks.
+    """Merge what was read in chunks, of which each may be there several times.
 
     Names are compared in capitals. Of entities with one name and several types, the first type is kept. Relationships
     are directed; those with an end that is not an entity are dropped.
-
-    Args:
-        extractions: Ids of chunks with what was read in them; a chunk may be there several times.
     """
     entities: dict[str, dict[str, _Mentions]] = {}
     pairs: dict[tuple[str, str], _Mentions] = {}
@@ -141,19 +137,14 @@ def merge(extractions: Iterable[tuple[str, Extraction]]) -> tuple[list[Entity], 
     pairs = {ends: mentions for ends, mentions in pairs.items() if entities.keys() >= set(ends)}
     degrees = Counter(end for pair in {(min(ends), max(ends)) for ends in pairs} for end in pair)
 
-    def make_entity(number: int, title: str) -> Entity:
-        kind, mentions = next(iter(entities[title].items()))
-        return Entity(number, title, kind, *_texts(mentions), degrees[title])
-
-    def make_relationship(number: int, ends: tuple[str, str]) -> Relationship:
-        rank = sum(degrees[end] for end in ends)
-        return Relationship(number, *ends, *_texts(pairs[ends]), pairs[ends].weight, rank)
-
+    first_types = ((title, *next(iter(by_type.items()))) for title, by_type in entities.items())
     return (
-        [make_entity(number, title) for number, title in enumerate(entities)],
-        [make_relationship(number, ends) for number, ends in enumerate(pairs)],
+        [
+            Entity(number, *mentions.texts(), title, kind, degrees[title])
+            for number, (title, kind, mentions) in enumerate(first_types)
+        ],
+        [
+            Relationship(number, *mentions.texts(), *ends, mentions.weight, sum(degrees[end] for end in ends))
+            for number, (ends, mentions) in enumerate(pairs.items())
+        ],
     )
-
-
-def _texts(mentions: _Mentions) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    return tuple(sorted(mentions.descriptions)), tuple(mentions.chunk_ids)

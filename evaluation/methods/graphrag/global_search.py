@@ -26,15 +26,10 @@ class Points(BaseModel):
 
 
 def make_batches(graph: KnowledgeGraph, level: int, max_tokens: int) -> list[list[Report]]:
-    """Divide reports into batches.
+    """Divide the reports down to a level into batches; one that is too long has a batch of its own.
 
     The reports are shuffled, always in the same way. In a batch they are ordered by how many chunks name their
     entities, then by rating.
-
-    Args:
-        graph: The graph.
-        level: The deepest level of communities whose reports are used.
-        max_tokens: Tokens of a batch; a longer report has one of its own.
     """
     reports = [report for report in graph.reports if report.community.level <= level]
     Random(_SEED).shuffle(reports)  # noqa: S311 - not for secrets

@@ -16,27 +16,12 @@ Row = TypeVar("Row")
 
 
 @dataclass(frozen=True, slots=True)
-class Entity:
-    """An entity. Its title and type are in capitals.
-
-    Attributes:
-        number: Its place among all entities, from 0.
-        descriptions: What chunks say about it, sorted, each once; a single text after they were summarised.
-        chunk_ids: The chunks that name it.
-        degree: How many others it has relationships with; one with itself counts twice.
-    """
+class Described:
+    """What chunks name and describe. The descriptions are sorted, or the single one that sums them up."""
 
     number: int
-    title: str
-    type: str
     descriptions: tuple[str, ...]
     chunk_ids: tuple[str, ...]
-    degree: int = 0
-
-    @property
-    def names(self) -> str:
-        """What its descriptions are about."""
-        return self.title
 
     @property
     def description(self) -> str:
@@ -45,45 +30,32 @@ class Entity:
 
 
 @dataclass(frozen=True, slots=True)
-class Relationship:
-    """A directed relationship between two entities, which are named by their titles.
+class Entity(Described):
+    """An entity, its title and type in capitals; its degree counts a relationship with itself twice."""
+
+    title: str
+    type: str
+    degree: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Relationship(Described):
+    """A directed relationship between the titles of two entities.
 
     Attributes:
-        number: Its place among all relationships, from 0.
-        descriptions: What chunks say about it, sorted, each once; a single text after they were summarised.
-        chunk_ids: The chunks that name it.
-        weight: The sum of its strengths in these chunks.
+        weight: The sum of its strengths in the chunks.
         rank: The sum of its ends' degrees.
     """
 
-    number: int
     source: str
     target: str
-    descriptions: tuple[str, ...]
-    chunk_ids: tuple[str, ...]
     weight: float
     rank: int = 0
-
-    @property
-    def names(self) -> str:
-        """What its descriptions are about."""
-        return f"{self.source} and {self.target}"
-
-    @property
-    def description(self) -> str:
-        """The descriptions as one text."""
-        return " ".join(self.descriptions)
 
 
 @dataclass(frozen=True, slots=True)
 class Community:
-    """Entities that are closely related.
-
-    Attributes:
-        level: Its level in the hierarchy; 0 holds the largest communities.
-        parent: The number of the community that it is a part of, or -1.
-        members: The titles of its entities, sorted.
-    """
+    """Titles of closely related entities; level 0 holds the largest communities, whose parent is -1."""
 
     number: int
     level: int
@@ -93,12 +65,7 @@ class Community:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """A report on a community.
-
-    Attributes:
-        text: All of it, as Markdown.
-        rating: How important the model finds the community, 0 to 10.
-    """
+    """A report on a community: all of it as Markdown, and how much the community matters, 0 to 10."""
 
     community: Community
     title: str
@@ -111,13 +78,7 @@ class Report:
 
 @dataclass(frozen=True)
 class KnowledgeGraph:
-    """What the model read in a corpus.
-
-    Attributes:
-        entities: In order of their numbers, as are the relationships.
-        reports: In order of their communities' numbers.
-        losses: How many chunks, summaries and reports had no usable reply.
-    """
+    """What the model read in a corpus, in order of numbers; and how many chunks and others had no usable reply."""
 
     entities: list[Entity]
     relationships: list[Relationship]

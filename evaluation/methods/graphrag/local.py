@@ -88,15 +88,7 @@ def build_context(
     level: int,
     budgets: Budgets,
 ) -> LocalContext:
-    """Build the context of a question.
-
-    Args:
-        graph: The graph.
-        selected: The entities nearest to the question, nearest first.
-        chunk_of: Returns a chunk by its id.
-        level: The deepest level of communities whose reports are used.
-        budgets: Tokens of its parts. Each part ends before the first row that does not fit.
-    """
+    """Build the context of a question from the entities nearest to it; parts end at the first row that does not fit."""
     entities, relationships = _fill_tables(graph, selected, budgets.tables)
     chunks = map(chunk_of, rank_chunks(graph, selected))
     return LocalContext(
@@ -116,10 +108,10 @@ def rank_reports(graph: KnowledgeGraph, selected: Iterable[Entity], level: int) 
 
 
 def rank_relationships(graph: KnowledgeGraph, selected: Sequence[Entity]) -> list[Relationship]:
-    """Return relationships of the selected entities.
+    """Return relationships of the selected entities: first those between them, by rank; then those with others.
 
-    First those between them, by rank; then those with others, by how many of the selected entities the other one is
-    related to, then by rank. Of the latter there are at most ten for each selected entity.
+    The latter are ordered by how many of the selected entities the other one is related to, then by rank. There are at
+    most ten of them for each selected entity.
     """
     titles = {entity.title for entity in selected}
     own = {each.number: each for title in titles for each in graph.relationships_of.get(title, ())}.values()
@@ -136,11 +128,7 @@ def rank_relationships(graph: KnowledgeGraph, selected: Sequence[Entity]) -> lis
 
 
 def rank_chunks(graph: KnowledgeGraph, selected: Iterable[Entity]) -> list[str]:
-    """Return the ids of the chunks that name the selected entities.
-
-    A chunk belongs to the first of them. The chunks of one entity are ordered by how many of its relationships they
-    hold.
-    """
+    """Return the ids of the chunks of each selected entity in turn, by how many of its relationships they hold."""
     ranks: dict[str, tuple[int, int]] = {}
     for place, entity in enumerate(selected):
         relationships = graph.relationships_of.get(entity.title, ())

@@ -153,7 +153,7 @@ def make_index(path: Path | str, chunks: Iterable[Chunk], vectors: Vectors | Non
     It is what ingestion makes, without the time that finding and embedding sentences takes.
     """
     dimension = 384 if vectors is None else vectors.shape[1]
-    settings = Settings(DEFAULT_EMBEDDER, dimension, 1_000, "estimate", "auto")
+    settings = Settings(DEFAULT_EMBEDDER, dimension, 1_000, "estimate")
     with store_at(path).draft(lambda: settings) as draft:
         used = 0
         left = iter(chunks)

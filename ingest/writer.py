@@ -73,6 +73,7 @@ class IndexWriter:
         counter: Counts the tokens of texts.
         location: The index, for messages.
         tracker: Follows what is loaded, embedded and published.
+        language: Language of the sentence rules.
 
     Attributes:
         draft: The index's next publication.
@@ -91,6 +92,7 @@ class IndexWriter:
         counter: TokenCounter,
         location: Path | str,
         tracker: Tracker,
+        language: str = AUTO,
     ) -> None:
         self.draft = draft
         self.settings = settings
@@ -102,6 +104,7 @@ class IndexWriter:
         self._counter = counter
         self._location = location
         self._tracker = tracker
+        self._language = language
         self._pool = ThreadPoolExecutor(embedder.concurrency, thread_name_prefix="embed")
         self._waiting: deque[_Waiting] = deque()
         self._next_call: _Call = []
@@ -123,7 +126,7 @@ class IndexWriter:
             dict(document.metadata),
             list(document.page_starts),
             document.ready_chunks,
-            [settings.chunk_tokens, settings.language, RULES_VERSION],
+            [settings.chunk_tokens, self._language, RULES_VERSION],
         ]
         return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
@@ -205,7 +208,7 @@ class IndexWriter:
         """Cut a document into chunks, and have them embedded whenever there are enough of them for a call."""
         settings = self.settings
         chunks = chunk_document(
-            document, chunk_tokens=settings.chunk_tokens, count=self._counter.count_batch, language=settings.language
+            document, chunk_tokens=settings.chunk_tokens, count=self._counter.count_batch, language=self._language
         )
         record = DocumentRecord(
             id=document.id,
@@ -297,7 +300,7 @@ def open_writer(
         store: Where the index is.
         embedder: Embeds the sentences; None for the index's own, or the default for a new index.
         chunk_tokens: Maximum tokens in a chunk, for documents written from now on; None for the index's own setting.
-        language: Language of the sentence rules, likewise.
+        language: Language of the sentence rules.
         counter: Counts tokens, for documents written from now on.
         tracker: Follows what is loaded, embedded and published.
 
@@ -318,13 +321,15 @@ def open_writer(
         tracker.load()
         dimension = int(given.embed_documents(["dimension"]).shape[1])
         tracker.embed()
-        return Settings(given.name, dimension, DEFAULT_CHUNK_TOKENS, counter.name, AUTO)
+        return Settings(given.name, dimension, DEFAULT_CHUNK_TOKENS, counter.name)
 
     with store.draft(begin) as draft:
-        wanted: dict[str, Any] = {"chunk_tokens": chunk_tokens, "language": language}
+        wanted: dict[str, Any] = {"chunk_tokens": chunk_tokens}
         if not draft.settings.documents:
             wanted["tokenizer"] = counter.name
         settings = replace(draft.settings, **{name: value for name, value in wanted.items() if value is not None})
         chosen = choose_embedder(given, settings.embedder, store.location)
-        with closing(IndexWriter(draft, settings, chosen, counter, store.location, tracker)) as writer:
+        with closing(
+            IndexWriter(draft, settings, chosen, counter, store.location, tracker, language or AUTO)
+        ) as writer:
             yield writer

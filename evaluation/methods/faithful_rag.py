@@ -194,7 +194,6 @@ class FaithfulRAG:
         self._model = model
         self._top_k = top_k
         self._passages = passages
-        self._language = index.info().language
         self._lister = StructuredModel(model, Facts, "list facts")
         self._answerer = StructuredModel(model, Answer, "answer")
 
@@ -228,7 +227,7 @@ class FaithfulRAG:
     def align(self, state: FaithfulState) -> dict[str, object]:
         """Find the sentences of the passages that bear on what the model believes."""
         chunks = self._passages.chunks(state["context"])
-        groups = cut_context([chunk.text for chunk in chunks], self._language)
+        groups = cut_context([chunk.text for chunk in chunks], "auto")
         if not groups:
             return {}
         embedder = self._index.embedder

@@ -271,7 +271,7 @@ def open_writer(
         meter.enter("loading")
         dimension = int(chosen.embed_documents(["dimension"]).shape[1])
         meter.enter("embedding")
-        return Settings(chosen.name, dimension, DEFAULT_CHUNK_TOKENS, counter.name, "auto")
+        return Settings(chosen.name, dimension, DEFAULT_CHUNK_TOKENS, counter.name)
 
     with store.draft(begin) as draft:
         settings = replace(draft.settings, tokenizer=counter.name)

@@ -56,12 +56,8 @@ def for_keywords(
 ) -> tuple[Excerpt, int]:
     """Choose the sentences with the most keywords until each keyword has one; then up to three in all.
 
-    Args:
-        chunk: The chunk.
-        keywords: The keywords that it holds.
-        holding: For each keyword, how many chunks of the corpus hold it.
-        apart_words: Words of keywords that the chunk holds only apart from each other; each has a sentence too.
-        is_best: Whether more is shown of a long document, around the first sentence.
+    Words of keywords that the chunk holds only apart from each other have a sentence, too. If the chunk is one of the
+    best, more is shown of a long document, around the first sentence. `holding` is how many chunks hold each keyword.
 
     Returns:
         The excerpt, and how many further sentences hold a keyword.
@@ -99,11 +95,8 @@ def for_query(
 ) -> tuple[Excerpt, int]:
     """Choose the two sentences nearest to a query, and rows of tables whose labels are in it.
 
-    Args:
-        chunk: The chunk.
-        similarities: Cosine similarity by position, of the sentences that were found; at least one.
-        query: The query.
-        is_best: Whether a short document is shown whole, and more of a long one around each sentence.
+    If the chunk is one of the best, a short document is shown whole, and more of a long one around each sentence. The
+    similarities are those of the sentences that were found, by position.
 
     Returns:
         The excerpt, and how many further sentences were found.
@@ -129,11 +122,7 @@ def for_read(
     """Choose the passages of chunks that are near to queries, and rows of tables whose labels are in them.
 
     The best new passage of each chunk comes first; then the best ones for each query in turn, until there are enough.
-
-    Args:
-        chunks: The chunks.
-        similarities: By query, chunk id and position, the cosine similarity of every sentence that has a vector.
-        held: By chunk id, the positions of sentences that the reader has seen.
+    The similarities are by query, chunk id and position; what the reader holds already, by chunk id, is not shown.
 
     Returns:
         The excerpts by chunk id; without sentences for a chunk that is far from every query.

@@ -248,14 +248,13 @@ class Index:
     def sentence_vectors(self) -> Iterator[tuple[Chunk, list[int], Vectors]]:
         """Yield every chunk with the vectors of its sentences, in the order of ingestion.
 
-        The chunks are read a few hundred at a time. If a writer publishes meanwhile, those that it removes are left
-        out. The vectors are stored with 16 bits a number.
+        If a writer publishes meanwhile, the chunks that it removes are left out. Vectors have 16 bits a number.
 
         Yields:
             The chunk, the positions of its embedded sentences (bare headings have no vector), and their vectors of
             length one, shape (positions, dimension).
         """
-        for ids in batches(list(self.chunk_ids()), _PAGE):
+        for ids in batches(self.chunk_ids(), _PAGE):
             yield from self._search(lambda view: _read_vectors(view, ids))  # noqa: B023 - called at once
 
     def find_documents(self, name: str, limit: int = 100) -> list[str]:
@@ -276,7 +275,7 @@ class Index:
     def documents(self, after: str = "") -> Iterator[DocumentInfo]:
         """Yield what is known about each document apart from its text, in the order of ids, beginning after one.
 
-        The documents are read a few hundred at a time. If a writer publishes meanwhile, the rest is as it is then.
+        If a writer publishes meanwhile, the rest is as it is then.
         """
         while page := self._search(lambda view: list(islice(view.documents(after=after), _PAGE))):  # noqa: B023 - called at once
             yield from map(_describe_document, page)

@@ -57,15 +57,10 @@ def format_keywords(texts: Iterable[str]) -> Iterator[bytes]:
 
 
 class KeywordTexts:
-    """Counts keywords in the chunks' texts, and ranks the chunks.
+    """Counts keywords in the chunks' texts, and ranks the chunks, whose numbers come in the order of their ids.
 
-    Args:
-        source: What `format_keywords` yielded: a file or its bytes. The file may be deleted while it is open here.
-        numbers: The chunks' numbers, in the order of their ids.
-
-    Raises:
-        ValueError: It holds something else.
-        OSError: It cannot be read.
+    The source is what `format_keywords` yielded: a file, which may be deleted while it is open here, or its bytes. A
+    ValueError says that it holds something else.
     """
 
     def __init__(self, source: Path | bytes, numbers: Sequence[int]) -> None:
@@ -177,13 +172,8 @@ def rank_chunks(
     """Rank chunks by Score(c, K), or by coverage.
 
     A keyword adds to the coverage BM25's term weight with k1 = 0.5 and b = 0 (chunks have about the same length): more
-    if it is rare, and little more for repetitions. Each keyword's best chunk is then returned, too.
-
-    Args:
-        occurrences: How often they hold the keywords.
-        top_k: How many to return at most.
-        chunks: How many there are.
-        count_words: For the coverage: counts a keyword in some groups, without what is a part of longer words.
+    if it is rare, and little more for repetitions. Each keyword's best chunk is then returned, too. For the coverage,
+    `count_words` counts a keyword in some groups, without what is a part of longer words.
     """
     by_keyword, sizes, numbers, groups = occurrences
     scores: NDArray[Any] = np.zeros(len(sizes), np.int64 if count_words is None else np.float64)

@@ -55,23 +55,14 @@ class Shown:
     brief: Sequence[Hit] = ()  # further hits, with a part of one sentence
 
 
-def show_all(hits: Sequence[Hit]) -> Shown:
-    """Show all hits with all of their sentences, for a reader who has seen nothing yet."""
-    return Shown(hits)
-
-
 def arrange_keywords(
     results: KeywordResults, asked: Collection[str], top_k: int
 ) -> tuple[list[Hit], list[Hit], list[Hit]]:
-    """Choose hits so that each keyword has its best chunk before any has a second.
+    """Choose `top_k` hits, or more, so that each keyword has its best chunk before any has a second.
 
     A document with a keyword as its title comes before those that mention it, and so does a table's row that it labels.
-    If another keyword is less common, of the chunks with nothing but a common one only the best is kept.
-
-    Args:
-        results: The results of a search for the keywords and other spellings of them, by coverage.
-        asked: The keywords without other spellings.
-        top_k: How many hits to return; more if there are more keywords.
+    If another keyword is less common, of the chunks with nothing but a common one only the best is kept. The results
+    are those for the keywords that were asked for and other spellings of them, by coverage.
 
     Returns:
         The best chunk of each keyword, further chunks, and best chunks of common keywords that hold none of the others.
@@ -104,10 +95,10 @@ def choose_shown(
     query: str = "",
     is_one_of_several: bool = False,
 ) -> Shown:
-    """Choose what to show of hits.
+    """Choose what to show of hits, best first.
 
     Args:
-        hits: The hits, best first.
+        hits: The hits.
         held: What the conversation holds.
         always: How many hits to show whatever their sentences cost.
         tokens: What the sentences of all may cost; beyond it, the others are shown in brief.

@@ -23,12 +23,7 @@ _MAX_KEYWORDS = 50  # of one query: each is looked for in the whole corpus
 
 
 class IndexRetriever(BaseRetriever):
-    """Finds chunks of an index; `Index.as_retriever` makes it and explains the attributes.
-
-    Attributes:
-        index: The index.
-        search: How to search.
-        k: How many chunks to return; `invoke(query, k=...)` changes it for one call.
+    """Finds chunks of an index; `Index.as_retriever` makes it. `invoke(query, k=...)` changes `k` for one call.
 
     Example:
         >>> retriever = index.as_retriever("keyword", k=1)

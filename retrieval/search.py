@@ -109,8 +109,8 @@ def read(view: View, chunk_ids: Sequence[str], adjacent: int) -> ReadResults:
             chunks.setdefault(each.id, each)
     unknown = [chunk_id for chunk_id in chunk_ids if chunk_id not in resolved]
     closest = {chunk_id: _find_closest_ids(view, chunk_id) for chunk_id in unknown[:_MAX_EXPLAINED]}
-    records = {chunk.document_id: view.document(chunk.document_id) for chunk in chunks.values()}
-    parts = {document_id: record.chunks for document_id, record in records.items() if record}
+    records = map(view.document, dict.fromkeys(chunk.document_id for chunk in chunks.values()))
+    parts = {record.id: record.chunks for record in records if record}
     return ReadResults(tuple(chunks.values()), {**dict.fromkeys(unknown, ()), **closest}, parts)
 
 

@@ -1,10 +1,8 @@
 """What an index needs from the place that it is stored in: a folder (`store`) or PostgreSQL (`postgres`).
 
 An index is published as a whole. A publication has a random token; what it holds never changes. A chunk has a number as
-well as an id: the number names one version of the chunk, and is never used again.
-
-Both places have the SQL tables `documents`, `chunks` (short fields, scanned often), `contents` (texts, by the chunks'
-numbers) and `words` (each word of the corpus with its plain form), so most of what is read from them stands here.
+well as an id: the number names one version of the chunk, and is never used again. Both places have the SQL tables
+`documents`, `chunks` (short fields, scanned often), `contents` (texts) and `words` (with their plain forms).
 """
 
 from __future__ import annotations
@@ -15,6 +13,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Protocol, TypeVar
 
@@ -55,7 +54,6 @@ class Settings:
     dimension: Annotated[int, Field(ge=1, le=1 << 20)]  # length of its vectors
     chunk_tokens: Annotated[int, Field(ge=1, le=1 << 53)]  # size that chunks are cut to, in tokens
     tokenizer: str  # what counted the tokens; several names if it was not the same for all documents
-    language: str  # language of the sentence rules, or `auto`
     token: Annotated[str, Field(pattern=r"^([0-9a-f]{32})?$")] = ""  # the publication; empty before the first one
     documents: _Count = 0
     chunks: _Count = 0
@@ -69,11 +67,7 @@ class Settings:
 
     @staticmethod
     def from_json(text: str, location: object) -> Settings:
-        """Read the settings of the index in a location.
-
-        Raises:
-            IndexFormatError: They are damaged, or of another format.
-        """
+        """Read the settings of the index in a location."""
         try:
             settings = _SETTINGS.validate_json(text)
         except ValidationError as error:
@@ -121,7 +115,7 @@ class EmbeddedDocument:
 class RankedChunk:
     """A chunk and its score."""
 
-    number: int  # the chunk's number
+    number: int
     score: float  # Score(c, K), or the coverage
     counts: dict[str, int]  # occurrences of each keyword that the chunk holds
 
@@ -161,18 +155,13 @@ class TableReader(ABC):
     """Reads documents, chunks and vectors. The SQL has a `?` for each value.
 
     Every method may raise an IndexFormatError (what is stored is damaged) or a StorageError (it cannot be read).
-
-    Attributes:
-        settings: The index's settings, with the counts of what is there.
-        chunks_table: The chunks that are there, as SQL for a FROM clause: the table, or a part of it.
-        documents_table: The documents that are there, likewise.
     """
 
     FIND: ClassVar[str]  # the SQL function that finds a text in another one
 
-    settings: Settings
-    chunks_table = "chunks"
-    documents_table = "documents"
+    settings: Settings  # with the counts of what is there
+    chunks_table = "chunks"  # those that are there, as SQL for a FROM clause: the table, or a part of it with its name
+    documents_table = "documents"  # likewise
 
     @abstractmethod
     def query(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
@@ -195,7 +184,7 @@ class TableReader(ABC):
         condition, value = self.among(column, values)
         return self.query(f"{select} WHERE {condition}", value)
 
-    # --- full chunks by id: a key-value store, with LangChain's names ---
+    # --- chunks; by id, with the names of LangChain's key-value stores ---
 
     def mget(self, keys: Sequence[str]) -> list[Chunk | None]:
         """Return the chunks with these ids, or None where an id is unknown."""
@@ -204,21 +193,19 @@ class TableReader(ABC):
 
     def yield_keys(self) -> Iterator[str]:
         """Yield the ids of all chunks, in the order of ingestion."""
-        yield from (chunk_id for (chunk_id,) in self.query(f"SELECT id FROM {self._chunks} ORDER BY number"))
-
-    # --- chunks ---
+        yield from (chunk_id for (chunk_id,) in self.query(f"SELECT id FROM {self.chunks_table} ORDER BY number"))
 
     def numbers(self, chunk_ids: Collection[str]) -> dict[str, int]:
         """Return the numbers of the chunks with these ids, as far as they exist."""
-        return dict(self.query_among(f"SELECT id, number FROM {self._chunks}", "id", chunk_ids))
+        return dict(self.query_among(f"SELECT id, number FROM {self.chunks_table}", "id", chunk_ids))
 
     def numbers_by_id(self) -> list[int]:
         """Return the numbers of all chunks, in the order of their ids."""
-        return [number for (number,) in self.query(f"SELECT number FROM {self._chunks} ORDER BY id")]
+        return [number for (number,) in self.query(f"SELECT number FROM {self.chunks_table} ORDER BY id")]
 
     def ids(self, numbers: Collection[int]) -> dict[int, str]:
         """Return the ids of the chunks with these numbers, as far as they exist."""
-        return dict(self.query_among(f"SELECT number, id FROM {self._chunks}", "number", numbers))
+        return dict(self.query_among(f"SELECT number, id FROM {self.chunks_table}", "number", numbers))
 
     def numbered(self, numbers: Collection[int]) -> dict[int, Chunk]:
         """Return the chunks with these numbers, as far as they exist."""
@@ -242,7 +229,7 @@ class TableReader(ABC):
         """
         words = list(dict.fromkeys(_WORD.findall(chunk_id.lower())))[:_MAX_ID_WORDS]
         shared = " + ".join(f"CAST({self.FIND}(lower(id), ?) > 0 AS INTEGER)" for _ in words) or "0 * number"
-        select, limited = f"SELECT id FROM {self._chunks}", f"LIMIT {_IDS_COMPARED}"
+        select, limited = f"SELECT id FROM {self.chunks_table}", f"LIMIT {_IDS_COMPARED}"
         near = [
             *self.query(f"{select} ORDER BY {shared} DESC, number {limited}", *words),
             *self.query(f"{select} WHERE id >= ? ORDER BY id {limited}", chunk_id),
@@ -256,40 +243,32 @@ class TableReader(ABC):
 
     def document(self, document_id: str) -> DocumentRecord | None:
         """Return a document's entry, or None."""
-        rows = self.query(f"SELECT {DOCUMENT_COLUMNS} FROM {self._documents} WHERE id = ?", document_id)
+        rows = self.query(f"SELECT {DOCUMENT_COLUMNS} FROM {self.documents_table} WHERE id = ?", document_id)
         return DocumentRecord(*rows[0]) if rows else None
 
     def documents(self, *, after: str = "") -> Iterator[DocumentRecord]:
         """Yield all documents' entries, by id, beginning after an id."""
-        select = f"SELECT {DOCUMENT_COLUMNS} FROM {self._documents} WHERE id > ? ORDER BY id LIMIT ?"
+        select = f"SELECT {DOCUMENT_COLUMNS} FROM {self.documents_table} WHERE id > ? ORDER BY id LIMIT ?"
         while rows := self.query(select, after, _DOCUMENTS_PER_QUERY):
             yield from (DocumentRecord(*row) for row in rows)
             after = rows[-1][0]
 
     def fingerprints(self, document_ids: Collection[str]) -> dict[str, str]:
         """Return the fingerprints of those documents that exist, by id."""
-        return dict(self.query_among(f"SELECT id, fingerprint FROM {self._documents}", "id", document_ids))
+        return dict(self.query_among(f"SELECT id, fingerprint FROM {self.documents_table}", "id", document_ids))
 
     def counted(self, settings: Settings) -> Settings:
         """Return settings with the counts of what is there."""
-        ((documents,),) = self.query(f"SELECT count(*) FROM {self._documents}")
+        ((documents,),) = self.query(f"SELECT count(*) FROM {self.documents_table}")
         ((chunks, sentences, tokens),) = self.query(
-            f"SELECT count(*), coalesce(sum(sentences), 0), coalesce(sum(tokens), 0) FROM {self._chunks}"
+            f"SELECT count(*), coalesce(sum(sentences), 0), coalesce(sum(tokens), 0) FROM {self.chunks_table}"
         )
         return replace(settings, documents=documents, chunks=chunks, sentences=int(sentences), tokens=int(tokens))
 
-    @property
-    def _chunks(self) -> str:
-        return f"{self.chunks_table} AS chunks"
-
-    @property
-    def _documents(self) -> str:
-        return f"{self.documents_table} AS documents"
-
     def _chunks_where(self, condition: str, *values: Any) -> dict[int, Chunk]:
         rows = self.query(
-            f"SELECT {_CHUNK} FROM {self._chunks} JOIN contents ON contents.number = chunks.number "
-            f"JOIN {self._documents} ON documents.id = chunks.document_id WHERE {condition}",
+            f"SELECT {_CHUNK} FROM {self.chunks_table} JOIN contents ON contents.number = chunks.number "
+            f"JOIN {self.documents_table} ON documents.id = chunks.document_id WHERE {condition}",
             *values,
         )
         return {row[0]: self._make_chunk(row) for row in rows}
@@ -324,20 +303,17 @@ class View(TableReader):
         # Databases lower ASCII's letters only, PostgreSQL not those of values.
         lowered = [word.translate(_ASCII_LOWER) for word in words]
         holds = " AND ".join(f"{self.FIND}(lower(id || ' ' || title), ?) > 0" for _ in words) or "TRUE"
-        rows = self.query(f"SELECT id FROM {self._documents} WHERE {holds} ORDER BY id LIMIT ?", *lowered, limit)
+        rows = self.query(f"SELECT id FROM {self.documents_table} WHERE {holds} ORDER BY id LIMIT ?", *lowered, limit)
         return [document_id for (document_id,) in rows]
 
     # --- keywords: exact, in lower case, white space folded (paper, section 3.2) ---
 
     @abstractmethod
     def rank(self, keywords: Sequence[str], top_k: int, *, by_coverage: bool = False) -> KeywordRanking:
-        """Rank the chunks by Score(c, K) = sum over k in K of count(k, T_c) * |k|, ties by chunk id.
+        """Rank the chunks by keywords, of which none is blank and none there twice; return at most `top_k`.
 
-        Args:
-            keywords: Keywords, none blank and none twice.
-            top_k: How many chunks to return at most.
-            by_coverage: Rank by coverage instead, see `keywords.rank_chunks`. Occurrences inside longer words do not
-                count for a keyword that occurs as a word.
+        The score is Score(c, K) = sum over k in K of count(k, T_c) * |k|, or the coverage (see `keywords.rank_chunks`),
+        for which occurrences inside longer words do not count if a keyword occurs as a word. Ties by chunk id.
         """
 
     @abstractmethod
@@ -373,11 +349,9 @@ class View(TableReader):
 
     @abstractmethod
     def nearest(self, vector: NDArray[np.float32], count: int) -> list[SentenceMatch]:
-        """Return the sentences nearest to a vector, nearest first; equal vectors have equal similarities.
+        """Return the `count` sentences nearest to a vector of length one, nearest first; fewer only if there are fewer.
 
-        Args:
-            vector: The query's vector, of length one, shape (dimension,).
-            count: How many; fewer only if there are fewer.
+        Equal vectors have equal similarities.
         """
 
 
@@ -396,8 +370,7 @@ class Draft(TableReader):
         """Store documents, their chunks and vectors in one transaction, in place of those with the same ids.
 
         Returns:
-            The documents that were not stored because another document has a chunk with the id of one of theirs: for
-            each, that chunk's id.
+            The documents that were not stored because another one has a chunk with the id that is given for each.
         """
 
     @abstractmethod
@@ -406,14 +379,9 @@ class Draft(TableReader):
 
     @abstractmethod
     def publish(self, settings: Settings, on_written: Callable[[int, int], None] | None = None) -> Settings:
-        """Let readers see what was written, if anything has changed.
+        """Let readers see what was written, if anything has changed; return the settings with token and counts.
 
-        Args:
-            settings: The settings to publish; token and counts are set here.
-            on_written: Called with how many sentences the graph of vectors has so far, and how many it will have.
-
-        Returns:
-            The settings as published.
+        `on_written` is called with how many sentences the graph of vectors has so far, and how many it will have.
         """
 
     @abstractmethod
@@ -421,7 +389,7 @@ class Draft(TableReader):
 
     def set_sources(self, sources: Mapping[str, str]) -> None:
         """Record where documents were read from, by their ids, as far as that has changed."""
-        stored = self.query_among(f"SELECT id, source FROM {self._documents}", "id", sources)
+        stored = self.query_among(f"SELECT id, source FROM {self.documents_table}", "id", sources)
         if changed := {name: sources[name] for name, source in stored if sources[name] != source}:
             self._update_sources(changed)
 
@@ -437,7 +405,7 @@ class Draft(TableReader):
     def find_taken(self, documents: Sequence[EmbeddedDocument]) -> dict[str, str]:
         """Return the documents with a chunk whose id another document's chunk has: for each, that id."""
         ids = [chunk.id for document in documents for chunk in document.chunks]
-        stored = self.query_among(f"SELECT id, document_id FROM {self._chunks}", "id", ids)
+        stored = self.query_among(f"SELECT id, document_id FROM {self.chunks_table}", "id", ids)
         taken: dict[str, str] = {}
         while True:
             going = {document.record.id for document in documents} - taken.keys()
@@ -472,8 +440,7 @@ class IndexStore(Protocol):
 
         Raises:
             IndexNotFoundError: There is no index, or nothing was published yet.
-            IndexFormatError: It is damaged, or of another format.
-            InputError, StorageError: The place cannot be read.
+            IndexFormatError, InputError, StorageError: It is damaged, of another format, or cannot be read.
         """
 
     def close(self) -> None:
@@ -485,13 +452,12 @@ class IndexStore(Protocol):
     def draft(self, begin: Callable[[], Settings]) -> AbstractContextManager[Draft]:
         """Open the next publication for writing; `begin` makes the settings of an index that is not there yet.
 
-        A folder has one writer at a time; a database may have many. Errors inside name the index.
+        A folder has one writer at a time; a database may have many.
 
         Raises:
             IndexLockedError: Another process is writing; the message says which, and since when.
             InputError: The place cannot be made, or something else is there.
-            IndexFormatError: The index is damaged, or of another format.
-            StorageError: It cannot be written to.
+            IndexFormatError, StorageError: The index is damaged, of another format, or cannot be written to.
         """
 
     def find_damage(self) -> list[Damage]:
@@ -501,6 +467,8 @@ class IndexStore(Protocol):
         """Make everything again that is derived from the documents, unless these are damaged."""
 
 
-def batches(items: Sequence[_Item], size: int) -> Iterator[Sequence[_Item]]:
+def batches(items: Iterable[_Item], size: int) -> Iterator[list[_Item]]:
     """Yield items some at a time."""
-    return (items[start : start + size] for start in range(0, len(items), size))
+    rest = iter(items)
+    while batch := list(islice(rest, size)):
+        yield batch

@@ -18,15 +18,9 @@ _MAX_CHARACTERS = 100_000  # of a text that tiktoken gets at once: it panics at 
 
 
 class TokenCounter:
-    """Counts tokens of texts, and caches the counts.
+    """Counts tokens with `o200k_base`, or with `estimate` for the reason in `fault`.
 
-    A conversation's messages are counted again at every step of the loop.
-
-    Attributes:
-        name: `o200k_base`, or `estimate` for the fallback.
-        fault: Why tokens are estimated; empty if they are not.
-        count_batch: Counts the tokens of texts, without the cache.
-        count: Counts the tokens of a text.
+    `count` caches: a conversation's messages are counted again at every step of the loop. `count_batch` does not.
     """
 
     def __init__(self, name: str, count_batch: Callable[[Sequence[str]], list[int]], fault: str = "") -> None:

@@ -56,13 +56,9 @@ def _as_list(value: Any) -> Any:
     if isinstance(value, str) and value.strip().startswith("["):
         with suppress(ValueError, RecursionError):
             value = json.loads(value)
-    return [_as_text(item) for item in (value if isinstance(value, list) else [value])]
-
-
-def _as_text(item: Any) -> Any:
-    if isinstance(item, str):
-        return mend_characters(item)
-    return str(item) if isinstance(item, int | float) and not isinstance(item, bool) else item
+    items = value if isinstance(value, list) else [value]
+    texts = [str(item) if type(item) in {int, float} else item for item in items]
+    return [mend_characters(text) if isinstance(text, str) else text for text in texts]
 
 
 def _check_number(texts: list[str], most: int) -> list[str]:
@@ -123,25 +119,20 @@ def _list_faults(error: ValidationError | Any) -> str:
 
 @dataclass(frozen=True)
 class Retrieved:
-    """What a tool found, and what the model is shown of it.
-
-    Attributes:
-        text: What the model is shown.
-        query: What was asked for.
-        results: The typed results as plain values.
-        chunk_ids: Chunks shown.
-        new_chunks: Those of them whose full text is shown for the first time.
-        sentences: By chunk id, the positions of the sentences shown of chunks that are not shown whole.
-        evidence_tokens: Tokens of the documents' sentences in the text.
-    """
+    """What a tool found, and the text that the model is shown of it."""
 
     text: str
     query: Any
     results: dict[str, Any]
+    """The typed results as plain values."""
     chunk_ids: Sequence[str]
+    """Chunks shown."""
     new_chunks: Sequence[Chunk] = ()
+    """Those of them whose full text is shown for the first time."""
     sentences: Mapping[str, Collection[int]] = field(default_factory=dict)
+    """By chunk id, the positions of the sentences shown of chunks that are not shown whole."""
     evidence_tokens: int = 0
+    """Tokens of the documents' sentences in the text."""
 
 
 class RetrievalTool(BaseTool):

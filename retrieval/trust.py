@@ -23,25 +23,10 @@ if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
 
 
-class UnnamedEmbedderError(EmbedderError):
-    """An embedder that receives texts or loads files is named by an index only, not by the user."""
-
-    def __init__(self, name: ModelName, location: Path | str) -> None:
-        super().__init__(
-            f"the embedder {name} is named only by the index in {location}: {_describe_consequence(name)}. To allow "
-            f"it, set {EMBEDDER_VARIABLE}={shlex.quote(str(name))}, or pass it as the embedder (`arag ingest "
-            "--embedder`, `open_index(embedder=...)`). Keyword search and reading work without it"
-        )
-
-
 def choose_embedder(given: str | Embeddings | Embedder | None, name: str, location: Path | str) -> Embedder:
-    """Return the embedder of an index, or check that the one given is it.
+    """Return the embedder that a caller gives if it is the one that the index's settings name, or else the index's own.
 
-    Args:
-        given: The embedder that a caller gives; None for the index's own. If that sends texts or loads a folder, it
-            is refused at its first use, unless the user has named it.
-        name: The name in the index's settings.
-        location: The index, for messages.
+    If the index's own sends texts or loads a folder, it is refused at its first use, unless the user has named it.
 
     Raises:
         EmbedderError: The given embedder is a different one.
@@ -68,9 +53,8 @@ def check_embedder(store: IndexStore) -> None:
     """Refuse the embedder of an index, if there is one, before any work begins.
 
     Raises:
-        UnnamedEmbedderError: It sends texts or loads a folder, and the user has not named it.
-        IndexFormatError: The index is damaged.
-        InputError: The place cannot be read, or the index names no embedder.
+        EmbedderError: It sends texts or loads a folder, and the user has not named it.
+        IndexFormatError, InputError: The index is damaged, cannot be read, or names no embedder.
     """
     with suppress(IndexNotFoundError):
         if name := _parse_stored_name(store.settings().embedder):
@@ -91,7 +75,11 @@ def _check_named(name: ModelName, location: Path | str) -> tuple[ModelName, bool
     if variable and str(named := parse_embedder(variable)) == str(name):
         return named, True  # its address may have a password
     if name.provider != HUGGINGFACE or name.base_url is not None or not is_hub_id(name.model):
-        raise UnnamedEmbedderError(name, location)
+        raise EmbedderError(
+            f"the embedder {name} is named only by the index in {location}: {_describe_consequence(name)}. To allow "
+            f"it, set {EMBEDDER_VARIABLE}={shlex.quote(str(name))}, or pass it as the embedder (`arag ingest "
+            "--embedder`, `open_index(embedder=...)`). Keyword search and reading work without it"
+        )
     return name, False
 
 

@@ -21,12 +21,9 @@ _NORMALIZED_AT_ONCE = 4_096
 
 
 class SentenceMatrix:
-    """Sentence vectors in one matrix. Rows with NaN are never found.
+    """Sentence vectors in one matrix, shape (n, dimension), brought to length one in place. Those with NaN never match.
 
-    Args:
-        chunks: The number of each sentence's chunk, shape (n,).
-        positions: Each sentence's place in its chunk, shape (n,).
-        vectors: The vectors, shape (n, dimension); they are brought to length one in place.
+    `chunks` and `positions`, shape (n,), are the numbers of the sentences' chunks, and their places in these.
     """
 
     def __init__(self, chunks: NDArray[np.int64], positions: NDArray[np.int64], vectors: Vectors) -> None:
@@ -58,20 +55,15 @@ class SentenceMatrix:
         return cls(chunks[:filled], positions[:filled], vectors[:filled])
 
     def __len__(self) -> int:
-        """Return the number of sentences."""
         return len(self._chunks)
 
     def nearest(
         self, vector: NDArray[np.float32], count: int, numbers: Collection[int] | NDArray[np.int64] | None = None
     ) -> list[SentenceMatch]:
-        """Return the sentences nearest to a vector, nearest first, ties in the order of the rows.
+        """Return the `count` sentences nearest to a vector of length one, nearest first, ties in the order of the rows.
 
-        Equal vectors have the same similarity, to the last bit.
-
-        Args:
-            vector: The query's vector, of length one, shape (dimension,).
-            count: How many; fewer if there are fewer.
-            numbers: The chunks to search in; by default all.
+        Only the chunks with these numbers are searched in, or all. Equal vectors have the same similarity, to the last
+        bit.
         """
         similarities = self._vectors @ vector
         similarities[np.isnan(similarities)] = -np.inf

@@ -15,7 +15,7 @@ DIMENSION = 16
 
 
 def begin():
-    return Settings("Random:16", DIMENSION, 1_000, "o200k_base", "auto")
+    return Settings("Random:16", DIMENSION, 1_000, "o200k_base")
 
 
 def vector_of(text):

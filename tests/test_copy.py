@@ -145,7 +145,7 @@ def test_unusual_chunks_are_copied_as_they_are(new_place, one, other):
         EmbeddedDocument(DocumentRecord("𝔘", "", "", "{}", "f", 1), chunks[2:], [zero[:0]]),
     ]
     source = new_place(one)
-    settings = Settings("HashEmbeddings:hash-64", DIMENSION, 77, "o200k_base, estimate", "de")
+    settings = Settings("HashEmbeddings:hash-64", DIMENSION, 77, "o200k_base, estimate")
     with using_store(source) as store, store.draft(lambda: settings) as draft:
         assert draft.put(documents) == {}
         draft.publish(draft.settings)

@@ -27,7 +27,7 @@ _NUMBERS = count()
 
 
 def begin():
-    return Settings("test:vectors", DIMENSION, 1_000, "words", "auto")
+    return Settings("test:vectors", DIMENSION, 1_000, "words")
 
 
 def new_place(database):

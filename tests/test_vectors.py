@@ -83,7 +83,7 @@ def make_index(folder, vectors, size=4):
         sentences = tuple(Sentence(i, i + 1, embedded=i % 2 == 1) for i in range(2 * len(rows)))
         chunk = Chunk(f"d{n:05}:0", f"d{n:05}", 0, "", "x" * 2 * len(rows), sentences, 1, whole=True)
         documents.append(EmbeddedDocument(DocumentRecord(f"d{n:05}", "", "", "{}", "", 1), [chunk], [rows]))
-    with store.draft(lambda: Settings("Random:1", vectors.shape[1], 1_000, "", "auto")) as draft:
+    with store.draft(lambda: Settings("Random:1", vectors.shape[1], 1_000, "")) as draft:
         draft.put(documents)
         draft.publish(draft.settings)
     return store

@@ -20,12 +20,12 @@ def search_keyword(
     as_json: JsonOption = False,
 ) -> None:
     """Find chunks that contain keywords."""
-    from arag.retrieval.present import show_all
+    from arag.retrieval.present import Shown
     from arag.retrieval.render import render_keywords
 
     with open_scoped(index, where, documents) as opened:
         results = opened.keyword_search(terms, top_k)
-    _show_results(results, render_keywords(results, show_all(results.hits)), as_json)
+    _show_results(results, render_keywords(results, Shown(results.hits)), as_json)
 
 
 def search_semantic(
@@ -37,12 +37,12 @@ def search_semantic(
     as_json: JsonOption = False,
 ) -> None:
     """Find chunks with sentences close in meaning to a query."""
-    from arag.retrieval.present import show_all
+    from arag.retrieval.present import Shown
     from arag.retrieval.render import render_semantic
 
     with open_scoped(index, where, documents) as opened:
         results = opened.semantic_search(query, top_k)
-    _show_results(results, render_semantic(show_all(results.hits)), as_json)
+    _show_results(results, render_semantic(Shown(results.hits)), as_json)
 
 
 def read(

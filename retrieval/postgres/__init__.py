@@ -1,1 +1,1 @@
-"""An index in PostgreSQL, behind the ports of `arag.retrieval.backend`."""
+"""An index in PostgreSQL, with what `arag.retrieval.storage` asks for."""

@@ -71,7 +71,7 @@ def repair(session: Session, on_written: Callable[[int, int], None] | None) -> N
 def _check(session: Session) -> _Report:
     state = read_state(session)
     reader = Tables(session, state, state.visible())
-    chunks, documents = f"{reader.chunks_table} AS chunks", f"{reader.documents_table} AS documents"
+    chunks, documents = reader.chunks_table, reader.documents_table
     rows = session.query(
         f"SELECT coalesce(documents.id, document_id) FROM {documents} FULL JOIN (SELECT document_id, count(*) AS "
         f"there FROM {chunks} GROUP BY document_id) AS counted ON documents.id = document_id "

@@ -126,10 +126,7 @@ class Session:
 
 
 class Pool:
-    """Connections for reading, from several threads at once, also in a process that was forked.
-
-    They are opened when they are needed, also after `close`.
-    """
+    """Connections for reading, opened when needed, for several threads at once, also in a process that was forked."""
 
     def __init__(self, location: PostgresLocation) -> None:
         self.location = location

@@ -38,10 +38,9 @@ _TEXT_COLUMNS = {"id", "title", "source", "metadata", "fingerprint", "document_i
 
 
 class PostgresDraft(Tables, Draft):
-    """The next publication of an index in PostgreSQL; see `Draft`.
+    """The next publication of an index in PostgreSQL.
 
-    Args:
-        session: A connection of its own. The server frees what it has claimed when it ends, however that happens.
+    It has a session of its own: the server frees what it has claimed when that ends, however it happens.
     """
 
     def __init__(self, session: Session) -> None:
@@ -51,7 +50,6 @@ class PostgresDraft(Tables, Draft):
         self._known_words: set[str] = set()
 
     def claim(self, document_ids: Collection[str]) -> set[str]:
-        """Return which of some documents this writer may write; see `Draft.claim`."""
         asked = sorted(set(document_ids) - self._claimed)
         rows = self.query(
             f"SELECT id FROM unnest(?::text[]) AS asked (id) WHERE pg_try_advisory_lock({document_key('id')})", asked
@@ -101,7 +99,6 @@ class PostgresDraft(Tables, Draft):
         )
 
     def remove(self, document_ids: Collection[str]) -> None:
-        """Remove documents with their chunks."""
         with self._session.transaction(), self._next_generation() as generation:
             self._mark_removed(document_ids, generation)
         self._free(document_ids)

@@ -39,7 +39,6 @@ class KeywordTables(Tables, View):
     """Chunks that are searched by keywords."""
 
     def rank(self, keywords: Sequence[str], top_k: int, *, by_coverage: bool = False) -> KeywordRanking:
-        """Rank the chunks by keywords; see `View.rank`."""
         storable = [keyword for keyword in keywords if not UNSTORABLE.search(keyword)]
         ranking = KeywordRanking([], {}, {}, 0)
         if storable:
@@ -50,13 +49,12 @@ class KeywordTables(Tables, View):
         return replace(ranking, holding=dict.fromkeys(keywords, 0) | ranking.holding)
 
     def count_chunks(self, texts: Sequence[str]) -> list[int]:
-        """Count the chunks that hold each of some texts."""
         needles = list(dict.fromkeys(searchable(text) for text in texts if not UNSTORABLE.search(text)))
         counts: dict[str, int] = {}
         for some in batches(needles, _TEXTS_AT_ONCE):
             conditions = self._list_conditions(some)
             selected = ", ".join(
-                f"(SELECT count(*) FROM lowered JOIN {self.chunks_table} AS chunks ON chunks.number = lowered.number "
+                f"(SELECT count(*) FROM lowered JOIN {self.chunks_table} ON chunks.number = lowered.number "
                 f"WHERE {condition})"
                 for condition, _ in conditions.values()
             )
@@ -65,14 +63,13 @@ class KeywordTables(Tables, View):
         return [counts.get(searchable(text), 0) for text in texts]
 
     def holding_all(self, texts: Sequence[str], limit: int) -> list[int]:
-        """Return the numbers of the chunks that hold all of some texts, at most `limit` of them, by chunk id."""
         if any(map(UNSTORABLE.search, texts)):
             return []
         conditions = self._list_conditions([searchable(text) for text in texts]).values()
         all_hold = " AND ".join(condition for condition, _ in conditions) or "TRUE"
         # From an array the planner expects few numbers, and looks each of them up; it would read the texts by chunk id.
         rows = self.query(
-            f"SELECT number FROM {self.chunks_table} AS chunks "
+            f"SELECT number FROM {self.chunks_table} "
             f"WHERE number = ANY (ARRAY(SELECT number FROM lowered WHERE {all_hold})) ORDER BY id LIMIT ?",
             *(value for _, values in conditions for value in values),
             limit,
@@ -80,7 +77,6 @@ class KeywordTables(Tables, View):
         return [number for (number,) in rows]
 
     def holds_word(self, word: str) -> bool:
-        """Return whether a text has this word, as a whole word in lower case."""
         whole = re.compile(rf"(?<!\w){re.escape(word)}(?!\w)")
         for limit in (_TEXTS_READ, 100 * _TEXTS_READ, FOR_EVER):
             texts = self.query_among("SELECT lowered FROM lowered", "number", self.holding_all([word], limit))
@@ -132,7 +128,7 @@ class KeywordTables(Tables, View):
         names = [*counts, *patterns]
         rows = self.query(
             f"WITH hits AS MATERIALIZED (SELECT chunks.id, chunks.number, {counted} FROM lowered "
-            f"JOIN {self.chunks_table} AS chunks ON chunks.number = lowered.number "
+            f"JOIN {self.chunks_table} ON chunks.number = lowered.number "
             f"WHERE {' OR '.join(condition for condition, _ in conditions.values())}), "
             f"held AS (SELECT {', '.join(f'count(*) FILTER (WHERE {n} > 0) AS h{n[1:]}' for n in counts)} FROM hits), "
             f"checked AS (SELECT id, number, {', '.join([*counts, *words])} FROM hits CROSS JOIN held) "

@@ -50,7 +50,6 @@ class PostgresLocation:
         return cls(index, parameters, _write(public, index))
 
     def __str__(self) -> str:
-        """Return the address without secrets."""
         return self.shown
 
 

@@ -121,31 +121,26 @@ class Tables(TableReader):
         self._source = source
         self._state = state
         self.settings = state.settings
-        self.chunks_table = f"(SELECT * FROM chunks WHERE {condition})"
-        self.documents_table = f"(SELECT * FROM documents WHERE {condition})"
+        self.chunks_table = f"(SELECT * FROM chunks WHERE {condition}) AS chunks"
+        self.documents_table = f"(SELECT * FROM documents WHERE {condition}) AS documents"
 
     def query(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
-        """Return the rows of a query; see `TableReader.query`."""
         return self._source.query(sql, *values)
 
     def among(self, column: str, values: Iterable[Any]) -> tuple[str, Any]:
-        """Return the SQL that tells whether a column has one of some values, and the value for its `?`."""
         return f"{column} = ANY (?)", list(values)
 
     def damage(self, what: str) -> IndexFormatError:
-        """Return the error that reports damage."""
         return IndexFormatError(f"the index {self._source.location} is damaged ({what}): ingest the documents again")
 
     def vectors(self, numbers: Collection[int]) -> Iterator[ChunkVectors]:
-        """Yield the vectors of chunks' embedded sentences."""
-        for some in batches(list(numbers), _CHUNKS_PER_QUERY):
-            condition, value = self.among("chunks.number", some)
+        for some in batches(numbers, _CHUNKS_PER_QUERY):
             rows = self.query(
                 "SELECT chunks.number, array_agg(position ORDER BY position) FILTER (WHERE position IS NOT NULL), "
                 f"string_agg({self._state.vector}.halfvec_send(embedding), ''::bytea ORDER BY position) "
-                f"FROM {self._chunks} LEFT JOIN sentences ON sentences.number = chunks.number "
-                f"WHERE {condition} GROUP BY chunks.number",
-                value,
+                f"FROM {self.chunks_table} LEFT JOIN sentences ON sentences.number = chunks.number "
+                "WHERE chunks.number = ANY (?) GROUP BY chunks.number",
+                some,
             )
             stored = {number: (positions or [], unpack(blob or b"", self.settings)) for number, positions, blob in rows}
             yield from ((number, *stored[number]) for number in some if number in stored)
@@ -240,7 +235,7 @@ def list_indexes(source: Statements, settings: Settings) -> dict[str, str]:
         "lowered_by_runs": f"ON lowered USING gin (({RUNS})) WHERE NOT {HAS_LONG_RUN}",
         "long_runs": f"ON lowered (number) WHERE {HAS_LONG_RUN}",
     }
-    if needs_graph(settings):
+    if settings.vector_bytes > MAX_MATRIX_BYTES and settings.dimension <= _MAX_INDEXED_DIMENSION:
         # The Euclidean distance of vectors of length one gives the order of the cosine. The cosine distance of float16
         # vectors is not exact enough to tell copies of a vector apart.
         vector = find_extension(source, "vector")
@@ -272,11 +267,6 @@ def make_indexes(session: Session, settings: Settings, on_written: Callable[[int
                 session.execute(statement)
             if name == "lowered_by_runs":  # the planner needs no statistics of thousands of runs
                 session.execute(f"ALTER INDEX {name} ALTER COLUMN 1 SET STATISTICS 0")
-
-
-def needs_graph(settings: Settings) -> bool:
-    """Return whether there are too many vectors to compare a query with each of them."""
-    return settings.vector_bytes > MAX_MATRIX_BYTES and settings.dimension <= _MAX_INDEXED_DIMENSION
 
 
 def shifted(vector: str, dimension: int) -> str:

@@ -31,29 +31,23 @@ class PostgresStore:
 
     @property
     def location(self) -> str:
-        """Its address, without a password."""
         return str(self._place)
 
     def settings(self) -> Settings:
-        """Read the settings of what was published last."""
         return self._published().settings
 
     def stamp(self) -> str:
-        """Return the token of what was published last; an empty one if there is no index."""
         with suppress(IndexFormatError):  # there are no tables
             return "".join(token for (token,) in self._pool.query("SELECT token FROM state"))
         return ""
 
     def open(self) -> PostgresView:
-        """Open what was published last."""
         return PostgresView(self._pool, self._published())
 
     def close(self) -> None:
-        """Close all connections."""
         self._pool.close()
 
     def size(self) -> int:
-        """Return the bytes of all tables and their indexes."""
         ((size,),) = self._pool.query(
             "SELECT coalesce(sum(pg_total_relation_size(oid)), 0)::bigint FROM pg_class "
             "WHERE relnamespace = to_regnamespace(quote_ident(?)) AND relkind IN ('r', 'p')",

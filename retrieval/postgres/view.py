@@ -58,25 +58,22 @@ class PostgresView(KeywordTables):
         self._matrix = None
 
     def limited_to(self, document_ids: Collection[str]) -> PostgresView:
-        """Return this view limited to some of its documents."""
-        documents = self.query_among(f"SELECT number FROM {self._documents}", "id", document_ids)
-        chunks = self.query_among(f"SELECT number FROM {self._chunks}", "document_id", document_ids)
+        documents = self.query_among(f"SELECT number FROM {self.documents_table}", "id", document_ids)
+        chunks = self.query_among(f"SELECT number FROM {self.chunks_table}", "document_id", document_ids)
         limited = PostgresView(self._pool, self._state)
         limited._whole = self._whole or self
         limited._numbers = np.array([number for (number,) in chunks], dtype=np.int64)
-        limited.chunks_table = f"(SELECT * FROM chunks WHERE {_number_condition(chunks)})"
-        limited.documents_table = f"(SELECT * FROM documents WHERE {_number_condition(documents)})"
+        limited.chunks_table = f"(SELECT * FROM chunks WHERE {_number_condition(chunks)}) AS chunks"
+        limited.documents_table = f"(SELECT * FROM documents WHERE {_number_condition(documents)}) AS documents"
         limited.settings = limited.counted(self.settings)
         return limited
 
     def query(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
-        """Return the rows of a query; see `TableReader.query`."""
         rows, generation = self._pool.run(lambda session: session.query_before(sql, *values, then=GENERATION))
         self._check_age(generation)
         return rows
 
     def nearest(self, vector: NDArray[np.float32], count: int) -> list[SentenceMatch]:
-        """Return the sentences nearest to a vector; see `View.nearest`."""
         whole = self._whole or self
         if whole.settings.vector_bytes <= MAX_MATRIX_BYTES:
             return whole.load_matrix().nearest(vector, count, self._numbers)
@@ -105,7 +102,7 @@ class PostgresView(KeywordTables):
         schema, visible = self._state.vector, self.settings.sentences
         select = (
             f"SELECT seen.id, number, position, {schema}.halfvec_send(embedding) FROM sentences "
-            f"JOIN (SELECT id, number FROM {self._chunks}) AS seen USING (number) ORDER BY"
+            f"JOIN (SELECT id, number FROM {self.chunks_table}) AS seen USING (number) ORDER BY"
         )
         limit = f"?::{schema}.halfvec LIMIT {math.ceil(count * _MARGIN) + _MORE}"
         written = f"[{','.join(map(str, vector.tolist()))}]"

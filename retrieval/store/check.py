@@ -8,7 +8,7 @@ from pathlib import Path
 
 from arag.errors import IndexFormatError, StorageError
 from arag.retrieval.keywords import format_keywords
-from arag.retrieval.storage import Damage
+from arag.retrieval.storage import Damage, batches
 from arag.retrieval.store.chroma import ChromaGraph
 from arag.retrieval.store.database import INDEX_FILE
 from arag.retrieval.store.derived import graph_folder, is_trusted, keyword_file
@@ -18,17 +18,12 @@ _CHUNKS_AT_ONCE = 200
 
 
 def find_damage(view: FolderView, folder: Path) -> list[Damage]:
-    """Look for damage in all files of an index.
-
-    Args:
-        view: What was published last.
-        folder: The index's folder.
-    """
-    found = list(find_unrepairable(view))
-    if not found:
-        found += _check_keywords(view, keyword_file(folder, view.settings.token))
-        found += _check_graph(view, graph_folder(folder, view.settings.token))
-    return found
+    """Look for damage in all files of an index, given what was published last."""
+    damage = list(find_unrepairable(view))
+    if not damage:
+        damage += _check_keywords(view, keyword_file(folder, view.settings.token))
+        damage += _check_graph(view, graph_folder(folder, view.settings.token))
+    return damage
 
 
 def find_unrepairable(view: FolderView) -> Iterator[Damage]:
@@ -54,9 +49,7 @@ def _find_contradictions(view: FolderView) -> Iterator[str]:
     if wrong:
         yield f"{wrong:,} documents lack chunks"
     lost = strange = 0
-    numbers = view.numbers_by_id()
-    for start in range(0, len(numbers), _CHUNKS_AT_ONCE):
-        some = numbers[start : start + _CHUNKS_AT_ONCE]
+    for some in batches(view.numbers_by_id(), _CHUNKS_AT_ONCE):
         chunks = view.numbered(some)
         positions = {number: places for number, places, _ in view.vectors(some)}
         lost += sum(number not in chunks or number not in positions for number in some)
@@ -101,9 +94,8 @@ def _count_wrong(view: FolderView, graph: ChromaGraph) -> int:
     """Count the sentences that are only in the graph or only in the index, or that differ."""
     left = {sentence_id: (chunk_id, text) for sentence_id, chunk_id, text in graph.read()}
     wrong = 0
-    numbers = view.numbers_by_id()
-    for start in range(0, len(numbers), _CHUNKS_AT_ONCE):
-        for number, chunk in view.numbered(numbers[start : start + _CHUNKS_AT_ONCE]).items():
+    for some in batches(view.numbers_by_id(), _CHUNKS_AT_ONCE):
+        for number, chunk in view.numbered(some).items():
             for position, sentence in enumerate(chunk.sentences):
                 if sentence.embedded:
                     expected = chunk.id, chunk.sentence_text(position)

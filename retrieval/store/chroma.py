@@ -15,10 +15,9 @@ import shutil
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, contextmanager
-from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +25,7 @@ from numpy.typing import NDArray
 from arag.child import Child, ChildError, RaisedInChildError
 from arag.errors import IndexFormatError, StorageError
 from arag.files import copy_file, delete, publish_path, sync_tree
+from arag.retrieval.storage import batches
 from arag.retrieval.store.derived import GRAPH_DATABASE
 
 SEARCH_SECONDS = 60.0  # the first search reads the graph from the disk
@@ -36,8 +36,6 @@ _PROCESS = "arag.retrieval.store.chroma_process"
 # A read turns ids into SQL variables, whose number is limited.
 _SENTENCES_PER_CALL = 500
 _CHANGES_PER_SYNC = 5_000  # after which Chroma writes its graph
-
-_Item = TypeVar("_Item")
 
 
 class SentenceRecord(NamedTuple):
@@ -50,15 +48,10 @@ class SentenceRecord(NamedTuple):
 
 
 class ChromaWriter:
-    """Writes a new folder, which appears when it is complete.
+    """Writes a new folder, from scratch or starting with a copy of a previous one that this user has written.
 
-    Args:
-        working: The folder while it is incomplete, of a name that no folder has had.
-        previous: The folder to start from, written by this user; None to start with an empty one.
-
-    Raises:
-        StorageError: The previous folder is damaged, or the new one cannot be written; so do all methods.
-        ChildError: Chroma crashed or hangs; so do all methods.
+    Until it is complete, it has a working name that no folder has had. Every call may raise a StorageError (the
+    previous folder is damaged, or the new one cannot be written) or a ChildError (Chroma crashed or hangs).
     """
 
     def __init__(self, working: Path, previous: Path | None) -> None:
@@ -82,30 +75,19 @@ class ChromaWriter:
         delete(self._working)
 
     def add(self, sentences: Iterable[SentenceRecord], on_added: Callable[[int], None] = lambda _: None) -> None:
-        """Add sentences.
-
-        Args:
-            sentences: The sentences.
-            on_added: Called with how many more were added, each time some are.
-        """
-        for batch in _batches(sentences):
+        """Add sentences; `on_added` is called with how many more were added, each time some are."""
+        for batch in batches(sentences, _SENTENCES_PER_CALL):
             ids, chunk_ids, texts, vectors = zip(*batch, strict=True)
             self._call("add", ids, chunk_ids, texts, np.stack(vectors))
             on_added(len(batch))
 
     def remove(self, ids: Iterable[str]) -> None:
         """Remove the sentences with these ids."""
-        for batch in _batches(ids):
+        for batch in batches(ids, _SENTENCES_PER_CALL):
             self._call("remove", batch)
 
     def publish(self, folder: Path, sentences: int, added: Iterable[SentenceRecord]) -> None:
-        """Write everything to disk, read it back, and give the folder its name.
-
-        Args:
-            folder: The name.
-            sentences: How many sentences it should hold.
-            added: Those that were added.
-        """
+        """Write everything to disk, check that so many sentences are there and all that were added, and rename it."""
         with self._name_failures():
             # The next to open the folder then writes the graph, so readers find nothing left to write.
             self._call("write_graph_after", 2)
@@ -113,7 +95,7 @@ class ChromaWriter:
             stored = self._call("count")
             self._process.call("close", seconds=CLOSE_SECONDS)
             lost = 0
-            for batch in _batches(added):
+            for batch in batches(added, _SENTENCES_PER_CALL):
                 ids, _, _, vectors = zip(*batch, strict=True)
                 lost += self._call("count_lost", ids, np.stack(vectors))
             self._process.close()
@@ -139,15 +121,10 @@ class ChromaWriter:
 
 
 class ChromaGraph:
-    """A publication's sentences in Chroma's graph.
+    """A publication's sentences in Chroma's graph, in a folder that this user has written.
 
-    Chroma writes to the folder that it opens. If that is read-only, it opens a temporary copy.
-
-    Args:
-        folder: Chroma's folder, written by this user.
-
-    Raises:
-        IndexFormatError: It cannot be opened or searched, or Chroma crashed or hangs; so do all methods.
+    Chroma writes to the folder that it opens. If that is read-only, it opens a temporary copy. Every call may raise an
+    IndexFormatError: the folder cannot be opened or searched, or Chroma crashed or hangs.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -170,7 +147,6 @@ class ChromaGraph:
             self._copy.cleanup()
 
     def __len__(self) -> int:
-        """Return the number of sentences."""
         return self._sentences
 
     def nearest(self, vector: NDArray[np.float32], count: int) -> list[tuple[int, int]]:
@@ -196,10 +172,3 @@ def copy_folder(previous: Path, working: Path) -> None:
     # Who opens the folder writes to Chroma's database. What was deleted is not copied.
     with closing(sqlite3.connect(f"{(previous / GRAPH_DATABASE).absolute().as_uri()}?mode=ro", uri=True)) as source:
         source.execute("VACUUM INTO ?", [str(working / GRAPH_DATABASE)])
-
-
-def _batches(items: Iterable[_Item]) -> Iterator[list[_Item]]:
-    """Yield items in lists for one call of Chroma each."""
-    rest = iter(items)
-    while batch := list(islice(rest, _SENTENCES_PER_CALL)):
-        yield batch

@@ -9,7 +9,7 @@ import sqlite3
 import threading
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import closing, contextmanager
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ from arag.errors import ARAGError, IndexFormatError, StorageError
 from arag.retrieval.storage import ChunkVectors, Settings, TableReader, batches
 
 INDEX_FILE = "index.sqlite3"
+DRAFT_FILE = "draft.sqlite3"  # the next publication, being written
 
 # Short fields are in `chunks`, which is scanned often; the texts are apart from it. A number is never used again, so
 # that it names one version of a chunk. `vectors` has a row of float16 for each sentence of the chunk, NaN where the
@@ -75,15 +76,11 @@ def connect(file: Path, *, writing: bool = False) -> sqlite3.Connection:
 
     For reading, no other file is looked at and nothing is locked: what is published never changes, and a journal that
     somebody has put beside it is ignored.
-
-    Raises:
-        IndexFormatError: It is damaged, or its tables are not those of an index.
-        StorageError: It cannot be opened.
     """
     mode = "mode=rw" if writing else "mode=ro&immutable=1"
     if not file.is_file():  # opening a pipe would block
         raise make_damage(file, "it is missing, or not a file")
-    with name_failures(file, make_damage):
+    with _name_failures(file, partial(make_damage, file)):
         connection = sqlite3.connect(
             f"{file.absolute().as_uri()}?{mode}", uri=True, check_same_thread=False, isolation_level=None
         )
@@ -118,24 +115,20 @@ class Database(TableReader):
         self.settings = self._read_settings()
 
     def query(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
-        """Return the rows of a query."""
         storable = [_UNSTORABLE.sub("\ufffd", value) if isinstance(value, str) else value for value in values]
-        with self._lock, name_failures(self._file, lambda _, what: self.damage(what)):
+        with self._lock, _name_failures(self._file, self.damage):
             return self.connection.execute(sql, storable).fetchall()
 
     def among(self, column: str, values: Iterable[Any]) -> tuple[str, Any]:
-        """Return the SQL that tells whether a column has one of some values, and the value for its `?`."""
         storable = [value for value in values if not (isinstance(value, str) and _UNSTORABLE.search(value))]
         return f"{column} IN (SELECT value FROM json_each(?))", json.dumps(storable, default=int)
 
     def damage(self, what: str) -> IndexFormatError:
-        """Return the error that reports damage."""
         return make_damage(self._file, what)
 
     def vectors(self, numbers: Collection[int]) -> Iterator[ChunkVectors]:
-        """Yield the vectors of chunks' embedded sentences."""
-        for some in batches(list(numbers), _CHUNKS_PER_QUERY):
-            select = f"SELECT chunks.number, vectors FROM {self._chunks} JOIN vectors ON vectors.number = chunks.number"
+        for some in batches(numbers, _CHUNKS_PER_QUERY):
+            select = f"SELECT number, vectors FROM {self.chunks_table} JOIN vectors USING (number)"
             blobs = dict(self.query_among(select, "chunks.number", some))
             for number in filter(blobs.__contains__, some):
                 vectors = self._parse_vectors(number, blobs[number])
@@ -168,13 +161,16 @@ def make_damage(file: Path, what: str) -> IndexFormatError:
 
 
 @contextmanager
-def name_failures(file: Path, damage: Callable[[Path, str], IndexFormatError]) -> Iterator[None]:
+def _name_failures(file: Path, damage: Callable[[str], IndexFormatError]) -> Iterator[None]:
     """Turn SQLite's errors into a StorageError, or into what `damage` makes if the file is damaged."""
     try:
         yield
-    except (sqlite3.Error, UnicodeDecodeError) as error:  # SQLite quotes damaged bytes in its messages
-        if is_damage(error):
-            raise damage(file, str(error)) from error
+    except UnicodeDecodeError as error:  # SQLite quotes damaged bytes in its messages
+        raise damage(str(error)) from error
+    except sqlite3.Error as error:
+        is_of_file = isinstance(error, sqlite3.DatabaseError) and not isinstance(error, sqlite3.ProgrammingError)
+        if is_of_file and getattr(error, "sqlite_errorcode", 0) & 0xFF not in _NO_DAMAGE:
+            raise damage(str(error)) from error
         raise StorageError(f"{file} cannot be opened or read: {error}") from error
 
 
@@ -194,12 +190,3 @@ def name_write_failures(folder: Path) -> Iterator[None]:
             f"the index in {folder} cannot be written to ({error}); its disk has {free:,.0f} MB left. "
             "What was written is kept, and the next run continues from there."
         ) from error
-
-
-def is_damage(error: Exception) -> bool:
-    """Return whether an error of SQLite means damage, not a full disk, a closed file or the like."""
-    if isinstance(error, UnicodeDecodeError):
-        return True
-    if not isinstance(error, sqlite3.DatabaseError) or isinstance(error, sqlite3.ProgrammingError):
-        return False
-    return getattr(error, "sqlite_errorcode", 0) & 0xFF not in _NO_DAMAGE

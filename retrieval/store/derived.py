@@ -43,7 +43,8 @@ def delete_others(folder: Path, token: str) -> None:
     kept = {keyword_file(folder, token), graph_folder(folder, token)}
     for path in list(folder.iterdir()):
         if path not in kept and is_derived(path.name):
-            _delete_receipt(path)
+            with suppress(OSError):  # most have no receipt
+                _receipt(path).unlink()
             delete(path)
 
 
@@ -55,14 +56,9 @@ def is_trusted(folder: Path) -> bool:
 
 
 def write_receipt(folder: Path, removed: int) -> None:
-    """Record that this user has written Chroma's folder.
-
-    Args:
-        folder: The folder.
-        removed: How many sentences were removed since its graph was built.
-    """
+    """Record that this user has written Chroma's folder, and how many sentences were removed since it was built."""
     with suppress(OSError):  # without a place for it, the folder is not opened
-        file = _file(folder)
+        file = _receipt(folder)
         make_folder(file.parent)
         with written_whole(file) as out:
             out.write(str(removed).encode())
@@ -71,16 +67,10 @@ def write_receipt(folder: Path, removed: int) -> None:
 def read_receipt(folder: Path) -> int | None:
     """Return how many sentences were removed since the graph was built; None without a receipt."""
     try:
-        return int(_file(folder).read_text(encoding="ascii"))
+        return int(_receipt(folder).read_text(encoding="ascii"))
     except (OSError, ValueError):
         return None
 
 
-def _delete_receipt(folder: Path) -> None:
-    """Delete the receipt for a folder that is about to be deleted, if there is one."""
-    with suppress(OSError):
-        _file(folder).unlink()
-
-
-def _file(folder: Path) -> Path:
+def _receipt(folder: Path) -> Path:
     return user_state_path("arag") / "graphs" / f"{folder.name}.{(folder / GRAPH_DATABASE).lstat().st_ino}"

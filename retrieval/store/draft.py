@@ -11,7 +11,6 @@ import sqlite3
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import astuple, replace
-from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -19,33 +18,19 @@ import numpy as np
 from arag.errors import IndexFormatError
 from arag.files import copy_file, delete, publish_path, sync_path
 from arag.retrieval.keywords import write_keywords
-from arag.retrieval.storage import FORMAT_VERSION, Draft, EmbeddedDocument, Settings
-from arag.retrieval.store.database import INDEX_FILE, SCHEMA, Database, connect, name_write_failures
+from arag.retrieval.storage import FORMAT_VERSION, Draft, EmbeddedDocument, Settings, batches
+from arag.retrieval.store.database import DRAFT_FILE, INDEX_FILE, SCHEMA, Database, connect, name_write_failures
 from arag.retrieval.store.derived import delete_others, keyword_file
 from arag.retrieval.store.graph import EmbeddedChunk, NextGraph
 from arag.retrieval.store.view import FolderView
-from arag.retrieval.tables import (
-    CHUNK_COLUMNS,
-    DOCUMENT_COLUMNS,
-    chunk_row,
-    format_places,
-    list_words,
-)
-
-DRAFT_FILE = "draft.sqlite3"
+from arag.retrieval.tables import CHUNK_COLUMNS, DOCUMENT_COLUMNS, chunk_row, format_places, list_words
 
 _MAX_FREE = 0.2  # of the pages of a file: one with more is copied without them
 _TEXTS_AT_ONCE = 1_000
 
 
 class FolderDraft(Database, Draft):
-    """The next publication of an index in a folder; use `FolderStore.draft` to get one.
-
-    Args:
-        folder: The folder's absolute path.
-        published: What was published last; None if nothing was.
-        begin: Makes the settings of an index that is not there yet.
-    """
+    """The next publication of an index in a folder; use `FolderStore.draft` to get one."""
 
     def __init__(self, folder: Path, published: FolderView | None, begin: Callable[[], Settings]) -> None:
         self._folder = folder
@@ -73,7 +58,6 @@ class FolderDraft(Database, Draft):
             self._published.close()
 
     def damage(self, what: str) -> IndexFormatError:
-        """Return the error that reports damage."""
         if self._is_writing:
             return IndexFormatError(f"the unfinished update in {self._file} is damaged ({what}): begin it again")
         return super().damage(what)
@@ -83,7 +67,6 @@ class FolderDraft(Database, Draft):
         return set(document_ids)
 
     def put(self, documents: Sequence[EmbeddedDocument]) -> dict[str, str]:
-        """Store documents, their chunks and vectors in one transaction; see `Draft.put`."""
         refused = self.find_taken(documents)
         kept = [document for document in documents if document.record.id not in refused]
         if not kept:
@@ -98,7 +81,6 @@ class FolderDraft(Database, Draft):
         return refused
 
     def remove(self, document_ids: Collection[str]) -> None:
-        """Remove documents with their chunks."""
         if self.fingerprints(document_ids):
             self._begin_writing()
             with self._transaction():
@@ -111,18 +93,11 @@ class FolderDraft(Database, Draft):
             self.connection.executemany("UPDATE documents SET source = ? WHERE id = ?", changes)
 
     def publish(
-        self,
-        settings: Settings,
-        on_written: Callable[[int, int], None] | None = None,
-        *,
-        rebuild: bool = False,
+        self, settings: Settings, on_written: Callable[[int, int], None] | None = None, *, rebuild: bool = False
     ) -> Settings:
         """Let readers see what was written; see `Draft.publish`.
 
-        Args:
-            settings: The settings to publish; token and counts are set here.
-            on_written: Called with the number of sentences in Chroma's folder so far, and of all.
-            rebuild: Whether to make everything again that is derived from the documents, even if nothing has changed.
+        With `rebuild`, everything that is derived from the documents is made again, even if nothing has changed.
         """
         token = secrets.token_hex(16)
         new = self.counted(replace(settings, token=token, version=FORMAT_VERSION))
@@ -143,7 +118,7 @@ class FolderDraft(Database, Draft):
 
     def _open_kept(self) -> sqlite3.Connection | None:
         """Open the draft of a killed run, if it was made from what is published."""
-        _delete_database(_unfinished(self._draft))
+        _delete_database(_beside(self._draft, ".new"))
         delete(_beside(self._draft, "-journal"))  # of the change of the journal's mode only, if it is ours
         for ending in ("", "-wal", "-shm"):
             if _beside(self._draft, ending).is_symlink() or not self._draft.is_file():
@@ -217,9 +192,9 @@ class FolderDraft(Database, Draft):
     def _list_words(self) -> None:
         """Make the table of words again."""
         self.connection.execute("DELETE FROM words")
-        texts = (text for _, text in self.chunk_texts())
-        while some := list(islice(texts, _TEXTS_AT_ONCE)):
-            self.connection.executemany("INSERT OR IGNORE INTO words VALUES (?, ?)", sorted(list_words(some)))
+        for some in batches(self.chunk_texts(), _TEXTS_AT_ONCE):
+            rows = sorted(list_words(text for _, text in some))
+            self.connection.executemany("INSERT OR IGNORE INTO words VALUES (?, ?)", rows)
 
     def _finish_file(self) -> None:
         """Write everything into the draft's file itself, and sync it."""
@@ -244,7 +219,7 @@ class FolderDraft(Database, Draft):
 @contextmanager
 def _made_whole(file: Path) -> Iterator[Path]:
     """Give a name to make a database under, which then gets its own."""
-    unfinished = _unfinished(file)
+    unfinished = _beside(file, ".new")
     try:
         yield unfinished
         sync_path(unfinished)
@@ -274,10 +249,6 @@ def _open(file: Path) -> sqlite3.Connection:
 def _delete_database(file: Path) -> None:
     for ending in ("", "-wal", "-shm", "-journal"):
         delete(_beside(file, ending))
-
-
-def _unfinished(file: Path) -> Path:
-    return _beside(file, ".new")
 
 
 def _beside(file: Path, ending: str) -> Path:

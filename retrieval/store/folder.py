@@ -14,46 +14,36 @@ from typing import TYPE_CHECKING
 from arag.errors import IndexFormatError, IndexLockedError, IndexNotFoundError, InputError
 from arag.files import make_folder, written_whole
 from arag.retrieval.storage import Damage, Settings
-from arag.retrieval.store.database import INDEX_FILE, make_damage, name_write_failures
+from arag.retrieval.store.database import DRAFT_FILE, INDEX_FILE, make_damage, name_write_failures
 from arag.retrieval.store.derived import delete_others, is_derived
 from arag.retrieval.store.view import FolderView
 
 if TYPE_CHECKING:
     from arag.retrieval.store.draft import FolderDraft
 
-_DRAFT_FILE = "draft.sqlite3"
 _LOCK_FILE = "write.lock"
 _HOLDER_FILE = "writer.json"
 _EARLIER_FILE = "chunks.sqlite3"  # of earlier versions
 
 
 class FolderStore:
-    """An index in a folder. Modules that only writers need are imported when writing, so searching starts sooner.
-
-    Args:
-        folder: The folder.
-
-    Attributes:
-        location: The folder as it was given, for messages.
-    """
+    """An index in a folder. Modules that only writers need are imported when writing, so searching starts sooner."""
 
     def __init__(self, folder: Path) -> None:
-        self.location = folder
+        self.location = folder  # for messages
         self._folder = folder.absolute()  # in case the process changes its working directory
 
     def exists(self) -> bool:
         """Return whether there is an index, or a part of one."""
         # Not Path.exists, which raises an error for a name that is too long.
-        names = (INDEX_FILE, _DRAFT_FILE, _EARLIER_FILE)
+        names = (INDEX_FILE, DRAFT_FILE, _EARLIER_FILE)
         return any(os.path.exists(self._folder / name) for name in names)  # noqa: PTH110
 
     def settings(self) -> Settings:
-        """Read the settings of what was published last; see `IndexStore.settings`."""
         with closing(self.open()) as view:
             return view.settings
 
     def stamp(self) -> Hashable:
-        """Return a value that changes with every publication."""
         try:
             status = (self._folder / INDEX_FILE).stat()
         except (OSError, ValueError):
@@ -61,7 +51,6 @@ class FolderStore:
         return status.st_ino, status.st_mtime_ns, status.st_size
 
     def open(self) -> FolderView:
-        """Open what was published last; see `IndexStore.open`."""
         try:
             (self._folder / INDEX_FILE).stat()
         except (FileNotFoundError, NotADirectoryError):
@@ -78,7 +67,6 @@ class FolderStore:
         """Close what all views share: nothing."""
 
     def size(self) -> int:
-        """Return the bytes of the index's files."""
         ours = [path for path in self._folder.iterdir() if path.name == INDEX_FILE or is_derived(path.name)]
         # Not rglob, which raises an error for a folder that a writer has just deleted.
         inside = [Path(parent, name) for path in ours for parent, _, names in os.walk(path) for name in names]
@@ -100,7 +88,6 @@ class FolderStore:
                 yield draft
 
     def find_damage(self) -> list[Damage]:
-        """Look for damage in all files; nothing is locked or written."""
         from arag.retrieval.store.check import find_damage
 
         try:
@@ -111,22 +98,17 @@ class FolderStore:
             return find_damage(view, self._folder)
 
     def repair(self, on_written: Callable[[int, int], None] | None = None) -> None:
-        """Make everything again that is derived from the documents; see `IndexStore.repair`."""
         from arag.retrieval.store.check import find_unrepairable
 
         with closing(self.open()) as view:
             for damage in find_unrepairable(view):
                 raise make_damage(self._folder / INDEX_FILE, damage.what)
-        with self.draft(lambda: _refuse_new(self.location)) as draft:
+            settings = view.settings
+        with self.draft(lambda: settings) as draft:
             draft.publish(draft.settings, on_written, rebuild=True)
 
     def _make(self) -> None:
-        """Make the folder of a new index, or check the one that is there.
-
-        Raises:
-            InputError: It cannot be made.
-            IndexFormatError: It has an index of an earlier version.
-        """
+        """Make the folder of a new index, or check the one that is there."""
         folder = self._folder
         if os.path.isfile(folder):  # noqa: PTH113 - as above
             raise InputError(f"{self.location} is a file: give a folder for the index")
@@ -184,10 +166,6 @@ class FolderStore:
 def is_index(folder: Path) -> bool:
     """Return whether a folder is an index."""
     return (folder / INDEX_FILE).is_file()
-
-
-def _refuse_new(location: Path) -> Settings:
-    raise IndexNotFoundError(f"no index in {location}")
 
 
 def _size(path: Path) -> int:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from arag.child import ChildError
 from arag.errors import StorageError
-from arag.retrieval.storage import Settings, Vectors
+from arag.retrieval.storage import Settings, Vectors, batches
 from arag.retrieval.store.chroma import ChromaWriter, SentenceRecord
 from arag.retrieval.store.database import Database
 from arag.retrieval.store.derived import GRAPH_DRAFT, graph_folder, is_trusted, read_receipt, write_receipt
@@ -22,12 +22,7 @@ EmbeddedChunk = tuple[int, Chunk, Vectors]  # a chunk's number, the chunk, the v
 
 
 class NextGraph:
-    """Makes Chroma's folder for the next publication from that of the last one, or from scratch.
-
-    Args:
-        folder: The index's folder.
-        published: What was published last, or None.
-    """
+    """Makes Chroma's folder for the next publication from that of the last one, or from scratch."""
 
     def __init__(self, folder: Path, published: Database | None) -> None:
         self._folder = folder
@@ -50,7 +45,7 @@ class NextGraph:
         if self._has_failed:
             return
         try:
-            self._add(rows, lambda _: None)
+            self._open().add(self._sentences(rows))
         except (ChildError, StorageError):  # on a full disk, the index's file needs the room
             self._has_failed = True
             self._start_again()
@@ -58,16 +53,9 @@ class NextGraph:
     def publish(
         self, draft: Database, settings: Settings, on_written: Callable[[int, int], None], *, rebuild: bool
     ) -> None:
-        """Write the rest, and let the folder appear. If Chroma crashes or hangs, there is none.
+        """Write the rest, or all of it from scratch, and let the folder appear.
 
-        Args:
-            draft: What is to be published.
-            settings: Its settings.
-            on_written: Called with how many sentences the folder has so far, and with how many it will have.
-            rebuild: Whether to build the graph from scratch.
-
-        Raises:
-            StorageError: It cannot be written.
+        If Chroma crashes or hangs, there is none. A StorageError says that it cannot be written.
         """
         try:
             if rebuild:
@@ -109,13 +97,13 @@ class NextGraph:
         previous = graph_folder(self._folder, self._published.settings.token)
         if not is_trusted(previous):
             return None
-        self._before = {number for (number,) in self._published.query("SELECT number FROM chunks")}
+        self._before = set(self._published.numbers_by_id())
         self._removed = read_receipt(previous) or 0
         return previous
 
     def _write(self, draft: Database, settings: Settings, on_written: Callable[[int, int], None]) -> None:
         self._open()
-        numbers = [number for (number,) in draft.query("SELECT number FROM chunks ORDER BY number")]
+        numbers = sorted(draft.numbers_by_id())
         gone = self._find_gone(set(numbers))
         if self._removed + len(gone) > _MAX_REMOVED * settings.sentences:
             self._start_again()
@@ -131,7 +119,7 @@ class NextGraph:
 
         count_down(0)
         self._open().remove(gone)
-        self._add(_read_chunks(draft, missing), count_down)
+        self._open().add(self._sentences(_read_chunks(draft, missing)), count_down)
         folder = graph_folder(self._folder, settings.token)
         added = sorted(self._written.keys() & set(numbers))
         self._open().publish(folder, settings.sentences, self._sentences(_read_chunks(draft, added)))
@@ -145,9 +133,6 @@ class NextGraph:
             gone += [(number, positions) for number, positions, _ in before]
         return [f"{number}#{position}" for number, positions in gone for position in positions]
 
-    def _add(self, rows: Iterable[EmbeddedChunk], on_added: Callable[[int], None]) -> None:
-        self._open().add(self._sentences(rows), on_added)
-
     def _sentences(self, rows: Iterable[EmbeddedChunk]) -> Iterator[SentenceRecord]:
         for number, chunk, vectors in rows:
             positions = [position for position, sentence in enumerate(chunk.sentences) if sentence.embedded]
@@ -157,7 +142,6 @@ class NextGraph:
 
 
 def _read_chunks(draft: Database, numbers: Sequence[int]) -> Iterator[EmbeddedChunk]:
-    for start in range(0, len(numbers), _CHUNKS_AT_ONCE):
-        some = numbers[start : start + _CHUNKS_AT_ONCE]
+    for some in batches(numbers, _CHUNKS_AT_ONCE):
         chunks = draft.numbered(some)
         yield from ((number, chunks[number], vectors) for number, _, vectors in draft.vectors(some))

@@ -49,7 +49,6 @@ class FolderView(Database, View):
         self._close = weakref.finalize(self, self.connection.close)
 
     def close(self) -> None:
-        """Release what is open."""
         for view in list(self._limited):
             view.close()
         if isinstance(self._sentences, ChromaGraph):
@@ -58,7 +57,6 @@ class FolderView(Database, View):
         self._close()
 
     def limited_to(self, document_ids: Collection[str]) -> LimitedView:
-        """Return this view limited to some of its documents; it shares what is open, and ends with this view."""
         view = LimitedView(self, self._folder, document_ids)
         self._limited.add(view)
         return view
@@ -66,19 +64,15 @@ class FolderView(Database, View):
     # --- keywords ---
 
     def rank(self, keywords: Sequence[str], top_k: int, *, by_coverage: bool = False) -> KeywordRanking:
-        """Rank the chunks by Score(c, K), ties by chunk id; see `View.rank`."""
         return self.keyword_texts().rank(keywords, top_k, by_coverage=by_coverage)
 
     def count_chunks(self, texts: Sequence[str]) -> list[int]:
-        """Count the chunks that hold each of some texts."""
         return self.keyword_texts().count_chunks(texts)
 
     def holding_all(self, texts: Sequence[str], limit: int) -> list[int]:
-        """Return the numbers of the chunks that hold all of some texts, at most `limit` of them, by chunk id."""
         return self.keyword_texts().holding_all(texts, limit)
 
     def holds_word(self, word: str) -> bool:
-        """Return whether a text of this view has this word, as a whole word in lower case."""
         return self.keyword_texts().holds_word(word)
 
     def keyword_texts(self) -> KeywordTexts:
@@ -102,7 +96,6 @@ class FolderView(Database, View):
     # --- words ---
 
     def words_of_length(self, shortest: int, longest: int) -> list[str]:
-        """Return the plain forms of words whose lengths lie between two bounds; see `View.words_of_length`."""
         lengths = range(shortest, longest + 1)
         return list(chain.from_iterable(self._plain_words.get(length, ()) for length in lengths))
 
@@ -117,7 +110,6 @@ class FolderView(Database, View):
     # --- sentences by their vectors ---
 
     def nearest(self, vector: NDArray[np.float32], count: int) -> list[SentenceMatch]:
-        """Return the sentences nearest to a vector, nearest first; equal vectors have equal similarities."""
         sentences = self.sentences()
         if isinstance(sentences, SentenceMatrix):
             return sentences.nearest(vector, count, self._allowed)
@@ -163,7 +155,7 @@ class FolderView(Database, View):
         positions: dict[int, set[int]] = {}
         for number, position in places:
             positions.setdefault(number, set()).add(position)
-        select = f"SELECT id, chunks.number, vectors FROM {self._chunks} JOIN vectors ON vectors.number = chunks.number"
+        select = f"SELECT id, number, vectors FROM {self.chunks_table} JOIN vectors USING (number)"
         for _, number, blob in sorted(self.query_among(select, "chunks.number", positions)):
             vectors = self._parse_vectors(number, blob)
             some = sorted(positions[number].intersection(range(len(vectors))))
@@ -213,8 +205,8 @@ class FolderView(Database, View):
 class LimitedView(FolderView):
     """A part of a publication, on a connection of its own; use `FolderView.limited_to` to get one."""
 
-    chunks_table = "(SELECT * FROM main.chunks WHERE +number IN (SELECT number FROM temp.allowed_chunks))"
-    documents_table = "(SELECT * FROM main.documents WHERE +id IN (SELECT id FROM temp.allowed_documents))"
+    chunks_table = "(SELECT * FROM main.chunks WHERE +number IN (SELECT number FROM temp.allowed_chunks)) AS chunks"
+    documents_table = "(SELECT * FROM main.documents WHERE +id IN (SELECT id FROM temp.allowed_documents)) AS documents"
 
     def __init__(self, whole: FolderView, folder: Path, document_ids: Collection[str]) -> None:
         super().__init__(folder)
@@ -234,7 +226,6 @@ class LimitedView(FolderView):
         self._asked_for_one = _MARGIN * whole.settings.sentences / max(self.settings.sentences, 1)
 
     def limited_to(self, document_ids: Collection[str]) -> LimitedView:
-        """Return this view limited to some of its documents."""
         return self._whole.limited_to(self.fingerprints(document_ids))
 
     def words_of_length(self, shortest: int, longest: int) -> list[str]:

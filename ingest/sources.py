@@ -18,7 +18,7 @@ from arag.ingest.documents import Document, Problem
 from arag.ingest.formats import Readers
 from arag.ingest.formats.content import JSON, clean_characters, clean_text, folded
 from arag.ingest.records import has_control_characters, read_json, read_jsonl, read_record, to_json
-from arag.retrieval.store.folder import is_index
+from arag.retrieval.locations import is_index
 
 if TYPE_CHECKING:
     from langchain_core.documents import Document as LangChainDocument

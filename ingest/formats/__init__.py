@@ -93,7 +93,7 @@ class Readers:
         return self._read_in_child(reader, path, size) if isinstance(reader, str) else reader(path)
 
     def _read_in_child(self, reader: str, path: Path, size: int) -> Content:
-        limit = min(_SECONDS + _SECONDS_PER_MB * size / 1_000_000, _MAX_SECONDS)
+        limit = min(_SECONDS + round(_SECONDS_PER_MB * size / 1_000_000), _MAX_SECONDS)
         start = time.monotonic()
         try:
             fields = self._child.call("read", reader, os.path.abspath(path), seconds=limit)  # noqa: PTH100

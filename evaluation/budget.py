@@ -15,12 +15,7 @@ class BudgetError(InputError):
 
 
 class Budget:
-    """A limit for everything that is run with it.
-
-    Args:
-        ledgers: Note what is paid, and what was paid in earlier runs.
-        limit: US dollars; None for no limit.
-    """
+    """A limit in US dollars for everything that its ledgers note, in this run and in earlier ones; None for none."""
 
     def __init__(self, ledgers: Sequence[Store], limit: float | None = None) -> None:
         self._limit = limit

@@ -102,8 +102,6 @@ class Store:
             batch: How many texts `make` gets at a time: those of about the same length.
             on_done: Called with the number of texts done so far.
 
-        Raises:
-            StorageError: The file is damaged, or cannot be read or written.
         """
         keys = {text: make_key(what, text) for text in texts}
         values = {text: self.get(key) for text, key in keys.items()}

@@ -25,11 +25,7 @@ _PARAGRAPHS = "paragraphs"  # the name of the metadata
 
 
 def make_index(questions: Sequence[Question], store: IndexStore) -> Iterator[str]:
-    """Ingest the paragraphs that come with questions, unless there is an index.
-
-    Args:
-        questions: All questions of the file.
-        store: Where the index is.
+    """Ingest the paragraphs that come with all questions of a file, unless there is an index.
 
     Yields:
         What is done, and what is left out.
@@ -103,10 +99,6 @@ def locate_gold(questions: Sequence[Question], index: Index) -> list[Question]:
     Paragraphs become the documents that they were joined into, FinanceBench's names the ids of files. What the index
     lacks keeps its name. If the index has no pages of a document, as of a text file, the question's gold documents
     count as gold.
-
-    Args:
-        questions: The questions.
-        index: The index.
     """
     ids = _find_paragraphs(index)
     without_pages: set[str] = set()

@@ -27,13 +27,7 @@ _MAX_SHOWN = 60  # characters of an invalid value in messages
 
 @dataclass(frozen=True, slots=True)
 class Paragraph:
-    """A paragraph of a public dataset.
-
-    Attributes:
-        id: Its id, made from its text: the same paragraph has the same id in every file.
-        title: Its title.
-        text: Its text.
-    """
+    """A paragraph of a public dataset. Its id is made from its text: it is the same in every file."""
 
     id: str
     title: str
@@ -45,9 +39,6 @@ class Question:
     """A question of an experiment.
 
     Attributes:
-        id: Its unique id.
-        text: The question.
-        answer: The gold answer.
         aliases: Other accepted answers.
         gold_documents: Ids of the documents or paragraphs with the answer, or FinanceBench's names without folder and
             suffix, as far as the data has them; `corpora.locate_gold` replaces them with ids of an index.
@@ -75,12 +66,6 @@ def load_questions(file: Path) -> list[Question]:
     `evidence`). `supporting` may list the documents with the answer. An answer may be a list: all but the first are
     aliases. Questions marked as unanswerable (`answerable` is false, in MuSiQue-Full) are left out with a warning:
     their gold answer belongs to another question.
-
-    Args:
-        file: The file.
-
-    Returns:
-        The questions, in the file's order.
 
     Raises:
         InputError: The file is missing or not such a list, or a question has no id, text or answer, or the id of

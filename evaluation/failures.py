@@ -39,13 +39,7 @@ _FORMULA = tuple("=+-@\t\r＝＋－＠")  # how a text begins that spreadsheets 
 
 @dataclass(frozen=True, slots=True)
 class Taxonomy:
-    """The possible causes of wrong answers, for methods of one kind.
-
-    Attributes:
-        title: The kind.
-        task: What such a method did and what a judge is shown, for the judge's prompt.
-        causes: The causes and what they mean, for the judge's prompt.
-    """
+    """The possible causes of wrong answers for methods of one kind, and what a judge is told of them."""
 
     title: str
     task: str
@@ -92,18 +86,7 @@ ONE_SHOT = Taxonomy(
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """A wrong answer and its cause.
-
-    Attributes:
-        method: The method.
-        taxonomy: The possible causes of its wrong answers.
-        record: The answer's record.
-        cause: The cause that the record or a judge gives; empty if neither does.
-        decided_by: Who gave it: `record`, `judge`, or empty.
-        why: The reason.
-        label: The cause that a person gives, which overrides the other; empty if nobody gave one.
-        note: The person's note.
-    """
+    """A wrong answer and its cause: what the record or a judge says (`decided_by`), and a person's label over it."""
 
     method: str
     taxonomy: Taxonomy
@@ -163,11 +146,7 @@ def is_wrong(record: Record) -> bool:
 def find_failures(method: str, iterative: bool | None, records: Sequence[Record], index: Index) -> list[Failure]:
     """Return a method's wrong answers, with their causes if the records decide them; none if it does not search.
 
-    Args:
-        method: The method's name.
-        iterative: Whether it may take several rounds; None for "in part".
-        records: Its records.
-        index: The index that they were made with, limited to the run's scope.
+    `index` is limited to the run's scope.
     """
     if not any(record["trace"] for record in records) and iterative is False:
         return []
@@ -213,12 +192,7 @@ def _decide_one_shot(method: str, record: Record, index: Index) -> tuple[str, st
 
 
 def diagnose(failure: Failure, session: Session) -> Failure:
-    """Let a judge decide the cause of an undecided failure; it stays undecided if there is no usable diagnosis.
-
-    Args:
-        failure: The failure.
-        session: Asks the judge.
-    """
+    """Let a judge decide the cause of an undecided failure; it stays undecided if there is no usable diagnosis."""
     causes = failure.taxonomy.causes
     form: Any = create_model("Diagnosis", reason=(str, ...), cause=(Literal[tuple(causes)], ...))
     one_of = " or ".join(f'"{name}"' for name in causes)

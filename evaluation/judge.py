@@ -47,25 +47,13 @@ class Verdict(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class Judge:
-    """A model that judges answers.
-
-    Attributes:
-        model: The model, with its cache.
-        name: Its name, for the records.
-    """
+    """A model that judges answers, with its cache and its name for the records."""
 
     model: BaseChatModel
     name: str
 
     def judge(self, lab: Lab, question: str, gold: str, prediction: str) -> Judgement:
-        """Judge an answer.
-
-        Args:
-            lab: The lab of the run.
-            question: The question.
-            gold: The gold answer.
-            prediction: The predicted answer.
-        """
+        """Judge a predicted answer by the gold answer."""
         session, reason = Session(lab, self.model), "three replies of the judge were no verdict"
         predicted = as_data("answer", prediction or "(empty)")
         user = f"Question: {question}\n\nGold answer: {gold}\n\nPredicted answer:\n{predicted}"

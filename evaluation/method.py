@@ -63,23 +63,14 @@ class Method(BaseModel):
     """Whether tools and reasoning take turns (Table 4)."""
 
     def prepare(self, session: Session) -> Any:
-        """Do the work before the first question.
-
-        Args:
-            session: Asks the model; the calls are kept with the index, for all runs.
+        """Do the work before the first question; its calls are kept with the index, for all runs.
 
         Returns:
             What `answer` gets for every question. Several threads use it, so `answer` must not change it.
         """
 
     def answer(self, question: str, session: Session, prepared: Any) -> Answer | str:
-        """Answer a question; several are answered at a time.
-
-        Args:
-            question: The question.
-            session: Asks the model, and keeps account.
-            prepared: What `prepare` has returned.
-        """
+        """Answer a question; several are answered at a time. `prepared` is what `prepare` has returned."""
         raise NotImplementedError
 
 
@@ -150,12 +141,7 @@ class Lab:
         return Passages(self.index.embedder, self.chunks, [vector[None] for vector in vectors])
 
     def vectors(self, texts: Sequence[str], title: str = "Texts embedded") -> Vectors:
-        """Return the vectors of texts, shape (texts, dimension); what was embedded before is not embedded again.
-
-        Args:
-            texts: The texts.
-            title: What is done, for the progress.
-        """
+        """Return the vectors of texts, shape (texts, dimension); what was embedded before is not embedded again."""
         total = len(set(texts))
         return embed(self.store, self.index.embedder, texts, lambda done: self.progress(title, done, total))
 
@@ -188,12 +174,7 @@ class Session:
         self.model = self.model or self.lab.model
 
     def call(self, messages: Sequence[AnyMessage], **options: Any) -> AIMessage:
-        """Call the model once, and return its whole reply; most methods need only `ask`.
-
-        Args:
-            messages: The messages.
-            options: For this call, such as `temperature` or `logprobs`.
-        """
+        """Call the model once, with options such as `logprobs`, and return its whole reply; `ask` is simpler."""
         began = time.perf_counter()
         reply = self.model.invoke(list(messages), **options)
         self._last = time.perf_counter()
@@ -235,14 +216,6 @@ class Session:
                 messages = [*messages, AIMessage(text), HumanMessage(f"{wrong}. Reply with that object alone.")]
         return None if form else ""
 
-    @overload
-    def ask_all(
-        self, system: str, users: Iterable[Turns], form: None = None, title: str = "", **options: Any
-    ) -> list[str]: ...
-    @overload
-    def ask_all(
-        self, system: str, users: Iterable[Turns], form: type[Form], title: str = "", **options: Any
-    ) -> list[Form | None]: ...
     def ask_all(
         self,
         system: str,
@@ -369,13 +342,7 @@ class Session:
         self.notes.append(Note(title=title, lines=list(lines)))
 
     def read(self, question: str, chunks: Sequence[Chunk], example: str = "") -> Answer:
-        """Ask for a short answer from passages, after some reasoning.
-
-        Args:
-            question: The question.
-            chunks: The passages, best first.
-            example: An example of the reasoning, for the task.
-        """
+        """Ask for a short answer from passages, best first, after some reasoning of which there may be an example."""
         passages = "\n\n".join(f"[{chunk.id}]\n{chunk.text}" for chunk in chunks)
         reply = self.ask(f"{READER}\n\n{example}".strip(), forced_question(question, passages))
         return Answer(read_answer(reply), [chunk.id for chunk in chunks if f"[{chunk.id}]" in reply])

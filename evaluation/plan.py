@@ -55,24 +55,7 @@ class MethodFacts(BaseModel):
 
 
 class Plan(BaseModel):
-    """The configuration of a run. It is shown in reports, and holds no passwords.
-
-    Attributes:
-        questions: The file of the questions.
-        index: The index's folder, or its address.
-        model: The model.
-        judge: The judge; None for none.
-        model_options: Options of the model's class.
-        top_k: Chunks per search.
-        presentation: What A-RAG's tools show.
-        max_steps: A-RAG's model calls before an answer is forced.
-        scope: The scope that the methods search in; None for the whole index.
-        contents: What identifies the index; None until it is made.
-        methods: The methods that the run was started with so far.
-        asked: How many questions it was asked to answer, at most.
-        version: The version of this package that started it.
-        date: The day on which it started, in UTC.
-    """
+    """The configuration of a run. It is shown in reports, and holds no passwords."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -86,8 +69,11 @@ class Plan(BaseModel):
     max_steps: int = DEFAULT_MAX_STEPS
     scope: dict[str, Any] | None = None
     contents: dict[str, Any] | None = None
+    """What identifies the index; None until it is made."""
     methods: dict[str, MethodFacts] = {}
+    """The methods that the run was started with so far."""
     asked: int = 0
+    """How many questions it was asked to answer, at most."""
     version: str = version("langgraph-arag")
     date: str = ""
 
@@ -148,12 +134,7 @@ def open_run(folder: Path, plan: Plan) -> Plan:
 
 
 def change_plan(folder: Path, change: Callable[[Plan | None], Plan]) -> Plan:
-    """Change the plan of a run, while no other process does; return the new one.
-
-    Args:
-        folder: The run folder; it is created.
-        change: Gets the plan, or None if there is none.
-    """
+    """Change the plan of a run, or None, while no other process does; return the new one."""
     file = folder / RUN_FILE
     try:
         (folder / RECORDS).mkdir(parents=True, exist_ok=True)

@@ -83,21 +83,13 @@ class Record(TypedDict):
 
 
 class RecordFile:
-    """The records of one method, one JSON line each; of several for a question, the last one counts.
-
-    Args:
-        file: The file; it need not exist.
-    """
+    """The records of one method, one JSON line each; of several for a question, the last one counts."""
 
     def __init__(self, file: Path) -> None:
         self.file = file
 
     def read(self) -> dict[str, Record]:
-        """Return the records by question id.
-
-        Raises:
-            InputError: A line other than the last is not a record.
-        """
+        """Return the records by question id; see `each`."""
         return {record["question_id"]: record for record in self.each()}
 
     def each(self) -> Iterator[Record]:
@@ -158,12 +150,7 @@ def load_records(folder: Path) -> dict[str, dict[str, Record]]:
 
 
 def prepare(method: Method, lab: Lab, model: BaseChatModel) -> tuple[Any, Preparation]:
-    """Do a method's work before the first question.
-
-    Args:
-        method: The method.
-        lab: The lab.
-        model: The model whose calls are kept for all runs.
+    """Do a method's work before the first question, with a model whose calls are kept for all runs.
 
     Returns:
         What the method's `answer` gets, and what the work takes.
@@ -196,15 +183,6 @@ def answer_questions(
 
     A question that fails gets a record with its error, and the next run asks it again. Ten failures in a row end the
     run.
-
-    Args:
-        method: The method.
-        lab: What it works with.
-        prepared: What its `prepare` has returned.
-        questions: The questions.
-        file: The records, which are read and appended to.
-        judge: The judge, if there is one.
-        on_record: Called with every record that is written.
 
     Raises:
         InputError: Another process works on the same method, a question has changed since it was answered, or
@@ -283,15 +261,7 @@ def _work(
 def make_record(
     question: Question, session: Session, answer: Answer | str, seconds: float, error: Exception | None = None
 ) -> Record:
-    """Return the record of a question.
-
-    Args:
-        question: The question.
-        session: What was called and retrieved.
-        answer: The answer.
-        seconds: How long it took.
-        error: Why there is no answer.
-    """
+    """Return the record of a question: what was called and retrieved, and the answer, or the error in its place."""
     answer = Answer(answer) if isinstance(answer, str) else answer
     text, answers, index = answer.text.strip(), [question.answer, *question.aliases], session.lab.index
     seen = list(dict.fromkeys(chunk_id for entry in session.trace for chunk_id in entry["chunk_ids"]))

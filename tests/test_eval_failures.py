@@ -174,7 +174,7 @@ def test_a_judge_sees_the_search_and_names_one_of_the_causes(small_index, record
     assert (diagnosed.cause, diagnosed.decided_by, diagnosed.why) == (
         "wrong strategy",
         "judge",
-        "It read of Boso only.",
+        "It read too little.",
     )
     system, user = lab.model.calls[0]
     assert all(f"- {cause}: " in system.text for cause in ITERATIVE.causes)

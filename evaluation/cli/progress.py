@@ -21,14 +21,7 @@ _MAX_SHOWN = 3  # problems of each kind
 
 @contextmanager
 def preparing(name: str) -> Iterator[Callable[[str, int, int], None]]:
-    """Draw a bar for each part of the work before the first question.
-
-    Args:
-        name: The method's name.
-
-    Yields:
-        A function to call with what is being done, how much of it is done, and how much there is.
-    """
+    """Draw a bar for each part of the work before the first question; yield what `Lab.progress` is."""
     with progress(MofNCompleteColumn(), transient=False) as bar:
         tasks: dict[str, TaskID] = {}
 
@@ -44,17 +37,7 @@ def preparing(name: str) -> Iterator[Callable[[str, int, int], None]]:
 def answering(
     name: str, questions: Sequence[Question], file: RecordFile, *, judged: bool
 ) -> Iterator[Callable[[Record], None]]:
-    """Draw a bar with the accuracy so far, the cost and the time left.
-
-    Args:
-        name: The method's name.
-        questions: The questions.
-        file: The records so far.
-        judged: Whether there is a judge.
-
-    Yields:
-        A function to call with each new record.
-    """
+    """Draw a bar with the accuracy so far, the cost and the time left; yield what is called with each new record."""
     columns = MofNCompleteColumn(), TextColumn("{task.fields[state]}", markup=False)
     with progress(*columns, transient=False) as bar:
         records = {} if bar.disable else {record["question_id"]: _figures_of(record) for record in file.each()}
@@ -124,13 +107,7 @@ def _describe(summary: Mapping[str, Any]) -> str:
 
 
 def show_problems(questions: Sequence[Question], records: Mapping[str, Record], error: Exception | None) -> None:
-    """Print which questions have no answer or no verdict, and why.
-
-    Args:
-        questions: The questions.
-        records: The records so far.
-        error: What ended the method's run, if anything did.
-    """
+    """Print which questions have no answer or no verdict, and why, and what ended the run, if anything did."""
     asked = [records[question.id] for question in questions if question.id in records]
     warn_of("Failed", [f"{record['question_id']}: {record['error']}" for record in asked if record["error"]])
     judgements = [(record["question_id"], record["judgement"]) for record in asked if record["judgement"]]

@@ -370,7 +370,7 @@ class Draft(TableReader):
         """Store documents, their chunks and vectors in one transaction, in place of those with the same ids.
 
         Returns:
-            The documents that were not stored because another one has a chunk with the id that is given for each.
+            The documents that were not stored, each with the id of a chunk that another document has already.
         """
 
     @abstractmethod

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from langchain_core.messages import AIMessage
-from langchain_core.messages.ai import UsageMetadata
 from pydantic import ConfigDict, with_config
 from typing_extensions import TypedDict
 
@@ -56,16 +56,15 @@ class Usage(TypedDict):
     reasoning_tokens: int
 
 
-def model_call(reply: AIMessage, seconds: float, *, step: int, forced: bool = False) -> ModelCall:
+def model_call(reply: AIMessage, *, step: int, forced: bool = False) -> ModelCall:
     """Return the record of a call.
 
     Args:
-        reply: The reply.
-        seconds: How long it took.
+        reply: The reply; `seconds` in its metadata says how long the call took.
         step: The step that it made.
         forced: Whether an answer was forced.
     """
-    reported = reply.usage_metadata or UsageMetadata(input_tokens=0, output_tokens=0, total_tokens=0)
+    reported: Mapping[str, Any] = reply.usage_metadata or {}  # LangChain's cache returns replies without counts
     metadata = reply.response_metadata
     return ModelCall(
         step=step,
@@ -74,10 +73,10 @@ def model_call(reply: AIMessage, seconds: float, *, step: int, forced: bool = Fa
         cut_off=any(str(metadata.get(name)).lower() in _CUT_OFF for name in _WHY_IT_ENDED),
         model=str(metadata.get("model_name") or metadata.get("model") or ""),
         provider=str(metadata.get("model_provider") or ""),
-        seconds=seconds,
-        input_tokens=reported["input_tokens"],
+        seconds=metadata.get("seconds", 0.0),
+        input_tokens=reported.get("input_tokens", 0),
         cached_tokens=reported.get("input_token_details", {}).get("cache_read") or 0,
-        output_tokens=reported["output_tokens"],
+        output_tokens=reported.get("output_tokens", 0),
         reasoning_tokens=reported.get("output_token_details", {}).get("reasoning") or 0,
     )
 

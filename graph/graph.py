@@ -129,7 +129,7 @@ def build_graph(load: Loader, **options: Any) -> ARAGAgent:
     builder.add_node("agent", Node(loop.ask_agent, loop.take_reply))
     builder.add_node("tools", Tools(load))
     builder.add_node("force_answer", Node(loop.ask_for_answer, loop.take_answer))
-    builder.add_conditional_edges(START, loop.route, ["agent", "force_answer"])
+    builder.add_conditional_edges(START, loop.route_start, ["agent", "tools", "force_answer"])
     builder.add_conditional_edges("agent", loop.route_reply, ["tools", "force_answer", END])
     builder.add_conditional_edges("tools", loop.route, ["agent", "force_answer"])
     builder.add_edge("force_answer", END)
@@ -267,6 +267,10 @@ class _Loop:
 
     def _resources(self) -> Resources:
         return self._load(get_runtime().context)
+
+    def route_start(self, state: State) -> Literal["agent", "tools", "force_answer"]:
+        """Begin with the calls that a conversation ends with, if it does."""
+        return "tools" if has_calls(state["messages"][-1]) else self.route(state)
 
     def route(self, state: State) -> Literal["agent", "force_answer"]:
         """Ask the agent while every budget allows it."""

@@ -154,8 +154,7 @@ def load_embedder(embedder: str | Embeddings | Embedder | None = None) -> Embedd
             all-MiniLM-L6-v2.
 
     Returns:
-        The embedder; its model is loaded on first use. A user and a password in the base URL are used for the
-        connection, and are not part of the embedder's name.
+        The embedder; its model is loaded on first use.
 
     Raises:
         InputError: The string does not have the form `provider:model`, or its base URL is not valid.

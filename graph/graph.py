@@ -34,6 +34,7 @@ from arag.graph.messages import (
     is_empty,
     keep_end,
     repair_reply,
+    since_last_answer,
     split_turn,
     with_readable_calls,
 )
@@ -43,7 +44,7 @@ from arag.graph.resources import AnyTool, Loader, Resources
 from arag.graph.state import InputState, OutputState, State, StopReason, union
 from arag.models.replies import mend_characters
 from arag.retrieval.index import Index, open_index
-from arag.retrieval.tools import TOOL_NAMES, find_read_chunks
+from arag.retrieval.tools import TOOL_NAMES, find_artifacts, find_read_chunks
 
 LAST_STEPS = 4  # of the recursion limit: this step, `agent`, `tools` and a forced answer
 MAX_CALLS = 32  # of one message that are run
@@ -249,8 +250,7 @@ class _Results:
         for invalid in self._message.invalid_tool_calls:
             text = f"The arguments of this call are not valid JSON: {(invalid['args'] or '')[:200]!r}. "
             self._add_error(invalid, text + "Call the tool again with a JSON object.")
-        artifacts = [m.artifact for m in self._messages if isinstance(m.artifact, dict)]
-        read = [chunk_id for artifact in artifacts for chunk_id in artifact.get("new_chunks", ())]
+        read = [chunk_id for artifact in find_artifacts(self._messages) for chunk_id in artifact["new_chunks"]]
         update = {"messages": self._messages, "read_chunks": read}
         return [update, *self._commands] if self._commands else update
 
@@ -270,7 +270,7 @@ class _Loop:
 
     def route_start(self, state: State) -> Literal["agent", "tools", "force_answer"]:
         """Begin with the calls that a conversation ends with, if it does."""
-        return "tools" if has_calls(state["messages"][-1]) else self.route(state)
+        return "tools" if has_calls(split_turn(state["messages"])[1][-1]) else self.route(state)
 
     def route(self, state: State) -> Literal["agent", "force_answer"]:
         """Ask the agent while every budget allows it."""
@@ -282,7 +282,7 @@ class _Loop:
         """Return the budget that the turn has used up, if any."""
         settings, room = self._resources().settings, self._resources().room
         earlier, turn = split_turn(state["messages"])
-        replies = [message for message in turn if isinstance(message, AIMessage)]
+        replies = [message for message in since_last_answer(turn) if isinstance(message, AIMessage)]
         if replies and is_empty(replies[-1]):
             return "empty_reply"
         if len(replies) >= settings.max_steps or state["remaining_steps"] < LAST_STEPS:
@@ -298,7 +298,7 @@ class _Loop:
 
     def take_reply(self, state: State, reply: AIMessage) -> dict[str, Any]:
         """Store a reply; if it calls no tool, its text is the answer."""
-        reply = repair_reply(reply)
+        reply = repair_reply(reply, {message.id for message in state["messages"]})
         return self._end(state, reply, "answered") if is_answer(reply) else {"messages": [reply]}
 
     def route_reply(self, state: State) -> Literal["tools", "force_answer", "__end__"]:
@@ -331,16 +331,16 @@ class _Loop:
 
     def _end(self, state: State, reply: AIMessage, reason: StopReason) -> dict[str, Any]:
         index, messages = self._resources().index, state["messages"]
-        turn = split_turn(messages)[1]
+        run = since_last_answer(split_turn(messages)[1])
         read = union(state.get("read_chunks"), find_read_chunks(messages, index))
         seen = union(read, find_shown_chunks(messages, index))
         answer = reply.text.strip()
-        empty = [RemoveMessage(cast("str", message.id)) for message in turn if is_empty(message)]
+        empty = [RemoveMessage(cast("str", message.id)) for message in run if is_empty(message)]
         return {
             "messages": [*empty, reply],
             "answer": answer,
             "citations": parse_citations(answer, index, seen, read),
             "stop_reason": reason,
             "read_chunks": read,
-            **records(turn, reply, index, is_forced=reason != "answered"),
+            **records(run, reply, index, is_forced=reason != "answered"),
         }

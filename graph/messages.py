@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from typing import Any, cast
 from uuid import uuid4
 
@@ -33,6 +33,12 @@ def split_turn(messages: Sequence[AnyMessage]) -> tuple[list[AnyMessage], list[A
     instructions = [message for message in messages if isinstance(message, SystemMessage)]
     earlier = [m for m in before if isinstance(m, HumanMessage) or is_answer(m)]
     return [*instructions, *earlier], [m for m in turn if not isinstance(m, SystemMessage)]
+
+
+def since_last_answer(turn: Sequence[AnyMessage]) -> list[AnyMessage]:
+    """Return the messages of this run: in a parent graph, another agent may have answered the question before."""
+    start = max((n for n, message in enumerate(turn, 1) if is_answer(message)), default=0)
+    return list(turn[start:])
 
 
 def has_calls(message: AnyMessage) -> bool:
@@ -68,17 +74,17 @@ def with_readable_calls(message: AnyMessage) -> AnyMessage:
     return message.model_copy(update={"tool_calls": [*message.tool_calls, *emptied], "invalid_tool_calls": []})
 
 
-def repair_reply(reply: AIMessage) -> AIMessage:
-    """Return a reply that can be stored and sent again: ids for its calls, and only what JSON can hold."""
+def repair_reply(reply: AIMessage, taken_ids: Container[str | None]) -> AIMessage:
+    """Return a reply that can be stored and sent again: ids of its own, and only what JSON can hold.
+
+    Some servers give each reply the same id: it would overwrite the one before it.
+    """
     ids = [call["id"] for call in (*reply.tool_calls, *reply.invalid_tool_calls)]
     are_usable = all(ids) and len(set(ids)) == len(ids)
     calls = [
         tool_call(
             name=call["name"],
-            # NaN and Infinity become null.
-            args=json.loads(
-                mend_characters(json.dumps(call["args"], ensure_ascii=False)), parse_constant=lambda _: None
-            ),
+            args=_to_json(call["args"]),
             id=call["id"] if are_usable else str(uuid4()),
         )
         for call in reply.tool_calls
@@ -93,7 +99,8 @@ def repair_reply(reply: AIMessage) -> AIMessage:
         for call in reply.invalid_tool_calls
     ]
     content = mend_characters(reply.content) if isinstance(reply.content, str) else reply.content
-    return reply.model_copy(update={"content": content, "tool_calls": calls, "invalid_tool_calls": invalid})
+    changes = {"content": content, "tool_calls": calls, "invalid_tool_calls": invalid}
+    return reply.model_copy(update=changes | ({"id": str(uuid4())} if reply.id in taken_ids else {}))
 
 
 def _to_json(arguments: dict[str, Any]) -> dict[str, Any]:

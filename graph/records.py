@@ -15,16 +15,16 @@ from arag.retrieval.tokens import count_tokens
 from arag.retrieval.tools import find_artifacts
 
 
-def records(turn: Sequence[AnyMessage], answer: AIMessage, index: Index, *, is_forced: bool) -> dict[str, Any]:
+def records(run: Sequence[AnyMessage], answer: AIMessage, index: Index, *, is_forced: bool) -> dict[str, Any]:
     """Return the steps, trace, model calls and usage of a run.
 
     Args:
-        turn: The question, and all messages since.
+        run: The messages of the run before its answer.
         answer: The answer.
         index: The index.
         is_forced: Whether the answer was forced.
     """
-    replies = [message for message in turn if isinstance(message, AIMessage)]
+    replies = [message for message in run if isinstance(message, AIMessage)]
     searches = replies if is_forced else [*replies, answer]
     model_calls = [model_call(reply, step=step) for step, reply in enumerate(searches, 1)]
     if is_forced:
@@ -33,7 +33,7 @@ def records(turn: Sequence[AnyMessage], answer: AIMessage, index: Index, *, is_f
     for step, reply in enumerate(replies, 1):
         calls |= {call["id"]: (step, call["args"]) for call in reply.tool_calls}
         calls |= {call["id"]: (step, {}) for call in reply.invalid_tool_calls}
-    results = [message for message in turn if isinstance(message, ToolMessage)]
+    results = [message for message in run if isinstance(message, ToolMessage)]
     trace = [_tool_record(result, *calls.get(result.tool_call_id, (0, {})), index) for result in results]
     return {"steps": len(searches), "trace": trace, "model_calls": model_calls, "usage": total(model_calls)}
 

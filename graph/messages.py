@@ -71,7 +71,12 @@ def with_readable_calls(message: AnyMessage) -> AnyMessage:
     if not isinstance(message, AIMessage) or not message.invalid_tool_calls:
         return message
     emptied = [tool_call(name=c["name"] or "unknown", args={}, id=c["id"]) for c in message.invalid_tool_calls]
-    return message.model_copy(update={"tool_calls": [*message.tool_calls, *emptied], "invalid_tool_calls": []})
+    content = message.content
+    if not isinstance(content, str):  # OpenAI's Responses API has the calls there, too
+        ids = {call["id"] for call in emptied}
+        content = [part for part in content if isinstance(part, str) or part.get("call_id") not in ids]
+    changes = {"content": content, "tool_calls": [*message.tool_calls, *emptied], "invalid_tool_calls": []}
+    return message.model_copy(update=changes)
 
 
 def repair_reply(reply: AIMessage, taken_ids: Container[str | None]) -> AIMessage:

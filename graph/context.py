@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
-from arag.errors import InputError
+from arag.errors import InputError, without_credentials
 from arag.retrieval.scope import Scope
 from arag.retrieval.tools import DEFAULT_TOP_K, MAX_RESULTS, TOOL_NAMES, Presentation, ToolName
 
@@ -87,7 +87,8 @@ class Context(BaseModel):
         except ValidationError as error:
             faults = [f"{'.'.join(map(str, e['loc']))}: {e['msg']}, not {e['input']!r}" for e in error.errors()]
             known = ", ".join(type(self).model_fields)
-            raise InputError(f"the settings are not valid: {'; '.join(faults)}. Valid settings: {known}") from error
+            message = f"the settings are not valid: {without_credentials('; '.join(faults))}. Valid settings: {known}"
+            raise InputError(message) from None  # pydantic's error has the credentials
 
     @model_validator(mode="before")
     @classmethod

@@ -106,7 +106,9 @@ def _read_messages(state: Any) -> list[AnyMessage]:
     if not isinstance(messages, list | tuple) or not messages:
         raise InputError("a run's final state is needed: what `agent.invoke` returns, or the same as JSON")
     try:
-        return cast("list[AnyMessage]", convert_to_messages(messages))
+        # LangChain's conversion loses the calls whose arguments are not JSON.
+        read = [AIMessage(**m) if isinstance(m, dict) and m.get("invalid_tool_calls") else m for m in messages]
+        return cast("list[AnyMessage]", convert_to_messages(read))
     except (ValueError, TypeError, KeyError, NotImplementedError) as error:
         raise InputError(f"one of the run's messages is not valid: {str(error).splitlines()[0]}") from error
 

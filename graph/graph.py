@@ -1,7 +1,8 @@
 """The ReAct loop (paper, section 3.3): `agent` and `tools` alternate; `force_answer` runs when a budget is used up.
 
-Everything about a run is read from its messages. The prompt is the earlier questions and answers, and the current turn:
-the last question and all that follows it. The tools see the same turn, so what they call shown is in the prompt.
+Everything about a run is read from its messages. The prompt is the latest earlier questions and answers, and the
+current turn: the last question and all that follows it. The tools see the same turn, so what they call shown is in the
+prompt.
 """
 
 from __future__ import annotations
@@ -13,7 +14,15 @@ from typing import Any, Literal, TypeAlias, cast
 from uuid import uuid4
 
 from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, RemoveMessage, SystemMessage, ToolMessage
+from langchain_core.messages import (
+    AIMessage,
+    AnyMessage,
+    HumanMessage,
+    RemoveMessage,
+    SystemMessage,
+    ToolMessage,
+    trim_messages,
+)
 from langchain_core.runnables import Runnable, RunnableConfig
 from langchain_core.runnables.config import ensure_config, run_in_executor
 from langgraph.graph import END, START, StateGraph
@@ -268,6 +277,15 @@ class _Loop:
     def _resources(self) -> Resources:
         return self._load(get_runtime().context)
 
+    def _split(self, state: State) -> tuple[list[AnyMessage], list[AnyMessage]]:
+        """Return the latest earlier questions and answers, in at most half of the room, and the current turn."""
+        earlier, turn = split_turn(state["messages"])
+        half = self._resources().room // 2
+        fitting = trim_messages(
+            earlier, max_tokens=half, token_counter=count_context_tokens, start_on="human", include_system=True
+        )
+        return fitting, turn
+
     def route_start(self, state: State) -> Literal["agent", "tools", "force_answer"]:
         """Begin with the calls that a conversation ends with, if it does."""
         return "tools" if has_calls(split_turn(state["messages"])[1][-1]) else self.route(state)
@@ -281,7 +299,7 @@ class _Loop:
     def _find_spent_budget(self, state: State) -> StopReason | None:
         """Return the budget that the turn has used up, if any."""
         settings, room = self._resources().settings, self._resources().room
-        earlier, turn = split_turn(state["messages"])
+        earlier, turn = self._split(state)
         replies = [message for message in since_last_answer(turn) if isinstance(message, AIMessage)]
         if replies and is_empty(replies[-1]):
             return "empty_reply"
@@ -292,7 +310,7 @@ class _Loop:
     def ask_agent(self, state: State) -> tuple[Runnable[Any, AIMessage], list[AnyMessage]]:
         """Return the model with its tools, and the conversation."""
         resources = self._resources()
-        earlier, turn = split_turn(state["messages"])
+        earlier, turn = self._split(state)
         prompt = [SystemMessage(resources.system_prompt), *earlier, *map(with_readable_calls, turn)]
         return resources.searcher, prompt
 
@@ -311,7 +329,7 @@ class _Loop:
     def ask_for_answer(self, state: State) -> tuple[Runnable[Any, AIMessage], list[AnyMessage]]:
         """Return the model without tools, and a prompt with the turn's evidence and no tool calls."""
         resources = self._resources()
-        earlier, turn = split_turn(state["messages"])
+        earlier, turn = self._split(state)
         results = [m.text for m in turn if isinstance(m, ToolMessage) and m.status != "error"]
         head = [SystemMessage(forced_prompt(resources.settings.system_prompt)), *earlier]
         question = mend_characters(turn[0].text)

@@ -106,11 +106,17 @@ def _read_messages(state: Any) -> list[AnyMessage]:
     if not isinstance(messages, list | tuple) or not messages:
         raise InputError("a run's final state is needed: what `agent.invoke` returns, or the same as JSON")
     try:
-        # LangChain's conversion loses the calls whose arguments are not JSON.
-        read = [AIMessage(**m) if isinstance(m, dict) and m.get("invalid_tool_calls") else m for m in messages]
-        return cast("list[AnyMessage]", convert_to_messages(read))
+        return cast("list[AnyMessage]", convert_to_messages([_unpack(message) for message in messages]))
     except (ValueError, TypeError, KeyError, NotImplementedError) as error:
         raise InputError(f"one of the run's messages is not valid: {str(error).splitlines()[0]}") from error
+
+
+def _unpack(message: Any) -> Any:
+    """Return a message's fields, or the message itself if it has invalid calls: LangChain's conversion loses them."""
+    if not isinstance(message, dict):
+        return message
+    flat = message["data"] if isinstance(message.get("data"), dict) else message
+    return AIMessage(**flat) if flat.get("invalid_tool_calls") else flat
 
 
 def _cite(number: int, source: Mapping[str, Any]) -> Markup:

@@ -60,6 +60,18 @@ def test_a_follow_up_question_finds_the_questions_and_answers_before_it_and_has_
     assert len(elsewhere.invoke(asked(), in_thread("other"))["messages"]) == 4
 
 
+def test_a_long_thread_goes_on_with_its_latest_questions(small_index):
+    replies = [reply for number in range(40) for reply in (SEARCH, AIMessage(f"Answer {number} " + "word " * 60))]
+    model = ScriptedModel(*replies)
+    agent = create_arag_agent(model, small_index, max_context_tokens=3_000, checkpointer=InMemorySaver())
+    for number in range(40):
+        assert agent.invoke(asked(f"Question {number}?"), in_thread())["stop_reason"] == "answered"
+    questions = [message.text for message in model.calls[-1].messages if message.type == "human"]
+    assert 2 < len(questions) < 39
+    assert questions == [f"Question {number}?" for number in range(40)][-len(questions) :]
+    assert model.calls[-1].messages[1].type == "human"
+
+
 def test_the_same_question_asked_again_in_a_thread_is_a_new_one(small_index, checkpointer):
     model = ScriptedModel(SEARCH, ANSWER, SEARCH, ANSWER)
     agent = create_arag_agent(model, small_index, checkpointer=checkpointer)

@@ -160,6 +160,7 @@ def test_texts_of_documents_and_models_are_escaped_and_the_page_loads_nothing(ma
 
 
 def test_a_state_that_came_as_json_gives_the_same_page(state, small_index):
+    # As LangGraph's server sends messages, and as the records of experiments hold them.
     for messages in ([m.model_dump() for m in state["messages"]], messages_to_dict(state["messages"])):
         assert trace_page(json.loads(json.dumps({**state, "messages": messages}))) == trace_page(state)
     page = parsed({"messages": state["messages"]})

@@ -132,7 +132,7 @@ def chat(
                 view.show_end(session.state)
             except KeyboardInterrupt:
                 interrupted = True
-                out.print("Interrupted. What was found so far is kept.")
+                out.print("Interrupted.")
             except ARAGError as error:
                 show_error(error)
                 code = FAILED

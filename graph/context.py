@@ -6,13 +6,15 @@ from collections.abc import Mapping
 from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic.config import JsonDict
 
 from arag.errors import InputError, without_credentials
 from arag.retrieval.scope import Scope
 from arag.retrieval.tools import DEFAULT_TOP_K, MAX_RESULTS, TOOL_NAMES, Presentation, ToolName
 
 MAX_STEPS = 100
-_AGENT, _TOOLS = {"langgraph_nodes": ["agent"]}, {"langgraph_nodes": ["agent", "tools"]}  # where Studio shows a field
+_AGENT: JsonDict = {"langgraph_nodes": ["agent"]}  # where Studio shows a field
+_TOOLS: JsonDict = {"langgraph_nodes": ["agent", "tools"]}
 
 
 class Context(BaseModel):
@@ -55,12 +57,12 @@ class Context(BaseModel):
         ge=1,
         le=MAX_RESULTS,
         description="Number of chunks that a search shows.",
-        json_schema_extra={**_TOOLS},
+        json_schema_extra=_TOOLS,
     )
     presentation: Presentation = Field(
         default="compact",
         description="What searches show: compact, or the paper's plain lists.",
-        json_schema_extra={**_TOOLS},
+        json_schema_extra=_TOOLS,
     )
     system_prompt: str | None = Field(
         default=None,
@@ -72,13 +74,13 @@ class Context(BaseModel):
         ge=1,
         le=MAX_STEPS,
         description="Maximum model calls before an answer is forced.",
-        json_schema_extra={**_AGENT},
+        json_schema_extra=_AGENT,
     )
     max_context_tokens: int = Field(
         default=128_000,
         ge=2_000,
         description="Maximum tokens in the model's context before an answer is forced.",
-        json_schema_extra={**_AGENT},
+        json_schema_extra=_AGENT,
     )
 
     def __init__(self, **settings: Any) -> None:

@@ -284,7 +284,7 @@ class _Loop:
         fitting = trim_messages(
             earlier, max_tokens=half, token_counter=count_context_tokens, start_on="human", include_system=True
         )
-        return fitting, turn
+        return cast("list[AnyMessage]", fitting), turn
 
     def route_start(self, state: State) -> Literal["agent", "tools", "force_answer"]:
         """Begin with the calls that a conversation ends with, if it does."""
@@ -341,10 +341,11 @@ class _Loop:
     def take_answer(self, state: State, reply: AIMessage) -> dict[str, Any]:
         """Store a forced answer; some models call tools that they do not have."""
         text = mend_characters(reply.text).strip() or NO_ANSWER
-        calls = {"tool_calls": [], "invalid_tool_calls": [], "additional_kwargs": {}}
-        if text != reply.text:  # under its own id, such a text would not be streamed
-            reply = reply.model_copy(update={"id": str(uuid4())})
-        reply = reply.model_copy(update={"content": text, **calls})
+        changes: dict[str, Any] = {"content": text, "tool_calls": [], "invalid_tool_calls": [], "additional_kwargs": {}}
+        # Under its own id, another text would not be streamed; an id that is taken would overwrite a message.
+        if text != reply.text or reply.id in {message.id for message in state["messages"]}:
+            changes["id"] = str(uuid4())
+        reply = reply.model_copy(update=changes)
         return self._end(state, reply, self._find_spent_budget(state) or "max_steps")
 
     def _end(self, state: State, reply: AIMessage, reason: StopReason) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from collections.abc import Container, Sequence
 from typing import Any, cast
 from uuid import uuid4
 
-from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemMessage
+from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage, SystemMessage
 from langchain_core.messages.tool import invalid_tool_call, tool_call
 
 from arag.errors import InputError
@@ -56,7 +56,7 @@ def is_empty(message: AnyMessage) -> bool:
     return isinstance(message, AIMessage) and not has_calls(message) and not message.text.strip()
 
 
-def count_context_tokens(messages: Sequence[AnyMessage]) -> int:
+def count_context_tokens(messages: Sequence[BaseMessage]) -> int:
     """Count the tokens of messages: their texts and tool calls. Reasoning and pictures do not count."""
     total = 0
     for message in messages:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import inspect
 import json
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import cache, lru_cache
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage
@@ -31,7 +32,8 @@ _MIN_ROOM_TOKENS = 500  # that the system prompt and the tools must leave for th
 AnyTool: TypeAlias = str | type[RetrievalTool] | BaseTool | Callable[..., Any]
 
 
-class Resources(NamedTuple):
+@dataclass(frozen=True)
+class Resources:
     """What a run works with.
 
     Attributes:
@@ -147,8 +149,9 @@ def _make_own_tool(given: Any) -> BaseTool:
 
 def _bind(model: BaseChatModel, tools: Sequence[BaseTool]) -> Runnable[Any, AIMessage]:
     """Bind the tools, asking for one call at a time if the provider supports that."""
-    supports = "parallel_tool_calls" in inspect.signature(type(model).bind_tools).parameters
+    parameters = inspect.signature(type(model).bind_tools).parameters
+    options: dict[str, Any] = {"parallel_tool_calls": False} if "parallel_tool_calls" in parameters else {}
     try:
-        return model.bind_tools(tools, **({"parallel_tool_calls": False} if supports else {}))
+        return model.bind_tools(tools, **options)
     except NotImplementedError as error:
         raise ModelError(f"{type(model).__name__} cannot be used: a model that calls tools is needed") from error

@@ -130,7 +130,7 @@ def _read_step(
     number: int, reply: AIMessage, results: Sequence[ToolMessage], calls: Sequence[Mapping[str, Any]]
 ) -> dict[str, Any]:
     """Return what a step's template shows: the reply, its figures, and its calls with their results."""
-    by_id = {result.tool_call_id: result for result in results}
+    by_id: dict[str | None, ToolMessage] = {result.tool_call_id: result for result in results}
     return {
         "number": number,
         "reply": reply,

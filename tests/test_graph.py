@@ -262,9 +262,10 @@ def test_each_call_gets_an_id_of_its_own(small_index, ids):
 
 
 def test_replies_that_share_an_id_do_not_overwrite_each_other(small_index):
-    model = ScriptedModel(*[reply.model_copy(update={"id": "same"}) for reply in (SEARCH, SEARCH, ANSWER)])
-    state = create_arag_agent(model, small_index).invoke(asked())
-    assert [m.type for m in state["messages"]] == ["human", "ai", "tool", "ai", "tool", "ai"]
+    for max_steps in (15, 2):
+        model = ScriptedModel(*[reply.model_copy(update={"id": "same"}) for reply in (SEARCH, SEARCH, ANSWER)])
+        state = create_arag_agent(model, small_index, max_steps=max_steps).invoke(asked())
+        assert [m.type for m in state["messages"]] == ["human", "ai", "tool", "ai", "tool", "ai"]
 
 
 def test_half_characters_do_no_harm(small_index, tmp_path):

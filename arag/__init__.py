@@ -59,7 +59,6 @@ _HOMES = {
     "create_arag_agent": "arag.graph.graph",
     "ingest": "arag.ingest.pipeline",  # see _Package
     "load_embedder": "arag.models.embedders",
-    "load_ipython_extension": "arag.pages.page",
     "load_model": "arag.models.chat",
     "make_mcp_server": "arag.serving.mcp",
     "make_tools": "arag.retrieval.tools",
@@ -67,7 +66,6 @@ _HOMES = {
     "run_ingest": "arag.ingest.pipeline",
     "serve_mcp": "arag.serving.mcp",
     "trace_page": "arag.pages.page",
-    "unload_ipython_extension": "arag.pages.page",
 }
 
 

@@ -183,7 +183,7 @@ class CallCache(BaseCache):
         (generation,) = return_val
         if not isinstance(generation, ChatGeneration) or not isinstance(generation.message, AIMessage):
             raise TypeError(f"a chat model replied with {type(generation).__name__}")
-        call = model_call(generation.message, 0.0, step=0)
+        call = model_call(generation.message, step=0)
         self._ledger.pay(call)
         if not call["empty"]:
             self._replies.put({_call_key(prompt, llm_string): generation.message.model_dump()})

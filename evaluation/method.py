@@ -21,8 +21,8 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from arag.evaluation.cache import Store, Vectors, embed, is_replayed
 from arag.evaluation.methods.shared import READER, By, Passages, read_answer
+from arag.graph.context import DEFAULT_MAX_STEPS
 from arag.graph.prompts import DATA_RULE, forced_question
-from arag.graph.settings import DEFAULT_MAX_STEPS
 from arag.graph.state import StopReason, ToolRecord
 from arag.models.usage import ModelCall, model_call
 from arag.retrieval.index import Index
@@ -179,7 +179,7 @@ class Session:
         reply = self.model.invoke(list(messages), **options)
         self._last = time.perf_counter()
         self.replayed |= is_replayed(reply)
-        self.calls.append(model_call(reply, self._last - began, step=len(self.calls) + 1))
+        self.calls.append({**model_call(reply, step=len(self.calls) + 1), "seconds": self._last - began})
         return reply
 
     @overload

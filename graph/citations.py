@@ -3,24 +3,41 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping
-from typing import Any
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from math import sqrt
+from typing import Any, NamedTuple
+from unicodedata import combining, normalize
 
 from langchain_core.messages import AnyMessage, ToolMessage
 
-from arag.graph.quotes import Bracket, choose_sentences
 from arag.graph.state import Citation, CitedDocument, Quote
+from arag.models.words import content_words, find_names
 from arag.retrieval.index import Index
-from arag.retrieval.text import fold
+from arag.retrieval.text import fold, is_title
 from arag.retrieval.types import Chunk
 
-_BRACKETED = re.compile(r"\[([^\[\]\n]{1,400})\]")
-_SEPARATORS = re.compile(r"[,;]")
-_LIKE_A_CHUNK_ID = re.compile(r"(.+):\d+$")
-_SUFFIX = re.compile(r"\.[A-Za-z]\w{0,7}$")
-_DOCUMENT_SUFFIXES = frozenset({".md", ".txt", ".html", ".pdf"})  # usual for documents, shown or not
+_ID_END = re.compile(r":\d+(?!\d)")
+_ID_START = re.compile(r"(?<=[\s\[\]【】()（）,;，；、`*\"'“])|^")
+_BRACKET = re.compile(r"\[([^\[\]\n]{1,400})\]|【([^【】\n]{1,400})】|[(（]([^()（）\n]{1,400})[)）]")
+_UNSEEN = re.compile(r"[^\s,;，；、`*\[\]]+:\d+(?!\d)")
+_MASK = "\ue000"  # in place of the characters of an id
+_LIKE_A_FILE = re.compile(r"\.[A-Za-z]\w{0,7}:\d+$")
 _MAX_FIELD = 2_000  # characters
 _URL = re.compile(r"https?://[^\s\x00-\x1f\x7f-\x9f\"<>\\^`{|}]+", re.IGNORECASE)
+_NUMBER = re.compile(r"\d+")
+_YEAR = re.compile(r"(?<![\d.,])(?:1\d|20)\d\d(?![\d%]|[.,]\d)")
+_NAME, _WORD, _SUBJECT = 2.0, 1.0, 0.1  # weights of names and numbers, of other words, of the title's words
+_LEAST_GAIN = 2.0  # of a second sentence
+
+
+class Mention(NamedTuple):
+    """A bracket of an answer that cites chunks: its place, and their ids."""
+
+    start: int
+    end: int
+    chunk_ids: tuple[str, ...]
 
 
 def find_shown_chunks(messages: Iterable[AnyMessage], index: Index) -> list[str]:
@@ -33,38 +50,33 @@ def find_shown_chunks(messages: Iterable[AnyMessage], index: Index) -> list[str]
         messages: The conversation.
         index: The index.
     """
-    shown: list[str] = []
+    shown: dict[str, None] = {}
     for message in messages:
         if not isinstance(message, ToolMessage) or message.status == "error":
             continue
         chunk_ids = message.artifact.get("chunk_ids") if isinstance(message.artifact, dict) else None
-        if isinstance(chunk_ids, list):
-            shown += [chunk_id for chunk_id in chunk_ids if isinstance(chunk_id, str)]
-        else:
-            shown += [name for name in dict.fromkeys(_BRACKETED.findall(message.text)) if index.get(name)]
-    return list(dict.fromkeys(shown))
+        if not isinstance(chunk_ids, list):
+            named = (match[1] for match in _BRACKET.finditer(message.text) if match[1])
+            chunk_ids = [name for name in dict.fromkeys(named) if index.get(name)]
+        shown |= dict.fromkeys(chunk_id for chunk_id in chunk_ids if isinstance(chunk_id, str))
+    return list(shown)
 
 
-def parse_citations(
-    answer: str, index: Index, seen_chunks: Collection[str], read_chunks: Collection[str]
-) -> list[Citation]:
-    """Find the chunk ids that an answer names in square brackets.
+def parse_citations(answer: str, index: Index, seen: Collection[str], read: Collection[str]) -> list[Citation]:
+    """Find the chunks that an answer names in brackets: `[a.md:0, b.md:1]`, `【a.md:0】`, `(a.md:0)`.
 
-    An id in the index is a citation. Most other texts of the form `<document>:<number>` are not: they are Bible verses,
-    times, ratios, scores or addresses with a port. Such a text counts as a made-up citation, listed as not seen and
-    without a document, if the index holds that document, or if its name looks like a file or like a document shown.
+    In square brackets, chunks that were not shown count, too, and what looks like a chunk of a file or of a document in
+    the index: `seen` says that they were not shown. Other texts in brackets, such as times and ratios, do not count.
 
     Args:
         answer: The answer.
         index: The index.
-        seen_chunks: Ids of chunks that were shown to the model.
-        read_chunks: Ids of chunks that were shown in full.
-
-    The sentences that bear what the answer says are chosen by their words; no model is called. A chunk that was not
-    shown has none: the answer cannot be from it.
+        seen: Ids of chunks that were shown to the model.
+        read: Ids of chunks that were shown in full.
 
     Returns:
-        The citations in the order of the answer, each once.
+        The citations in the order of the answer, each once. Those that were shown have the sentences that bear what the
+        answer says, chosen by their words; no model is called.
 
     Example:
         >>> answer = "The lens was made at the Emberlane Glassworks [places/vellin-light.md:0]."
@@ -72,31 +84,73 @@ def parse_citations(
         >>> [quote["text"] for quote in citation["quotes"]]
         ['The lens of the Vellin Light was made at the Emberlane Glassworks and carried out in a bed of bran, ...']
     """
-    documents = {chunk_id.rpartition(":")[0] for chunk_id in seen_chunks}
-    kinds = {_kind(document) for document in documents} | _DOCUMENT_SUFFIXES
-    brackets = _find_brackets(answer, index, seen_chunks)
-    chunks: dict[str, Chunk | None] = {}
-    for name in dict.fromkeys(name for bracket in brackets for name in bracket.cited):
-        chunk = index.get(name)
-        if chunk is not None or _is_made_up(name, index, documents, kinds):
-            chunks[name] = chunk
-    shown = {name: chunk for name, chunk in chunks.items() if chunk is not None and name in seen_chunks}
-    quoted = choose_sentences(answer, brackets, shown)
+    seen, read = set(seen), set(read)
+    mentions = find_mentions(answer, index, seen)
+    chunks = {name: index.get(name) for name in dict.fromkeys(i for mention in mentions for i in mention.chunk_ids)}
+    shown = {name: chunk for name, chunk in chunks.items() if chunk is not None and name in seen}
+    quotes = _choose_quotes(answer, mentions, shown)
     return [
         Citation(
             chunk_id=name,
-            document_ids=[chunk.document_id] if chunk else [],
-            titles=[chunk.title] if chunk and chunk.title else [],
-            seen=name in seen_chunks,
-            read=name in read_chunks,
-            part=chunk.ordinal + 1 if chunk and (parts := _count_parts(chunk, index)) else None,
-            parts=parts if chunk else None,
+            seen=name in seen,
+            read=name in read,
             pages=list(chunk.pages) if chunk and chunk.pages else None,
-            documents=[_describe(chunk, index)] if chunk else [],
-            quotes=[_quote(chunk, position) for position in sorted(quoted.get(name, ()))] if chunk else [],
+            document=_describe(chunk, index) if chunk else None,
+            quotes=[_quote(shown[name], position) for position in sorted(quotes.get(name, ()))],
         )
         for name, chunk in chunks.items()
     ]
+
+
+def find_mentions(answer: str, index: Index, seen: Collection[str]) -> list[Mention]:
+    """Find the brackets of an answer that cite chunks, in order.
+
+    Args:
+        answer: The answer.
+        index: The index.
+        seen: Ids of chunks that were shown to the model.
+    """
+    spans = list(_find_seen(answer, seen))
+    masked = list(answer)
+    for start, end in spans:  # an id may itself hold brackets
+        masked[start:end] = _MASK * (end - start)
+    mentions = []
+    for bracket in _BRACKET.finditer("".join(masked)):
+        place = bisect_left(spans, (bracket.start(), 0))
+        cited = {}
+        while place < len(spans) and spans[place][0] < bracket.end():
+            start, end = spans[place]
+            cited[start] = answer[start:end]
+            place += 1
+        if bracket[3] is None:
+            cited |= dict(_find_unseen(bracket, index))
+        if cited:
+            mentions.append(Mention(*bracket.span(), tuple(cited[start] for start in sorted(cited))))
+    return mentions
+
+
+def _find_seen(answer: str, seen: Collection[str]) -> Iterator[tuple[int, int]]:
+    """Yield where an answer has ids of chunks that were shown; of two that overlap, the longer."""
+    longest = max(map(len, seen), default=0)
+    at = 0
+    for match in _ID_END.finditer(answer):
+        starts = (start.start() for start in _ID_START.finditer(answer, max(at, match.end() - longest), match.end()))
+        start = next((start for start in starts if answer[start : match.end()] in seen), None)
+        if start is not None:
+            yield start, match.end()
+            at = match.end()
+
+
+def _find_unseen(bracket: re.Match[str], index: Index) -> Iterator[tuple[int, str]]:
+    """Yield the ids in a bracket that were not shown, with their places: those that exist, or are made up."""
+    group = 1 if bracket[1] is not None else 2
+    if index.get(bracket[group].strip()):
+        yield bracket.start(group), bracket[group].strip()
+        return
+    for match in _UNSEEN.finditer(bracket[group]):
+        name = match[0]
+        if index.get(name) or _LIKE_A_FILE.search(name) or index.document(name.rpartition(":")[0]):
+            yield bracket.start(group) + match.start(), name
 
 
 def is_web_address(text: str) -> bool:
@@ -107,58 +161,6 @@ def is_web_address(text: str) -> bool:
         (True, False)
     """
     return _URL.fullmatch(text) is not None
-
-
-def _is_made_up(name: str, index: Index, documents: Collection[str], kinds: Collection[str]) -> bool:
-    """Return whether a text that is not a chunk id was meant as one.
-
-    Args:
-        name: The text.
-        index: The index.
-        documents: Ids of the documents that were shown.
-        kinds: The kinds of these documents, and of files.
-    """
-    match = _LIKE_A_CHUNK_ID.match(name)
-    if match is None:
-        return False
-    document = match[1]
-    if document.isdecimal():  # 12:30 or 3:1 may mean a document named by a number, if it was shown
-        return document in documents
-    return _kind(document) in kinds or index.document(document) is not None
-
-
-def _kind(document_id: str) -> str:
-    """Return the kind of a document's id: its file suffix, or the id with every number replaced by 0."""
-    suffix = _SUFFIX.search(document_id)
-    return suffix[0].lower() if suffix else re.sub(r"\d+", "0", document_id)
-
-
-def _find_brackets(answer: str, index: Index, seen: Collection[str]) -> list[Bracket]:
-    """Find the brackets with texts in them, in order; ids that contain brackets are recognised with `seen`."""
-    found: list[Bracket] = []
-    special = sorted((i for i in seen if re.search(r"[\[\],;]", i)), key=len, reverse=True)
-    for chunk_id in special:
-        name = f"[{chunk_id}]"
-        found += [Bracket(at.start(), at.end(), (chunk_id,)) for at in re.finditer(re.escape(name), answer)]
-        answer = answer.replace(name, " " * len(name))
-    for match in _BRACKETED.finditer(answer):
-        whole = match.group(1).strip()
-        is_one = index.get(whole) or index.document(whole.rpartition(":")[0])
-        parts = [whole] if is_one else [_without_words(p.strip(), index) for p in _SEPARATORS.split(whole)]
-        found.append(Bracket(match.start(), match.end(), tuple(part for part in parts if part)))
-    return sorted(found, key=lambda bracket: bracket.start)
-
-
-def _without_words(part: str, index: Index) -> str:
-    """Strip the words before an id, as in "see guide.md:0"; return other texts unchanged."""
-    last = part.rpartition(" ")[2]
-    return last if last != part and index.get(last) and not index.get(part) else part
-
-
-def _count_parts(chunk: Chunk, index: Index) -> int | None:
-    """Return how many chunks a chunk's document has; None if it has one."""
-    count = index.read([chunk.id]).parts.get(chunk.document_id, 1)
-    return count if count > 1 else None
 
 
 def _describe(chunk: Chunk, index: Index) -> CitedDocument:
@@ -179,18 +181,98 @@ def _first_text(metadata: Mapping[str, Any], keys: Iterable[str]) -> str:
     """Return the first of some fields that holds texts or numbers, or things with a name; several are joined."""
     for key in keys:
         value = metadata.get(key)
-        parts = [part.get("name") if isinstance(part, dict) else part for part in _list(value)]
+        parts = [part.get("name") if isinstance(part, dict) else part for part in _as_list(value)]
         text = ", ".join(fold(str(part)) for part in parts if isinstance(part, str | int | float) and part is not True)
         if 0 < len(text) <= _MAX_FIELD:
             return text
     return ""
 
 
-def _list(value: Any) -> list[Any]:
+def _as_list(value: Any) -> list[Any]:
     return value if isinstance(value, list) else [value]
+
+
+# --- quotes ---
 
 
 def _quote(chunk: Chunk, position: int) -> Quote:
     sentence = chunk.sentences[position]
-    text = chunk.sentence_text(position)
-    return Quote(document_id=chunk.document_id, start=sentence.start, end=sentence.end, text=text)
+    return Quote(start=sentence.start, end=sentence.end, text=chunk.sentence_text(position))
+
+
+def _choose_quotes(answer: str, mentions: Sequence[Mention], chunks: Mapping[str, Chunk]) -> dict[str, set[int]]:
+    """Choose the sentences of cited chunks that bear what an answer says.
+
+    Args:
+        answer: The answer.
+        mentions: Where it cites chunks.
+        chunks: The cited chunks that were shown, by id.
+
+    Returns:
+        By chunk id the positions of its sentences. A claim with a year that no cited chunk has gets none.
+    """
+    sentences = {chunk_id: _sentence_words(chunk) for chunk_id, chunk in chunks.items()}
+    known = {word for words in sentences.values() for sentence in words.values() for word in sentence}
+    known |= {word for chunk in chunks.values() for word in _words(chunk.title)}
+    chosen: dict[str, set[int]] = {}
+    for claim, cited in _find_claims(answer, mentions):
+        if not set(_YEAR.findall(claim)) - known:
+            for chunk_id in set(cited) & chunks.keys():
+                chosen.setdefault(chunk_id, set()).update(
+                    _choose_sentences(claim, sentences[chunk_id], _words(chunks[chunk_id].title))
+                )
+    return chosen
+
+
+def _find_claims(answer: str, mentions: Sequence[Mention]) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Yield what an answer says with each citation: the text since the one before it.
+
+    Citations side by side share a claim. A list of sources without words of their own stands for the whole answer.
+    """
+    whole = "".join(_between(answer, mentions))
+    claim = ""
+    for text, mention in zip(_between(answer, mentions), mentions, strict=False):
+        claim = text if _words(text) else claim or whole
+        yield claim, mention.chunk_ids
+
+
+def _between(answer: str, mentions: Sequence[Mention]) -> list[str]:
+    """Return the texts before, between and after the citations of an answer."""
+    starts = [0, *(mention.end for mention in mentions)]
+    ends = [*(mention.start for mention in mentions), len(answer)]
+    return [answer[start:end] for start, end in zip(starts, ends, strict=True)]
+
+
+def _choose_sentences(claim: str, sentences: Mapping[int, set[str]], title: set[str]) -> list[int]:
+    """Choose one or two sentences by the words that they share with a claim, the rare ones in the chunk first."""
+    claimed = _words(claim)
+    names = {word for name in find_names(claim) for word in _words(name)} | set(_NUMBER.findall(claim))
+    counts = Counter(word for words in sentences.values() for word in words)
+    weights = {
+        word: (_SUBJECT if word in title else _NAME if word in names else _WORD) / sqrt(counts[word])
+        for word in claimed & counts.keys()
+    }
+    telling = (claimed & names) - title
+    least = 1 if telling & counts.keys() else max(1, len(claimed - title) / 2)
+    able = {p: w for p, w in sentences.items() if len(w & (telling & counts.keys() or claimed)) >= least}
+    chosen: list[int] = []
+    while able and len(chosen) < 2:
+        gains = {position: sum(weights.get(word, 0.0) for word in words) for position, words in able.items()}
+        best = max(gains, key=lambda position: (gains[position], -len(able[position]), -position))
+        if chosen and gains[best] < _LEAST_GAIN:
+            break
+        chosen.append(best)
+        weights = {word: weight for word, weight in weights.items() if word not in able[best]}
+        del able[best]
+    return chosen
+
+
+def _sentence_words(chunk: Chunk) -> dict[int, set[str]]:
+    texts = {place: chunk.sentence_text(place) for place, sentence in enumerate(chunk.sentences) if sentence.embedded}
+    return {position: _words(text) for position, text in texts.items() if not is_title(text, chunk.title)}
+
+
+def _words(text: str) -> set[str]:
+    """Return the stems of a text's words without diacritics, and its numbers."""
+    plain = "".join(c for c in normalize("NFKD", text.replace("-", " ")) if not combining(c))
+    return content_words(plain) | set(_NUMBER.findall(plain))

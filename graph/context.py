@@ -1,24 +1,30 @@
-"""The settings that a run may change, from a program, the API server or Studio."""
+"""The agent's settings, which a run may change: from a program, the API server or Studio."""
 
 from __future__ import annotations
 
-from pathlib import Path
+from collections.abc import Mapping
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic.config import JsonDict
 
-from arag.errors import InputError
+from arag.errors import InputError, without_credentials
 from arag.retrieval.scope import Scope
-from arag.retrieval.tools import MAX_RESULTS, Presentation, ToolName
+from arag.retrieval.tools import DEFAULT_TOP_K, MAX_RESULTS, TOOL_NAMES, Presentation, ToolName
 
-MAX_STEPS = 100
+DEFAULT_MAX_STEPS, MAX_STEPS = 15, 100
+_AGENT: JsonDict = {"langgraph_nodes": ["agent"]}  # where Studio shows a field
+_TOOLS: JsonDict = {"langgraph_nodes": ["agent", "tools"]}
 
 
 class Context(BaseModel):
-    """The settings of one run; what is left out, null or blank keeps the agent's setting.
+    """An agent's settings; a run's context changes those that it sets. Null and blank values count as not set.
 
     A parent graph passes its own context down. It applies here if it is of this class or a subclass with more fields;
     of any other, only a scope counts.
+
+    Raises:
+        InputError: A setting is unknown or out of bounds.
 
     Example:
         >>> question = {"messages": [("user", "Who was the engineer of the Vellin Light?")]}
@@ -29,72 +35,93 @@ class Context(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", title="A-RAG")
 
-    # Studio shows a field at the nodes that `langgraph_nodes` names.
-    index: str | None = Field(
+    model: str | None = Field(
         default=None,
-        description="Folder of the index to search, never the address of a database. On a server: ARAG_INDEX, or a "
-        "folder below ARAG_INDEX_ROOT, absolute or relative to it.",
-        json_schema_extra={"langgraph_nodes": ["tools"]},
+        description="Chat model as provider:model (openai:gpt-5-mini, anthropic:claude-sonnet-5-5); or extractive, the "
+        "built-in model, which is not a language model. Never an address: that is for whoever starts the agent.",
+        examples=["openai:gpt-5-mini", "extractive"],
+        json_schema_extra={"langgraph_nodes": ["agent", "force_answer"]},
     )
     scope: Scope | None = Field(
         default=None,
         description="Which documents the run may see; the model is not told. It never widens the agent's own scope.",
         json_schema_extra={"langgraph_nodes": ["tools"]},
     )
-    model: str | None = Field(
-        default=None,
-        description="Chat model as provider:model (openai:gpt-5-mini, anthropic:claude-sonnet-5-5, ollama:qwen3), plus "
-        "@base_url for an OpenAI-compatible server; or extractive, the built-in model, which is not a language model. "
-        "On a server, the base URL must be ARAG_MODEL's or one of ARAG_MODEL_ADDRESSES.",
-        examples=["openai:gpt-5-mini", "openai:qwen3@http://localhost:8000/v1", "extractive"],
-        json_schema_extra={"langgraph_nodes": ["agent", "force_answer"]},
+    tools: Annotated[tuple[ToolName, ...], Field(min_length=1)] = Field(
+        default=TOOL_NAMES,
+        description="Which retrieval tools the model gets. Without chunk_read, searches return full chunks.",
+        json_schema_extra={"uniqueItems": True, **_TOOLS},
     )
-    max_steps: int | None = Field(
-        default=None,
-        ge=1,
-        le=MAX_STEPS,
-        description="Maximum model calls before an answer is forced.",
-        json_schema_extra={"langgraph_nodes": ["agent"]},
-    )
-    top_k: int | None = Field(
-        default=None,
+    top_k: int = Field(
+        default=DEFAULT_TOP_K,
         ge=1,
         le=MAX_RESULTS,
         description="Number of chunks that a search shows.",
-        json_schema_extra={"langgraph_nodes": ["agent", "tools"]},
+        json_schema_extra=_TOOLS,
     )
-    presentation: Presentation | None = Field(
-        default=None,
+    presentation: Presentation = Field(
+        default="compact",
         description="What searches show: compact, or the paper's plain lists.",
-        json_schema_extra={"langgraph_nodes": ["agent", "tools"]},
-    )
-    tools: Annotated[tuple[ToolName, ...], Field(min_length=1)] | None = Field(
-        default=None,
-        description="Which retrieval tools the model gets. Without chunk_read, searches return full chunks.",
-        json_schema_extra={"uniqueItems": True, "langgraph_nodes": ["agent", "tools"]},
+        json_schema_extra=_TOOLS,
     )
     system_prompt: str | None = Field(
         default=None,
         description="Replaces the system prompt of the search.",
-        json_schema_extra={"langgraph_nodes": ["agent"], "langgraph_type": "prompt"},
+        json_schema_extra={"langgraph_type": "prompt", **_AGENT},
+    )
+    max_steps: int = Field(
+        default=DEFAULT_MAX_STEPS,
+        ge=1,
+        le=MAX_STEPS,
+        description="Maximum model calls before an answer is forced.",
+        json_schema_extra=_AGENT,
+    )
+    max_context_tokens: int = Field(
+        default=128_000,
+        ge=2_000,
+        description="Maximum tokens in the model's context before an answer is forced.",
+        json_schema_extra=_AGENT,
     )
 
     def __init__(self, **settings: Any) -> None:
-        """Check the settings.
-
-        Raises:
-            InputError: A setting is unknown or out of bounds.
-        """
         try:
             super().__init__(**settings)
         except ValidationError as error:
             faults = [f"{'.'.join(map(str, e['loc']))}: {e['msg']}, not {e['input']!r}" for e in error.errors()]
             known = ", ".join(type(self).model_fields)
-            raise InputError(f"the run's context is not valid: {'; '.join(faults)}. Valid settings: {known}") from error
+            message = f"the settings are not valid: {without_credentials('; '.join(faults))}. Valid settings: {known}"
+            raise InputError(message) from None  # pydantic's error has the credentials
 
-    @field_validator("index", "model", "system_prompt", mode="before")
+    @model_validator(mode="before")
     @classmethod
-    def _read_text(cls, value: object, info: ValidationInfo) -> object:
-        """Accept a path for the index, and treat a blank form field as left out."""
-        text = str(value) if isinstance(value, Path) and info.field_name == "index" else value
-        return None if isinstance(text, str) and not text.strip() else text
+    def _drop_blank(cls, settings: Any) -> Any:
+        if not isinstance(settings, Mapping):
+            return settings
+        return {k: v for k, v in settings.items() if v is not None and not (isinstance(v, str) and not v.strip())}
+
+    @field_validator("model")
+    @classmethod
+    def _check_model(cls, model: str | None) -> str | None:
+        # Contexts are stored and come over networks: they decide neither where keys go nor what is loaded here.
+        if model and ("@" in model or model.lower().startswith("huggingface:")):
+            raise ValueError("a run's model is provider:model, without an address, and never from the model hub")
+        return model
+
+    def merge(self, context: object) -> Context:
+        """Return these settings, changed by a run's context.
+
+        Args:
+            context: The run's context: a `Context`, anything with a scope, or None.
+        """
+        if not isinstance(context, Context):
+            return self.model_copy(update={"scope": _find_scope(context)})
+        changed = context.model_fields_set & Context.model_fields.keys()
+        return self.model_copy(update={name: getattr(context, name) for name in changed})
+
+
+def _find_scope(context: object) -> Scope | None:
+    """Return the scope in a context of another type: ignoring it would show what it hides."""
+    scope = context.get("scope") if isinstance(context, Mapping) else getattr(context, "scope", None)
+    if isinstance(scope, Mapping) and scope and scope.keys() <= Scope.model_fields.keys():
+        return Scope(**scope)
+    return scope if isinstance(scope, Scope) else None

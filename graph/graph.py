@@ -1,51 +1,62 @@
-"""The ReAct loop (paper, section 3.3): `agent` and `tools` alternate; `force_answer` runs when a budget is used up."""
+"""The ReAct loop (paper, section 3.3): `agent` and `tools` alternate; `force_answer` runs when a budget is used up.
+
+Everything about a run is read from its messages. The prompt is the latest earlier questions and answers, and the
+current turn: the last question and all that follows it. The tools see the same turn, so what they call shown is in the
+prompt.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, cast
+from uuid import uuid4
 
 from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import AIMessage, SystemMessage
+from langchain_core.messages import (
+    AIMessage,
+    AnyMessage,
+    HumanMessage,
+    RemoveMessage,
+    SystemMessage,
+    ToolMessage,
+    trim_messages,
+)
+from langchain_core.runnables import Runnable, RunnableConfig
+from langchain_core.runnables.config import ensure_config, run_in_executor
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
-from langgraph.prebuilt import ToolCallTransformer, ToolNode
+from langgraph.prebuilt import ToolCallTransformer
 from langgraph.runtime import get_runtime
 from langgraph.store.base import BaseStore
 from langgraph.stream import CustomTransformer, UpdatesTransformer
-from langgraph.types import All, Checkpointer, RetryPolicy
+from langgraph.types import All, Checkpointer, Command
+from pydantic import ValidationError
 
-from arag.graph.calls import CallResults
+from arag.graph.citations import find_shown_chunks, parse_citations
 from arag.graph.context import MAX_STEPS, Context
-from arag.graph.forced import take_text, write_forced_prompt
-from arag.graph.messages import drop_old_results, write_missing_results
-from arag.graph.nodes import Body, Node
-from arag.graph.questions import (
-    Update,
-    begin_question,
-    check_budgets,
-    count_call,
-    end_question,
-    find_spent_budget,
-    is_out_of_steps,
-    select_messages,
+from arag.graph.messages import (
+    count_context_tokens,
+    has_calls,
+    is_answer,
+    is_empty,
+    keep_end,
+    repair_reply,
+    since_last_answer,
+    split_turn,
+    with_readable_calls,
 )
-from arag.graph.settings import (
-    DEFAULT_MAX_CONTEXT_TOKENS,
-    DEFAULT_MAX_INVALID_REPLIES,
-    DEFAULT_MAX_STEPS,
-    AnyTool,
-    Output,
-    ResourceLoader,
-    Resources,
-    Settings,
-)
-from arag.graph.state import InputState, OutputState, State
-from arag.models.asking import aask, ask, is_transient
-from arag.models.replies import mend_reply
+from arag.graph.prompts import NO_ANSWER, forced_prompt, forced_question
+from arag.graph.records import records
+from arag.graph.resources import AnyTool, Loader, Resources
+from arag.graph.state import InputState, OutputState, State, StopReason, union
+from arag.models.replies import mend_characters
 from arag.retrieval.index import Index, open_index
-from arag.retrieval.tools import DEFAULT_TOP_K, TOOL_NAMES, Presentation, RetrievalTool
+from arag.retrieval.tools import TOOL_NAMES, find_artifacts, find_read_chunks
+
+LAST_STEPS = 4  # of the recursion limit: this step, `agent`, `tools` and a forced answer
+MAX_CALLS = 32  # of one message that are run
 
 ARAGAgent: TypeAlias = CompiledStateGraph[State, Context, InputState, OutputState]
 
@@ -55,24 +66,18 @@ def create_arag_agent(
     index: Index | str | Path,
     *,
     tools: Sequence[AnyTool] = TOOL_NAMES,
-    top_k: int = DEFAULT_TOP_K,
-    presentation: Presentation = "compact",
-    system_prompt: str | None = None,
-    max_steps: int = DEFAULT_MAX_STEPS,
-    max_context_tokens: int = DEFAULT_MAX_CONTEXT_TOKENS,
-    max_invalid_replies: int = DEFAULT_MAX_INVALID_REPLIES,
-    output: Output = "messages",
     checkpointer: Checkpointer = None,
     store: BaseStore | None = None,
     interrupt_before: All | list[str] | None = None,
     interrupt_after: All | list[str] | None = None,
     name: str = "arag",
+    **settings: Any,
 ) -> ARAGAgent:
     """Create an agent that answers questions from an index.
 
-    It searches until the model answers or a budget is used up. When a budget is used up, the model must answer without
-    tools from what was gathered, and `stop_reason` names the budget. Any recursion limit of 3 or more is safe: the
-    answer is forced before it is reached.
+    It searches until the model answers or a budget is used up. Then the model must answer without tools from what was
+    gathered, and `stop_reason` names the budget. Any recursion limit of 3 or more is safe: the answer is forced before
+    it is reached.
 
     A run can change the agent's settings with its context: see `Context`.
 
@@ -85,27 +90,19 @@ def create_arag_agent(
             tools show count as seen if a result's artifact has their ids as `chunk_ids`, or its text has them in square
             brackets. The calls of one message run one after another in one step: if one interrupts or fails, a resumed
             run repeats all of them.
-        top_k: Number of chunks that a search shows, 1 to 20; more if more keywords or queries are given.
-        presentation: What searches show: `compact`, or the `paper`'s plain lists, for experiments.
-        system_prompt: Replaces the default system prompt.
-        max_steps: Maximum model calls per question, at least 1, not counting a forced answer.
-        max_context_tokens: Maximum tokens in the model's context.
-        max_invalid_replies: Maximum consecutive replies without text or a usable tool call.
-        output: What a question adds to `messages`: all messages, or only the `answer`. The second is for a parent graph
-            that shares its `messages`: the tool calls and their results are removed when the question is answered, and
-            streams show them all the same. The other keys are not affected.
         checkpointer: Saves conversations, for several questions in a thread and for resuming after an error.
         store: LangGraph's long-term store, for tools that use one.
         interrupt_before: Nodes before which a run pauses for a person: `agent`, `tools`, `force_answer`.
         interrupt_after: Nodes after which a run pauses.
         name: The graph's name, for use inside other graphs.
+        settings: Settings of `Context`: `top_k`, `presentation`, `system_prompt`, `max_steps`, `max_context_tokens`.
 
     Returns:
         A compiled graph. Its input is `messages`; its output adds `answer`, `citations`, `stop_reason`, `steps`,
         `read_chunks`, `trace`, `model_calls` and `usage`.
 
     Raises:
-        InputError: A setting is out of bounds.
+        InputError: A setting is unknown or out of bounds, or a tool is not valid.
         IndexNotFoundError: There is no index there.
         ModelError: The model string is not valid, or the model cannot be created.
 
@@ -117,144 +114,252 @@ def create_arag_agent(
         >>> [citation["chunk_id"] for citation in state["citations"]], state["stop_reason"]
         (['places/vellin-light.md:0'], 'answered')
     """
-    settings = Settings(
-        model=model,
-        index=open_index(index) if isinstance(index, str | Path) else index,
-        tools=tools,
-        top_k=top_k,
-        presentation=presentation,
-        system_prompt=system_prompt,
-        max_steps=max_steps,
-        max_context_tokens=max_context_tokens,
-        max_invalid_replies=max_invalid_replies,
-        output=output,
-    )
-    load = ResourceLoader(settings)
+    opened = index if isinstance(index, Index) else open_index(index)
+    load = Loader(model, lambda: opened, tools, Context(**settings))
     load(None)  # reports errors now, not in the first run
     return build_graph(
         load,
+        name=name,
         checkpointer=checkpointer,
         store=store,
         interrupt_before=interrupt_before,
         interrupt_after=interrupt_after,
-        name=name,
     )
 
 
-def build_graph(load: ResourceLoader, *, name: str = "arag", **options: Any) -> ARAGAgent:
+def build_graph(load: Loader, **options: Any) -> ARAGAgent:
     """Compile the graph; nothing is loaded before a run needs it.
 
     Args:
         load: Loads what a run works with.
-        name: The graph's name.
-        options: Further options of `StateGraph.compile`, as described in `create_arag_agent`.
+        options: Options of `StateGraph.compile`.
     """
     loop = _Loop(load)
     builder = StateGraph(State, context_schema=Context, input_schema=InputState, output_schema=OutputState)
-    retry = RetryPolicy(retry_on=is_transient)
-    builder.add_node("agent", Node(loop.agent, ask, aask), retry_policy=retry)
-    builder.add_node("tools", Node(loop.tools, ToolNode.invoke, ToolNode.ainvoke))
-    builder.add_node("force_answer", Node(loop.force_answer, ask, aask), retry_policy=retry)
-    builder.add_conditional_edges(START, loop.route_question, ["agent", "force_answer"])
-    builder.add_conditional_edges("agent", loop.route_reply, ["tools", "agent", "force_answer", END])
-    builder.add_conditional_edges("tools", loop.route_results, ["agent", "force_answer"])
+    builder.add_node("agent", Node(loop.ask_agent, loop.take_reply))
+    builder.add_node("tools", Tools(load))
+    builder.add_node("force_answer", Node(loop.ask_for_answer, loop.take_answer))
+    builder.add_conditional_edges(START, loop.route_start, ["agent", "tools", "force_answer"])
+    builder.add_conditional_edges("agent", loop.route_reply, ["tools", "force_answer", END])
+    builder.add_conditional_edges("tools", loop.route, ["agent", "force_answer"])
     builder.add_edge("force_answer", END)
     # What `stream_events(version="v3")` reports in addition to messages and states.
-    transformers = [ToolCallTransformer, CustomTransformer, UpdatesTransformer]
-    graph = builder.compile(name=name, transformers=transformers, **options)
-    # The graph counts its own steps; the limit leaves room for the most that a run's context may set.
-    return graph.with_config(recursion_limit=recursion_limit(max(load.settings.max_steps, MAX_STEPS)))
+    graph = builder.compile(transformers=[ToolCallTransformer, CustomTransformer, UpdatesTransformer], **options)
+    return graph.with_config(recursion_limit=2 * MAX_STEPS + 3)  # two nodes a step, and a forced answer
+
+
+# --- the nodes ---
+
+
+class Node(Runnable[Any, Any]):
+    """A node that calls a model, between `prepare` and `finish`: in asynchronous runs, these run in a thread.
+
+    (`RunnableLambda` would show every step twice in traces and events.)
+
+    Args:
+        prepare: Returns the model and the prompt for a state.
+        finish: Returns the node's update for a state and the reply.
+    """
+
+    def __init__(
+        self,
+        prepare: Callable[[State], tuple[Runnable[Any, AIMessage], list[AnyMessage]]],
+        finish: Callable[[State, AIMessage], dict[str, Any]],
+    ) -> None:
+        self._prepare = prepare
+        self._finish = finish
+
+    def invoke(self, input: State, config: RunnableConfig | None = None, **_: Any) -> dict[str, Any]:  # noqa: A002
+        """Run the node."""
+        model, prompt = self._prepare(input)
+        began = time.perf_counter()
+        try:
+            reply = model.invoke(prompt, config)
+        except ValidationError as error:
+            reply = _replace_unreadable(error)
+        return self._finish(input, _with_seconds(reply, began))
+
+    async def ainvoke(self, input: State, config: RunnableConfig | None = None, **_: Any) -> dict[str, Any]:  # noqa: A002
+        """Run the node."""
+        config = ensure_config(config)
+        model, prompt = await run_in_executor(config, self._prepare, input)
+        began = time.perf_counter()
+        try:
+            reply = await model.ainvoke(prompt, config)
+        except ValidationError as error:
+            reply = _replace_unreadable(error)
+        return await run_in_executor(config, self._finish, input, _with_seconds(reply, began))
+
+
+def _replace_unreadable(error: ValidationError) -> AIMessage:
+    """Return an empty reply for one that LangChain cannot read: a call's arguments are JSON, but not an object."""
+    if error.title == AIMessage.__name__:
+        return AIMessage("")
+    raise error
+
+
+def _with_seconds(message: Any, began: float) -> Any:
+    metadata = message.response_metadata | {"seconds": time.perf_counter() - began}
+    return message.model_copy(update={"response_metadata": metadata})
+
+
+class Tools(Runnable[Any, Any]):
+    """The node that runs the calls of a message, one after another: each sees what those before it have shown."""
+
+    def __init__(self, load: Loader) -> None:
+        self._load = load
+
+    def invoke(self, input: State, config: RunnableConfig | None = None, **_: Any) -> Any:  # noqa: A002
+        """Run the node."""
+        tools = self._load(get_runtime().context).tools
+        update = _Results(input)
+        for state in update.inputs():
+            began = time.perf_counter()
+            update.add(tools.invoke(state, config), began)
+        return update.collect()
+
+    async def ainvoke(self, input: State, config: RunnableConfig | None = None, **_: Any) -> Any:  # noqa: A002
+        """Run the node."""
+        tools = (await run_in_executor(config, self._load, get_runtime().context)).tools
+        update = _Results(input)
+        for state in update.inputs():
+            began = time.perf_counter()
+            update.add(await tools.ainvoke(state, config), began)
+        return update.collect()
+
+
+class _Results:
+    """The results of one message's calls."""
+
+    def __init__(self, state: State) -> None:
+        self._state = state
+        self._turn = split_turn(state["messages"])[1]
+        self._message = cast("AIMessage", self._turn[-1])
+        self._messages: list[ToolMessage] = []
+        self._commands: list[Command[Any]] = []
+
+    def inputs(self) -> Iterator[Any]:
+        """Yield `ToolNode`'s input for each call: the turn so far, with a message that has only this call."""
+        for call in self._message.tool_calls[:MAX_CALLS]:
+            message = self._message.model_copy(update={"tool_calls": [call]})
+            yield {**self._state, "messages": [*self._turn[:-1], *self._messages, message]}
+
+    def add(self, outcome: Any, began: float) -> None:
+        """Add the outcome of a call: its result, or a tool's own commands."""
+        for part in outcome if isinstance(outcome, list) else [outcome]:
+            if isinstance(part, Command):
+                self._commands.append(part)
+            else:
+                self._messages += [_with_seconds(message, began) for message in part["messages"]]
+
+    def collect(self) -> Any:
+        """Return the node's update, with an error as the result of each call that was not run."""
+        for call in self._message.tool_calls[MAX_CALLS:]:
+            self._add_error(call, f"Not run: at most {MAX_CALLS} calls of one message are run. Call the tool again.")
+        for invalid in self._message.invalid_tool_calls:
+            text = f"The arguments of this call are not valid JSON: {(invalid['args'] or '')[:200]!r}. "
+            self._add_error(invalid, text + "Call the tool again with a JSON object.")
+        read = [chunk_id for artifact in find_artifacts(self._messages) for chunk_id in artifact["new_chunks"]]
+        update = {"messages": self._messages, "read_chunks": read}
+        return [update, *self._commands] if self._commands else update
+
+    def _add_error(self, call: Any, text: str) -> None:
+        result = ToolMessage(text, tool_call_id=call["id"], name=call["name"] or "unknown", status="error")
+        self._messages.append(result)
 
 
 class _Loop:
-    """The nodes' bodies and the routes between them.
+    """What is asked before and done after the calls of a model, and the routes between the nodes."""
 
-    Starting a question and checking budgets happen inside these nodes: separate nodes would cost a superstep for each
-    question and each step. Routes depend only on the state, because a person who changes the state between two steps
-    triggers the route outside any run.
-    """
-
-    def __init__(self, load: ResourceLoader) -> None:
+    def __init__(self, load: Loader) -> None:
         self._load = load
 
-    def _begin(self, state: State) -> tuple[Resources, State, Update]:
-        """Return the run's resources, the state with the question's counts, and the changes to the state."""
-        resources = self._load(get_runtime().context)
-        begun = begin_question(resources.index, state)
-        return resources, cast("State", {**state, **begun}), begun
+    def _resources(self) -> Resources:
+        return self._load(get_runtime().context)
 
-    def route_question(self, state: State) -> Literal["agent", "force_answer"]:
-        """Start with the agent if the budgets allow a reply."""
+    def _split(self, state: State) -> tuple[list[AnyMessage], list[AnyMessage]]:
+        """Return the latest earlier questions and answers, in at most half of the room, and the current turn."""
+        earlier, turn = split_turn(state["messages"])
+        half = self._resources().room // 2
+        fitting = trim_messages(
+            earlier, max_tokens=half, token_counter=count_context_tokens, start_on="human", include_system=True
+        )
+        return cast("list[AnyMessage]", fitting), turn
+
+    def route_start(self, state: State) -> Literal["agent", "tools", "force_answer"]:
+        """Begin with the calls that a conversation ends with, if it does."""
+        return "tools" if has_calls(split_turn(state["messages"])[1][-1]) else self.route(state)
+
+    def route(self, state: State) -> Literal["agent", "force_answer"]:
+        """Ask the agent while every budget allows it."""
         if get_runtime() is None:  # a person edits the thread: the next run has its own budgets
             return "agent"
-        resources, state, _ = self._begin(state)
-        return "force_answer" if is_out_of_steps(state) or find_spent_budget(resources, state) else "agent"
+        return "force_answer" if self._find_spent_budget(state) else "agent"
 
-    def agent(self, state: State) -> Body:
-        """Ask the model for its next tool call, or its answer."""
-        resources, state, begun = self._begin(state)
-        prompt = [SystemMessage(resources.system_prompt), *select_messages(state, resources.room)]
-        reply, seconds = yield resources.searcher, prompt
-        reply = mend_reply(reply, state["messages"])
-        update = {**begun, "steps": state["steps"] + 1, **count_call(state, reply, seconds)}
-        if reply.tool_calls or reply.invalid_tool_calls:
-            is_valid = any(call["name"] in resources.tools.tools_by_name for call in reply.tool_calls)
-            update["messages"] = [reply]
-        elif is_valid := bool(reply.text.strip()):
-            update |= end_question(resources, state, reply, "answered")
-        else:
-            update["messages"] = []
-        update["invalid_replies"] = 0 if is_valid else state["invalid_replies"] + 1
-        return check_budgets(resources, state, update)
+    def _find_spent_budget(self, state: State) -> StopReason | None:
+        """Return the budget that the turn has used up, if any."""
+        settings, room = self._resources().settings, self._resources().room
+        earlier, turn = self._split(state)
+        replies = [message for message in since_last_answer(turn) if isinstance(message, AIMessage)]
+        if replies and is_empty(replies[-1]):
+            return "empty_reply"
+        if len(replies) >= settings.max_steps or state["remaining_steps"] < LAST_STEPS:
+            return "max_steps"
+        return "token_budget" if count_context_tokens([*earlier, *turn]) > room else None
 
-    def route_reply(self, state: State) -> Literal["tools", "agent", "force_answer", "__end__"]:
-        """Route a reply: to the tools that it calls, back to the agent if it is empty, or to the end."""
-        if state.get("stop_reason"):
-            return "__end__"
+    def ask_agent(self, state: State) -> tuple[Runnable[Any, AIMessage], list[AnyMessage]]:
+        """Return the model with its tools, and the conversation."""
+        resources = self._resources()
+        earlier, turn = self._split(state)
+        prompt = [SystemMessage(resources.system_prompt), *earlier, *map(with_readable_calls, turn)]
+        return resources.searcher, prompt
+
+    def take_reply(self, state: State, reply: AIMessage) -> dict[str, Any]:
+        """Store a reply; if it calls no tool, its text is the answer."""
+        reply = repair_reply(reply, {message.id for message in state["messages"]})
+        return self._end(state, reply, "answered") if is_answer(reply) else {"messages": [reply]}
+
+    def route_reply(self, state: State) -> Literal["tools", "force_answer", "__end__"]:
+        """Route a reply: to the tools that it calls, to the end, or to a forced answer if it is empty."""
         last = state["messages"][-1]
-        if isinstance(last, AIMessage) and (last.tool_calls or last.invalid_tool_calls):
-            return "force_answer" if state.get("out_of_steps") else "tools"
-        return self.route_results(state)  # the reply was empty
+        if has_calls(last):
+            return "tools"
+        return "__end__" if is_answer(last) else "force_answer"
 
-    def tools(self, state: State) -> Body:
-        """Run the calls of one message in order; each sees the chunks that earlier ones read."""
-        resources, state, begun = self._begin(state)
-        message = cast("AIMessage", state["messages"][-1])
-        results = CallResults(resources.index, state, drop_old_results(state["messages"], resources.room))
-        for call in message.tool_calls:
-            tool = resources.tools.tools_by_name.get(call["name"])
-            if tool is not None:
-                if isinstance(tool, RetrievalTool):
-                    tool.load()
-                outcome, seconds = yield resources.tools, results.write_input(call)
-                results.add(call, outcome, seconds)
-            else:
-                names = ", ".join(resources.tools.tools_by_name)
-                error = f"There is no tool {call['name']!r}. The tools are: {names}."
-                results.add_error(call["id"], call["name"], call["args"], error)
-        for invalid in message.invalid_tool_calls:
-            error = f"The arguments of this call are not valid JSON: {(invalid['args'] or '')[:200]!r}. "
-            results.add_error(invalid["id"], invalid["name"], {}, error + "Call the tool again with a JSON object.")
-        update = check_budgets(resources, state, results.collect(begun))
-        return [update, *results.commands] if results.commands else update
+    def ask_for_answer(self, state: State) -> tuple[Runnable[Any, AIMessage], list[AnyMessage]]:
+        """Return the model without tools, and a prompt with the turn's evidence and no tool calls."""
+        resources = self._resources()
+        earlier, turn = self._split(state)
+        results = [m.text for m in turn if isinstance(m, ToolMessage) and m.status != "error"]
+        head = [SystemMessage(forced_prompt(resources.settings.system_prompt)), *earlier]
+        question = mend_characters(turn[0].text)
+        budget = resources.settings.max_context_tokens
+        room = budget - budget // 10 - count_context_tokens([*head, turn[0]])
+        evidence = keep_end("\n\n".join(dict.fromkeys(results)), room)
+        return resources.model, [*head, HumanMessage(forced_question(question, evidence))]
 
-    def route_results(self, state: State) -> Literal["agent", "force_answer"]:
-        """Return to the agent while every budget allows it."""
-        return "force_answer" if state.get("out_of_steps") or state.get("spent_budget") else "agent"
+    def take_answer(self, state: State, reply: AIMessage) -> dict[str, Any]:
+        """Store a forced answer; some models call tools that they do not have."""
+        text = mend_characters(reply.text).strip() or NO_ANSWER
+        changes: dict[str, Any] = {"content": text, "tool_calls": [], "invalid_tool_calls": [], "additional_kwargs": {}}
+        # Under its own id, another text would not be streamed; an id that is taken would overwrite a message.
+        if text != reply.text or reply.id in {message.id for message in state["messages"]}:
+            changes["id"] = str(uuid4())
+        reply = reply.model_copy(update=changes)
+        return self._end(state, reply, self._find_spent_budget(state) or "max_steps")
 
-    def force_answer(self, state: State) -> Body:
-        """Ask the model, without tools, to answer from what was gathered."""
-        resources, state, begun = self._begin(state)
-        reply, seconds = yield resources.model, write_forced_prompt(resources.settings, state["messages"])
-        reply = take_text(mend_reply(reply, state["messages"]))
-        reason = find_spent_budget(resources, state) or "max_steps"
-        update = {**begun, **count_call(state, reply, seconds, forced=True)}
-        update |= end_question(resources, state, reply, reason)
-        if resources.settings.output == "messages":
-            update["messages"] = [*write_missing_results(state["messages"], len(state["messages"]) - 1), reply]
-        return update
-
-
-def recursion_limit(max_steps: int) -> int:
-    """Return the recursion limit for a number of steps: two nodes per step, and a forced answer."""
-    return 2 * max_steps + 3
+    def _end(self, state: State, reply: AIMessage, reason: StopReason) -> dict[str, Any]:
+        index, messages = self._resources().index, state["messages"]
+        run = since_last_answer(split_turn(messages)[1])
+        read = union(state.get("read_chunks"), find_read_chunks(messages, index))
+        seen = union(read, find_shown_chunks(messages, index))
+        answer = reply.text.strip()
+        empty = [RemoveMessage(cast("str", message.id)) for message in run if is_empty(message)]
+        return {
+            "messages": [*empty, reply],
+            "answer": answer,
+            "citations": parse_citations(answer, index, seen, read),
+            "stop_reason": reason,
+            "read_chunks": read,
+            **records(run, reply, index, is_forced=reason != "answered"),
+        }

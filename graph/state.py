@@ -1,4 +1,4 @@
-"""The graph's state: plain values that survive a JSON round trip, merged by reducers."""
+"""The graph's state: plain values that survive a JSON round trip."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing_extensions import TypedDict
 from arag.models.usage import ModelCall, Usage
 
 # A recursion limit that ends the search before `max_steps` does is also reported as `max_steps`; `steps` shows which.
-StopReason: TypeAlias = Literal["answered", "max_steps", "token_budget", "invalid_replies"]
+StopReason: TypeAlias = Literal["answered", "max_steps", "token_budget", "empty_reply"]
 
 # Puts the fields' docstrings into the JSON schemas, where Studio and other clients of the API server find them.
 _described = with_config(ConfigDict(use_attribute_docstrings=True))
@@ -24,8 +24,6 @@ _described = with_config(ConfigDict(use_attribute_docstrings=True))
 class Quote(TypedDict):
     """A sentence of a cited chunk that bears what the answer says."""
 
-    document_id: str
-    """The document that it is from."""
     start: int
     """Character offset in the chunk's text."""
     end: int
@@ -52,26 +50,18 @@ class CitedDocument(TypedDict):
 
 @_described
 class Citation(TypedDict):
-    """A chunk that the answer names. Citations of earlier versions have only the first keys, up to `read`."""
+    """A chunk that the answer names."""
 
     chunk_id: str
     """The chunk's id."""
-    document_ids: list[str]
-    """The chunk's document; empty if the index has no such chunk."""
-    titles: list[str]
-    """The document's title, if it has one."""
     seen: bool
     """Whether the chunk was shown to the model, in an excerpt or in full."""
     read: bool
     """Whether it was shown in full."""
-    part: int | None
-    """Which of its document's chunks it is, from 1; None for a document in one chunk."""
-    parts: int | None
-    """How many chunks the document has, if `part` is known."""
     pages: list[int] | None
     """First and last page, for documents that have pages."""
-    documents: list[CitedDocument]
-    """What is known of the chunk's document."""
+    document: CitedDocument | None
+    """The chunk's document; None if the index has no such chunk."""
     quotes: list[Quote]
     """The sentences that bear what the answer says, in the order of the text; empty if there are none."""
 
@@ -123,7 +113,7 @@ class OutputState(TypedDict, total=False):
     """The answer to the last question."""
     citations: list[Citation]
     """The chunks that the answer names, in order."""
-    stop_reason: StopReason | None
+    stop_reason: StopReason
     """Why the search ended; everything except `answered` means that the answer was forced."""
     steps: int
     """Model calls of the search, not counting a forced answer."""
@@ -137,19 +127,8 @@ class OutputState(TypedDict, total=False):
     """Token usage for the last question, as the providers report it."""
 
 
-@_described
 class State(OutputState, total=False):
     """The state that the nodes share."""
 
-    seen_chunks: Annotated[list[str], union]
-    """Chunks shown in this conversation, in excerpts or in full."""
-    question_id: str
-    """Id of the message that the counts below belong to; a new question resets them."""
-    invalid_replies: int
-    """Consecutive replies that were neither an answer nor a valid tool call."""
-    spent_budget: StopReason | None
-    """The budget that was used up after the last node ran, if any."""
-    out_of_steps: bool
-    """Whether the recursion limit left room only for a forced answer when the last node ran."""
     remaining_steps: RemainingSteps
     """Steps left under the current recursion limit, whoever set it."""

@@ -40,9 +40,9 @@ def load_model(model: str | BaseChatModel | None = None, **options: Any) -> Base
     Args:
         model: `provider:model` as in LangChain's `init_chat_model` (`openai:gpt-5-mini`,
             `anthropic:claude-sonnet-5-5`, `ollama:qwen3`). For an OpenAI-compatible server, add `@` and a base URL
-            (`openai:qwen3@http://localhost:8000/v1`), which may contain a user and a password. `extractive` is the
-            built-in model, which is not a language model. A chat model is returned unchanged. None means the model
-            in the environment variable ARAG_MODEL, else `extractive`, with a note on stderr.
+            (`openai:qwen3@http://localhost:8000/v1`). `extractive` is the built-in model, which is not a language
+            model. A chat model is returned unchanged. None means the model in the environment variable ARAG_MODEL, else
+            `extractive`, with a note on stderr.
         options: Options for the model's class: `temperature=0`, `timeout=30`, `reasoning_effort="low"`,
             `use_responses_api=True` for OpenAI, `thinking={...}` for Anthropic. Put options that only the provider
             knows into `model_kwargs={...}`, if the class has it.
@@ -98,8 +98,6 @@ def _init(text: str, options: dict[str, Any]) -> BaseChatModel:
             f"provider:model@base_url for an OpenAI-compatible server, or {EXTRACTIVE}"
         )
     defaults = _defaults(provider, name.base_url)
-    if isinstance(options.get("default_headers"), dict):
-        options = options | {"default_headers": defaults.get("default_headers", {}) | options["default_headers"]}
     settings = {key: value for key, value in defaults.items() if not _SYNONYMS.get(key, set()) & set(options)} | options
     if provider == "ollama":  # its class silently drops unknown options, and `timeout` is one
         client = {"timeout": settings.pop("timeout", None)}

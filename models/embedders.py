@@ -43,17 +43,13 @@ class Embedder:
         load: Creates the LangChain embeddings.
         batch: Number of sentences per call.
         concurrency: Number of concurrent calls.
-        retries: How often to retry after an unreadable response; the model itself retries other failures.
     """
 
-    def __init__(
-        self, name: str, load: Callable[[], Embeddings], *, batch: int = 1_000, concurrency: int = 1, retries: int = 0
-    ) -> None:
+    def __init__(self, name: str, load: Callable[[], Embeddings], *, batch: int = 1_000, concurrency: int = 1) -> None:
         self.name = name
         self.batch = batch
         self.concurrency = concurrency
         self._load = load
-        self._retries = retries
         self._loaded: Embeddings | None = None
         self._lock = threading.Lock()
 
@@ -103,20 +99,8 @@ class Embedder:
         return normalised
 
     def _ask(self, ask: Callable[[Embeddings], Any]) -> Vectors:
-        def embed() -> Vectors:
-            return np.asarray(ask(model), dtype=np.float32)
-
         with self._name_failures():
-            model = self._model()
-            if not self._retries:
-                return embed()
-            from tenacity import Retrying
-
-            from arag.models.asking import CALL_ERRORS, retry_rules  # slow to import
-
-            # For a response of status 200 that is cut off or does not contain vectors.
-            vectors: Vectors = Retrying(**retry_rules(CALL_ERRORS, self._retries))(embed)
-            return vectors
+            return np.asarray(ask(self._model()), dtype=np.float32)
 
     @contextmanager
     def _name_failures(self) -> Iterator[None]:
@@ -154,8 +138,7 @@ def load_embedder(embedder: str | Embeddings | Embedder | None = None) -> Embedd
             all-MiniLM-L6-v2.
 
     Returns:
-        The embedder; its model is loaded on first use. A user and a password in the base URL are used for the
-        connection, and are not part of the embedder's name.
+        The embedder; its model is loaded on first use.
 
     Raises:
         InputError: The string does not have the form `provider:model`, or its base URL is not valid.
@@ -182,7 +165,7 @@ def make_embedder(name: str, provider: str, load: Callable[[], Embeddings]) -> E
     """Return an embedder with the given loader; services get concurrent requests."""
     if provider == HUGGINGFACE:
         return Embedder(name, load)
-    return Embedder(name, load, batch=_SERVICE_BATCH, concurrency=_SERVICE_CONCURRENCY, retries=_SERVICE_RETRIES)
+    return Embedder(name, load, batch=_SERVICE_BATCH, concurrency=_SERVICE_CONCURRENCY)
 
 
 def load_embeddings(name: ModelName, *, named: bool) -> Embeddings:

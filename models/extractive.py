@@ -20,14 +20,13 @@ from uuid import uuid4
 
 from langchain_core.callbacks import CallbackManagerForLLMRun
 from langchain_core.language_models import BaseChatModel, LanguageModelInput
-from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, ToolMessage
+from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, HumanMessage, ToolMessage
 from langchain_core.messages.tool import tool_call_chunk
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
 from langchain_core.runnables import Runnable
 from langchain_core.tools import BaseTool
 from langchain_core.utils.function_calling import convert_to_openai_tool
 
-from arag.models.messages import is_question
 from arag.models.words import content_words, cut_sentences, find_names, list_words, stem
 
 _MAX_CALLS = 8
@@ -186,7 +185,7 @@ def _join_lines(lines: Sequence[str]) -> Iterator[str]:
 
 def _read_conversation(messages: Sequence[BaseMessage]) -> _Findings:
     """Read the last question, and the results of tools: those of searches from their artifacts."""
-    place = max((place for place, message in enumerate(messages) if is_question(message)), default=None)
+    place = max((place for place, message in enumerate(messages) if isinstance(message, HumanMessage)), default=None)
     question, evidence = ("", "") if place is None else read_forced_question(messages[place].text)
     findings = _Findings(question.strip())
     findings.add_texts(evidence)

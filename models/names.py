@@ -1,17 +1,12 @@
-"""Names of models: `provider:model`, followed by `@` and a base URL for a server.
-
-A base URL may contain a user and a password. They are used only to connect; names are stored, compared and shown
-without them.
-"""
+"""Names of models: `provider:model`, followed by `@` and a base URL for a server."""
 
 from __future__ import annotations
 
 import os
 import re
-from base64 import b64encode
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import SplitResult, unquote, urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 from arag.errors import CREDENTIALS, InputError
 
@@ -54,12 +49,10 @@ class BaseURL:
     """The address of a server.
 
     Attributes:
-        url: The URL without user and password.
-        user: `user:password` as written in the URL, or None.
+        url: The URL.
     """
 
     url: str
-    user: str | None = None
 
     @property
     def host(self) -> str:
@@ -72,12 +65,6 @@ class BaseURL:
         parts = urlsplit(self.url)
         host = (parts.hostname or "").rstrip(".")
         return parts.scheme, host, parts.port or _PORTS[parts.scheme], parts.path.rstrip("/")
-
-    @property
-    def full(self) -> str:
-        """The URL with user and password, for clients that read them there."""
-        scheme, rest = self.url.split("://", 1)
-        return self.url if self.user is None else f"{scheme}://{self.user}@{rest}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +82,7 @@ class ModelName:
     base_url: BaseURL | None = None
 
     def __str__(self) -> str:
-        """Return the name as it is stored and shown, without user and password."""
+        """Return the name as it is stored and shown."""
         return f"{self.provider}:{self.model}" + (f"@{self.base_url.url}" if self.base_url else "")
 
 
@@ -172,28 +159,18 @@ def parse_base_url(text: str) -> BaseURL:
     fault = _find_fault(url, parts)
     if fault is not None:
         raise InputError(
-            f"{_hide_secrets(text)!r} is not a valid base URL ({fault}): give one like "
-            "http://localhost:8000/v1 or https://user:password@host/v1"
+            f"{_hide_secrets(text)!r} is not a valid base URL ({fault}): give one like http://localhost:8000/v1"
         )
-    user, at, _ = parts.netloc.rpartition("@")
-    if not at:
-        return BaseURL(url)
-    return BaseURL(url.replace(f"{user}@", "", 1), user or None)
+    return BaseURL(url)
 
 
 def connection_options(provider: str, base_url: BaseURL) -> dict[str, Any]:
     """Return the options that connect a provider's LangChain class to a server.
 
-    OpenAI's and Anthropic's clients log URLs and accept headers, so for them user and password go into a header. These
-    clients also refuse to start without a key; if none is set, they get a placeholder, as your own server needs none.
+    OpenAI's and Anthropic's clients refuse to start without a key; your own server needs none.
     """
-    if provider not in {"openai", "anthropic"}:
-        return {"base_url": base_url.full}
     options: dict[str, Any] = {"base_url": base_url.url}
-    if base_url.user is not None:
-        user = b64encode(unquote(base_url.user).encode()).decode()
-        options["default_headers"] = {"Authorization": f"Basic {user}"}
-    if not os.environ.get(KEY_VARIABLES[provider]):
+    if provider in {"openai", "anthropic"} and not os.environ.get(KEY_VARIABLES[provider]):
         options["api_key"] = "none"
     return options
 
@@ -215,13 +192,13 @@ def _suggest_name(provider: str, address: re.Match[str]) -> str | None:
 
 
 def _find_fault(url: str, parts: SplitResult) -> str | None:
-    user, _, host = parts.netloc.rpartition("@")
+    host = parts.netloc
     if parts.scheme not in _PORTS:
         return "it does not begin with http:// or https://"
     if not url.isprintable() or " " in url or "\\" in url:
         return "it contains white space, backslashes or unprintable characters"
-    if "@" in user:
-        return "the user or password contains @: write %40"
+    if "@" in host:
+        return "it has a user or a password, which others could see: set the header Authorization instead"
     if not _HOST.fullmatch(host if parts.port is None else host.rpartition(":")[0]):
         return "its host is missing or not valid"
     if "?" in url or "#" in url:

@@ -7,7 +7,6 @@ are exported once, into the user's cache folder.
 from __future__ import annotations
 
 import importlib.util
-import json
 import os
 import shutil
 import warnings
@@ -37,7 +36,6 @@ _WEIGHTS_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d
 _HUB_FILE = "onnx/model.onnx"
 _MODEL_FILE = "model.onnx"
 _TOKENIZER = "tokenizer.json"
-_CHECKSUMS = "sha256.json"
 _DIMENSION = 384
 _MAX_TOKENS = 256  # of a sentence, as sentence-transformers reads it; what follows is cut off
 _AT_ONCE = 32  # sentences in a batch
@@ -147,7 +145,7 @@ def load_onnx() -> OnnxEmbeddings:
         Exception: The model cannot be downloaded, exported or read. The errors of ONNX Runtime and of the tokenizer
             have no base class of their own.
     """
-    if _is_exported():
+    if _exported().is_dir():
         return _open_exported()
     from huggingface_hub import hf_hub_download, try_to_load_from_cache  # which take their time to import
 
@@ -162,7 +160,7 @@ def load_onnx() -> OnnxEmbeddings:
         return OnnxEmbeddings(*(Path(hf_hub_download(MODEL, name)) for name in (_HUB_FILE, _TOKENIZER)))
     make_folder(_exported().parent)
     with FileLock(f"{_exported()}.lock"):
-        if not _is_exported():  # by another process, in the meantime
+        if not _exported().is_dir():  # another process may have made it
             _export(folder)
     return _open_exported()
 
@@ -214,19 +212,6 @@ def _open_exported() -> OnnxEmbeddings:
     return OnnxEmbeddings(_exported() / _MODEL_FILE, _exported() / _TOKENIZER)
 
 
-def _is_exported() -> bool:
-    """Tell whether the exported model exists and is undamaged."""
-    try:
-        checksums = json.loads((_exported() / _CHECKSUMS).read_text(encoding="utf-8"))
-        return bool(checksums == _digest_files(_exported()))
-    except (OSError, ValueError):
-        return False
-
-
-def _digest_files(folder: Path) -> dict[str, str]:
-    return {name: digest(folder / name) for name in (_MODEL_FILE, _TOKENIZER)}
-
-
 def _export(weights: Path) -> None:
     """Write a folder with the model in the ONNX format; it appears when it is complete and gives PyTorch's vectors."""
     import torch
@@ -268,9 +253,7 @@ def _export(weights: Path) -> None:
         got = OnnxEmbeddings(working / _MODEL_FILE, working / _TOKENIZER).run(ids.numpy(), ids.sign().numpy())
         if not np.allclose(got, expected, atol=_TOLERANCE):
             raise ValueError(f"the exported model gives other vectors than PyTorch, {np.abs(got - expected).max()} off")
-        (working / _CHECKSUMS).write_text(json.dumps(_digest_files(working)), encoding="utf-8")
         sync_tree(working)
-        delete(_exported())  # it is damaged
         publish_path(working, _exported())
     finally:
         delete(working)

@@ -56,16 +56,15 @@ class Usage(TypedDict):
     reasoning_tokens: int
 
 
-def model_call(reply: AIMessage, seconds: float, *, step: int, forced: bool = False) -> ModelCall:
+def model_call(reply: AIMessage, *, step: int, forced: bool = False) -> ModelCall:
     """Return the record of a call.
 
     Args:
-        reply: The reply.
-        seconds: How long it took.
+        reply: The reply; `seconds` in its metadata says how long the call took.
         step: The step that it made.
         forced: Whether an answer was forced.
     """
-    reported: Mapping[str, Any] = reply.usage_metadata or {}
+    reported: Mapping[str, Any] = reply.usage_metadata or {}  # LangChain's cache returns replies without counts
     metadata = reply.response_metadata
     return ModelCall(
         step=step,
@@ -74,7 +73,7 @@ def model_call(reply: AIMessage, seconds: float, *, step: int, forced: bool = Fa
         cut_off=any(str(metadata.get(name)).lower() in _CUT_OFF for name in _WHY_IT_ENDED),
         model=str(metadata.get("model_name") or metadata.get("model") or ""),
         provider=str(metadata.get("model_provider") or ""),
-        seconds=seconds,
+        seconds=metadata.get("seconds", 0.0),
         input_tokens=reported.get("input_tokens", 0),
         cached_tokens=reported.get("input_token_details", {}).get("cache_read") or 0,
         output_tokens=reported.get("output_tokens", 0),

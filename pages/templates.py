@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Iterable
 from functools import cache, partial
 from typing import Any
 
 from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup, escape
 
 from arag.models.prices import format_dollars
 from arag.models.replies import mend_characters
-from arag.retrieval.text import is_title
 
 
 def render(template: str, *, package: str = "arag.pages", **values: Any) -> str:
@@ -37,8 +33,7 @@ def _environment(package: str) -> Environment:
         lstrip_blocks=True,
     )
     environment.filters |= {"duration": _duration, "dollars": format_dollars, "count": count, "short": _short}
-    environment.filters |= {"json": partial(json.dumps, ensure_ascii=False, default=str), "mark": _mark}
-    environment.tests["title_of"] = is_title
+    environment.filters |= {"json": partial(json.dumps, ensure_ascii=False, default=str)}
     return environment
 
 
@@ -59,13 +54,3 @@ def _duration(seconds: float) -> str:
 def _short(text: str, length: int) -> str:
     text = " ".join(text.split())
     return text if len(text) <= length else f"{text[: length - 1].rstrip()}…"
-
-
-def _mark(text: str, keywords: Iterable[str]) -> str:
-    """Mark keywords, ignoring case; if two start at the same place, the longer one."""
-    words = [keyword.split() for keyword in dict.fromkeys(keywords)]
-    alternatives = sorted((r"\s+".join(map(re.escape, parts)) for parts in words if parts), key=len, reverse=True)
-    if not alternatives:
-        return text
-    parts = enumerate(re.split(f"(?i)({'|'.join(alternatives)})", text))
-    return Markup().join(Markup("<mark>{}</mark>").format(part) if place % 2 else escape(part) for place, part in parts)

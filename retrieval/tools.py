@@ -13,14 +13,13 @@ from typing import Annotated, Any, Literal, TypeAlias, get_args
 
 from langchain.tools import InjectedState
 from langchain_core.callbacks import dispatch_custom_event
-from langchain_core.messages import ToolMessage
+from langchain_core.messages import HumanMessage, ToolMessage
 from langchain_core.tools import BaseTool, ToolException
 from langchain_core.tools.base import ArgsSchema
 from langgraph.config import get_stream_writer
 from pydantic import AfterValidator, AliasChoices, BaseModel, BeforeValidator, Field, ValidationError, model_validator
 
 from arag.errors import EmbedderError, InputError
-from arag.models.messages import is_question
 from arag.models.replies import mend_characters
 from arag.retrieval.excerpts import for_read
 from arag.retrieval.index import Index
@@ -309,7 +308,7 @@ def find_held(messages: Sequence[Any], index: Index) -> Held:
         chunks |= {chunk_id: None for chunk_id in artifact["new_chunks"] if chunk_id in same}
         for chunk_id in shown.keys() & same:
             sentences.setdefault(chunk_id, set()).update(shown[chunk_id])
-    question = next((message.text for message in reversed(messages) if is_question(message)), "")
+    question = next((message.text for message in reversed(messages) if isinstance(message, HumanMessage)), "")
     return Held(list(chunks), sentences, question)
 
 

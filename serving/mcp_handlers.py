@@ -268,8 +268,8 @@ def _result(text: str, *, is_error: bool = False) -> CallToolResult:
 
 def _tell(searched: dict[str, Any]) -> str:
     """Describe what one step of the agent found."""
-    records = searched["trace"][-len(searched["messages"]) :]
-    return "; ".join(f"{r['tool']}: {', '.join(r['chunk_ids']) or r['error'] or 'nothing'}" for r in records)
+    artifacts = [(m.name, m.artifact if isinstance(m.artifact, dict) else {}) for m in searched["messages"]]
+    return "; ".join(f"{name}: {', '.join(artifact.get('chunk_ids', ())) or 'nothing'}" for name, artifact in artifacts)
 
 
 def _answer(state: OutputState) -> CallToolResult:
@@ -281,7 +281,7 @@ def _answer(state: OutputState) -> CallToolResult:
         text += "\n\nSources:"
     for cited in state["citations"]:
         note = "" if cited["seen"] else " (not seen in this run)"
-        text += f"\n[{cited['chunk_id']}] {'; '.join(cited['titles'])}{note}"
+        text += f"\n[{cited['chunk_id']}] {cited['document']['title'] if cited['document'] else ''}{note}"
     values = {key: state[key] for key in ("answer", "citations", "stop_reason")}
     return CallToolResult(content=[TextContent(text=text)], structured_content=values)
 

@@ -20,7 +20,7 @@ from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from arag.errors import InputError
-from arag.graph.gate import Gate
+from arag.graph.server import Gate
 
 _PATH = "/mcp"
 _LAST_SECONDS = 2  # for open requests, when the server stops

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from operator import add
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import pytest
 from langchain.agents import create_agent
@@ -14,22 +13,17 @@ from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langchain_core.tools import tool
 from langchain_core.tools.base import ArgsSchema
 from langgraph.checkpoint.memory import InMemorySaver
-from langgraph.graph import END, START, MessagesState, StateGraph
-from langgraph.prebuilt import ToolNode, tools_condition
+from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.store.memory import InMemoryStore
-from langgraph.types import Command, Send, interrupt
+from langgraph.types import Command, interrupt
 from pydantic import Field
-from typing_extensions import TypedDict
 
 from arag.errors import IndexNotFoundError, InputError
 from arag.graph.graph import create_arag_agent
-from arag.ingest.pipeline import ingest
 from arag.retrieval.render import READ_BEFORE
 from arag.retrieval.tools import TOOL_NAMES, Held, RetrievalArguments, RetrievalTool, Retrieved, make_tools
 from arag.testing import ScriptedModel, assert_paired, call, calls
-from conftest import write_corpus
-from fakes import HashEmbeddings
-from scripted_model import ANSWER, NOTICE, QUESTION, EndlessModel, asked, in_thread, results
+from scripted_model import ANSWER, NOTICE, EndlessModel, asked, in_thread, results
 
 pytest_plugins = ["graph_fixtures"]
 
@@ -41,62 +35,41 @@ def both_ways(graph, given, **options) -> list[dict[str, Any]]:
 # --- the graph inside another ---
 
 
-def test_as_a_node_of_a_parent_with_shared_messages(small_index):
-    script = [call("chunk_read", "a", chunk_ids=["lothair:0"]), AIMessage("Teutberga [lothair:0].")]
-    follow_up = [call("chunk_read", "b", chunk_ids=["lothair:0"]), AIMessage("In 855 [lothair:0].")]
-    model = ScriptedModel(*script, *follow_up)
+def test_agents_share_a_parents_messages_and_each_has_its_own_budget(small_index):
+    models = [EndlessModel(mode="one_call"), EndlessModel(mode="several_calls")]
     parent = StateGraph(MessagesState)
-    parent.add_node("research", create_arag_agent(model, small_index))
-    parent.add_node("thanks", lambda _: {"messages": [HumanMessage("Thank you. When?")]})
-    parent.add_node("again", create_arag_agent(model, small_index))
-    parent.add_edge(START, "research")
-    parent.add_edge("research", "thanks")
-    parent.add_edge("thanks", "again")
-    state = parent.compile().invoke(asked())
-    model.assert_used_up()
-    assert [m.type for m in state["messages"]] == ["human", "ai", "tool", "ai", "human", "ai", "tool", "ai"]
-    assert results(state)[1].text == NOTICE  # the conversation itself says what was read
+    for name, model, steps in zip("ab", models, [2, 5], strict=True):
+        parent.add_node(name, create_arag_agent(model, small_index, max_steps=steps))
+    parent.add_edge(START, "a").add_edge("a", "b")
+    graph = parent.compile()
+    state = graph.invoke(asked())
+    # The second finds the question answered by the first, and searches on for it all the same.
+    assert [len(model.calls) for model in models] == [3, 6]
+    assert models[1].calls[0].messages[-1].text == "That is all [lothair:0]."
     assert_paired(state["messages"])
+    runs = [update["b"] for _, update in graph.stream(asked(), subgraphs=True) if "b" in update]
+    assert runs[-1]["messages"][-1].text == "That is all [lothair:0]."
 
 
 class Shared(MessagesState):
     answer: str
     citations: list[Any]
-    trace: list[Any]
 
 
-@pytest.mark.parametrize("memory", [None, True])
-def test_a_parent_that_gets_the_answer_only(small_index, memory):
-    found = [call("chunk_read", "a", chunk_ids=["lothair:0"]), AIMessage("Teutberga [lothair:0].")]
-    again = [call("chunk_read", "b", chunk_ids=["lothair:0"]), AIMessage("In 855 [lothair:0].")]
-    model = ScriptedModel(*found, *again)
-    agent = create_arag_agent(model, small_index, output="answer", checkpointer=memory)
-    parent = StateGraph(Shared).add_node("research", agent).add_edge(START, "research")
-    graph = parent.compile(checkpointer=InMemorySaver())
-    graph.invoke(asked("Who was his wife?"), in_thread())
-    streamed = list(graph.stream(asked("When?"), in_thread(), stream_mode=["updates", "messages"], subgraphs=True))
-    model.assert_used_up()
-    steps = [next(iter(part)) for space, mode, part in streamed if mode == "updates" and space]
-    assert steps == ["agent", "tools", "agent"]
-    shown = [part[0].type for _, mode, part in streamed if mode == "messages"]
-    assert shown == ["ai", "tool", "ai"]
-    state = graph.get_state(in_thread()).values
-    texts = ["Who was his wife?", "Teutberga [lothair:0].", "When?", "In 855 [lothair:0]."]
-    assert [m.text for m in state["messages"]] == texts
-    assert (state["answer"], state["citations"][0]["read"]) == ("In 855 [lothair:0].", True)
-    # What is no longer in the conversation is shown again.
-    assert [(record["tool"], record["new_chunks"]) for record in state["trace"]] == [("chunk_read", ["lothair:0"])]
+def test_a_node_may_keep_the_answer_only(small_index):
+    model = ScriptedModel(call("chunk_read", chunk_ids=["lothair:0"]), AIMessage("Teutberga [lothair:0]."), ANSWER)
+    agent = create_arag_agent(model, small_index)
 
+    def research(state: Shared) -> dict[str, Any]:
+        result = agent.invoke({"messages": state["messages"]})
+        return {"messages": result["messages"][-1:], "answer": result["answer"], "citations": result["citations"]}
 
-def test_a_forced_answer_leaves_no_tool_calls_either(small_index):
-    model = EndlessModel(mode="several_calls")
-    agent = create_arag_agent(model, small_index, output="answer", max_steps=2)
-    for limit in (None, 3):
-        for state in both_ways(agent, asked(), config={"recursion_limit": limit} if limit else {}):
-            assert [m.type for m in state["messages"]] == ["human", "ai"]
-            assert state["stop_reason"] == "max_steps"
-    with pytest.raises(InputError, match="output is 'text': it must be one of messages, answer"):
-        create_arag_agent(model, small_index, output="text")
+    graph = StateGraph(Shared).add_node("research", research).add_edge(START, "research")
+    compiled = graph.compile(checkpointer=InMemorySaver())
+    compiled.invoke(asked("Who was his wife?"), in_thread())
+    state = compiled.invoke(asked(), in_thread())
+    assert [m.type for m in state["messages"]] == ["human", "ai", "human", "ai"]
+    assert state["answer"] == ANSWER.text
 
 
 @pytest.mark.parametrize("kind", [str, Path])
@@ -107,154 +80,38 @@ def test_an_index_by_its_folder(example_index, kind, tmp_path):
         create_arag_agent("extractive", kind(tmp_path))
 
 
-class Report(TypedDict):
-    topic: str
-    answer: str
-    sources: list[str]
-
-
-def test_as_a_node_of_a_parent_with_other_state(small_index):
-    def research(state: Report) -> dict[str, Any]:
-        found = agent.invoke({"messages": [("user", f"Who was {state['topic']}?")]})
-        return {"answer": found["answer"], "sources": [c["chunk_id"] for c in found["citations"] if c["seen"]]}
-
-    answer = "A count of Arles [boso:0] [made-up:1]."
-    model = ScriptedModel(call("keyword_search", keywords=["Boso"]), AIMessage(answer))
-    agent = create_arag_agent(model, small_index)
-    parent = StateGraph(Report)
-    parent.add_node("research", research)
-    parent.add_edge(START, "research")
-    state = parent.compile().invoke({"topic": "Boso", "answer": "", "sources": []})
-    model.assert_used_up()
-    assert model.calls[0].messages[-1].text == "Who was Boso?"
-    assert state == {"topic": "Boso", "answer": answer, "sources": ["boso:0"]}
-
-
-class Plan(TypedDict):
-    questions: list[str]
-    findings: Annotated[list[str], add]
-    summary: str
-
-
-@pytest.mark.parametrize("asynchronous", [False, True])
-def test_sub_questions_side_by_side_with_a_join(small_index, asynchronous):
-    agent = create_arag_agent("extractive", small_index)
-
-    def fan_out(state: Plan) -> list[Send]:
-        return [Send("research", {"messages": [("user", question)]}) for question in state["questions"]]
-
-    def research(given: dict[str, Any]) -> dict[str, Any]:
-        return {"findings": [agent.invoke(given)["answer"].splitlines()[0]]}
-
-    async def aresearch(given: dict[str, Any]) -> dict[str, Any]:
-        return {"findings": [(await agent.ainvoke(given))["answer"].splitlines()[0]]}
-
-    parent = StateGraph(Plan)
-    parent.add_node("research", aresearch if asynchronous else research)
-    parent.add_node("join", lambda state: {"summary": " ".join(state["findings"])})
-    parent.add_conditional_edges(START, fan_out, ["research"])
-    parent.add_edge("research", "join")
-    graph = parent.compile()
-    given: Plan = {"questions": ["Who died in 875?", "Who was Boso the Elder?"], "findings": [], "summary": ""}
-    state = asyncio.run(graph.ainvoke(given)) if asynchronous else graph.invoke(given)
-    assert len(state["findings"]) == 2
-    assert "She died in 875." in state["summary"]
-    assert "count of Arles" in state["summary"]
-
-
-def test_as_one_tool_of_a_supervisor(small_index):
-    researcher = ScriptedModel(call("keyword_search", keywords=["Teutberga"]), AIMessage("In 875 [teutberga:0]."))
-    agent = create_arag_agent(researcher, small_index)
-
-    @tool
-    def research(question: str) -> str:
-        """Search the annals and answer one question from them."""
-        return agent.invoke({"messages": [("user", question)]})["answer"]
-
-    supervisor = ScriptedModel(call("research", question="When did Teutberga die?"), AIMessage("She died in 875."))
-    state = create_agent(supervisor, [research]).invoke(asked())
-    researcher.assert_used_up()
-    supervisor.assert_used_up()
-    assert [m.text for m in results(state)] == ["In 875 [teutberga:0]."]
-    assert researcher.calls[0].messages[-1].text == "When did Teutberga die?"
-
-
 # --- budgets inside a parent ---
 
 
 @pytest.mark.parametrize("mode", ["one_call", "empty"])
-@pytest.mark.parametrize("limit", range(2, 14))
-def test_a_parents_limit_forces_the_answer(small_index, limit, mode):
-    model = EndlessModel(mode=mode)
-    agent = create_arag_agent(model, small_index, max_steps=4, max_invalid_replies=50)
-    parent = StateGraph(MessagesState)
-    parent.add_node("research", agent)
-    parent.add_edge(START, "research")
-    for state in both_ways(parent.compile(), asked(), config={"recursion_limit": limit}):
-        assert state["messages"][-1].text == "That is all [lothair:0]."
-        assert_paired(state["messages"])
-
-
-def test_every_agent_of_a_parent_has_its_own_budget(small_index):
-    models = [EndlessModel(mode="one_call"), EndlessModel(mode="one_call")]
-    parent = StateGraph(MessagesState)
-    for name, model, steps in zip("ab", models, [2, 5], strict=True):
-        parent.add_node(name, create_arag_agent(model, small_index, max_steps=steps))
-    parent.add_edge(START, "a")
-    parent.add_edge("a", "b")
-    parent.compile().invoke(asked())
-    # The second finds the question answered by the first, and searches on for it all the same.
-    assert [len(model.calls) for model in models] == [3, 6]
+@pytest.mark.parametrize("is_node", [True, False], ids=["as a node", "called in a node"])
+def test_a_parents_recursion_limit_forces_the_answer(small_index, mode, is_node):
+    for limit in range(3, 14):
+        agent = create_arag_agent(EndlessModel(mode=mode), small_index, max_steps=4)
+        node = agent if is_node else lambda state, agent=agent: {"messages": agent.invoke(state)["messages"][-1:]}
+        parent = StateGraph(MessagesState).add_node("research", node).add_edge(START, "research").compile()
+        states = both_ways(parent, asked(), config={"recursion_limit": limit})
+        assert [state["messages"][-1].text for state in states] == ["That is all [lothair:0]."] * 2, limit
 
 
 # --- the tools in others' agents ---
 
 
-def _loop(model, tools):
-    """Return somebody's own graph with our tools."""
-    graph = StateGraph(MessagesState)
-    bound = model.bind_tools(tools)
-    graph.add_node("model", lambda state: {"messages": [bound.invoke(state["messages"])]})
-    graph.add_node("tools", ToolNode(tools))
-    graph.add_edge(START, "model")
-    graph.add_conditional_edges("model", tools_condition)
-    graph.add_edge("tools", "model")
-    return graph.compile()
-
-
-@pytest.mark.parametrize("make", [create_agent, _loop])
-def test_the_tools_in_somebody_elses_agent_know_what_was_read(small_index, make):
+def test_the_tools_in_somebody_elses_agent_know_what_was_read(small_index):
     model = ScriptedModel(
         call("chunk_read", chunk_ids=["lothair:0", "boso:0"]),
         call("keyword_search", keywords=["Lothair"]),
         call("chunk_read", chunk_ids=["lothair:0"]),
         AIMessage("Done."),
-        call("chunk_read", chunk_ids=["boso:0"]),
-        AIMessage("Done again."),
     )
-    agent = make(model, make_tools(small_index))
-    state = agent.invoke(asked())
-    state = agent.invoke({"messages": [*state["messages"], HumanMessage("And Boso?")]})
+    state = create_agent(model, make_tools(small_index)).invoke(asked())
     model.assert_used_up()
-    read, found, again, boso = results(state)
+    read, search, again = results(state)
     assert read.artifact["new_chunks"] == ["lothair:0", "boso:0"]
-    assert "Shown above: [lothair:0]" in found.text
+    assert "Shown above: [lothair:0]" in search.text
     assert again.text == NOTICE
     assert again.artifact["evidence_tokens"] == 0
-    assert boso.text == "[boso:0] Shown in full above."
-    assert all("messages" not in str(sent.options) for sent in model.calls)
-
-
-def test_the_tools_work_in_a_graph_without_messages(small_index):
-    class Calls(TypedDict):
-        calls: list[Any]
-
-    tools = ToolNode(make_tools(small_index), messages_key="calls")
-    graph = StateGraph(Calls)
-    graph.add_node("tools", tools)
-    graph.add_edge(START, "tools")
-    state = graph.compile().invoke({"calls": [call("chunk_read", chunk_ids=["lothair:0"])]})
-    assert state["calls"][0].text.startswith("[lothair:0] Lothair II\n")
+    assert all("messages" not in str(request.options) for request in model.calls)
 
 
 # --- others' tools in the graph ---
@@ -283,7 +140,7 @@ def test_another_tool_beside_ours(small_index):
         assert (found.name, added.name, added.text) == ("keyword_search", "add_years", "875")
         assert "year" in invalid.text
         assert [m.status for m in (found, added, invalid, unknown)] == ["success", "success", "error", "error"]
-        assert unknown.text.endswith("The tools are: keyword_search, semantic_search, chunk_read, add_years.")
+        assert "try one of [keyword_search, semantic_search, chunk_read, add_years]" in unknown.text
         assert [(r["step"], r["tool"], r["retrieved_tokens"] > 0) for r in state["trace"]] == [
             (1, "keyword_search", True), (1, "add_years", False), (2, "add_years", False), (3, "web_search", False)
         ]  # fmt: skip
@@ -342,58 +199,27 @@ def test_another_tools_command_changes_the_state_and_its_result_stays_paired(sma
     model = ScriptedModel(wanted, AIMessage("Done."), wanted, AIMessage("Done."))
     agent = create_arag_agent(model, small_index, tools=["keyword_search", note])
     for state in both_ways(agent, asked()):
-        assert [m.text.partition("\n")[0] for m in results(state)] == ["Noted: a", "Boso: 2 chunks. All:", "Noted: b"]
-        assert [record["tool"] for record in state["trace"]] == ["note", "keyword_search", "note"]
+        assert {m.text.partition("\n")[0] for m in results(state)} == {"Noted: a", "Boso: 2 chunks. All:", "Noted: b"}
+        assert len(state["trace"]) == 3
         assert_paired(state["messages"])
     model.assert_used_up()
 
 
-def test_another_tools_human_message_is_no_question(small_index):
-    @tool
-    def picture(name: str, runtime: ToolRuntime) -> Command:
-        """Show a picture."""
-        shown = ToolMessage("Here it is.", tool_call_id=runtime.tool_call_id)
-        return Command(update={"messages": [shown, ("user", f"[a picture of {name}]")]})
-
-    model = ScriptedModel(*[call("picture", name=name) for name in "abc"], AIMessage("Forced."))
-    agent = create_arag_agent(model, small_index, tools=["chunk_read", picture], max_steps=3)
-    state = agent.invoke(asked())
-    model.assert_used_up()
-    assert (state["stop_reason"], state["steps"], len(state["trace"])) == ("max_steps", 3, 3)
-    assert model.calls[1].messages[-1].text == "[a picture of a]"
-    assert_paired(state["messages"])
-
-
-def test_another_tools_artifact_is_its_own(small_index):
-    @tool(response_format="content_and_artifact")
-    def odd() -> tuple[str, Any]:
-        """Return something odd."""
-        return "odd", {"chunk_ids": None, "new_chunks": ["boso:0"], "retrieved_tokens": "many"}
-
-    model = ScriptedModel(call("odd"), call("chunk_read", chunk_ids=["boso:0"]), AIMessage("Done."))
-    state = create_arag_agent(model, small_index, tools=["chunk_read", odd]).invoke(asked())
-    assert [record["chunk_ids"] for record in state["trace"]] == [[], ["boso:0"]]
-    assert results(state)[1].text.startswith("[boso:0] Boso the Elder\n")
-
-
 @pytest.mark.parametrize("artifact", [{"documents": ["d"]}, {"chunk_ids": ["boso:0"], "new_chunks": None}, "text"])
-def test_tools_of_our_tools_names_are_nobody_elses_trouble(small_index, checkpointer, artifact):
+def test_tools_with_the_names_of_ours_may_have_artifacts_of_any_form(small_index, artifact):
     @tool(response_format="content_and_artifact")
     def chunk_read(chunk_ids: list[str]) -> tuple[str, Any]:
         """Read something of another kind."""
         return "other texts", artifact
 
-    other = create_agent(ScriptedModel(call("chunk_read", chunk_ids=["boso:0"]), AIMessage("Nothing.")), [chunk_read])
+    read = call("chunk_read", chunk_ids=["boso:0"])
+    agent = create_arag_agent(ScriptedModel(read, ANSWER), small_index, tools=["keyword_search", chunk_read])
+    state = agent.invoke(asked())
+    assert (state["trace"][0]["new_chunks"], state["read_chunks"]) == ([], [])
+    # The messages of another agent, whose tool has the same name.
     model = ScriptedModel(call("keyword_search", keywords=["Boso"]), ANSWER)
-    parent = StateGraph(MessagesState).add_node("other", other).add_node("ours", create_arag_agent(model, small_index))
-    graph = parent.add_edge(START, "other").add_edge("other", "ours").compile()
-    assert graph.invoke(asked())["messages"][-1].text == ANSWER.text
-
-    mixed = ScriptedModel(call("chunk_read", chunk_ids=["boso:0"]), ANSWER, AIMessage("Again."))
-    agent = create_arag_agent(mixed, small_index, tools=["keyword_search", chunk_read], checkpointer=checkpointer)
-    state = agent.invoke(asked(), in_thread())
-    assert [record["new_chunks"] for record in state["trace"]] == [[]]
-    assert agent.invoke(asked("And then?"), in_thread())["answer"] == "Again."
+    again = {"messages": [*state["messages"], HumanMessage("And then?")]}
+    assert create_arag_agent(model, small_index).invoke(again)["answer"] == ANSWER.text
 
 
 def test_a_tool_that_would_end_the_run_is_refused(small_index):
@@ -443,33 +269,6 @@ def test_two_tools_of_one_name_are_refused(small_index, name):
     others = [same] if name in TOOL_NAMES else [same, tool(same)]
     with pytest.raises(InputError, match=f"duplicate tool name: {name}$"):
         create_arag_agent(ScriptedModel(), small_index, tools=[*TOOL_NAMES, *others])
-
-
-def test_a_graph_made_of_all_of_it(small_index):
-    """A question is split, each part is searched for by an agent with a budget of its own, and one more writes."""
-    researchers = {
-        "Who was the wife of Lothair II?": AIMessage("Teutberga [lothair:0]."),
-        "Who was the father of Teutberga?": AIMessage("Boso the Elder [teutberga:0]."),
-    }
-
-    def research(given: dict[str, Any]) -> dict[str, Any]:
-        question = given["messages"][0].text
-        agent = create_arag_agent(
-            ScriptedModel(call("semantic_search", query=question), researchers[question]), small_index, max_steps=3
-        )
-        return {"messages": [AIMessage(agent.invoke(given)["answer"])]}
-
-    def split(_: MessagesState) -> list[Send]:
-        return [Send("research", {"messages": [HumanMessage(question)]}) for question in researchers]
-
-    graph = StateGraph(MessagesState)
-    graph.add_node("research", research)
-    graph.add_node("write", lambda state: {"messages": [AIMessage(" ".join(m.text for m in state["messages"][-2:]))]})
-    graph.add_conditional_edges(START, split, ["research"])
-    graph.add_edge("research", "write")
-    graph.add_edge("write", END)
-    state = graph.compile(checkpointer=InMemorySaver()).invoke(asked(QUESTION), in_thread())
-    assert state["messages"][-1].text == "Teutberga [lothair:0]. Boso the Elder [teutberga:0]."
 
 
 # --- a fourth retrieval tool ---
@@ -523,15 +322,6 @@ def test_a_fourth_retrieval_tool_is_one_class(small_index):
     offered = model.calls[0].options["tools"][-1]["function"]
     assert offered["name"] == "find_in_document"
     assert "messages" not in offered["parameters"]["properties"]
-
-
-def test_a_fourth_retrieval_tool_searches_the_index_of_the_run_and_tells_what_it_found(small_index, tmp_path):
-    source = write_corpus(tmp_path / "corpus", [{"id": "x", "text": "Zwentibold was a king."}])
-    ingest(source, tmp_path / "index", embedder=HashEmbeddings()).close()
-    model = ScriptedModel(call("find_in_document", document_id="x", word="king"), ANSWER)
-    agent = create_arag_agent(model, small_index, tools=["keyword_search", FindInDocument])
-    (event,) = agent.stream(asked(), context={"index": str(tmp_path / "index")}, stream_mode="custom")
-    assert (event["tool"], event["chunk_ids"], event["new_chunks"]) == ("find_in_document", ["x:0"], ["x:0"])
 
 
 @pytest.mark.parametrize("names_ids", ["in its artifact", "in its text"])

@@ -53,8 +53,8 @@ def test_it_follows_three_hops_and_cites_the_chunk_that_holds_the_answer(example
     first = state["answer"].splitlines()[0]
     assert "1783" in first
     assert first.endswith("[places/skellavy.md:0]")
-    assert state["citations"][0]["document_ids"] == ["places/skellavy.md"]
-    assert len({i for c in state["citations"] for i in c["document_ids"]} & set(question["supporting"])) >= 2
+    assert state["citations"][0]["document"]["id"] == "places/skellavy.md"
+    assert len({c["document"]["id"] for c in state["citations"]} & set(question["supporting"])) >= 2
     assert all(c["seen"] for c in state["citations"])
 
 

@@ -245,7 +245,7 @@ def test_ask_answers_with_sources_and_tells_its_progress(index):
         "He married Teutberga [lothair:0], not Judith [x.md:3].\n\n"
         "Sources:\n[lothair:0] Lothair II\n[x.md:3]  (not seen in this run)"
     )
-    assert result.structured_content["citations"][0]["document_ids"] == ["lothair"]
+    assert result.structured_content["citations"][0]["document"]["id"] == "lothair"
     assert result.structured_content["stop_reason"] == "answered"
     assert progress == [(1, None, "keyword_search: boso:0, lothair:0")]
     model.assert_used_up()

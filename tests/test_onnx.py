@@ -133,41 +133,6 @@ def test_an_export_that_was_killed_is_made_again(cache_folder):
     assert {path.name for path in cache_folder.iterdir() if path.is_dir()} == {onnx._exported().name}
 
 
-ONCE_EACH = [("model.onnx", "changed"), ("tokenizer.json", "missing"), ("sha256.json", "cut")]
-
-
-@pytest.mark.parametrize(
-    ("name", "damage"),
-    [
-        pytest.param(name, damage, marks=() if (name, damage) in ONCE_EACH else pytest.mark.slow)
-        for name in ("model.onnx", "tokenizer.json", "sha256.json")
-        for damage in ("cut", "changed", "missing")
-    ],
-)
-def test_a_damaged_export_is_made_again(exported, monkeypatch, name, damage):
-    before = {path.name: path.read_bytes() for path in exported.iterdir()}
-    file = exported / name
-    if damage == "missing":
-        file.unlink()
-    else:
-        content = before[name]
-        half = len(content) // 2
-        changed = (
-            content[:half] if damage == "cut" else content[:half] + bytes([content[half] ^ 1]) + content[half + 1 :]
-        )
-        file.write_bytes(changed)
-    assert not onnx._is_exported()
-    exports = []
-    monkeypatch.setattr(onnx, "_export", lambda folder: exports.append(folder) or restore(exported, before))
-    onnx.load_onnx()
-    assert len(exports) == 1
-
-
-def restore(folder, files):
-    for name, content in files.items():
-        (folder / name).write_bytes(content)
-
-
 # --- where it cannot be exported ---
 
 

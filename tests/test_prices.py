@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import json
-import os
 import re
 from importlib.metadata import version
 from pathlib import Path
@@ -9,28 +7,9 @@ from pathlib import Path
 import pytest
 from genai_prices import data_snapshot
 
-from arag.errors import InputError
-from arag.models.prices import PRICES_VARIABLE, cite_prices, cost
+from arag.models.prices import cite_prices, cost
 
 MODELS = Path(__file__).parents[1] / "docs" / "models.md"
-
-
-@pytest.fixture(autouse=True)
-def no_list_of_ones_own(monkeypatch):
-    monkeypatch.delenv(PRICES_VARIABLE, raising=False)
-
-
-@pytest.fixture
-def own(tmp_path, monkeypatch):
-    """A function that writes a list of one's own: dollars of a million tokens, in or out, by name."""
-
-    def write(prices, **others):
-        rows = [{"model": name, "input": each, "cached_input": each, "output": each} for name, each in prices.items()]
-        file = tmp_path / "prices.json"
-        file.write_text(json.dumps({"prices": rows, **others}))
-        monkeypatch.setenv(PRICES_VARIABLE, str(file))
-
-    return write
 
 
 def called(model, input_tokens=1_000_000, cached_tokens=0, output_tokens=1_000_000, **others):
@@ -140,83 +119,6 @@ def test_costs_go_by_the_list_that_is_installed():
     cost([called("gpt-5-mini")])
     assert not data_snapshot.get_snapshot().from_auto_update
     assert cite_prices() == f"genai-prices {version('genai-prices')}"
-
-
-# --- a list of one's own ---
-
-
-def test_a_list_of_ones_own_lies_over_the_providers(own):
-    own({"gpt-5-mini": 1, "qwen3": 2})
-    assert cost([called("gpt-5-mini-2025-08-07")]) == 2
-    assert cost([called("qwen3")]) == 4
-    assert cost([called("gpt-5")]) == pytest.approx(11.25)
-    own({"gpt-*": 0})  # a pattern, too, counts before the providers' names
-    assert cost([called("gpt-5-mini"), called("gpt-5", 0, 0, 0)]) == 0
-    assert cost([called("qwen3")]) is None
-
-
-@pytest.mark.parametrize(
-    ("model", "dollars"),
-    [
-        ("qwen3-8b", 2),
-        ("qwen3-8b-instruct", 4),
-        ("qwen3-8b-instruct-2025-08-07", 4),
-        ("qwen3-32b", 6),
-        ("qwen3-32b-2025-08-07", 6),  # the name without its version, before a longer pattern
-        ("Qwen/qwen3", 8),
-        ("my-qwen", None),
-        ("", None),
-    ],
-)
-def test_names_may_be_patterns(own, model, dollars):
-    own({"qwen*": 1, "qwen3-8b-*": 2, "qwen3-32b": 3, "qwen3-32b-*": 9, "Qwen/*": 4})
-    assert cost([called(model)]) == dollars
-
-
-def test_the_month_is_that_of_ones_own_list(own):
-    providers = cite_prices()
-    own({"qwen3": 1})
-    assert cite_prices() == providers
-    own({"qwen3": 1}, as_of="2031-05")
-    assert cite_prices() == "2031-05"
-
-
-def test_an_edited_list_counts_at_once(own, tmp_path):
-    own({"qwen3": 1})
-    assert cost([called("qwen3")]) == 2
-    own({"qwen3": 2})
-    os.utime(tmp_path / "prices.json", (1, 1))
-    assert cost([called("qwen3")]) == 4
-
-
-@pytest.mark.parametrize(
-    ("text", "told"),
-    [
-        ("{", "Invalid JSON"),
-        ("[]", "should be an object"),
-        ("{}", "prices: Field required"),
-        ('{"prices": [{"model": "x", "input": 1, "output": 1}]}', r"prices\.0\.cached_input: Field required"),
-        ('{"prices": [{"model": "x", "input": "1", "cached_input": 1, "output": 1}]}', r"prices\.0\.input: .*number"),
-        ('{"prices": [{"model": "x", "input": -1, "cached_input": 1, "output": 1}]}', r"prices\.0\.input: .*than"),
-        ('{"prices": [], "price": []}', "price: Extra inputs"),
-        ('{"prices": [], "as_of": "May"}', "as_of"),
-    ],
-)
-def test_what_is_no_list_of_prices_is_told(tmp_path, monkeypatch, text, told):
-    file = tmp_path / "mine.json"
-    file.write_text(text)
-    monkeypatch.setenv(PRICES_VARIABLE, str(file))
-    with pytest.raises(InputError, match=rf"ARAG_PRICES is .*mine\.json.* not a valid price list \(.*{told}"):
-        cost([called("gpt-5")])
-
-
-def test_a_list_that_cannot_be_read_is_told(tmp_path, monkeypatch):
-    monkeypatch.setenv(PRICES_VARIABLE, str(tmp_path / "none.json"))
-    with pytest.raises(InputError, match=r"none\.json': there is no such file"):
-        cite_prices()
-    monkeypatch.setenv(PRICES_VARIABLE, str(tmp_path))
-    with pytest.raises(InputError, match="cannot be read"):
-        cite_prices()
 
 
 @pytest.mark.parametrize(

@@ -1,97 +1,154 @@
-"""Real HTTP on loopback: OpenAI's chat completions and embeddings, as many servers speak them."""
+"""Real HTTP on loopback: OpenAI's chat completions, responses and embeddings, and Anthropic's messages with thinking.
+
+The server of Anthropic's API refuses what Anthropic refuses, such as calls without results and lost thinking.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import json
-import threading
-import time
+from dataclasses import dataclass
+from typing import Any
 
-import openai
 import pytest
-from langchain_core.messages import AIMessageChunk, HumanMessage
+from jsonschema import Draft202012Validator
+from langchain_core.messages import AIMessageChunk, HumanMessage, message_to_dict, messages_from_dict
 from langgraph.checkpoint.memory import InMemorySaver
 
-from arag.errors import EmbedderError, ModelError
+import anthropic_server
+import openai_server
+from anthropic_server import message, redacted, thinking, tool_use
+from arag.errors import EmbedderError
 from arag.graph.graph import create_arag_agent
-from arag.graph.prompts import EMPTY_REPLY, forced_prompt, system_prompt
-from arag.ingest.pipeline import ingest, run_ingest
+from arag.graph.prompts import forced_prompt, system_prompt
+from arag.ingest.pipeline import run_ingest
 from arag.models.asking import is_provider_error
 from arag.models.chat import load_model
-from arag.models.embedders import load_embedder
 from arag.retrieval.index import open_index
 from arag.retrieval.tools import TOOL_NAMES, make_tools
-from arag.testing import ScriptedModel, call
-from conftest import write_corpus
-from fakes import hash_vector
-from openai_server import Cut, Failure, chat, embeddings, serve
-from protocol_runs import WAYS, assert_schemas, run_agent, through_json
+from fakes import hash_vector, write_corpus
+from http_server import Failure
+from openai_server import chat, embeddings, function_call, reasoning, response
 from scripted_model import DOCUMENTS, QUESTION, asked, in_thread
 
 pytest_plugins = ["graph_fixtures", "model_fixtures"]
-pytestmark = pytest.mark.usefixtures("no_settings")
+pytestmark = pytest.mark.usefixtures("no_settings", "no_pauses")
 
 ANSWER = "Boso the Elder: Teutberga was his daughter [teutberga:0]."
+SEARCH = {"keywords": ["Lothair II"]}
+READ = {"chunk_ids": ["teutberga:0"]}
+THINKING = {"type": "adaptive", "display": "summarized"}
 
 
-def model_at(server, **options):
-    return load_model(f"openai:some-model@{server.url}", **options)
+@dataclass
+class API:
+    """A provider's protocol.
+
+    Attributes:
+        name: Its name.
+        module: Its server.
+        model: The model's name.
+        options: The model's options.
+    """
+
+    name: str
+    module: Any
+    model: str
+    options: dict[str, Any]
+
+    def serve(self, responses):
+        return self.module.serve(responses)
+
+    def load(self, server, **options):
+        return load_model(f"{self.model}@{server.url}", **self.options | options)
+
+    def calling(self, name="keyword_search", arguments: Any = SEARCH, thought="First him."):
+        """Return a response that calls a tool; arguments may be a text that is not JSON."""
+        text = arguments if isinstance(arguments, str) else json.dumps(arguments)
+        if self.name == "chat":
+            return chat(None, ("call_1", name, text))
+        if self.name == "responses":
+            return response(0, reasoning(thought, "SECRET"), function_call("call_1", name, text))
+        return message(thinking(thought, "SECRET"), tool_use("call_1", name, arguments))
+
+    def answering(self, text=ANSWER):
+        if self.name == "chat":
+            return chat(text)
+        if self.name == "responses":
+            return response(1, reasoning("That is all.", "SECRET"), *([openai_server.text(text)] if text else []))
+        return message(thinking("That is all.", "SECRET"), *([anthropic_server.text(text)] if text else []))
 
 
-def run(index, responses, *, agent_options=None, **options):
-    """Answer the question with scripted responses; return the state and the requests."""
-    with serve(responses) as server:
-        state = create_arag_agent(model_at(server, **options), index, **(agent_options or {})).invoke(asked())
-    return state, server.requests
+APIS = [
+    API("chat", openai_server, "openai:some-model", {}),
+    API("responses", openai_server, "openai:some-model", {"use_responses_api": True, "reasoning": {"effort": "low"}}),
+    API("messages", anthropic_server, "anthropic:claude-sonnet-5-5", {"thinking": THINKING}),
+]
+CHAT, RESPONSES, MESSAGES = APIS
+each_api = pytest.mark.parametrize("api", APIS, ids=lambda api: api.name)
 
 
-# --- a whole question ---
+@pytest.fixture
+def no_pauses(monkeypatch):
+    monkeypatch.setattr("openai._base_client.INITIAL_RETRY_DELAY", 0)
+    monkeypatch.setattr("anthropic._base_client.INITIAL_RETRY_DELAY", 0)
 
 
-def test_a_multi_hop_question_message_by_message(small_index):
-    search = '{"keywords": ["Lothair II"]}'
-    responses = [
-        chat(None, ("call_1", "keyword_search", search)),
-        chat("Now her.", ("call_2", "chunk_read", '{"chunk_ids": ["teutberga:0"]}')),
+def run(api, index, responses, *, way="invoke", **options):
+    """Answer the question with scripted responses; return the state, the requests, and the text that was streamed."""
+    settings = {name: options.pop(name) for name in ("max_steps",) if name in options}
+    with api.serve(responses) as server:
+        agent = create_arag_agent(api.load(server, **options), index, **settings)
+        if way == "invoke":
+            return agent.invoke(asked()), server.requests, ""
+
+        async def gather():
+            return [event async for event in agent.astream(asked(), stream_mode=["messages", "values"])]
+
+        events = asyncio.run(gather())
+    pieces = [event[0].text for mode, event in events if mode == "messages" and isinstance(event[0], AIMessageChunk)]
+    return events[-1][1], server.requests, "".join(pieces)
+
+
+def assert_schemas(schemas):
+    for schema in schemas:
+        Draft202012Validator.check_schema(schema)
+        assert schema["type"] == "object"
+        assert set(schema["required"]) <= set(schema["properties"])
+        assert all("description" in value for value in schema["properties"].values())
+
+
+# --- a whole question, message by message ---
+
+
+@pytest.mark.parametrize("way", ["invoke", "stream"])
+def test_a_question_in_chat_completions(small_index, way):
+    script = [
+        CHAT.calling(),
+        chat("Now her.", ("call_2", "chunk_read", json.dumps(READ))),
         chat(ANSWER),
     ]
-    state, requests = run(small_index, responses)
-
-    assert len(requests) == 3
+    state, requests, streamed = run(CHAT, small_index, script, way=way)
     for request in requests:
-        assert request["model"] == "some-model"
         assert request["parallel_tool_calls"] is False
         assert [tool["function"]["name"] for tool in request["tools"]] == list(TOOL_NAMES)
         assert_schemas([tool["function"]["parameters"] for tool in request["tools"]])
-        assert "read_chunks" not in json.dumps(request)
-        assert "tool_choice" not in request
-    properties = {t["function"]["name"]: t["function"]["parameters"]["properties"] for t in requests[0]["tools"]}
-    assert {name: sorted(schema) for name, schema in properties.items()} == {
-        "keyword_search": ["keywords", "within"],
-        "semantic_search": ["queries", "within"],
-        "chunk_read": ["about", "chunk_ids"],
-    }
+        assert not {"tool_choice", "read_chunks"} & set(request)
 
-    found, read = (m.text for m in state["messages"] if m.type == "tool")
-    conversation = [
+    def sent(call_id, name, arguments):
+        return {"type": "function", "id": call_id, "function": {"name": name, "arguments": json.dumps(arguments)}}
+
+    hits, read = (m.text for m in state["messages"] if m.type == "tool")
+    assert "He married Teutberga in 855." in hits
+    assert requests[2]["messages"] == [
         {"role": "system", "content": system_prompt(make_tools(small_index))},
         {"role": "user", "content": QUESTION},
-        {"role": "assistant", "content": None, "tool_calls": [_sent("call_1", "keyword_search", search)]},
-        {"role": "tool", "tool_call_id": "call_1", "content": found},
-        {
-            "role": "assistant",
-            "content": "Now her.",
-            "tool_calls": [_sent("call_2", "chunk_read", '{"chunk_ids": ["teutberga:0"]}')],
-        },
+        {"role": "assistant", "content": None, "tool_calls": [sent("call_1", "keyword_search", SEARCH)]},
+        {"role": "tool", "tool_call_id": "call_1", "content": hits},
+        {"role": "assistant", "content": "Now her.", "tool_calls": [sent("call_2", "chunk_read", READ)]},
         {"role": "tool", "tool_call_id": "call_2", "content": read},
     ]
-    assert "He married Teutberga in 855." in found
-    assert read == "[teutberga:0] Teutberga\nTeutberga was a daughter of Boso the Elder. She died in 875."
-    assert requests[0]["messages"] == conversation[:2]
-    assert requests[1]["messages"] == conversation[:4]
-    assert requests[2]["messages"] == conversation
-
     assert (state["answer"], state["stop_reason"], state["steps"]) == (ANSWER, "answered", 3)
-    assert [c["chunk_id"] for c in state["citations"]] == ["teutberga:0"]
     assert state["usage"] == {
         "model_calls": 3,
         "input_tokens": 300,
@@ -99,381 +156,181 @@ def test_a_multi_hop_question_message_by_message(small_index):
         "output_tokens": 30,
         "reasoning_tokens": 9,
     }
+    if way == "stream":
+        assert streamed == "Now her." + ANSWER
+        assert all(request["stream_options"] == {"include_usage": True} for request in requests)
 
 
-def _sent(call_id: str, name: str, arguments: str) -> dict:
-    return {"type": "function", "id": call_id, "function": {"name": name, "arguments": arguments}}
-
-
-def test_several_calls_in_one_message_are_answered_in_order(small_index):
-    responses = [
-        chat(
-            None,
-            ("a", "chunk_read", '{"chunk_ids": ["boso:0"]}'),
-            ("b", "chunk_read", '{"chunk_ids": ["boso:0"]}'),
-            ("c", "keyword_search", '{"keywords": "Boso"}'),
-        ),
-        chat(ANSWER),
+@pytest.mark.parametrize("way", ["invoke", "stream"])
+def test_a_question_in_responses_keeps_its_reasoning(small_index, way):
+    script = [
+        RESPONSES.calling(),
+        response(1, reasoning("Now her.", "SECRET1"), function_call("call_2", "chunk_read", json.dumps(READ))),
+        RESPONSES.answering(),
     ]
-    _, requests = run(small_index, responses)
-    asking, *answers = requests[1]["messages"][2:]
-    assert [c["id"] for c in asking["tool_calls"]] == ["a", "b", "c"]
-    assert [(m["role"], m["tool_call_id"]) for m in answers] == [("tool", "a"), ("tool", "b"), ("tool", "c")]
-    assert "count of Arles" in answers[0]["content"]
-    assert answers[1]["content"] == "[boso:0] Shown in full above."
-    assert answers[2]["content"].startswith("Boso: 2 chunks")
-
-
-def test_malformed_arguments_go_back_as_an_error_and_the_next_try_succeeds(small_index):
-    responses = [
-        chat(None, ("bad", "keyword_search", '{"keywords": ["Bo')),
-        chat(None, ("good", "keyword_search", '{"keywords": ["Boso"]}')),
-        chat(ANSWER),
+    state, requests, _ = run(RESPONSES, small_index, script, way=way)
+    for request in requests:
+        assert request["reasoning"] == {"effort": "low"}
+        assert [(tool["type"], tool["name"]) for tool in request["tools"]] == [("function", n) for n in TOOL_NAMES]
+        assert_schemas([tool["parameters"] for tool in request["tools"]])
+    # A call is refused without the reasoning that led to it.
+    items = [(item["type"], item.get("encrypted_content", item.get("call_id"))) for item in requests[2]["input"][2:]]
+    assert items == [
+        ("reasoning", "SECRET"),
+        ("function_call", "call_1"),
+        ("function_call_output", "call_1"),
+        ("reasoning", "SECRET1"),
+        ("function_call", "call_2"),
+        ("function_call_output", "call_2"),
     ]
-    state, requests = run(small_index, responses)
-    asking, error = requests[1]["messages"][2:]
-    # Several servers refuse a conversation whose arguments are no JSON object, so they never go back as they came.
-    assert asking["tool_calls"] == [_sent("bad", "keyword_search", "{}")]
-    assert (error["role"], error["tool_call_id"]) == ("tool", "bad")
-    assert 'not valid JSON: \'{"keywords": ["Bo\'' in error["content"]
-    assert requests[2]["messages"][-1]["content"].startswith("Boso: 2 chunks")
-    assert (state["stop_reason"], state["steps"]) == ("answered", 3)
+    assert (state["answer"], state["usage"]["reasoning_tokens"]) == (ANSWER, 9)
 
 
-@pytest.mark.parametrize("streaming", [False, True])
-@pytest.mark.parametrize(
-    "arguments", ["", "null", "{}{}", '"text"', "[1, 2]", "3", "true", '"{\\"keywords\\": []}"', "{'keywords': 1}"]
-)
-def test_arguments_that_are_no_object_never_end_a_run(small_index, arguments, streaming):
-    responses = [chat(None, ("x", "keyword_search", arguments)), chat(ANSWER)]
-    state, requests = run(small_index, responses, streaming=streaming)
-    assert (state["stop_reason"], state["steps"]) == ("answered", 2)
-    for message in requests[1]["messages"]:
-        for sent in message.get("tool_calls", ()):
-            assert isinstance(json.loads(sent["function"]["arguments"]), dict)
+@pytest.mark.parametrize("way", ["invoke", "stream"])
+def test_a_question_in_anthropics_messages_keeps_its_thinking(small_index, way):
+    second = message(redacted("SECRET"), anthropic_server.text("Now her."), tool_use("call_2", "chunk_read", READ))
+    state, requests, _ = run(MESSAGES, small_index, [MESSAGES.calling(), second, MESSAGES.answering()], way=way)
+    for request in requests:
+        assert request["max_tokens"] > 20_000  # what the model can give, thinking included
+        assert request["system"] == system_prompt(make_tools(small_index))
+        assert request["tool_choice"] == {"type": "auto", "disable_parallel_tool_use": True}
+        assert_schemas([tool["input_schema"] for tool in request["tools"]])
+    hits, read = (m.text for m in state["messages"] if m.type == "tool")
+
+    def result(call_id, text):
+        return {"type": "tool_result", "tool_use_id": call_id, "content": text, "is_error": False}
+
+    assert requests[2]["messages"] == [
+        {"role": "user", "content": QUESTION},
+        {
+            "role": "assistant",
+            "content": [thinking("First him.", "SECRET"), tool_use("call_1", "keyword_search", SEARCH)],
+        },
+        {"role": "user", "content": [result("call_1", hits)]},
+        {"role": "assistant", "content": second["content"]},
+        {"role": "user", "content": [result("call_2", read)]},
+    ]
+    assert (state["answer"], state["usage"]["cached_tokens"]) == (ANSWER, 150)
 
 
-def test_empty_arguments_mean_none(small_index):
-    _, requests = run(small_index, [chat(None, ("x", "keyword_search", "")), chat(ANSWER)])
-    asking, error = requests[1]["messages"][2:]
-    assert asking["tool_calls"] == [_sent("x", "keyword_search", "{}")]
-    assert "keywords: Field required" in error["content"]
-
-
-def test_half_characters_in_arguments_and_answers_can_be_sent_on(small_index):
-    responses = [chat("\ud83d", ("x", "chunk_read", '{"chunk_ids": ["boso\\ud83d:0"]}')), chat("Boso \ud83d.")]
-    state, requests = run(small_index, responses)
-    assert "[boso\ufffd:0] There is no chunk with this id." in requests[1]["messages"][-1]["content"]
-    assert state["answer"] == "Boso \ufffd."
-
-
-def test_an_unknown_tool_is_said_to_be_none(small_index):
-    state, requests = run(small_index, [chat(None, ("x", "web_search", '{"q": "Boso"}')), chat(ANSWER)])
-    assert requests[1]["messages"][-1] == {
-        "role": "tool",
-        "tool_call_id": "x",
-        "content": "There is no tool 'web_search'. The tools are: keyword_search, semantic_search, chunk_read.",
-    }
-    assert state["stop_reason"] == "answered"
-
-
-def test_an_empty_reply_is_asked_for_again(small_index):
-    state, requests = run(small_index, [chat(""), chat(None), chat(ANSWER)])
-    feedback = {"role": "user", "content": EMPTY_REPLY}
-    assert requests[2]["messages"][2:] == [feedback]
-    assert (state["stop_reason"], state["steps"]) == ("answered", 3)
-
-
-def test_a_forced_answers_request_has_no_tools_and_no_tool_messages(small_index):
-    responses = [chat(None, ("x", "keyword_search", '{"keywords": ["Lothair"]}')), chat(ANSWER)]
-    state, requests = run(small_index, responses, agent_options={"max_steps": 1})
-    forced = requests[-1]
-    assert state["stop_reason"] == "max_steps"
+@each_api
+def test_a_forced_answers_request_is_plain_text(small_index, api):
+    state, requests, _ = run(api, small_index, [api.calling(), api.answering()], max_steps=1)
+    assert (state["answer"], state["stop_reason"]) == (ANSWER, "max_steps")
+    forced = requests[1]
     assert not {"tools", "tool_choice", "parallel_tool_calls"} & set(forced)
-    assert [m["role"] for m in forced["messages"]] == ["system", "user"]
-    assert forced["messages"][0]["content"] == forced_prompt()
-    evidence = forced["messages"][1]["content"]
-    assert evidence.startswith(f"{QUESTION}\n\nWhat was found:\n\n<passages-1>\nLothair: 1 chunk")
-    assert evidence.count("He married Teutberga in 855.") == 1
+    assert forced_prompt() in (
+        forced.get("system"),
+        *(m["content"] for m in forced.get("messages", forced.get("input"))),
+    )
+    assert "He married Teutberga in 855." in json.dumps(forced)
+
+
+@pytest.mark.parametrize(("first", "second"), [(CHAT, MESSAGES), (MESSAGES, RESPONSES), (RESPONSES, CHAT)], ids=str)
+def test_another_provider_takes_a_stored_conversation_over(small_index, first, second):
+    state, _, _ = run(first, small_index, [first.calling(), first.answering()])
+    stored = json.loads(json.dumps([message_to_dict(m) for m in state["messages"]]))
+    conversation = {"messages": [*messages_from_dict(stored), HumanMessage("And his father?")]}
+    for api in (first, second):
+        with api.serve([api.calling(), api.answering("Nobody knows.")]) as server:
+            state = create_arag_agent(api.load(server), small_index).invoke(conversation)
+        assert (state["answer"], state["steps"]) == ("Nobody knows.", 2)
+    assert ANSWER in json.dumps(server.requests[0])
+
+
+# --- replies that are not usable ---
+
+
+@pytest.mark.filterwarnings("ignore:Pydantic serializer warnings")
+@each_api
+@pytest.mark.parametrize("streaming", [False, True])
+@pytest.mark.parametrize("arguments", ['{"keywords": ["Bo', "[1, 2]", "null", ""])
+def test_arguments_that_are_not_an_object_do_not_end_a_run(small_index, api, arguments, streaming):
+    if api is MESSAGES and not streaming:
+        arguments = arguments or None
+    bad = api.calling(arguments=arguments)
+    with api.serve([bad, api.answering()]) as server:
+        state = create_arag_agent(api.load(server, streaming=streaming), small_index).invoke(asked())
+    assert state["answer"] == ANSWER
+    for item in server.requests[1].get("input", ()) if not streaming else ():
+        assert item.get("type") != "function_call" or isinstance(json.loads(item["arguments"]), dict)
+
+
+@each_api
+def test_a_reply_with_reasoning_alone_is_forced(small_index, api):
+    state, requests, _ = run(api, small_index, [api.answering(""), api.answering()])
+    assert (state["answer"], state["stop_reason"], len(requests)) == (ANSWER, "empty_reply", 2)
+
+
+def test_an_answer_that_was_cut_off_is_still_one_and_usage_may_be_missing(small_index):
+    for way in ("invoke", "stream"):
+        script = [chat("Boso the", finish_reason="length", usage=None)]
+        state, _, _ = run(CHAT, small_index, script, way=way)
+        assert (state["answer"], state["stop_reason"]) == ("Boso the", "answered")
+        assert state["model_calls"][0]["cut_off"]
+        assert state["usage"]["input_tokens"] == 0
 
 
 # --- servers that fail ---
 
 
-@pytest.mark.parametrize("failure", [Failure(429, {"Retry-After": "0"}), Failure(500), Failure(503)], ids=str)
-def test_a_passing_failure_is_retried(small_index, failure):
-    responses = [failure, chat(None, ("x", "keyword_search", '{"keywords": ["Boso"]}')), chat(ANSWER)]
-    state, requests = run(small_index, responses)
+@each_api
+@pytest.mark.parametrize("status", [429, 500])
+def test_a_passing_failure_is_retried(small_index, api, status):
+    state, requests, _ = run(api, small_index, [Failure(status, {"Retry-After": "0"}), api.answering()])
     assert requests[0] == requests[1]
-    assert (state["stop_reason"], state["steps"], state["usage"]["model_calls"]) == ("answered", 2, 2)
+    assert state["usage"]["model_calls"] == 1
 
 
-def test_a_lasting_failure_propagates_and_the_run_can_be_resumed(small_index):
-    failing = [True]
-
-    def respond(number, request):
-        if number == 0:
-            return chat(None, ("x", "chunk_read", '{"chunk_ids": ["boso:0"]}'))
-        return Failure(500) if failing else chat(ANSWER)
-
-    with serve(respond) as server:
-        agent = create_arag_agent(model_at(server, max_retries=1), small_index, checkpointer=InMemorySaver())
-        with pytest.raises(openai.InternalServerError, match="scripted failure 500"):
-            agent.invoke(asked(), in_thread())
-        assert len(server.requests) == 3  # the graph does not retry what the client has retried
-        kept = agent.get_state(in_thread())
-        assert (kept.next, kept.values["read_chunks"]) == (("agent",), ["boso:0"])
-        failing.clear()
+@each_api
+def test_a_lasting_failure_is_the_providers_error_and_the_run_can_be_resumed(small_index, api):
+    with api.serve([api.calling(), Failure(500), Failure(400), api.answering()]) as server:
+        model = api.load(server, max_retries=0)
+        agent = create_arag_agent(model, small_index, checkpointer=InMemorySaver())
+        for question, status in ((asked(), 500), (None, 400)):
+            with pytest.raises(Exception, match=f"scripted failure {status}") as caught:
+                agent.invoke(question, in_thread())
+            assert is_provider_error(caught.value)
         state = agent.invoke(None, in_thread())
+    assert server.requests[1] == server.requests[3]
     assert (state["stop_reason"], state["steps"], len(state["trace"])) == ("answered", 2, 1)
-    assert server.requests[-1] == server.requests[1]
 
 
-@pytest.mark.parametrize(
-    ("status", "error"), [(400, openai.BadRequestError), (401, openai.AuthenticationError), (404, openai.NotFoundError)]
-)
-def test_a_refused_request_is_not_repeated(small_index, status, error):
-    with serve([Failure(status)]) as server:
-        agent = create_arag_agent(model_at(server), small_index)
-        with pytest.raises(error):
-            agent.invoke(asked())
-    assert len(server.requests) == 1
-
-
-def test_a_server_that_hangs_meets_the_timeout(small_index):
-    with serve([Failure(hang=True)]) as server:
-        agent = create_arag_agent(model_at(server, timeout=0.5, max_retries=0), small_index)
-        began = time.monotonic()
-        with pytest.raises(openai.APITimeoutError):
-            agent.invoke(asked())
-        assert time.monotonic() - began < 30
-    assert len(server.requests) == 1
-
-
-def test_a_server_that_is_not_there_is_an_error(small_index):
-    with serve([]) as server:
-        pass
-    agent = create_arag_agent(model_at(server, max_retries=0), small_index)
-    with pytest.raises(openai.APIConnectionError):
-        agent.invoke(asked())
-
-
-# --- streaming ---
-
-
-def test_a_streamed_run_gives_tokens_and_the_usage(small_index):
-    responses = [
-        chat(
-            None,
-            ("a", "keyword_search", '{"keywords": ["Lothair II"]}'),
-            ("b", "chunk_read", '{"chunk_ids": ["boso:0"]}'),
-        ),
-        chat(ANSWER),
-    ]
-    with serve(responses) as server:
-        agent = create_arag_agent(model_at(server, streaming=True), small_index, checkpointer=InMemorySaver())
-        stream = list(agent.stream(asked(), in_thread(), stream_mode="messages"))
-        state = agent.get_state(in_thread()).values
-    assert all(r["stream"] is True and r["stream_options"] == {"include_usage": True} for r in server.requests)
-    pieces = [m.text for m, _ in stream if isinstance(m, AIMessageChunk) and m.text]
-    assert len(pieces) > 5
-    assert "".join(pieces) == ANSWER
-    assert [(c["name"], c["id"]) for c in state["messages"][1].tool_calls] == [
-        ("keyword_search", "a"),
-        ("chunk_read", "b"),
-    ]
-    assert [m["tool_call_id"] for m in server.requests[1]["messages"] if m["role"] == "tool"] == ["a", "b"]
-    assert state["answer"] == ANSWER
-    assert state["usage"] == {
-        "model_calls": 2,
-        "input_tokens": 200,
-        "cached_tokens": 80,
-        "output_tokens": 20,
-        "reasoning_tokens": 6,
-    }
-
-
-def test_a_server_that_reports_no_usage_is_put_up_with(small_index):
-    for streaming in (False, True):
-        state, _ = run(small_index, [chat(ANSWER, usage=None)], streaming=streaming)
-        assert (state["usage"]["model_calls"], state["usage"]["input_tokens"]) == (1, 0)
-
-
-@pytest.mark.parametrize("way", WAYS)
-def test_every_way_of_running_asks_the_same(small_index, way):
-    responses = [
-        chat(None, ("call_1", "keyword_search", '{"keywords": ["Lothair II"]}')),
-        chat("Now her.", ("call_2", "chunk_read", '{"chunk_ids": ["teutberga:0"]}')),
-        chat(ANSWER),
-    ]
-    with serve(responses) as server:
-        state, pieces = run_agent(create_arag_agent(model_at(server), small_index), way)
-    assert [[m["role"] for m in request["messages"]] for request in server.requests] == [
-        ["system", "user"],
-        ["system", "user", "assistant", "tool"],
-        ["system", "user", "assistant", "tool", "assistant", "tool"],
-    ]
-    assert (state["answer"], state["steps"], state["usage"]["input_tokens"]) == (ANSWER, 3, 300)
-    assert "".join(pieces) == ("Now her." + ANSWER if "stream" in way else "")
-
-
-@pytest.mark.parametrize("way", ["stream", "astream"])
-def test_a_stream_that_breaks_off_is_an_error_and_no_answer(small_index, way):
-    with serve([Cut(chat(ANSWER), 3)]) as server:
-        agent = create_arag_agent(model_at(server, max_retries=0), small_index)
-        with pytest.raises(openai.APIConnectionError) as caught:
-            run_agent(agent, way)
+@each_api
+def test_a_server_that_hangs_or_is_not_there_is_the_providers_error(small_index, api):
+    with api.serve([Failure(hang=True)]) as server:
+        with pytest.raises(Exception, match="timed out") as caught:
+            create_arag_agent(api.load(server, timeout=0.5, max_retries=0), small_index).invoke(asked())
+        assert is_provider_error(caught.value)
+    with pytest.raises(Exception, match="Connection error") as caught:
+        create_arag_agent(api.load(server, max_retries=0), small_index).invoke(asked())
     assert is_provider_error(caught.value)
 
 
-@pytest.mark.parametrize("events", [0, 1, 3, 12])
-def test_a_stream_that_ends_too_early_is_the_models_error(small_index, events):
-    with serve([Cut(chat(ANSWER), events, clean=True)]) as server:
-        agent = create_arag_agent(model_at(server, streaming=True, max_retries=0), small_index)
-        with pytest.raises(ModelError, match="the model call failed"):
-            agent.invoke(asked())
+@pytest.mark.parametrize("bad", [Failure(200, page=True), chat() | {"choices": []}], ids=["a page", "no reply"])
+def test_a_response_without_a_reply_is_the_providers_error(small_index, bad):
+    with CHAT.serve([bad]) as server:
+        with pytest.raises(Exception) as caught:
+            create_arag_agent(CHAT.load(server, max_retries=0), small_index).invoke(asked())
+        assert is_provider_error(caught.value)
 
 
-@pytest.mark.parametrize("way", ["invoke", "ainvoke"])
-@pytest.mark.parametrize(
-    ("answer", "reason"),
-    [
-        (chat() | {"choices": []}, "the response contains no reply"),
-        (chat() | {"choices": None}, "null value for 'choices'"),
-        (chat() | {"error": {"message": "out of memory"}, "choices": []}, ".*out of memory"),
-    ],
-    ids=["none", "null", "error"],
-)
-def test_a_response_without_a_reply_is_the_models_error(small_index, answer, reason, way):
-    with serve([answer]) as server:
-        agent = create_arag_agent(model_at(server, max_retries=0), small_index)
-        with pytest.raises(ModelError, match=f"the model call failed: .*{reason}"):
-            run_agent(agent, way)
+def test_an_embedding_server_that_fails_is_a_clear_error_and_the_next_run_finishes(tmp_path, monkeypatch):
+    def respond(_, request):
+        failing = server_fails or "query" in request["input"]
+        return Failure(500) if failing else embeddings([hash_vector(text).tolist() for text in request["input"]])
 
-
-@pytest.mark.parametrize("way", WAYS)
-def test_a_page_instead_of_a_response_is_the_models_error(small_index, way):
-    with serve([Failure(200, page=True)]) as server:
-        agent = create_arag_agent(model_at(server, max_retries=0), small_index)
-        with pytest.raises(ModelError, match=r"the model call failed: (Unexpected response type|.*contains no reply)"):
-            run_agent(agent, way)
-
-
-@pytest.mark.parametrize("streaming", [False, True])
-def test_an_answer_that_was_cut_off_is_still_one(small_index, streaming):
-    state, _ = run(small_index, [chat("Boso the", finish_reason="length")], streaming=streaming)
-    assert (state["answer"], state["stop_reason"]) == ("Boso the", "answered")
-
-
-def test_an_effort_is_sent(small_index):
-    _, requests = run(small_index, [chat(ANSWER)], reasoning_effort="low", model_kwargs={"prompt_cache_key": "k"})
-    assert (requests[0]["reasoning_effort"], requests[0]["prompt_cache_key"]) == ("low", "k")
-
-
-@pytest.mark.parametrize("keeping", ["checkpointer", "json"])
-def test_a_second_question_finds_the_first_ones_messages(small_index, keeping):
-    first = [chat(None, ("call_1", "keyword_search", '{"keywords": ["Lothair II"]}')), chat(ANSWER)]
-    with serve([*first, chat("Nobody knows.")]) as server:
-        if keeping == "checkpointer":
-            agent = create_arag_agent(model_at(server), small_index, checkpointer=InMemorySaver())
-            agent.invoke(asked(), in_thread())
-            state = agent.invoke(asked("And his father?"), in_thread())
-        else:
-            agent = create_arag_agent(model_at(server), small_index)
-            before = through_json(agent.invoke(asked())["messages"])
-            state = agent.invoke({"messages": [*before, HumanMessage("And his father?")]})
-    sent = server.requests[2]["messages"]
-    assert [m["role"] for m in sent] == ["system", "user", "assistant", "tool", "assistant", "user"]
-    assert (sent[4]["content"], sent[5]["content"]) == (ANSWER, "And his father?")
-    assert (state["answer"], state["usage"]["model_calls"]) == ("Nobody knows.", 1)
-
-
-# --- embedding services ---
-
-
-def embed(number, request):
-    assert all(isinstance(text, str) for text in request["input"])
-    return embeddings([hash_vector(text).tolist() for text in request["input"]])
-
-
-def test_an_embedding_server_gets_texts_and_serves_an_index(tmp_path):
-    corpus = write_corpus(tmp_path / "corpus", DOCUMENTS[:3])
-    with serve(embed) as server:
-        with ingest(corpus, tmp_path / "index", embedder=f"openai:m@{server.url}") as index:
-            sent = [text for request in server.requests for text in request["input"]]
-            assert set(server.paths) == {"/v1/embeddings"}
-            assert "He married Teutberga in 855." in " ".join(sent)
-            assert {request["model"] for request in server.requests} == {"m"}
-            assert index.semantic_search("count of Arles", 1).hits[0].chunk_id == "boso:0"
-        with open_index(tmp_path / "index", embedder=f"openai:m@{server.url}") as again:
-            assert again.semantic_search("married Teutberga", 1).hits[0].chunk_id == "lothair:0"
-            assert server.requests[-1]["input"] == ["married Teutberga"]
-
-
-def test_an_embedding_server_that_fails_for_a_moment_is_asked_again():
-    script = [Failure(429, {"Retry-After": "0"}), embeddings([[1.0, 0.0]])]
-    with serve(script) as server:
-        vectors = load_embedder(f"openai:m@{server.url}").embed_documents(["text"])
-    assert vectors.tolist() == [[1.0, 0.0]]
-    assert len(server.requests) == 2
-
-
-def test_an_embedding_server_is_asked_several_times_at_once_and_again_where_it_is_too_busy(tmp_path):
-    texts = [f"Sentence {n} says w{n}." for n in range(2_500)]
-    corpus = write_corpus(tmp_path / "corpus", [{"id": f"d{n}", "text": text} for n, text in enumerate(texts)])
-    together = threading.Barrier(8)  # the first eight requests are answered when all are there
-
-    def respond(number, request):
-        if 0 < number <= 8:
-            together.wait(timeout=60)
-        if number in {3, 7}:
-            return Failure(429, {"Retry-After": "0"})
-        return embed(number, request)
-
-    with serve(respond) as server:
-        summary = run_ingest(corpus, tmp_path / "index", embedder=f"openai:m@{server.url}")
-        assert summary.embedded == 2_500
-        assert max(len(request["input"]) for request in server.requests) <= 300
-        with open_index(tmp_path / "index", embedder=f"openai:m@{server.url}") as index:
-            for n in (0, 1_777, 2_499):
-                assert index.semantic_search(texts[n], 1).hits[0].score == pytest.approx(1, abs=1e-5)
-
-
-@pytest.fixture
-def few_retries(monkeypatch):
     monkeypatch.setattr("arag.models.embedders._SERVICE_RETRIES", 0)
-
-
-def test_a_lasting_failure_of_the_embedding_server_is_a_clear_error_and_the_next_run_finishes(tmp_path, few_retries):
     corpus = write_corpus(tmp_path / "corpus", DOCUMENTS)
-    failing = [True]
-    with serve(lambda number, request: Failure(500) if failing else embed(number, request)) as server:
+    server_fails = True
+    with openai_server.serve(respond) as server:
         name = f"openai:m@{server.url}"
         with pytest.raises(EmbedderError, match=f"the embedder {name} failed: .*scripted failure 500"):
             run_ingest(corpus, tmp_path / "index", embedder=name)
-        failing.clear()
+        server_fails = False
         summary = run_ingest(corpus, tmp_path / "index", embedder=name)
         with open_index(tmp_path / "index", embedder=name) as index:
-            assert (summary.chunks, summary.sentences) == (index.info().chunks, index.info().sentences)
+            assert summary.chunks == index.info().chunks
             assert index.semantic_search("count of Arles", 1).hits[0].chunk_id == "boso:0"
-            failing.append(True)
             with pytest.raises(EmbedderError, match="scripted failure 500"):
-                index.semantic_search("another query")
-            model = ScriptedModel(call("semantic_search", query="x"))
-            with pytest.raises(EmbedderError):
-                create_arag_agent(model, index).invoke(asked())
-
-
-@pytest.mark.parametrize(
-    "response", [Failure(401), embeddings([]), embeddings([[1.0, 0.0], [1.0]]), embeddings([[1.0]])], ids=str
-)
-def test_a_nonsensical_response_of_an_embedding_server_is_a_clear_error(response, few_retries):
-    with serve([response]) as server:
-        embedder = load_embedder(f"openai:m@{server.url}")
-        with pytest.raises(EmbedderError, match=f"the embedder openai:m@{server.url}"):
-            embedder.embed_documents(["one", "two"])
-
-
-def test_a_missing_key_of_an_embedding_service_is_named():
-    with pytest.raises(EmbedderError, match="OPENAI_API_KEY"):
-        load_embedder("openai:text-embedding-3-small").embed_query("x")
+                index.semantic_search("query")

@@ -325,7 +325,7 @@ def test_data_names_no_pickled_weights(make_index, monkeypatch):
         ("openai:m@http://host/v1?key=s3cret-pa55", "query"),
         ("openai:m@http://host\\@example.com/", "backslashes"),
         ("openai:m@http://a b/", "white space"),
-        ("openai:m@http://user:s3cret-pa55@x@host/v1", "write %40"),
+        ("openai:m@http://user:s3cret-pa55@host/v1", "it has a user or a password"),
         ("openai:m@http://user:s3cret-pa55/x@host/v1", "is not a valid URL"),
     ],
 )
@@ -365,9 +365,8 @@ ADDRESSES = {
     "host.docker.internal:8000/v1": "http://host.docker.internal:8000/v1",
     "models.example.com": "https://models.example.com",
     "api.example.com/v1": "https://api.example.com/v1",
-    f"user:{PASSWORD}@localhost:8000/v1": "http://***@localhost:8000/v1",
-    f"user:{PASSWORD}@gpu/v1": "http://***@gpu/v1",
     # What no valid URL can be made of gets an example.
+    f"user:{PASSWORD}@gpu/v1": None,
     f"user:{PASSWORD}/x@gpu:8000": None,
     f"localhost:8000/v1?key={PASSWORD}": None,
     f"http:user:{PASSWORD}@host": None,
@@ -451,39 +450,11 @@ def test_nothing_goes_to_the_provider_where_a_scheme_is_forgotten(arag, tmp_path
 # --- users and passwords ---
 
 
-def with_user(server, password=PASSWORD):
-    return f"openai:m@{server.url.replace('://', f'://user:{password}@')}"
-
-
-def holding(folder, text):
-    return [file for file in folder.rglob("*") if file.is_file() and text.encode() in file.read_bytes()]
-
-
-def test_a_password_is_used_and_stands_nowhere(arag, tmp_path, server, monkeypatch):
-    corpus = write_corpus(tmp_path / "corpus", DOCUMENTS)
-    code, out, err = arag("ingest", corpus, "--index", tmp_path / "index", "--embedder", with_user(server))
-    assert code == 0
-    assert {headers["authorization"] for headers in server.headers} == {"Basic dXNlcjpzM2NyZXQtcGE1NQ=="}
-    code, info, _ = arag("info", "--index", tmp_path / "index")
-    assert PASSWORD not in out + err + info
-    assert f"openai:m@{server.url}" in info
-    assert holding(tmp_path, PASSWORD) == []
-
-    server.headers.clear()
-    monkeypatch.setenv("ARAG_EMBEDDER", with_user(server, "another"))  # the same embedder
-    assert arag("search", "semantic", "ship", "--index", tmp_path / "index")[0] == 0
-    assert server.headers[0]["authorization"] == "Basic dXNlcjphbm90aGVy"
-    with open_index(tmp_path / "index", embedder=with_user(server)) as opened:
-        opened.semantic_search("ship")
-    assert server.headers[-1]["authorization"] == "Basic dXNlcjpzM2NyZXQtcGE1NQ=="
-    assert holding(tmp_path, "another") == []
-
-
 def test_a_password_is_in_no_error(monkeypatch):
     monkeypatch.setattr("arag.models.embedders._SERVICE_RETRIES", 0)
     failure = Failure(500, message="refused http://user:s3cret-pa55@host/v1/x")
     with serve(lambda *_: failure) as server, pytest.raises(EmbedderError) as caught:
-        load_embedder(with_user(server)).embed_query("x")
+        load_embedder(f"openai:m@{server.url}").embed_query("x")
     assert "refused http://***@host/v1/x" in str(caught.value)
     assert PASSWORD not in str(caught.value)
     broken = Embedder("x:y", lambda: (_ for _ in ()).throw(OSError("for url 'http://user:s3cret-pa55@host'")))

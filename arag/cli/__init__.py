@@ -6,25 +6,21 @@ import logging
 import sys
 import traceback
 import warnings
-from contextlib import suppress
 from importlib.metadata import version
 from io import TextIOWrapper
-from pathlib import Path
-from typing import Annotated, Any, cast
+from typing import Annotated, Any
 
 import typer
-from typer.core import TyperGroup
 
 from arag.cli.asking import ask, chat
-from arag.cli.defaults import find_defaults, spread
 from arag.cli.ingesting import ingest
 from arag.cli.listing import list_documents
 from arag.cli.maintaining import copy, info, remove, verify
 from arag.cli.searching import read, search_keyword, search_semantic
 from arag.cli.serving import mcp
 from arag.evaluation.cli import eval_app
-from arag.interruption import Commands, Interrupted, end_interrupted
-from arag.terminal import FAILED, err, out, show_error, styled
+from arag.interruption import INTERRUPTED, Commands, Interrupted, end_at_once
+from arag.terminal import FAILED, Console, err, out, show_error, styled
 
 app = typer.Typer(
     cls=Commands,
@@ -51,14 +47,11 @@ def _version(wanted: bool) -> None:
 
 @app.callback()
 def options(
-    context: typer.Context,
     _: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
     ] = False,
 ) -> None:
     """An agent that searches a corpus by itself: build an index, ask questions, inspect the results."""
-    with suppress(FileNotFoundError):  # the working folder has been deleted
-        context.default_map = spread(find_defaults(Path.cwd()), cast("TyperGroup", context.command))
 
 
 def main() -> None:
@@ -73,8 +66,9 @@ def main() -> None:
     except ARAGError as error:
         show_error(error)
         sys.exit(FAILED)
-    except Interrupted as interrupted:
-        end_interrupted(interrupted.command)
+    except Interrupted:
+        Console(stderr=True).print("Interrupted.")  # the interrupted code may hold the other console's lock
+        end_at_once(INTERRUPTED)
     finally:
         sys.excepthook = _show_bug  # Typer has installed its own
 

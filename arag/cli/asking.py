@@ -76,16 +76,19 @@ def ask(
     with open_scoped(index, where, documents) as opened:
         session = Session(opened, model, options, **settings)
         view = None if quiet or as_json else RunView()
-        failure = ""
+        name = model or os.environ.get(MODEL_VARIABLE) or EXTRACTIVE
         try:
             session.ask(question, view)
         except BaseException as error:
             cause = error.__cause__ if isinstance(error, ModelError) else None  # the page names the model itself
-            failure = str(cause or error) or type(error).__name__
-            raise
-        finally:
             if html is not None and session.state:
-                write_page(html, session.state, failure, model or os.environ.get(MODEL_VARIABLE) or EXTRACTIVE)
+                try:
+                    write_page(html, session.state, str(cause or error) or type(error).__name__, name)
+                except InputError as unwritten:
+                    show_error(unwritten)
+            raise
+        if html is not None:
+            write_page(html, session.state, "", name)
     if as_json:
         print_json(run_record(question, session.state))
     elif view:
@@ -129,7 +132,7 @@ def chat(
                 view.show_end(session.state)
             except KeyboardInterrupt:
                 interrupted = True
-                out.print("Interrupted. What was found so far is kept.")
+                out.print("Interrupted.")
             except ARAGError as error:
                 show_error(error)
                 code = FAILED

@@ -15,7 +15,6 @@ from arag.graph.graph import create_arag_agent
 from arag.models.asking import is_provider_error
 from arag.models.chat import load_model
 from arag.models.names import drop_credentials
-from arag.models.prices import cite_prices
 from arag.retrieval.tools import TOOL_NAMES
 
 if TYPE_CHECKING:
@@ -47,7 +46,7 @@ class Session:
         state: The last question's state, as far as it got.
 
     Raises:
-        InputError: A setting or the price list is not valid.
+        InputError: A setting is not valid.
         ModelError: The model cannot be created.
     """
 
@@ -61,7 +60,6 @@ class Session:
         checkpointer: Checkpointer = None,
         **settings: Any,
     ) -> None:
-        cite_prices()  # an unreadable price list fails here, before anything is paid for
         self._model = drop_credentials(model or "in ARAG_MODEL")
         chosen = load_model(model, **model_options)
         self._agent = create_arag_agent(chosen, index, tools=tools or TOOL_NAMES, checkpointer=checkpointer, **settings)

@@ -13,6 +13,7 @@ from rich.progress import Progress as Bars
 from arag.terminal import err, out, styled
 
 if TYPE_CHECKING:
+    from langchain_core.messages import ToolMessage
     from rich.progress import TaskID
 
     from arag.graph.state import Citation, State
@@ -80,6 +81,8 @@ class RunView:
     def __init__(self) -> None:
         self._message_id: str | None = None
         self._text = ""  # of the message that was shown last
+        self._step = 0
+        self._arguments: dict[str | None, Any] = {}  # of the last message's calls, by their ids
 
     def show(self, mode: str, event: Any) -> None:
         """Show what a run streams in the modes `messages` and `updates`."""
@@ -89,11 +92,28 @@ class RunView:
                 self._show_piece(message.id, message.text)
             return
         self.end_line()
-        for node, changes in event.items():
-            if node == "tools":
-                _show_calls(changes)
+        for node, update in event.items():
+            if node == "agent":
+                self._step += 1
+                message = update["messages"][-1]
+                self._arguments = {
+                    call["id"]: call["args"] for call in (*message.tool_calls, *message.invalid_tool_calls)
+                }
+            elif node == "tools":
+                for result in update["messages"]:
+                    self._show_call(result)
             elif node == "force_answer":
-                out.print(f"   Answer forced: {changes['stop_reason']}.", style="yellow")
+                out.print(f"   Answer forced: {update['stop_reason']}.", style="yellow")
+
+    def _show_call(self, result: ToolMessage) -> None:
+        given = self._arguments.get(result.tool_call_id)
+        arguments = given if isinstance(given, dict) else {"arguments": given}
+        shown = ", ".join(f"{k}={json.dumps(v, ensure_ascii=False)}" for k, v in arguments.items())
+        out.print(styled((f"{self._step:>2}", "dim"), " ", (result.name or "", "bold cyan"), f" {shown}"))
+        artifact = result.artifact if isinstance(result.artifact, dict) else {}
+        chunks = ", ".join(artifact.get("chunk_ids", ())) or result.text.partition("\n")[0]
+        tokens = artifact.get("retrieved_tokens", 0)
+        out.print(f"   {chunks} ({tokens:,} tokens)", style="red" if result.status == "error" else "dim")
 
     def end_line(self) -> None:
         """End the line that the model was writing."""
@@ -119,17 +139,6 @@ class RunView:
                 out.print()
         out.print(piece, end="")
         self._text += piece
-
-
-def _show_calls(changes: dict[str, Any]) -> None:
-    for record, message in zip(changes["trace"][-len(changes["messages"]) :], changes["messages"], strict=True):
-        arguments = ", ".join(f"{k}={json.dumps(v, ensure_ascii=False)}" for k, v in record["arguments"].items())
-        step = (f"{record['step']:>2}", "dim")
-        out.print(styled(step, " ", (record["tool"], "bold cyan"), f" {arguments}"))
-        first = message.text.splitlines()[0] if message.text else ""
-        shown = ", ".join(record["chunk_ids"]) or first
-        style = "red" if record["error"] else "dim"
-        out.print(f"   {shown} ({record['retrieved_tokens']:,} tokens)", style=style)
 
 
 def show_answer(state: State) -> None:
@@ -176,13 +185,12 @@ def _show_source(citation: Citation) -> None:
     from arag.retrieval.render import name_place
     from arag.retrieval.text import CUT, fold
 
-    place = name_place(citation["part"], citation["parts"], citation["pages"])
-    about = ", ".join(filter(None, [*citation["titles"], place]))
+    document = citation["document"]
+    about = ", ".join(filter(None, [document["title"] if document else "", name_place(None, None, citation["pages"])]))
     note = "" if citation["seen"] else " (not seen in this run)"
     out.print(styled(f"  {citation['chunk_id']}  ", (about, "dim"), (note, "red")))
-    for document in citation["documents"]:
-        if origin := ", ".join(filter(None, [document["author"], document["date"], document["url"]])):
-            out.print(f"     {origin}", style="dim")
+    if document and (origin := ", ".join(filter(None, [document["author"], document["date"], document["url"]]))):
+        out.print(f"     {origin}", style="dim")
     for quote in citation["quotes"]:
         text = fold(quote["text"])
         out.print(f"     “{text if len(text) <= _MAX_QUOTE else text[:_MAX_QUOTE].rstrip() + CUT}”", style="dim")

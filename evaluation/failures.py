@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import create_model
+from pydantic import BaseModel, create_model
 
 from arag.errors import InputError, StorageError
 from arag.evaluation.method import Session
@@ -194,7 +194,8 @@ def _decide_one_shot(method: str, record: Record, index: Index) -> tuple[str, st
 def diagnose(failure: Failure, session: Session) -> Failure:
     """Let a judge decide the cause of an undecided failure; it stays undecided if there is no usable diagnosis."""
     causes = failure.taxonomy.causes
-    form: Any = create_model("Diagnosis", reason=(str, ...), cause=(Literal[tuple(causes)], ...))
+    kind: Any = Literal[tuple(causes)]
+    form: type[BaseModel] = create_model("Diagnosis", reason=(str, ...), cause=(kind, ...))
     one_of = " or ".join(f'"{name}"' for name in causes)
     task = "\n".join(
         [
@@ -204,7 +205,7 @@ def diagnose(failure: Failure, session: Session) -> Failure:
             f'{{"reason": "in one sentence", "cause": {one_of}}}',
         ]
     )
-    diagnosis = session.ask(task, "\n\n".join(_show(failure, session.lab.index)), form)
+    diagnosis: Any = session.ask(task, "\n\n".join(_show(failure, session.lab.index)), form)
     if diagnosis is None:
         return replace(failure, why="three replies of the judge were no diagnosis")
     return replace(failure, cause=diagnosis.cause, decided_by="judge", why=diagnosis.reason)

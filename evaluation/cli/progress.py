@@ -58,7 +58,7 @@ def answering(
 
 def _figures_of(record: Record) -> dict[str, Any]:
     """Return what a summary needs of a record: its messages would take much memory."""
-    return {name: record[name] for name in ("question_id", "error", "judgement", "contain", "cost")}  # type: ignore[literal-required]
+    return {name: record[name] for name in ("question_id", "error", "judgement", "contain", "cost")}
 
 
 def summarise(

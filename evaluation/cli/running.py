@@ -6,7 +6,6 @@ import json
 import os
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -190,7 +189,9 @@ class _Experiment:
         ledger, kept = Store(folder), Store(store_folder(self.index.location))
         cache = CallCache(ledger, ledger, budget.check)
         preparing_model = model.model_copy(update={"cache": CallCache(kept, ledger, budget.check)})
-        judge = judging and Judge(judging.model_copy(update={"cache": cache}), drop_credentials(self.judge or ""))
+        judge = None
+        if judging is not None:
+            judge = Judge(judging.model_copy(update={"cache": cache}), drop_credentials(self.judge or ""))
         summaries = []
         with open_index(self.index) as whole:
             asked = locate_gold(every[: self.limit], whole)
@@ -276,10 +277,9 @@ def _list_variants(steps: Sequence[int], efforts: Sequence[str]) -> list[tuple[s
         return [("", next(iter(steps), DEFAULT_MAX_STEPS), next(iter(efforts), None))]
     if len(steps) > 1 and len(efforts) > 1:
         return [*_list_variants(steps, []), *_list_variants([], efforts)]
-    return [
-        (f"max-steps-{most}" if len(steps) > 1 else f"effort-{effort}", most, effort)
-        for most, effort in product(steps or [DEFAULT_MAX_STEPS], efforts or [None])
-    ]
+    if len(steps) > 1:
+        return [(f"max-steps-{most}", most, next(iter(efforts), None)) for most in steps]
+    return [(f"effort-{effort}", next(iter(steps), DEFAULT_MAX_STEPS), effort) for effort in efforts]
 
 
 def _read_settings(values: Sequence[str], methods: Collection[str]) -> dict[str, dict[str, Any]]:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from arag.errors import InputError
 from arag.evaluation.cache import Store
-from arag.models.prices import PRICES_VARIABLE, cost
+from arag.models.prices import cost
 
 
 class BudgetError(InputError):
@@ -38,9 +38,7 @@ class Budget:
                     if price is None:
                         raise BudgetError(
                             f"--max-cost cannot be enforced: the price of {call['model'] or 'a model without a name'} "
-                            "is unknown, or its provider reports no tokens. Give the price in a JSON file that the "
-                            f"environment variable {PRICES_VARIABLE} names, in US dollars per million tokens: "
-                            '{"prices": [{"model": "...", "input": 0.1, "cached_input": 0.1, "output": 0.4}]}'
+                            "is unknown, or its provider reports no tokens. Run without it, or with another model"
                         )
                     self._spent += price
                     self._counted[ledger] += 1

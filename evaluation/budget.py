@@ -38,7 +38,7 @@ class Budget:
                     if price is None:
                         raise BudgetError(
                             f"--max-cost cannot be enforced: the price of {call['model'] or 'a model without a name'} "
-                            "is unknown, or its provider reports no tokens"
+                            "is unknown, or its provider reports no tokens. Run without it, or with another model"
                         )
                     self._spent += price
                     self._counted[ledger] += 1

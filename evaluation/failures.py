@@ -191,11 +191,16 @@ def _decide_one_shot(method: str, record: Record, index: Index) -> tuple[str, st
     return "multi-hop retrieval", f"some gold is not among the nearest {DEEPER} chunks"
 
 
+class _Diagnosis(BaseModel):
+    reason: str
+    cause: str
+
+
 def diagnose(failure: Failure, session: Session) -> Failure:
     """Let a judge decide the cause of an undecided failure; it stays undecided if there is no usable diagnosis."""
     causes = failure.taxonomy.causes
-    kind: Any = Literal[tuple(causes)]
-    form: type[BaseModel] = create_model("Diagnosis", reason=(str, ...), cause=(kind, ...))
+    only: dict[str, Any] = {"cause": (Literal[tuple(causes)], ...)}
+    form = create_model("Diagnosis", __base__=_Diagnosis, **only)
     one_of = " or ".join(f'"{name}"' for name in causes)
     task = "\n".join(
         [

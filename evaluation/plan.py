@@ -15,9 +15,9 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from arag.errors import InputError, StorageError
 from arag.evaluation.method import Method
 from arag.files import written_whole
-from arag.graph.context import DEFAULT_MAX_STEPS
 from arag.models.names import drop_credentials
 from arag.models.usage import Usage
+from arag.options import DEFAULT_MAX_STEPS
 from arag.retrieval.tools import Presentation
 
 RUN_FILE = "run.json"

@@ -227,13 +227,6 @@ def test_a_bug_of_one_method_does_not_stop_the_others(arag, folder, monkeypatch)
     assert "in bug" in err
 
 
-def test_prices_that_cannot_be_read_are_named_before_any_call(arag, folder, monkeypatch):
-    monkeypatch.setenv("ARAG_PRICES", "none.json")
-    with serve([]) as server:
-        code, _, err = arag(*run_of(*by_server(server)))
-    assert (code, "none.json" in err) == (1, True)
-
-
 # --- judges, money and options ---
 
 

@@ -111,7 +111,6 @@ def run(
     from arag.evaluation.datasets import name_dataset
     from arag.evaluation.methods import find_methods, make_method
     from arag.models.chat import EXTRACTIVE, MODEL_VARIABLE
-    from arag.models.prices import cite_prices
 
     kinds = find_methods(method)
     settings = _read_settings(setting or (), kinds)
@@ -133,7 +132,6 @@ def run(
         )
         for name, steps, effort in _list_variants(max_steps or [], reasoning_effort or [])
     }
-    cite_prices()  # an unreadable price list fails here, before anything is paid for
     budget = Budget([Store(each) for each in experiments], max_cost)
     summaries = [
         summary for each, experiment in experiments.items() for summary in experiment.run(each, budget, quiet=as_json)

@@ -21,7 +21,6 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from arag.evaluation.cache import Store, Vectors, embed, is_replayed
 from arag.evaluation.methods.shared import READER, By, Passages, read_answer
-from arag.graph.context import DEFAULT_MAX_STEPS
 from arag.graph.prompts import DATA_RULE, forced_question
 from arag.graph.state import StopReason, ToolRecord
 from arag.models.usage import ModelCall, model_call

@@ -212,7 +212,8 @@ def test_failures_are_sought_within_the_runs_scope(arag, folder):
     code, out, _ = arag("eval", "failures", "r", "--index", "index")
     assert code == 0
     assert load_plan(folder / "r").scope == {"documents": ["annals"]}
-    assert [row["cause"] for row in rows_of(folder / "r/failures.csv")] == ["corpus missing", ""]
+    causes = {row["question_id"]: row["cause"] for row in rows_of(folder / "r/failures.csv")}
+    assert causes == {"q": "corpus missing", "q2": ""}
     assert "corpus missing" in out
 
 

@@ -28,7 +28,7 @@ from arag.ingest.formats.pdf import PdfReader
 from arag.ingest.given import VALID_SOURCES, GivenReader, count_characters, is_document, list_sources, to_json_object
 from arag.ingest.records import read_json, read_jsonl
 from arag.ingest.registry import Format, Readers
-from arag.retrieval.store.folder import is_index
+from arag.retrieval.locations import is_index
 
 if TYPE_CHECKING:
     from arag.ingest.given import Source, Sources

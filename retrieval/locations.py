@@ -10,7 +10,9 @@ from pathlib import Path
 from arag.errors import InputError
 from arag.retrieval.postgres.location import SCHEMES, PostgresLocation
 from arag.retrieval.storage import IndexStore
-from arag.retrieval.store.folder import FolderStore
+from arag.retrieval.store.folder import FolderStore, is_index
+
+__all__ = ["is_address", "is_index", "parse_location", "store_at", "using_store"]
 
 # A scheme has two characters or more: C:// is a drive. An address behind something else, or made into a path by `Path`,
 # would be the name of a folder, password and all.

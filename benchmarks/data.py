@@ -126,7 +126,7 @@ def make_index(location: Path | str, texts: Iterable[Sequence[str]], vectors: Ve
         vectors: The vectors of all sentences, in their order; without them, the sentences are not embedded.
     """
     dimension = 384 if vectors is None else vectors.shape[1]
-    settings = Settings(DEFAULT_EMBEDDER, dimension, 1_000, "estimate", "auto")
+    settings = Settings(DEFAULT_EMBEDDER, dimension, 1_000, "estimate")
     used = 0
     numbered = zip(count(), texts)
     with store_at(location).draft(lambda: settings) as draft:

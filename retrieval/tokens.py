@@ -72,7 +72,7 @@ def estimate_tokens(text: str) -> int:
     ascii_characters = len(text) if text.isascii() else sum(map(str.isascii, text))
     east_asian = 0 if text.isascii() else sum(character >= "\u2e80" for character in text)
     other = len(text) - ascii_characters - east_asian
-    return max(bool(text), round(ascii_characters / 4.2 + east_asian * 0.65 + other * 0.35))
+    return max(1 if text else 0, round(ascii_characters / 4.2 + east_asian * 0.65 + other * 0.35))
 
 
 def _load_encoding() -> tiktoken.Encoding | str:

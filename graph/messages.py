@@ -88,7 +88,7 @@ def repair_reply(reply: AIMessage, taken_ids: Container[str | None]) -> AIMessag
     are_usable = all(ids) and len(set(ids)) == len(ids)
     calls = [
         tool_call(
-            name=call["name"],
+            name=mend_characters(call["name"]),
             args=_to_json(call["args"]),
             id=call["id"] if are_usable else str(uuid4()),
         )
@@ -96,7 +96,7 @@ def repair_reply(reply: AIMessage, taken_ids: Container[str | None]) -> AIMessag
     ]
     invalid = [
         invalid_tool_call(
-            name=call["name"],
+            name=mend_characters(call["name"] or "") or None,
             args=mend_characters(call["args"] or ""),
             id=call["id"] if are_usable else str(uuid4()),
             error=call["error"],

@@ -7,6 +7,7 @@ import json
 import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -79,7 +80,9 @@ class SourceReader:
     def __init__(self, sources: Sources, readers: Readers, target: Path | None = None) -> None:
         self.scan = Scan()
         self._readers = readers
-        self._target = os.path.realpath(target) if target else ""
+        self._target = ""
+        with suppress(ValueError):  # no folder can have such a name: opening the index says so
+            self._target = os.path.realpath(target) if target else ""
         self._items = _list_sources(sources)
         self._places = Counter[str]()  # ids made from metadata
         if not isinstance(self._items, Sequence):

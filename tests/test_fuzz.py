@@ -110,7 +110,7 @@ def only_in():
             seen, _events = _events, None
         libraries = (sys.prefix, sys.base_prefix, Path(pytest.__file__).parents[1])  # an environment may be linked
         for event, arguments in seen:
-            if event == "subprocess.Popen" and "arag.ingest.formats.worker" in arguments[1]:
+            if event == "subprocess.Popen" and "arag.child" in arguments[1]:
                 continue
             assert event not in _LEAVING
             if isinstance(arguments[0], int):  # a file that is open already

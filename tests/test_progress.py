@@ -7,8 +7,6 @@ import json
 from itertools import pairwise
 
 import pytest
-from langchain_core.callbacks import BaseCallbackHandler
-from langchain_core.messages import AIMessage
 from reportlab.pdfgen.canvas import Canvas
 from rich.progress import Progress as Bars
 from rich.progress import TextColumn
@@ -16,14 +14,11 @@ from rich.progress import TextColumn
 from arag import ingest, run_ingest
 from arag.cli.showing import show_progress
 from arag.errors import InputError
-from arag.graph.graph import create_arag_agent
 from arag.ingest import progress
 from arag.ingest.progress import Progress
 from arag.models import huggingface
 from arag.models.embedders import Embedder
-from arag.retrieval.index import open_index
 from arag.terminal import Console
-from arag.testing import ScriptedModel, call
 from fakes import HashEmbeddings
 
 FIGURES = {
@@ -263,35 +258,3 @@ def test_bars():
         assert bars.tasks[1].fields["figures"] == "500 of 9,412 sentences"
         show(Progress(**FIGURES | {"phase": "done", "done": 1_000}))
         assert bars.tasks[0].percentage == 100
-
-
-# --- the first search of a run ---
-
-
-class Order(BaseCallbackHandler):
-    """Notes when the embedder is loaded, and when tools start."""
-
-    def __init__(self):
-        self.events = []
-
-    def load(self):
-        self.events.append("load")
-        return HashEmbeddings()
-
-    def on_tool_start(self, serialized, input_str, **_):
-        self.events.append(serialized["name"])
-
-
-def test_the_first_search_is_measured_without_loading_the_embedder(corpus, tmp_path):
-    run_ingest(corpus, tmp_path / "index", embedder=Embedder("h", HashEmbeddings))
-    order = Order()
-    model = ScriptedModel(
-        call("keyword_search", keywords=["mill"]),
-        call("semantic_search", query="Which mill turns?"),
-        call("semantic_search", query="Which mill stands?"),
-        AIMessage("The mill."),
-    )
-    with open_index(tmp_path / "index", embedder=Embedder("h", order.load)) as index:
-        agent = create_arag_agent(model, index)
-        agent.invoke({"messages": [("user", "Which mill?")]}, {"callbacks": [order]})
-    assert order.events == ["keyword_search", "load", "semantic_search", "semantic_search"]

@@ -10,13 +10,16 @@ functions, and never decides what code runs.
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
+import resource
 import signal
 import struct
 import subprocess
 import sys
 import threading
+import traceback
 import weakref
 from collections.abc import Sequence
 from contextlib import suppress
@@ -163,11 +166,15 @@ os.register_at_fork(after_in_child=_leave_children)
 
 def serve(module: str, memory_bytes: int | None) -> None:
     """Answer calls of a module's functions, until the other process ends."""
+    signal.signal(signal.SIGALRM, signal.SIG_DFL)  # the other process may have ignored or blocked it
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGALRM})
     if memory_bytes:
-        import resource
-
-        resource.setrlimit(resource.RLIMIT_DATA, (memory_bytes, memory_bytes))
-    requests, replies = os.fdopen(os.dup(0), "rb", 0), os.fdopen(os.dup(1), "wb", 0)
+        _, most = resource.getrlimit(resource.RLIMIT_DATA)
+        limit = memory_bytes if most == resource.RLIM_INFINITY else min(memory_bytes, most)
+        resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
+    requests, replies = (
+        os.fdopen(fcntl.fcntl(number, fcntl.F_DUPFD, 3), mode, 0) for number, mode in ((0, "rb"), (1, "wb"))
+    )
     nowhere = os.open(os.devnull, os.O_RDWR)
     for descriptor in range(3):  # native code prints at will
         os.dup2(nowhere, descriptor)
@@ -227,5 +234,9 @@ def _write(file: IO[bytes], data: bytes) -> None:
 if __name__ == "__main__":
     try:
         serve(sys.argv[1], int(sys.argv[2] or 0))
-    finally:
-        os._exit(0)  # native threads do not keep it
+    except EOFError:
+        pass
+    except BaseException:  # noqa: BLE001 - the exit code says it, too
+        traceback.print_exc()
+        os._exit(1)
+    os._exit(0)  # native threads do not keep it

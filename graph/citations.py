@@ -147,6 +147,9 @@ def _find_unseen(bracket: re.Match[str], index: Index) -> Iterator[tuple[int, st
     if index.get(bracket[group].strip()):
         yield bracket.start(group), bracket[group].strip()
         return
+    for match in re.finditer(r"[^,;，；、]+", bracket[group]):  # ids of ready-made chunks have any form
+        if index.get(match[0].strip()):
+            yield bracket.start(group) + match.start(), match[0].strip()
     for match in _UNSEEN.finditer(bracket[group]):
         name = match[0]
         if index.get(name) or _LIKE_A_FILE.search(name) or index.document(name.rpartition(":")[0]):

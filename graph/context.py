@@ -114,7 +114,8 @@ class Context(BaseModel):
             context: The run's context: a `Context`, anything with a scope, or None.
         """
         if not isinstance(context, Context):
-            return self.model_copy(update={"scope": _find_scope(context)})
+            scope = _find_scope(context)
+            return self if scope is None else self.model_copy(update={"scope": scope})
         changed = context.model_fields_set & Context.model_fields.keys()
         return self.model_copy(update={name: getattr(context, name) for name in changed})
 

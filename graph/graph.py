@@ -316,7 +316,7 @@ class _Loop:
 
     def take_reply(self, state: State, reply: AIMessage) -> dict[str, Any]:
         """Store a reply; if it calls no tool, its text is the answer."""
-        reply = repair_reply(reply, {message.id for message in state["messages"]})
+        reply = repair_reply(reply, state["messages"])
         return self._end(state, reply, "answered") if is_answer(reply) else {"messages": [reply]}
 
     def route_reply(self, state: State) -> Literal["tools", "force_answer", "__end__"]:

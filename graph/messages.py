@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Container, Sequence
+from collections.abc import Sequence
 from typing import Any, cast
 from uuid import uuid4
 
@@ -62,7 +62,9 @@ def count_context_tokens(messages: Sequence[BaseMessage]) -> int:
     for message in messages:
         calls = message.tool_calls if isinstance(message, AIMessage) else []
         total += MESSAGE_TOKENS + count_tokens(message.text)
-        total += sum(count_tokens(call["name"] + json.dumps(call["args"], ensure_ascii=False)) for call in calls)
+        total += sum(
+            count_tokens(call["name"] + json.dumps(call["args"], ensure_ascii=False, default=str)) for call in calls
+        )
     return total
 
 
@@ -79,18 +81,27 @@ def with_readable_calls(message: AnyMessage) -> AnyMessage:
     return message.model_copy(update=changes)
 
 
-def repair_reply(reply: AIMessage, taken_ids: Container[str | None]) -> AIMessage:
+def repair_reply(reply: AIMessage, messages: Sequence[AnyMessage]) -> AIMessage:
     """Return a reply that can be stored and sent again: ids of its own, and only what JSON can hold.
 
-    Some servers give each reply the same id: it would overwrite the one before it.
+    Some servers give each reply or call the same id: it would overwrite, or answer, the one before it.
+
+    Args:
+        reply: The reply.
+        messages: The conversation before it.
     """
+    taken = {
+        call["id"] for m in messages if isinstance(m, AIMessage) for call in (*m.tool_calls, *m.invalid_tool_calls)
+    }
     ids = [call["id"] for call in (*reply.tool_calls, *reply.invalid_tool_calls)]
-    are_usable = all(ids) and len(set(ids)) == len(ids)
+    if not all(ids) or len(set(ids)) < len(ids) or taken.intersection(ids):
+        ids = [f"call_{len(messages)}_{number}" for number in range(len(ids))]  # the same in a run that is repeated
+    free_ids = iter(ids)
     calls = [
         tool_call(
             name=mend_characters(call["name"]),
             args=_to_json(call["args"]),
-            id=call["id"] if are_usable else str(uuid4()),
+            id=next(free_ids),
         )
         for call in reply.tool_calls
     ]
@@ -98,19 +109,21 @@ def repair_reply(reply: AIMessage, taken_ids: Container[str | None]) -> AIMessag
         invalid_tool_call(
             name=mend_characters(call["name"] or "") or None,
             args=mend_characters(call["args"] or ""),
-            id=call["id"] if are_usable else str(uuid4()),
+            id=next(free_ids),
             error=call["error"],
         )
         for call in reply.invalid_tool_calls
     ]
     content = mend_characters(reply.content) if isinstance(reply.content, str) else reply.content
-    changes = {"content": content, "tool_calls": calls, "invalid_tool_calls": invalid}
-    return reply.model_copy(update=changes | ({"id": str(uuid4())} if reply.id in taken_ids else {}))
+    changes: dict[str, Any] = {"content": content, "tool_calls": calls, "invalid_tool_calls": invalid}
+    return reply.model_copy(
+        update=changes | ({"id": str(uuid4())} if reply.id in {message.id for message in messages} else {})
+    )
 
 
 def _to_json(arguments: dict[str, Any]) -> dict[str, Any]:
     """Return what JSON can hold of a call's arguments: NaN and Infinity become null."""
-    text = mend_characters(json.dumps(arguments, ensure_ascii=False))
+    text = mend_characters(json.dumps(arguments, ensure_ascii=False, default=str))
     return cast("dict[str, Any]", json.loads(text, parse_constant=lambda _: None))
 
 

@@ -100,7 +100,7 @@ class Loader:
 
     def _load_anew(self, settings: Context, are_tools_chosen: bool, user_scope: Scope | None) -> Resources:
         whole = index = self._open_index()
-        for scope in (user_scope, settings.scope):
+        for scope in (user_scope, self._settings.scope, settings.scope):
             index = index if scope is None else self._limit(index, scope)
         named = [tool for tool in self._tools if isinstance(tool, str)]
         others = [tool for tool in self._tools if not isinstance(tool, str)]

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from arag.errors import EmbedderError, IndexLockedError, InputError
+from arag.errors import EmbedderError, IndexLockedError, InputError, StorageError
 from arag.ingest.progress import Meter, ShowProgress
 from arag.retrieval.locations import using_store
 from arag.retrieval.storage import DocumentRecord, Draft, EmbeddedDocument, IndexStore, View
@@ -99,19 +99,23 @@ def _check_target(location: Path | str, view: View, draft: Draft) -> None:
 def _copy_changed(view: View, draft: Draft, meter: Meter) -> int:
     """Make a draft hold what a view holds; return how many chunks were written."""
     written = 0
-    gone = {document.id for document in draft.documents()}
+    here = {document.id for document in draft.documents()}
+    draft.remove(here - {document.id for document in view.documents()})
+    refused: dict[str, DocumentRecord] = {}
     documents = view.documents()
     while records := {record.id: record for record in islice(documents, _DOCUMENTS_AT_ONCE)}:
-        gone -= records.keys()
         known = draft.fingerprints(records)
         changed = {i: record for i, record in records.items() if known.get(i) != record.fingerprint}
         draft.set_sources({i: record.source for i, record in records.items() if i not in changed})
         if draft.claim(changed) != changed.keys():
             raise IndexLockedError("another process is writing the same documents to the target: try again later")
-        draft.put(list(_read(view, changed)))
+        refused |= {i: changed[i] for i in draft.put(list(_read(view, changed)))}
         written += sum(record.chunks for record in changed.values())
         meter.copy(sum(record.chunks for record in records.values()))
-    draft.remove(gone)
+    # Another document of the target had their chunks' ids, and has given them back by now.
+    if left := draft.put(list(_read(view, refused))):
+        taken = "; ".join(f"{i}: another document has the chunk {chunk_id}" for i, chunk_id in left.items())
+        raise StorageError(f"documents cannot be copied ({taken})")
     return written
 
 

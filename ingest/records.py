@@ -141,7 +141,7 @@ def to_json(value: Any, name: str = "", depth: int = 0) -> JSON:  # noqa: PLR091
     except ValueError as error:
         kind = type(value).__name__
         raise FormatError(f'"{name}" is {kind}, which JSON cannot hold; convert it first') from error
-    return plain
+    return to_json(plain, name, depth + 1) if isinstance(plain, str | list | dict) else plain
 
 
 def has_control_characters(text: str) -> bool:

@@ -82,7 +82,7 @@ class SourceReader:
         self._readers = readers
         self._target = ""
         with suppress(ValueError):  # no folder can have such a name: opening the index says so
-            self._target = os.path.realpath(target) if target else ""
+            self._target = _real_path(target) if target else ""
         self._items = _list_sources(sources)
         self._places = Counter[str]()  # ids made from metadata
         if not isinstance(self._items, Sequence):
@@ -119,7 +119,7 @@ class SourceReader:
                 continue
             path = Path(item)
             if path.is_dir():
-                self.scan.folders.append(os.path.realpath(path))
+                self.scan.folders.append(_real_path(path))
             for file in self._find_files(path, self.scan):
                 if isinstance(file, Problem):
                     yield self._finish(file)
@@ -156,8 +156,8 @@ class SourceReader:
     def _find_files(self, path: Path, scan: Scan) -> Iterator[Path | Problem]:
         """Yield a file, or all files of a folder in sorted order, each one once."""
         if path.is_dir():
-            yield from self._walk(path, os.path.realpath(path), scan)
-        elif (file := os.path.realpath(path)) not in scan.files:
+            yield from self._walk(path, _real_path(path), scan)
+        elif (file := _real_path(path)) not in scan.files:
             scan.files.add(file)
             yield path
 
@@ -170,7 +170,7 @@ class SourceReader:
             yield Problem(str(folder), error.strerror or str(error))
             return
         for entry in visible:
-            path, file = folder / entry.name, os.path.join(real, entry.name)  # noqa: PTH118 - a string is what is kept
+            path, file = folder / entry.name, f"{real.rstrip(os.sep)}{os.sep}{_storable(entry.name)}"
             if entry.is_symlink():
                 scan.skipped[path] = "a link, which is not followed"
             elif entry.is_dir(follow_symlinks=False):
@@ -191,7 +191,7 @@ class SourceReader:
     def _read_file(self, path: Path, file_id: str) -> Iterator[Document | Problem]:
         before = self.scan.bytes
         end = before + _size(path)
-        ending, file = path.suffix.lower(), os.path.realpath(path)
+        ending, file = path.suffix.lower(), _real_path(path)
         try:
             if ending in _RECORD_READERS and ending not in self._readers.own:
                 for item, place in _RECORD_READERS[ending](path, file_id):
@@ -292,6 +292,16 @@ def _count_characters(item: DocumentObject) -> int:
 
 def _to_metadata(fields: Mapping[str, Any]) -> dict[str, JSON]:
     return {clean_characters(str(name)): to_json(value, str(name)) for name, value in fields.items()}
+
+
+def _real_path(path: Path) -> str:
+    """Return a path without links, as a text that can be stored."""
+    return _storable(os.path.realpath(path))
+
+
+def _storable(name: str) -> str:
+    r"""Return a name with `\\xff` for what is not UTF-8 in it."""
+    return os.fsencode(name).decode("utf-8", "backslashreplace")
 
 
 def _size(path: Path) -> int:

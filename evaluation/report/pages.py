@@ -89,7 +89,9 @@ def write_report(
         headline=headline(runs.frame).title,
         has_pages=pages,
     )
-    markdown = "\n".join([f"# {_title(runs)}\n", *(f"{line}\n" for line in _warnings(runs)), *map(_to_section, tables)])
+    facts = _facts(runs) if is_one else []
+    lines = [*(f"{line}\n" for line in _warnings(runs)), *(f"- {name}: {value}" for name, value in facts), ""]
+    markdown = "\n".join([f"# {_title(runs)}\n", *lines, *map(_to_section, tables)])
     files = {"report.html": page, "report.md": markdown, "report.csv": csv_rows(runs.frame).to_csv(index=False)}
     if is_one:
         files["questions.csv"] = _questions_csv(runs.frame)

@@ -165,7 +165,7 @@ class FolderStore:
 
 def is_index(folder: Path) -> bool:
     """Return whether a folder is an index."""
-    return (folder / INDEX_FILE).is_file()
+    return os.path.isfile(folder / INDEX_FILE)  # noqa: PTH113 - also of a folder that may not be looked into
 
 
 def _size(path: Path) -> int:

@@ -93,7 +93,7 @@ def repair_reply(reply: AIMessage, messages: Sequence[AnyMessage]) -> AIMessage:
     taken = {
         call["id"] for m in messages if isinstance(m, AIMessage) for call in (*m.tool_calls, *m.invalid_tool_calls)
     }
-    ids = [call["id"] for call in (*reply.tool_calls, *reply.invalid_tool_calls)]
+    given = ids = [call["id"] for call in (*reply.tool_calls, *reply.invalid_tool_calls)]
     if not all(ids) or len(set(ids)) < len(ids) or taken.intersection(ids):
         ids = [f"call_{len(messages)}_{number}" for number in range(len(ids))]  # the same in a run that is repeated
     free_ids = iter(ids)
@@ -114,7 +114,17 @@ def repair_reply(reply: AIMessage, messages: Sequence[AnyMessage]) -> AIMessage:
         )
         for call in reply.invalid_tool_calls
     ]
-    content = mend_characters(reply.content) if isinstance(reply.content, str) else reply.content
+    content = reply.content
+    if isinstance(content, str):
+        content = mend_characters(content)
+    else:  # Anthropic and OpenAI's Responses API have the calls there, too
+        new = dict(zip(given, ids, strict=True))
+        content = [
+            part
+            if isinstance(part, str)
+            else {key: new.get(value, value) if key in {"id", "call_id"} else value for key, value in part.items()}
+            for part in content
+        ]
     changes: dict[str, Any] = {"content": content, "tool_calls": calls, "invalid_tool_calls": invalid}
     return reply.model_copy(
         update=changes | ({"id": str(uuid4())} if reply.id in {message.id for message in messages} else {})

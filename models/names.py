@@ -123,7 +123,7 @@ def parse_embedder(text: str) -> ModelName:
     name = parse_name(text)
     if not name.provider or not name.model:
         raise InputError(
-            f"unknown embedder {str(name)!r}: give provider:model, for example {DEFAULT_EMBEDDER} or "
+            f"unknown embedder {text!r}: give provider:model, for example {DEFAULT_EMBEDDER} or "
             "openai:text-embedding-3-small"
         )
     if name.provider == HUGGINGFACE:

@@ -29,7 +29,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
 )
-search_app = typer.Typer(help="Search an index as the agent does.", no_args_is_help=True)
+search_app = typer.Typer(help="Search an index without a model.", no_args_is_help=True)
 app.add_typer(search_app, name="search", cls=Commands)
 app.add_typer(eval_app, name="eval", cls=Commands)
 search_app.command("keyword")(search_keyword)

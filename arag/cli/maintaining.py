@@ -60,7 +60,7 @@ def verify(
         if not found:
             out.print(f"No damage found in {index.location}.")
         elif not repair and any(damage.repairable for damage in left):
-            out.print("Run `arag verify --repair` to repair it.")
+            out.print(f"Run `arag verify --repair --index {index.location}` to repair it.")
     if left:
         raise typer.Exit(FAILED)
 

@@ -112,9 +112,8 @@ def show_problems(questions: Sequence[Question], records: Mapping[str, Record], 
     warn_of("Failed", [f"{record['question_id']}: {record['error']}" for record in asked if record["error"]])
     judgements = [(record["question_id"], record["judgement"]) for record in asked if record["judgement"]]
     warn_of("Unjudged", [f"{name}: {of['reason']}" for name, of in judgements if of and of["correct"] is None])
-    traces = {(record["error"] or "").partition(":")[0]: record["traceback"] for record in asked if record["traceback"]}
-    for trace in traces.values():  # one for each kind of error
-        err.print((trace or "").rstrip())
+    if any(record["traceback"] for record in asked):
+        err.print("The records hold the traceback of each failed question.")
     if error is not None:
         missing = len(questions) - len(asked)
         warn(f"The run ended{f', with {missing:,} questions not begun' if missing else ''}: {error}")

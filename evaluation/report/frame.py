@@ -11,7 +11,7 @@ from typing import Any
 import pandas as pd
 
 from arag.errors import InputError
-from arag.evaluation.datasets import name_dataset
+from arag.evaluation.datasets import load_questions, name_dataset
 from arag.evaluation.plan import RECORDS, MethodFacts, Plan, load_plan
 from arag.evaluation.report.paper import find_dataset, paper_results
 from arag.evaluation.runs import Record, RecordFile
@@ -70,7 +70,10 @@ def load_runs(folders: Sequence[Path], dataset: str | None = None) -> Runs:
     frame["run"] = frame["folder"].map(names)
     order = {title: place for place, title in enumerate(paper_results()["method"].unique())}
     frame["place"] = frame["title"].map(order).fillna(len(order))
-    frame = frame.sort_values("place", kind="stable").drop(columns=["place", "folder"]).reset_index(drop=True)
+    # Records are in the order of completion.
+    numbers = {key: number for plan in plans.values() for number, key in enumerate(_list_questions(plan))}
+    frame["number"] = frame["question_id"].map(numbers).fillna(len(numbers))
+    frame = frame.sort_values(["place", "number", "question_id"], kind="stable").reset_index(drop=True)
     return Runs(
         {names[folder]: plan for folder, plan in plans.items()},
         {name: folder for folder, name in names.items()},
@@ -110,6 +113,14 @@ def _read_record(record: Record, *, is_judged: bool) -> dict[str, Any]:
         row |= dict.fromkeys((*_KEPT[7:9], *_KEPT[13:], *_TOKENS, "model_calls", "cost"))
         row |= {name: 0.0 for name in _SCORES if name != "correct" or is_judged}
     return row
+
+
+def _list_questions(plan: Plan) -> list[str]:
+    """Return the ids of a run's questions in the order of their file, if it is still there."""
+    try:
+        return [question.id for question in load_questions(Path(plan.questions))]
+    except InputError:
+        return []
 
 
 def _name_runs(

@@ -127,7 +127,7 @@ def failures_page(failures: Sequence[Failure]) -> str:
         causes = list(dict.fromkeys(map(first_level, taxonomy.causes)))
         figures += _draw_causes(taxonomy.title, "Wrong answers of each method by cause.", some, causes)
         figures += _draw_causes("Within reasoning chain errors", "Their second level.", chains, list(CHAIN_CAUSES))
-    decided = pd.Series(["a person" if f.label else f.decided_by or "nobody" for f in failures], dtype=str)
+    decided = pd.Series(["a person" if f.label else f.decided_by or "nobody yet" for f in failures], dtype=str)
     told = ", ".join(f"{number:,} by {name}" for name, number in decided.value_counts().items())
     return render(
         "report.html",
@@ -278,7 +278,9 @@ def _list_questions(frame: pd.DataFrame) -> list[_Question]:
     measure = headline(frame)
     titles = frame.drop_duplicates("method").set_index("method")["title"]
     questions = []
-    for number, (_, some) in enumerate(frame.groupby("question_id", sort=False), 1):
+    for number, (_, some) in enumerate(
+        frame.sort_values(["number", "question_id"], kind="stable").groupby("question_id", sort=False), 1
+    ):
         rows = {row["method"]: row for row in some.to_dict("records")}
         results = [
             _Result(title, row, *_mark(row, measure), _page_of(number, row))

@@ -33,6 +33,8 @@ def find_unrepairable(view: FolderView) -> Iterator[Damage]:
         faults = faults or list(_find_contradictions(view))
     except IndexFormatError as error:
         faults = [str(error)]
+    if faults:
+        faults[-1] += ": ingest the documents again into another folder"
     yield from (Damage(INDEX_FILE, fault, repairable=False) for fault in faults)
 
 

@@ -162,7 +162,7 @@ class _Evidence(BaseModel):
 
 
 class _Row(BaseModel):
-    """A question as a file has it; what is not named here is kept as it is."""
+    """A question as a file has it; further fields are kept."""
 
     model_config = ConfigDict(extra="allow")
 

@@ -291,13 +291,13 @@ def read_labels(failures: Iterable[Failure], file: Path) -> list[Failure]:
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise InputError(f"{file} cannot be read as a CSV in UTF-8: {error}") from error
     except (KeyError, AttributeError) as error:
-        raise InputError(f"{file} is no table with the columns method, question_id, label and note") from error
+        raise InputError(f"{file} is not a table with the columns method, question_id, label and note") from error
     labelled = []
     for failure in failures:
         label, note = labels.get(failure.key, ("", ""))
         if label and label not in failure.taxonomy.causes:
             raise InputError(
-                f"{file}, {failure.method}, question {failure.key[1]!r}: {label!r} is no cause; valid causes: "
+                f"{file}, {failure.method}, question {failure.key[1]!r}: {label!r} is not a cause; valid causes: "
                 f"{', '.join(failure.taxonomy.causes)}"
             )
         labelled.append(replace(failure, label=label, note=note.removeprefix("'")))

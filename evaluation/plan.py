@@ -176,7 +176,7 @@ def load_plan(folder: Path) -> Plan:
         raise InputError(f"there is no run in {folder}: start one with `arag eval run --out {folder}`") from None
     except ValidationError as error:
         faults = (f"{'.'.join(map(str, fault['loc']))}: {fault['msg']}" for fault in error.errors())
-        raise InputError(f"{file} is no run's file: {'; '.join(faults)}") from error
+        raise InputError(f"{file} is not a run's file: {'; '.join(faults)}") from error
 
 
 def without_secrets(options: Mapping[str, Any]) -> dict[str, Any]:

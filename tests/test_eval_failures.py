@@ -149,10 +149,10 @@ def test_cells_run_no_formulas_and_fit_a_spreadsheet(small_index, record, tmp_pa
     [
         (
             "method,question_id,label,note\narag,q,bad luck,\n",
-            r"'bad luck' is no cause; valid causes: entity confusion",
+            r"'bad luck' is not a cause; valid causes: entity confusion",
         ),
-        ("method,question_id,label,note\narag,q,top-k insufficient,\n", r"'top-k insufficient' is no cause"),
-        ("method,question_id\narag,q\n", r"is no table with the columns method, question_id, label and note"),
+        ("method,question_id,label,note\narag,q,top-k insufficient,\n", r"'top-k insufficient' is not a cause"),
+        ("method,question_id\narag,q\n", r"is not a table with the columns method, question_id, label and note"),
         (b"method,question_id,label,note\narag,q,\xff,\n", r"cannot be read as a CSV in UTF-8"),
     ],
 )

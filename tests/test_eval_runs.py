@@ -353,7 +353,7 @@ def add_many(folder, _):
 @pytest.mark.parametrize("content", ["", "{", "[]", '{"questions": 1}'])
 def test_a_damaged_plan_is_named(tmp_path, content):
     (tmp_path / "run.json").write_text(content)
-    with pytest.raises(InputError, match=r"run.json is no run's file"):
+    with pytest.raises(InputError, match=r"run.json is not a run's file"):
         load_plan(tmp_path)
 
 

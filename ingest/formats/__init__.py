@@ -23,7 +23,7 @@ _CODE = (
     ".bash .bat .cmake .css .gradle .jl .less .lua .m .php .pl .ps1 .py .pyi .r .rb .scss .sh .sql .tex .tf .zsh "
     ".c .cc .cpp .cs .dart .go .h .hpp .java .js .jsx .kt .mjs .proto .rs .scala .swift .ts .tsx .vue .zig "
     ".cfg .conf .ini .properties .toml .yaml .yml"
-)
+).split()
 # A name stands for a reader that a file can make crash, hang or eat memory: see `arag.ingest.formats.worker`.
 READERS: dict[str, Reader | str] = {
     "": read_code,
@@ -35,7 +35,7 @@ READERS: dict[str, Reader | str] = {
     ".eml": "read_mail",
     **dict.fromkeys((".csv", ".tsv"), "read_csv"),
     ".ipynb": "read_notebook",
-    **dict.fromkeys(_CODE.split(), read_code),
+    **dict.fromkeys(_CODE, read_code),
 }
 
 _CHILD_MEMORY_BYTES = 1_000_000_000

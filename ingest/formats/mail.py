@@ -39,7 +39,7 @@ def _mail_texts(mail: Message, left_out: list[str]) -> Iterator[str]:
 
 
 def _texts(part: Message, left_out: list[str]) -> Iterator[str]:
-    """Yield the texts of a part; what is not read is added to `left_out`."""
+    """Yield the texts of a part; other parts are added to `left_out`."""
     kind, name = part.get_content_type(), _decoded(part.get_filename() or "")
     parts = [each for each in part.get_payload() if isinstance(each, Message)] if part.is_multipart() else []
     if kind == "multipart/alternative":

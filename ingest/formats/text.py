@@ -81,8 +81,8 @@ def _split_front_matter(text: str) -> tuple[dict[str, JSON], str]:
 class _FrontMatterLoader(yaml.SafeLoader):
     """Reads numbers, true, false and null as JSON has them, and all else as it is written.
 
-    In YAML 1.1, `no` is false, 12:30 is 750 and a date is not a string. Aliases are refused: with them, a short text can
-    stand for a huge value.
+    In YAML 1.1, `no` is false, 12:30 is 750 and a date is not a string. Aliases are refused: with them, a short text
+    can stand for a huge value.
     """
 
     yaml_implicit_resolvers = {}  # noqa: RUF012

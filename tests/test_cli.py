@@ -294,7 +294,7 @@ def test_verify_names_its_repair_for_what_that_mends_only(arag, index, tmp_path)
     code, out, _ = arag("verify", "--index", tmp_path / "index")
     assert code == FAILED
     assert "it is missing\n" in out
-    assert out.endswith("Run `arag verify --repair` to repair it.\n")
+    assert re.search(r"Run `arag verify --repair --index .*index` to repair it\.\n$", out)
     change_settings(tmp_path / "index", version=99)
     code, out, err = arag("verify", "--index", tmp_path / "index")
     assert code == FAILED

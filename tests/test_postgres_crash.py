@@ -565,9 +565,9 @@ def test_files_of_one_name_do_not_replace_each_other(tmp_path, shared_database):
 
     summary = ingest(files(), place)
     assert [str(problem) for problem in summary.problems] == [
-        f"{tmp_path}/left/note.md: its id 'note.md' has just been given to {tmp_path}/right/note.md: ingest it again"
+        f"{tmp_path}/left/note.md: its id 'note.md' belongs to {tmp_path}/right/note.md: ingest the folder above both"
     ]
-    ingest(tmp_path / "left", place)
+    ingest(tmp_path, place)
     assert sorted(served(place).values()) == ["Only left.", "Only right.", "The left note.", "The right note."]
 
 

@@ -3,12 +3,14 @@
 import os
 import shutil
 import sqlite3
+import subprocess
 import sys
 import threading
 import warnings
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
 from dataclasses import replace
+from pathlib import Path
 
 import chromadb
 import numpy as np
@@ -407,6 +409,39 @@ def test_an_index_is_published_without_its_graph_where_chroma_hangs_or_crashes(
     monkeypatch.undo()
     store.repair()
     assert store.find_damage() == []
+
+
+USER = """
+import sys, warnings
+from arag import ingest
+from arag.ingest.maintenance import verify
+from arag.retrieval.store import chroma
+from fakes import HashEmbeddings
+
+chroma._PROCESS, chroma.CLOSE_SECONDS = sys.argv[1], 1.0
+warnings.simplefilter("always")
+index = ingest({"id": "a", "text": "The ship sails."}, sys.argv[2], embedder=HashEmbeddings())
+print(index.semantic_search("The ship sails.").hits[0].chunk_id)
+print([damage.what for damage in verify(sys.argv[2], repair=True)[1]])
+index.close()
+print("closed")
+"""
+
+
+def test_a_program_ends_by_itself_where_chroma_never_closes(tmp_path, failing_chroma):
+    failing_chroma("close", "hang")
+    paths = os.pathsep.join([str(tmp_path), str(Path(__file__).parent)])
+    program = subprocess.run(
+        [sys.executable, "-c", USER, "hang_in_close", tmp_path / "new"],
+        env={**os.environ, "PYTHONPATH": paths},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (program.returncode, program.stdout) == (0, "a:0\n['it is missing']\nclosed\n"), program.stderr
+    assert program.stderr.count("has no graph now") == 2  # said by the ingestion, and by the repair
+    assert is_index(tmp_path / "new")
 
 
 @pytest.mark.parametrize("how", ["hang", "crash"])

@@ -8,15 +8,13 @@ says nothing takes the retrieved passages. With `--work` the indexes and what wa
 
 from __future__ import annotations
 
-import argparse
-import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
 from statistics import mean
 from typing import Any, ClassVar
 
-from data import find_corpora, read_questions
+from data import read_questions
 from langchain_core.language_models import FakeListChatModel
 from rich.console import Console
 from rich.table import Table
@@ -28,7 +26,7 @@ from arag.evaluation.methods.one_shot import NaiveRAG
 from arag.evaluation.methods.shared import By, Passages
 from arag.ingest.pipeline import run_ingest
 from arag.retrieval.index import open_index
-from corpora import TOP_K, gold_share
+from corpora import TOP_K, gold_share, measure_each
 
 PRESETS = {"musique": "musique", "hotpotqa": "hotpotqa", "2wikimultihopqa": "2wiki", "medical": "medical"}
 
@@ -92,18 +90,5 @@ def rank(method: Method, lab: Lab, questions: Sequence[dict[str, Any]]) -> list[
     return [f"{mean(shares):.1%}", f"{seconds:.1f} s", f"{milliseconds:.0f} ms", note]
 
 
-def main() -> None:
-    """Measure the corpora."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, required=True)
-    parser.add_argument("--corpus", action="append")
-    parser.add_argument("--work", type=Path, help="keep the indexes here; those that are there are used again")
-    options = parser.parse_args()
-    corpora = find_corpora(options.data)
-    with tempfile.TemporaryDirectory() as scratch:
-        for name in options.corpus or ["musique", "hotpotqa"]:
-            measure(corpora[name], (options.work or Path(scratch)) / name)
-
-
 if __name__ == "__main__":
-    main()
+    measure_each(__doc__, measure, ["musique", "hotpotqa"])

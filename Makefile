@@ -84,7 +84,7 @@ docs: $(VENV)/docs types
 # Type checkers and mkdocstrings do not follow the folders' mapping in pyproject.toml: they get a tree of links.
 types:
 	@rm -rf build/types && mkdir -p build/types/arag
-	@ln -s $(foreach part,$(wildcard arag/*) ingest retrieval models graph pages serving evaluation,$(CURDIR)/$(part)) build/types/arag
+	@ln -s $(foreach part,$(wildcard arag/*) ingest retrieval graph,$(CURDIR)/$(part)) build/types/arag
 
 format: $(VENV)/lint
 	$(BIN)/ruff check --fix --quiet .

@@ -14,6 +14,7 @@ from pathlib import Path
 from statistics import mean
 from typing import Any, ClassVar
 
+from corpora import TOP_K, gold_share, measure_each
 from data import read_questions
 from langchain_core.language_models import FakeListChatModel
 from rich.console import Console
@@ -26,7 +27,6 @@ from arag.evaluation.methods.one_shot import NaiveRAG
 from arag.evaluation.methods.shared import By, Passages
 from arag.ingest.pipeline import run_ingest
 from arag.retrieval.index import open_index
-from corpora import TOP_K, gold_share, measure_each
 
 PRESETS = {"musique": "musique", "hotpotqa": "hotpotqa", "2wikimultihopqa": "2wiki", "medical": "medical"}
 

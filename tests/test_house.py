@@ -7,6 +7,10 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 LEAVES = {"arag.child", "arag.errors", "arag.files"}  # what every room may use
+FOLDERS = {
+    room: f"arag/{room}" if (ROOT / "arag" / room).is_dir() else room
+    for room in ("models", "retrieval", "ingest", "graph", "pages", "serving", "evaluation")
+}
 BELOW = {
     "models": [],
     "retrieval": ["models"],
@@ -20,7 +24,7 @@ ONLY_IN = {
     "sqlite3": "retrieval/store",
     "chromadb_rust_bindings": "retrieval/store",
     "filelock": "retrieval/store",
-    "mcp": "serving",
+    "mcp": "arag/serving",
     "psycopg": "retrieval/postgres",
     "psycopg_pool": "retrieval/postgres",
     "arag.retrieval.store": "retrieval/store",
@@ -30,11 +34,11 @@ ALSO = {
     "arag.retrieval.store": {"retrieval/locations.py"},
     "arag.retrieval.postgres": {"retrieval/locations.py"},
     "filelock": {
-        "evaluation/plan.py",
-        "evaluation/runs.py",
-        "models/onnx.py",
+        "arag/evaluation/plan.py",
+        "arag/evaluation/runs.py",
+        "arag/models/onnx.py",
     },
-    "sqlite3": {"evaluation/cache.py"},  # a file of which no index knows
+    "sqlite3": {"arag/evaluation/cache.py"},  # a file of which no index knows
 }
 
 
@@ -57,7 +61,7 @@ def test_a_room_imports_only_rooms_below_it(room):
     allowed = {f"arag.{each}" for each in (room, *BELOW[room])} | LEAVES
     if room == "evaluation":
         allowed |= {"arag.terminal", "arag.interruption", "arag.options"}  # what both command lines share
-    for file in (ROOT / room).rglob("*.py"):
+    for file in (ROOT / FOLDERS[room]).rglob("*.py"):
         for module in imports(file):
             if is_in(module, "arag"):
                 assert any(is_in(module, package) for package in allowed), f"{file} imports {module}"
@@ -65,7 +69,7 @@ def test_a_room_imports_only_rooms_below_it(room):
 
 @pytest.mark.parametrize("known", ONLY_IN)
 def test_only_one_room_knows(known):
-    for room in ("arag", *BELOW):
+    for room in ("arag", "graph", "ingest", "retrieval"):
         for file in (ROOT / room).rglob("*.py"):
             place = file.relative_to(ROOT).as_posix()
             if not place.startswith((f"{ONLY_IN[known]}/", *ALSO.get(known, ()))):

@@ -19,6 +19,7 @@ import pytest
 import typer
 from langchain_core.messages import AIMessage
 from langchain_core.utils.function_calling import convert_to_openai_tool
+from mcp import Client
 from mcp.client.stdio import StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.exceptions import MCPError
@@ -30,7 +31,6 @@ from arag.errors import InputError
 from arag.ingest.pipeline import run_ingest
 from arag.testing import ScriptedModel, call
 from fakes import HashEmbeddings, write_corpus, write_index
-from mcp import Client
 
 ARAG = str(Path(sys.executable).parent / "arag")
 CLIENTS = Path(__file__).parent.parent / "docs" / "clients.md"

@@ -214,10 +214,9 @@ def _open_exported() -> OnnxEmbeddings:
 
 def _export(weights: Path) -> None:
     """Write a folder with the model in the ONNX format; it appears when it is complete and gives PyTorch's vectors."""
+    import onnx  # noqa: F401 - PyTorch needs it, and says so late
     import torch
     from transformers import AutoModel
-
-    import onnx  # noqa: F401 - PyTorch needs it, and says so late
 
     class Transformer(torch.nn.Module):
         def __init__(self) -> None:

@@ -691,7 +691,7 @@ def test_ingest_warns_about_what_is_left_out_and_of_nothing_else(corpus):
 
 @pytest.mark.filterwarnings("ignore:the embedder")
 def test_texts_in_other_scripts_name_a_multilingual_embedder(corpus, monkeypatch):
-    monkeypatch.setattr("arag.models.huggingface.load_huggingface", lambda model, *, named: corpus.embedder)
+    monkeypatch.setattr("arag.models.onnx.load_onnx", lambda: corpus.embedder)
     corpus.write({"en": TEXTS["long"]})
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -289,7 +289,7 @@ def test_queries_and_documents_get_their_own_prompts(model_folder, name, prompts
 
 
 def test_a_model_that_is_nowhere_is_an_embedder_error(tmp_path):
-    with pytest.raises(EmbedderError, match="could not be loaded"):
+    with pytest.raises(EmbedderError, match="cannot be loaded"):
         load_embedder(f"huggingface:{tmp_path / 'nothing'}").embed_query("ship")
 
 

@@ -226,7 +226,7 @@ class TestOwnReaders:
         assert Problem(str(tmp_path / "notes.json"), "no subtitles") in items
 
     def test_the_command(self, arag, tmp_path, monkeypatch):
-        monkeypatch.setattr("arag.models.huggingface.load_huggingface", lambda model, *, named: HashEmbeddings())
+        monkeypatch.setattr("arag.models.onnx.load_onnx", HashEmbeddings)
         (tmp_path / "tower.log").write_text("04:10 The lamp was lit.")
         index = ["--index", tmp_path / "index"]
         assert arag("ingest", tmp_path / "tower.log", *index, "--as", ".log=.txt")[0] == 0

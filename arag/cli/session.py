@@ -14,7 +14,6 @@ from arag.errors import ModelError
 from arag.graph.graph import create_arag_agent
 from arag.models.asking import is_provider_error
 from arag.models.chat import load_model
-from arag.models.names import drop_credentials
 from arag.retrieval.tools import TOOL_NAMES
 
 if TYPE_CHECKING:
@@ -60,7 +59,7 @@ class Session:
         checkpointer: Checkpointer = None,
         **settings: Any,
     ) -> None:
-        self._model = drop_credentials(model or "in ARAG_MODEL")
+        self._model = model or "in ARAG_MODEL"
         chosen = load_model(model, **model_options)
         self._agent = create_arag_agent(chosen, index, tools=tools or TOOL_NAMES, checkpointer=checkpointer, **settings)
         self.state = cast("State", {})

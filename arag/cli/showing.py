@@ -203,11 +203,10 @@ def write_page(path: Path, state: State, failure: str, model: str) -> None:
         InputError: The page cannot be written.
     """
     from arag.errors import InputError, without_credentials
-    from arag.models.names import drop_credentials
     from arag.pages.page import trace_page
 
     try:
-        page = trace_page(state, error=without_credentials(failure), model=drop_credentials(model))
+        page = trace_page(state, error=without_credentials(failure), model=model)
         path.write_text(page, encoding="utf-8")
     except OSError as error:
         raise InputError(f"the page cannot be written to {path}: {error.strerror}") from error

@@ -16,8 +16,8 @@ import numpy as np
 import pytest
 import typer
 
-import arag.testing
-from arag import Context, copy_index, create_arag_agent, errors, make_tools, open_index
+import arag
+from arag import Context, copy_index, create_arag_agent, make_tools, open_index
 from arag.cli import app
 from arag.errors import ARAGError
 from arag.evaluation import methods
@@ -481,8 +481,6 @@ def public_objects():
     everything = {name: getattr(import_module(home), name) for name, home in arag._HOMES.items()}
     found = [everything[name] for name in arag.__all__] + [RetrievalTool]
     yield "types", types
-    for module in (arag.testing, errors):
-        found += [made for made in vars(module).values() if getattr(made, "__module__", "") == module.__name__]
     for public in found:
         if inspect.isclass(public) or inspect.isfunction(public):
             yield public.__name__, public

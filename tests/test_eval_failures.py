@@ -24,9 +24,9 @@ from arag.evaluation.plan import load_plan
 from arag.evaluation.runs import make_record
 from arag.graph.prompts import NO_ANSWER
 from arag.ingest.pipeline import run_ingest
-from arag.testing import call, calls
 from lab import ask, make_lab, script
 from openai_server import chat, serve
+from scripted import call, calls
 from scripted_model import DOCUMENTS
 
 pytest_plugins = ["graph_fixtures", "model_fixtures"]

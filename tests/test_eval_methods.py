@@ -20,8 +20,8 @@ from arag.evaluation.runs import make_record
 from arag.graph.prompts import NO_ANSWER
 from arag.pages.page import trace_page
 from arag.retrieval.tokens import count_tokens
-from arag.testing import call
 from lab import ask, assert_replays, make_lab, script
+from scripted import call
 from scripted_model import QUESTION
 
 pytest_plugins = ["graph_fixtures"]

@@ -8,8 +8,8 @@ import pytest
 from arag.evaluation.datasets import Question
 from arag.evaluation.methods import all_methods, make_method
 from arag.evaluation.runs import RecordFile, answer_questions, prepare
-from arag.testing import call
 from lab import make_lab
+from scripted import call
 
 pytest_plugins = ["graph_fixtures"]
 

@@ -21,7 +21,7 @@ from arag.models.extractive import read_forced_question
 from arag.retrieval.index import Index
 from arag.retrieval.tokens import count_tokens
 from arag.retrieval.tools import PRESENTATIONS, TOOL_NAMES, make_tools
-from arag.testing import ScriptedModel, assert_paired, call, calls, invalid_call
+from scripted import ScriptedModel, assert_paired, call, calls, invalid_call
 from scripted_model import ANSWER, MODES, NOTICE, QUESTION, EndlessModel, asked, in_thread, plain, results
 
 pytest_plugins = ["graph_fixtures"]

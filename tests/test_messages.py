@@ -9,7 +9,7 @@ from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, Tool
 from arag.graph.messages import count_context_tokens, keep_end, repair_reply, split_turn
 from arag.graph.state import union
 from arag.retrieval.tokens import count_tokens
-from arag.testing import call, invalid_call
+from scripted import call, invalid_call
 
 
 def test_a_turn_begins_with_the_last_question_and_system_messages_come_first():

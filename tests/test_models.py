@@ -20,7 +20,7 @@ from arag.graph.graph import create_arag_agent
 from arag.models.asking import is_provider_error
 from arag.models.chat import load_model
 from arag.models.extractive import ExtractiveModel
-from arag.testing import ScriptedModel
+from scripted import ScriptedModel
 
 pytest_plugins = ["graph_fixtures", "model_fixtures"]
 pytestmark = pytest.mark.usefixtures("no_settings")

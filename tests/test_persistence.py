@@ -22,8 +22,8 @@ from langgraph.graph.message import REMOVE_ALL_MESSAGES
 from arag.errors import EmbedderError
 from arag.graph.graph import create_arag_agent
 from arag.ingest.pipeline import ingest
-from arag.testing import ScriptedModel, assert_paired, call, calls
 from fakes import HashEmbeddings, write_corpus
+from scripted import ScriptedModel, assert_paired, call, calls
 from scripted_model import ANSWER, QUESTION, asked, in_thread, results
 
 pytest_plugins = ["graph_fixtures"]

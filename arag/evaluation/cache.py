@@ -141,7 +141,7 @@ def embed(
     """Return the vectors of texts, shape (texts, dimension); what was embedded before is not embedded again.
 
     Raises:
-        EmbedderError: The embedder fails; what it has embedded before is kept.
+        ModelError: The embedder fails; what it has embedded before is kept.
     """
 
     def make(some: list[str]) -> list[bytes]:

@@ -65,13 +65,13 @@ def make_mcp_server(index: Index, *, model: str | BaseChatModel | None = None) -
     except ModuleNotFoundError as error:
         raise InputError("an MCP server needs the package mcp: pip install 'langgraph-arag[mcp]'") from error
 
-    tools = make_tools(index) if model is None else [*make_tools(index), _make_ask(index, model)]
-    by_name = {tool.name: tool for tool in tools}
-    functions = map(convert_to_openai_function, tools)
+    tools = {tool.name: tool for tool in make_tools(index)}
+    if model is not None:
+        tools["ask"] = _make_ask(index, model)
     hints = types.ToolAnnotations(read_only_hint=True, open_world_hint=False)
     offers = [
         types.Tool(name=f["name"], description=f["description"], input_schema=f["parameters"], annotations=hints)
-        for f in functions
+        for f in map(convert_to_openai_function, tools.values())
     ]
 
     async def list_tools(_context: Any, _params: Any) -> types.ListToolsResult:
@@ -81,10 +81,10 @@ def make_mcp_server(index: Index, *, model: str | BaseChatModel | None = None) -
         # Set here, so that a client claims neither a conversation nor a session.
         arguments = {**(params.arguments or {}), "messages": [], "session": context.session}
         try:
-            if params.name not in by_name:
-                raise InputError(f"There is no tool {params.name!r}. The tools are: {', '.join(by_name)}.")
+            if params.name not in tools:
+                raise InputError(f"There is no tool {params.name!r}. The tools are: {', '.join(tools)}.")
             call = {"type": "tool_call", "id": "mcp", "name": params.name, "args": arguments}
-            message = await by_name[params.name].ainvoke(call)
+            message = await tools[params.name].ainvoke(call)
         except ARAGError as error:
             return types.CallToolResult(content=[types.TextContent(text=str(error))], is_error=True)
         return types.CallToolResult(

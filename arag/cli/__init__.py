@@ -64,6 +64,8 @@ def main() -> None:
     except ARAGError as error:
         show_error(error)
         sys.exit(FAILED)
+    except BrokenPipeError:  # the reader of a pipe has seen enough
+        end_at_once(FAILED)
     except OSError as error:  # such as a full disk behind stdout, which would fail again at the end of the process
         show_error(error if error.filename else InputError(f"the output cannot be written: {error.strerror}"))
         end_at_once(FAILED)

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from arag.cli.show import RunView
     from arag.retrieval.index import Index
 
-TopKOption = Annotated[int, typer.Option("--top-k", "-k", min=1, max=20, help="Number of chunks per search.")]
+AgentTopKOption = Annotated[int, typer.Option("--top-k", "-k", min=1, max=20, help="Number of chunks per search.")]
 MaxStepsOption = Annotated[
     int, typer.Option("--max-steps", min=1, max=100, help="Maximum steps before an answer is forced.")
 ]
@@ -56,7 +56,7 @@ def ask(
     model: ModelOption = None,
     reasoning_effort: EffortOption = None,
     model_option: ModelOptionsOption = None,
-    top_k: TopKOption = DEFAULT_TOP_K,
+    top_k: AgentTopKOption = DEFAULT_TOP_K,
     tools: ToolsOption = None,
     system_prompt: PromptOption = None,
     max_steps: MaxStepsOption = DEFAULT_MAX_STEPS,
@@ -112,7 +112,7 @@ def chat(
     model: ModelOption = None,
     reasoning_effort: EffortOption = None,
     model_option: ModelOptionsOption = None,
-    top_k: TopKOption = DEFAULT_TOP_K,
+    top_k: AgentTopKOption = DEFAULT_TOP_K,
     tools: ToolsOption = None,
     system_prompt: PromptOption = None,
     max_steps: MaxStepsOption = DEFAULT_MAX_STEPS,

@@ -129,7 +129,7 @@ def _show_counts(state: State) -> None:
 
 def run_record(question: str, state: State) -> dict[str, Any]:
     """Return a run's record for `--json`."""
-    keys = ("answer", "citations", "stop_reason", "steps", "read_chunks", "trace", "model_calls", "usage")
+    keys = {"answer", "citations", "stop_reason", "steps", "read_chunks", "trace", "model_calls", "usage"}
+    values = {key: value for key, value in state.items() if key in keys}
     tokens = {name: sum(call[name] for call in state["trace"]) for name in ("retrieved_tokens", "evidence_tokens")}
-    values: dict[str, Any] = {key: state[key] for key in keys}
     return {"question": question} | values | tokens | {"cost": cost(state["model_calls"])}

@@ -195,4 +195,4 @@ def _drop_held(hit: Hit, held: Held) -> Hit:
 
 def _comparable(excerpt: Excerpt) -> str:
     """Return what an excerpt shows apart from its title, for comparing it with others."""
-    return fold("\n".join((excerpt.heading, *(sentence.text for sentence in excerpt.sentences)))).lower()
+    return fold("\n".join(part for sentence in excerpt.sentences for part in (*sentence.under, sentence.text))).lower()

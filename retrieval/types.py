@@ -82,6 +82,8 @@ class ShownSentence:
     """Cosine similarity to the query, for matched sentences of a semantic search."""
     cut: bool = False
     """Whether the text is only a part of the sentence; `…` stands for what is left out."""
+    under: tuple[str, ...] = ()
+    """Headings, outermost first, and a table's header that it stands under, if the sentence before it does not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,8 +91,6 @@ class Excerpt:
     """What a search result shows of a chunk."""
 
     title: str
-    heading: str
-    """The nearest heading above the first sentence; empty for a document in one chunk."""
     sentences: tuple[ShownSentence, ...]
     begins: bool
     """Whether the first one is the chunk's first, a title aside."""

@@ -23,6 +23,7 @@ RARE_WORD_BONUS = 0.15  # for each of up to two rare words of the query
 
 _MAX_KEYWORD_ANCHORS = 3  # unless more are needed to show every keyword
 _MAX_QUERY_ANCHORS = 2
+_OPENING_SENTENCES = 3
 _MAX_ROWS = 4  # of tables, for each query
 _ROW_SHARE = 0.6  # of a label's words: with more of them in a query, the row is shown
 _MAX_RARE_SENTENCES = 3  # of a chunk with a rare word
@@ -113,6 +114,12 @@ def for_query(
     offsets = {p: place.start() for p, place in places.items() if place is not None}
     excerpt = _make_excerpt(chunk, shown, matched, similarities=similarities, offsets=offsets)
     return excerpt, len(similarities.keys() - shown)
+
+
+def for_opening(chunk: Chunk) -> Excerpt:
+    """Choose the first sentences: of a table, its header and its first rows."""
+    first = [p for p, sentence in enumerate(chunk.sentences) if sentence.embedded][:_OPENING_SENTENCES]
+    return _make_excerpt(chunk, _expand(chunk, first[:1]) | {*first}, first)
 
 
 def for_read(

@@ -48,7 +48,7 @@ def _join(head: str, shown: Shown) -> str:
     for hit in shown.hits:
         is_new = hit.excerpt.whole or hit.document_id not in titles
         titles.add(hit.document_id)
-        similarity = "" if hit.keyword_counts or hit.apart else f" ({hit.score:.2f})"
+        similarity = "" if hit.keywords else f" ({hit.score:.2f})"
         block = f"[{hit.chunk_id}]{similarity} {_write(hit.excerpt, titled=is_new)}".rstrip()
         same = shown.same.get(hit.chunk_id)
         blocks.append(f"{block}\n{SAME_TEXT}{_list(same)})" if same else block)
@@ -101,8 +101,10 @@ def name_place(part: int | None, parts: int | None, pages: Sequence[int] | None)
 def _report(report: KeywordReport) -> str:
     if report.apart:
         return f"{report.keyword}: only apart, in {_list(report.apart)}"
+    if report.named and not report.chunks:
+        return f"{report.keyword}: only in the name of {_list(report.named)}"
     count = _count(report.chunks) if report.chunks else "none"
-    notes = []
+    notes = [f"and in the name of {_list(report.named)}"] if report.named else []
     if report.as_word is not None and 0 < report.as_word < report.chunks:
         notes.append(f"{report.as_word:,} as a word")
     if report.searched_as is not None:
@@ -138,7 +140,7 @@ def _write(excerpt: Excerpt, *, titled: bool = True) -> str:
         if any(is_title(sentence.text, name) for name in named):
             continue
         text = _tidy_row(sentence.text)
-        text = f"{CUT} {text}" if is_gap and not text.startswith(CUT) else text
+        text = f"{CUT} {text}" if is_gap and not heading and not text.startswith(CUT) else text
         was_line, is_line = is_line, _LINE.search(sentence.text) is not None
         if heading or is_line or was_line or not lines:
             lines.append(f"{heading}: {text}" if heading else text)

@@ -12,6 +12,7 @@ EAST_ASIAN = (
 )
 CUT = "…"  # stands for what is left out of a text
 _WORD = re.compile(r"\w+")
+_NAME_WORD = re.compile(r"[^\W_]+")
 _NOTE = re.compile(r"\s*[(（][^()（）]*[)）]$")
 _QUOTES = "\"'“”‘’«»《》「」『』"
 
@@ -41,6 +42,11 @@ def plain(text: str) -> str:
 def words(text: str) -> list[str]:
     """Return the words of a text, in lower case."""
     return _WORD.findall(searchable(text))
+
+
+def name_words(text: str) -> list[str]:
+    """Return the words of a title or a file name, in lower case; `_` is a blank in them."""
+    return _NAME_WORD.findall(searchable(text))
 
 
 def is_east_asian(text: str) -> bool:

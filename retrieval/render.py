@@ -12,6 +12,7 @@ from arag.retrieval.types import Chunk, Excerpt, KeywordReport, KeywordResults, 
 
 NEAREST = "The nearest, by similarity:"
 NO_SENTENCES = "There are no sentences to search in."
+OTHER_SCRIPT = "The vectors know Latin letters only: use keyword_search, with words as the documents have them."
 NO_CHUNK = "No chunk holds any of these keywords."
 NOTHING_NEW = "Nothing new was found."
 SHOWN_ABOVE = "Shown above: "

@@ -69,3 +69,11 @@ def test_each_sentence_stands_under_its_own_headings(search):
 
 def test_items_of_a_list_have_a_line_each(search):
     assert "Tasks: - Paint the crane.\n- Count the lamps." in search["keyword"]("crane", "lamps")
+
+
+def test_a_query_in_a_script_that_the_embedder_does_not_know_is_pointed_to_keywords(example_index):
+    _, semantic_search, _ = make_tools(example_index)
+    found = semantic_search.invoke({"queries": ["灯塔在哪里？", "Where is the Vellin Light?"]})
+    first, _, second = found.partition("\n\n")
+    assert first.startswith("灯塔在哪里？: The vectors know Latin letters only: use keyword_search")
+    assert second.startswith("Where is the Vellin Light?: The nearest, by similarity:")

@@ -45,16 +45,18 @@ def keyword_search(view: View, keywords: Sequence[str], top_k: int, *, by_covera
     ranking = view.rank(keywords, top_k, by_coverage=by_coverage)
     holding = ranking.holding
     rare = [keyword for keyword in keywords if holding[keyword] <= _FEW_CHUNKS][:_MAX_SUGGESTIONS]
+    closest = {keyword: find_closest(keyword, holding[keyword], view) for keyword in rare}
+    respelled = {keyword for keyword in rare if any(term.respelled for term in closest[keyword])}
     entries = {entry.number: entry for entry in ranking.chunks}
     chunks = view.numbered(entries)
     named: dict[int, list[str]] = {}
-    for keyword in (k for k in keywords if by_coverage and holding[k] <= _MAX_BESIDE_NAMES):
+    for keyword in keywords if by_coverage else ():
         holders = {chunk.document_id for number, chunk in chunks.items() if keyword in entries[number].counts}
-        for number in _find_named(keyword, view, but=holders):
-            named.setdefault(number, []).append(keyword)
-    rare = [keyword for keyword in rare if not any(keyword in names for names in named.values())]
-    closest = {keyword: find_closest(keyword, holding[keyword], view) for keyword in rare}
-    missing = [k for k in rare if not holding[k] and not any(term.respelled for term in closest[k])]
+        if keyword not in respelled and holding[keyword] <= _MAX_BESIDE_NAMES:
+            for number in _find_named(keyword, view, but=holders):
+                named.setdefault(number, []).append(keyword)
+    in_names = {keyword for names in named.values() for keyword in names}
+    missing = [keyword for keyword in rare if not holding[keyword] and keyword not in respelled | in_names]
     apart = _find_apart(missing, view) if by_coverage else {}
     entries |= {number: RankedChunk(number, 0.0, {}) for number in (*apart, *named) if number not in entries}
     chunks |= view.numbered(entries.keys() - chunks.keys())
@@ -72,7 +74,7 @@ def keyword_search(view: View, keywords: Sequence[str], top_k: int, *, by_covera
     for keyword in keywords:
         chunks_apart = tuple(hit.chunk_id for hit in hits if keyword in hit.apart)
         chunks_named = tuple(hit.chunk_id for hit in hits if keyword in hit.named)
-        known = holding[keyword], ranking.as_word.get(keyword), closest.get(keyword, ())
+        known = holding[keyword], ranking.as_word.get(keyword), () if keyword in in_names else closest.get(keyword, ())
         reports.append(KeywordReport(keyword, *known, apart=chunks_apart, named=chunks_named))
     total = ranking.total + sum(not hit.keyword_counts for hit in hits)
     return KeywordResults(tuple(reports), tuple(hits), total)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import signal
 import sys
@@ -32,6 +31,8 @@ from arag.options import (
 from arag.terminal import FAILED, end_at_once, out, print_json, show_error
 
 if TYPE_CHECKING:
+    import asyncio
+
     from arag.cli.show import RunView
     from arag.retrieval.index import Index
 
@@ -254,6 +255,8 @@ class _Conversation:
 @cache
 def _event_loop() -> asyncio.Runner:
     """Return the one of this process: providers' clients keep connections that only it can use."""
+    import asyncio
+
     return asyncio.Runner()
 
 

@@ -18,7 +18,7 @@ from arag.retrieval.index import Index
 from arag.retrieval.text import fold, is_title
 from arag.retrieval.types import Chunk
 
-_ID_END = re.compile(r":\d+(?!\d)")
+_ID_END = re.compile(r":\d+(?!\d|:\d)")
 _ID_START = re.compile(r"(?<=[\s\[\]【】()（）,;，；、`*\"'“])|^")
 _BRACKET = re.compile(r"\[([^\[\]\n]{1,400})\]|【([^【】\n]{1,400})】|[(（]([^()（）\n]{1,400})[)）]")
 _UNSEEN = re.compile(r"[^\s,;，；、`*\[\]]+:\d+(?!\d)")
@@ -130,15 +130,17 @@ def find_mentions(answer: str, index: Index, seen: Collection[str]) -> list[Ment
 
 
 def _find_seen(answer: str, seen: Collection[str]) -> Iterator[tuple[int, int]]:
-    """Yield where an answer has ids of chunks that were shown; of two that overlap, the longer."""
+    """Yield where an answer has ids of chunks that were shown; of those that begin at one place, the longest."""
+    ends = [match.end() for match in _ID_END.finditer(answer)]
     longest = max(map(len, seen), default=0)
     at = 0
-    for match in _ID_END.finditer(answer):
-        starts = (start.start() for start in _ID_START.finditer(answer, max(at, match.end() - longest), match.end()))
-        start = next((start for start in starts if answer[start : match.end()] in seen), None)
-        if start is not None:
-            yield start, match.end()
-            at = match.end()
+    for match in _ID_START.finditer(answer):
+        start = match.start()
+        near = ends[bisect_left(ends, start) : bisect_left(ends, start + longest + 1)] if start >= at else []
+        end = next((end for end in reversed(near) if answer[start:end] in seen), None)
+        if end is not None:
+            yield start, end
+            at = end
 
 
 def _find_unseen(bracket: re.Match[str], index: Index) -> Iterator[tuple[int, str]]:

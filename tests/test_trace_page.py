@@ -138,6 +138,17 @@ def test_the_markdown_of_an_answer_is_rendered_and_nothing_in_it_runs_or_is_load
     )
 
 
+def test_ids_in_links_leave_them_whole(small_index):
+    read = call("chunk_read", chunk_ids=["teutberga:0"])
+    url = "https://example.com/?q=teutberga:0"
+    text = f'Her life [teutberga:0]: [see [teutberga:0]]({url} "of teutberga:0") and <{url}>.'
+    answer = parsed(run(small_index, read, AIMessage(text))).select_one(".answer")
+    cite, link, plain = answer.find_all("a")
+    assert cite["href"] == "#source-1"
+    assert (link["href"], link["title"], link.get_text()) == (url, "of teutberga:0", "see [teutberga:0]")
+    assert (plain["href"], plain.get_text()) == (url, url)
+
+
 def test_texts_of_documents_and_models_are_escaped_and_the_page_loads_nothing(make_index):
     index = make_index([{"id": SCRIPT, "title": f"T {SCRIPT}", "text": f"Lothair {SCRIPT} </details></main></style>."}])
     script = [

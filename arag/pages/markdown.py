@@ -12,6 +12,7 @@ from markupsafe import Markup
 from arag.graph.citations import is_web_address
 
 _FIRST_LEVEL, _LAST_LEVEL = 3, 6  # of headings below the page's own
+_LINK = r"\[(?:[^\[\]]|\[[^\[\]]*\])*\]\(\s*<?https?:[^)]*\)|<https?:[^>\s]*>"  # in which no citation becomes a link
 _PLACE = re.compile("\ue000(\\d+)\ue001")  # where a citation stands while the Markdown is rendered
 
 
@@ -38,8 +39,8 @@ def render_answer(answer: str, numbers: Mapping[str, int], links: Mapping[int, M
     ids = "|".join(re.escape(chunk_id) for chunk_id in sorted(numbers, key=len, reverse=True))
     answer = re.sub("[\ue000\ue001]", "", answer)
     if ids:
-        id_pattern = rf"[`*]*(?<![\w/.-])({ids})(?!\d)[`*]*"
-        answer = re.sub(id_pattern, lambda match: f"\ue000{numbers[match[1]]}\ue001", answer)
+        pattern = rf"{_LINK}|[`*]*(?<![\w/.-])({ids})(?!\d|:\d)[`*]*"
+        answer = re.sub(pattern, lambda m: f"\ue000{numbers[m[1]]}\ue001" if m[1] else m[0], answer)
         # Brackets that hold nothing but citations are dropped.
         marks = r"((?:\s*[,;、]?\s*\ue000\d+\ue001)+)\s*"
         answer = re.sub(

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from arag.ingest.pipeline import aingest, ingest, run_ingest
     from arag.models.chat import load_model
     from arag.models.embedders import load_embedder
-    from arag.pages.page import trace_page
+    from arag.page import trace_page
     from arag.retrieval.index import Index, open_index
     from arag.retrieval.scope import Scope
     from arag.retrieval.tools import make_tools
@@ -65,7 +65,7 @@ _HOMES = {
     "open_index": "arag.retrieval.index",
     "run_ingest": "arag.ingest.pipeline",
     "serve_mcp": "arag.serving.mcp",
-    "trace_page": "arag.pages.page",
+    "trace_page": "arag.page",
 }
 
 

@@ -177,6 +177,10 @@ def test_a_state_that_came_as_json_gives_the_same_page(state, small_index):
     page = parsed({"messages": state["messages"]})
     assert words(page.select_one(".answer")).startswith("Boso the Elder")
     assert total(page, "Steps") == "5 4 tool calls"
+    source = state["citations"][0] | {
+        "document": {"id": "x", "title": "X", "url": "javascript:alert(1)", "author": "", "date": ""}
+    }
+    assert not parsed({**state, "citations": [source]}).select('.origin a, [href^="javascript"]')
     output = create_arag_agent(ScriptedModel(ANSWER), small_index).invoke(asked(), version="v2")
     assert "Boso the" in trace_page(output)
 

@@ -204,7 +204,7 @@ def write_page(path: Path, state: State, failure: str, model: str) -> None:
     """
     from arag.errors import InputError, without_credentials
     from arag.models.names import drop_credentials
-    from arag.pages.page import trace_page
+    from arag.page import trace_page
 
     try:
         page = trace_page(state, error=without_credentials(failure), model=drop_credentials(model))

@@ -122,14 +122,15 @@ def _read_messages(state: Any) -> list[AnyMessage]:
     if not isinstance(messages, list | tuple) or not messages:
         raise InputError("a run's final state is needed: what `agent.invoke` returns, or the same as JSON")
     try:
-        return [m if isinstance(m, BaseMessage) else _read_message(m) for m in messages]
+        return [_read_message(message) for message in messages]
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise InputError(f"one of the run's messages is not valid: {str(error).splitlines()[0]}") from error
 
 
-def _read_message(message: Mapping[str, Any]) -> AnyMessage:
-    (read,) = messages_from_dict([{"type": message["type"], "data": message.get("data") or message}])
-    return cast("AnyMessage", read)
+def _read_message(message: Any) -> AnyMessage:
+    if not isinstance(message, BaseMessage):
+        (message,) = messages_from_dict([{"type": message["type"], "data": message.get("data") or message}])
+    return cast("AnyMessage", message)
 
 
 def _read_step(number: int, reply: AIMessage, results: Mapping[str, ToolMessage]) -> dict[str, Any]:

@@ -123,7 +123,8 @@ def records(run: Sequence[AnyMessage], answer: AIMessage, index: Index, *, is_fo
 def _tool_record(result: ToolMessage, step: int, arguments: dict[str, Any], index: Index) -> ToolRecord:
     shown = find_shown_chunks([result], index)
     tokens = count_tokens(result.text) if shown else 0
-    artifact = next(find_artifacts([result]), {"retrieved_tokens": tokens, "evidence_tokens": tokens})
+    others: dict[str, Any] = {"retrieved_tokens": tokens, "evidence_tokens": tokens}  # of a caller's own tool
+    artifact = next(find_artifacts([result]), others)
     return ToolRecord(
         step=step,
         tool=result.name or "",

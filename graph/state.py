@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Annotated, Any, Literal, Required, TypeAlias
 from uuid import uuid4
 
-from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemMessage, ToolMessage
+from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 from langchain_core.messages.tool import tool_call
 from langgraph.graph.message import add_messages
 from langgraph.managed import RemainingSteps
@@ -186,8 +186,9 @@ def pair_calls(messages: Sequence[AnyMessage]) -> list[AnyMessage]:
     for message in messages:
         if isinstance(message, AIMessage):
             reply = _with_readable_calls(message)
-            missing = [ToolMessage("No result.", tool_call_id=c["id"], status="error") for c in reply.tool_calls]
-            paired += [reply, *(results.get(each.tool_call_id, each) for each in missing)]
+            ids = [call["id"] or "" for call in reply.tool_calls]
+            paired.append(reply)
+            paired += (results.get(i) or ToolMessage("No result.", tool_call_id=i, status="error") for i in ids)
         elif not isinstance(message, ToolMessage):
             paired.append(message)
     return paired
@@ -215,7 +216,7 @@ def kind_of_reply(message: AnyMessage) -> Literal["calls", "answer", "empty"] | 
     return "answer" if message.text.strip() else "empty"
 
 
-def count_context_tokens(messages: Sequence[AnyMessage]) -> int:
+def count_context_tokens(messages: Sequence[BaseMessage]) -> int:
     """Count the tokens of messages: their texts and tool calls. Reasoning and pictures do not count."""
     calls = [call for message in messages if isinstance(message, AIMessage) for call in message.tool_calls]
     texts = [call["name"] + json.dumps(call["args"], ensure_ascii=False, default=str) for call in calls]

@@ -25,7 +25,7 @@ def test_a_run_changes_what_its_context_sets_and_nothing_else(small_index):
     contexts = [{"max_steps": 2}, None, {"max_steps": 40}, Context(max_steps=None), {"model": " ", "top_k": 2}]
     assert [agent.invoke(asked(), context=context)["steps"] for context in contexts] == [2, 3, 40, 3, 3]
 
-    model = ScriptedModel(*[call("semantic_search", query="storms"), ANSWER] * 2)
+    model = ScriptedModel(*[call("semantic_search", query="Which bridges did storms break?"), ANSWER] * 2)
     agent = create_arag_agent(model, small_index)
     shown = [agent.invoke(asked(), context=context)["trace"][0]["chunk_ids"] for context in ({"top_k": 1}, {})]
     assert len(shown[0]) == 1 < len(shown[1])

@@ -18,7 +18,7 @@ from arag.evaluation.methods import GROUPS, all_methods, find_methods, make_meth
 from arag.evaluation.methods.agentic import GraphMethod
 from arag.evaluation.runs import make_record
 from arag.graph.prompts import NO_ANSWER
-from arag.pages.page import trace_page
+from arag.page import trace_page
 from arag.retrieval.tokens import count_tokens
 from lab import ask, assert_replays, make_lab, script
 from scripted import call

@@ -30,8 +30,7 @@ from arag.evaluation.report.tables import (
     to_markdown,
 )
 from arag.evaluation.runs import RecordFile, record_file
-from arag.pages.page import trace_page
-from arag.pages.templates import count, render
+from arag.page import count, render, trace_page
 
 _MARKS = {1.0: ("right", "✓"), 0.0: ("wrong", "✗")}
 _EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh", "max")

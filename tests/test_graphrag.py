@@ -15,7 +15,7 @@ from pydantic import ValidationError
 from arag.evaluation.method import Session
 from arag.evaluation.methods.graphrag import GlobalGraphRAG, GraphRAG, building
 from arag.evaluation.methods.graphrag.building import CommunityReport, describing_prompt, make_report, make_tables
-from arag.evaluation.methods.graphrag.communities import find_communities, find_inner
+from arag.evaluation.methods.graphrag.communities import find_communities
 from arag.evaluation.methods.graphrag.extraction import (
     AGAIN,
     ChunkEntity,
@@ -32,7 +32,6 @@ from arag.evaluation.methods.graphrag.knowledge import (
     KnowledgeGraph,
     Relationship,
     entity_row,
-    fitting,
     make_row,
     relationship_row,
 )
@@ -230,35 +229,12 @@ def test_of_both_directions_the_last_weight_counts():
     assert find_communities(cut, 4) == find_communities(plain, 4) != find_communities(ring, 4)
 
 
-def test_inner_relationships_are_between_members(merged):
-    _, relationships = merged
-    by_source = {
-        each.source: [other for other in relationships if other.source == each.source] for each in relationships
-    }
-
-    def inner(*members):
-        return sorted(numbers(find_inner(Community(0, 0, -1, members), by_source)))
-
-    assert inner("ADA", "BEN", "CLEO", "DORA", "EMIL", "FAY") == [0, 1, 2, 3, 4, 5, 6, 7, 9]
-    assert inner("ADA", "BEN") == [0, 9]
-    assert inner("CLEO", "EMIL") == inner("FAY") == []
-
-
 # --- tables ---
 
 
 def test_rows_are_single_lines_whatever_they_hold():
     assert make_row(1, "A|B", 'say "so"', "two\nlines  here") == '1|"A|B"|"say ""so"""|two lines here\n'
     assert make_row("中文", "") == "中文|\n"
-
-
-def test_rows_end_at_the_first_that_does_not_fit():
-    rows = ["one", "two two two", "one"]
-    sizes = [count_tokens(row) for row in rows]
-    assert fitting(rows, str, sum(sizes)) == rows
-    assert fitting(rows, str, sum(sizes) - 1) == rows[:2]
-    assert fitting(rows, str, sizes[0] + sizes[2]) == rows[:1]  # the last one would fit
-    assert fitting(rows, str, sizes[0] - 1) == fitting(rows, str, -5) == []
 
 
 def test_a_community_is_shown_by_relationships_with_their_entities(graph):

@@ -16,8 +16,7 @@ from arag.evaluation.methods.linear_rag import EntityGraph, LinearRAG, rate_pass
 from arag.ingest.pipeline import ingest
 from arag.models.extractive import ExtractiveModel
 from arag.retrieval.scope import Scope
-from conftest import write_corpus
-from fakes import HashEmbeddings, hash_vector
+from fakes import HashEmbeddings, hash_vector, write_corpus
 from lab import ask, assert_replays, make_lab
 from role_model import lines
 

@@ -318,12 +318,9 @@ def _methods(run: Run, frame: pd.DataFrame) -> Table:
         }
         for facts in methods
     ]
-    titles: dict[str, list[str]] = {}
-    for facts in methods:
-        titles.setdefault(facts.differs, []).append(facts.title)
-    notes = [f"{', '.join(some)}: {text}" for text, some in titles.items() if text]
-    mark_note = "The last three columns are those of the paper's Table 4; the marks are our reading of each method."
-    return Table("Methods", pd.DataFrame(rows), [mark_note, *notes])
+    notes = ["The last three columns are those of the paper's Table 4; the marks are our reading of each method."]
+    notes += [f"{facts.title}: {facts.differs}" for facts in methods if facts.differs]
+    return Table("Methods", pd.DataFrame(rows), notes)
 
 
 def csv_rows(frame: pd.DataFrame) -> pd.DataFrame:

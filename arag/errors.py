@@ -61,5 +61,4 @@ class ModelError(ARAGError):
         super().__init__(without_credentials(message))
 
 
-EmbedderError = ModelError
 IndexClosedError = ARAGError

@@ -16,7 +16,7 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from arag.errors import EmbedderError, IndexClosedError, IndexLockedError
+from arag.errors import IndexClosedError, IndexLockedError, ModelError
 from arag.ingest.pipeline import run_ingest
 from arag.models.embedders import Embedder
 from arag.retrieval import vectors
@@ -215,7 +215,7 @@ def test_a_killed_writer_leaves_no_lock(folder):
 def test_a_writer_that_fails_leaves_no_lock(folder):
     write_corpus(folder / "corpus", {"other": "Another text."})
     failing = Embedder(EMBEDDER, lambda: FailingEmbeddings(1, FAILURES["connection"]))
-    with pytest.raises(EmbedderError):
+    with pytest.raises(ModelError):
         run_ingest(folder / "corpus", folder / "index", embedder=failing)
     process = processes.Process(target=ingest_version, args=(folder, 2))
     process.start()

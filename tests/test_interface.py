@@ -3,7 +3,7 @@
 import pytest
 from langchain_core.messages import HumanMessage
 
-from arag.errors import EmbedderError, IndexClosedError
+from arag.errors import IndexClosedError, ModelError
 from arag.retrieval.index import Index
 from arag.retrieval.tools import make_tools
 
@@ -319,7 +319,7 @@ def test_of_many_chunks_at_once_the_passages_on_the_question_are_shown(make_inde
 
 def test_reading_does_not_depend_on_the_embedder(call, monkeypatch):
     def fail(*_):
-        raise EmbedderError("the service is gone")
+        raise ModelError("the service is gone")
 
     monkeypatch.setattr(Index, "rate_sentences", fail)
     assert call("chunk_read", chunk_ids=["fair:0"], about="the year 1517").artifact["new_chunks"] == ["fair:0"]

@@ -12,10 +12,9 @@ from typing import Any
 from filelock import FileLock
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from arag.errors import InputError, StorageError
+from arag.errors import InputError, StorageError, without_credentials
 from arag.evaluation.method import Method
 from arag.files import written_whole
-from arag.models.names import drop_credentials
 from arag.models.usage import Usage
 from arag.options import DEFAULT_MAX_STEPS
 from arag.retrieval.tools import Presentation
@@ -79,10 +78,10 @@ class Plan(BaseModel):
 
 
 def make_plan(*, model: str, judge: str | None, model_options: Mapping[str, Any], **fields: Any) -> Plan:
-    """Return a plan without the secrets that models' names and options may hold; see `Plan` for the fields."""
+    """Return a plan without the secrets that options may hold; see `Plan` for the fields."""
     return Plan(
-        model=drop_credentials(model),
-        judge=judge and drop_credentials(judge),
+        model=model,
+        judge=judge,
         model_options=without_secrets(model_options),
         date=dt.datetime.now(dt.UTC).date().isoformat(),
         **fields,
@@ -194,7 +193,7 @@ def _hide(value: Any) -> Any:
         case list() | tuple():
             return [_hide(each) for each in value]
         case str():
-            return _QUERY.sub(rf"\1{HIDDEN}", drop_credentials(value))
+            return _QUERY.sub(rf"\1{HIDDEN}", without_credentials(value))
     return value
 
 

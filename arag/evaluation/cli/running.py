@@ -170,7 +170,6 @@ class _Experiment:
         from arag.evaluation.plan import add_preparation, open_run
         from arag.evaluation.runs import answer_questions, list_open, prepare, record_file
         from arag.models.chat import EXTRACTIVE
-        from arag.models.names import drop_credentials
         from arag.retrieval.index import open_index
 
         every = load_questions(self.questions)
@@ -189,7 +188,7 @@ class _Experiment:
         preparing_model = model.model_copy(update={"cache": CallCache(kept, ledger, budget.check)})
         judge = None
         if judging is not None:
-            judge = Judge(judging.model_copy(update={"cache": cache}), drop_credentials(self.judge or ""))
+            judge = Judge(judging.model_copy(update={"cache": cache}), self.judge or "")
         summaries = []
         with open_index(self.index) as whole:
             asked = locate_gold(every[: self.limit], whole)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -17,6 +16,8 @@ from arag.options import IndexOption
 from arag.terminal import FAILED, out, warn
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from arag.evaluation.failures import Failure
 
 
@@ -42,37 +43,34 @@ def failures(
     from arag.retrieval.scope import Scope
 
     plan, labels = load_plan(folder), folder / LABELS_FILE
+    records = {name: list(some.values()) for name, some in load_records(folder).items()}
+    if not any(records.values()):
+        raise InputError(f"the run in {folder} has no records yet: run `arag eval run` first")
     with open_index(index) as whole:
         searched = whole if plan.scope is None else whole.limited_to(Scope(**plan.scope))
-        records = {name: list(some.values()) for name, some in load_records(folder).items()}
-        if not any(records.values()):
-            raise InputError(f"the run in {folder} has no records yet: run `arag eval run` first")
-        wrong = [
-            failure
-            for name, some in records.items()
-            for failure in find_failures(name, plan.methods[name].iterative, some, searched)
-        ]
+        wrong: list[Failure] = []
+        for name, some in records.items():
+            of_method = find_failures(name, plan.methods[name].iterative, some, searched)
+            if not of_method and (count := sum(map(is_wrong, some))):
+                warn(f"Note: {name} does not search, so its wrong answers ({count:,}) are not diagnosed")
+            wrong += of_method
         if labels.exists():
             wrong = read_labels(wrong, labels)
-        undecided = [failure for failure in wrong if not failure.final]
+        open_before = sum(not failure.final for failure in wrong)
         if judge is not None:
             store = Store(folder)
             model = load_judge(judge).model_copy(update={"cache": CallCache(store)})
             with preparing("Judge") as show:
                 session = Session(Lab(searched, model, store, at_once=concurrency, progress=show))
-                diagnosed = session.side_by_side(lambda own, failure: diagnose(failure, own), undecided, "Diagnoses")
-            by_key = {failure.key: failure for failure in diagnosed}
-            wrong = [by_key.get(failure.key, failure) for failure in wrong]
+                wrong = session.side_by_side(
+                    lambda own, failure: failure if failure.final else diagnose(failure, own), wrong, "Diagnoses"
+                )
     write_labels(wrong, labels)
     _show_causes(wrong)
-    searching = {failure.method for failure in wrong}
-    for name, some in records.items():
-        if name not in searching and (count := sum(map(is_wrong, some))):
-            warn(f"Note: {name} does not search, so its wrong answers ({count:,}) are not diagnosed")
     left = [failure for failure in wrong if not failure.final]
     if judge is not None:
-        out.print(f"Diagnosed: {len(undecided) - len(left):,} of {len(undecided):,} by the judge")
-        warn_of("Not diagnosed", [f"{', '.join(failure.key)}: {failure.why}" for failure in left])
+        out.print(f"Diagnosed: {open_before - len(left):,} of {open_before:,} by the judge")
+        warn_of("Not diagnosed", [f"{each.method}, {each.record['question_id']}: {each.why}" for each in left])
     page = folder / "failures.html"
     page.write_text(load_report().failures_page(wrong), encoding="utf-8", errors="replace")
     out.print(f"Written: {page}")
@@ -85,9 +83,7 @@ def failures(
 def _show_causes(wrong: Sequence[Failure]) -> None:
     from arag.evaluation.failures import CHAIN_CAUSES, first_level
 
-    table = Table("method", "cause", "reasoning chain error", box=None)
-    for column in ("wrong answers", "share"):
-        table.add_column(column, justify="right")
+    table = Table("method", "cause", "reasoning chain error", "wrong answers", "share", box=None)
     counts = Counter((failure.method, failure.final) for failure in wrong)
     of_method = Counter(failure.method for failure in wrong)
     for (name, cause), count in sorted(counts.items(), key=lambda item: (item[0][0], -item[1])):

@@ -14,7 +14,7 @@ from arag.terminal import err, out, progress, styled, warn
 
 if TYPE_CHECKING:
     from arag.evaluation.datasets import Question
-    from arag.evaluation.runs import Record, RecordFile
+    from arag.evaluation.runs import Record
 
 _MAX_SHOWN = 3  # problems of each kind
 
@@ -35,12 +35,11 @@ def preparing(name: str) -> Iterator[Callable[[str, int, int], None]]:
 
 @contextmanager
 def answering(
-    name: str, questions: Sequence[Question], file: RecordFile, *, judged: bool
+    name: str, questions: Sequence[Question], records: dict[str, Record], *, judged: bool
 ) -> Iterator[Callable[[Record], None]]:
     """Draw a bar with the accuracy so far, the cost and the time left; yield what is called with each new record."""
     columns = MofNCompleteColumn(), TextColumn("{task.fields[state]}", markup=False)
     with progress(*columns, transient=False) as bar:
-        records = {} if bar.disable else {record["question_id"]: _figures_of(record) for record in file.each()}
         task = bar.add_task(name, total=len(questions), state="")
 
         def show() -> None:
@@ -48,21 +47,15 @@ def answering(
             bar.update(task, completed=summary["answered"], state=_describe(summary))
 
         def add(record: Record) -> None:
-            if not bar.disable:
-                records[record["question_id"]] = _figures_of(record)
-                show()
+            records[record["question_id"]] = record
+            show()
 
         show()
-        yield add
-
-
-def _figures_of(record: Record) -> dict[str, Any]:
-    """Return what a summary needs of a record: its messages would take much memory."""
-    return {name: record[name] for name in ("question_id", "error", "judgement", "contain", "cost")}
+        yield add if not bar.disable else lambda _: None
 
 
 def summarise(
-    name: str, questions: Sequence[Question], records: Mapping[str, Mapping[str, Any]], *, judged: bool
+    name: str, questions: Sequence[Question], records: Mapping[str, Record], *, judged: bool
 ) -> dict[str, Any]:
     """Return a method's results so far.
 
@@ -84,7 +77,7 @@ def summarise(
         "unjudged": unjudged,
         "contain": sum(record["contain"] for record in asked) / len(asked) if answered else None,
         "correct": sum(verdicts) / (len(verdicts) + failed) if verdicts else None,
-        "cost": None if None in prices else sum(prices),
+        "cost": None if None in prices else sum(price or 0 for price in prices),
         "complete": len(answered) == len(questions) and not unjudged,
     }
 

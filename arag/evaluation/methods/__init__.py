@@ -95,8 +95,14 @@ def _methods(modules: Iterable[str], otherwise: str = "") -> dict[str, type[Meth
         if not exists:
             raise InputError(f"there is no method or module {name!r}{otherwise}")
         own = getattr(import_module(name), "METHODS", ())
-        if otherwise and not own:
-            raise InputError(f"the module {name} has no METHODS: give it a list of classes of arag.evaluation.Method")
+        is_usable = isinstance(own, list | tuple) and all(
+            isinstance(each, type) and hasattr(each, "name") and hasattr(each, "title") for each in own
+        )
+        if otherwise and not (own and is_usable):
+            raise InputError(
+                f"the module {name} has no METHODS: give it a list of classes of arag.evaluation.method.Method, each "
+                "with a name and a title"
+            )
         for method in own:
             if method.name in methods:
                 raise InputError(f"two methods are named {method.name!r}; the second one is in {name}")

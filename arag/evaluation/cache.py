@@ -152,9 +152,7 @@ class CallCache(BaseCache):
     def __init__(
         self, replies: Store, ledger: Store | None = None, before_call: Callable[[], None] = lambda: None
     ) -> None:
-        self._replies = replies
-        self._ledger = ledger or replies
-        self._before_call = before_call
+        self._replies, self._ledger, self._before_call = replies, ledger or replies, before_call
 
     def lookup(self, prompt: str, llm_string: str) -> RETURN_VAL_TYPE | None:
         """Return the reply to a prompt, or None."""
@@ -185,16 +183,11 @@ def is_replayed(reply: AIMessage) -> bool:
 def _call_key(prompt: str, llm_string: str) -> bytes:
     messages = [message["kwargs"] for message in json.loads(prompt)]
     sent = [{name: value for name, value in each.items() if name not in _NOT_SENT} for each in messages]
-    return make_key(_describe_model(llm_string), sent)
-
-
-def _describe_model(llm_string: str) -> Any:
-    """Return a model with its options, without the secrets, with which its replies do not change."""
-    try:
-        model, end = json.JSONDecoder().raw_decode(llm_string)  # the call's own options come after it
-    except ValueError:  # a class that LangChain cannot write down names its options without secrets
-        return llm_string
-    return [without_secrets(model), llm_string[end:]]
+    try:  # the model as JSON, and then the call's own options
+        model, end = json.JSONDecoder().raw_decode(llm_string)
+    except ValueError:  # a class that LangChain cannot write down: it names its options without secrets
+        return make_key(llm_string, sent)
+    return make_key(without_secrets(model), llm_string[end:], sent)
 
 
 def without_secrets(options: Mapping[str, Any]) -> dict[str, Any]:

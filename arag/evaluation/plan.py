@@ -82,13 +82,9 @@ class Plan(BaseModel):
 def describe_method(method: Method) -> MethodFacts:
     """Return what a run keeps of a method."""
     return MethodFacts(
-        title=method.title,
         description=(method.__doc__ or "").strip().partition("\n")[0],
-        differs=method.differs,
         settings=json.loads(json.dumps(method.model_dump(), default=_plain)),
-        autonomous=method.autonomous,
-        iterative=method.iterative,
-        interleaved=method.interleaved,
+        **{name: getattr(method, name) for name in ("title", "differs", "autonomous", "iterative", "interleaved")},
     )
 
 

@@ -7,10 +7,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from rich.console import ConsoleRenderable
 from rich.progress import MofNCompleteColumn, TaskID, TextColumn
 
 from arag.errors import ARAGError
-from arag.terminal import err, out, progress, styled, warn
+from arag.terminal import err, progress, styled, warn
 
 if TYPE_CHECKING:
     from arag.evaluation.datasets import Question
@@ -44,7 +45,7 @@ def answering(
 
         def show() -> None:
             summary = summarise(name, questions, records, judged=judged)
-            bar.update(task, completed=summary["answered"], state=_describe(summary))
+            bar.update(task, completed=summary["answered"], state=_figures(summary))
 
         def add(record: Record) -> None:
             records[record["question_id"]] = record
@@ -82,13 +83,13 @@ def summarise(
     }
 
 
-def show_summary(summary: Mapping[str, Any]) -> None:
-    """Print a method's results on one line."""
-    answered = f" {summary['answered']:,} of {summary['questions']:,} answered, {_describe(summary)}"
-    out.print(styled((summary["method"], "bold"), answered))
+def describe(summary: Mapping[str, Any]) -> ConsoleRenderable:
+    """Return a method's results on one line."""
+    answered = f" {summary['answered']:,} of {summary['questions']:,} answered, {_figures(summary)}"
+    return styled((summary["method"], "bold"), answered)
 
 
-def _describe(summary: Mapping[str, Any]) -> str:
+def _figures(summary: Mapping[str, Any]) -> str:
     parts = []
     if summary["correct"] is not None:
         only = f" ({summary['judged']:,} judged)" if summary["judged"] < summary["answered"] else ""

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from arag.errors import InputError
-from arag.evaluation.cli.progress import answering, preparing, show_problems, show_summary, summarise
+from arag.evaluation.cli.progress import answering, describe, preparing, show_problems, summarise
 from arag.evaluation.cli.reporting import load_report, show_written
 from arag.options import (
     DEFAULT_MAX_STEPS,
@@ -26,9 +26,10 @@ from arag.options import (
     read_model_options,
     read_scope,
 )
-from arag.terminal import FAILED, err, print_json, warn
+from arag.terminal import FAILED, err, out, print_json, warn
 
 if TYPE_CHECKING:
+    from langchain_core.caches import BaseCache
     from langchain_core.language_models import BaseChatModel
 
     from arag.evaluation.datasets import Question
@@ -110,21 +111,18 @@ def run(
     from arag.evaluation.datasets import load_questions, name_dataset
     from arag.evaluation.judge import Judge
     from arag.evaluation.method import Lab
-    from arag.evaluation.methods import find_methods, make_method
     from arag.evaluation.plan import Plan, describe_method, merge_plan, open_run
     from arag.models.chat import EXTRACTIVE, MODEL_VARIABLE
     from arag.models.names import drop_credentials
     from arag.retrieval.index import open_index
 
     # Whatever may be refused is refused before anything is written.
-    kinds = find_methods(method)
-    settings = _read_settings(setting or (), kinds)
-    methods = [make_method(kind, settings.get(name, {})) for name, kind in kinds.items()]
+    methods = _make_methods(method, setting or ())
     every = load_questions(questions)
     model = model or os.environ.get(MODEL_VARIABLE) or EXTRACTIVE
     if model == EXTRACTIVE and (needing := [each.name for each in methods if each.needs_model]):
         raise InputError(f"{needing[0]} needs a language model: give one with --model, as provider:model")
-    judging = load_judge(judge) if judge else None
+    judge_model, judge_name = (load_judge(judge), drop_credentials(judge)) if judge else (None, "")
     scope = read_scope(where, documents)
     target = folder or Path("runs") / name_dataset(questions)
     plans, models = {}, {}
@@ -164,7 +162,7 @@ def run(
             cache = CallCache(ledgers[place], ledgers[place], budget.check)
             lab = Lab(
                 searched,
-                models[place].model_copy(update={"cache": cache}),
+                _cached(models[place], cache),
                 kept,
                 top_k=top_k,
                 presentation=presentation,
@@ -172,10 +170,12 @@ def run(
                 at_once=concurrency,
                 announce=err.print,
             )
-            preparing_cache = CallCache(kept, ledgers[place], budget.check)
-            preparing_model = models[place].model_copy(update={"cache": preparing_cache})
-            judges = judging and Judge(judging.model_copy(update={"cache": cache}), drop_credentials(judge or ""))
-            summaries += [_run(each, lab, preparing_model, asked, place, judges, quiet=as_json) for each in methods]
+            preparing_model = _cached(models[place], CallCache(kept, ledgers[place], budget.check))
+            judging = None if judge_model is None else Judge(_cached(judge_model, cache), judge_name)
+            for each in methods:
+                summaries.append(_run(each, lab, preparing_model, asked, place, judging))
+                if not as_json:
+                    out.print(describe(summaries[-1]))
     if as_json:
         print_json({"folder": str(target), "methods": summaries})
     _write_report(list(plans), target, quiet=as_json)
@@ -184,16 +184,9 @@ def run(
 
 
 def _run(
-    method: Method,
-    lab: Lab,
-    preparing_model: BaseChatModel,
-    questions: Sequence[Question],
-    folder: Path,
-    judge: Judge | None,
-    *,
-    quiet: bool,
+    method: Method, lab: Lab, model: BaseChatModel, questions: Sequence[Question], folder: Path, judge: Judge | None
 ) -> dict[str, Any]:
-    """Answer the questions with a method; return a summary."""
+    """Answer the questions with a method, whose work before the first one uses `model`; return a summary."""
     from arag.evaluation.plan import add_preparation
     from arag.evaluation.runs import answer_questions, list_open, prepare, record_file
 
@@ -201,7 +194,7 @@ def _run(
     try:
         if list_open(questions, file.read(), judged=judged):
             with preparing(method.name) as lab.progress:
-                prepared, effort = prepare(method, lab, preparing_model)
+                prepared, effort = prepare(method, lab, model)
                 add_preparation(folder, method.name, effort)
             with answering(method.name, questions, file.read(), judged=judged) as show:
                 answer_questions(method, lab, prepared, questions, file, judge, show)
@@ -209,10 +202,12 @@ def _run(
         error = failure
     records = file.read()
     summary = {"folder": str(folder), **summarise(method.name, questions, records, judged=judged)}
-    if not quiet:
-        show_summary(summary)
     show_problems(questions, records, error)
     return {**summary, "error": error and str(error)}
+
+
+def _cached(model: BaseChatModel, cache: BaseCache) -> BaseChatModel:
+    return model.model_copy(update={"cache": cache})
 
 
 def load_patient(name: str, **options: Any) -> BaseChatModel:
@@ -248,21 +243,24 @@ def _list_variants(steps: Sequence[int], efforts: Sequence[str]) -> list[tuple[s
     return [("", most, effort)]
 
 
-def _read_settings(values: Sequence[str], methods: Collection[str]) -> dict[str, dict[str, Any]]:
-    """Return methods' own settings, by method and name, from `--set` options."""
-    settings: dict[str, dict[str, Any]] = {}
-    for option in values:
+def _make_methods(names: Sequence[str], options: Sequence[str]) -> list[Method]:
+    """Return methods by their names, with the settings that `--set` options give."""
+    from arag.evaluation.methods import find_methods, make_method
+
+    kinds = find_methods(names)
+    settings: dict[str, dict[str, Any]] = {name: {} for name in kinds}
+    for option in options:
         place, equals, value = option.partition("=")
         method, dot, name = place.rpartition(".")
         if not (equals and dot and method and name):
             raise InputError(f"--set {option}: give METHOD.NAME=VALUE, such as linear-rag.threshold=0.4")
-        if method not in methods:
-            raise InputError(f"--set {option}: the method {method!r} is not run; methods: {', '.join(methods)}")
+        if method not in kinds:
+            raise InputError(f"--set {option}: the method {method!r} is not run; methods: {', '.join(kinds)}")
         try:
-            settings.setdefault(method, {})[name] = json.loads(value)
+            settings[method][name] = json.loads(value)
         except ValueError:
-            settings.setdefault(method, {})[name] = value
-    return settings
+            settings[method][name] = value
+    return [make_method(kind, settings[name]) for name, kind in kinds.items()]
 
 
 def _write_report(folders: Sequence[Path], target: Path, *, quiet: bool) -> None:
@@ -273,4 +271,4 @@ def _write_report(folders: Sequence[Path], target: Path, *, quiet: bool) -> None
         warn(f"No report: {error}")
         return
     if not quiet:
-        show_written(files, as_json=False)
+        show_written(files)

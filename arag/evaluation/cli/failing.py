@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.table import Table
 
 from arag.errors import InputError
 from arag.evaluation.cli.progress import preparing, warn_of
@@ -16,8 +15,6 @@ from arag.options import IndexOption
 from arag.terminal import FAILED, out, warn
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from arag.evaluation.failures import Failure
 
 
@@ -35,7 +32,16 @@ def failures(
     """
     from arag.evaluation.cache import CallCache, Store
     from arag.evaluation.cli.running import load_judge
-    from arag.evaluation.failures import LABELS_FILE, diagnose, find_failures, is_wrong, read_labels, write_labels
+    from arag.evaluation.failures import (
+        CHAIN_CAUSES,
+        CHAIN_ERROR,
+        LABELS_FILE,
+        diagnose,
+        find_failures,
+        is_wrong,
+        read_labels,
+        write_labels,
+    )
     from arag.evaluation.method import Lab, Session
     from arag.evaluation.plan import load_plan
     from arag.evaluation.runs import load_records
@@ -66,7 +72,10 @@ def failures(
                     lambda own, failure: failure if failure.final else diagnose(failure, own), wrong, "Diagnoses"
                 )
     write_labels(wrong, labels)
-    _show_causes(wrong)
+    counts = Counter((failure.method, failure.final) for failure in wrong)
+    for (name, cause), count in sorted(counts.items(), key=lambda item: (item[0][0], -item[1])):
+        chain = f"{CHAIN_ERROR}, " if cause in CHAIN_CAUSES else ""
+        out.print(f"{name}: {chain}{cause or 'undecided'}: {count:,}")
     left = [failure for failure in wrong if not failure.final]
     if judge is not None:
         out.print(f"Diagnosed: {open_before - len(left):,} of {open_before:,} by the judge")
@@ -78,16 +87,3 @@ def failures(
     out.print(f"{labels}: {len(left):,} of {len(wrong):,} undecided{todo}.")
     if judge is not None and left:
         raise typer.Exit(FAILED)
-
-
-def _show_causes(wrong: Sequence[Failure]) -> None:
-    from arag.evaluation.failures import CHAIN_CAUSES, first_level
-
-    table = Table("method", "cause", "reasoning chain error", "wrong answers", "share", box=None)
-    counts = Counter((failure.method, failure.final) for failure in wrong)
-    of_method = Counter(failure.method for failure in wrong)
-    for (name, cause), count in sorted(counts.items(), key=lambda item: (item[0][0], -item[1])):
-        chain_cause = cause if cause in CHAIN_CAUSES else ""
-        share = f"{count / of_method[name]:.0%}"
-        table.add_row(name, first_level(cause) or "(undecided)", chain_cause, f"{count:,}", share)
-    out.print(table)

@@ -12,6 +12,7 @@ from arag.retrieval.types import Chunk, Excerpt, KeywordReport, KeywordResults, 
 
 NEAREST = "The nearest, by similarity:"
 NO_SENTENCES = "There are no sentences to search in."
+OTHER_SCRIPT = "The vectors know Latin letters only: use keyword_search, with words as the documents have them."
 NO_CHUNK = "No chunk holds any of these keywords."
 NOTHING_NEW = "Nothing new was found."
 SHOWN_ABOVE = "Shown above: "
@@ -22,6 +23,7 @@ READ_BEFORE = "Shown in full above."
 LEFT_OUT = "left out: other passages are closer, or shown above. A chunk read alone, without `about`, is shown whole."
 
 _MAX_TERM_CHUNKS = 20  # that hold a similar term; a more common one is not named
+_LINE = re.compile(r" \| |^(?:[-*•]|\d+[.)]) ")  # a table's row, or an item of a list
 _CURRENCY = re.compile(r"\s*\|\s*\$\s*\|\s*|\s+\$\s*\|\s*")  # in a table's row, in a cell of its own
 _PERCENT = re.compile(r"(?<=[\d)]) (?=%)")
 
@@ -47,7 +49,7 @@ def _join(head: str, shown: Shown) -> str:
     for hit in shown.hits:
         is_new = hit.excerpt.whole or hit.document_id not in titles
         titles.add(hit.document_id)
-        similarity = "" if hit.keyword_counts or hit.apart else f" ({hit.score:.2f})"
+        similarity = "" if hit.keywords else f" ({hit.score:.2f})"
         block = f"[{hit.chunk_id}]{similarity} {_write(hit.excerpt, titled=is_new)}".rstrip()
         same = shown.same.get(hit.chunk_id)
         blocks.append(f"{block}\n{SAME_TEXT}{_list(same)})" if same else block)
@@ -100,8 +102,10 @@ def name_place(part: int | None, parts: int | None, pages: Sequence[int] | None)
 def _report(report: KeywordReport) -> str:
     if report.apart:
         return f"{report.keyword}: only apart, in {_list(report.apart)}"
+    if report.named and not report.chunks:
+        return f"{report.keyword}: only in the name of {_list(report.named)}"
     count = _count(report.chunks) if report.chunks else "none"
-    notes = []
+    notes = [f"and in the name of {_list(report.named)}"] if report.named else []
     if report.as_word is not None and 0 < report.as_word < report.chunks:
         notes.append(f"{report.as_word:,} as a word")
     if report.searched_as is not None:
@@ -123,23 +127,32 @@ def _list(chunk_ids: Sequence[str]) -> str:
 
 
 def _write(excerpt: Excerpt, *, titled: bool = True) -> str:
-    """Write an excerpt on one line, behind its heading or title."""
-    parts: list[str] = []
-    before = None
-    for sentence in excerpt.sentences:
-        is_gap = not excerpt.begins if before is None else sentence.position != before + 1
-        before = sentence.position
-        if is_title(sentence.text, excerpt.title) or is_title(sentence.text, excerpt.heading):
+    """Write an excerpt behind its title, or behind the headings that it stands under.
+
+    What stands under other headings begins a line, and so does each row of a table and each item of a list.
+    """
+    sentences = excerpt.sentences
+    lines: list[str] = []
+    heading, is_line = "", False
+    for place, sentence in enumerate(sentences):
+        is_gap = sentence.position != sentences[place - 1].position + 1 if place else not excerpt.begins
+        heading = " > ".join(sentence.under) or heading
+        named = (excerpt.title, *sentence.under, *(sentences[place + 1].under if place + 1 < len(sentences) else ()))
+        if any(is_title(sentence.text, name) for name in named):
             continue
-        if is_gap and not sentence.text.startswith(CUT):
-            parts.append(CUT)
-        parts.append(_tidy_row(sentence.text))
-    if not excerpt.ends and not (parts and parts[-1].endswith(CUT)):
-        parts.append(CUT)
-    name = excerpt.heading or (excerpt.title if titled else "")
-    if name and not any(part != CUT for part in parts):  # the title alone matched
-        return name
-    return f"{name}: {' '.join(parts)}" if name else " ".join(parts)
+        text = _tidy_row(sentence.text)
+        text = f"{CUT} {text}" if is_gap and not heading and not text.startswith(CUT) else text
+        was_line, is_line = is_line, _LINE.search(sentence.text) is not None
+        if heading or is_line or was_line or not lines:
+            lines.append(f"{heading}: {text}" if heading else text)
+        else:
+            lines[-1] += f" {text}"
+        heading = ""
+    title = excerpt.title if titled and not (sentences and sentences[0].under) else ""
+    if not lines:  # the title or a heading alone matched
+        return heading or title or CUT
+    end = "" if excerpt.ends or lines[-1].endswith(CUT) else f" {CUT}"
+    return (f"{title}: " if title else "") + "\n".join(lines) + end
 
 
 def _tidy_row(text: str) -> str:

@@ -81,7 +81,7 @@ def failures(
         out.print(f"Diagnosed: {open_before - len(left):,} of {open_before:,} by the judge")
         warn_of("Not diagnosed", [f"{each.method}, {each.record['question_id']}: {each.why}" for each in left])
     page = folder / "failures.html"
-    page.write_text(load_report().failures_page(wrong), encoding="utf-8", errors="replace")
+    page.write_text(load_report().failures_page(folder, wrong), encoding="utf-8", errors="replace")
     out.print(f"Written: {page}")
     todo = "; fill in `label` there and run this again" if left else ""
     out.print(f"{labels}: {len(left):,} of {len(wrong):,} undecided{todo}.")

@@ -16,7 +16,7 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from arag.errors import IndexClosedError, IndexLockedError, ModelError
+from arag.errors import ARAGError, IndexLockedError, ModelError
 from arag.ingest.pipeline import run_ingest
 from arag.models.embedders import Embedder
 from arag.retrieval import vectors
@@ -501,4 +501,4 @@ def test_threads_are_told_that_an_index_was_closed(folder, chroma, searches):
                 found = [pool.submit(work, number) for number in range(THREADS)]
                 for _ in range(searches):
                     assert done.acquire(timeout=SECONDS)
-            assert {type(search.exception()) for search in found} == {IndexClosedError}
+            assert {type(search.exception()) for search in found} == {ARAGError}

@@ -64,6 +64,7 @@ def record(number, *, right=True, error=None, **changed):
         **dict.fromkeys(("contain", "contain_with_aliases", "exact_match", "f1"), right and not error),
         "judgement": None,
         "model_calls": [call()],
+        "unusable": 0,
         "trace": [{"tool": "keyword_search", "arguments": {}, "error": None, **CHUNKS, **FIGURES}],
         "messages": messages_to_dict([HumanMessage("Who?"), *([] if error else [AIMessage("Boso")])]),
         **changed,

@@ -3,7 +3,7 @@
 import pytest
 from langchain_core.messages import HumanMessage
 
-from arag.errors import IndexClosedError, ModelError
+from arag.errors import ARAGError, ModelError
 from arag.retrieval.index import Index
 from arag.retrieval.tools import make_tools
 
@@ -355,10 +355,10 @@ def test_a_closed_index_says_so(make_index):
     index = make_index(DOCUMENTS[:1])
     index.close()
     for use in (lambda: index.keyword_search("Kenji"), lambda: index.get("kenji:0"), lambda: index.read("kenji:0")):
-        with pytest.raises(IndexClosedError, match="is closed"):
+        with pytest.raises(ARAGError, match="is closed"):
             use()
     (tool,) = make_tools(index, names=["keyword_search"])
-    with pytest.raises(IndexClosedError):  # the model cannot mend it
+    with pytest.raises(ARAGError):  # the model cannot mend it
         tool.invoke({"name": tool.name, "args": {"keywords": ["Kenji"]}, "id": "c", "type": "tool_call"})
 
 

@@ -72,7 +72,7 @@ class ExtractiveModel(BaseChatModel):
         reply = _reply(messages, options.get("tools", ()))
         for word in re.findall(r"\s*\S+", reply.text):
             yield ChatGenerationChunk(message=AIMessageChunk(content=word))
-        last = AIMessageChunk("", tool_calls=reply.tool_calls, response_metadata=reply.response_metadata)
+        last = AIMessageChunk(content="", tool_calls=reply.tool_calls, response_metadata=reply.response_metadata)
         yield ChatGenerationChunk(message=last)
 
 

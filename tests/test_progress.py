@@ -12,7 +12,7 @@ from rich.progress import Progress as Bars
 from rich.progress import TextColumn
 
 from arag import ingest, run_ingest
-from arag.cli.showing import show_progress
+from arag.cli.index import show_progress
 from arag.errors import InputError
 from arag.ingest import progress
 from arag.ingest.progress import Progress

@@ -17,7 +17,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 import anthropic_server
 import openai_server
 from anthropic_server import message, redacted, thinking, tool_use
-from arag.errors import EmbedderError
+from arag.errors import ModelError
 from arag.graph.graph import create_arag_agent
 from arag.graph.prompts import forced_prompt, system_prompt
 from arag.ingest.pipeline import run_ingest
@@ -296,12 +296,12 @@ def test_an_embedding_server_that_fails_is_a_clear_error_and_the_next_run_finish
     server_fails = True
     with openai_server.serve(respond) as server:
         name = f"openai:m@{server.url}"
-        with pytest.raises(EmbedderError, match=f"the embedder {name} failed: .*scripted failure 500"):
+        with pytest.raises(ModelError, match=f"the embedder {name} failed: .*scripted failure 500"):
             run_ingest(corpus, tmp_path / "index", embedder=name)
         server_fails = False
         summary = run_ingest(corpus, tmp_path / "index", embedder=name)
         with open_index(tmp_path / "index", embedder=name) as index:
             assert summary.chunks == index.info().chunks
             assert index.semantic_search("count of Arles", 1).hits[0].chunk_id == "boso:0"
-            with pytest.raises(EmbedderError, match="scripted failure 500"):
+            with pytest.raises(ModelError, match="scripted failure 500"):
                 index.semantic_search("query")

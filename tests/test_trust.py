@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from arag.errors import EmbedderError, InputError
+from arag.errors import InputError, ModelError
 from arag.evaluation.cache import CallCache, Store
 from arag.graph.graph import create_arag_agent
 from arag.ingest.pipeline import ingest, run_ingest
@@ -115,9 +115,9 @@ def test_what_sends_texts_or_loads_a_folder_is_refused_from_python_too(make_inde
     change_settings(index, embedder=name)
     with open_index(index) as opened:
         assert opened.keyword_search("ship").total == 1
-        with pytest.raises(EmbedderError, match=r"is named only by the index in .*: it would (send|load)"):
+        with pytest.raises(ModelError, match=r"is named only by the index in .*: it would (send|load)"):
             opened.semantic_search("ship")
-    with pytest.raises(EmbedderError, match="is named only by"):
+    with pytest.raises(ModelError, match="is named only by"):
         ingest(index.parent / "corpus", index)
 
 
@@ -138,7 +138,7 @@ def test_the_user_names_a_folder_from_the_working_directory(make_index, tmp_path
     monkeypatch.setenv("ARAG_EMBEDDER", "huggingface:./model")
     with open_index(index) as opened:
         monkeypatch.chdir(tmp_path / "elsewhere")
-        with pytest.raises(EmbedderError, match="is named only by"):
+        with pytest.raises(ModelError, match="is named only by"):
             opened.semantic_search("ship")
         monkeypatch.chdir(tmp_path)
         opened.semantic_search("ship")
@@ -150,7 +150,7 @@ def test_an_open_index_does_not_follow_a_manifest_to_another_embedder(make_index
     with open_index(index, embedder=HashEmbeddings()) as opened:
         opened.semantic_search("ship")
         change_settings(index, embedder=f"openai:m@{server.url}")
-        with pytest.raises(EmbedderError, match="was made with the embedder openai"):
+        with pytest.raises(ModelError, match="was made with the embedder openai"):
             opened.semantic_search("ship")
     assert server.requests == []
 
@@ -165,7 +165,7 @@ def test_naming_an_embedder_once_is_no_leave_for_later(arag, tmp_path, server):
     with open_index(index, embedder=name) as opened:
         assert opened.semantic_search("ship").hits[0].chunk_id == "a.txt:0"
     server.requests.clear()
-    with open_index(index) as opened, pytest.raises(EmbedderError, match="is named only by"):
+    with open_index(index) as opened, pytest.raises(ModelError, match="is named only by"):
         opened.semantic_search("ship")
     assert arag("search", "semantic", "ship", "--index", index)[0] == 1
     assert server.requests == []
@@ -180,9 +180,9 @@ def test_the_embedder_of_the_environment_is_that_of_new_indexes(tmp_path, server
 
 def test_another_embedder_than_the_indexs_is_refused(make_index):
     index = make_index(DOCUMENTS).path
-    with pytest.raises(EmbedderError, match=f"made with the embedder HashEmbeddings:hash-64, not {DEFAULT_EMBEDDER}"):
+    with pytest.raises(ModelError, match=f"made with the embedder HashEmbeddings:hash-64, not {DEFAULT_EMBEDDER}"):
         open_index(index, embedder=DEFAULT_EMBEDDER)
-    with open_index(index) as opened, pytest.raises(EmbedderError, match="pass it as embedder="):
+    with open_index(index) as opened, pytest.raises(ModelError, match="pass it as embedder="):
         opened.semantic_search("ship")
 
 
@@ -255,7 +255,7 @@ def test_a_model_folder_runs_no_code(tmp_path, weights, how):
         case "pickle":
             (folder / "model.safetensors").unlink()
             torch.save({"weights": Evil(str(marker))}, folder / "pytorch_model.bin")
-    with nullcontext() if how == "tokenizer" else pytest.raises(EmbedderError):  # BERT's own one does as well
+    with nullcontext() if how == "tokenizer" else pytest.raises(ModelError):  # BERT's own one does as well
         load_embedder(f"huggingface:{folder}").embed_query("ship")
     assert not marker.exists()
 
@@ -263,7 +263,7 @@ def test_a_model_folder_runs_no_code(tmp_path, weights, how):
 def test_what_is_refused_in_a_model_folder_is_told(tmp_path, weights):
     shutil.copytree(weights, tmp_path / "model")
     changed_json(tmp_path / "model" / "modules.json", lambda value: value[0].update(type="evil.Evil"))
-    with pytest.raises(EmbedderError, match=r"model cannot be loaded \(.*\): it must .* safetensors .*never run"):
+    with pytest.raises(ModelError, match=r"model cannot be loaded \(.*\): it must .* safetensors .*never run"):
         load_embedder(f"huggingface:{tmp_path / 'model'}").embed_query("ship")
 
 
@@ -278,7 +278,7 @@ def test_an_odd_name_in_a_manifest_keeps_nobody_from_the_rest(make_index, name):
     change_settings(index, embedder=name)
     with open_index(index) as opened:
         assert opened.keyword_search("ship").total == 1
-        with pytest.raises(EmbedderError):
+        with pytest.raises(ModelError):
             opened.semantic_search("ship")
 
 
@@ -313,12 +313,12 @@ def test_nothing_goes_to_the_provider_where_a_scheme_is_forgotten(arag, tmp_path
 def test_a_password_is_in_no_error(monkeypatch):
     monkeypatch.setattr("arag.models.embedders._SERVICE_RETRIES", 0)
     failure = Failure(500, message="refused http://user:s3cret-pa55@host/v1/x")
-    with serve(lambda *_: failure) as server, pytest.raises(EmbedderError) as caught:
+    with serve(lambda *_: failure) as server, pytest.raises(ModelError) as caught:
         load_embedder(f"openai:m@{server.url}").embed_query("x")
     assert "refused http://***@host/v1/x" in str(caught.value)
     assert PASSWORD not in str(caught.value)
     broken = Embedder("x:y", lambda: (_ for _ in ()).throw(OSError("for url 'http://user:s3cret-pa55@host'")))
-    with pytest.raises(EmbedderError) as caught:
+    with pytest.raises(ModelError) as caught:
         broken.embed_query("x")
     assert PASSWORD not in str(caught.value)
 

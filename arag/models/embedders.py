@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from arag.errors import ARAGError, EmbedderError
+from arag.errors import ARAGError, ModelError
 from arag.models.names import (
     DEFAULT_EMBEDDER,
     EMBEDDER_VARIABLE,
@@ -62,7 +62,7 @@ class Embedder:
         """Load the model now, not on first use.
 
         Raises:
-            EmbedderError: It cannot be loaded.
+            ModelError: It cannot be loaded.
         """
         self._ask(lambda _: [])
 
@@ -73,12 +73,12 @@ class Embedder:
             Vectors of length one, shape (texts, dimension).
 
         Raises:
-            EmbedderError: The model cannot be loaded or fails, or what it returned is not a finite vector for each
+            ModelError: The model cannot be loaded or fails, or what it returned is not a finite vector for each
                 text.
         """
         vectors = self._ask(lambda model: model.embed_documents(list(texts)))
         if vectors.ndim != 2 or len(vectors) != len(texts) or not vectors.size:
-            raise EmbedderError(
+            raise ModelError(
                 f"the embedder {self.name} returned vectors of shape {vectors.shape} for {len(texts)} texts"
             )
         return self._normalise(vectors)
@@ -90,7 +90,7 @@ class Embedder:
             A vector of length one, shape (dimension,).
 
         Raises:
-            EmbedderError: The model cannot be loaded or fails, or did not return a finite vector.
+            ModelError: The model cannot be loaded or fails, or did not return a finite vector.
         """
         # A model may send a lone surrogate, which tokenizers refuse.
         vector = self._ask(lambda model: model.embed_query(text.encode(errors="replace").decode()))
@@ -107,11 +107,11 @@ class Embedder:
             raise
         # Providers' clients have no common error class: the network, a GPU or a missing key in a response may fail.
         except Exception as error:
-            raise EmbedderError(f"the embedder {self.name} failed: {type(error).__name__}: {error}") from error
+            raise ModelError(f"the embedder {self.name} failed: {type(error).__name__}: {error}") from error
 
     def _normalise(self, vectors: Vectors) -> Vectors:
         if not np.isfinite(vectors).all():
-            raise EmbedderError(f"the embedder {self.name} returned numbers that are not finite")
+            raise ModelError(f"the embedder {self.name} returned numbers that are not finite")
         lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
         return np.asarray(vectors / np.maximum(lengths, 1e-12), dtype=np.float32)
 
@@ -160,7 +160,7 @@ def load_embeddings(name: ModelName) -> Embeddings:
     """Load a model by name; each kind imports what it needs, which takes its time.
 
     Raises:
-        EmbedderError: The model cannot be loaded.
+        ModelError: The model cannot be loaded.
     """
     if str(name) == DEFAULT_EMBEDDER:
         from arag.models.onnx import load_onnx
@@ -173,7 +173,7 @@ def load_embeddings(name: ModelName) -> Embeddings:
     from langchain.embeddings import init_embeddings
 
     if why := explain_missing_key(name):
-        raise EmbedderError(why)
+        raise ModelError(why)
     options = connection_options(name)
     if name.provider == "openai":
         # Servers other than OpenAI's do not accept token ids in place of texts.
@@ -182,9 +182,9 @@ def load_embeddings(name: ModelName) -> Embeddings:
     try:
         return init_embeddings(name.model, provider=name.provider, **options)
     except ImportError as error:
-        raise EmbedderError(f"the embedder {name} needs a package: {error}") from error
+        raise ModelError(f"the embedder {name} needs a package: {error}") from error
     except (ValueError, TypeError) as error:
-        raise EmbedderError(
+        raise ModelError(
             f"the embedder {name} cannot be created (if the index was built with an embedder object, pass it: "
             f"embedder=...): {error}"
         ) from error

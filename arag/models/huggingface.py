@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from arag.errors import EmbedderError
+from arag.errors import ModelError
 from arag.models.names import is_hub_id
 
 if TYPE_CHECKING:
@@ -29,10 +29,10 @@ def load_huggingface(model: str) -> Embeddings:
         model: Its name on the model hub, or a folder.
 
     Raises:
-        EmbedderError: PyTorch is not installed, or the model cannot be downloaded or loaded.
+        ModelError: PyTorch is not installed, or the model cannot be downloaded or loaded.
     """
     if not importlib.util.find_spec("sentence_transformers"):
-        raise EmbedderError(
+        raise ModelError(
             f"the embedder {model} runs on PyTorch, which is not installed: pip install 'langgraph-arag[torch]'"
         )
     from langchain_huggingface import HuggingFaceEmbeddings
@@ -50,7 +50,7 @@ def load_huggingface(model: str) -> Embeddings:
                 query_encode_kwargs={"normalize_embeddings": True, "prompt": prompts.get("query")},
             )
     except (OSError, ValueError) as error:
-        raise EmbedderError(
+        raise ModelError(
             f"the embedder {model} cannot be loaded ({_first_line(error)}): it must be a sentence-transformers model "
             "with weights in the safetensors format, and without program code of its own, which is never run"
         ) from error
@@ -65,14 +65,14 @@ def download(model: str, files: Sequence[str], hint: str = "") -> Path:
         hint: What else helps if there is neither.
 
     Raises:
-        EmbedderError: The model is not there.
+        ModelError: The model is not there.
     """
     from huggingface_hub import snapshot_download
 
     try:
         return Path(snapshot_download(model, allow_patterns=list(files)))
     except (OSError, ValueError) as error:
-        raise EmbedderError(
+        raise ModelError(
             f"the embedder {model} is not on this machine, and downloading it from the model hub failed "
             f"({_first_line(error)}). {hint}A folder with a model works too: huggingface:/path/to/model"
         ) from error

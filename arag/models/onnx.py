@@ -128,7 +128,7 @@ def load_onnx() -> OnnxEmbeddings:
     Without either, it is exported from weights on this machine, and else downloaded.
 
     Raises:
-        EmbedderError: The model cannot be downloaded.
+        ModelError: The model cannot be downloaded.
     """
     model, tokenizer = _cache() / "model.onnx", _cache() / _TOKENIZER
     if model.is_file():

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from arag.mcp import serve_mcp as serve_mcp
     from arag.models.chat import load_model as load_model
     from arag.models.embedders import load_embedder as load_embedder
-    from arag.pages.page import trace_page as trace_page
+    from arag.page import trace_page as trace_page
     from arag.retrieval.index import Index as Index
     from arag.retrieval.index import open_index as open_index
     from arag.retrieval.scope import Scope as Scope
@@ -50,7 +50,7 @@ _HOMES = {
     "open_index": "arag.retrieval.index",
     "run_ingest": "arag.ingest.pipeline",
     "serve_mcp": "arag.mcp",
-    "trace_page": "arag.pages.page",
+    "trace_page": "arag.page",
 }
 __all__ = list(_HOMES)
 

@@ -59,7 +59,3 @@ class ModelError(ARAGError):
 
     def __init__(self, message: str) -> None:
         super().__init__(without_credentials(message))
-
-
-EmbedderError = ModelError
-IndexClosedError = ARAGError

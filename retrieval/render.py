@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Collection, Mapping, Sequence
 from types import MappingProxyType
 
 from arag.retrieval.present import Shown
-from arag.retrieval.text import CUT, is_title
+from arag.retrieval.text import CUT, fold, is_title
 from arag.retrieval.types import Chunk, Excerpt, KeywordReport, KeywordResults, ReadResults
 
 NEAREST = "The nearest, by similarity:"
@@ -26,6 +27,8 @@ _MAX_TERM_CHUNKS = 20  # that hold a similar term; a more common one is not name
 _LINE = re.compile(r" \| |^(?:[-*•]|\d+[.)]) ")  # a table's row, or an item of a list
 _CURRENCY = re.compile(r"\s*\|\s*\$\s*\|\s*|\s+\$\s*\|\s*")  # in a table's row, in a cell of its own
 _PERCENT = re.compile(r"(?<=[\d)]) (?=%)")
+_HARMLESS_BRACKETS = re.compile(r"\[(?![^\[\]]*:\d)[^\[\]]*\]")  # in an id or title: they cannot pass for a chunk's id
+_ROUND = str.maketrans("[]", "()")
 
 
 def render_keywords(results: KeywordResults, shown: Shown) -> str:
@@ -50,13 +53,13 @@ def _join(head: str, shown: Shown) -> str:
         is_new = hit.excerpt.whole or hit.document_id not in titles
         titles.add(hit.document_id)
         similarity = "" if hit.keywords else f" ({hit.score:.2f})"
-        block = f"[{hit.chunk_id}]{similarity} {_write(hit.excerpt, titled=is_new)}".rstrip()
+        block = f"{mark(hit.chunk_id)}{similarity} {_write(hit.excerpt, titled=is_new)}".rstrip()
         same = shown.same.get(hit.chunk_id)
         blocks.append(f"{block}\n{SAME_TEXT}{_list(same)})" if same else block)
     if shown.above:
         blocks.append(f"{SHOWN_ABOVE}{_list(shown.above)}")
     if shown.brief:
-        blocks.append("\n".join([IN_BRIEF, *(f"[{hit.chunk_id}] {_write(hit.excerpt)}" for hit in shown.brief)]))
+        blocks.append("\n".join([IN_BRIEF, *(f"{mark(hit.chunk_id)} {_write(hit.excerpt)}" for hit in shown.brief)]))
     if not shown.hits and not shown.brief:
         blocks.append(NOTHING_NEW)
     return "\n\n".join(blocks)
@@ -70,13 +73,13 @@ def render_chunks(
     left_out: list[str] = []
     for chunk in results.chunks:
         if chunk.id in read_chunks:
-            blocks.append(f"[{chunk.id}] {READ_BEFORE}")
+            blocks.append(f"{mark(chunk.id)} {READ_BEFORE}")
         elif chunk.id not in excerpts:
             place = name_place(chunk.ordinal + 1, results.parts.get(chunk.document_id), chunk.pages)
-            head = f"[{chunk.id}] {', '.join(filter(None, [chunk.title, place]))}".strip()
+            head = f"{mark(chunk.id)} {', '.join(filter(None, [_write_name(chunk.title), place]))}".strip()
             blocks.append(f"{head}\n{_without_title(chunk)}")
         elif excerpts[chunk.id].sentences:
-            blocks.append(f"[{chunk.id}] {_write(excerpts[chunk.id])}")
+            blocks.append(f"{mark(chunk.id)} {_write(excerpts[chunk.id])}")
         else:
             left_out.append(chunk.id)
     if left_out:
@@ -89,6 +92,20 @@ def render_chunks(
             block += " The index is empty."
         blocks.append(block)
     return "\n\n".join(blocks)
+
+
+def mark(chunk_id: str) -> str:
+    """Return a chunk's id in square brackets; in quotes, too, if a part of it could pass for another chunk's mark."""
+    return f"[{json.dumps(chunk_id, ensure_ascii=False) if _is_misleading(chunk_id) else chunk_id}]"
+
+
+def _write_name(title: str) -> str:
+    """Return a title on one line, with round brackets if a part of it could pass for a chunk's mark."""
+    return fold(title).translate(_ROUND) if _is_misleading(title) else title
+
+
+def _is_misleading(text: str) -> bool:
+    return re.search(r"[\[\]\r\n]", _HARMLESS_BRACKETS.sub("", text)) is not None
 
 
 def name_place(part: int | None, parts: int | None, pages: Sequence[int] | None) -> str:
@@ -123,7 +140,7 @@ def _count(chunks: int) -> str:
 
 
 def _list(chunk_ids: Sequence[str]) -> str:
-    return ", ".join(f"[{chunk_id}]" for chunk_id in chunk_ids)
+    return ", ".join(map(mark, chunk_ids))
 
 
 def _write(excerpt: Excerpt, *, titled: bool = True) -> str:
@@ -136,7 +153,7 @@ def _write(excerpt: Excerpt, *, titled: bool = True) -> str:
     heading, is_line = "", False
     for place, sentence in enumerate(sentences):
         is_gap = sentence.position != sentences[place - 1].position + 1 if place else not excerpt.begins
-        heading = " > ".join(sentence.under) or heading
+        heading = _write_name(" > ".join(sentence.under)) or heading
         named = (excerpt.title, *sentence.under, *(sentences[place + 1].under if place + 1 < len(sentences) else ()))
         if any(is_title(sentence.text, name) for name in named):
             continue
@@ -148,7 +165,7 @@ def _write(excerpt: Excerpt, *, titled: bool = True) -> str:
         else:
             lines[-1] += f" {text}"
         heading = ""
-    title = excerpt.title if titled and not (sentences and sentences[0].under) else ""
+    title = _write_name(excerpt.title) if titled and not (sentences and sentences[0].under) else ""
     if not lines:  # the title or a heading alone matched
         return heading or title or CUT
     end = "" if excerpt.ends or lines[-1].endswith(CUT) else f" {CUT}"

@@ -171,9 +171,9 @@ def piped(arag, monkeypatch):
 def test_questions_come_through_a_pipe_and_each_has_its_own_budget(piped, example_index, monkeypatch):
     loaded = []
 
-    def load(name, **options):
+    def load(name):
         loaded.append(name)
-        return load_embeddings(name, **options)
+        return load_embeddings(name)
 
     monkeypatch.setenv("ARAG_INDEX", str(example_index.path))
     monkeypatch.setattr("arag.retrieval.trust.load_embeddings", load)

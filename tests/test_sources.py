@@ -26,7 +26,7 @@ import arag
 import arag.ingest.sources
 from arag import Scope, aingest, ingest, open_index, run_ingest
 from arag.cli import index as index_commands
-from arag.errors import EmbedderError, IndexLockedError, InputError
+from arag.errors import IndexLockedError, InputError, ModelError
 from arag.ingest import pipeline
 from arag.ingest.documents import Problem
 from arag.ingest.formats import Readers
@@ -226,7 +226,7 @@ class TestOwnReaders:
         assert Problem(str(tmp_path / "notes.json"), "no subtitles") in items
 
     def test_the_command(self, arag, tmp_path, monkeypatch):
-        monkeypatch.setattr("arag.models.huggingface.load_huggingface", lambda model, *, named: HashEmbeddings())
+        monkeypatch.setattr("arag.models.onnx.load_onnx", HashEmbeddings)
         (tmp_path / "tower.log").write_text("04:10 The lamp was lit.")
         index = ["--index", tmp_path / "index"]
         assert arag("ingest", tmp_path / "tower.log", *index, "--as", ".log=.txt")[0] == 0
@@ -668,9 +668,9 @@ class TestOmissions:
 
     def test_an_embedder_that_cannot_be_loaded_leaves_nothing_behind(self, tmp_path):
         def fail():
-            raise EmbedderError("no such model")
+            raise ModelError("no such model")
 
-        with pytest.raises(EmbedderError, match="no such model"):
+        with pytest.raises(ModelError, match="no such model"):
             run_ingest({"id": "a", "text": "One."}, tmp_path / "index", embedder=Embedder("gone", fail))
         assert not (tmp_path / "index").exists()
 

@@ -241,7 +241,7 @@ class _Conversation:
     def write_page(self, file: Path, failure: str) -> bool:
         """Write a page of the last run; return whether that succeeded."""
         from arag.errors import without_credentials
-        from arag.pages.page import trace_page
+        from arag.page import trace_page
 
         try:
             page = trace_page(self.state, error=without_credentials(failure), model=self._model)

@@ -19,7 +19,7 @@ from langchain_core.tools.base import ArgsSchema
 from langgraph.config import get_stream_writer
 from pydantic import AfterValidator, AliasChoices, BaseModel, BeforeValidator, Field, ValidationError, model_validator
 
-from arag.errors import EmbedderError, InputError
+from arag.errors import InputError, ModelError
 from arag.models.names import DEFAULT_EMBEDDER
 from arag.models.replies import mend_characters
 from arag.retrieval.excerpts import for_read
@@ -278,7 +278,7 @@ class ChunkRead(RetrievalTool):
         long = [chunk for chunk in unread if parts and chunk.tokens > _SHORT_CHUNK_TOKENS]
         try:
             rated = {part: self.index.rate_sentences(part, [chunk.id for chunk in long]) for part in parts if long}
-        except EmbedderError:  # reading must not depend on it
+        except ModelError:  # reading must not depend on it
             long, rated = [], {}
         return show_chunks(results, chunk_ids, held, for_read(long, rated, held.sentences))
 

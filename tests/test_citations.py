@@ -13,8 +13,8 @@ from arag.graph.citations import is_web_address, parse_citations
 from arag.graph.graph import create_arag_agent
 from arag.ingest.pipeline import ingest
 from arag.retrieval.tools import PRESENTATIONS, make_tools
-from arag.testing import ScriptedModel, call
 from fakes import HashEmbeddings
+from scripted import ScriptedModel, call
 
 DOCUMENTS = [
     {"id": "guide.md", "title": "Guide", "text": "The guide tells of the harbour."},

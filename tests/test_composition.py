@@ -21,7 +21,7 @@ from arag.errors import InputError
 from arag.graph.graph import create_arag_agent
 from arag.retrieval.render import READ_BEFORE
 from arag.retrieval.tools import TOOL_NAMES, Held, RetrievalArguments, RetrievalTool, Retrieved, make_tools
-from arag.testing import ScriptedModel, assert_paired, call, calls
+from scripted import ScriptedModel, assert_paired, call, calls
 from scripted_model import ANSWER, NOTICE, EndlessModel, asked, in_thread, results
 
 pytest_plugins = ["graph_fixtures"]

@@ -14,7 +14,7 @@ from arag.graph.context import Context
 from arag.graph.graph import create_arag_agent
 from arag.retrieval.scope import Scope
 from arag.retrieval.tools import TOOL_NAMES, make_tools
-from arag.testing import ScriptedModel, call
+from scripted import ScriptedModel, call
 from scripted_model import ANSWER, EndlessModel, asked, results
 
 pytest_plugins = ["graph_fixtures"]

@@ -22,7 +22,7 @@ from arag.models.usage import ModelCall
 from arag.retrieval.index import Index
 from arag.retrieval.tokens import count_tokens
 from arag.retrieval.tools import TOOL_NAMES, make_tools
-from arag.testing import ScriptedModel, assert_paired, call, calls, invalid_call
+from scripted import ScriptedModel, assert_paired, call, calls, invalid_call
 from scripted_model import ANSWER, MODES, NOTICE, QUESTION, EndlessModel, asked, in_thread, plain, results
 
 pytest_plugins = ["graph_fixtures"]

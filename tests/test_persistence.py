@@ -14,11 +14,11 @@ from langchain_core.messages import (
 )
 from langgraph.checkpoint.memory import InMemorySaver
 
-from arag.errors import EmbedderError
+from arag.errors import ModelError
 from arag.graph.graph import create_arag_agent
 from arag.ingest.pipeline import ingest
-from arag.testing import ScriptedModel, assert_paired, call, calls
 from fakes import HashEmbeddings, write_corpus
+from scripted import ScriptedModel, assert_paired, call, calls
 from scripted_model import ANSWER, QUESTION, asked, in_thread, results
 
 pytest_plugins = ["graph_fixtures"]
@@ -102,14 +102,14 @@ def test_a_failing_tool_propagates_and_runs_again_or_is_left_behind(small_index,
     both = calls(("keyword_search", {"keywords": ["Boso"]}), ("semantic_search", {"query": "Arles"}))
     model = ScriptedModel(both, ANSWER)
     agent = create_arag_agent(model, small_index, checkpointer=checkpointer)
-    with no_embedder(), pytest.raises(EmbedderError):
+    with no_embedder(), pytest.raises(ModelError):
         agent.invoke(asked(), in_thread())
     state = agent.invoke(None, in_thread())
     assert [message.status for message in results(state)] == ["success"] * 2
 
     model = ScriptedModel(both, SEARCH, ANSWER)
     agent = create_arag_agent(model, small_index, checkpointer=checkpointer)
-    with no_embedder(), pytest.raises(EmbedderError):
+    with no_embedder(), pytest.raises(ModelError):
         agent.invoke(asked(), in_thread("new question"))
     state = agent.invoke(asked("Another?"), in_thread("new question"))
     model.assert_used_up()

@@ -10,7 +10,7 @@ from langchain_core.messages import AIMessage, AIMessageChunk
 from arag.graph.graph import create_arag_agent
 from arag.graph.prompts import NO_ANSWER
 from arag.retrieval.tools import make_tools
-from arag.testing import ScriptedModel, call, calls
+from scripted import ScriptedModel, call, calls
 from scripted_model import ANSWER, EndlessModel, asked, plain
 
 pytest_plugins = ["graph_fixtures"]

@@ -12,7 +12,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 
 from arag import create_arag_agent, trace_page
 from arag.errors import InputError
-from arag.testing import ScriptedModel, call, calls, invalid_call
+from scripted import ScriptedModel, call, calls, invalid_call
 from scripted_model import QUESTION, asked, in_thread
 
 pytest_plugins = ["graph_fixtures"]

@@ -13,7 +13,7 @@ from itertools import cycle, pairwise
 
 import pytest
 
-from arag.errors import IndexClosedError, IndexLockedError
+from arag.errors import ARAGError, IndexLockedError
 from arag.ingest.pipeline import run_ingest
 from arag.retrieval import vectors
 from arag.retrieval.index import open_index
@@ -309,4 +309,4 @@ def test_threads_are_told_that_an_index_was_closed(folder, chroma, searches):
             searching = [pool.submit(work, number) for number in range(THREADS)]
             for _ in range(searches):
                 assert done.acquire(timeout=SECONDS)
-        assert {type(search.exception()) for search in searching} == {IndexClosedError}
+        assert {type(search.exception()) for search in searching} == {ARAGError}

@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 from arag.cli import main
-from arag.errors import EmbedderError, StorageError
+from arag.errors import ModelError, StorageError
 from arag.ingest.maintenance import remove, verify
 from arag.models import embedders
 from arag.models.embedders import Embedder
@@ -275,7 +275,7 @@ def test_a_failing_embedder_ends_a_run_that_the_next_finishes(tmp_path, change, 
     change.begin(index)
     failing = FailingEmbeddings(number, failure)
     embedder = Embedder(EMBEDDER, lambda: failing, batch=40, concurrency=concurrency)
-    with pytest.raises(EmbedderError, match=EMBEDDER):
+    with pytest.raises(ModelError, match=EMBEDDER):
         ingest(change.source, index, embedder=embedder)
     assert served(index) == change.before
     again = TextEmbeddings()
@@ -288,7 +288,7 @@ def test_a_failing_embedder_ends_a_run_that_the_next_finishes(tmp_path, change, 
 
 def test_an_embedder_that_fails_at_a_first_ingestion_leaves_no_index(tmp_path):
     source, index = write(tmp_path / "corpus", corpus(1)), tmp_path / "index"
-    with pytest.raises(EmbedderError, match="the service went away"):
+    with pytest.raises(ModelError, match="the service went away"):
         ingest(source, index, embedder=Embedder(EMBEDDER, lambda: FailingEmbeddings(2, lose_connection)))
     assert served(index) is None
     ingest(source, index)

@@ -3,7 +3,7 @@
 import pytest
 from langchain_core.messages import HumanMessage
 
-from arag.errors import EmbedderError, IndexClosedError
+from arag.errors import ARAGError, ModelError
 from arag.retrieval.index import Index
 from arag.retrieval.tools import make_tools
 
@@ -265,7 +265,7 @@ def test_of_many_chunks_at_once_the_passages_on_the_question_are_shown(make_inde
 
 def test_reading_does_not_depend_on_the_embedder(call, monkeypatch):
     def fail(*_):
-        raise EmbedderError("the service is gone")
+        raise ModelError("the service is gone")
 
     monkeypatch.setattr(Index, "rate_sentences", fail)
     assert call("chunk_read", chunk_ids=["fair:0"], about="the year 1517").artifact["new_chunks"] == ["fair:0"]
@@ -298,5 +298,5 @@ def test_a_closed_index_says_so(make_index):
     tool, *_ = make_tools(index)
     # A tool raises it, too: the model cannot mend it.
     for use in (lambda: index.get("kenji:0"), lambda: tool.invoke({"keywords": ["Kenji"]})):
-        with pytest.raises(IndexClosedError, match="is closed"):
+        with pytest.raises(ARAGError, match="is closed"):
             use()

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from arag.errors import EmbedderError, InputError
+from arag.errors import InputError, ModelError
 from arag.ingest.pipeline import ingest
 from arag.models.embedders import Embedder, load_embedder
 from arag.retrieval.index import open_index
@@ -158,7 +158,7 @@ Broken.__name__ = "HashEmbeddings"  # so that its name in an index is the same
 )
 def test_a_query_vector_that_does_not_fit_is_an_embedder_error(make_index, vector):
     index = make_index({"a": "One."})
-    with open_index(index.path, embedder=Broken(query=vector)) as again, pytest.raises(EmbedderError):
+    with open_index(index.path, embedder=Broken(query=vector)) as again, pytest.raises(ModelError):
         again.semantic_search("one")
 
 
@@ -175,14 +175,14 @@ def test_a_query_vector_that_does_not_fit_is_an_embedder_error(make_index, vecto
 )
 def test_document_vectors_that_do_not_fit_are_an_embedder_error(tmp_path, document):
     source = write_corpus(tmp_path / "corpus", {"a": "One.", "b": "Two."})
-    with pytest.raises(EmbedderError):
+    with pytest.raises(ModelError):
         ingest(source, tmp_path / "index", embedder=Broken(document=document))
 
 
 def test_documents_of_another_dimension_are_an_embedder_error(make_index, tmp_path):
     index = make_index({"a": "One."})
     source = write_corpus(tmp_path / "more", {"b": "Two."})
-    with pytest.raises(EmbedderError, match="64"):
+    with pytest.raises(ModelError, match="64"):
         ingest(source, index.path, embedder=Broken(document=lambda text: [0.5] * 32))
 
 
@@ -257,7 +257,7 @@ def test_queries_and_documents_get_their_own_prompts(model_folder, name, prompts
 
 
 def test_a_model_that_is_nowhere_is_an_embedder_error(tmp_path):
-    with pytest.raises(EmbedderError, match="could not be loaded"):
+    with pytest.raises(ModelError, match="cannot be loaded"):
         load_embedder(f"huggingface:{tmp_path / 'nothing'}").embed_query("ship")
 
 

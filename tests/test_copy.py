@@ -104,7 +104,7 @@ def test_unusual_chunks_are_copied_as_they_are(new_place, kind):
         draft.publish(draft.settings)
     back = copy_of(copy_of(source, new_place(kind)), new_place())
     assert contents(back) == contents(source)
-    assert [chunk for chunk, _ in contents(back)[2].values()] == chunks
+    assert {name: chunk for name, (chunk, _) in contents(back)[2].items()} == {chunk.id: chunk for chunk in chunks}
 
 
 # --- what the target may be ---

@@ -39,27 +39,12 @@ class Cut:
     Attributes:
         response: The response that it begins.
         events: How many of its events are sent.
-        clean: Whether HTTP is told of the end; if not, the connection breaks.
         hang: Whether nothing more comes, and the connection stays, until the server stops.
     """
 
     response: dict[str, Any]
     events: int
-    clean: bool = False
     hang: bool = False
-
-
-@dataclass
-class Raw:
-    """A response of status 200 whose body is what it is.
-
-    Attributes:
-        body: The body.
-        headers: Headers beside or instead of the usual ones.
-    """
-
-    body: bytes
-    headers: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass
@@ -69,7 +54,6 @@ class Server:
     Attributes:
         url: The base URL, `http://127.0.0.1:<port>`, and `/v1` where the protocol has it there.
         requests: The JSON of every request, in order.
-        paths: Their paths.
         headers: Their headers.
     """
 
@@ -77,7 +61,6 @@ class Server:
     respond: Callable[[int, dict[str, Any]], Any]
     events: Callable[[dict[str, Any], dict[str, Any]], Events]
     requests: list[dict[str, Any]] = field(default_factory=list)
-    paths: list[str] = field(default_factory=list)
     headers: list[dict[str, str]] = field(default_factory=list)
     stopping: threading.Event = field(default_factory=threading.Event)
     lock: threading.Lock = field(default_factory=threading.Lock)
@@ -137,19 +120,14 @@ class _Handler(BaseHTTPRequestHandler):
         with server.lock:
             number = len(server.requests)
             server.requests.append(request)
-            server.paths.append(self.path)
             server.headers.append({name.lower(): value for name, value in self.headers.items()})
         response = server.respond(number, request)
         if isinstance(response, Failure):
             self._fail(server, response)
-        elif isinstance(response, Raw):
-            self._send(200, "application/json", response.body, response.headers)
         elif isinstance(response, Cut):
             self._stream(list(server.events(response.response, request))[: response.events])
             if response.hang:
                 server.stopping.wait(30)
-            if response.clean:
-                self.wfile.write(b"0\r\n\r\n")
             self.close_connection = True
         elif request.get("stream"):
             self._stream(server.events(response, request))
@@ -171,8 +149,6 @@ class _Handler(BaseHTTPRequestHandler):
     def _send(self, status: int, kind: str, body: bytes, headers: dict[str, str] | None = None):
         self._head(status, kind, {"Content-Length": str(len(body)), **(headers or {})})
         self.wfile.write(body)
-        if int((headers or {}).get("Content-Length", 0)) > len(body):
-            self.close_connection = True
 
     def _head(self, status: int, kind: str, headers: dict[str, str]):
         self.send_response(status)

@@ -86,9 +86,7 @@ def test_every_keyword_has_a_sentence_even_behind_many_of_a_frequent_one(find):
 
 
 def test_up_to_three_sentences_are_shown_those_with_several_keywords_and_rare_ones_first(find):
-    assert find("both", "sloop", "Quist") == "… Quist slept. … Quist saw the sloop. …".replace(
-        "… Quist slept.", "The sloop left. … Quist slept."
-    )
+    assert find("both", "sloop", "Quist") == "The sloop left. … Quist slept. … Quist saw the sloop. …"
 
 
 def test_a_statement_comes_before_a_question_or_a_heading(find):

@@ -20,8 +20,7 @@ from arag.ingest.maintenance import remove, verify
 from arag.ingest.pipeline import run_ingest
 from arag.retrieval.index import open_index
 from arag.retrieval.store.folder import FolderStore
-from fakes import HashEmbeddings, hash_vector, write_corpus, write_index
-from openai_server import embeddings, serve
+from fakes import HashEmbeddings, write_corpus, write_index
 from selection import slow_except
 from stores import trust
 
@@ -129,8 +128,10 @@ def spoil_graph(folder):
     level.write_bytes(data)
 
 
-@pytest.mark.parametrize("how", ["copied", "renamed", "linked", "of another user"])
-@pytest.mark.parametrize("use", USES)
+@pytest.mark.parametrize(
+    ("how", "use"),
+    [*(("copied", use) for use in USES), ("renamed", "search"), ("linked", "repair"), ("of another user", "ingest")],
+)
 @pytest.mark.filterwarnings("ignore:the graph of the index in")
 def test_a_graph_that_somebody_else_has_made_is_never_opened(
     sound, index, through_chroma, opened, how, use, tmp_path, monkeypatch
@@ -139,9 +140,8 @@ def test_a_graph_that_somebody_else_has_made_is_never_opened(
     graph = graph_of(index)
     if how == "renamed":  # ours, of another index
         own = write_index(tmp_path / "own", {"x": "A line."})
-        graph_of(own).rename(own / "kept")
         shutil.rmtree(graph)
-        shutil.copytree(own / "kept", graph)
+        shutil.copytree(graph_of(own), graph)
     elif how == "linked":
         graph.rename(tmp_path / "elsewhere")
         graph.symlink_to(tmp_path / "elsewhere")
@@ -149,11 +149,9 @@ def test_a_graph_that_somebody_else_has_made_is_never_opened(
         trust(index)
         monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     spoil_graph(graph)
-    before = {file: file.read_bytes() for file in (tmp_path / "elsewhere").rglob("*") if file.is_file()}
     opened.clear()
     USES[use](index)
     assert graph.name not in opened
-    assert {file: file.read_bytes() for file in (tmp_path / "elsewhere").rglob("*") if file.is_file()} == before
     if use == "verify":
         assert [damage.part for damage in verify(index)[0]] == [graph.name]
     elif use != "search":
@@ -203,16 +201,13 @@ def test_the_receipt_of_an_original_outlives_an_update_of_its_copy(tmp_path, thr
 
 ENDLESS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT"
 HOSTILE = {
-    "a view": "CREATE VIEW more AS SELECT 1",
     "an endless view in place of a table": f"""
         DROP TABLE documents;
         CREATE VIEW documents AS {ENDLESS} '' AS id, '' AS title, '' AS source, '{{}}' AS metadata,
         '' AS fingerprint, 1 AS chunks FROM n""",
     "a trigger": "CREATE TRIGGER gone AFTER INSERT ON chunks BEGIN DELETE FROM documents; END",
-    "a generated column": "ALTER TABLE settings ADD COLUMN more TEXT AS (hex(zeroblob(99999999)))",
     "another table of that name": "DROP TABLE words; CREATE TABLE words (word TEXT, plain TEXT)",
     "no table": "DROP TABLE chunks",
-    "an index on an expression": "CREATE INDEX slow ON chunks (hex(zeroblob(99)))",
 }
 
 
@@ -254,19 +249,15 @@ def hostile_journal(file, victim):
     file.with_name(f"{file.name}-journal").write_bytes(header + end)
 
 
-def test_the_journal_of_these_tests_does_delete(tmp_path):
+@pytest.mark.parametrize("name", ["index.sqlite3", "draft.sqlite3", "draft.sqlite3.new"])
+@pytest.mark.parametrize("use", ["search", "ingest"])
+def test_no_journal_makes_sqlite_delete_another_file(index, tmp_path, name, use):
     victim = tmp_path / "victim"
     victim.write_text("precious\n")
     run_sql(tmp_path / "plain.db", "CREATE TABLE t (a)")
     hostile_journal(tmp_path / "plain.db", victim)
     run_sql(tmp_path / "plain.db", "SELECT * FROM t")
-    assert not victim.exists()
-
-
-@pytest.mark.parametrize("name", ["index.sqlite3", "draft.sqlite3", "draft.sqlite3.new"])
-@pytest.mark.parametrize("use", USES)
-def test_no_journal_makes_sqlite_delete_another_file(index, name, use):
-    victim = index.parent / "victim"
+    assert not victim.exists()  # SQLite by itself does it
     victim.write_text("precious\n")
     if name != "index.sqlite3":
         shutil.copy(index / "index.sqlite3", index / name)
@@ -294,16 +285,22 @@ def test_a_log_beside_an_index_is_not_read(sound, index, use):
 NAMES = [
     "index.sqlite3",
     "draft.sqlite3",
-    "draft.sqlite3-wal",
     "keywords-",
     "chroma-draft",
+    "draft.sqlite3-wal",
     "write.lock",
     "writer.json",
 ]
 
 
-@pytest.mark.parametrize("kind", ["pipe", "endless", "folder"])
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        *((name, "pipe") for name in NAMES),
+        *((name, "folder") for name in NAMES[:4]),
+        *((name, "endless") for name in NAMES[1:5]),
+    ],
+)
 def test_what_is_no_file_is_an_error_or_replaced_and_no_hang(index, name, kind):
     file = next(index.glob(f"{name}*"), index / name)
     file.unlink(missing_ok=True)
@@ -320,57 +317,10 @@ def test_what_is_no_file_is_an_error_or_replaced_and_no_hang(index, name, kind):
                 use(index)
 
 
-# --- settings ---
-
-HOSTILE_EMBEDDERS = [
-    "openai:m@{server}",
-    "openai:m@http://user:secret@{host}/v1",
-    "ollama:m@{server}",
-    "openai:text-embedding-3-small",
-    "huggingface:{folder}",
-    "huggingface:../victim",
-    "huggingface:m@{server}",
-    "no-provider",
-    "HashEmbeddings:other",
-    "\\u001b]52;c;aGk=\\u0007",
-]
-COMMANDS = [
-    ["search", "semantic", "ship7", "--index", "INDEX"],
-    ["info", "--index", "INDEX"],
-    ["ask", "Who sailed ship7?", "--index", "INDEX", "--model", "extractive"],
-    ["ingest", "MORE", "--index", "INDEX"],
-    ["search", "keyword", "ship7", "--index", "INDEX", "--json"],
-    ["remove", "d3", "--index", "INDEX"],
-    ["verify", "--repair", "--index", "INDEX"],
-]
-
-
-@pytest.mark.parametrize("embedder", HOSTILE_EMBEDDERS)
-def test_an_embedder_that_an_index_names_reaches_nothing(index, embedder, tmp_path, arag, monkeypatch):
-    monkeypatch.setenv("OPENAI_API_KEY", "sk-mine")
-    monkeypatch.chdir(tmp_path)
-    victim = tmp_path / "victim"
-    victim.mkdir()
-    (victim / "precious").write_text("precious\n")
-    more = write_corpus(tmp_path / "more", {"new": "A new document tells of a marmoset."})
-    with serve(lambda _, request: embeddings([hash_vector(text).tolist() for text in request["input"]])) as server:
-        name = embedder.format(server=server.url, host=server.url.split("//")[1].split("/")[0], folder=victim)
-        script = f"UPDATE settings SET value = replace(value, 'HashEmbeddings:hash-64', '{name}')"
-        run_sql(index / "index.sqlite3", script)
-        for command in COMMANDS:
-            with ended_after(60):
-                code, out, err = arag(*(str({"INDEX": index, "MORE": more}.get(a, a)) for a in command))
-            assert code in {0, 1, 3}, (command, out, err)
-            assert "Traceback" not in err, (command, err)
-            assert "\x1b]" not in out + err, (command, out, err)
-        assert server.requests == []
-    assert [(file.name, file.read_text()) for file in victim.iterdir()] == [("precious", "precious\n")]
-
-
 # --- changes by chance ---
 
 
-@pytest.mark.parametrize("seed", slow_except(*range(12), among=range(400)))
+@pytest.mark.parametrize("seed", slow_except(*range(8), among=range(400)))
 @pytest.mark.filterwarnings("ignore:the graph of the index in")
 def test_a_flipped_bit_is_found_or_repaired_or_changes_a_letter(index, seed):
     rng = random.Random(seed)

@@ -11,11 +11,9 @@ import os
 import random
 import shutil
 import signal
-import string
 import sys
 import time
 from contextlib import contextmanager, suppress
-from itertools import product
 from pathlib import Path
 
 import pytest
@@ -474,21 +472,6 @@ def test_nothing_that_a_model_sends_stops_the_loop(examples, index, only_in):
     check(examples, body, wanted=sent, unreadable=broken, said=strings, answer=strings)
 
 
-@fuzzed(quick=25, slow=2_000)
-def test_no_tool_call_is_more_than_an_error_message(examples, index, only_in):
-    tools = {tool.name: tool for tool in make_tools(index)}
-
-    def body(name, given):
-        with bounded(), only_in(index.path):
-            message = tools[name].invoke({"type": "tool_call", "id": "1", "name": name, "args": given})
-        assert message.content
-        assert message.tool_call_id == "1"
-        if message.status == "success":
-            assert set(message.artifact["chunk_ids"]) <= set(index.chunk_ids())
-
-    check(examples, body, name=st.sampled_from(TOOL_NAMES), given=arguments)
-
-
 @fuzzed(quick=25, slow=1_600)
 def test_no_search_raises_anything_but_the_library_s_own_errors(examples, index, only_in):
     numbers = st.integers(-2, 40) | st.sampled_from([10**30, -(10**30)])
@@ -582,114 +565,62 @@ def large_index(tmp_path_factory):
         yield index, known
 
 
-KEYWORD_LISTS = {
-    "known": lambda known: known[:1_000],
-    "unknown": lambda known: [f"q{word}z" for word in known[:1_000]],
-    "phrases": lambda known: [" ".join(known[n : n + 12])[:100] for n in range(1_000)],
-    "misspelled": lambda known: [" ".join(word + "q" for word in known[n : n + 8]) for n in range(1_000)],
-    "letters": lambda _: [a + b for a, b in product(string.ascii_lowercase + string.digits, string.ascii_lowercase)],
-    "signs": lambda known: [chr(0x4E00 + n) * 30 for n in range(1_000)],
-    "ligatures": lambda known: ["\ufdfa" * (n % 90 + 1) + str(n) for n in range(1_000)],
-}
-
-
-@pytest.mark.parametrize("name", slow_except("known", "misspelled", "ligatures", among=KEYWORD_LISTS))
-def test_a_thousand_keywords(large_index, name):
+@pytest.mark.parametrize("kind", ["misspelled", "ligatures"])
+def test_a_thousand_keywords(large_index, kind):
     index, known = large_index
-    wanted = [*KEYWORD_LISTS[name](known), *map(str, range(1_000))][:1_000]
+    wanted = {
+        "misspelled": [" ".join(word + "q" for word in known[n : n + 8]) for n in range(1_000)],
+        "ligatures": ["\ufdfa" * (n % 90 + 1) + str(n) for n in range(1_000)],
+    }[kind]
     tool = make_tools(index)[0]
     with bounded():
-        results = index.keyword_search(wanted)
+        assert len(index.keyword_search(wanted).keywords) == 1_000
         told = tool.invoke({"keywords": wanted})
-        found = tool.invoke({"keywords": wanted[:MAX_KEYWORDS]})
-    assert len(results.keywords) == len(wanted) == 1_000
+        shown = tool.invoke({"keywords": wanted[:MAX_KEYWORDS]})
     assert "keywords: Value error, there are 1000: give 1 to 50." in told
-    assert "Call the tool again" not in found
+    assert "Call the tool again" not in shown
 
 
-REPEATED = ["a", "a ", "[", '"', "a.", "\n", "漢", "\ufdfa", "\U0001f600"]
-
-
-@pytest.mark.parametrize("piece", slow_except("a ", "漢", "\ufdfa", among=REPEATED))
-def test_a_keyword_of_a_hundred_thousand_characters(large_index, piece):
-    keyword = "x" + (piece * 100_000)[:99_998] + "x"
+@pytest.mark.parametrize("piece", ["a ", "漢", "\ufdfa"])
+def test_a_keyword_a_query_and_ids_that_are_very_long(index, large_index, piece):
+    large, _ = large_index
+    keyword, query = "x" + piece * 50_000, "x" + piece * 500_000
     with bounded():
-        results = large_index[0].keyword_search([keyword])
-        made = make_tools(large_index[0])[0].invoke({"keywords": keyword})
-    assert results.total == 0
-    assert "No chunk holds any of these keywords." in made
-
-
-@pytest.mark.parametrize("piece", slow_except("a ", "漢", "\ufdfa", among=REPEATED))
-def test_a_query_of_a_million_characters(index, large_index, piece):
-    query = "x" + (piece * 1_000_000)[:999_998] + "x"
-    with bounded():
-        assert len(large_index[0].semantic_search(query).hits) == 5
-    model = ScriptedModel(calls(("semantic_search", {"query": query})), AIMessage("Done."))
-    with bounded():
-        assert create_arag_agent(model, index).invoke(asked())["answer"] == "Done."
-
-
-def test_ten_thousand_chunk_ids_that_are_there(large_index):
-    ids = list(large_index[0].chunk_ids()) * 4
-    with bounded():
-        arguments = {"chunk_ids": [f"[{i}]" for i in ids], "about": "a storm, a bridge"}
-        message = make_tools(large_index[0])[2].invoke(arguments)
-    assert message
+        assert large.keyword_search([keyword]).total == 0
+        assert "No chunk holds any of these keywords." in make_tools(large)[0].invoke({"keywords": keyword})
+        assert len(large.semantic_search(query).hits) == 5
+        assert large.read([keyword, *(f"nope/{n}" for n in range(10_000))]).unknown
+        assert answer(index, ("semantic_search", {"query": query}))
 
 
 # As long as books, so that a time that grows with the square of the length shows.
 TEXTS = {
     "brackets": "[" * 300_000,
-    "open brackets apart": "( " * 150_000,
     "quotes": '"' * 300_000,
     "quotes apart": '." ' * 100_000,
     "a word of stops": "a." * 150_000,
-    "words of stops": ("a." * 495 + " ") * 300,
     "addresses": ("http://" + "a.a/" * 245 + " ") * 300,
     "one line": "The ship sailed at dawn. " * 40_000,
-    "one sentence": "word " * 60_000,
     "one word": "w" * 300_000,
-    "blank lines": "\n" * 100_000 + "The end.",
     "blanks": "a" + " " * 300_000 + "b.",
+    "headings": "# h\n" * 50_000,
     "paragraphs": "a\n\n" * 30_000,
-    "list": "- a\n" * 20_000,
     "table": "a | b\n" * 20_000,
-    "rule": "=" * 300_000 + "x",
     "accents": "a\u0301" * 150_000,
-    "directions": "\u202e\u200f" * 60_000,
     "signs": "漢。" * 50_000,
-    "pictures": "\U0001f600" * 50_000,
 }
 
 
-@pytest.mark.parametrize("name", slow_except("brackets", "quotes", "one line", "one word", "signs", among=TEXTS))
+@pytest.mark.parametrize("name", slow_except("quotes", "one line", "headings", "signs", among=TEXTS))
 def test_long_texts_are_cut_in_time(name, exact_counter):
-    assert_cut_in_time(TEXTS[name], exact_counter.count_batch)
-
-
-def assert_cut_in_time(text, count):
+    text, count = TEXTS[name], exact_counter.count_batch
     with bounded():
         chunks = chunk_document(Document("d", "", text, "s"), chunk_tokens=1_000, count=count)
     assert "".join(chunk.text for chunk in chunks) == text
     assert len(chunks) <= count([text])[0] / 400 + 1
 
 
-def test_long_files_are_ingested_in_time(tmp_path):
-    source = tmp_path / "source"
-    source.mkdir()
-    for name in ("brackets", "quotes", "a word of stops", "one line", "blank lines"):
-        (source / f"{name}.txt").write_text(TEXTS[name][:100_000] + "\n\nThe end.")
-    with bounded():
-        summary = run_ingest(source, tmp_path / "index", embedder=HashEmbeddings())
-    assert (summary.documents, summary.problems) == (5, ())
-
-
 # --- what once broke ---
-
-
-def one_document(make_index, text):
-    return make_index([{"id": "a", "text": text}])
 
 
 def answer(index, *wanted):
@@ -700,50 +631,15 @@ def answer(index, *wanted):
     return [message for message in state["messages"] if message.type == "tool"]
 
 
-def test_control_characters_in_a_text_break_no_keyword_search(make_index):
-    index = one_document(make_index, "Orlath\x02\x03 was a painter.")
-    assert [term.text for term in index.keyword_search(["Orlaht"]).keywords[0].closest] == ["Orlath"]
+def test_brackets_and_half_characters_that_are_no_list_are_taken_as_they_are(index):
+    for tool, name in (("keyword_search", "keywords"), ("chunk_read", "chunk_ids")):
+        results = answer(index, (tool, {name: "[" * 5_000}), (tool, {name: '["\\ud800"]'}))
+        assert all(result.status == "success" and result.content.encode() for result in results)
 
 
-@pytest.mark.parametrize("name", ["keywords", "chunk_ids"])
-def test_brackets_that_are_no_list_are_taken_as_they_are(index, name):
-    tool = "keyword_search" if name == "keywords" else "chunk_read"
-    assert answer(index, (tool, {name: "[" * 5_000}))[0].status == "success"
-
-
-@pytest.mark.parametrize("depth", [500, 700])
 @pytest.mark.parametrize("kind", [list, dict])
-def test_arguments_nested_deeply_do_not_stop_the_loop(index, depth, kind):
-    assert answer(index, ("keyword_search", {"keywords": nested(depth, kind)}))[0].status == "error"
-
-
-@pytest.mark.parametrize("name", ["keywords", "chunk_ids"])
-def test_half_characters_in_a_list_that_is_a_string_reach_no_result(index, name):
-    tool = "keyword_search" if name == "keywords" else "chunk_read"
-    assert answer(index, (tool, {name: '["\\ud800"]'}))[0].content.encode()
-
-
-@pytest.mark.parametrize("blank", [" ", "\t "])
-def test_a_million_blanks_can_be_counted(blank, exact_counter):
-    text = "x" + blank * (1_500_000 // len(blank)) + "y"
-    assert exact_counter.count(text) > 1
-
-
-def test_ten_thousand_chunk_ids_that_are_not_there(large_index):
-    with bounded():
-        results = large_index[0].read([f"nope/{n}" for n in range(10_000)])
-    assert len(results.unknown) == 10_000
-
-
-@pytest.mark.parametrize("piece", [" ", "]", "[ "])
-def test_a_chunk_id_of_a_hundred_thousand_characters(large_index, piece):
-    with bounded():
-        assert large_index[0].read(["x" + piece * 100_000 + "x"]).unknown
-
-
-@pytest.mark.parametrize("text", ["# h\n" * 50_000, "```\n" * 50_000])
-def test_headings_without_text_fill_chunks_too(text, exact_counter):
-    assert_cut_in_time(text, exact_counter.count_batch)
+def test_arguments_nested_deeply_do_not_stop_the_loop(index, kind):
+    assert answer(index, ("keyword_search", {"keywords": nested(700, kind)}))[0].status == "error"
 
 
 @pytest.mark.parametrize(

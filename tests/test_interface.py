@@ -36,31 +36,18 @@ def call(make_index):
     return run
 
 
-@pytest.mark.parametrize(
-    ("keyword", "said", "chunk"),
-    [
-        ("Akinoshu Kenji", "Akinoshu Kenji: spelled Akinoshū Kenji (1 chunk). All:", "kenji:0"),
-        ("Austria-Hungary", "Austria-Hungary: spelled Austria - Hungary (1 chunk). All:", "empire:0"),
-        ("gis-vi", "gis-vi: spelled gisvi (1 chunk). All:", "rare:0"),
-        ("Henday drive-in", "Henday drive-in: spelled Henday Drive in (1 chunk). All:", "drive:0"),
-        ("Austria–Hungary", "Austria–Hungary: spelled Austria - Hungary (1 chunk). All:", "empire:0"),
-    ],
-)
-def test_another_spelling_of_the_same_letters_is_searched_at_once(call, keyword, said, chunk):
-    message = call("keyword_search", keywords=[keyword])
-    assert message.content.startswith(said)
-    assert message.artifact["chunk_ids"] == [chunk]
+def test_another_spelling_of_the_same_letters_is_searched_at_once(call):
+    message = call("keyword_search", keywords=["Akinoshu Kenji", "Henday drive-in"])
+    assert message.content.startswith(
+        "Akinoshu Kenji: spelled Akinoshū Kenji (1 chunk); Henday drive-in: spelled Henday Drive in (1 chunk). All:"
+    )
+    assert message.artifact["chunk_ids"] == ["drive:0", "kenji:0"]
 
 
 def test_words_that_are_only_similar_are_offered_and_not_searched(call):
     message = call("keyword_search", keywords=["Admiral Twim"])
     assert message.content.startswith("Admiral Twim: none (closest: Admiral Twin (1 chunk)")
     assert message.artifact["chunk_ids"] == []
-
-
-def test_the_longest_part_that_occurs_is_offered_before_single_words(call):
-    text = call("keyword_search", keywords=["Admiral Twin Theatre"]).content
-    assert text.startswith("Admiral Twin Theatre: none (closest: Admiral Twin (1 chunk)).")
 
 
 def test_words_of_a_keyword_that_only_one_chunk_has_are_shown_together(call):
@@ -80,21 +67,6 @@ def test_a_chunk_that_is_found_anyway_shows_the_words_too(make_index):
     content = tool.invoke({"keywords": ["Vellin Light", "Mara daughter"]})
     assert content.startswith("Vellin Light: 1 chunk; Mara daughter: only apart, in [light:0]. All:")
     assert "Mara kept it, and her daughter painted boats." in content
-
-
-@pytest.mark.parametrize(
-    ("keyword", "why"),
-    [
-        ("song nine", "a word is missing"),
-        ("brother sang song", "too many chunks have them"),
-        ("the gisvi", "one word tells something, the other nothing"),
-        ("Admiral Twim band", "nothing has a misspelled word"),
-        ("兄弟 song", "Chinese is found by its characters"),
-    ],
-)
-def test_words_that_do_not_lead_to_a_few_chunks_are_not_shown(call, keyword, why):
-    text = call("keyword_search", keywords=[keyword]).content
-    assert "apart" not in text, why
 
 
 def test_words_apart_are_looked_for_in_the_documents_of_the_search(make_index):
@@ -146,17 +118,6 @@ def test_a_common_keyword_takes_no_room_from_the_others(make_index):
     assert "[n0:0]" in tool.invoke({"keywords": ["trade", "nowhere"]}).partition("In brief:")[0]
 
 
-def test_the_best_chunk_of_a_common_keyword_is_named(make_index):
-    documents = {f"n{n}": f"Trade went well in the year {n}, and so it did later. " * 3 for n in range(9)}
-    tool = make_tools(make_index(documents | {"mara": "Mara kept the light."}))[0]
-    content = tool.invoke({"keywords": ["Mara", "trade"]})
-    assert content.startswith(
-        "Mara: 1 chunk; trade: 9 chunks. The best 2 of 10 chunks:\n\n[mara:0] Mara kept the light."
-    )
-    assert content.count("[n") == 1
-    assert "In brief:\n[n0:0]" in content
-
-
 def test_a_keyword_counts_as_a_word_first(make_index):
     documents = {f"n{n}": "The ball rolled over the wall. " * 3 for n in range(8)} | {"w": "They sang it all."}
     (tool,) = make_tools(make_index(documents), names=["keyword_search"])
@@ -173,13 +134,6 @@ def test_another_spelling_is_searched_along(make_index):
     assert content.startswith("drive-in: 1 chunk (and 1 chunk as drive - in). All:")
     assert "[a:0]" in content
     assert "[b:0]" in content
-
-
-def test_a_keyword_may_lack_commas_brackets_and_quotation_marks(make_index):
-    documents = {"a": "He left Orlath, Tamsin.", "b": 'The album (Orlath) by "Joss" Tamsin.', "c": "Orlath County."}
-    (tool,) = make_tools(make_index(documents), names=["keyword_search"])
-    assert tool.invoke({"keywords": ["orlath tamsin"]}).startswith("orlath tamsin: spelled Orlath, Tamsin (1 chunk). ")
-    assert "[b:0]" in tool.invoke({"keywords": ["Joss Tamsin"]})
 
 
 def test_all_of_a_few_chunks_with_a_keyword_are_shown(make_index):
@@ -214,14 +168,6 @@ def test_a_sentence_that_was_cut_is_not_held(make_index):
     assert "the beta came" in tool.invoke({"name": tool.name, "args": again, "id": "2", "type": "tool_call"}).content
 
 
-def test_all_is_said_only_of_chunks_that_are_told(make_index):
-    texts = {f"d{n}": f"In {n} the gale came. {f'Of year {n} there is much to tell here. ' * 30}" for n in range(9)}
-    tool, *_ = make_tools(make_index(texts), top_k=9)
-    message = tool.invoke({"name": tool.name, "args": {"keywords": ["gale"]}, "id": "1", "type": "tool_call"})
-    told = len(message.artifact["chunk_ids"])
-    assert message.content.startswith("gale: 9 chunks. " + ("All:" if told == 9 else f"The best {told} of 9 chunks:"))
-
-
 def test_the_same_sentence_beside_different_ones_is_shown_twice(make_index):
     rest = [f"{'Nobody knew of it in those days. ' * 30}" for _ in range(2)]
     texts = {"a": f"The gale came. It sank ten ships. {rest[0]}", "b": f"The gale came. It sank two ships. {rest[1]}"}
@@ -249,7 +195,7 @@ def test_equal_passages_are_shown_once(make_index):
     assert content.endswith("(the same text: [b:0])")
 
 
-@pytest.mark.parametrize("within", ["song", "Brother (song)", "song:0", "BROTHER song"])
+@pytest.mark.parametrize("within", ["song", "song:0", "BROTHER song"])
 def test_a_search_within_a_document_finds_nothing_else(call, within):
     message = call("keyword_search", keywords=["brother"], within=within)
     assert message.content.startswith("brother: 1 chunk. All:")
@@ -346,38 +292,11 @@ def test_what_is_much_less_similar_is_shown_in_brief_or_not_at_all(call):
     assert len(scores) < 5
 
 
-def test_chunk_read_says_the_title_once(call):
-    text = call("chunk_read", chunk_ids=["twin:0"]).content
-    assert text == "[twin:0] Admiral Twin\nAdmiral Twin is a band from Tulsa."
-
-
 def test_a_closed_index_says_so(make_index):
     index = make_index(DOCUMENTS[:1])
     index.close()
-    for use in (lambda: index.keyword_search("Kenji"), lambda: index.get("kenji:0"), lambda: index.read("kenji:0")):
+    tool, *_ = make_tools(index)
+    # A tool raises it, too: the model cannot mend it.
+    for use in (lambda: index.get("kenji:0"), lambda: tool.invoke({"keywords": ["Kenji"]})):
         with pytest.raises(ARAGError, match="is closed"):
             use()
-    (tool,) = make_tools(index, names=["keyword_search"])
-    with pytest.raises(ARAGError):  # the model cannot mend it
-        tool.invoke({"name": tool.name, "args": {"keywords": ["Kenji"]}, "id": "c", "type": "tool_call"})
-
-
-def test_a_name_across_a_line_end_is_found(make_index):
-    index = make_index({"wrapped": "The ship was built by Hesper\nQuillorne. It sank."})
-    (tool,) = make_tools(index, names=["keyword_search"])
-    call = {"name": tool.name, "args": {"keywords": ["Hesper Quillorne"]}, "id": "c", "type": "tool_call"}
-    message = tool.invoke(call)
-    assert message.content.startswith("Hesper Quillorne: 1 chunk.")
-    assert message.artifact["chunk_ids"] == ["wrapped:0"]
-
-
-def test_metadata_is_kept(make_index):
-    index = make_index([{"id": "x", "title": "X", "text": "The mill.", "year": 1702, "tags": ["a"]}])
-    assert index.document("x").metadata == {"year": 1702, "tags": ["a"]}
-    assert index.document("y") is None
-
-
-def test_of_a_long_keyword_the_rarest_words_are_offered(call):
-    text = call("keyword_search", keywords=["the wrestler from Japan who left the ring of honour in 2001"]).content
-    assert "none (closest: " in text
-    assert "wrestler (1 chunk)" in text

@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessage
 
-from arag import aingest, create_arag_agent, ingest, open_index
-from arag.errors import IndexNotFoundError, InputError
+from arag import create_arag_agent, ingest, open_index
+from arag.errors import InputError
 from arag.evaluation.cache import store_folder
 from arag.evaluation.plan import load_plan
 from arag.ingest.maintenance import remove, verify
@@ -66,35 +66,19 @@ def home(tmp_path, monkeypatch):
 # --- what a location is ---
 
 
-@pytest.mark.parametrize(
-    "folder",
-    [
-        "my-index",
-        "/srv/index",
-        ".",
-        "",
-        "C:\\index",
-        "C://index",
-        "a:b/c",
-        "postgresql",
-        "postgres:x",
-        "x/postgresql:y",
-        "backups/postgres:/old",
-    ],
-)
+@pytest.mark.parametrize("folder", ["my-index", "", "C:\\index", "a:b/c", "postgres:x", "backups/postgres:/old"])
 def test_what_is_not_an_address_is_a_folder(folder):
-    assert store_at(folder).location == Path(folder)
-    assert store_at(Path(folder)).location == Path(folder)
+    assert store_at(folder).location == store_at(Path(folder)).location == Path(folder)
 
 
-@pytest.mark.parametrize("start", ["mysql", "http", "sqlite", "file", "chroma+http"])
+@pytest.mark.parametrize("start", ["mysql", "file", "chroma+http"])
 def test_other_addresses_are_refused_with_what_is_valid(start):
     with pytest.raises(InputError, match=rf"{re.escape(start)}://'.*give a folder, or postgresql://user") as caught:
         store_at(f"{start}://ann:{SECRET}@host/db")
     assert SECRET not in str(caught.value)
 
 
-@pytest.mark.parametrize("mangled", [f" {URL}", f'"{URL}"', f"--index={URL}", Path(URL), f"./{URL}", URL.upper()])
+@pytest.mark.parametrize("mangled", [f" {URL}", f'"{URL}"', Path(URL), f"./{URL}", URL.upper()])
 def test_an_address_that_was_made_into_a_path_does_not_become_a_folder(mangled):
     with pytest.raises(InputError, match="as a string, without quotes") as caught:
         store_at(mangled)
@@ -132,14 +116,9 @@ def test_the_parts_of_an_address():
 @pytest.mark.parametrize(
     "spellings",
     [
-        [
-            "postgres://ann@h/d",
-            "postgresql://ann@h/d",
-            "postgresql://h/d?user=ann",
-            "postgresql://ann:p@h/d?index=arag",
-        ],
+        ["postgres://ann@h/d", "postgresql://h/d?user=ann", "postgresql://ann:p@h/d?index=arag"],
         ["postgresql://h/d?index=x&sslmode=require", "postgres://h/d?sslmode=require&index=x&password=p"],
-        ["postgresql://h:5/d", "postgresql:///d?host=h&port=5", "postgresql:///?dbname=d&port=5&host=%68"],
+        ["postgresql://h:5/d", "postgresql:///?dbname=d&port=5&host=%68"],
         ["postgresql:///d?host=/run/pg", "postgresql:///d?host=%2Frun%2Fpg"],
         ["postgresql://[::1]:5/d", "postgresql:///d?host=::1&port=5"],
         ["postgresql://h/d?index=é", "postgresql://h/d?index=%C3%A9"],
@@ -156,22 +135,15 @@ def test_spellings_of_one_place_show_the_same(spellings):
     [
         f"ann:{SECRET}/x@host/d",
         f"ann:{SECRET}?x@host/d",
-        f"ann:{SECRET}#x@host/d",
-        f"ann:x/{SECRET}@host/d",
         f"ann:{SECRET} x@host/d",
-        f"ann:{SECRET}\n@host/d",
         f"ann:{SECRET}\ud800@host/d",
         f"ann:{SECRET}%ff@host/d",
-        f"ann:{SECRET}%00@host/d",
-        f"ann:{SECRET}",
         f"ann:{SECRET}@host:99999/d",
         f"ann:{SECRET}@host/d?password={SECRET}",
-        f"host/d?password=a&{SECRET}",
         f"host/d?pass={SECRET}",
         "host/d?index=",
         f"host/d?index={'é' * 32}",
         "host/d?index=public",
-        "host/d?index=information_schema",
         "host/d?index=pg_index",
         "host/d?index=a%00b",
     ],
@@ -181,12 +153,6 @@ def test_an_address_that_is_not_valid_is_refused_and_not_quoted(address):
         store_at(f"postgresql://{address}")
     assert SECRET not in str(caught.value)
     assert caught.value.__cause__ is None
-
-
-@pytest.mark.parametrize("index", ["a", "é" * 31, "Public", "PG_X", 'a"b; DROP', "a.b", "a/b", "100%", "日本"])
-def test_any_other_name_of_a_schema_is_an_index(index):
-    location = parse(f"postgresql://h/d?index={quote(index, safe='')}")
-    assert location.index == parse(str(location)).index == index
 
 
 ODD = st.text(st.characters(codec="utf-8") | st.sampled_from("@/?:&=%#[]+ \0\n'\"é,;"), max_size=6)
@@ -235,28 +201,6 @@ def test_the_library_takes_an_address_wherever_it_takes_a_folder(databases, home
     assert verify(URL) == ([], [])
     assert list(databases) == [SHOWN]
     assert not list(home.rglob("*postgres*"))
-
-
-async def test_an_event_loop_takes_an_address(databases, home):
-    with await aingest(DOCUMENTS, URL, embedder=HashEmbeddings()) as index:
-        assert index.path == SHOWN
-
-
-def test_messages_show_no_password(databases, home):
-    for action in (open_index, verify, lambda url: remove("x", url)):
-        with pytest.raises(IndexNotFoundError) as caught:
-            action(URL)
-        assert SHOWN in str(caught.value)
-        assert SECRET not in str(caught.value)
-    ingest(DOCUMENTS, URL, embedder=HashEmbeddings()).close()
-    with pytest.raises(InputError, match="holds no document 'x'") as caught:
-        remove("x", URL)
-    assert SECRET not in str(caught.value)
-    closed = open_index(URL)
-    closed.close()
-    with open_index(URL) as index, pytest.raises(Exception, match="embedder object") as caught:
-        index.semantic_search("king")
-    assert SECRET not in str(caught.value)
 
 
 # --- contexts ---
@@ -329,20 +273,6 @@ def test_an_address_that_is_not_valid_ends_a_command_with_one_line(arag, home):
 
 
 # --- experiments ---
-
-
-def test_a_dataset_is_ingested_into_an_address_and_kept_beside_it(arag, databases, home, quick_embedder):
-    paragraphs = [{"idx": 0, "title": "Lothair II", "paragraph_text": DOCUMENTS[0]["text"], "is_supporting": True}]
-    record = {"id": "2hop__1", "paragraphs": paragraphs, "question": "Whom did he marry?", "answer": "Teutberga",
-              "answer_aliases": [], "answerable": True}  # fmt: skip
-    Path("musique.jsonl").write_text(f"{json.dumps(record)}\n")
-    run = ["eval", "run", "--questions", "musique.jsonl", "--model", "extractive", "--method", "naive-rag"]
-    for ingested in (True, False):  # then it is complete
-        code, out, err = arag(*run, "--index", URL)
-        assert (code, f"into {SHOWN}\n" in err) == (0, ingested), out + err
-    assert (store_folder(SHOWN) / "calls.sqlite3").exists()
-    assert load_plan(Path("runs/musique")).index == SHOWN
-    assert SECRET not in Path("runs/musique/run.json").read_text()
 
 
 def test_results_are_kept_beside_a_folder_and_for_an_address_with_the_users_data(home):

@@ -5,18 +5,16 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import sqlite3
-import subprocess
-from contextlib import closing
 
 import pytest
 
-from arag.errors import IndexNotFoundError, InputError, StorageError
+from arag.errors import IndexNotFoundError, InputError
 from arag.ingest.maintenance import remove, verify
 from arag.ingest.pipeline import run_ingest
 from arag.retrieval.index import open_index
 from arag.retrieval.locations import using_store
 from fakes import HashEmbeddings, write_corpus, write_index
+from selection import EVERYWHERE
 
 DOCUMENTS = {
     f"d{n}": f"Document {n} tells of ship{n}. It was built in {1500 + n}. Nobody sailed it." for n in range(60)
@@ -38,7 +36,7 @@ def place(request, places, tmp_path):
     return made
 
 
-in_every_place = pytest.mark.parametrize("place", ["folder", "postgres"], indirect=True)
+in_every_place = pytest.mark.parametrize("place", EVERYWHERE, indirect=True)
 
 
 def contents(place):
@@ -98,17 +96,6 @@ def place_copy(tmp_path):
     return write_index(tmp_path, DOCUMENTS)
 
 
-def test_documents_that_are_damaged_must_be_ingested_again(place_copy, sound, tmp_path):
-    with closing(sqlite3.connect(place_copy / "index.sqlite3")) as connection, connection:
-        connection.execute("DELETE FROM contents WHERE number = 5")
-    found, left = verify(place_copy, repair=True)
-    assert found == left
-    assert not any(damage.repairable for damage in found)
-    shutil.rmtree(place_copy)
-    run_ingest(tmp_path / "corpus", place_copy, embedder=HashEmbeddings())
-    assert contents(place_copy) == contents(sound)
-
-
 def test_there_must_be_an_index(tmp_path):
     for care in (verify, lambda folder: verify(folder, repair=True), lambda folder: remove("a", folder)):
         with pytest.raises(IndexNotFoundError, match="no index in"):
@@ -131,22 +118,6 @@ def test_removed_documents_are_in_no_search(place):
         assert reader.document("secret") is None
         assert (reader.info().documents, reader.keyword_search("nobody", 60).total) == (59, 59)
     assert verify(place) == ([], [])
-
-
-def test_removed_texts_are_in_no_file(place_copy):
-    def holding(*words):
-        files = [file for file in place_copy.rglob("*") if file.is_file()]
-        return {word for word in words for file in files if word.encode() in file.read_bytes().lower()}
-
-    words = "zyzzyva", "quixotic", "marmoset", "ship7"
-    assert holding(*words) == set(words)
-    remove("secret", place_copy)
-    assert verify(place_copy, repair=True) == ([], [])
-    assert holding(*words) >= {"ship7"}
-    run_ingest(
-        write_corpus(place_copy.parent / "other", {"d1": "Another text."}), place_copy, embedder=HashEmbeddings()
-    )
-    assert holding("the quixotic vault", "marmoset password") == set()
 
 
 @in_every_place
@@ -179,44 +150,6 @@ def test_removing_all_leaves_an_empty_index_that_can_be_used(place, tmp_path):
         assert reader.semantic_search("ship").hits == ()
         run_ingest(tmp_path / "corpus", place, embedder=HashEmbeddings())
         assert reader.semantic_search("ship").hits
-
-
-# --- files that may not be written to ---
-
-
-@pytest.fixture
-def on_a_disk(tmp_path):
-    """A function that copies an index to a disk that nobody may write to."""
-    disk = tmp_path / "disk"
-    disk.mkdir()
-    mount = ["mount", "-t", "tmpfs", "none", str(disk)]
-    if os.geteuid() != 0 or subprocess.run(mount, capture_output=True, check=False).returncode != 0:
-        pytest.skip("this machine mounts no disk for us")
-
-    def copied(folder):
-        shutil.copytree(folder, disk / "index")
-        remount(disk, "ro")
-        return disk / "index"
-
-    yield copied
-    subprocess.run(["umount", "--lazy", str(disk)], check=True)
-
-
-def remount(disk, how):
-    subprocess.run(["mount", "-o", f"remount,{how}", str(disk)], check=True)
-
-
-def test_an_index_that_may_not_be_written_to_is_searched_and_follows_its_writer(sound, on_a_disk):
-    folder = on_a_disk(sound)
-    assert contents(folder) == contents(sound)
-    with pytest.raises(StorageError, match="cannot be written to"):
-        remove("d1", folder)
-    with open_index(folder, embedder=HashEmbeddings()) as reader:
-        assert reader.keyword_search("zyzzyva").total == 1
-        remount(folder.parent, "rw")
-        remove("secret", folder)
-        assert reader.keyword_search("zyzzyva").total == 0
-        assert reader.info().documents == 60
 
 
 # --- the command line ---

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import gc
 import json
 import pickle
-import weakref
 
 import chromadb
 import pytest
@@ -16,60 +14,40 @@ from arag import Scope, make_tools
 from arag.errors import ARAGError, InputError
 from arag.ingest.maintenance import remove
 from arag.ingest.pipeline import ingest
-from arag.retrieval.store.view import FolderView
 from fakes import HashEmbeddings
 from searches import DOCUMENTS, KEYWORDS, everything, make_records
 
 # --- which documents a scope allows ---
 
-METADATA = [
-    {"team": "a", "year": 2019, "open": True, "tags": ["x", "y"]},
-    {"team": "b", "year": 2020, "open": False, "tags": ["y"]},
-    {"team": "c", "year": 2021.5, "tags": ["z"]},
-    {"year": 2021},
-    {"team": "a", "year": 1},
-]
 
-
-@pytest.mark.parametrize(
-    ("where", "allowed"),
-    [
-        ({"team": "a"}, [0, 4]),
-        ({"team": {"$in": ["a", "b"]}, "year": {"$gte": 2020}}, [1]),
-        ({"$or": [{"team": "c"}, {"year": {"$lt": 2}}]}, [2, 4]),
-        ({"$and": [{"team": {"$ne": "a"}}, {"year": {"$gt": 2020, "$lte": 2021}}]}, [3]),
-        ({"open": True}, [0]),
-        ({"year": True}, []),  # true is not 1
-        ({"open": {"$in": [1, 0]}}, []),
-        ({"year": {"$gt": "1"}}, []),  # texts are not compared with numbers
-        ({"team": {"$gte": "b"}}, [1, 2]),
-        ({"tags": {"$contains": "y"}}, [0, 1]),
-        ({"tags": {"$not_contains": "y"}}, [2, 3, 4]),
-        ({"tags": "y"}, []),  # a list is not one of its items
-        ({"team": {"$in": []}}, []),
-    ],
-)
-def test_conditions_choose_documents(where, allowed):
-    scope = Scope(where=where)
-    assert [i for i, metadata in enumerate(METADATA) if scope.allows(str(i), metadata)] == allowed
+def test_conditions_choose_documents():
+    metadata = {"team": "a", "year": 2019, "open": True, "tags": ["x", "y"]}
+    for where in (
+        {"tags": {"$contains": "y"}},
+        {"tags": {"$not_contains": "z"}},
+        {"team": {"$gte": "a"}, "year": {"$lt": 2019.5}},
+    ):
+        assert Scope(where=where).allows("d", metadata)
+    for where in (
+        {"open": 1},  # true is not 1
+        {"year": {"$gt": "1"}},  # texts are not compared with numbers
+        {"tags": "y"},  # a list is not one of its items
+        {"team": {"$in": []}},
+        {"field": {"$gt": 0}},
+    ):
+        assert not Scope(where=where).allows("d", metadata)
 
 
 # No fractions: Chroma takes 0.5 for equal to 0.
-VALUES = st.one_of(st.sampled_from(["a", "b"]), st.integers(0, 2), st.booleans())
-NUMBERS = st.integers(0, 2)
-
-
-def same_type(values):
-    return st.one_of(*(st.lists(kind, min_size=1, max_size=2) for kind in values))
-
-
+KINDS = st.sampled_from(["a", "b"]), st.integers(0, 2), st.booleans()
+VALUES = st.one_of(*KINDS)
 FIELD = st.one_of(
     st.builds(lambda o, v: {o: v}, st.sampled_from(["$eq", "$ne"]), VALUES),
-    st.builds(lambda o, v: {o: v}, st.sampled_from(["$gt", "$gte", "$lt", "$lte"]), NUMBERS),
+    st.builds(lambda o, v: {o: v}, st.sampled_from(["$gt", "$gte", "$lt", "$lte"]), st.integers(0, 2)),
     st.builds(
         lambda o, v: {o: v},
         st.sampled_from(["$in", "$nin"]),
-        same_type([st.sampled_from(["a", "b"]), st.integers(0, 2), st.booleans()]),
+        st.one_of(*(st.lists(kind, min_size=1, max_size=2) for kind in KINDS)),
     ),
     VALUES,
 )
@@ -80,9 +58,7 @@ CONDITION = st.recursive(
     ),
     max_leaves=4,
 )
-RECORD = st.dictionaries(
-    st.sampled_from(["p", "q"]), st.one_of(st.sampled_from(["a", "b"]), st.integers(0, 2), st.booleans())
-)
+RECORD = st.dictionaries(st.sampled_from(["p", "q"]), VALUES)
 
 
 @pytest.fixture(scope="module")
@@ -106,7 +82,6 @@ def test_conditions_mean_what_they_mean_to_chroma(chroma, where, records):
 @pytest.mark.parametrize(
     ("patterns", "allowed"),
     [
-        (["handbook/*"], ["handbook/a.md", "handbook/b/c.md"]),
         (["handbook/a.md", "n[1].txt"], ["handbook/a.md", "n[1].txt"]),
         (["n?.txt"], []),
         (["h*b*.md"], ["handbook/a.md", "handbook/b/c.md"]),
@@ -130,12 +105,9 @@ def test_patterns_choose_documents(patterns, allowed):
         ({"where": {"year": {"$gt": True}}}, "$gt of year cannot take True: it needs a number or a text"),
         ({"where": {"year": {"$in": 3}}}, "$in of year cannot take 3: it needs a list"),
         ({"where": {"year": None}}, "$eq of year cannot take None"),
-        ({"where": {"year": {}}}, "year has no condition"),
         ({"where": {"$or": []}}, "$or needs a list of conditions, not []"),
-        ({"where": {"$not": [{"a": 1}]}}, "$not is not valid around conditions: use $and or $or"),
         ({"where": "team"}, "where: Input should be a valid dictionary"),
         ({"documents": "handbook/*"}, "'handbook/*' is a string: give a list of ids or patterns"),
-        ({"where": {"$and": [{1: 2}]}}, "1 is not the name of a field"),
         ({"where": {"a": 10**5000}}, "the scope is not valid: Exceeds the limit"),
         ({"document": ["a"]}, "document: Extra inputs are not permitted"),
     ],
@@ -148,10 +120,6 @@ def test_a_wrong_scope_is_refused(conditions, message):
 
 def test_conditions_nested_without_end_are_refused():
     where = {"a": 1}
-    for _ in range(30):
-        where = {"$and": [where]}
-    with pytest.raises(InputError, match="nested more than 20 deep"):
-        Scope(where=where)
     for _ in range(10_000):
         where = {"$and": [where]}
     with pytest.raises(InputError):
@@ -242,27 +210,6 @@ def test_limits_follow_the_index_and_end_with_it(tmp_path):
             closed.keyword_search("gull")
 
 
-def test_what_a_limited_index_has_open_goes_with_it(make_index, monkeypatch):
-    views, limited_to = [], FolderView.limited_to
-
-    def limit(view, ids):
-        part = limited_to(view, ids)
-        views.append(weakref.ref(part))
-        return part
-
-    monkeypatch.setattr(FolderView, "limited_to", limit)
-    index = make_index({"a": "A gull.", "b": "A reef."})
-    limited = index.limited_to(["a"])
-    for _ in range(3):
-        assert limited.keyword_search("gull").total == 1
-    (view,) = views
-    assert view() is not None
-    del limited
-    gc.collect()
-    assert view() is None
-    assert index.keyword_search("gull").total == 1
-
-
 def test_a_limit_that_is_applied_while_the_index_is_replaced(tmp_path, monkeypatch):
     records = [{"id": f"d{i}", "text": f"The gull number {i}."} for i in range(5)]
     with make(records, tmp_path / "index") as index:
@@ -278,27 +225,6 @@ def test_a_limit_that_is_applied_while_the_index_is_replaced(tmp_path, monkeypat
         limited = index.limited_to(Scope(documents=["d0", "d1"]))
         monkeypatch.setattr(Scope, "compile", compile_after_replacing)
         assert [hit.chunk_id for hit in limited.keyword_search("gull").hits] == ["d1:0"]
-
-
-def test_a_search_that_is_running_keeps_what_it_reads_open(tmp_path, monkeypatch):
-    """A publication is closed when the last search in it has ended, and not before."""
-    close, rank, searched, closed = FolderView.close, FolderView.rank, [], []
-
-    def publish_first(view, keywords, top_k, *, by_coverage=False):
-        searched.append(view)
-        if len(searched) == 1:
-            remove(["a"], tmp_path / "index")
-            assert index.keyword_search("gull").total == 1
-            assert view not in closed
-        return rank(view, keywords, top_k, by_coverage=by_coverage)
-
-    with make([{"id": name, "text": "A gull."} for name in "ab"], tmp_path / "index") as index:
-        index.keyword_search("gull")  # opens what it needs
-        monkeypatch.setattr(FolderView, "close", lambda view: (closed.append(view), close(view)))
-        monkeypatch.setattr(FolderView, "rank", publish_first)
-        assert index.keyword_search("gull").total == 2
-        assert [view in closed for view in searched] == [True, False]
-    assert searched[1] in closed
 
 
 def test_commands_take_a_scope(arag, example_index):

@@ -1,6 +1,7 @@
+"""What a model sends to the tools, what it gets, and what goes into the trace."""
+
 from __future__ import annotations
 
-import copy
 import json
 import re
 from pathlib import Path
@@ -50,23 +51,17 @@ def parts(index):
 # --- what a model sees ---
 
 
-def test_a_model_sees_names_and_descriptions(index):
+def test_a_model_sees_names_descriptions_and_arguments(index):
     seen = {t["function"]["name"]: t["function"] for t in map(convert_to_openai_tool, make_tools(index))}
     assert tuple(seen) == TOOL_NAMES
-    assert {name: sorted(f["parameters"]["properties"]) for name, f in seen.items()} == {
-        "keyword_search": ["keywords", "within"],
-        "semantic_search": ["queries", "within"],
-        "chunk_read": ["about", "chunk_ids"],
-    }
-    assert {name: f["parameters"]["required"] for name, f in seen.items()} == {
-        "keyword_search": ["keywords"],
-        "semantic_search": ["queries"],
-        "chunk_read": ["chunk_ids"],
-    }
-    for function in seen.values():
-        assert function["description"]
-        for field in function["parameters"]["properties"].values():
-            assert field["description"]
+    arguments = {"keyword_search": ["keywords", "within"], "semantic_search": ["queries", "within"]}
+    arguments["chunk_read"] = ["chunk_ids", "about"]
+    for name, function in seen.items():
+        parameters = function["parameters"]
+        assert sorted(parameters["properties"]) == sorted(arguments[name])
+        assert parameters["required"] == arguments[name][:1]  # the conversation is hidden
+        assert "messages" in make_tools(index, names=[name])[0].args_schema.model_fields
+        assert all(field["description"] for field in (function, *parameters["properties"].values()))
     keywords = seen["keyword_search"]["parameters"]["properties"]["keywords"]
     assert (keywords["type"], keywords["items"]) == ("array", {"type": "string"})
 
@@ -76,13 +71,6 @@ def test_schemas_hold_nothing_that_only_costs_tokens(index, presentation):
     """A model is sent them with every prompt."""
     text = json.dumps([convert_to_openai_tool(tool) for tool in make_tools(index, presentation=presentation)])
     assert not re.search(r'"(default|title|maxItems|minItems|anyOf)":', text)
-
-
-@pytest.mark.parametrize("name", TOOL_NAMES)
-def test_the_conversation_is_hidden_from_the_model_only(tools, name):
-    assert "messages" not in tools[name].tool_call_schema.model_json_schema()["properties"]
-    assert "messages" not in json.dumps(convert_to_openai_tool(tools[name]))
-    assert "messages" in tools[name].args_schema.model_fields
 
 
 # --- keyword_search ---
@@ -132,11 +120,6 @@ def test_keyword_search_leaves_out_no_less_than_three(make_index, documents, hea
     assert sum(f"[{i}:0]" in content for i in ids) == (7 if documents == 7 else 5)
 
 
-def test_keyword_search_offers_the_closest_terms(call):
-    content = call("keyword_search", {"keywords": ["Orlaht"]}).content
-    assert content == "Orlaht: none (closest: Orlath (1 chunk)).\nNo chunk holds any of these keywords."
-
-
 def test_a_blank_around_a_keyword_changes_nothing(make_index):
     documents = {f"d{n}": f"The ship {n} left the harbour." for n in range(12)} | {"o": "Orlath stayed."}
     tool, *_ = make_tools(make_index(documents))
@@ -153,15 +136,6 @@ def test_a_sentence_that_ends_in_dots_is_not_shown_again(make_index):
     assert first.artifact["new_chunks"] == ["t:0"]
     again = tool.invoke(call | {"args": {"keywords": ["Orlath"], "messages": [first]}})
     assert "Shown above: [t:0]" in again.content
-
-
-def test_a_search_within_documents_counts_them_only(make_index):
-    documents = [
-        {"id": f"d{n}", "title": f"Isle {'east west'.split()[n % 2]}", "text": f"The ship {n} left."} for n in range(12)
-    ]
-    tool, *_ = make_tools(make_index([*documents, {"id": "o", "title": "Other", "text": "Orlath stayed."}]))
-    content = tool.invoke({"keywords": ["ship", "Orlath"], "within": "isle EAST"})
-    assert content.startswith("ship: 6 chunks; Orlath: none. All:")
 
 
 # --- semantic_search ---
@@ -199,15 +173,10 @@ def test_chunk_read_gives_full_texts(index, call):
     digests = message.artifact.pop("digests")
     assert list(digests) == ["gale:0", "12:0"]
     assert len(set(digests.values())) == 2
+    results = [{"chunk_id": c.id, "document_id": c.document_id, "tokens": c.tokens, "excerpt": None} for c in chunks]
     assert message.artifact == {
         "query": ["gale:0", "12:0"],
-        "results": {
-            "chunks": [
-                {"chunk_id": "gale:0", "document_id": "gale", "tokens": chunks[0].tokens, "excerpt": None},
-                {"chunk_id": "12:0", "document_id": "12", "tokens": chunks[1].tokens, "excerpt": None},
-            ],
-            "unknown": {},
-        },
+        "results": {"chunks": results, "unknown": {}},
         "chunk_ids": ["gale:0", "12:0"],
         "new_chunks": ["gale:0", "12:0"],
         "sentences": {},
@@ -245,12 +214,6 @@ def test_searches_do_not_show_again_what_was_read(call):
     assert "Shown above: [gale:0]" in semantic
 
 
-def test_a_search_that_finds_nothing_new_says_so(call):
-    message = call("keyword_search", {"keywords": ["Orlath"], **after_reading("12:0")})
-    assert message.content == "Orlath: 1 chunk. All:\n\nShown above: [12:0]\n\nNothing new was found."
-    assert message.artifact["evidence_tokens"] == 0
-
-
 def test_an_unknown_id_is_answered_with_ids_that_exist(call):
     message = call("chunk_read", {"chunk_ids": ["gale:7", "12:0"]})
     assert message.status == "success"
@@ -261,68 +224,49 @@ def test_an_unknown_id_is_answered_with_ids_that_exist(call):
     assert message.artifact["results"]["unknown"] == {"gale:7": ("gale:0",)}
 
 
-@pytest.mark.parametrize(
-    "chunk_id", ["nothing like it", "", "\ud800", "../etc/passwd", "x" * 100_000, "' OR 1=1", ":", "long"]
-)
+@pytest.mark.parametrize("chunk_id", ["", "\ud800", "x" * 100_000, "' OR 1=1", "long"])
 def test_odd_ids_are_unknown(call, chunk_id):
     message = call("chunk_read", {"chunk_ids": [chunk_id]})
     assert message.status == "success"
     assert "There is no chunk with this id." in message.content
-    assert message.artifact["new_chunks"] == []
-    assert message.artifact["evidence_tokens"] == 0
+    assert (message.artifact["new_chunks"], message.artifact["evidence_tokens"]) == ([], 0)
 
 
 @pytest.mark.parametrize(
-    "arguments",
+    ("name", "sent", "understood"),
     [
-        {"chunk_ids": ["12:0"]},
-        {"chunk_ids": "12:0"},
-        {"chunk_ids": '["12:0"]'},
-        {"chunk_ids": "[12:0]"},
-        {"chunk_ids": "['12:0']"},
-        {"chunk_ids": ["[12:0]"]},
-        {"chunk_ids": [" (12:0), "]},
-        {"chunk_ids": ["`12:0`"]},
-        {"chunk_id": "12:0"},
-        {"chunk_id": ["12:0"]},
-        {"chunk_ids": ["12"]},
-        {"chunk_ids": [12]},
-        {"chunk_ids": 12},
-        {"chunk_id": 12},
-        {"chunk_ids": "[12]"},
-        {"chunk_ids": ["12:0"], "about": None, "reason": "unknown arguments do not matter"},
+        (
+            "chunk_read",
+            [
+                *({"chunk_ids": ids} for ids in ("12:0", '["12:0"]', "[12:0]", "['12:0']", ["[12:0]"], [" (12:0), "])),
+                *({"chunk_ids": ids} for ids in (["`12:0`"], ["12"], [12], 12, "[12]")),
+                {"chunk_id": "12:0"},
+                {"chunk_ids": ["12:0"], "about": None, "reason": "unknown arguments do not matter"},
+            ],
+            ["12:0"],
+        ),
+        (
+            "keyword_search",
+            [
+                *({"keywords": keywords} for keywords in ("gale", '["gale"]', ["gale", "", " GALE "])),
+                {"keyword": "gale"},
+                {"keyword": ["gale"]},
+            ],
+            ["gale:0", "12:0"],
+        ),
+        ("keyword_search", [{"keywords": [1701]}], ["long:0"]),
+        (
+            "semantic_search",
+            [{"query": "Orlath was a painter"}, {"queries": '["Orlath was a painter"]'}],
+            ["12:0"],
+        ),
     ],
 )
-def test_what_models_send_for_ids_is_understood(call, arguments):
-    message = call("chunk_read", arguments)
-    assert message.status == "success"
-    assert message.artifact["chunk_ids"] == ["12:0"]
-
-
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        {"keywords": "gale"},
-        {"keywords": '["gale"]'},
-        {"keyword": "gale"},
-        {"keyword": ["gale"]},
-        {"keywords": ["gale", "", " GALE "]},
-    ],
-)
-def test_what_models_send_for_keywords_is_understood(call, arguments):
-    assert call("keyword_search", arguments).artifact["chunk_ids"] == ["gale:0", "12:0"]
-
-
-def test_a_number_is_a_keyword(call):
-    assert call("keyword_search", {"keywords": [1701]}).artifact["chunk_ids"] == ["long:0"]
-
-
-@pytest.mark.parametrize(
-    "arguments",
-    [{"queries": ["ships sank"]}, {"query": "ships sank"}, {"queries": '["ships sank"]'}, {"query": ["ships sank"]}],
-)
-def test_what_models_send_for_queries_is_understood(call, arguments):
-    assert call("semantic_search", arguments).artifact["query"] == ["ships sank"]
+def test_what_models_send_is_understood(call, name, sent, understood):
+    for arguments in sent:
+        message = call(name, arguments)
+        assert message.status == "success"
+        assert message.artifact["chunk_ids"][: len(understood)] == understood
 
 
 # --- errors that the model can mend ---
@@ -332,20 +276,14 @@ def test_what_models_send_for_queries_is_understood(call, arguments):
     ("name", "arguments", "names"),
     [
         ("keyword_search", {}, "keywords"),
-        ("keyword_search", {"keywords": None}, "keywords"),
         ("keyword_search", {"keywords": [None]}, "keywords"),
-        ("keyword_search", {"keywords": [["gale"]]}, "keywords"),
         ("keyword_search", {"keywords": {"a": 1}}, "keywords"),
-        ("keyword_search", {"keywords": []}, "keyword"),
         ("keyword_search", {"keywords": [" "]}, "keyword"),
         ("keyword_search", {"keywords": ["gale"] * 51}, "give 1 to 50"),
         ("keyword_search", {"keywords": ["gale"], "within": "xyzzy"}, "No document has 'xyzzy' in its title or id"),
-        ("semantic_search", {}, "queries"),
         ("semantic_search", {"queries": []}, "give 1 to 10"),
         ("semantic_search", {"queries": [""]}, "query is blank"),
-        ("semantic_search", {"queries": ["gale"] * 11}, "give 1 to 10"),
         ("semantic_search", {"queries": ["gale"], "within": "12 xyzzy"}, "No document has '12 xyzzy'"),
-        ("chunk_read", {}, "chunk_ids"),
         ("chunk_read", {"chunk_ids": []}, "chunk_read"),
         ("chunk_read", {"chunk_ids": [True]}, "chunk_ids"),
         ("chunk_read", {"chunk_ids": ["12:0"], "about": ["x"]}, "about"),
@@ -362,21 +300,18 @@ def test_bad_arguments_are_an_error_message_that_names_them(call, name, argument
 # --- which tools ---
 
 
-@pytest.mark.parametrize("names", [["keyword_search"], ["chunk_read", "semantic_search"], list(TOOL_NAMES)])
-def test_tools_come_in_the_order_asked_for(index, names):
-    assert [tool.name for tool in make_tools(index, names=names)] == names
-
-
-@pytest.mark.parametrize("names", [["search"], [], ["chunk_read", "chunk_read"], ["keyword_search", "read_chunk"]])
-def test_tools_that_are_not_there_are_an_input_error(index, names):
-    with pytest.raises(InputError, match="keyword_search, semantic_search, chunk_read"):
-        make_tools(index, names=names)
-
-
-@pytest.mark.parametrize("top_k", [0, 21])
-def test_a_default_out_of_bounds_is_an_input_error(index, top_k):
-    with pytest.raises(InputError, match="1 to 20"):
-        make_tools(index, top_k=top_k)
+def test_tools_come_in_the_order_asked_for_or_are_an_input_error(index):
+    for names in (["keyword_search"], ["chunk_read", "semantic_search"]):
+        assert [tool.name for tool in make_tools(index, names=names)] == names
+    for names in (["search"], [], ["chunk_read", "chunk_read"]):
+        with pytest.raises(InputError, match="keyword_search, semantic_search, chunk_read"):
+            make_tools(index, names=names)
+    for names in ([dict], [["a"]], [RetrievalTool], ["keyword_search", None]):
+        with pytest.raises(InputError, match=r"RetrievalTool|not valid"):
+            make_tools(index, names=names)
+    for top_k in (0, 21):
+        with pytest.raises(InputError, match="1 to 20"):
+            make_tools(index, top_k=top_k)
 
 
 @pytest.mark.parametrize("presentation", PRESENTATIONS)
@@ -430,19 +365,6 @@ def test_instructions_in_documents_stay_inside_the_result(make_index):
     message = tool.invoke({"type": "tool_call", "id": "1", "name": "chunk_read", "args": {"chunk_ids": ["evil:0"]}})
     assert message.content == f"[evil:0]\n{text}"
     assert message.artifact["new_chunks"] == ["evil:0"]
-
-
-def test_a_tool_may_be_copied_and_its_copy_searches(example_index):
-    tool = copy.deepcopy(make_tools(example_index)[0])
-    assert tool.invoke({"keywords": ["Grey Petrel"]}) == make_tools(example_index)[0].invoke(
-        {"keywords": ["Grey Petrel"]}
-    )
-
-
-@pytest.mark.parametrize("names", [[5], [dict], [["a"]], [RetrievalTool], ["keyword_search", None]])
-def test_what_is_no_retrieval_tool_is_an_input_error(example_index, names):
-    with pytest.raises(InputError, match=r"RetrievalTool|not valid"):
-        make_tools(example_index, names=names)
 
 
 def test_a_subclass_of_chunk_read_reads_chunks_too(example_index):

@@ -203,7 +203,7 @@ class SourceReader:
                 yield from (self._finish(Problem(str(path), part)) for part in content.left_out)
                 document = Document(
                     id=file_id,
-                    title=content.title or path.stem,
+                    title=content.title or path.stem.replace("_", " "),
                     text=content.text,
                     source=str(path),
                     metadata=_to_metadata(content.metadata),

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from arag.errors import EmbedderError
+from arag.errors import ModelError
 from arag.ingest.chunking import chunk_document
 from arag.ingest.documents import Document, Problem
 from arag.ingest.progress import Meter
@@ -205,7 +205,7 @@ class IndexWriter:
         if new:
             embedded = self._embedder.embed_documents(new)
             if embedded.shape[1] != self.settings.dimension:
-                raise EmbedderError(
+                raise ModelError(
                     f"the embedder {self._embedder.name} returns vectors of {embedded.shape[1]} dimensions, but the "
                     f"index in {self._location} has {self.settings.dimension}"
                 )
@@ -258,7 +258,7 @@ def open_writer(
         meter: Measures the progress.
 
     Raises:
-        EmbedderError: The index was made with another embedder, or the embedder cannot be loaded.
+        ModelError: The index was made with another embedder, or the embedder cannot be loaded.
         InputError, IndexLockedError, IndexFormatError, StorageError: It cannot be written; see `IndexStore.draft`.
     """
     chosen = None if embedder is None else load_embedder(embedder)

@@ -8,14 +8,14 @@ import pytest
 
 from arag import ingest, run_ingest
 from arag.ingest.documents import Problem
-from arag.models import huggingface
+from arag.models import onnx
 from fakes import HashEmbeddings
 
 
 @pytest.fixture(autouse=True)
 def quick_embedder(monkeypatch):
     """Let the command line embed at once."""
-    monkeypatch.setattr(huggingface, "load_huggingface", lambda model, *, named: HashEmbeddings())
+    monkeypatch.setattr(onnx, "load_onnx", HashEmbeddings)
 
 
 @pytest.fixture

@@ -5,8 +5,8 @@ from __future__ import annotations
 import codecs
 import re
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, TypeAlias
 
 import webencodings
 from lxml import etree
@@ -23,6 +23,7 @@ _BREAKS = {"br": "\n", "caption": "\n"} | dict.fromkeys(
     "header hgroup hr html legend main nav ol optgroup option p pre search section summary table td th ul".split(),
     "\n\n",
 )
+_Cell: TypeAlias = tuple[Any, str]  # an element with its text
 _WHITE_SPACE = re.compile(r"[ \t\n\r\f]+")
 _NO_BREAK_SPACE = "\u00a0"
 _ITEM, _ITEM_END, _NEXT_LINE = "\0-", "\0.", "\0+"  # no text of a page has a NUL
@@ -59,14 +60,6 @@ def html_content(html: str) -> Content:
     title = page.find("head/title")
     text = _Writer(page).text()
     return Content(folded("".join(title.itertext()) if title is not None else "") or first_heading(text), text)
-
-
-@dataclass(slots=True)
-class _Cell:
-    text: str
-    is_header: bool
-    rows: int
-    columns: int
 
 
 class _Writer:
@@ -130,7 +123,8 @@ class _Writer:
             if tag in _HEADINGS:
                 self._parts.append(f"\n\n{'#' * int(tag[1])} {text}\n\n" if text else "")
             else:
-                self._add_cell(element, text)
+                self._rows = self._rows or [[]]
+                self._rows[-1].append((element, text))
         elif self._line is None and tag == "li":
             self._item_depth -= 1
             self._parts.append(f"{_ITEM_END}\n")
@@ -138,7 +132,7 @@ class _Writer:
             self._pre_depth -= 1
         elif tag == "table" and self._rows is not None:
             first = next((row for row in self._rows if len(row) > 1), [])
-            lines = table_lines(_grid(self._rows), header=bool(first) and all(cell.is_header for cell in first))
+            lines = table_lines(_grid(self._rows), header=bool(first) and all(cell.tag == "th" for cell, _ in first))
             self._parts.append("\n" + "\n".join(lines).replace(" ", _NO_BREAK_SPACE))
             self._rows = None
         if tag != "br":
@@ -160,22 +154,17 @@ class _Writer:
         elif text:
             self._parts.append(_WHITE_SPACE.sub(" ", text))
 
-    def _add_cell(self, cell: etree._Element, text: str) -> None:
-        if not self._rows:
-            self._rows = [[]]
-        self._rows[-1].append(_Cell(text, cell.tag == "th", _span(cell, "rowspan"), _span(cell, "colspan")))
-
 
 def _grid(rows: list[list[_Cell]]) -> list[list[str]]:
     """Return the cells of each row; a cell that spans several rows stands in each."""
     grid: list[dict[int, str]] = [{} for _ in rows]
     for y, row in enumerate(rows):
         x = 0
-        for cell in row:
+        for cell, text in row:
             while x in grid[y]:
                 x += 1
-            for line in grid[y : y + cell.rows]:
-                line |= {x: cell.text, **dict.fromkeys(range(x + 1, x + cell.columns), "")}
+            for line in grid[y : y + _span(cell, "rowspan")]:
+                line |= {x: text, **dict.fromkeys(range(x + 1, x + _span(cell, "colspan")), "")}
     return [[line.get(x, "") for x in range(max(line, default=-1) + 1)] for line in grid]
 
 

@@ -16,14 +16,14 @@ def repair_word(data: bytes) -> bytes:
     Word in a browser writes `document2.xml`. Pictures are left out.
     """
     with suppress(BadZipFile), ZipFile(BytesIO(data)) as archive:
-        names = archive.namelist()
-        main = next((name for name in names if re.fullmatch(r"word/.*document\d*\.xml", name)), None)
+        names = sorted(archive.namelist())
+        main = next((name for name in names if re.fullmatch(r"word/(.*/)?document\d*\.xml", name)), None)
         if main is None:
             return data
         document = etree.fromstring(archive.read(main), etree.XMLParser(resolve_entities=False, huge_tree=True))
         _repair_tables(document, document.tag.removesuffix("document"))
         with ZipFile(repaired := BytesIO(), "w") as copy:
-            copy.writestr("word/document.xml", etree.tostring(document))
+            copy.writestr("word/document.xml", etree.tostring(document, encoding="utf-8"))
             for name in {*names} - {main, "word/document.xml"}:
                 if name.endswith((".xml", ".rels")):
                     copy.writestr(name, archive.read(name))

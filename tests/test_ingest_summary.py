@@ -86,11 +86,3 @@ class TestAbsent:
         assert len(summary.problems) == 1
         assert (summary.read, summary.absent, summary.documents) == (1, 0, 2)
         assert run(a).absent == 1
-
-    def test_a_new_document_that_was_refused(self, run, tmp_path):
-        a = write(tmp_path / "docs", a="It turns.") / "a.txt"
-        chunks = tmp_path / "chunks.json"
-        chunks.write_text(json.dumps([{"id": "a.txt:0", "text": "The mill fell."}]))
-        summary = run(a, chunks)
-        assert len(summary.problems) == 1
-        assert (summary.read, summary.absent, summary.documents) == (1, 0, 1)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterable, Callable, Iterator
+from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from contextvars import ContextVar, copy_context
@@ -35,21 +35,21 @@ async def run_in_thread(work: Callable[[Any], T], sources: Any) -> T:
     source = aiter(sources) if isinstance(sources, AsyncIterable) else None
     next_item: asyncio.Task[Any] | None = None
 
-    async def make_next() -> Any:
+    async def make_next(source: AsyncIterator[Any]) -> Any:
         nonlocal next_item
         if event.is_set():
             raise asyncio.CancelledError
         next_item = asyncio.current_task()
         return await anext(source, _END)
 
-    def iterate() -> Iterator[Any]:
-        while (item := asyncio.run_coroutine_threadsafe(make_next(), loop).result()) is not _END:
+    def iterate(source: AsyncIterator[Any]) -> Iterator[Any]:
+        while (item := asyncio.run_coroutine_threadsafe(make_next(source), loop).result()) is not _END:
             yield item
 
     with ThreadPoolExecutor(1, "ingest") as pool:  # of its own: the source may need all threads of the loop
         context = copy_context()
         context.run(_is_cancelled.set, event)
-        thread = loop.run_in_executor(pool, context.run, work, iterate() if source else sources)
+        thread = loop.run_in_executor(pool, context.run, work, iterate(source) if source else sources)
         try:
             return await asyncio.shield(thread)
         except asyncio.CancelledError:

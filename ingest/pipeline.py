@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 MIN_CHUNK_TOKENS = 50
 
-_SENTENCE_CHARACTERS = 100  # about; a batch is about as many sentences as a call of the embedder takes
+_SENTENCE_CHARACTERS = 120  # about; a batch is about as many sentences as a call of the embedder takes
 _BATCH_DOCUMENTS = 500
 _MAX_NAMES = 5  # of what was left out, in a message
 _LAST_LATIN_LETTER = "\u024f"

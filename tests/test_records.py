@@ -113,7 +113,7 @@ class TestRecords:
         assert reasons["16"].startswith("not usable JSON: ")
 
     def test_bad_characters(self, tmp_path):
-        path = tmp_path / "a.jsonl"
+        path = tmp_path / "a.ndjson"
         write(path, r'{"id": "i\ud800", "text": "a\udc00\u0000b \ud83c\udf89", "k\ud800": ["\ud800\u0000"]}')
         (document,) = read(path)[0]
         assert (document.id, document.text) == ("i\ufffd", "a\ufffdb 🎉")

@@ -508,6 +508,47 @@ class TestIds:
         assert texts(backend) == {"a.txt": "In Python.", "b.txt": "Another."}
 
 
+class TestSummary:
+    def test_what_is_skipped_is_named_with_its_reason(self, run, tmp_path):
+        docs = write(tmp_path / "docs", a="The mill stands.")
+        (docs / "b.xyz").write_bytes(b"x")
+        (docs / "more").symlink_to(tmp_path, target_is_directory=True)
+        assert run(docs, docs / "a.txt").skipped == (
+            Problem(str(docs / "b.xyz"), "no reader for .xyz"),
+            Problem(str(docs / "more"), "a link, which is not followed"),
+        )
+
+    def test_python_warns_once(self, backend, tmp_path):
+        docs = write(tmp_path / "docs", a="The mill stands.", b=" ")
+        for number in range(12):
+            (docs / f"{number}.png").write_bytes(b"x")
+        with pytest.warns(UserWarning, match=r"^left out 13 items: .*b\.txt: empty document; .*0\.png: no") as caught:
+            ingest(docs, backend, embedder=HashEmbeddings()).close()
+        assert len(caught) == 1
+        assert str(caught[0].message).endswith("; and 8 more: run_ingest returns all")
+        assert caught[0].filename == __file__
+
+    @pytest.mark.usefixtures("quick_embedder")
+    def test_the_command_line_counts_and_lists_what_is_skipped(self, arag, tmp_path):
+        docs = write(tmp_path / "docs", a="The mill stands.")
+        for name in ("b.png", "c.PNG", "d.xyz"):
+            (docs / name).write_bytes(b"x")
+        code, _, err = arag("ingest", docs, "--index", tmp_path / "index")
+        named = ["no reader for .png (2): {0}/b.png, {0}/c.PNG", "no reader for .xyz (1): {0}/d.xyz"]
+        assert (code, err.splitlines()) == (0, [f"Skipped: {line.format(docs)}" for line in named])
+        _, out, _ = arag("ingest", docs, "--index", tmp_path / "index", "--json")
+        assert json.loads(out)["skipped"][2] == {"source": str(docs / "d.xyz"), "reason": "no reader for .xyz"}
+
+    def test_absent_is_what_was_not_read_now_but_no_former_version_of_what_was_refused(self, run, tmp_path):
+        docs, chunks = write(tmp_path / "docs", a="It turns.", b="It fell."), tmp_path / "chunks.json"
+        chunks.write_text(json.dumps(["0:The mill stands."]))
+        assert run(docs, chunks).absent == 0
+        chunks.write_text(json.dumps([{"id": "a.txt:0", "text": "The mill fell."}]))
+        summary = run(docs / "a.txt", chunks)
+        assert len(summary.problems) == 1
+        assert (summary.read, summary.absent, summary.documents) == (1, 1, 3)
+
+
 class TestPrune:
     def test_only_what_came_from_the_given_sources_is_removed(self, run, listed, tmp_path):
         x, y = write(tmp_path / "x", a="One.", b="Two."), write(tmp_path / "y", c="Three.", d="Four.")

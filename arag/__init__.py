@@ -14,38 +14,23 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from arag.errors import ARAGError
-    from arag.graph.context import Context
-    from arag.graph.graph import ARAGAgent, create_arag_agent
-    from arag.ingest.copying import copy_index
-    from arag.ingest.pipeline import aingest, ingest, run_ingest
-    from arag.models.chat import load_model
-    from arag.models.embedders import load_embedder
-    from arag.pages.page import trace_page
-    from arag.retrieval.index import Index, open_index
-    from arag.retrieval.scope import Scope
-    from arag.retrieval.tools import make_tools
-    from arag.serving.mcp import make_mcp_server, serve_mcp
-
-__all__ = [
-    "ARAGAgent",
-    "ARAGError",
-    "Context",
-    "Index",
-    "Scope",
-    "aingest",
-    "copy_index",
-    "create_arag_agent",
-    "ingest",
-    "load_embedder",
-    "load_model",
-    "make_mcp_server",
-    "make_tools",
-    "open_index",
-    "run_ingest",
-    "serve_mcp",
-    "trace_page",
-]
+    from arag.errors import ARAGError as ARAGError
+    from arag.graph.context import Context as Context
+    from arag.graph.graph import ARAGAgent as ARAGAgent
+    from arag.graph.graph import create_arag_agent as create_arag_agent
+    from arag.ingest.copying import copy_index as copy_index
+    from arag.ingest.pipeline import aingest as aingest
+    from arag.ingest.pipeline import ingest as ingest
+    from arag.ingest.pipeline import run_ingest as run_ingest
+    from arag.mcp import make_mcp_server as make_mcp_server
+    from arag.mcp import serve_mcp as serve_mcp
+    from arag.models.chat import load_model as load_model
+    from arag.models.embedders import load_embedder as load_embedder
+    from arag.page import trace_page as trace_page
+    from arag.retrieval.index import Index as Index
+    from arag.retrieval.index import open_index as open_index
+    from arag.retrieval.scope import Scope as Scope
+    from arag.retrieval.tools import make_tools as make_tools
 
 # Names are imported on first use, which keeps `import arag` fast.
 _HOMES = {
@@ -60,13 +45,18 @@ _HOMES = {
     "ingest": "arag.ingest.pipeline",  # see _Package
     "load_embedder": "arag.models.embedders",
     "load_model": "arag.models.chat",
-    "make_mcp_server": "arag.serving.mcp",
+    "make_mcp_server": "arag.mcp",
     "make_tools": "arag.retrieval.tools",
     "open_index": "arag.retrieval.index",
     "run_ingest": "arag.ingest.pipeline",
-    "serve_mcp": "arag.serving.mcp",
-    "trace_page": "arag.pages.page",
+    "serve_mcp": "arag.mcp",
+    "trace_page": "arag.page",
 }
+__all__ = list(_HOMES)
+
+
+def __dir__() -> list[str]:
+    return sorted(_HOMES)
 
 
 if not TYPE_CHECKING:  # with this function, a type checker would accept any name
@@ -74,8 +64,7 @@ if not TYPE_CHECKING:  # with this function, a type checker would accept any nam
     def __getattr__(name: str) -> Any:
         if name not in _HOMES:
             raise AttributeError(f"module 'arag' has no attribute {name!r}")
-        module = import_module(_HOMES[name])
-        return globals().setdefault(name, getattr(module, name))
+        return globals().setdefault(name, getattr(import_module(_HOMES[name]), name))
 
     class _Package(ModuleType):
         """The package `arag`, whose `ingest` is the function, also after an import of the package `arag.ingest`."""
@@ -94,7 +83,3 @@ if not TYPE_CHECKING:  # with this function, a type checker would accept any nam
             """Ignore the package, which every import of one of its modules binds here."""
 
     sys.modules[__name__].__class__ = _Package
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)

@@ -19,11 +19,7 @@ _FICLONE = 0x40049409  # Linux's request for a reflink
 def written_whole(file: Path) -> Iterator[BinaryIO]:
     """Open a file for writing; readers see the old version until the new one is complete.
 
-    After that, the new version survives a power failure. An incomplete file is deleted, because it would keep
-    filling a full disk.
-
-    Args:
-        file: The file.
+    An incomplete file is deleted, because it would keep filling a full disk.
     """
     temporary = file.with_name(f"{file.name}.{secrets.token_hex(4)}.new")
     try:
@@ -46,12 +42,7 @@ def digest(file: Path) -> str:
 
 
 def copy_file(source: str, target: str) -> None:
-    """Copy a file. Where the file system has reflinks, both share their blocks until one of them changes.
-
-    Args:
-        source: The file.
-        target: The copy, which is not there yet.
-    """
+    """Copy a file to a new one; where the file system has reflinks, both share their blocks until one changes."""
     try:
         import fcntl
 

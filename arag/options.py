@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
 DEFAULT_TOP_K = 5
 DEFAULT_MAX_STEPS = 15
-INDEX_VARIABLE = "ARAG_INDEX"
 
 
 def _find_store(location: str) -> Any:  # Typer looks its types up
@@ -32,7 +31,7 @@ if TYPE_CHECKING:
     IndexToMakeOption = IndexStore
 else:
     # Strings, as a `Path` would damage an address. Commands get a store, whose location shows no password.
-    _INDEX = {"metavar": "LOCATION", "envvar": INDEX_VARIABLE, "callback": _find_store}
+    _INDEX = {"metavar": "LOCATION", "envvar": "ARAG_INDEX", "callback": _find_store}
     _LOCATION = "The index: a folder, or the address of a PostgreSQL database."
     _MADE = " If it does not exist, the paragraphs that come with the questions are ingested."
     IndexOption = Annotated[str, typer.Option("--index", "-i", help=_LOCATION, **_INDEX)]
@@ -64,13 +63,6 @@ EffortOption = Annotated[
     ),
 ]
 TopKOption = Annotated[int, typer.Option("--top-k", "-k", min=1, help="Number of chunks per search.")]
-ToolsOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--tools", metavar="NAME", help="keyword_search, semantic_search or chunk_read; repeatable. Default: all."
-    ),
-]
-MaxStepsOption = Annotated[int, typer.Option("--max-steps", min=1, help="Maximum steps before an answer is forced.")]
 WhereOption = Annotated[
     str | None,
     typer.Option(
@@ -86,25 +78,26 @@ DocumentsOption = Annotated[
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object, for programs.")]
 
 
-def read_model_options(given: Sequence[str] | None, reasoning_effort: str | None) -> dict[str, Any]:
+def read_model_options(pairs: Sequence[str] | None, reasoning_effort: str | None) -> dict[str, Any]:
     """Return the options of the model's class.
 
     Raises:
-        InputError: An option is not NAME=VALUE, is given twice, or is an API key, which the list of processes and the
-            files of a run would show.
+        InputError: An option is not NAME=VALUE, or is an API key, which the list of processes and the files of a run
+            would show.
     """
     options: dict[str, Any] = {"reasoning_effort": reasoning_effort} if reasoning_effort else {}
-    for option in given or ():
-        name, equals, value = option.partition("=")
+    for pair in pairs or ():
+        name, equals, value = pair.partition("=")
         if not name or not equals:
-            raise InputError(f"--model-option {option!r}: NAME=VALUE is needed, such as temperature=0")
-        if name in options:
-            raise InputError(f"--model-option {name} is given twice")
+            raise InputError(f"--model-option {pair!r}: NAME=VALUE is needed, such as temperature=0")
         if "api_key" in name:
             raise InputError(
                 "--model-option: others could see an API key on the command line; set an environment variable instead"
             )
-        options[name] = _value(value)
+        try:
+            options[name] = json.loads(value)
+        except ValueError:
+            options[name] = value
     return options
 
 
@@ -112,7 +105,7 @@ def read_scope(where: str | None, documents: Sequence[str] | None) -> Scope | No
     """Return the scope that --where and --documents give, or None if neither is given.
 
     Raises:
-        InputError: --where is not JSON, or the scope is not valid.
+        InputError: --where is not a JSON object, or the scope is not valid.
     """
     if where is None and not documents:
         return None
@@ -141,11 +134,6 @@ def open_scoped(index: IndexStore, where: str | None, documents: Sequence[str] |
         yield opened if scope is None else opened.limited_to(scope)
 
 
-def _value(text: str) -> Any:
-    """Parse a string as JSON if possible; `NaN`, which equals nothing, stays a string."""
-    try:
-        value = json.loads(text)
-        json.dumps(value, allow_nan=False)
-    except (ValueError, RecursionError):
-        return text
-    return value
+def count(number: int, noun: str) -> str:
+    """Return a number with its noun, such as `1 chunk` or `1,204 chunks`."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"

@@ -1,25 +1,29 @@
 r"""Printing and progress bars for all commands; untrusted text is shown but never interpreted.
 
-Titles, ids, file names, chunks, model answers and errors may contain characters that a terminal interprets: escape
-sequences that set the clipboard or clear the screen, and controls that reorder or hide text. They are printed as Python
-escapes them (`\x1b`). Markup and emoji codes are printed literally; styles come only from `styled`.
+Documents, file names, model answers and errors may hold characters that a terminal obeys: escape sequences that set the
+clipboard or clear the screen, and controls that reorder or hide text. They are printed as Python escapes them (`\x1b`).
+Markup and emoji codes are printed literally.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import re
 import sys
 from collections.abc import Iterable
-from typing import Any
+from contextlib import suppress
+from typing import Any, NoReturn
 
 import rich.console
 from rich.console import ConsoleRenderable, RenderableType
+from rich.padding import Padding
 from rich.progress import BarColumn, Progress, ProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.segment import Segment
 from rich.text import Text
 
 FAILED = 1  # exit code of a command that failed, wholly or in part
+INTERRUPTED = 130  # exit code that shells use for Ctrl-C
 
 # All controls except newline and tab, lone surrogates, line separators, and characters that reorder text or are not
 # part of any writing: embeddings, overrides and isolates, invisible operators, annotations, tags. Joiners, zero-width
@@ -42,13 +46,13 @@ class Console(rich.console.Console):
         super().__init__(stderr=stderr, soft_wrap=True, markup=False, emoji=False, highlight=False)
 
     def render_str(self, text: str, **options: Any) -> Text:
-        """Convert a string to a text; Rich's own method would drop some controls."""
+        """Convert a string to a text. Rich's own method drops some controls."""
         return super().render_str(visible(text), **options)
 
     def render(
         self, renderable: RenderableType, options: rich.console.ConsoleOptions | None = None
     ) -> Iterable[Segment]:
-        """Render anything, including text that bypasses `render_str`, such as a progress bar's columns."""
+        """Render anything, such as a progress bar's columns, which `render_str` does not see."""
         for segment in super().render(renderable, options):
             yield segment if segment.control else Segment(visible(segment.text), segment.style)
 
@@ -62,6 +66,14 @@ def styled(*parts: str | tuple[str, str]) -> ConsoleRenderable:
     return Text.assemble(*(visible(part) if isinstance(part, str) else (visible(part[0]), part[1]) for part in parts))
 
 
+def print_indented(text: str, indent: int, style: str = "") -> None:
+    """Print a text with a left margin, which wrapped lines on a terminal have, too."""
+    if out.is_terminal:
+        out.print(Padding(Text(visible(text), style), (0, 0, 0, indent)), soft_wrap=False)
+    else:
+        out.print(" " * indent + text, style=style)
+
+
 def warn(line: str) -> None:
     """Print a warning on stderr."""
     err.print(line, style="yellow")
@@ -72,25 +84,22 @@ def show_error(error: Exception) -> None:
     err.print(styled(("Error:", "bold red"), f" {error}"))
 
 
+def end_at_once(code: int) -> NoReturn:
+    """Exit without waiting for threads, which a hanging service could block."""
+    with suppress(OSError):  # the reader of a pipe may be gone
+        sys.stdout.flush()
+    os._exit(code)
+
+
 def print_json(value: Any) -> None:
     """Print a value as JSON, with control characters escaped; programs read the same value."""
     # Streams of other encodings escape as Python does, which is not valid JSON.
     text = json.dumps(value, ensure_ascii=(sys.stdout.encoding or "").lower() != "utf-8", indent=2)
-    print(_OBEYED.sub(_escaped, text))  # noqa: T201 - a console would wrap and style it
-
-
-def _escaped(match: re.Match[str]) -> str:
-    return json.dumps(match[0])[1:-1]
+    print(_OBEYED.sub(lambda match: json.dumps(match[0])[1:-1], text))  # noqa: T201 - a console would wrap it
 
 
 def progress(*columns: ProgressColumn, transient: bool = True, hidden: bool = False) -> Progress:
-    """Return progress bars for stderr, with elapsed and remaining time; nothing is drawn if it is not a terminal.
-
-    Args:
-        *columns: Columns to the right of the bar.
-        transient: Whether to remove the bars when they are complete.
-        hidden: Whether to draw nothing.
-    """
+    """Return progress bars for stderr; `transient` ones vanish in the end. They need a terminal."""
     return Progress(
         TextColumn("{task.description}", markup=False),
         BarColumn(),

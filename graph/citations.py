@@ -3,63 +3,40 @@
 from __future__ import annotations
 
 import re
-from bisect import bisect_left
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from math import sqrt
-from typing import Any, NamedTuple
+from typing import Any
 from unicodedata import combining, normalize
 
-from langchain_core.messages import AnyMessage, ToolMessage
+from langchain_core.messages import AIMessage, AnyMessage, ToolMessage
 
-from arag.graph.state import Citation, CitedDocument, Quote
+from arag.graph.state import Citation, CitedDocument, Quote, ToolRecord
+from arag.models.usage import model_call, total
 from arag.models.words import content_words, find_names
 from arag.retrieval.index import Index
 from arag.retrieval.text import fold, is_title
+from arag.retrieval.tokens import count_tokens
+from arag.retrieval.tools import find_artifacts
 from arag.retrieval.types import Chunk
 
-_ID_END = re.compile(r":\d+(?!\d)")
-_ID_START = re.compile(r"(?<=[\s\[\]【】()（）,;，；、`*\"'“])|^")
-_BRACKET = re.compile(r"\[([^\[\]\n]{1,400})\]|【([^【】\n]{1,400})】|[(（]([^()（）\n]{1,400})[)）]")
-_UNSEEN = re.compile(r"[^\s,;，；、`*\[\]]+:\d+(?!\d)")
-_MASK = "\ue000"  # in place of the characters of an id
+_ID_START = r"(?<![^\s\[\]【】()（）,;，；、`*\"'“])"
+_ID_END = r"(?!\d|:\d)"
+_ENDS_AS_ID = re.compile(r":\d+$")
+_USUAL = re.compile(rf"{_ID_START}[^\s\[\]【】()（）,;，；、`*\"'“”]+:\d+{_ID_END}")
+_BRACKETS = (  # the last one only holds chunks that were shown
+    r"\[((?>{shown}|[^\[\]\n]){{1,400}})\]",
+    r"【((?>{shown}|[^【】\n]){{1,400}})】",
+    r"[(（]((?>{shown}|[^()（）\n]){{1,400}})[)）]",
+)
+_PART = re.compile(r"[^\s,;，；、](?:[^,;，；、]*[^\s,;，；、])?")  # of a bracket
 _LIKE_A_FILE = re.compile(r"\.[A-Za-z]\w{0,7}:\d+$")
-_MAX_FIELD = 2_000  # characters
-_URL = re.compile(r"https?://[^\s\x00-\x1f\x7f-\x9f\"<>\\^`{|}]+", re.IGNORECASE)
+_MAX_FIELD_CHARACTERS = 2_000
+_WEB_ADDRESS = re.compile(r"https?://[^\s\x00-\x1f\x7f-\x9f\"<>\\^`{|}]+", re.IGNORECASE)
 _NUMBER = re.compile(r"\d+")
 _YEAR = re.compile(r"(?<![\d.,])(?:1\d|20)\d\d(?![\d%]|[.,]\d)")
 _NAME, _WORD, _SUBJECT = 2.0, 1.0, 0.1  # weights of names and numbers, of other words, of the title's words
-_LEAST_GAIN = 2.0  # of a second sentence
-
-
-class Mention(NamedTuple):
-    """A bracket of an answer that cites chunks: its place, and their ids."""
-
-    start: int
-    end: int
-    chunk_ids: tuple[str, ...]
-
-
-def find_shown_chunks(messages: Iterable[AnyMessage], index: Index) -> list[str]:
-    """Return the ids of the chunks that a conversation's tool results show.
-
-    These are the `chunk_ids` in a result's artifact. If a caller's own tool returns none, they are the chunk ids in
-    square brackets in the result's text.
-
-    Args:
-        messages: The conversation.
-        index: The index.
-    """
-    shown: dict[str, None] = {}
-    for message in messages:
-        if not isinstance(message, ToolMessage) or message.status == "error":
-            continue
-        chunk_ids = message.artifact.get("chunk_ids") if isinstance(message.artifact, dict) else None
-        if not isinstance(chunk_ids, list):
-            named = (match[1] for match in _BRACKET.finditer(message.text) if match[1])
-            chunk_ids = [name for name in dict.fromkeys(named) if index.get(name)]
-        shown |= dict.fromkeys(chunk_id for chunk_id in chunk_ids if isinstance(chunk_id, str))
-    return list(shown)
+_MIN_GAIN = 2.0  # of a second sentence
 
 
 def parse_citations(answer: str, index: Index, seen: Collection[str], read: Collection[str]) -> list[Citation]:
@@ -85,75 +62,110 @@ def parse_citations(answer: str, index: Index, seen: Collection[str], read: Coll
         ['The lens of the Vellin Light was made at the Emberlane Glassworks and carried out in a bed of bran, ...']
     """
     seen, read = set(seen), set(read)
-    mentions = find_mentions(answer, index, seen)
-    chunks = {name: index.get(name) for name in dict.fromkeys(i for mention in mentions for i in mention.chunk_ids)}
-    shown = {name: chunk for name, chunk in chunks.items() if chunk is not None and name in seen}
-    quotes = _choose_quotes(answer, mentions, shown)
+    claims = list(_find_claims(answer, index, seen))
+    chunks = {chunk_id: index.get(chunk_id) for _, chunk_ids in claims for chunk_id in chunk_ids}
+    shown = {chunk_id: chunk for chunk_id, chunk in chunks.items() if chunk is not None and chunk_id in seen}
+    quotes = _choose_quotes(claims, shown)
     return [
         Citation(
-            chunk_id=name,
-            seen=name in seen,
-            read=name in read,
+            chunk_id=chunk_id,
+            seen=chunk_id in seen,
+            read=chunk_id in read,
             pages=list(chunk.pages) if chunk and chunk.pages else None,
             document=_describe(chunk, index) if chunk else None,
-            quotes=[_quote(shown[name], position) for position in sorted(quotes.get(name, ()))],
+            quotes=[_quote(shown[chunk_id], position) for position in sorted(quotes.get(chunk_id, ()))],
         )
-        for name, chunk in chunks.items()
+        for chunk_id, chunk in chunks.items()
     ]
 
 
-def find_mentions(answer: str, index: Index, seen: Collection[str]) -> list[Mention]:
-    """Find the brackets of an answer that cite chunks, in order.
+def find_shown_chunks(messages: Iterable[AnyMessage], index: Index) -> list[str]:
+    """Return the ids of the chunks that a conversation's tool results show.
+
+    These are the `chunk_ids` in a result's artifact. If a caller's own tool returns none, they are the chunk ids in
+    brackets in the result's text.
 
     Args:
+        messages: The conversation.
+        index: The index.
+    """
+    shown: dict[str, None] = {}
+    for message in messages:
+        if not isinstance(message, ToolMessage) or message.status == "error":
+            continue
+        chunk_ids = message.artifact.get("chunk_ids") if isinstance(message.artifact, dict) else None
+        if not isinstance(chunk_ids, list):
+            named = dict.fromkeys(re.findall(r"\[([^\[\]\n]{1,400})\]", message.text))
+            chunk_ids = [chunk_id for chunk_id in named if index.get(chunk_id)]
+        shown |= dict.fromkeys(chunk_id for chunk_id in chunk_ids if isinstance(chunk_id, str))
+    return list(shown)
+
+
+def records(run: Sequence[AnyMessage], answer: AIMessage, index: Index, *, is_forced: bool) -> dict[str, Any]:
+    """Return the steps, trace, model calls and usage of a run.
+
+    Args:
+        run: The messages of the run before its answer.
         answer: The answer.
         index: The index.
-        seen: Ids of chunks that were shown to the model.
+        is_forced: Whether the answer was forced.
     """
-    spans = list(_find_seen(answer, seen))
-    masked = list(answer)
-    for start, end in spans:  # an id may itself hold brackets
-        masked[start:end] = _MASK * (end - start)
-    mentions = []
-    for bracket in _BRACKET.finditer("".join(masked)):
-        place = bisect_left(spans, (bracket.start(), 0))
-        cited = {}
-        while place < len(spans) and spans[place][0] < bracket.end():
-            start, end = spans[place]
-            cited[start] = answer[start:end]
-            place += 1
-        if bracket[3] is None:
-            cited |= dict(_find_unseen(bracket, index))
-        if cited:
-            mentions.append(Mention(*bracket.span(), tuple(cited[start] for start in sorted(cited))))
-    return mentions
+    replies = [message for message in run if isinstance(message, AIMessage)]
+    steps = len(replies) if is_forced else len(replies) + 1
+    model_calls = [model_call(reply, step=step) for step, reply in enumerate(replies, 1)]
+    model_calls.append(model_call(answer, step=len(replies) + 1, forced=is_forced))
+    calls = {c["id"]: (step, c["args"]) for step, reply in enumerate(replies, 1) for c in reply.tool_calls}
+    calls |= {c["id"]: (step, {}) for step, reply in enumerate(replies, 1) for c in reply.invalid_tool_calls}
+    trace = [_tool_record(m, *calls.get(m.tool_call_id, (0, {})), index) for m in run if isinstance(m, ToolMessage)]
+    return {"steps": steps, "trace": trace, "model_calls": model_calls, "usage": total(model_calls)}
 
 
-def _find_seen(answer: str, seen: Collection[str]) -> Iterator[tuple[int, int]]:
-    """Yield where an answer has ids of chunks that were shown; of two that overlap, the longer."""
-    longest = max(map(len, seen), default=0)
+def _tool_record(result: ToolMessage, step: int, arguments: dict[str, Any], index: Index) -> ToolRecord:
+    shown = find_shown_chunks([result], index)
+    tokens = count_tokens(result.text) if shown else 0
+    others: dict[str, Any] = {"retrieved_tokens": tokens, "evidence_tokens": tokens}  # of a caller's own tool
+    artifact = next(find_artifacts([result]), others)
+    return ToolRecord(
+        step=step,
+        tool=result.name or "",
+        arguments=arguments,
+        chunk_ids=shown,
+        new_chunks=list(artifact.get("new_chunks", ())),
+        retrieved_tokens=artifact["retrieved_tokens"],
+        evidence_tokens=artifact["evidence_tokens"],
+        seconds=result.response_metadata.get("seconds", 0.0),
+        error=result.text if result.status == "error" else None,
+    )
+
+
+# --- citations ---
+
+
+def _find_claims(answer: str, index: Index, seen: Collection[str]) -> Iterator[tuple[str, list[str]]]:
+    """Yield what an answer says before each citation, and the ids that it cites; at last, what it says after all."""
+    # An id may have spaces, commas and brackets, which are only understood if it was shown.
+    unusual = sorted((i for i in seen if _ENDS_AS_ID.search(i) and not _USUAL.fullmatch(i)), key=len, reverse=True)
+    shown = rf"{_ID_START}(?:{'|'.join(map(re.escape, unusual)) or '(?!)'}){_ID_END}"
+    bracket = re.compile("|".join(kind.format(shown=shown) for kind in _BRACKETS))
+    chunk_id = re.compile(f"{shown}|{_USUAL.pattern}")
     at = 0
-    for match in _ID_END.finditer(answer):
-        starts = (start.start() for start in _ID_START.finditer(answer, max(at, match.end() - longest), match.end()))
-        start = next((start for start in starts if answer[start : match.end()] in seen), None)
-        if start is not None:
-            yield start, match.end()
+    for match in bracket.finditer(answer):
+        text, is_round = match[match.lastindex or 0], match.lastindex == len(_BRACKETS)
+        ids = [m for m in chunk_id.finditer(text) if m[0] in seen or not (is_round or _is_other_text(m[0], index))]
+        cited = {m.start(): m[0] for m in ids}
+        if not is_round:  # ids of ready-made chunks have any form
+            for m in ids:
+                text = text[: m.start()] + "," * len(m[0]) + text[m.end() :]
+            cited |= {part.start(): part[0] for part in _PART.finditer(text) if index.get(part[0])}
+        if cited:
+            yield answer[at : match.start()], [cited[place] for place in sorted(cited)]
             at = match.end()
+    yield answer[at:], []
 
 
-def _find_unseen(bracket: re.Match[str], index: Index) -> Iterator[tuple[int, str]]:
-    """Yield the ids in a bracket that were not shown, with their places: those that exist, or are made up."""
-    group = 1 if bracket[1] is not None else 2
-    if index.get(bracket[group].strip()):
-        yield bracket.start(group), bracket[group].strip()
-        return
-    for match in re.finditer(r"[^,;，；、]+", bracket[group]):  # ids of ready-made chunks have any form
-        if index.get(match[0].strip()):
-            yield bracket.start(group) + match.start(), match[0].strip()
-    for match in _UNSEEN.finditer(bracket[group]):
-        name = match[0]
-        if index.get(name) or _LIKE_A_FILE.search(name) or index.document(name.rpartition(":")[0]):
-            yield bracket.start(group) + match.start(), name
+def _is_other_text(name: str, index: Index) -> bool:
+    """Return whether what looks like an id is a time, a verse or a ratio, not a chunk that exists or was made up."""
+    return not (_LIKE_A_FILE.search(name) or index.get(name) or index.document(name.rpartition(":")[0]))
 
 
 def is_web_address(text: str) -> bool:
@@ -163,36 +175,32 @@ def is_web_address(text: str) -> bool:
         >>> is_web_address("https://example.com/report.pdf"), is_web_address("javascript:alert(1)")
         (True, False)
     """
-    return _URL.fullmatch(text) is not None
+    return _WEB_ADDRESS.fullmatch(text) is not None
 
 
 def _describe(chunk: Chunk, index: Index) -> CitedDocument:
     """Return what is known of a chunk's document."""
     known = index.document(chunk.document_id)
     metadata = {key.lower(): value for key, value in known.metadata.items()} if known else {}
-    url = _first_text(metadata, ("url", "source_url", "link"))
+    url = _first_text(metadata, "url", "source_url", "link")
     return CitedDocument(
         id=chunk.document_id,
         title=chunk.title,
         url=url if is_web_address(url) else "",
-        author=_first_text(metadata, ("author", "authors", "creator")),
-        date=_first_text(metadata, ("date", "published", "created", "year")),
+        author=_first_text(metadata, "author", "authors", "creator"),
+        date=_first_text(metadata, "date", "published", "created", "year"),
     )
 
 
-def _first_text(metadata: Mapping[str, Any], keys: Iterable[str]) -> str:
+def _first_text(metadata: Mapping[str, Any], *keys: str) -> str:
     """Return the first of some fields that holds texts or numbers, or things with a name; several are joined."""
     for key in keys:
         value = metadata.get(key)
-        parts = [part.get("name") if isinstance(part, dict) else part for part in _as_list(value)]
+        parts = [p.get("name") if isinstance(p, dict) else p for p in (value if isinstance(value, list) else [value])]
         text = ", ".join(fold(str(part)) for part in parts if isinstance(part, str | int | float) and part is not True)
-        if 0 < len(text) <= _MAX_FIELD:
+        if 0 < len(text) <= _MAX_FIELD_CHARACTERS:
             return text
     return ""
-
-
-def _as_list(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else [value]
 
 
 # --- quotes ---
@@ -203,47 +211,30 @@ def _quote(chunk: Chunk, position: int) -> Quote:
     return Quote(start=sentence.start, end=sentence.end, text=chunk.sentence_text(position))
 
 
-def _choose_quotes(answer: str, mentions: Sequence[Mention], chunks: Mapping[str, Chunk]) -> dict[str, set[int]]:
+def _choose_quotes(claims: Sequence[tuple[str, list[str]]], chunks: Mapping[str, Chunk]) -> dict[str, set[int]]:
     """Choose the sentences of cited chunks that bear what an answer says.
 
+    Citations side by side share a claim. A list of sources without words of its own stands for the whole answer.
+
     Args:
-        answer: The answer.
-        mentions: Where it cites chunks.
+        claims: What the answer says before each citation, and the chunks that it cites.
         chunks: The cited chunks that were shown, by id.
 
     Returns:
         By chunk id the positions of its sentences. A claim with a year that no cited chunk has gets none.
     """
     sentences = {chunk_id: _sentence_words(chunk) for chunk_id, chunk in chunks.items()}
-    known = {word for words in sentences.values() for sentence in words.values() for word in sentence}
-    known |= {word for chunk in chunks.values() for word in _words(chunk.title)}
-    chosen: dict[str, set[int]] = {}
-    for claim, cited in _find_claims(answer, mentions):
-        if not set(_YEAR.findall(claim)) - known:
-            for chunk_id in set(cited) & chunks.keys():
-                chosen.setdefault(chunk_id, set()).update(
-                    _choose_sentences(claim, sentences[chunk_id], _words(chunks[chunk_id].title))
-                )
-    return chosen
-
-
-def _find_claims(answer: str, mentions: Sequence[Mention]) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Yield what an answer says with each citation: the text since the one before it.
-
-    Citations side by side share a claim. A list of sources without words of their own stands for the whole answer.
-    """
-    whole = "".join(_between(answer, mentions))
+    titles = {chunk_id: _words(chunk.title) for chunk_id, chunk in chunks.items()}
+    known = set().union(*titles.values(), *(words for each in sentences.values() for words in each.values()))
+    whole = "".join(text for text, _ in claims)
+    chosen: dict[str, set[int]] = {chunk_id: set() for chunk_id in chunks}
     claim = ""
-    for text, mention in zip(_between(answer, mentions), mentions, strict=False):
+    for text, cited in claims:
         claim = text if _words(text) else claim or whole
-        yield claim, mention.chunk_ids
-
-
-def _between(answer: str, mentions: Sequence[Mention]) -> list[str]:
-    """Return the texts before, between and after the citations of an answer."""
-    starts = [0, *(mention.end for mention in mentions)]
-    ends = [*(mention.start for mention in mentions), len(answer)]
-    return [answer[start:end] for start, end in zip(starts, ends, strict=True)]
+        for chunk_id in chunks.keys() & cited:
+            if known.issuperset(_YEAR.findall(claim)):
+                chosen[chunk_id].update(_choose_sentences(claim, sentences[chunk_id], titles[chunk_id]))
+    return chosen
 
 
 def _choose_sentences(claim: str, sentences: Mapping[int, set[str]], title: set[str]) -> list[int]:
@@ -255,14 +246,14 @@ def _choose_sentences(claim: str, sentences: Mapping[int, set[str]], title: set[
         word: (_SUBJECT if word in title else _NAME if word in names else _WORD) / sqrt(counts[word])
         for word in claimed & counts.keys()
     }
-    telling = (claimed & names) - title
-    least = 1 if telling & counts.keys() else max(1, len(claimed - title) / 2)
-    able = {p: w for p, w in sentences.items() if len(w & (telling & counts.keys() or claimed)) >= least}
+    telling = (claimed & names & counts.keys()) - title
+    least = 1 if telling else max(1, len(claimed - title) / 2)
+    able = {place: words for place, words in sentences.items() if len(words & (telling or claimed)) >= least}
     chosen: list[int] = []
     while able and len(chosen) < 2:
-        gains = {position: sum(weights.get(word, 0.0) for word in words) for position, words in able.items()}
-        best = max(gains, key=lambda position: (gains[position], -len(able[position]), -position))
-        if chosen and gains[best] < _LEAST_GAIN:
+        gains = {place: sum(weights.get(word, 0.0) for word in words) for place, words in able.items()}
+        best = max(gains, key=lambda place: (gains[place], -len(able[place]), -place))
+        if chosen and gains[best] < _MIN_GAIN:
             break
         chosen.append(best)
         weights = {word: weight for word, weight in weights.items() if word not in able[best]}
@@ -272,7 +263,7 @@ def _choose_sentences(claim: str, sentences: Mapping[int, set[str]], title: set[
 
 def _sentence_words(chunk: Chunk) -> dict[int, set[str]]:
     texts = {place: chunk.sentence_text(place) for place, sentence in enumerate(chunk.sentences) if sentence.embedded}
-    return {position: _words(text) for position, text in texts.items() if not is_title(text, chunk.title)}
+    return {place: _words(text) for place, text in texts.items() if not is_title(text, chunk.title)}
 
 
 def _words(text: str) -> set[str]:

@@ -1,20 +1,50 @@
-"""The agent's settings, which a run may change: from a program, the API server or Studio."""
+"""The agent's settings, which a run may change, and what is loaded for them: the index, the model and the tools."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Annotated, Any
+import inspect
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from typing import Annotated, Any, TypeAlias, cast
 
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import AIMessage
+from langchain_core.runnables import Runnable
+from langchain_core.tools import BaseTool
+from langchain_core.tools import tool as create_tool
+from langchain_core.utils.function_calling import convert_to_openai_tool
+from langgraph.prebuilt import ToolNode
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 from pydantic.config import JsonDict
 
-from arag.errors import InputError, without_credentials
+from arag.errors import InputError, ModelError, without_credentials
+from arag.graph.prompts import system_prompt
+from arag.graph.state import MESSAGE_TOKENS
+from arag.models.chat import load_model
+from arag.retrieval.index import Index
 from arag.retrieval.scope import Scope
-from arag.retrieval.tools import DEFAULT_TOP_K, MAX_RESULTS, TOOL_NAMES, Presentation, ToolName
+from arag.retrieval.tokens import count_tokens
+from arag.retrieval.tools import (
+    DEFAULT_TOP_K,
+    MAX_RESULTS,
+    TOOL_NAMES,
+    Presentation,
+    RetrievalTool,
+    ToolName,
+    make_tools,
+)
 
 DEFAULT_MAX_STEPS, MAX_STEPS = 15, 100
-_AGENT: JsonDict = {"langgraph_nodes": ["agent"]}  # where Studio shows a field
-_TOOLS: JsonDict = {"langgraph_nodes": ["agent", "tools"]}
+_MIN_ROOM_TOKENS = 500  # that the system prompt and the tools must leave for the conversation
+AnyTool: TypeAlias = str | type[RetrievalTool] | BaseTool | Callable[..., Any]
+
+
+def _setting(default: Any, description: str, nodes: list[str], extra: JsonDict | None = None, **options: Any) -> Any:
+    """Return a field, with the nodes at which Studio shows it."""
+    extra = {"langgraph_nodes": [*nodes], **(extra or {})}
+    return Field(default=default, description=description, json_schema_extra=extra, **options)
 
 
 class Context(BaseModel):
@@ -35,52 +65,38 @@ class Context(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", title="A-RAG")
 
-    model: str | None = Field(
-        default=None,
-        description="Chat model as provider:model (openai:gpt-5-mini, anthropic:claude-sonnet-5-5); or extractive, the "
-        "built-in model, which is not a language model. Never an address: that is for whoever starts the agent.",
+    model: str | None = _setting(
+        None,
+        "Chat model as provider:model (openai:gpt-5-mini, anthropic:claude-sonnet-5-5); or extractive, the built-in "
+        "model, which is not a language model. Never an address: that is for whoever starts the agent.",
+        ["agent", "force_answer"],
         examples=["openai:gpt-5-mini", "extractive"],
-        json_schema_extra={"langgraph_nodes": ["agent", "force_answer"]},
     )
-    scope: Scope | None = Field(
-        default=None,
-        description="Which documents the run may see; the model is not told. It never widens the agent's own scope.",
-        json_schema_extra={"langgraph_nodes": ["tools"]},
+    scope: Scope | None = _setting(
+        None,
+        "Which documents the run may see; the model is not told. It never widens the agent's own scope.",
+        ["tools"],
     )
-    tools: Annotated[tuple[ToolName, ...], Field(min_length=1)] = Field(
-        default=TOOL_NAMES,
-        description="Which retrieval tools the model gets. Without chunk_read, searches return full chunks.",
-        json_schema_extra={"uniqueItems": True, **_TOOLS},
+    tools: Annotated[tuple[ToolName, ...], Field(min_length=1)] = _setting(
+        TOOL_NAMES,
+        "Which retrieval tools the model gets. Without chunk_read, searches return full chunks.",
+        ["agent", "tools"],
+        {"uniqueItems": True},
     )
-    top_k: int = Field(
-        default=DEFAULT_TOP_K,
-        ge=1,
-        le=MAX_RESULTS,
-        description="Number of chunks that a search shows.",
-        json_schema_extra=_TOOLS,
+    top_k: int = _setting(
+        DEFAULT_TOP_K, "Number of chunks that a search shows.", ["agent", "tools"], ge=1, le=MAX_RESULTS
     )
-    presentation: Presentation = Field(
-        default="compact",
-        description="What searches show: compact, or the paper's plain lists.",
-        json_schema_extra=_TOOLS,
+    presentation: Presentation = _setting(
+        "compact", "What searches show: compact, or the paper's plain lists.", ["agent", "tools"]
     )
-    system_prompt: str | None = Field(
-        default=None,
-        description="Replaces the system prompt of the search.",
-        json_schema_extra={"langgraph_type": "prompt", **_AGENT},
+    system_prompt: str | None = _setting(
+        None, "Replaces the system prompt of the search.", ["agent"], {"langgraph_type": "prompt"}
     )
-    max_steps: int = Field(
-        default=DEFAULT_MAX_STEPS,
-        ge=1,
-        le=MAX_STEPS,
-        description="Maximum model calls before an answer is forced.",
-        json_schema_extra=_AGENT,
+    max_steps: int = _setting(
+        DEFAULT_MAX_STEPS, "Maximum model calls before an answer is forced.", ["agent"], ge=1, le=MAX_STEPS
     )
-    max_context_tokens: int = Field(
-        default=128_000,
-        ge=2_000,
-        description="Maximum tokens in the model's context before an answer is forced.",
-        json_schema_extra=_AGENT,
+    max_context_tokens: int = _setting(
+        128_000, "Maximum tokens in the model's context before an answer is forced.", ["agent"], ge=2_000
     )
 
     def __init__(self, **settings: Any) -> None:
@@ -113,16 +129,100 @@ class Context(BaseModel):
         Args:
             context: The run's context: a `Context`, anything with a scope, or None.
         """
-        if not isinstance(context, Context):
-            scope = _find_scope(context)
-            return self if scope is None else self.model_copy(update={"scope": scope})
-        changed = context.model_fields_set & Context.model_fields.keys()
-        return self.model_copy(update={name: getattr(context, name) for name in changed})
+        if isinstance(context, Context):
+            changed = context.model_fields_set & Context.model_fields.keys()
+            return self.model_copy(update={name: getattr(context, name) for name in changed})
+        # Ignoring the scope in a context of another type would show what it hides.
+        scope = context.get("scope") if isinstance(context, Mapping) else getattr(context, "scope", None)
+        if isinstance(scope, Mapping) and scope and scope.keys() <= Scope.model_fields.keys():
+            scope = Scope(**scope)
+        return self.model_copy(update={"scope": scope}) if isinstance(scope, Scope) else self
 
 
-def _find_scope(context: object) -> Scope | None:
-    """Return the scope in a context of another type: ignoring it would show what it hides."""
-    scope = context.get("scope") if isinstance(context, Mapping) else getattr(context, "scope", None)
-    if isinstance(scope, Mapping) and scope and scope.keys() <= Scope.model_fields.keys():
-        return Scope(**scope)
-    return scope if isinstance(scope, Scope) else None
+@dataclass(frozen=True)
+class Resources:
+    """What a run works with."""
+
+    settings: Context  # the agent's, changed by the run's context
+    index: Index  # limited to the run's scopes
+    model: BaseChatModel  # for forced answers
+    searcher: Runnable[Any, AIMessage]  # the model with its tools bound
+    tools: ToolNode
+    system_prompt: str  # of the search
+    room: int  # tokens of the context that the system prompt and the tools' schemas leave for the conversation
+
+
+Loader: TypeAlias = Callable[[object], Resources]
+"""Returns what a run with a context works with, and keeps it for later runs."""
+
+
+def make_loader(
+    model: str | BaseChatModel,
+    open_index: Callable[[], Index],
+    tools: Sequence[AnyTool] = TOOL_NAMES,
+    settings: Context | None = None,
+    find_user_scope: Callable[[], Scope | None] = lambda: None,
+) -> Loader:
+    """Make the function that loads what an agent's runs work with.
+
+    Args:
+        model: The agent's model, or its name.
+        open_index: Opens the agent's index.
+        tools: The agent's tools.
+        settings: The agent's other settings.
+        find_user_scope: Returns the scope of the user whose run it is, or None if users have none.
+    """
+    names = tuple(tool for tool in tools if isinstance(tool, str))
+    others = [tool for tool in tools if not isinstance(tool, str)]
+    own = (settings or Context()).model_copy(update={"tools": names})
+    open_once = cache(open_index)
+
+    @lru_cache(256)
+    def load(merged: Context, user_scope: Scope | None) -> Resources:
+        whole = index = open_once()
+        for scope in (user_scope, own.scope, merged.scope):
+            index = index if scope is None else index.limited_to(scope)
+        tools = _make_tools([*merged.tools, *others], merged, whole, index)
+        chat = load_model(merged.model or model)
+        prompt = system_prompt(tools) if merged.system_prompt is None else merged.system_prompt
+        schemas = json.dumps([convert_to_openai_tool(tool) for tool in tools])
+        room = merged.max_context_tokens - count_tokens(prompt) - MESSAGE_TOKENS - count_tokens(schemas)
+        if room < _MIN_ROOM_TOKENS:
+            raise InputError(
+                f"the system prompt and the tools leave {room} of max_context_tokens ({merged.max_context_tokens}) "
+                f"for the conversation, which needs at least {_MIN_ROOM_TOKENS}"
+            )
+        return Resources(merged, index, chat, _bind(chat, tools), ToolNode(tools), prompt, room)
+
+    return lambda context: load(own.merge(context), find_user_scope())
+
+
+def _make_tools(given: Sequence[AnyTool], settings: Context, whole: Index, index: Index) -> list[BaseTool]:
+    """Make the retrieval tools, and add the caller's own; those of ours over the whole index are limited, too."""
+    ours = [t for t in given if isinstance(t, str) or (isinstance(t, type) and issubclass(t, RetrievalTool))]
+    if not ours:
+        raise InputError(f"tools has no retrieval tool: include one or more of {', '.join(TOOL_NAMES)}")
+    tools = make_tools(index, names=ours, top_k=settings.top_k, presentation=settings.presentation)
+    for own in given:
+        try:
+            if own not in ours:
+                tools.append(own if isinstance(own, BaseTool) else create_tool(cast("Any", own)))
+        except ValueError as error:  # for example, a function without a docstring
+            raise InputError(f"{own!r} cannot be used as a tool: {error}") from error
+    names = [tool.name for tool in tools]
+    if repeated := {name for name in names if names.count(name) > 1}:
+        raise InputError(f"duplicate tool name: {', '.join(sorted(repeated))}")
+    return [
+        tool.model_copy(update={"index": index}) if isinstance(tool, RetrievalTool) and tool.index is whole else tool
+        for tool in tools
+    ]
+
+
+def _bind(model: BaseChatModel, tools: Sequence[BaseTool]) -> Runnable[Any, AIMessage]:
+    """Bind the tools, asking for one call at a time if the provider supports that."""
+    parameters = inspect.signature(type(model).bind_tools).parameters
+    options: dict[str, Any] = {"parallel_tool_calls": False} if "parallel_tool_calls" in parameters else {}
+    try:
+        return model.bind_tools(tools, **options)
+    except NotImplementedError as error:
+        raise ModelError(f"{type(model).__name__} cannot be used: a model that calls tools is needed") from error

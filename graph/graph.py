@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, cast
 from uuid import uuid4
@@ -34,29 +35,31 @@ from langgraph.stream import CustomTransformer, UpdatesTransformer
 from langgraph.types import All, Checkpointer, Command
 from pydantic import ValidationError
 
-from arag.graph.citations import find_shown_chunks, parse_citations
-from arag.graph.context import MAX_STEPS, Context
-from arag.graph.messages import (
-    count_context_tokens,
-    has_calls,
-    is_answer,
-    is_empty,
-    keep_end,
-    repair_reply,
-    since_last_answer,
-    split_turn,
-    with_readable_calls,
-)
+from arag.graph.citations import find_shown_chunks, parse_citations, records
+from arag.graph.context import MAX_STEPS, AnyTool, Context, Loader, Resources, make_loader
 from arag.graph.prompts import NO_ANSWER, forced_prompt, forced_question
-from arag.graph.records import records
-from arag.graph.resources import AnyTool, Loader, Resources
-from arag.graph.state import InputState, OutputState, State, StopReason, union
+from arag.graph.state import (
+    InputState,
+    OutputState,
+    State,
+    StopReason,
+    count_context_tokens,
+    find_run,
+    kind_of_reply,
+    pair_calls,
+    repair_reply,
+    split_turn,
+    union,
+)
 from arag.models.replies import mend_characters
 from arag.retrieval.index import Index, open_index
+from arag.retrieval.tokens import count_tokens
 from arag.retrieval.tools import TOOL_NAMES, find_artifacts, find_read_chunks
 
 LAST_STEPS = 4  # of the recursion limit: this step, `agent`, `tools` and a forced answer
 MAX_CALLS = 32  # of one message that are run
+_TOO_MANY = f"Not run: at most {MAX_CALLS} calls of one message are run. Call the tool again."
+_NOT_JSON = "The arguments of this call are not valid JSON: {!r}. Call the tool again with a JSON object."
 
 ARAGAgent: TypeAlias = CompiledStateGraph[State, Context, InputState, OutputState]
 
@@ -86,10 +89,9 @@ def create_arag_agent(
         index: The index to search, or where it is (a folder, or the address of a PostgreSQL database): then it stays
             open as long as the agent is used.
         tools: The tools that the model gets: retrieval tools by name, subclasses of `RetrievalTool`, and your own
-            LangChain tools or functions with a docstring. The system prompt names only these. Chunks that your own
-            tools show count as seen if a result's artifact has their ids as `chunk_ids`, or its text has them in square
-            brackets. The calls of one message run one after another in one step: if one interrupts or fails, a resumed
-            run repeats all of them.
+            LangChain tools or functions with a docstring. Chunks that your own tools show count as seen if a result's
+            artifact has their ids as `chunk_ids`, or its text has them in square brackets. The calls of one message run
+            one after another in one step: if one interrupts or fails, a resumed run repeats all of them.
         checkpointer: Saves conversations, for several questions in a thread and for resuming after an error.
         store: LangGraph's long-term store, for tools that use one.
         interrupt_before: Nodes before which a run pauses for a person: `agent`, `tools`, `force_answer`.
@@ -115,16 +117,10 @@ def create_arag_agent(
         (['places/vellin-light.md:0'], 'answered')
     """
     opened = index if isinstance(index, Index) else open_index(index)
-    load = Loader(model, lambda: opened, tools, Context(**settings))
+    load = make_loader(model, lambda: opened, tools, Context(**settings))
     load(None)  # reports errors now, not in the first run
-    return build_graph(
-        load,
-        name=name,
-        checkpointer=checkpointer,
-        store=store,
-        interrupt_before=interrupt_before,
-        interrupt_after=interrupt_after,
-    )
+    options = {"checkpointer": checkpointer, "store": store, "name": name}
+    return build_graph(load, interrupt_before=interrupt_before, interrupt_after=interrupt_after, **options)
 
 
 def build_graph(load: Loader, **options: Any) -> ARAGAgent:
@@ -172,30 +168,29 @@ class Node(Runnable[Any, Any]):
     def invoke(self, input: State, config: RunnableConfig | None = None, **_: Any) -> dict[str, Any]:  # noqa: A002
         """Run the node."""
         model, prompt = self._prepare(input)
-        began = time.perf_counter()
-        try:
+        reply, began = AIMessage(""), time.perf_counter()
+        with _ignoring_unreadable_replies():
             reply = model.invoke(prompt, config)
-        except ValidationError as error:
-            reply = _replace_unreadable(error)
         return self._finish(input, _with_seconds(reply, began))
 
     async def ainvoke(self, input: State, config: RunnableConfig | None = None, **_: Any) -> dict[str, Any]:  # noqa: A002
         """Run the node."""
         config = ensure_config(config)
         model, prompt = await run_in_executor(config, self._prepare, input)
-        began = time.perf_counter()
-        try:
+        reply, began = AIMessage(""), time.perf_counter()
+        with _ignoring_unreadable_replies():
             reply = await model.ainvoke(prompt, config)
-        except ValidationError as error:
-            reply = _replace_unreadable(error)
         return await run_in_executor(config, self._finish, input, _with_seconds(reply, began))
 
 
-def _replace_unreadable(error: ValidationError) -> AIMessage:
-    """Return an empty reply for one that LangChain cannot read: a call's arguments are JSON, but not an object."""
-    if error.title == AIMessage.__name__:
-        return AIMessage("")
-    raise error
+@contextmanager
+def _ignoring_unreadable_replies() -> Iterator[None]:
+    """Let a reply that LangChain cannot read count as empty: a call's arguments are JSON, but not an object."""
+    try:
+        yield
+    except ValidationError as error:
+        if error.title != AIMessage.__name__:
+            raise
 
 
 def _with_seconds(message: Any, began: float) -> Any:
@@ -212,60 +207,54 @@ class Tools(Runnable[Any, Any]):
     def invoke(self, input: State, config: RunnableConfig | None = None, **_: Any) -> Any:  # noqa: A002
         """Run the node."""
         tools = self._load(get_runtime().context).tools
-        update = _Results(input)
-        for state in update.inputs():
+        done: list[ToolMessage | Command[Any]] = []
+        for one_call in _split_calls(input, done):
             began = time.perf_counter()
-            update.add(tools.invoke(state, config), began)
-        return update.collect()
+            done += _list_results(tools.invoke(one_call, config), began)
+        return _collect(input, done)
 
     async def ainvoke(self, input: State, config: RunnableConfig | None = None, **_: Any) -> Any:  # noqa: A002
         """Run the node."""
         tools = (await run_in_executor(config, self._load, get_runtime().context)).tools
-        update = _Results(input)
-        for state in update.inputs():
+        done: list[ToolMessage | Command[Any]] = []
+        for one_call in _split_calls(input, done):
             began = time.perf_counter()
-            update.add(await tools.ainvoke(state, config), began)
-        return update.collect()
+            done += _list_results(await tools.ainvoke(one_call, config), began)
+        return _collect(input, done)
 
 
-class _Results:
-    """The results of one message's calls."""
+def _split_calls(state: State, done: Sequence[ToolMessage | Command[Any]]) -> Iterator[Any]:
+    """Yield `ToolNode`'s input for each call: the turn so far, with a message that has only this call."""
+    turn = split_turn(state["messages"])[1]
+    before, message = pair_calls(turn[:-1]), cast("AIMessage", turn[-1])
+    for call in message.tool_calls[:MAX_CALLS]:
+        results = [each for each in done if isinstance(each, ToolMessage)]
+        yield {**state, "messages": [*before, *results, message.model_copy(update={"tool_calls": [call]})]}
 
-    def __init__(self, state: State) -> None:
-        self._state = state
-        self._turn = split_turn(state["messages"])[1]
-        self._message = cast("AIMessage", self._turn[-1])
-        self._messages: list[ToolMessage] = []
-        self._commands: list[Command[Any]] = []
 
-    def inputs(self) -> Iterator[Any]:
-        """Yield `ToolNode`'s input for each call: the turn so far, with a message that has only this call."""
-        for call in self._message.tool_calls[:MAX_CALLS]:
-            message = self._message.model_copy(update={"tool_calls": [call]})
-            yield {**self._state, "messages": [*self._turn[:-1], *self._messages, message]}
+def _list_results(outcome: Any, began: float) -> Iterator[ToolMessage | Command[Any]]:
+    """Yield the result of a call, or a tool's own commands."""
+    for part in outcome if isinstance(outcome, list) else [outcome]:
+        if isinstance(part, Command):
+            yield part
+        else:
+            yield from (_with_seconds(message, began) for message in part["messages"])
 
-    def add(self, outcome: Any, began: float) -> None:
-        """Add the outcome of a call: its result, or a tool's own commands."""
-        for part in outcome if isinstance(outcome, list) else [outcome]:
-            if isinstance(part, Command):
-                self._commands.append(part)
-            else:
-                self._messages += [_with_seconds(message, began) for message in part["messages"]]
 
-    def collect(self) -> Any:
-        """Return the node's update, with an error as the result of each call that was not run."""
-        for call in self._message.tool_calls[MAX_CALLS:]:
-            self._add_error(call, f"Not run: at most {MAX_CALLS} calls of one message are run. Call the tool again.")
-        for invalid in self._message.invalid_tool_calls:
-            text = f"The arguments of this call are not valid JSON: {(invalid['args'] or '')[:200]!r}. "
-            self._add_error(invalid, text + "Call the tool again with a JSON object.")
-        read = [chunk_id for artifact in find_artifacts(self._messages) for chunk_id in artifact["new_chunks"]]
-        update = {"messages": self._messages, "read_chunks": read}
-        return [update, *self._commands] if self._commands else update
-
-    def _add_error(self, call: Any, text: str) -> None:
-        result = ToolMessage(text, tool_call_id=call["id"], name=call["name"] or "unknown", status="error")
-        self._messages.append(result)
+def _collect(state: State, done: Sequence[ToolMessage | Command[Any]]) -> Any:
+    """Return the node's update, with an error as the result of each call that was not run."""
+    message = cast("AIMessage", split_turn(state["messages"])[1][-1])
+    errors: list[tuple[Any, str]] = [(call, _TOO_MANY) for call in message.tool_calls[MAX_CALLS:]]
+    errors += [(call, _NOT_JSON.format((call["args"] or "")[:200])) for call in message.invalid_tool_calls]
+    messages = [each for each in done if isinstance(each, ToolMessage)]
+    messages += [
+        ToolMessage(text, tool_call_id=call["id"], name=call["name"] or "unknown", status="error")
+        for call, text in errors
+    ]
+    read = [chunk_id for artifact in find_artifacts(messages) for chunk_id in artifact["new_chunks"]]
+    update = {"messages": messages, "read_chunks": read}
+    commands = [each for each in done if isinstance(each, Command)]
+    return [update, *commands] if commands else update
 
 
 class _Loop:
@@ -284,11 +273,12 @@ class _Loop:
         fitting = trim_messages(
             earlier, max_tokens=half, token_counter=count_context_tokens, start_on="human", include_system=True
         )
-        return cast("list[AnyMessage]", fitting), turn
+        return cast("list[AnyMessage]", fitting), pair_calls(turn)
 
     def route_start(self, state: State) -> Literal["agent", "tools", "force_answer"]:
         """Begin with the calls that a conversation ends with, if it does."""
-        return "tools" if has_calls(split_turn(state["messages"])[1][-1]) else self.route(state)
+        last = split_turn(state["messages"])[1][-1]
+        return "tools" if kind_of_reply(last) == "calls" else self.route(state)
 
     def route(self, state: State) -> Literal["agent", "force_answer"]:
         """Ask the agent while every budget allows it."""
@@ -297,46 +287,43 @@ class _Loop:
         return "force_answer" if self._find_spent_budget(state) else "agent"
 
     def _find_spent_budget(self, state: State) -> StopReason | None:
-        """Return the budget that the turn has used up, if any."""
-        settings, room = self._resources().settings, self._resources().room
-        earlier, turn = self._split(state)
-        replies = [message for message in since_last_answer(turn) if isinstance(message, AIMessage)]
-        if replies and is_empty(replies[-1]):
+        """Return the budget that the run has used up, if any."""
+        resources = self._resources()
+        replies = [m for m in find_run(split_turn(state["messages"])[1]) if isinstance(m, AIMessage)]
+        if replies and kind_of_reply(replies[-1]) == "empty":
             return "empty_reply"
-        if len(replies) >= settings.max_steps or state["remaining_steps"] < LAST_STEPS:
+        if len(replies) >= resources.settings.max_steps or state["remaining_steps"] < LAST_STEPS:
             return "max_steps"
-        return "token_budget" if count_context_tokens([*earlier, *turn]) > room else None
+        earlier, turn = self._split(state)
+        return "token_budget" if count_context_tokens([*earlier, *turn]) > resources.room else None
 
     def ask_agent(self, state: State) -> tuple[Runnable[Any, AIMessage], list[AnyMessage]]:
         """Return the model with its tools, and the conversation."""
         resources = self._resources()
         earlier, turn = self._split(state)
-        prompt = [SystemMessage(resources.system_prompt), *earlier, *map(with_readable_calls, turn)]
-        return resources.searcher, prompt
+        return resources.searcher, [SystemMessage(resources.system_prompt), *earlier, *turn]
 
     def take_reply(self, state: State, reply: AIMessage) -> dict[str, Any]:
         """Store a reply; if it calls no tool, its text is the answer."""
         reply = repair_reply(reply, state["messages"])
-        return self._end(state, reply, "answered") if is_answer(reply) else {"messages": [reply]}
+        return self._end(state, reply, "answered") if kind_of_reply(reply) == "answer" else {"messages": [reply]}
 
     def route_reply(self, state: State) -> Literal["tools", "force_answer", "__end__"]:
         """Route a reply: to the tools that it calls, to the end, or to a forced answer if it is empty."""
-        last = state["messages"][-1]
-        if has_calls(last):
-            return "tools"
-        return "__end__" if is_answer(last) else "force_answer"
+        kind = kind_of_reply(state["messages"][-1])
+        return "tools" if kind == "calls" else "__end__" if kind == "answer" else "force_answer"
 
     def ask_for_answer(self, state: State) -> tuple[Runnable[Any, AIMessage], list[AnyMessage]]:
         """Return the model without tools, and a prompt with the turn's evidence and no tool calls."""
         resources = self._resources()
         earlier, turn = self._split(state)
-        results = [m.text for m in turn if isinstance(m, ToolMessage) and m.status != "error"]
         head = [SystemMessage(forced_prompt(resources.settings.system_prompt)), *earlier]
-        question = mend_characters(turn[0].text)
         budget = resources.settings.max_context_tokens
         room = budget - budget // 10 - count_context_tokens([*head, turn[0]])
-        evidence = keep_end("\n\n".join(dict.fromkeys(results)), room)
-        return resources.model, [*head, HumanMessage(forced_question(question, evidence))]
+        results = [message.text for message in turn if isinstance(message, ToolMessage) and message.status != "error"]
+        evidence = _keep_end("\n\n".join(dict.fromkeys(results)), room)
+        question = forced_question(mend_characters(turn[0].text), evidence)
+        return resources.model, [*head, HumanMessage(question)]
 
     def take_answer(self, state: State, reply: AIMessage) -> dict[str, Any]:
         """Store a forced answer; some models call tools that they do not have."""
@@ -350,16 +337,23 @@ class _Loop:
 
     def _end(self, state: State, reply: AIMessage, reason: StopReason) -> dict[str, Any]:
         index, messages = self._resources().index, state["messages"]
-        run = since_last_answer(split_turn(messages)[1])
+        run = find_run(split_turn(messages)[1])
         read = union(state.get("read_chunks"), find_read_chunks(messages, index))
-        seen = union(read, find_shown_chunks(messages, index))
         answer = reply.text.strip()
-        empty = [RemoveMessage(cast("str", message.id)) for message in run if is_empty(message)]
+        empty = [RemoveMessage(cast("str", message.id)) for message in run if kind_of_reply(message) == "empty"]
         return {
             "messages": [*empty, reply],
             "answer": answer,
-            "citations": parse_citations(answer, index, seen, read),
+            "citations": parse_citations(answer, index, union(read, find_shown_chunks(messages, index)), read),
             "stop_reason": reason,
             "read_chunks": read,
             **records(run, reply, index, is_forced=reason != "answered"),
         }
+
+
+def _keep_end(text: str, room: int) -> str:
+    """Return as much of the end of a text as fits into `room` tokens."""
+    while text and (tokens := count_tokens(text)) > room:
+        size = min(max(room, 0) * len(text) // tokens, len(text) - 1)
+        text = text[len(text) - size :]
+    return text

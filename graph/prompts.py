@@ -43,32 +43,18 @@ def system_prompt(tools: Sequence[BaseTool]) -> str:
 
 
 def forced_prompt(instructions: str | None = None) -> str:
-    """Return the system prompt of a forced answer.
-
-    Args:
-        instructions: A system prompt of the caller's own, which may say how to answer.
-    """
+    """Return the system prompt of a forced answer, behind the caller's own, which may say how to answer."""
     forced = _FORCED.format(example=EXAMPLE_ID, rule=DATA_RULE)
     return f"{instructions}\n\n{forced}" if instructions else forced
 
 
 def forced_question(question: str, evidence: str) -> str:
-    """Return the message that asks for a forced answer; `arag.models.extractive` reads it, too.
-
-    Args:
-        question: The question.
-        evidence: What was found.
-    """
+    """Return the message that asks for a forced answer; `arag.models.extractive` reads it, too."""
     return f"{question}\n\nWhat was found:\n\n{as_data('passages', evidence or 'Nothing.')}"
 
 
 def as_data(name: str, text: str) -> str:
-    """Return a text between tags that it cannot close itself, for a prompt with DATA_RULE.
-
-    Args:
-        name: What the text is; the tags are named after it.
-        text: The text, from documents or a model.
-    """
-    held = text.casefold()
-    tag = next(tag for number in count(1) if (tag := f"{name}-{number}") not in held)
+    """Return a text between tags with a name, which it cannot close itself, for a prompt with DATA_RULE."""
+    folded = text.casefold()
+    tag = next(tag for number in count(1) if (tag := f"{name}-{number}") not in folded)
     return f"<{tag}>\n{text}\n</{tag}>"

@@ -27,8 +27,8 @@ from starlette.types import Scope as ASGIScope
 from starlette.websockets import WebSocketClose
 
 from arag.errors import InputError
+from arag.graph.context import make_loader
 from arag.graph.graph import build_graph
-from arag.graph.resources import Loader
 from arag.models.chat import EXTRACTIVE, MODEL_VARIABLE
 from arag.retrieval.index import Index, open_index
 from arag.retrieval.scope import Scope
@@ -43,11 +43,7 @@ _INSIDE = "/noauth/"  # prefix of the root path when the server calls itself; no
 
 
 def open_server_index() -> Index:
-    """Open the server's index.
-
-    Raises:
-        InputError: The server was started without one.
-    """
+    """Open the server's index."""
     index = os.environ.get(INDEX_VARIABLE)
     if not index:
         raise InputError(f"this server has no index: start it with {INDEX_VARIABLE} set to a folder or an address")
@@ -55,11 +51,7 @@ def open_server_index() -> Index:
 
 
 def find_user_scope() -> Scope | None:
-    """Return the scope of the run's user, which the server's authentication has set, or None if users have none.
-
-    Raises:
-        InputError: The user has no valid scope, or nobody is authenticated: such a run sees nothing.
-    """
+    """Return the scope of the run's user, which the server's authentication has set, or None if users have none."""
     field = os.environ.get(SCOPE_VARIABLE)
     if not field:
         return None
@@ -78,11 +70,7 @@ def find_user_scope() -> Scope | None:
 
 
 class Gate:
-    """Refuses requests with origins or host names that the operator has not allowed.
-
-    Args:
-        app: The application behind it.
-    """
+    """Refuses requests with origins or host names that the operator has not allowed."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -91,17 +79,16 @@ class Gate:
 
     async def __call__(self, scope: ASGIScope, receive: Receive, send: Send) -> None:
         """Answer a refused request, and pass on any other."""
-        refusal = None
-        if scope["type"] in {"http", "websocket"} and not f"{scope.get('root_path', '')}/".startswith(_INSIDE):
-            refusal = self._find_refusal(Headers(scope=scope))
-        if refusal is None:
-            await self._app(scope, receive, send)
-        elif scope["type"] == "websocket":
-            await WebSocketClose(1008, refusal)(scope, receive, send)
-        else:
-            await PlainTextResponse(refusal, 403)(scope, receive, send)
+        is_outside = not f"{scope.get('root_path', '')}/".startswith(_INSIDE)
+        refusal = self._find_refusal(scope) if is_outside and scope["type"] in {"http", "websocket"} else ""
+        answer = self._app
+        if refusal:
+            is_socket = scope["type"] == "websocket"
+            answer = WebSocketClose(1008, refusal) if is_socket else PlainTextResponse(refusal, 403)
+        await answer(scope, receive, send)
 
-    def _find_refusal(self, headers: Headers) -> str | None:
+    def _find_refusal(self, scope: ASGIScope) -> str:
+        headers = Headers(scope=scope)
         hosts, origins = headers.getlist("host"), headers.getlist("origin")
         if len(hosts) > 1 or len(origins) > 1:
             return "A request must not have more than one Host or Origin header."
@@ -111,7 +98,7 @@ class Gate:
         origin = origins[0].lower() if origins else f"http://{host}"
         own = {f"http://{host}", f"https://{host}", *self._origins}
         if origin in own or _STUDIO.fullmatch(origin):
-            return None
+            return ""
         return f"Pages from {origin!r} may not use this server: the origin is not in {ORIGINS_VARIABLE}."
 
     def _is_own(self, host: str) -> bool:
@@ -130,7 +117,7 @@ def _split_list(variable: str) -> set[str]:
 
 # The server provides its own checkpointer.
 graph = build_graph(
-    Loader(os.environ.get(MODEL_VARIABLE) or EXTRACTIVE, open_server_index, find_user_scope=find_user_scope),
+    make_loader(os.environ.get(MODEL_VARIABLE) or EXTRACTIVE, open_server_index, find_user_scope=find_user_scope),
     name="arag",
 )
 app = Starlette(middleware=[Middleware(Gate)])

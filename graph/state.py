@@ -1,17 +1,25 @@
-"""The graph's state: plain values that survive a JSON round trip."""
+"""The graph's state, plain values that survive a JSON round trip, and how its conversation is read."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import json
+from collections.abc import Iterable, Sequence
 from typing import Annotated, Any, Literal, Required, TypeAlias
+from uuid import uuid4
 
-from langchain_core.messages import AnyMessage
+from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
+from langchain_core.messages.tool import tool_call
 from langgraph.graph.message import add_messages
 from langgraph.managed import RemainingSteps
 from pydantic import ConfigDict, with_config
 from typing_extensions import TypedDict
 
+from arag.errors import InputError
+from arag.models.replies import mend_characters
 from arag.models.usage import ModelCall, Usage
+from arag.retrieval.tokens import count_tokens
+
+MESSAGE_TOKENS = 4  # that a chat format adds to a message's text
 
 # A recursion limit that ends the search before `max_steps` does is also reported as `max_steps`; `steps` shows which.
 StopReason: TypeAlias = Literal["answered", "max_steps", "token_budget", "empty_reply"]
@@ -132,3 +140,113 @@ class State(OutputState, total=False):
 
     remaining_steps: RemainingSteps
     """Steps left under the current recursion limit, whoever set it."""
+
+
+# --- the conversation ---
+
+
+def split_turn(messages: Sequence[AnyMessage]) -> tuple[list[AnyMessage], list[AnyMessage]]:
+    """Split a conversation at its last question.
+
+    Returns:
+        The system messages, questions and answers before the question; and the question with all that follows it.
+
+    Raises:
+        InputError: There is no question.
+    """
+    place = max((n for n, message in enumerate(messages) if isinstance(message, HumanMessage)), default=None)
+    if place is None:
+        raise InputError('there is no question: `messages` must contain a human message, such as [("user", "Who?")]')
+    instructions = [message for message in messages if isinstance(message, SystemMessage)]
+    earlier = [
+        message
+        for message in messages[:place]
+        if isinstance(message, HumanMessage) or kind_of_reply(message) == "answer"
+    ]
+    return [*instructions, *earlier], [m for m in messages[place:] if not isinstance(m, SystemMessage)]
+
+
+def find_run(turn: Sequence[AnyMessage]) -> list[AnyMessage]:
+    """Return the messages of this run in a turn; in a parent graph, those of other agents come before them.
+
+    A run begins after the last answer, with the first reply or result of the nodes, which note the seconds that it
+    took, or with the calls that this is the result of.
+    """
+    start = max((n for n, message in enumerate(turn, 1) if kind_of_reply(message) == "answer"), default=1)
+    first = next((n for n, m in enumerate(turn) if n >= start and "seconds" in m.response_metadata), len(turn))
+    while start < first < len(turn) and isinstance(turn[first], ToolMessage):
+        first -= 1
+    return list(turn[first:])
+
+
+def pair_calls(messages: Sequence[AnyMessage]) -> list[AnyMessage]:
+    """Return messages as providers accept them: each call has arguments that are JSON, and its result behind it."""
+    results = {message.tool_call_id: message for message in messages if isinstance(message, ToolMessage)}
+    paired: list[AnyMessage] = []
+    for message in messages:
+        if isinstance(message, AIMessage):
+            reply = _with_readable_calls(message)
+            ids = [call["id"] or "" for call in reply.tool_calls]
+            paired.append(reply)
+            paired += (results.get(i) or ToolMessage("No result.", tool_call_id=i, status="error") for i in ids)
+        elif not isinstance(message, ToolMessage):
+            paired.append(message)
+    return paired
+
+
+def _with_readable_calls(message: AIMessage) -> AIMessage:
+    """Return a message with empty arguments in place of those that are not JSON, which the results quote."""
+    if not message.invalid_tool_calls:
+        return message
+    emptied = [tool_call(name=c["name"] or "unknown", args={}, id=c["id"]) for c in message.invalid_tool_calls]
+    content = message.content
+    if not isinstance(content, str):  # OpenAI's Responses API has the calls there, too
+        ids = {call["id"] for call in emptied}
+        content = [part for part in content if isinstance(part, str) or part.get("call_id") not in ids]
+    changes = {"content": content, "tool_calls": [*message.tool_calls, *emptied], "invalid_tool_calls": []}
+    return message.model_copy(update=changes)
+
+
+def kind_of_reply(message: AnyMessage) -> Literal["calls", "answer", "empty"] | None:
+    """Return whether a model's message calls tools, with arguments that are JSON or not, is an answer, or is empty."""
+    if not isinstance(message, AIMessage):
+        return None
+    if message.tool_calls or message.invalid_tool_calls:
+        return "calls"
+    return "answer" if message.text.strip() else "empty"
+
+
+def count_context_tokens(messages: Sequence[BaseMessage]) -> int:
+    """Count the tokens of messages: their texts and tool calls. Reasoning and pictures do not count."""
+    calls = [call for message in messages if isinstance(message, AIMessage) for call in message.tool_calls]
+    texts = [call["name"] + json.dumps(call["args"], ensure_ascii=False, default=str) for call in calls]
+    texts += [message.text for message in messages]
+    return MESSAGE_TOKENS * len(messages) + sum(map(count_tokens, texts))
+
+
+def repair_reply(reply: AIMessage, messages: Sequence[AnyMessage]) -> AIMessage:
+    """Return a reply that can be stored and sent again: ids of its own, and only what JSON can hold.
+
+    Some servers give each reply or call the same id: it would overwrite, or answer, the one before it.
+
+    Args:
+        reply: The reply.
+        messages: The conversation before it.
+    """
+    fields = {name: getattr(reply, name) for name in ("content", "tool_calls", "invalid_tool_calls")}
+    text = mend_characters(json.dumps(fields, ensure_ascii=False, default=str))
+    repaired = json.loads(text, parse_constant=lambda _: None)  # of NaN and Infinity
+    calls = [*repaired["tool_calls"], *repaired["invalid_tool_calls"]]
+    taken = {c["id"] for m in messages if isinstance(m, AIMessage) for c in (*m.tool_calls, *m.invalid_tool_calls)}
+    ids = {call["id"] for call in calls}
+    if len(ids) < len(calls) or not all(ids) or ids & taken:
+        renamed = {}
+        for number, call in enumerate(calls):  # the same in a run that is repeated
+            renamed[call["id"]] = f"call_{len(messages)}_{number}"
+            call["id"] = renamed[call["id"]]
+        for part in repaired["content"]:
+            if isinstance(part, dict):  # Anthropic and OpenAI's Responses API have the calls there, too
+                part.update({key: renamed[part[key]] for key in ("id", "call_id") if part.get(key) in renamed})
+    if reply.id in {message.id for message in messages}:
+        repaired["id"] = str(uuid4())
+    return reply.model_copy(update=repaired)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from arag.errors import EmbedderError, IndexLockedError, InputError, StorageError
+from arag.errors import IndexLockedError, InputError, ModelError, StorageError
 from arag.ingest.progress import Meter, ShowProgress
 from arag.retrieval.locations import using_store
 from arag.retrieval.storage import DocumentRecord, Draft, EmbeddedDocument, IndexStore, View, batches
@@ -57,7 +57,7 @@ def copy_index(
 
     Raises:
         InputError: The target holds nothing but documents that the source does not have.
-        EmbedderError: The target was made with another embedder.
+        ModelError: The target was made with another embedder.
         IndexNotFoundError, IndexLockedError, IndexFormatError, StorageError: One of them cannot be read or written.
 
     Example:
@@ -83,7 +83,7 @@ def _check_target(location: Path | str, view: View, draft: Draft) -> None:
     """Refuse a target with other vectors, or with another corpus, which would be lost."""
     ours, theirs = view.settings, draft.settings
     if (ours.embedder, ours.dimension) != (theirs.embedder, theirs.dimension):
-        raise EmbedderError(
+        raise ModelError(
             f"the index in {location} was made with another embedder ({theirs.embedder}, {theirs.dimension} "
             f"dimensions) than {ours.embedder}, {ours.dimension} dimensions: copy to another place"
         )

@@ -86,7 +86,7 @@ def ingest(
         InputError: A path does not exist or holds nothing readable, no source can be read, or a setting is out of
             bounds.
         IndexLockedError: Another process is writing to the index.
-        EmbedderError: The embedder cannot be loaded or fails, the index was made with another one, or only the
+        ModelError: The embedder cannot be loaded or fails, the index was made with another one, or only the
             index's files name it.
 
     Example:

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from arag.errors import EmbedderError
+from arag.errors import ModelError
 from arag.ingest.chunking import chunk_document
 from arag.ingest.documents import Document, Problem
 from arag.ingest.progress import Meter
@@ -209,7 +209,7 @@ class IndexWriter:
         for number, (texts, call) in enumerate(batch.calls, 1):
             vectors = call.result()
             if vectors.shape[1] != self.settings.dimension:
-                raise EmbedderError(
+                raise ModelError(
                     f"the embedder {self.embedder.name} returns vectors of {vectors.shape[1]} dimensions, but the "
                     f"index in {self._location} has {self.settings.dimension}"
                 )
@@ -244,7 +244,7 @@ def open_writer(
     """Open an index for writing, creating it if it does not exist; the arguments are those of `run_ingest`.
 
     Raises:
-        EmbedderError: The index was made with another embedder, or the embedder cannot be loaded.
+        ModelError: The index was made with another embedder, or the embedder cannot be loaded.
         InputError, IndexLockedError, IndexFormatError, StorageError: It cannot be written; see `IndexStore.draft`.
     """
     chosen = None if embedder is None else load_embedder(embedder)

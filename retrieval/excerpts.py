@@ -23,9 +23,11 @@ RARE_WORD_BONUS = 0.15  # for each of up to two rare words of the query
 
 _MAX_KEYWORD_ANCHORS = 3  # unless more are needed to show every keyword
 _MAX_QUERY_ANCHORS = 2
+_OPENING_SENTENCES = 3
 _MAX_ROWS = 4  # of tables, for each query
 _ROW_SHARE = 0.6  # of a label's words: with more of them in a query, the row is shown
 _MAX_RARE_SENTENCES = 3  # of a chunk with a rare word
+_MAX_HEADINGS = 2  # that are named, the nearest ones
 _MAX_SENTENCE_CHARACTERS = 400
 _MAX_SHORT_CHARACTERS = 700  # of a document that may be shown whole
 _MAX_MISSING_CHARACTERS = 100  # of a short document that is then shown whole
@@ -112,6 +114,12 @@ def for_query(
     offsets = {p: place.start() for p, place in places.items() if place is not None}
     excerpt = _make_excerpt(chunk, shown, matched, similarities=similarities, offsets=offsets)
     return excerpt, len(similarities.keys() - shown)
+
+
+def for_opening(chunk: Chunk) -> Excerpt:
+    """Choose the first sentences: of a table, its header and its first rows."""
+    first = [p for p, sentence in enumerate(chunk.sentences) if sentence.embedded][:_OPENING_SENTENCES]
+    return _make_excerpt(chunk, _expand(chunk, first[:1]) | {*first}, first)
 
 
 def for_read(
@@ -316,18 +324,21 @@ def _make_excerpt(
     """Make an excerpt of some sentences, each of at most `longest` characters around an offset."""
     positions, last = sorted(shown), len(chunk.sentences) - 1
     if not positions:
-        return Excerpt(chunk.title, "", (), begins=False, ends=False, whole=False)
+        return Excerpt(chunk.title, (), begins=False, ends=False, whole=False)
     is_complete = len(positions) == len(chunk.sentences)
     longest = _MAX_SHORT_CHARACTERS if is_complete and _is_short(chunk) else longest
     sentences = []
+    above: tuple[str, ...] = ()
     for position in positions:
         whole = _sentence(chunk, position)
         text = cut_around(whole, (offsets or {}).get(position, 0), longest)
         similarity = (similarities or {}).get(position) if position in matched else None
-        sentences.append(ShownSentence(position, text, position in matched, similarity, cut=text != whole))
+        under = _find_place(chunk, position)
+        new = under if under != above else ()
+        sentences.append(ShownSentence(position, text, position in matched, similarity, text != whole, new))
+        above = under
     return Excerpt(
         chunk.title,
-        _find_heading(chunk, positions),
         tuple(sentences),
         begins=positions[0] == int(positions[0] > 0 and is_title(chunk.sentence_text(0), chunk.title)),
         ends=positions[-1] == last,
@@ -335,12 +346,12 @@ def _make_excerpt(
     )
 
 
-def _find_heading(chunk: Chunk, positions: Sequence[int]) -> str:
-    """Return what the first sentence of a part of a document stands under: a heading, the header of a table above."""
-    first = next((p for p in positions if chunk.sentences[p].embedded), positions[0])
-    heading, table = chunk.sentences[first].heading.rpartition(" > ")[2], chunk.sentences[first].table
-    header = table.header if table is not None and _find_header(chunk, first) == first else ""
-    return "" if chunk.whole else ", ".join(filter(None, [heading, header]))
+def _find_place(chunk: Chunk, position: int) -> tuple[str, ...]:
+    """Return the headings that a sentence stands under, and the header of its table if the chunk does not hold it."""
+    sentence = chunk.sentences[position]
+    is_cut = sentence.table is not None and _find_header(chunk, position) == position
+    header = sentence.table.header if sentence.table is not None and is_cut else ""
+    return tuple(filter(None, [*sentence.heading.split(" > ")[-_MAX_HEADINGS:], header]))
 
 
 def cut_around(text: str, offset: int, longest: int) -> str:

@@ -15,7 +15,7 @@ from weakref import WeakKeyDictionary, WeakValueDictionary
 import numpy as np
 from numpy.typing import NDArray
 
-from arag.errors import EmbedderError, IndexClosedError, IndexFormatError, InputError, StorageError
+from arag.errors import ARAGError, IndexFormatError, InputError, ModelError, StorageError
 from arag.models.embedders import Embedder
 from arag.retrieval import search
 from arag.retrieval.locations import store_at
@@ -45,7 +45,7 @@ def open_index(path: str | Path | IndexStore, *, embedder: str | Embeddings | Em
         path: Where the index is: a folder, the address of a PostgreSQL database, or its store.
         embedder: By default, the index's own. It is needed if the index was made with an `Embeddings` object, or if
             only the index's files name an embedder that sends texts to a service or loads a folder: then semantic
-            searches raise an EmbedderError, unless the user has named it here or in the environment variable
+            searches raise a ModelError, unless the user has named it here or in the environment variable
             ARAG_EMBEDDER.
 
     Returns:
@@ -56,7 +56,7 @@ def open_index(path: str | Path | IndexStore, *, embedder: str | Embeddings | Em
         IndexFormatError: The index is damaged or of another format.
         InputError: The folder cannot be read, or the address is not valid.
         StorageError: The index cannot be read, or its database cannot be reached.
-        EmbedderError: The embedder is not the one that the index was made with.
+        ModelError: The embedder is not the one that the index was made with.
 
     Example:
         >>> from arag import open_index
@@ -197,7 +197,7 @@ class Index:
 
         Raises:
             InputError: The query is blank, or `top_k` is below 1.
-            EmbedderError: The query cannot be embedded, or its vector does not fit the index.
+            ModelError: The query cannot be embedded, or its vector does not fit the index.
         """
         _check_top_k(top_k)
         vector = self._embed(query)
@@ -212,7 +212,7 @@ class Index:
 
         Raises:
             InputError: The query is blank.
-            EmbedderError: The query cannot be embedded, or its vector does not fit the index.
+            ModelError: The query cannot be embedded, or its vector does not fit the index.
         """
         vector = self._embed(query)
         return self._search(lambda view: search.rate(view, vector, chunk_ids))
@@ -319,7 +319,7 @@ class Index:
         dimension = self._search(lambda view: view.settings.dimension)
         vector = self.embedder.embed_query(query)
         if vector.shape != (dimension,):
-            raise EmbedderError(
+            raise ModelError(
                 f"the embedder {self.embedder.name} returns vectors of {vector.shape[0]} dimensions, but the "
                 f"index in {self.path} has {dimension}"
             )
@@ -394,7 +394,7 @@ class _Publications:
 
     def _refresh(self) -> _Publication:
         if self._newest is None:
-            raise IndexClosedError(f"the index in {self.store.location} is closed: open it again with open_index")
+            raise ARAGError(f"the index in {self.store.location} is closed: open it again with open_index")
         if self._newest.stamp != self.store.stamp():
             self._open(self.embedder)
         return self._newest

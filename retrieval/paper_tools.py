@@ -16,6 +16,7 @@ from pydantic import AliasChoices, Field
 from arag.errors import InputError
 from arag.retrieval import tools
 from arag.retrieval.present import Held
+from arag.retrieval.render import mark
 from arag.retrieval.text import fold, searchable
 from arag.retrieval.tokens import count_tokens
 from arag.retrieval.types import Chunk, KeywordResults, SemanticResults
@@ -108,7 +109,7 @@ def _show_sentences(
     """Show the sentences of each hit that matched, and full texts if the model cannot read them."""
     ids = [hit.chunk_id for hit in results.hits]
     texts = {chunk_id: " ".join(found) for chunk_id, found in sentences.items()}
-    blocks = [f"[{hit.chunk_id}] score {hit.score:.4g}\n{texts.get(hit.chunk_id, '')}" for hit in results.hits]
+    blocks = [f"{mark(hit.chunk_id)} score {hit.score:.4g}\n{texts.get(hit.chunk_id, '')}" for hit in results.hits]
     text = "\n\n".join(blocks) or "No chunk was found."
     tokens = count_tokens("\n".join(texts.values()))
     retrieved = tools.Retrieved(text, query, asdict(results), ids, evidence_tokens=tokens)

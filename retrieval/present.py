@@ -70,7 +70,7 @@ def arrange_keywords(
     hits, reports = results.hits, results.keywords
     needed: list[Hit] = []
     for report in sorted(reports, key=lambda report: report.chunks):
-        holding = [hit for hit in hits if report.keyword in (*hit.keyword_counts, *hit.apart)]
+        holding = [hit for hit in hits if report.keyword in hit.keywords]
         holding.sort(key=lambda hit: (not _is_about(hit, report.keyword), not _has_row(hit, report.keyword)))
         if holding and (_is_about(holding[0], report.keyword) or not any(hit in needed for hit in holding)):
             needed += [hit for hit in holding[:1] if hit not in needed]
@@ -78,7 +78,7 @@ def arrange_keywords(
     common = {r.keyword for r in reports if r.keyword in asked and (r.as_word or r.chunks) >= COMMON_KEYWORD_CHUNKS}
     passing: list[Hit] = []
     if len(asked) > 1 and not all(_has_only(hit, common) for hit in needed):
-        passing = [hit for hit in hits if len((*hit.keyword_counts, *hit.apart)) == 1 and _has_only(hit, common)]
+        passing = [hit for hit in hits if len(hit.keywords) == 1 and _has_only(hit, common)]
     further = [hit for hit in hits if hit not in needed and hit not in passing]
     room = max(0, top_k - len(needed))
     further = further if len(further) <= room + MAX_LAST_HITS else further[:room]
@@ -176,8 +176,7 @@ def _has_row(hit: Hit, keyword: str) -> bool:
 
 def _has_only(hit: Hit, keywords: Collection[str]) -> bool:
     """Return whether a hit has no other keywords than these, and is not about one of them."""
-    held = (*hit.keyword_counts, *hit.apart)
-    return all(k in keywords and not _is_about(hit, k) and not _has_row(hit, k) for k in held)
+    return all(k in keywords and not _is_about(hit, k) and not _has_row(hit, k) for k in hit.keywords)
 
 
 def _drop_held(hit: Hit, held: Held) -> Hit:
@@ -195,4 +194,4 @@ def _drop_held(hit: Hit, held: Held) -> Hit:
 
 def _comparable(excerpt: Excerpt) -> str:
     """Return what an excerpt shows apart from its title, for comparing it with others."""
-    return fold("\n".join((excerpt.heading, *(sentence.text for sentence in excerpt.sentences)))).lower()
+    return fold("\n".join(part for sentence in excerpt.sentences for part in (*sentence.under, sentence.text))).lower()

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Collection, Mapping, Sequence
 from types import MappingProxyType
 
 from arag.retrieval.present import Shown
-from arag.retrieval.text import CUT, is_title
+from arag.retrieval.text import CUT, fold, is_title
 from arag.retrieval.types import Chunk, Excerpt, KeywordReport, KeywordResults, ReadResults
 
 NEAREST = "The nearest, by similarity:"
 NO_SENTENCES = "There are no sentences to search in."
+OTHER_SCRIPT = "The vectors know Latin letters only: use keyword_search, with words as the documents have them."
 NO_CHUNK = "No chunk holds any of these keywords."
 NOTHING_NEW = "Nothing new was found."
 SHOWN_ABOVE = "Shown above: "
@@ -22,8 +24,11 @@ READ_BEFORE = "Shown in full above."
 LEFT_OUT = "left out: other passages are closer, or shown above. A chunk read alone, without `about`, is shown whole."
 
 _MAX_TERM_CHUNKS = 20  # that hold a similar term; a more common one is not named
+_LINE = re.compile(r" \| |^(?:[-*•]|\d+[.)]) ")  # a table's row, or an item of a list
 _CURRENCY = re.compile(r"\s*\|\s*\$\s*\|\s*|\s+\$\s*\|\s*")  # in a table's row, in a cell of its own
 _PERCENT = re.compile(r"(?<=[\d)]) (?=%)")
+_HARMLESS_BRACKETS = re.compile(r"\[(?![^\[\]]*:\d)[^\[\]]*\]")  # in an id or title: they cannot pass for a chunk's id
+_ROUND = str.maketrans("[]", "()")
 
 
 def render_keywords(results: KeywordResults, shown: Shown) -> str:
@@ -47,14 +52,14 @@ def _join(head: str, shown: Shown) -> str:
     for hit in shown.hits:
         is_new = hit.excerpt.whole or hit.document_id not in titles
         titles.add(hit.document_id)
-        similarity = "" if hit.keyword_counts or hit.apart else f" ({hit.score:.2f})"
-        block = f"[{hit.chunk_id}]{similarity} {_write(hit.excerpt, titled=is_new)}".rstrip()
+        similarity = "" if hit.keywords else f" ({hit.score:.2f})"
+        block = f"{mark(hit.chunk_id)}{similarity} {_write(hit.excerpt, titled=is_new)}".rstrip()
         same = shown.same.get(hit.chunk_id)
         blocks.append(f"{block}\n{SAME_TEXT}{_list(same)})" if same else block)
     if shown.above:
         blocks.append(f"{SHOWN_ABOVE}{_list(shown.above)}")
     if shown.brief:
-        blocks.append("\n".join([IN_BRIEF, *(f"[{hit.chunk_id}] {_write(hit.excerpt)}" for hit in shown.brief)]))
+        blocks.append("\n".join([IN_BRIEF, *(f"{mark(hit.chunk_id)} {_write(hit.excerpt)}" for hit in shown.brief)]))
     if not shown.hits and not shown.brief:
         blocks.append(NOTHING_NEW)
     return "\n\n".join(blocks)
@@ -68,13 +73,13 @@ def render_chunks(
     left_out: list[str] = []
     for chunk in results.chunks:
         if chunk.id in read_chunks:
-            blocks.append(f"[{chunk.id}] {READ_BEFORE}")
+            blocks.append(f"{mark(chunk.id)} {READ_BEFORE}")
         elif chunk.id not in excerpts:
             place = name_place(chunk.ordinal + 1, results.parts.get(chunk.document_id), chunk.pages)
-            head = f"[{chunk.id}] {', '.join(filter(None, [chunk.title, place]))}".strip()
+            head = f"{mark(chunk.id)} {', '.join(filter(None, [_write_name(chunk.title), place]))}".strip()
             blocks.append(f"{head}\n{_without_title(chunk)}")
         elif excerpts[chunk.id].sentences:
-            blocks.append(f"[{chunk.id}] {_write(excerpts[chunk.id])}")
+            blocks.append(f"{mark(chunk.id)} {_write(excerpts[chunk.id])}")
         else:
             left_out.append(chunk.id)
     if left_out:
@@ -89,6 +94,20 @@ def render_chunks(
     return "\n\n".join(blocks)
 
 
+def mark(chunk_id: str) -> str:
+    """Return a chunk's id in square brackets; in quotes, too, if a part of it could pass for another chunk's mark."""
+    return f"[{json.dumps(chunk_id, ensure_ascii=False) if _is_misleading(chunk_id) else chunk_id}]"
+
+
+def _write_name(title: str) -> str:
+    """Return a title on one line, with round brackets if a part of it could pass for a chunk's mark."""
+    return fold(title).translate(_ROUND) if _is_misleading(title) else title
+
+
+def _is_misleading(text: str) -> bool:
+    return re.search(r"[\[\]\r\n]", _HARMLESS_BRACKETS.sub("", text)) is not None
+
+
 def name_place(part: int | None, parts: int | None, pages: Sequence[int] | None) -> str:
     """Return where a chunk is in its document, as in "part 3 of 5, pages 16-23"; empty if it is all of it."""
     place = [f"part {part} of {parts}"] if part and parts and parts > 1 else []
@@ -100,8 +119,10 @@ def name_place(part: int | None, parts: int | None, pages: Sequence[int] | None)
 def _report(report: KeywordReport) -> str:
     if report.apart:
         return f"{report.keyword}: only apart, in {_list(report.apart)}"
+    if report.named and not report.chunks:
+        return f"{report.keyword}: only in the name of {_list(report.named)}"
     count = _count(report.chunks) if report.chunks else "none"
-    notes = []
+    notes = [f"and in the name of {_list(report.named)}"] if report.named else []
     if report.as_word is not None and 0 < report.as_word < report.chunks:
         notes.append(f"{report.as_word:,} as a word")
     if report.searched_as is not None:
@@ -119,27 +140,36 @@ def _count(chunks: int) -> str:
 
 
 def _list(chunk_ids: Sequence[str]) -> str:
-    return ", ".join(f"[{chunk_id}]" for chunk_id in chunk_ids)
+    return ", ".join(map(mark, chunk_ids))
 
 
 def _write(excerpt: Excerpt, *, titled: bool = True) -> str:
-    """Write an excerpt on one line, behind its heading or title."""
-    parts: list[str] = []
-    before = None
-    for sentence in excerpt.sentences:
-        is_gap = not excerpt.begins if before is None else sentence.position != before + 1
-        before = sentence.position
-        if is_title(sentence.text, excerpt.title) or is_title(sentence.text, excerpt.heading):
+    """Write an excerpt behind its title, or behind the headings that it stands under.
+
+    What stands under other headings begins a line, and so does each row of a table and each item of a list.
+    """
+    sentences = excerpt.sentences
+    lines: list[str] = []
+    heading, is_line = "", False
+    for place, sentence in enumerate(sentences):
+        is_gap = sentence.position != sentences[place - 1].position + 1 if place else not excerpt.begins
+        heading = _write_name(" > ".join(sentence.under)) or heading
+        named = (excerpt.title, *sentence.under, *(sentences[place + 1].under if place + 1 < len(sentences) else ()))
+        if any(is_title(sentence.text, name) for name in named):
             continue
-        if is_gap and not sentence.text.startswith(CUT):
-            parts.append(CUT)
-        parts.append(_tidy_row(sentence.text))
-    if not excerpt.ends and not (parts and parts[-1].endswith(CUT)):
-        parts.append(CUT)
-    name = excerpt.heading or (excerpt.title if titled else "")
-    if name and not any(part != CUT for part in parts):  # the title alone matched
-        return name
-    return f"{name}: {' '.join(parts)}" if name else " ".join(parts)
+        text = _tidy_row(sentence.text)
+        text = f"{CUT} {text}" if is_gap and not heading and not text.startswith(CUT) else text
+        was_line, is_line = is_line, _LINE.search(sentence.text) is not None
+        if heading or is_line or was_line or not lines:
+            lines.append(f"{heading}: {text}" if heading else text)
+        else:
+            lines[-1] += f" {text}"
+        heading = ""
+    title = _write_name(excerpt.title) if titled and not (sentences and sentences[0].under) else ""
+    if not lines:  # the title or a heading alone matched
+        return heading or title or CUT
+    end = "" if excerpt.ends or lines[-1].endswith(CUT) else f" {CUT}"
+    return (f"{title}: " if title else "") + "\n".join(lines) + end
 
 
 def _tidy_row(text: str) -> str:

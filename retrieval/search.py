@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import re
 import string
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-from arag.retrieval.excerpts import for_keywords, for_query
-from arag.retrieval.spelling import find_closest, spell, telling_words
+from arag.retrieval.excerpts import for_keywords, for_opening, for_query
+from arag.retrieval.spelling import FUNCTION_WORDS, find_closest, spell, telling_words
 from arag.retrieval.storage import RankedChunk, SentenceMatch, View
-from arag.retrieval.text import bare_title, searchable, words
+from arag.retrieval.text import bare_title, is_east_asian, name_words, searchable, words
 from arag.retrieval.types import Chunk, Hit, KeywordReport, KeywordResults, ReadResults, SemanticResults
 from arag.retrieval.vectors import SentenceMatrix
 
@@ -21,6 +21,10 @@ _MAX_SUGGESTIONS = 20  # keywords of one search that get them
 _MAX_APART = 2  # chunks that hold a keyword's words apart from each other: of more, none stands out
 _CHUNKS_WITH_PIECES = 20  # chunks looked at that hold these words, also inside longer ones
 _MAX_DETAILED_HITS = 2  # of which more is shown
+_MAX_BESIDE_NAMES = 8  # chunks that hold a keyword: names with a more common one are not looked for
+_MAX_NAMES_LOOKED_AT = 20
+_MAX_NAMED = 2  # documents for each keyword
+_MAX_QUERY_WORDS = 4  # of a query that may be a document's name
 
 _MIN_SENTENCES = 50  # fetched at first, then four times as many each time
 _MATCHES_PER_CHUNK = 3  # sentences of which it is said that they were found, on average
@@ -42,24 +46,36 @@ def keyword_search(view: View, keywords: Sequence[str], top_k: int, *, by_covera
     holding = ranking.holding
     rare = [keyword for keyword in keywords if holding[keyword] <= _FEW_CHUNKS][:_MAX_SUGGESTIONS]
     closest = {keyword: find_closest(keyword, holding[keyword], view) for keyword in rare}
-    missing = [k for k in rare if not holding[k] and not any(term.respelled for term in closest[k])]
-    apart = _find_apart(missing, view) if by_coverage else {}
+    respelled = {keyword for keyword in rare if any(term.respelled for term in closest[keyword])}
     entries = {entry.number: entry for entry in ranking.chunks}
-    entries |= {number: RankedChunk(number, 0.0, {}) for number in apart if number not in entries}
     chunks = view.numbered(entries)
+    named: dict[int, list[str]] = {}
+    for keyword in keywords if by_coverage else ():
+        holders = {chunk.document_id for number, chunk in chunks.items() if keyword in entries[number].counts}
+        if keyword not in respelled and holding[keyword] <= _MAX_BESIDE_NAMES:
+            for number in _find_named(keyword, view, but=holders):
+                named.setdefault(number, []).append(keyword)
+    in_names = {keyword for names in named.values() for keyword in names}
+    missing = [keyword for keyword in rare if not holding[keyword] and keyword not in respelled | in_names]
+    apart = _find_apart(missing, view) if by_coverage else {}
+    entries |= {number: RankedChunk(number, 0.0, {}) for number in (*apart, *named) if number not in entries}
+    chunks |= view.numbered(entries.keys() - chunks.keys())
     hits: list[Hit] = []
     for number, entry in entries.items():
-        chunk, pieces = chunks[number], apart.get(number, {})
+        chunk, pieces, names = chunks[number], apart.get(number, {}), tuple(named.get(number, ()))
         counts = entry.counts or _count(keywords, chunk)
         piece_words = [word for keyword in pieces for word in pieces[keyword]]
         is_best = len(hits) < _MAX_DETAILED_HITS
         excerpt, more = for_keywords(chunk, list(counts), holding, piece_words, is_best=is_best)
-        hits.append(Hit(chunk.id, chunk.document_id, entry.score, excerpt, more, chunk.tokens, counts, tuple(pieces)))
+        excerpt = excerpt if excerpt.sentences or not names else for_opening(chunk)
+        why = counts, tuple(pieces), names
+        hits.append(Hit(chunk.id, chunk.document_id, entry.score, excerpt, more, chunk.tokens, *why))
     reports = []
     for keyword in keywords:
         chunks_apart = tuple(hit.chunk_id for hit in hits if keyword in hit.apart)
-        known = holding[keyword], ranking.as_word.get(keyword), closest.get(keyword, ())
-        reports.append(KeywordReport(keyword, *known, apart=chunks_apart))
+        chunks_named = tuple(hit.chunk_id for hit in hits if keyword in hit.named)
+        known = holding[keyword], ranking.as_word.get(keyword), () if keyword in in_names else closest.get(keyword, ())
+        reports.append(KeywordReport(keyword, *known, apart=chunks_apart, named=chunks_named))
     total = ranking.total + sum(not hit.keyword_counts for hit in hits)
     return KeywordResults(tuple(reports), tuple(hits), total)
 
@@ -73,12 +89,16 @@ def semantic_search(
     for rank, match in enumerate(_find_nearest(view, vector, wanted)):  # nearest first
         if rank < _MATCHES_PER_CHUNK * wanted or match.chunk not in similarities:
             similarities.setdefault(match.chunk, {})[match.position] = match.similarity
+    titled: list[int] = []
+    if titles_first and len(query.split()) <= _MAX_QUERY_WORDS:
+        rated = {number: places for number, places in _rate(view, vector, _find_named(query, view)).items() if places}
+        similarities = rated | similarities
+        titled = list(rated)
     scores = {number: max(by_position.values()) for number, by_position in similarities.items()}
     ids = view.ids(scores)
     nearest = sorted(ids, key=lambda number: (-scores[number], ids[number]))[:wanted]
-    chunks = view.numbered(nearest)
-    titled: list[int] = []
-    if titles_first:
+    chunks = view.numbered({*nearest, *titled})
+    if titles_first and not titled:
         close = [number for number in nearest if scores[number] >= scores[nearest[0]] - _TITLED_GAP]
         titled = [number for number in close if _is_in(chunks[number].title, query)][:_MAX_TITLED]
     hits: list[Hit] = []
@@ -92,11 +112,17 @@ def semantic_search(
 
 def rate(view: View, vector: NDArray[np.float32], chunk_ids: Sequence[str]) -> dict[str, dict[int, float]]:
     """Compare the sentences of chunks with a query's vector."""
-    ids = {number: chunk_id for chunk_id, number in view.numbers(chunk_ids).items()}
-    matrix = SentenceMatrix.build(view.vectors(ids), view.settings.dimension)
-    rated: dict[str, dict[int, float]] = {chunk_id: {} for chunk_id in ids.values()}
+    rated = _rate(view, vector, view.numbers(chunk_ids).values())
+    ids = view.ids(rated)
+    return {ids[number]: places for number, places in rated.items()}
+
+
+def _rate(view: View, vector: NDArray[np.float32], numbers: Collection[int]) -> dict[int, dict[int, float]]:
+    """Compare the sentences of chunks, given by number, with a query's vector."""
+    matrix = SentenceMatrix.build(view.vectors(numbers), view.settings.dimension)
+    rated: dict[int, dict[int, float]] = {number: {} for number in numbers}
     for match in matrix.nearest(vector, len(matrix)):
-        rated[ids[match.chunk]][match.position] = match.similarity
+        rated[match.chunk][match.position] = match.similarity
     return rated
 
 
@@ -157,6 +183,22 @@ def _find_apart(keywords: Sequence[str], view: View) -> dict[int, dict[str, list
             for number in holding:
                 apart.setdefault(number, {})[keyword] = pieces
     return apart
+
+
+def _find_named(name: str, view: View, *, but: Collection[str] = ()) -> list[int]:
+    """Find documents that have all words of a name in their title or file name, except some.
+
+    Returns:
+        The numbers of their first chunks.
+    """
+    wanted = [word for word in name_words(name) if word not in FUNCTION_WORDS][:_MAX_NAME_WORDS]
+    if len("".join(wanted)) < _MIN_TITLE_CHARACTERS and not is_east_asian(name):
+        return []
+    records = filter(None, map(view.document, view.named(wanted, _MAX_NAMES_LOOKED_AT)))
+    names = {record.id: name_words(f"{record.id} {record.title}") for record in records if record.id not in but}
+    # Words of scripts without spaces may be inside longer ones.
+    whole = [i for i, held in names.items() if all(word in held or is_east_asian(word) for word in wanted)]
+    return list(view.numbers([f"{document_id}:0" for document_id in whole[:_MAX_NAMED]]).values())
 
 
 def _find_nearest(view: View, vector: NDArray[np.float32], chunks: int) -> list[SentenceMatch]:

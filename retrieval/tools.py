@@ -19,12 +19,14 @@ from langchain_core.tools.base import ArgsSchema
 from langgraph.config import get_stream_writer
 from pydantic import AfterValidator, AliasChoices, BaseModel, BeforeValidator, Field, ValidationError, model_validator
 
-from arag.errors import EmbedderError, InputError
+from arag.errors import InputError, ModelError
+from arag.models.names import DEFAULT_EMBEDDER
 from arag.models.replies import mend_characters
 from arag.retrieval.excerpts import for_read
 from arag.retrieval.index import Index
 from arag.retrieval.present import Held, Shown, arrange_keywords, choose_shown, excerpt_text, uncut_positions
-from arag.retrieval.render import FULL_TEXTS, render_chunks, render_keywords, render_semantic
+from arag.retrieval.render import FULL_TEXTS, OTHER_SCRIPT, render_chunks, render_keywords, render_semantic
+from arag.retrieval.text import is_latin
 from arag.retrieval.tokens import count_tokens
 from arag.retrieval.types import Chunk, Excerpt, Hit, KeywordResults, ReadResults, SemanticResults
 
@@ -238,7 +240,11 @@ class SemanticSearch(RetrievalTool):
         tokens = _MAX_SENTENCE_TOKENS // 2 if several else _MAX_SENTENCE_TOKENS
         texts: list[str] = []
         parts: list[Shown] = []
+        is_english = index.embedder.name == DEFAULT_EMBEDDER
         for query in queries:
+            if is_english and not is_latin(query):
+                texts.append(f"{query}: " * several + OTHER_SCRIPT)
+                continue
             hits = index.semantic_search(query, self.top_k, titles_first=True).hits
             shown = choose_shown(hits, held, always=1, tokens=tokens, query=query, is_one_of_several=several)
             held = held.add(shown.hits)
@@ -272,7 +278,7 @@ class ChunkRead(RetrievalTool):
         long = [chunk for chunk in unread if parts and chunk.tokens > _SHORT_CHUNK_TOKENS]
         try:
             rated = {part: self.index.rate_sentences(part, [chunk.id for chunk in long]) for part in parts if long}
-        except EmbedderError:  # reading must not depend on it
+        except ModelError:  # reading must not depend on it
             long, rated = [], {}
         return show_chunks(results, chunk_ids, held, for_read(long, rated, held.sentences))
 

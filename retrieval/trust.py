@@ -13,8 +13,9 @@ from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
-from arag.errors import EmbedderError, IndexNotFoundError, InputError
+from arag.errors import IndexNotFoundError, InputError, ModelError
 from arag.models.embedders import Embedder, load_embedder, load_embeddings, make_embedder
 from arag.models.names import EMBEDDER_VARIABLE, HUGGINGFACE, KEY_VARIABLES, ModelName, is_hub_id, parse_embedder
 from arag.retrieval.storage import IndexStore
@@ -29,12 +30,12 @@ def choose_embedder(given: str | Embeddings | Embedder | None, name: str, locati
     If the index's own sends texts or loads a folder, it is refused at its first use, unless the user has named it.
 
     Raises:
-        EmbedderError: The given embedder is a different one.
+        ModelError: The given embedder is a different one.
     """
     if given is not None:
         embedder = load_embedder(given)
         if embedder.name != name:
-            raise EmbedderError(
+            raise ModelError(
                 f"the index in {location} was made with the embedder {name}, not {embedder.name}: vectors of different "
                 "embedders cannot be compared. Use that one, or ingest into another index."
             )
@@ -53,7 +54,7 @@ def check_embedder(store: IndexStore) -> None:
     """Refuse the embedder of an index, if there is one, before any work begins.
 
     Raises:
-        EmbedderError: It sends texts or loads a folder, and the user has not named it.
+        ModelError: It sends texts or loads a folder, and the user has not named it.
         IndexFormatError, InputError: The index is damaged, cannot be read, or names no embedder.
     """
     with suppress(IndexNotFoundError):
@@ -69,33 +70,31 @@ def _parse_stored_name(name: str) -> ModelName | None:
     return parse_embedder(name)
 
 
-def _check_named(name: ModelName, location: Path | str) -> tuple[ModelName, bool]:
-    """Return an embedder that an index names, as the user has named it if they have, and whether they have."""
+def _check_named(name: ModelName, location: Path | str) -> None:
+    """Refuse an embedder that sends texts or loads a folder, unless the user has named it."""
     variable = os.environ.get(EMBEDDER_VARIABLE)
-    if variable and str(named := parse_embedder(variable)) == str(name):
-        return named, True  # its address may have a password
-    if name.provider != HUGGINGFACE or name.base_url is not None or not is_hub_id(name.model):
-        raise EmbedderError(
+    is_named = variable and parse_embedder(variable) == name
+    if not is_named and (name.provider != HUGGINGFACE or not is_hub_id(name.model)):
+        raise ModelError(
             f"the embedder {name} is named only by the index in {location}: {_describe_consequence(name)}. To allow "
             f"it, set {EMBEDDER_VARIABLE}={shlex.quote(str(name))}, or pass it as the embedder (`arag ingest "
             "--embedder`, `open_index(embedder=...)`). Keyword search and reading work without it"
         )
-    return name, False
 
 
 def _load(name: ModelName, location: Path | str) -> Embeddings:
-    chosen, is_named = _check_named(name, location)
-    return load_embeddings(chosen, named=is_named)
+    _check_named(name, location)
+    return load_embeddings(name)
 
 
 def _refuse(why: str) -> Embeddings:
-    raise EmbedderError(why)
+    raise ModelError(why)
 
 
 def _describe_consequence(name: ModelName) -> str:
     if name.provider == HUGGINGFACE:
         return f"it would load the model in the folder {name.model}"
-    where = name.base_url.host if name.base_url else f"the provider {name.provider}"
+    where = urlsplit(name.base_url).netloc if name.base_url else f"the provider {name.provider}"
     key = KEY_VARIABLES.get(name.provider)
     with_key = f", with the key in {key}" if key and os.environ.get(key) else ""
     return f"it would send your questions and the documents that you ingest to {where}{with_key}"

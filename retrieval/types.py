@@ -82,6 +82,8 @@ class ShownSentence:
     """Cosine similarity to the query, for matched sentences of a semantic search."""
     cut: bool = False
     """Whether the text is only a part of the sentence; `…` stands for what is left out."""
+    under: tuple[str, ...] = ()
+    """Headings, outermost first, and a table's header that it stands under, if the sentence before it does not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,8 +91,6 @@ class Excerpt:
     """What a search result shows of a chunk."""
 
     title: str
-    heading: str
-    """The nearest heading above the first sentence; empty for a document in one chunk."""
     sentences: tuple[ShownSentence, ...]
     begins: bool
     """Whether the first one is the chunk's first, a title aside."""
@@ -117,8 +117,15 @@ class Hit:
     """For a keyword search, the occurrences of each keyword that the chunk holds."""
     apart: tuple[str, ...] = ()
     """Keywords whose words the chunk holds, but apart from each other."""
+    named: tuple[str, ...] = ()
+    """Keywords whose words are in the title or the file name of its document only."""
     matches: tuple[int, ...] = ()
     """For a semantic search, the positions of all sentences that were found, shown or not."""
+
+    @property
+    def keywords(self) -> tuple[str, ...]:
+        """All keywords that it was found for."""
+        return (*self.keyword_counts, *self.apart, *self.named)
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,6 +152,8 @@ class KeywordReport:
     """The spelling that the tool searched for instead, if it did."""
     apart: tuple[str, ...] = ()
     """Ids of the few chunks that hold all words of the keyword, but apart from each other."""
+    named: tuple[str, ...] = ()
+    """Ids of the first chunks of documents that have the keyword in their title or file name only."""
 
 
 @dataclass(frozen=True, slots=True)

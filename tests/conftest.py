@@ -58,7 +58,7 @@ settings.load_profile("quick")
 
 # Files that take long are begun first, the longest before the others: else one worker ends alone.
 _LONG = (
-    "crash onnx concurrency notebooks docs faults cli power maintenance fuzz corpora eval_failures eval_runs server "
+    "crash onnx concurrency notebooks docs cli maintenance fuzz corpora eval_failures eval_runs server "
     "keywords chunking extractive store_fuzz semantic protocol cold_starts"
 ).split()
 
@@ -159,25 +159,6 @@ def real_corpora():
     if not _REAL_CORPORA:
         pytest.skip("ARAG_TEST_DATA names no folder of corpora")
     return Path(_REAL_CORPORA)
-
-
-@pytest.fixture(scope="session")
-def driver():
-    """Processes whose files fail; see `faults.driver`."""
-    from faults.driver import Driver, possible
-
-    if not possible():
-        pytest.skip("needs 64-bit Linux and a C compiler")
-    with Driver("faults.jobs") as started:
-        yield started
-
-
-@pytest.fixture(scope="session")
-def room(tmp_path_factory):
-    """Small indexes that operations begin with; see `faults.jobs`."""
-    from faults.jobs import Room
-
-    return Room(tmp_path_factory.mktemp("room"))
 
 
 @pytest.fixture

@@ -1,7 +1,8 @@
-"""What tests of experiments share: questions over the small index, a server that plays a model, and a run of both."""
+"""What tests of experiments share: questions over the small index, models that play their part, and runs of both."""
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 import threading
@@ -10,6 +11,8 @@ from collections import Counter
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
+
+from langchain_core.messages import AIMessage, convert_to_messages
 
 from arag.evaluation.budget import Budget
 from arag.evaluation.cache import CallCache, Store
@@ -20,6 +23,7 @@ from arag.evaluation.methods import find_methods, make_method
 from arag.evaluation.runs import RecordFile, answer_questions, prepare
 from arag.models.chat import load_model
 from openai_server import chat
+from scripted import call
 
 STEPS = 3
 VERDICT = '{"reason": "It is so.", "correct": true}'
@@ -89,3 +93,77 @@ def answer(index, server, asked: list[Question], folder, *, name="arag", judged=
     file = RecordFile(folder / f"{name}.jsonl")
     answer_questions(method, lab, prepared, asked, file, Judge(lab.model, "a judge") if judged else None)
     return file.read()
+
+
+# --- a model for every method ---
+
+NAMES = re.compile(r"\b[A-Z][a-z]+(?: (?:the )?[A-Z][a-z]+)*")
+
+
+def extract(text):
+    names = list(dict.fromkeys(NAMES.findall(text.partition("<")[2])))[:6]
+    return {
+        "entities": [{"name": name, "type": "person", "description": f"{name} is in it."} for name in names],
+        "relationships": [
+            {"source": a, "target": b, "description": "They are related.", "strength": 5}
+            for a, b in itertools.pairwise(names)
+        ],
+    }
+
+
+def triples(text):
+    names = list(dict.fromkeys(NAMES.findall(text)))[:6]
+    return {"triples": [[a, "knew", b] for a, b in itertools.pairwise(names)]}
+
+
+ROLES = {  # by the beginning of the task
+    "You turn a text into a knowledge graph": extract,
+    "You are given descriptions": lambda _: "One description of all.",
+    "You report on a community": lambda _: {
+        "title": "Counts", "summary": "They were counts.", "rating": 5, "rating_explanation": "",
+        "findings": [{"summary": "Boso", "explanation": "He was a count of Arles."}],
+    },
+    "You are given one batch of reports": lambda _: {"points": [{"description": "Boso was a count.", "score": 50}]},
+    "List the entities": lambda text: {"entities": NAMES.findall(text)[:6]},
+    "Write down the facts": triples,
+    "Choose the facts": lambda _: {"keep": [1, 2]},
+    "You plan how": lambda _: {"analysis": "a", "steps": ["Who was his wife?", "Who was her father?"]},
+    "You prepare one step": lambda text: {"type": "question", "task": text[-80:]},
+    "You take notes": lambda text: text[-60:],
+    "You answer a question from notes": lambda _: {"analysis": "a", "answer": "Boso", "success": True, "rating": 9},
+    "You give the final answer": lambda _: {"answer": "Boso", "score": 8, "solved": True},
+    "You list the facts": lambda _: {"facts": ["Whom Lothair II married.", "Who her father was."]},
+    "You write the background": lambda _: "Lothair II was a king. He married Teutberga.",
+    "You take a passage apart": lambda _: {"facts": ["Lothair II was a king.", "He married Teutberga."]},
+    "You answer a question from passages of a corpus, which may": lambda _: {"reason": "r", "answer": "Boso"},
+    "You answer a question from one document": lambda _: "Boso.",
+    "You judge": lambda text: {"grade": len(text) % 11},
+    "You answer a question from numbered documents: first": lambda _: "Boso [1]. He was a count [2].",
+    "You check whether": lambda _: {
+        "components": [{"question": "Who?", "status": "partial"}],
+        "irrelevant_claims": [2],
+        "follow_ups": ["Who was Teutberga?"],
+    },
+    "You answer a question from numbered documents, in": lambda _: {"answer": "His daughter [1].", "found": True},
+    "You work a finding": lambda _: "Boso [1].",
+}  # fmt: skip
+
+
+def play(messages: list[Any]) -> Any:
+    """Return the reply of a model that knows the task of every prompt of every method."""
+    for beginning, reply in ROLES.items():
+        if messages[0].text.startswith(beginning):
+            return reply(messages[-1].text)
+    if messages[0].text.startswith("Answer questions from a corpus") and messages[-1].type == "human":
+        tool = "keyword_search" if "keyword_search" in messages[0].text else "semantic_search"
+        return call(tool, "1", **({"keywords": ["Boso"]} if tool == "keyword_search" else {"query": "Boso"}))
+    return "It follows from [boso:0].\nAnswer: Boso"
+
+
+def reply_in_role(request: dict[str, Any]) -> dict[str, Any]:
+    """Return what a server replies that plays a model for every method."""
+    reply = play(convert_to_messages(request["messages"]))
+    if isinstance(reply, AIMessage):
+        calls = [(made["id"], made["name"], json.dumps(made["args"])) for made in reply.tool_calls]
+        return {**chat(None, *calls), "model": "gpt-5-mini"}
+    return {**chat(reply if isinstance(reply, str) else json.dumps(reply)), "model": "gpt-5-mini"}

@@ -8,7 +8,7 @@ import pytest
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.sqlite import SqliteSaver
 
-from arag.errors import EmbedderError
+from arag.errors import ModelError
 from arag.ingest.pipeline import ingest
 from conftest import write_corpus
 from fakes import HashEmbeddings
@@ -36,7 +36,7 @@ def no_embedder(small_index):
     """A function whose context lets semantic searches fail."""
 
     def fail(_):
-        raise EmbedderError("the embedding service went away")
+        raise ModelError("the embedding service went away")
 
     @contextmanager
     def absent():

@@ -6,7 +6,7 @@ from typing import Any, Literal, get_args
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 
-from arag.testing import ScriptedModel, call, calls, invalid_call
+from scripted import ScriptedModel, call, calls, invalid_call
 
 Mode = Literal["one_call", "several_calls", "empty", "unknown_tool", "invalid_json"]
 MODES: tuple[Mode, ...] = get_args(Mode)

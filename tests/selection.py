@@ -2,6 +2,8 @@
 
 import pytest
 
+EVERYWHERE = ["folder", pytest.param("postgres", marks=pytest.mark.servers)]  # the places that an index may be in
+
 
 def slow_except(*quick, among):
     """Return all parameters; those that are not named here are marked slow."""

@@ -9,7 +9,7 @@ import numpy as np
 
 from arag.retrieval.storage import DocumentRecord, EmbeddedDocument, Settings
 from arag.retrieval.store.derived import write_receipt
-from arag.retrieval.types import Chunk, Sentence
+from arag.retrieval.types import Chunk, Sentence, Table
 
 DIMENSION = 16
 
@@ -20,21 +20,27 @@ def begin():
 
 def vector_of(text):
     """A vector of a text's own, as float16 keeps it."""
-    vector = np.random.default_rng(zlib.crc32(text.encode())).standard_normal(DIMENSION).astype(np.float32)
+    vector = (
+        np.random.default_rng(zlib.crc32(text.encode("utf-8", "replace"))).standard_normal(DIMENSION).astype(np.float32)
+    )
     return (vector / np.linalg.norm(vector)).astype(np.float16).astype(np.float32)
 
 
 def document(document_id, *texts, title="", fingerprint="1", ids=None, **metadata):
-    """A document with a chunk for each text; each line is a sentence, and those with a # have no vector."""
+    """A document with a chunk for each text, on a page of its own, all but the first below headings and in a table.
+
+    Each line is a sentence; those with a # have no vector.
+    """
     chunks, vectors = [], []
     for ordinal, text in enumerate(texts):
         sentences, at = [], 0
+        inside = ("A > B", Table("t", "a | b")) if ordinal else ()
         for line in text.split("\n"):
-            sentences.append(Sentence(at, at + len(line), embedded=not line.startswith("#")))
+            sentences.append(Sentence(at, at + len(line), not line.startswith("#"), *inside))
             at += len(line) + 1
         chunk_id = ids[ordinal] if ids else f"{document_id}:{ordinal}"
-        whole = len(texts) == 1
-        chunks.append(Chunk(chunk_id, document_id, ordinal, title, text, tuple(sentences), len(text), whole))
+        whole, pages = len(texts) == 1, (ordinal, 9)
+        chunks.append(Chunk(chunk_id, document_id, ordinal, title, text, tuple(sentences), len(text), whole, pages))
         vectors.append(np.asarray([vector_of(t) for t in chunks[-1].embedded_texts()]).reshape(-1, DIMENSION))
     record = DocumentRecord(document_id, title, f"{document_id}.txt", str(metadata or "{}"), fingerprint, len(texts))
     return EmbeddedDocument(record, chunks, vectors)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,15 +13,15 @@ from langchain_core.tools import tool
 from langchain_core.tools.base import ArgsSchema
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, MessagesState, StateGraph
-from langgraph.store.memory import InMemoryStore
 from langgraph.types import Command, interrupt
 from pydantic import Field
 
-from arag.errors import IndexNotFoundError, InputError
+from arag import trace_page
+from arag.errors import InputError
 from arag.graph.graph import create_arag_agent
 from arag.retrieval.render import READ_BEFORE
 from arag.retrieval.tools import TOOL_NAMES, Held, RetrievalArguments, RetrievalTool, Retrieved, make_tools
-from arag.testing import ScriptedModel, assert_paired, call, calls
+from scripted import ScriptedModel, assert_paired, call, calls
 from scripted_model import ANSWER, NOTICE, EndlessModel, asked, in_thread, results
 
 pytest_plugins = ["graph_fixtures"]
@@ -51,33 +50,21 @@ def test_agents_share_a_parents_messages_and_each_has_its_own_budget(small_index
     assert runs[-1]["messages"][-1].text == "That is all [lothair:0]."
 
 
-class Shared(MessagesState):
-    answer: str
-    citations: list[Any]
-
-
-def test_a_node_may_keep_the_answer_only(small_index):
-    model = ScriptedModel(call("chunk_read", chunk_ids=["lothair:0"]), AIMessage("Teutberga [lothair:0]."), ANSWER)
-    agent = create_arag_agent(model, small_index)
-
-    def research(state: Shared) -> dict[str, Any]:
-        result = agent.invoke({"messages": state["messages"]})
-        return {"messages": result["messages"][-1:], "answer": result["answer"], "citations": result["citations"]}
-
-    graph = StateGraph(Shared).add_node("research", research).add_edge(START, "research")
-    compiled = graph.compile(checkpointer=InMemorySaver())
-    compiled.invoke(asked("Who was his wife?"), in_thread())
-    state = compiled.invoke(asked(), in_thread())
-    assert [m.type for m in state["messages"]] == ["human", "ai", "human", "ai"]
-    assert state["answer"] == ANSWER.text
-
-
-@pytest.mark.parametrize("kind", [str, Path])
-def test_an_index_by_its_folder(example_index, kind, tmp_path):
-    agent = create_arag_agent("extractive", kind(example_index.path))
-    assert "Mattick Grevane" in agent.invoke(asked("Who founded the Emberlane Glassworks?"))["answer"]
-    with pytest.raises(IndexNotFoundError):
-        create_arag_agent("extractive", kind(tmp_path))
+def test_what_other_agents_did_in_a_parent_is_no_part_of_the_run(small_index):
+    search = call("keyword_search", keywords=["Boso"])
+    agent = create_arag_agent(ScriptedModel(search, ANSWER), small_index, max_steps=2)
+    handoff = [call("transfer_to_research", "t"), ToolMessage("Transferred.", tool_call_id="t")]
+    state = agent.invoke({"messages": [*asked()["messages"], *handoff]})
+    assert (state["stop_reason"], state["steps"]) == ("answered", 2)
+    assert [record["tool"] for record in state["trace"]] == ["keyword_search"]
+    page = trace_page(state)
+    assert page.count('<li id="step-') == 2
+    assert "transfer_to_research" not in page
+    # Another agent has answered the same question before.
+    agent = create_arag_agent(ScriptedModel(search, AIMessage("So it is.")), small_index)
+    page = trace_page(agent.invoke({"messages": state["messages"]}))
+    assert page.count('<li id="step-') == 2
+    assert ANSWER.text in page[page.index("Earlier in this conversation") : page.index('id="answer"')]
 
 
 # --- budgets inside a parent ---
@@ -151,44 +138,6 @@ def test_another_tool_beside_ours(small_index):
     assert model.calls[0].options["tools"][-1]["function"]["description"].startswith("Add years to a year.")
 
 
-def test_a_function_and_a_coroutine_are_tools_too(small_index):
-    def century(year: int) -> str:
-        """Say in which century a year is."""
-        return f"century {year // 100 + 1}"
-
-    @tool
-    async def look_up(name: str) -> str:
-        """Look somebody up elsewhere."""
-        await asyncio.sleep(0)
-        return f"{name} is unknown"
-
-    model = ScriptedModel(call("century", year=855), call("look_up", name="Boso"), AIMessage("Done."))
-    agent = create_arag_agent(model, small_index, tools=["chunk_read", century, look_up])
-    state = asyncio.run(agent.ainvoke(asked()))
-    assert [m.text for m in results(state)] == ["century 9", "Boso is unknown"]
-
-
-def test_another_tool_sees_the_state_the_store_and_the_context(small_index):
-    seen = {}
-
-    @tool
-    def remember(fact: str, runtime: ToolRuntime) -> str:
-        """Remember a fact."""
-        seen.update(messages=len(runtime.state["messages"]), read=runtime.state.get("read_chunks"))
-        seen.update(steps=runtime.context.max_steps)
-        runtime.store.put(("facts",), "1", {"fact": fact})
-        return "Remembered."
-
-    store = InMemoryStore()
-    model = ScriptedModel(
-        call("chunk_read", chunk_ids=["boso:0"]), call("remember", fact="Boso had children."), AIMessage("Yes.")
-    )
-    agent = create_arag_agent(model, small_index, tools=["chunk_read", remember], store=store)
-    agent.invoke(asked(), context={"max_steps": 7})
-    assert seen == {"messages": 4, "read": ["boso:0"], "steps": 7}
-    assert store.get(("facts",), "1").value == {"fact": "Boso had children."}
-
-
 def test_another_tools_command_changes_the_state_and_its_result_stays_paired(small_index):
     @tool
     def note(text: str, runtime: ToolRuntime) -> Command:
@@ -216,20 +165,6 @@ def test_tools_with_the_names_of_ours_may_have_artifacts_of_any_form(small_index
     agent = create_arag_agent(ScriptedModel(read, ANSWER), small_index, tools=["keyword_search", chunk_read])
     state = agent.invoke(asked())
     assert (state["trace"][0]["new_chunks"], state["read_chunks"]) == ([], [])
-    # The messages of another agent, whose tool has the same name.
-    model = ScriptedModel(call("keyword_search", keywords=["Boso"]), ANSWER)
-    again = {"messages": [*state["messages"], HumanMessage("And then?")]}
-    assert create_arag_agent(model, small_index).invoke(again)["answer"] == ANSWER.text
-
-
-def test_a_tool_that_would_end_the_run_is_refused(small_index):
-    @tool(return_direct=True)
-    def finish(text: str) -> str:
-        """Finish."""
-        return text
-
-    with pytest.raises(InputError, match="finish has return_direct"):
-        create_arag_agent(ScriptedModel(), small_index, tools=["chunk_read", finish])
 
 
 def test_another_tool_may_ask_a_person(small_index):
@@ -246,17 +181,6 @@ def test_another_tool_may_ask_a_person(small_index):
     model.assert_used_up()
     assert results(state)[0].text == "the Elder"
     assert state["answer"] == "The Elder."
-
-
-def test_another_tools_bug_is_not_hidden(small_index):
-    @tool
-    def broken() -> str:
-        """Fail."""
-        raise ZeroDivisionError
-
-    agent = create_arag_agent(ScriptedModel(call("broken")), small_index, tools=["chunk_read", broken])
-    with pytest.raises(ZeroDivisionError):
-        agent.invoke(asked())
 
 
 @pytest.mark.parametrize("name", ["keyword_search", "twice"])
@@ -276,52 +200,37 @@ def test_two_tools_of_one_name_are_refused(small_index, name):
 
 class _FindArguments(RetrievalArguments):
     document_id: str = Field(description="The document.")
-    word: str = Field(description="A word in it.")
 
 
 class FindInDocument(RetrievalTool):
     name: str = "find_in_document"
-    description: str = "Find the chunks of one document that hold a word."
+    description: str = "Show the chunks of one document."
     args_schema: ArgsSchema | None = _FindArguments
 
-    def retrieve(self, document_id: str, word: str, held: Held) -> Retrieved:
+    def retrieve(self, document_id: str, held: Held) -> Retrieved:
         if self.index.document(document_id) is None:
             raise InputError(f"there is no document {document_id!r}")
-        ids = [chunk_id for chunk_id in self.index.chunk_ids() if chunk_id.startswith(f"{document_id}:")]
-        chunks = [chunk for chunk in self.index.read(ids).chunks if word in chunk.text][: self.top_k]
-        lines = [f"[{c.id}] {READ_BEFORE if c.id in held.chunks else c.text}" for c in chunks]
+        chunks = self.index.read([document_id]).chunks
+        text = "\n".join(READ_BEFORE if chunk.id in held.chunks else chunk.text for chunk in chunks)
         new = [chunk for chunk in chunks if chunk.id not in held.chunks]
-        tokens = sum(chunk.tokens for chunk in new)
-        ids = [c.id for c in chunks]
-        return Retrieved("\n".join(lines), word, {"found": len(chunks)}, ids, new, evidence_tokens=tokens)
+        return Retrieved(text, document_id, {}, [chunk.id for chunk in chunks], new)
 
 
 def test_a_fourth_retrieval_tool_is_one_class(small_index):
-    script = [
-        call("find_in_document", document_id="boso", word="Arles"),
-        calls(
-            ("find_in_document", {"document_id": "boso", "word": "count"}),
-            ("chunk_read", {"chunk_ids": ["boso:0"]}),
-            ("find_in_document", {"document_id": "nobody", "word": "count"}),
-            ("find_in_document", {"document_id": "boso"}),
-        ),
+    read = call("chunk_read", chunk_ids=["boso:0"])
+    model = ScriptedModel(
+        call("find_in_document", document_id="boso"),
+        calls(("find_in_document", {"document_id": "boso"}), ("find_in_document", {"document_id": "nobody"})),
+        read,
         AIMessage("A count of Arles [boso:0]."),
-    ]
-    model = ScriptedModel(*script, *script)
-    agent = create_arag_agent(model, small_index, tools=[*TOOL_NAMES, FindInDocument], top_k=2)
-    for state in both_ways(agent, asked()):
-        first, again, read, unknown, invalid = results(state)
-        assert first.text.startswith("[boso:0] Boso the Elder")
-        assert again.text == read.text == "[boso:0] Shown in full above."
-        assert (unknown.text, unknown.status) == ("there is no document 'nobody'", "error")
-        assert "word: Field required" in invalid.text
-        assert state["read_chunks"] == ["boso:0"]
-        assert [record["evidence_tokens"] for record in state["trace"]][:2] == [small_index.get("boso:0").tokens, 0]
-        assert [(c["seen"], c["read"]) for c in state["citations"]] == [(True, True)]
-    model.assert_used_up()
-    offered = model.calls[0].options["tools"][-1]["function"]
-    assert offered["name"] == "find_in_document"
-    assert "messages" not in offered["parameters"]["properties"]
+    )
+    state = create_arag_agent(model, small_index, tools=[*TOOL_NAMES, FindInDocument]).invoke(asked())
+    first, again, unknown, last = (message.text for message in results(state))
+    assert first.startswith("Boso the Elder was a count")
+    assert (again, unknown, last) == (READ_BEFORE, "there is no document 'nobody'", f"[boso:0] {READ_BEFORE}")
+    assert state["read_chunks"] == ["boso:0"]
+    assert [(c["seen"], c["read"]) for c in state["citations"]] == [(True, True)]
+    assert "messages" not in model.calls[0].options["tools"][-1]["function"]["parameters"]["properties"]
 
 
 @pytest.mark.parametrize("names_ids", ["in its artifact", "in its text"])

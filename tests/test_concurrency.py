@@ -16,7 +16,7 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from arag.errors import EmbedderError, IndexClosedError, IndexLockedError
+from arag.errors import ARAGError, IndexLockedError, ModelError
 from arag.ingest.pipeline import run_ingest
 from arag.models.embedders import Embedder
 from arag.retrieval import vectors
@@ -215,7 +215,7 @@ def test_a_killed_writer_leaves_no_lock(folder):
 def test_a_writer_that_fails_leaves_no_lock(folder):
     write_corpus(folder / "corpus", {"other": "Another text."})
     failing = Embedder(EMBEDDER, lambda: FailingEmbeddings(1, FAILURES["connection"]))
-    with pytest.raises(EmbedderError):
+    with pytest.raises(ModelError):
         run_ingest(folder / "corpus", folder / "index", embedder=failing)
     process = processes.Process(target=ingest_version, args=(folder, 2))
     process.start()
@@ -501,4 +501,4 @@ def test_threads_are_told_that_an_index_was_closed(folder, chroma, searches):
                 found = [pool.submit(work, number) for number in range(THREADS)]
                 for _ in range(searches):
                     assert done.acquire(timeout=SECONDS)
-            assert {type(search.exception()) for search in found} == {IndexClosedError}
+            assert {type(search.exception()) for search in found} == {ARAGError}

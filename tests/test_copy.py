@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from arag import copy_index
-from arag.errors import EmbedderError, IndexLockedError, IndexNotFoundError, InputError
+from arag.errors import IndexLockedError, IndexNotFoundError, InputError, ModelError
 from arag.ingest import copying
 from arag.ingest.maintenance import remove, verify
 from arag.ingest.pipeline import ingest
@@ -183,7 +183,7 @@ def test_another_corpus_is_not_replaced(new_place, sources, kind):
 @pytest.mark.parametrize("kind", KINDS)
 def test_an_interrupted_ingestion_makes_room(new_place, sources, kind):
     target = copy_of(sources["folder"], new_place(kind))
-    with pytest.raises(EmbedderError):
+    with pytest.raises(ModelError):
         write(target, [{"id": "d3", "text": "A new text."}], embedder=HashEmbeddings(fail_after=0))
     copy_index(sources["folder"], target)
     assert contents(target) == contents(sources["folder"])
@@ -194,7 +194,7 @@ def test_vectors_of_another_embedder_are_refused(new_place, sources):
         model = "other"
 
     target = write(new_place(), DOCUMENTS[:2], embedder=Other())
-    with pytest.raises(EmbedderError, match=r"was made with another embedder \(Other:other, 64 dimensions\)"):
+    with pytest.raises(ModelError, match=r"was made with another embedder \(Other:other, 64 dimensions\)"):
         copy_index(sources["folder"], target)
 
 

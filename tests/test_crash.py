@@ -23,7 +23,7 @@ from openai import OpenAIError
 
 from arag.child import Child
 from arag.cli import main
-from arag.errors import EmbedderError, IndexNotFoundError, StorageError
+from arag.errors import IndexNotFoundError, ModelError, StorageError
 from arag.ingest import pipeline
 from arag.ingest.maintenance import remove, verify
 from arag.ingest.pipeline import run_ingest
@@ -570,7 +570,7 @@ def test_a_failing_embedder_ends_a_run_that_the_next_finishes(tmp_path, run_of, 
     run = run_of("all").at(tmp_path)
     run.begin()
     failing = FailingEmbeddings(number, FAILURES[failure])
-    with pytest.raises(EmbedderError, match=EMBEDDER):
+    with pytest.raises(ModelError, match=EMBEDDER):
         run_ingest(
             run.source, run.index, embedder=Embedder(EMBEDDER, lambda: failing, batch=40, concurrency=concurrency)
         )
@@ -590,7 +590,7 @@ def test_an_embedder_that_fails_at_a_first_ingestion_leaves_no_index(tmp_path, n
     source, index = tmp_path / "corpus", tmp_path / "index"
     write(source, corpus(1))
     failing = FailingEmbeddings(number, FAILURES["service"])
-    with pytest.raises(EmbedderError, match="too many requests"):
+    with pytest.raises(ModelError, match="too many requests"):
         run_ingest(source, index, embedder=Embedder(EMBEDDER, lambda: failing))
     assert served(index) is None
     ingest(source, index)

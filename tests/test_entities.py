@@ -61,7 +61,7 @@ def test_packages_that_are_not_spacy_s_are_not_used(add_pipeline):
         find_pipeline("en_core_web_trf")
 
 
-@pytest.mark.parametrize("name", ["no_such_pipeline", "os", "../models", "a b", "spacy"])
+@pytest.mark.parametrize("name", ["no_such_pipeline", "../models", "spacy"])
 def test_a_pipeline_that_is_not_installed(name):
     with pytest.raises(InputError, match=r"is not installed: run `python -m spacy download en_core_web_trf`"):
         find_pipeline(name)

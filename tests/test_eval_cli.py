@@ -75,13 +75,20 @@ def test_one_command_from_a_download_to_a_report(arag, folder):
     assert (plan.model, plan.judge, plan.max_steps, plan.asked) == ("extractive", None, 15, 5)
 
 
-def test_run_again_it_goes_on(arag, folder):
-    assert arag(*run_of("--limit", 2, "--model", "extractive"))[0] == 0
-    first = record_file(folder / "runs/musique", "arag").read()
-    code, out, err = arag(*run_of("--model", "extractive"))
+def test_run_again_it_goes_on_from_anywhere(arag, folder, monkeypatch):
+    assert arag(*run_of("--limit", 2, "--model", "extractive", "--out", "r1"))[0] == 0
+    first = record_file(folder / "r1", "arag").read()
+    (folder / "elsewhere").mkdir()
+    monkeypatch.chdir(folder / "elsewhere")
+    again = run_of(
+        "--model", "extractive", "--out", "../r1", questions="../musique.jsonl", index="../elsewhere/../index"
+    )
+    code, out, err = arag(*again)
     assert (code, err) == (0, "")  # nothing is ingested again
     assert "5 of 5 answered" in out
-    assert first.items() <= record_file(folder / "runs/musique", "arag").read().items()
+    assert first.items() <= record_file(folder / "r1", "arag").read().items()
+    plan = load_plan(folder / "r1")
+    assert (plan.questions, plan.index, plan.asked) == (str(folder / "musique.jsonl"), str(folder / "index"), 5)
 
 
 def test_several_methods_for_programs(arag, folder):
@@ -95,9 +102,11 @@ def test_several_methods_for_programs(arag, folder):
         assert (each["questions"], each["answered"], each["failed"], each["correct"]) == (5, 5, 0, None)
 
 
-def test_the_ablation_is_one_method_name(arag, folder):
+def test_a_group_is_one_method_name(arag, folder):
     assert arag(*run_of("--limit", 1, "--model", "extractive", method="ablation"))[0] == 0
     assert len(load_records(folder / "runs/musique")) == 4
+    listed = arag("eval", "methods")[1]
+    assert all(name in listed for name in ("naive-rag", "A-RAG (Full)", "table1"))
 
 
 def test_step_limits_and_efforts_make_a_run_each(arag, folder):
@@ -117,28 +126,14 @@ def test_step_limits_and_efforts_make_a_run_each(arag, folder):
     assert record_file(folder / "scale/max-steps-1", "arag").read()["2hop__0"]["stop_reason"] == "max_steps"
 
 
-def test_the_methods_are_listed(arag):
-    code, out, _ = arag("eval", "methods")
-    assert code == 0
-    assert "naive-rag" in out
-    assert "A-RAG (Full)" in out
-    assert "table1" in out
-
-
 # --- the index ---
-
-
-def test_an_index_of_ones_own_is_left_as_it_is(arag, folder):
-    run_ingest([{"id": "mine", "text": "Boso the Elder was a count."}], folder / "index")
-    code, _, err = arag(*run_of("--model", "extractive", "--limit", 1))
-    assert code == 0
-    assert "Warning: none of the questions' gold documents ('Lothair II #" in err
 
 
 def test_another_index_of_the_same_name_is_noticed(arag, folder):
     more = ["--model", "extractive", "--limit", 1, "--out", "r1"]
     run_ingest([{"id": "mine", "text": "Boso the Elder was a count."}], folder / "index")
-    assert arag(*run_of(*more))[0] == 0
+    code, _, err = arag(*run_of(*more))  # an index of one's own is left as it is
+    assert (code, "Warning: none of the questions' gold documents ('Lothair II #" in err) == (0, True)
     shutil.rmtree(folder / "index")
     run_ingest([{"id": "mine", "text": "Boso the Elder was a count."}], folder / "index")
     assert arag(*run_of(*more))[0] == 0  # the same again
@@ -152,20 +147,6 @@ def test_another_index_of_the_same_name_is_noticed(arag, folder):
     assert arag("eval", "report", "r1", "--no-pages")[0] == 0  # reports need no index
 
 
-def test_gold_that_is_named_without_folder_and_suffix(arag, folder):
-    (folder / "filings").mkdir()
-    (folder / "filings" / "BOSO_2021.txt").write_text("Boso the Elder was a count of Arles.")
-    run_ingest([folder / "filings"], folder / "index")
-    evidence = [{"doc_name": "BOSO_2021", "evidence_page_num": 3}]
-    row = {"financebench_id": "f1", "question": "Who was a count of Arles?", "answer": "Boso", "evidence": evidence}
-    (folder / "financebench.jsonl").write_text(json.dumps(row))
-    code, _, err = arag(*run_of("--model", "extractive", questions="financebench.jsonl"))
-    assert (code, err) == (0, "")
-    record = record_file(folder / "runs/financebench", "arag").read()["f1"]
-    assert (record["gold_documents"], record["gold_pages"]) == (["BOSO_2021.txt"], [])  # a text has no pages
-    assert (record["gold_seen"], record["gold_cited"]) == (1, 1)
-
-
 # --- errors ---
 
 
@@ -175,6 +156,7 @@ def test_gold_that_is_named_without_folder_and_suffix(arag, folder):
         (["eval", "run"], 2, "Missing option"),
         (run_of(method="a-rag"), 1, "no method or module 'a-rag'; valid methods: "),
         (run_of(questions="none.jsonl"), 1, "none.jsonl does not exist"),
+        (run_of(questions="plain.jsonl"), 1, "run `arag ingest` first"),
         (run_of("--model", "gpt"), 1, "unknown model 'gpt'"),
         (run_of("--model", "extractive", method="ma-rag"), 1, "ma-rag needs a language model"),
         (run_of("--model", "extractive", "--judge", "extractive"), 1, "cannot judge"),
@@ -183,22 +165,27 @@ def test_gold_that_is_named_without_folder_and_suffix(arag, folder):
         (run_of("--set", "direct.x=1"), 1, "the method 'direct' is not run"),
         (run_of("--presentation", "plain"), 2, "presentation"),
         (run_of("--model-option", "temperature"), 1, "NAME=VALUE is needed"),
+        (run_of("--where", "{"), 1, "--where is not valid JSON"),
     ],
 )
-def test_errors_are_named_before_anything_is_done(arag, folder, arguments, code, message):
-    found, out, err = arag(*arguments)
-    assert (found, out) == (code, "")
+def test_what_is_refused_leaves_nothing_behind(arag, folder, arguments, code, message):
+    (folder / "plain.jsonl").write_text('{"id": 1, "question": "Who?", "answer": "B"}')
+    before = sorted(folder.iterdir())
+    refused, out, err = arag(*arguments, "--max-cost", 1)
+    assert (refused, out) == (code, "")
     assert message in err
     assert "Traceback" not in err
-    assert not (folder / "index").exists()
+    assert sorted(folder.iterdir()) == before
 
 
-def test_another_plan_is_refused(arag, folder):
+def test_another_plan_is_refused_before_any_work(arag, folder):
     assert arag(*run_of("--limit", 1, "--model", "extractive", "--presentation", "paper"))[0] == 0
+    shutil.rmtree(folder / "index")
     code, _, err = arag(*run_of("--limit", 1, "--model", "extractive", "--max-steps", 3))
     assert code == 1
     assert "max_steps was 15, now 3" in err
     assert "presentation was 'paper', now 'compact'" in err
+    assert not (folder / "index").exists()
 
 
 def test_failed_questions_are_shown_and_asked_again(arag, folder):
@@ -255,7 +242,11 @@ def test_the_most_cost_is_that_of_all_methods_and_runs(arag, folder):
 
 METHOD = '''
 from typing import ClassVar
+from pydantic import BaseModel
 from arag.evaluation.method import Method
+
+class Part(BaseModel):
+    words: int
 
 class Preparing(Method):
     """Reads three parts before the first question."""
@@ -264,10 +255,10 @@ class Preparing(Method):
     title: ClassVar[str] = "Preparing"
 
     def prepare(self, session):
-        return session.ask_all("You read.", [f"Read part {n}." for n in range(3)], title="Parts")
+        return session.ask_all("You read.", [f"Read part {n}." for n in range(3)], Part, title="Parts")
 
     def answer(self, question, session, prepared):
-        return prepared[0]
+        return str(prepared[0].words)
 
 METHODS = [Preparing]
 '''
@@ -279,7 +270,7 @@ def test_work_before_the_first_question_is_done_once_for_all_runs(arag, folder):
 
     def respond(_, request):
         failing = "Read part 1" in str(request) and broken
-        return Failure(400) if failing else {**chat("Boso"), "model": "gpt-5-mini"}
+        return Failure(400) if failing else {**chat('{"words": 7}'), "model": "gpt-5-mini"}
 
     with serve(respond) as server:
         command = run_of(*by_server(server), "--method", "direct", method="preparing_method")
@@ -298,6 +289,17 @@ def test_work_before_the_first_question_is_done_once_for_all_runs(arag, folder):
         assert len(server.requests) == before + 5
     for run in ("r1", "r2"):
         assert load_plan(folder / run).methods["preparing"].preparation.usage["model_calls"] == 3
+
+
+def test_replies_that_are_not_the_json_object_are_counted(arag, folder):
+    (folder / "preparing_method.py").write_text(METHOD)
+    with serve(lambda number, _: {**chat("seven" if number == 0 else '{"words": 7}'), "model": "gpt-5-mini"}) as server:
+        judge = ["--judge", f"openai:gpt-5-mini@{server.url}", "--limit", 1, "--concurrency", 1]
+        arag(*run_of(*by_server(server), *judge, method="preparing_method"))
+    preparation = load_plan(folder / "runs/musique").methods["preparing"].preparation
+    assert (preparation.unusable, preparation.usage["model_calls"]) == (1, 4)
+    record = record_file(folder / "runs/musique", "preparing").read()["2hop__0"]
+    assert (record["unusable"], record["judgement"]["unusable"]) == (0, 3)  # no reply was a verdict
 
 
 def test_options_of_the_model_reach_it_and_are_a_part_of_the_plan(arag, folder):
@@ -339,19 +341,6 @@ def test_no_file_of_a_run_holds_a_secret(arag, folder):
     for word in ("pa55w0rd", "h3ader"):
         assert [file.name for file in files if word.encode() in file.read_bytes()] == []
         assert word not in "".join(printed)
-
-
-# --- from anywhere, on a terminal ---
-
-
-def test_a_run_may_be_gone_on_with_from_anywhere(arag, folder, monkeypatch):
-    assert arag(*run_of("--model", "extractive", "--limit", 1, "--out", "r1"))[0] == 0
-    (folder / "elsewhere").mkdir()
-    monkeypatch.chdir(folder / "elsewhere")
-    more = {"questions": "../musique.jsonl", "index": "../elsewhere/../index"}
-    assert arag(*run_of("--model", "extractive", "--out", "../r1", **more))[0] == 0
-    plan = load_plan(folder / "r1")
-    assert (plan.questions, plan.index, plan.asked) == (str(folder / "musique.jsonl"), str(folder / "index"), 5)
 
 
 def test_progress_is_drawn_on_a_terminal(arag, folder, monkeypatch):

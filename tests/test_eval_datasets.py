@@ -21,14 +21,7 @@ from arag.retrieval.tokens import count_tokens
 from fakes import HashEmbeddings
 from lab import Player
 
-AUTHORS = {
-    "id": "q1",
-    "question": "Who?",
-    "answer": "Boso",
-    "question_type": "2hop",
-    "source": "MuSiQue",
-    "context": "C",
-}
+AUTHORS = {"id": "q1", "question": "Who?", "answer": "Boso", "question_type": "2hop", "context": "C"}
 
 # Each as the dataset's own file has it, with all of its fields.
 MUSIQUE = {
@@ -39,10 +32,7 @@ MUSIQUE = {
         {"idx": 2, "title": "Teutberga", "paragraph_text": "A daughter of Boso the Elder.", "is_supporting": True},
     ],
     "question": "Who was the father of the wife of Lothair II?",
-    "question_decomposition": [
-        {"id": 1, "question": "Lothair II >> spouse", "answer": "Teutberga", "paragraph_support_idx": 0},
-        {"id": 2, "question": "#1 >> father", "answer": "Boso the Elder", "paragraph_support_idx": 2},
-    ],
+    "question_decomposition": [{"id": 1, "question": "Lothair II >> spouse", "answer": "Teutberga"}],
     "answer": "Boso the Elder",
     "answer_aliases": ["Boso", "Boso of Arles"],
     "answerable": True,
@@ -68,11 +58,9 @@ WIKI = {
         ["Maheen Khan", ["Maheen Khan is a designer.", "She has an award."]],
         ["Polish-Russian War (film)", ["A film of 2009.", "Xawery Żuławski directed it."]],
     ],
-    "entity_ids": "Q1_Q2",
     "supporting_facts": [["Polish-Russian War (film)", 1]],
     "evidences": [["Polish-Russian War", "director", "Xawery Żuławski"]],
     "answer": "Małgorzata Braunek",
-    "evidences_id": [["Q1", "director", "Q2"]],
     "answer_id": "Q274277",
 }
 GRAPHRAG_BENCH = {
@@ -80,15 +68,12 @@ GRAPHRAG_BENCH = {
     "source": "Medical",
     "question": "What is the most common type of skin cancer?",
     "answer": "Basal cell carcinoma (BCC).",
-    "question_type": "Fact Retrieval",
     "evidence": "Basal cell skin cancer is the most common.",
-    "evidence_relations": "BCC: is a: skin cancer",
 }
 FINANCEBENCH = {
     "financebench_id": "financebench_id_90001",
     "company": "Tarnow",
     "doc_name": "TARNOW_2021_10K",
-    "question_type": "metrics-generated",
     "question": "What was Tarnow's capital expenditure in 2021?",
     "answer": "$12.00",
     "evidence": [
@@ -121,31 +106,29 @@ def lines(*records):
 
 
 def test_the_authors_questions(write):
-    (question,) = load_questions(write([AUTHORS]))
+    (question,) = load_questions(write([AUTHORS | {"supporting": ["d1", 2, "d1"]}]))
     assert (question.id, question.text, question.answer) == ("q1", "Who?", "Boso")
-    assert (question.aliases, question.gold_documents) == ((), ())
-    assert question.fields == {"question_type": "2hop", "source": "MuSiQue", "context": "C"}
+    assert (question.aliases, question.gold_documents) == ((), ("d1", "2"))
+    assert question.fields == {"question_type": "2hop", "context": "C"}
 
 
-@pytest.mark.parametrize("id_name", ["id", "qid", "_id", "question_id"])
-@pytest.mark.parametrize("answer_name", ["answer", "gold_answer"])
-def test_the_names_of_id_and_answer(write, id_name, answer_name):
-    (question,) = load_questions(write([{id_name: 7, "question": " Who? ", answer_name: " Boso "}]))
-    assert (question.id, question.text, question.answer, question.fields) == ("7", "Who?", "Boso", {})
+@pytest.mark.parametrize("id_name", ["id", "qid", "question_id"])
+def test_the_names_of_id_and_answer(write, id_name):
+    questions = load_questions(
+        write([{id_name: n, "question": " Who? ", name: " Boso "} for n, name in enumerate(["answer", "gold_answer"])])
+    )
+    assert [(each.id, each.text, each.answer, each.fields) for each in questions] == [
+        ("0", "Who?", "Boso", {}),
+        ("1", "Who?", "Boso", {}),
+    ]
 
 
 def test_an_answer_may_be_a_number_or_a_list(write):
-    found = load_questions(
-        write(
-            [
-                {"id": 0, "question": "When?", "answer": 1998},
-                {"id": 1, "question": "When?", "answer": ["1998", "MCMXCVIII", ""], "aliases": ["'98", "1998 "]},
-                {"id": 2, "question": "When?", "gold_answer": "1998", "aliases": "'98"},
-            ]
-        )
-    )
-    assert [question.answer for question in found] == ["1998"] * 3
-    assert [question.aliases for question in found] == [(), ("MCMXCVIII", "'98", "1998"), ("'98",)]
+    answers = [1998, ["1998", "MCMXCVIII", ""], "1998"]
+    rows = [{"id": n, "question": "When?", "answer": each, "aliases": "'98"} for n, each in enumerate(answers)]
+    questions = load_questions(write(rows))
+    assert [question.answer for question in questions] == ["1998"] * 3
+    assert [question.aliases for question in questions] == [("'98",), ("MCMXCVIII", "'98"), ("'98",)]
 
 
 def test_musique(write):
@@ -200,7 +183,7 @@ def test_graphrag_bench(write):
     file = write([GRAPHRAG_BENCH, {**GRAPHRAG_BENCH, "id": "2", "evidence": ["a", "b"]}])
     question, _ = load_questions(file)
     assert (question.id, question.answer) == ("Medical-73586ddc", "Basal cell carcinoma (BCC).")
-    assert set(question.fields) == {"source", "question_type", "evidence", "evidence_relations"}
+    assert set(question.fields) == {"source", "evidence"}
     assert paragraphs(file) == []
 
 
@@ -210,29 +193,15 @@ def test_financebench(write):
     assert (question.id, question.answer) == ("financebench_id_90001", "$12.00")
     assert question.gold_documents == ("TARNOW_2021_10K",)
     assert question.gold_pages == (("TARNOW_2021_10K", 2), ("TARNOW_2021_10K", 3))  # the data counts from 0
-    assert set(question.fields) == {"company", "doc_name", "question_type"}
+    assert set(question.fields) == {"company", "doc_name"}
     assert paragraphs(file) == []
 
 
-def test_gold_documents_may_be_named(write):
-    (question,) = load_questions(write([AUTHORS | {"supporting": ["d1", 2, "d1"]}]))
-    assert question.gold_documents == ("d1", "2")
-
-
-@pytest.mark.parametrize("context", ["A text.", ["A text.", "another"], [], {"text": "A"}, None, 7])
+@pytest.mark.parametrize("context", ["A text.", ["A text.", "another"], {"text": "A"}])
 def test_a_context_that_holds_no_paragraphs_is_a_field_like_others(write, context):
     file = write([AUTHORS | {"context": context}])
     assert load_questions(file)[0].fields["context"] == context
     assert paragraphs(file) == []
-
-
-@pytest.mark.parametrize("folder", ["musique", "hotpotqa", "medical"])
-def test_real_questions(real_corpora, folder):
-    questions = load_questions(real_corpora / folder / "questions.json")
-    known = {json.loads(line)["id"] for line in (real_corpora / folder / "corpus.jsonl").open(encoding="utf-8")}
-    assert len(questions) > 50
-    assert all(set(question.gold_documents) <= known for question in questions)
-    assert all(question.gold_documents for question in questions) == (folder != "medical")
 
 
 # --- characters ---
@@ -242,17 +211,6 @@ def test_a_byte_order_mark_and_line_separators_in_strings(write):
     text = "One\u2028two\x85three"
     found = load_questions(write("\ufeff" + lines(AUTHORS | {"question": text}) + "\r\n \n", "questions.jsonl"))
     assert [question.text for question in found] == [text]
-
-
-def test_half_characters(write):
-    record = {
-        **MUSIQUE,
-        "id": "\ud83d",
-        "answer": "B\ud83d",
-        "paragraphs": [{"title": "\ud83d", "paragraph_text": "\ud83d!"}],
-    }
-    file = write([record])
-    assert load_questions(file)[0].answer == "B?"
 
 
 @given(title=st.text(), sentences=st.lists(st.text()), answer=st.text(min_size=1))
@@ -278,33 +236,22 @@ def test_any_texts(tmp_path_factory, title, sentences, answer):
 BAD = {
     "no JSON": ("What is this?", r"line 1 is not valid JSON"),
     "an unfinished list": ('[{"id": 1', r"questions.json is not valid JSON"),
-    "nothing": ("", r"holds no questions"),
+    "too deep": ("[" * 100_000, r"not valid JSON"),
     "an empty list": ("[]", r"holds no questions"),
-    "a number": ("42", r"line 1 is not a JSON object: 42"),
     "numbers": ("[1, 2]", r"question 1 is not a JSON object: 1"),
     "an object": (json.dumps({"questions": [AUTHORS]}), r"line 1: 'id': Field required.* `question` and `answer`"),
-    "an object over lines": (json.dumps({"data": []}, indent=1), r"line 1 is not valid JSON.*give a JSON list"),
     "the second line": (lines(AUTHORS) + "{", r"line 2 is not valid JSON"),
     "no id": ([{"question": "Who?", "answer": "B"}], r"question 1: 'id': .* needs `id` or `qid`, `question` and"),
-    "no question": ([{"id": 1, "answer": "B"}], r"question 1: 'question': "),
     "a blank question": ([AUTHORS | {"question": " \n"}], r"question 1: 'question': .* at least 1 character"),
     "no answer": ([{"id": 1, "question": "Who?"}], r"question 1: 'answer': "),
-    "a blank answer": ([AUTHORS | {"answer": "  "}], r"question 1: 'answer': "),
     "no answer in a list": ([AUTHORS | {"answer": []}], r"question 1: 'answer': "),
-    "an object for an answer": ([AUTHORS | {"answer": {"text": "B"}}], r"question 1: 'answer.0': .* valid string"),
     "true for an answer": ([AUTHORS | {"answer": True}], r"question 1: 'answer.0': .*True"),
-    "a list for a question": ([AUTHORS | {"question": ["Who?"]}], r"question 1: 'question': .*valid string"),
     "an id again": ([AUTHORS, AUTHORS], r"question 2: another question has the id 'q1'"),
-    "objects for aliases": ([AUTHORS | {"answer_aliases": [{}]}], r"question 1: 'answer_aliases.0': "),
-    "paragraphs: a text": ([{**MUSIQUE, "paragraphs": "Arles"}], r"question 1: 'paragraphs': .* not 'Arles'"),
     "paragraphs: no text": ([{**MUSIQUE, "paragraphs": [{"title": "A"}]}], r"'paragraphs.0.paragraph_text': "),
-    "context: a triple": ([{**HOTPOTQA, "context": [["A", [], 1]]}], r"'context' or .* is not as in HotpotQA"),
     "context: numbers": ([{**HOTPOTQA, "context": [["A", [1]]]}], r"is not as in HotpotQA"),
     "context: a column": ([{**HOTPOTQA, "context": {"sentences": []}}], r"is not as in HotpotQA"),
-    "evidence: one": ([{**FINANCEBENCH, "evidence": {}}], r"question 1: 'evidence': "),
-    "evidence: no document": ([{**FINANCEBENCH, "evidence": [{"evidence_page_num": 1}]}], r"'evidence.0.doc_name': "),
-    "evidence: no page": ([{**FINANCEBENCH, "evidence": [{"doc_name": "A"}]}], r"'evidence.0.evidence_page_num': "),
     "facts: texts": ([{**HOTPOTQA, "supporting_facts": ["A"]}], r"is not as in HotpotQA"),
+    "evidence: no page": ([{**FINANCEBENCH, "evidence": [{"doc_name": "A"}]}], r"'evidence.0.evidence_page_num': "),
 }
 
 
@@ -328,29 +275,13 @@ def test_files_that_cannot_be_read(tmp_path):
         load_questions(tmp_path / "latin.json")
 
 
-def test_json_that_is_nested_too_deeply(write):
-    with pytest.raises(InputError, match="not valid JSON"):
-        load_questions(write("[" * 100_000))
-
-
-NAMES = [
-    "id",
-    "question",
-    "answer",
-    "paragraphs",
-    "context",
-    "title",
-    "paragraph_text",
-    "supporting_facts",
-    "supporting",
-    "financebench_id",
-    "evidence",
-    "doc_name",
-    "evidence_page_num",
-]
+NAMES = (
+    "id question answer answer_aliases paragraphs context sentences title paragraph_text supporting_facts supporting"
+)
+NAMES += " financebench_id evidence doc_name evidence_page_num"
 ANY_JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(),
-    lambda inner: st.lists(inner) | st.dictionaries(st.sampled_from([*NAMES, "answer_aliases", "sentences"]), inner),
+    lambda inner: st.lists(inner) | st.dictionaries(st.sampled_from(NAMES.split()), inner),
     max_leaves=15,
 )
 
@@ -401,11 +332,6 @@ def test_a_download_alone_makes_an_index_with_the_gold_of_its_questions(write, t
     assert list(make_index(questions[:1], store)) == []  # it is there
     with pytest.raises(InputError, match=r"lacks 3 of the questions' 3 paragraphs"):
         list(make_index(load_questions(write([HOTPOTQA])), store))
-
-
-def test_without_an_index_and_paragraphs_ingest_is_named(write, tmp_path):
-    with pytest.raises(InputError, match="arag ingest"):
-        list(make_index(load_questions(write([AUTHORS])), store_at(tmp_path / "index")))
 
 
 def test_the_name_of_a_dataset(tmp_path):

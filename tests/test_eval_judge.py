@@ -27,8 +27,6 @@ def test_the_judge_sees_question_gold_and_prediction_as_data(small_index, tmp_pa
 @pytest.mark.parametrize(
     ("reply", "correct"),
     [
-        (YES, True),
-        (NO, False),
         (f"```json\n{NO}\n```", False),
         (f"Let me see.\n{YES}", True),
         ('{"correct": true, "reason": "", "confidence": 0.9}', True),
@@ -38,9 +36,7 @@ def test_a_verdict_may_stand_in_a_code_block_or_after_other_text(small_index, tm
     assert judge(small_index, tmp_path, reply)[0]["correct"] is correct
 
 
-@pytest.mark.parametrize(
-    "reply", ["", "Yes.", "true", '{"correct": true}', '{"reason": "So.", "correct": "yes"}', '{"reason": "So']
-)
+@pytest.mark.parametrize("reply", ["", "true", '{"reason": "So.", "correct": "yes"}', '{"reason": "So'])
 def test_what_is_no_verdict_is_asked_for_again(small_index, tmp_path, reply):
     verdict, calls = judge(small_index, tmp_path, reply, YES)
     assert (verdict["correct"], len(calls)) == (True, 2)
@@ -51,9 +47,6 @@ def test_what_is_no_verdict_is_asked_for_again(small_index, tmp_path, reply):
 
 def test_after_three_attempts_an_answer_is_unjudged_and_not_wrong(small_index, tmp_path):
     verdict, calls = judge(small_index, tmp_path, "Perhaps.")
-    assert (verdict["correct"], verdict["reason"], len(calls)) == (
-        None,
-        "three replies of the judge were no verdict",
-        3,
-    )
+    assert (verdict["correct"], len(calls)) == (None, 3)
+    assert verdict["reason"] == "three replies of the judge were no verdict"
     assert verdict["cost"] > 0

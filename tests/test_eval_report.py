@@ -22,18 +22,21 @@ from arag.evaluation.report.paper import differences, find_dataset, find_model, 
 from arag.evaluation.report.tables import (
     CONTAIN_ACC,
     COST,
-    EVIDENCE,
     LLM_ACC,
     RETRIEVED,
-    Measure,
+    SECONDS,
+    Interval,
     compare,
     interval,
     paired,
     run_tables,
+    show,
 )
-from arag.models.usage import total
 
 HOSTILE = '<script>alert(1)</script> | "quoted" \x1b[31m [link](javascript:x) \ud800'
+
+
+TITLES = {"arag": "A-RAG (Full)", "naive-rag": "Naive RAG"}
 
 
 def call(**changed):
@@ -42,53 +45,30 @@ def call(**changed):
     return {**known, "seconds": 1.0, **tokens, **changed}
 
 
+FIGURES = {"seconds": 1.0, "step": 1, "steps": 1, "retrieved_tokens": 300, "evidence_tokens": 200}
+CHUNKS = {"chunk_ids": ["boso:0"], "new_chunks": []}
+GOLD = {"gold_seen": 1.0, "gold_read": 0.0, "gold_cited": 1.0}
+
+
 def record(number, *, right=True, error=None, **changed):
-    calls = changed.setdefault("model_calls", [call()])
-    known = {
+    return {
         "question_id": f"q{number}",
         "question": f"Who was the father of number {number}?",
         "answer": "Boso",
         "aliases": [],
-        "gold_documents": ["boso"],
-        "gold_pages": [],
-        "fields": {},
-        "traceback": None,
-        "notes": [],
         "prediction": "" if error else "Boso" if right else "Hugh",
         "stop_reason": None if error else "answered",
         "error": error,
-        "seconds": 1.0,
-        "steps": 1,
-        "retrieved_tokens": 300,
-        "evidence_tokens": 200,
-        "usage": total(calls),
-        "cost": 0.001,
-        "exact_match": right,
-        "f1": float(right),
-        "contain": right and not error,
-        "contain_with_aliases": right and not error,
-        "gold_seen": 1.0,
-        "gold_read": 0.0,
-        "gold_cited": 1.0,
-        "citations": [],
-        "read_chunks": [],
+        **FIGURES,
+        **GOLD,
+        **dict.fromkeys(("contain", "contain_with_aliases", "exact_match", "f1"), right and not error),
         "judgement": None,
-        "trace": [
-            {
-                "step": 1,
-                "tool": "keyword_search",
-                "arguments": {},
-                "chunk_ids": ["boso:0"],
-                "new_chunks": [],
-                "retrieved_tokens": 300,
-                "evidence_tokens": 200,
-                "seconds": 0.1,
-                "error": None,
-            }
-        ],
+        "model_calls": [call()],
+        "unusable": 0,
+        "trace": [{"tool": "keyword_search", "arguments": {}, "error": None, **CHUNKS, **FIGURES}],
         "messages": messages_to_dict([HumanMessage("Who?"), *([] if error else [AIMessage("Boso")])]),
+        **changed,
     }
-    return {**known, **changed}
 
 
 def verdict(correct):
@@ -102,18 +82,9 @@ def write_run(tmp_path):
     def write(methods, name="run", **plan):
         folder = tmp_path / name
         (folder / "records").mkdir(parents=True)
-        facts = {
-            method: MethodFacts(
-                title={"arag": "A-RAG (Full)", "naive-rag": "Naive RAG"}.get(method, method),
-                description="It does it.",
-                differs="",
-                settings={},
-                autonomous=None,
-                iterative=None,
-                interleaved=None,
-            )
-            for method in methods
-        }
+        rest = {"description": "It does it.", "differs": "", "settings": {}}
+        rest |= dict.fromkeys(("autonomous", "iterative", "interleaved"))
+        facts = {method: MethodFacts(title=TITLES.get(method, method), **rest) for method in methods}
         known = {"questions": "questions.json", "index": "index", "model": "openai:gpt-5-mini", "methods": facts}
         text = Plan(**{**known, "asked": max(map(len, methods.values())), **plan}).model_dump_json()
         (folder / "run.json").write_text(text)
@@ -126,14 +97,14 @@ def write_run(tmp_path):
 
 
 def figures(folder, measure):
-    frame = load_runs([folder]).frame
+    _, frame = load_runs([folder])
     return {method: interval(measure, some) for method, some in frame.groupby("method")}
 
 
 # --- figures ---
 
 
-@pytest.mark.parametrize(("right", "count"), [(0, 5), (5, 5), (3, 7), (40, 90)])
+@pytest.mark.parametrize(("right", "count"), [(0, 5), (5, 5), (40, 90)])
 def test_shares_of_questions_have_wilsons_interval(right, count):
     rows = pd.DataFrame({"contain": [1.0] * right + [0.0] * (count - right), "error": None})
     share, z = right / count, 1.959963984540054
@@ -180,35 +151,53 @@ def test_failed_questions_are_wrong_and_answers_without_a_verdict_are_left_out(w
     assert "Answers without a verdict, which LLM-Acc leaves out: 1." in text
 
 
-def test_both_ways_of_counting_retrieved_tokens_are_reported(write_run):
-    folder = write_run({"arag": [record(1)]})
-    assert (figures(folder, RETRIEVED)["arag"].mean, figures(folder, EVIDENCE)["arag"].mean) == (300, 200)
-    (summary, *_) = run_tables(load_runs([folder]))
-    assert {"Retrieved tokens", "Evidence tokens"} <= set(summary.rows.columns)
+def test_the_first_screen_says_which_method_how_accurate_how_sure_and_at_what_cost(write_run):
+    wrong = [record(n, right=False, judgement=verdict(False)) for n in range(8)]
+    folder = write_run(
+        {
+            "naive-rag": [record(8, judgement=verdict(True)), *wrong],
+            "arag": [record(n, judgement=verdict(True)) for n in range(9)],
+        }
+    )
+    said = (
+        "A-RAG (Full) answers 100.0% of 9 questions correctly [70.1, 100.0] by LLM-Acc, at $0.0004 a question. The "
+        "next best is Naive RAG, 88.9 points behind [66.7, 100.0], p = 0.008: a clear difference."
+    )
+    page, markdown, *_ = write_report([folder], folder, pages=False)
+    assert said in page.read_text()
+    assert markdown.read_text().split("\n\n")[1] == said
+    (run,), frame = load_runs([folder])
+    row = ["A-RAG (Full)", "100.0 [70.1, 100.0]", "100.0 [70.1, 100.0]", "$0.0004", "300", "200", "1.00", "1.00"]
+    assert list(run_tables(run, frame)[0].rows.iloc[1]) == row  # retrieved tokens in both ways of counting
 
 
 @pytest.mark.parametrize("unknown", [{"model": "my-own"}, {"input_tokens": 0, "output_tokens": 0}])
-def test_a_cost_that_is_unknown_for_one_question_is_unknown(write_run, unknown):
-    folder = write_run({"arag": [record(1), record(2, model_calls=[call(**unknown)])], "naive-rag": [record(1)]})
+def test_a_cost_that_is_unknown_for_one_question_is_unknown_and_seconds_of_replayed_ones_are_left_out(
+    write_run, unknown
+):
+    unknown = record(2, model_calls=[call(**unknown)], seconds=None)
+    folder = write_run({"arag": [record(1, seconds=3.0), unknown], "naive-rag": [record(1)]})
     assert math.isnan(figures(folder, COST)["arag"].mean)
     assert figures(folder, COST)["naive-rag"].mean > 0
+    assert figures(folder, SECONDS)["arag"].mean == 3.0
 
 
-def test_seconds_of_replayed_questions_are_left_out(write_run):
-    folder = write_run({"arag": [record(1, seconds=None), record(2, seconds=3.0)]})
-    assert figures(folder, Measure("seconds", "Seconds", "seconds", skips_gaps=True))["arag"].mean == 3.0
+def test_a_cost_of_nothing_is_shown_as_nothing():
+    assert show(COST, Interval(0.0, 0.0, 0.0)) == "$0"
+    assert show(COST, Interval(0.00123, 0.0, 0.002)) == "$0.0012 [$0, $0.0020]"
 
 
 def test_without_a_judge_nothing_is_said_of_llm_acc(write_run):
     folder = write_run({"arag": [record(1)], "naive-rag": [record(1, right=False)]})
     files = write_report([folder], folder, pages=False)
     assert "LLM-Acc" not in "".join(file.read_text() for file in files if file.suffix == ".html")
-    assert list(compare(load_runs([folder]).frame, "naive-rag")["Difference"]) == ["+100.0 [+100.0, +100.0]"]
+    _, frame = load_runs([folder])
+    assert list(compare(frame, "naive-rag")["Difference"]) == ["+100.0 [+100.0, +100.0]"]
 
 
 def test_methods_stand_in_the_papers_order_and_others_last(write_run):
     folder = write_run({"my-own": [record(1)], "arag": [record(1)], "naive-rag": [record(1)]})
-    assert list(load_runs([folder]).frame["title"]) == ["Naive RAG", "A-RAG (Full)", "my-own"]
+    assert list(load_runs([folder])[1]["title"]) == ["Naive RAG", "A-RAG (Full)", "my-own"]
 
 
 # --- the paper ---
@@ -219,15 +208,11 @@ def test_methods_stand_in_the_papers_order_and_others_last(write_run):
     [
         ("musique/questions.json", "MuSiQue"),
         ("data/2wikimultihopqa_dev.json", "2WikiMultiHopQA"),
-        ("medical/questions.json", "GraphRAG-Bench Medical"),
         ("data/our-novelties.json", None),
     ],
 )
 def test_the_dataset_is_recognised_by_the_name_of_the_file_or_its_folder(file, dataset):
     assert find_dataset(file) == dataset
-
-
-def test_an_unknown_dataset_is_refused():
     with pytest.raises(InputError, match="the paper has no dataset 'trivia'; valid datasets: 2wiki"):
         find_dataset("questions.json", "trivia")
 
@@ -236,7 +221,8 @@ def test_our_figures_stand_beside_table_1(write_run):
     paper = paper_results().set_index(["dataset", "model", "method"])
     assert list(paper.loc["MuSiQue", "GPT-5-mini", "A-RAG (Full)"]) == [74.1, 65.3]
     folder = write_run({"arag": [record(1)]}, questions="musique/questions.json")
-    tables = {table.title: table for table in run_tables(load_runs([folder]))}
+    (run,), frame = load_runs([folder])
+    tables = {table.title: table for table in run_tables(run, frame)}
     rows = tables["Beside the paper: MuSiQue"].rows.set_index("Method")
     assert rows.loc["A-RAG (Full)", "LLM-Acc (paper, GPT-5-mini)"] == "74.1"
     assert rows.loc["A-RAG (Full)", "Contain-Acc (ours)"].startswith("100.0 [")
@@ -271,6 +257,9 @@ def test_a_report_of_one_run_has_a_page_for_each_question_and_run(write_run):
         "questions/2/arag.html",
     ]
     assert seen == [(done, 5) for done in range(1, 6)]
+    assert re.search("300 tokens retrieved.*200 of them evidence", (folder / "out" / pages[0]).read_text())
+    rows = files[3].read_text().splitlines()
+    assert [row.split(",")[3] for row in rows] == ["method", "naive-rag", "arag", "arag"]
     assert "Not all of 3 questions have been asked (Naive RAG 1, A-RAG (Full) 2)" in files[1].read_text()
     links = re.findall(r'(?:href|src)="([^"#]+\.html)', files[0].read_text())
     assert links
@@ -279,8 +268,8 @@ def test_a_report_of_one_run_has_a_page_for_each_question_and_run(write_run):
 
 def test_the_same_records_give_the_same_bytes(write_run):
     folder = write_run({"arag": [record(n, right=n % 3 > 0, retrieved_tokens=100 * n) for n in range(9)]})
-    first = [file.read_bytes() for file in write_report([folder], folder / "one", pages=False)]
-    assert first == [file.read_bytes() for file in write_report([folder], folder / "two", pages=False)]
+    first = [file.read_bytes() for file in write_report([folder], folder, pages=False)]
+    assert first == [file.read_bytes() for file in write_report([folder], folder, pages=False)]
 
 
 def test_runs_that_differ_in_steps_are_compared_and_drawn(write_run):
@@ -296,8 +285,8 @@ def test_runs_of_two_datasets_stand_side_by_side_with_the_papers_figures(write_r
         write_run({"naive-rag": [record(1, right=False)]}, "two", questions="hotpotqa/questions.json"),
     ]
     text = write_report(folders, folders[0] / "out")[1].read_text()
-    assert "MuSiQue, gpt-5-mini: Contain-Acc (paper)" in text
-    assert re.search(r"\| Naive RAG \| 0\.0 \[0\.0, [\d.]+\] \| 79\.5 \| – \|", text)
+    assert "MuSiQue, GPT-5-mini: Contain-Acc (paper)" in text
+    assert re.search(r"\| Naive RAG \| – \| 48\.7 \| 0\.0 \[0\.0, [\d.]+\] \| 79\.5 \|", text)
 
 
 class _Tags(HTMLParser):
@@ -327,17 +316,24 @@ def test_hostile_texts_are_shown_as_they_are_and_load_and_run_nothing(write_run)
     assert "'=cmd<script>" in files[3].read_text()  # a spreadsheet would run it
 
 
-def test_wrong_answers_are_drawn_by_cause():
+def test_wrong_answers_are_drawn_by_cause_and_listed_with_their_pages(write_run):
+    records = [record(n, right=False) for n in range(3)]
+    folder = write_run({"arag": records, "direct": [record(3)]})
     causes = ["corpus missing", "wrong strategy", ""]
     failures = [
-        Failure("arag", ITERATIVE, record(n, right=False), cause=cause, decided_by="record" if cause else "")
-        for n, cause in enumerate(causes)
+        Failure("arag", ITERATIVE, wrong, cause=cause, decided_by="record" if cause else "")
+        for wrong, cause in zip(records, causes, strict=True)
     ]
-    page = failures_page(failures)
-    assert {"corpus missing", "reasoning chain error", "wrong strategy", "undecided"} <= set(
-        re.findall(r">([^<>]+)</text>", page)
-    )
-    assert "No method that searches has wrong answers." in failures_page([])
+    write_report([folder], folder)
+    page = failures_page(folder, failures)
+    labels = set(re.findall(r">([^<>]+)</text>", page))
+    assert {"corpus missing", "reasoning chain error", "wrong strategy", "undecided", "A-RAG (Full)"} <= labels
+    links = re.findall(r'<a href="([^"]+)"', page)
+    assert links == ["report.html", "questions/1.html", "questions/2.html", "questions/3.html"]
+    assert "2 by record, 1 by nobody yet" in page
+    (folder / "failures.html").write_text(page)
+    assert 'href="failures.html"' in write_report([folder], folder, pages=False)[0].read_text()
+    assert "No method that searches has wrong answers." in failures_page(folder, [])
 
 
 @pytest.mark.parametrize("records", [{}, {"arag": []}])

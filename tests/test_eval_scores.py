@@ -17,18 +17,11 @@ WORDS = st.text(alphabet="abcdefgh éß.,'’ AT", max_size=30)
     ("text", "normal"),
     [
         ("The  Beatles!", "beatles"),
-        ("An apple a day", "apple day"),
         ("Theatre of the Absurd", "theatre of absurd"),  # "the" inside a word stays
-        ("Panama, Anna, at", "panama anna at"),
         ("a.k.a. A", "aka"),  # punctuation goes before articles do
-        ("the-end", "theend"),
         ("U.S.\tof\nA.", "us of"),
         ("Żuławski’s “film”", "żuławski’s “film”"),  # only ASCII punctuation is any
-        ("ÉCOLE Straße", "école straße"),
         ("$1,234.50", "123450"),
-        ("", ""),
-        ("The", ""),
-        ("?!", ""),
         ("東京、日本", "東京、日本"),
     ],
 )
@@ -40,29 +33,13 @@ CONTAINED = [
     # prediction, gold answers, contained, equal
     ("Boso the Elder [boso:0]", ["Boso the Elder"], True, False),
     ("Boso Elder.", ["the Boso, the Elder"], True, True),
-    ("BOSO THE ELDER", ["boso the elder"], True, True),
     ("It was Hugh.", ["Boso"], False, False),
-    ("In 1998.", ["1998"], True, False),
     ("In 19980.", ["1998"], True, False),  # a substring, as in the paper
-    ("1,234 people", ["1234"], True, False),
-    ("nineteen", ["19"], False, False),
-    ("United States of America", ["U.S."], False, False),
-    ("the US Army", ["U.S."], True, False),
-    ("theory", ["the"], False, False),
     ("Anything at all", ["The"], False, False),  # nothing is left of the gold answer: it is not found everywhere
-    ("", ["the"], False, False),
     ("", [""], False, False),
-    ("", ["Boso"], False, False),
-    ("Boso", [""], False, False),
     ("Boso", [], False, False),
-    ("Boso", ["", "Boso"], True, True),
     ("He was count Boso", ["Hugh", "Boso of Arles", "boso"], True, False),
-    ("Małgorzata Braunek", ["małgorzata braunek"], True, True),
     ("Malgorzata Braunek", ["Małgorzata Braunek"], False, False),
-    ("It is the theatre", ["theatre"], True, False),
-    ("yes", ["Yes."], True, True),
-    ("eyesight", ["yes"], True, False),
-    ("no: not known", ["no"], True, False),
 ]
 
 
@@ -78,11 +55,8 @@ def test_contained_and_equal(prediction, answers, contained, equal):
         ("Boso the Elder", ["Boso the Elder"], 1.0),
         ("Boso", ["Boso the Elder"], 2 / 3),  # 1 of 1 and 1 of 2 words
         ("Boso Boso", ["Boso"], 2 / 3),  # a word counts as often as it is there
-        ("count Boso of Arles", ["Boso"], 0.4),
-        ("Hugh", ["Boso"], 0.0),
         ("Boso", ["Hugh", "Boso Elder", "Boso"], 1.0),
         ("", ["Boso"], 0.0),
-        ("Boso", [], 0.0),
         ("the", ["a"], 0.0),
     ],
 )

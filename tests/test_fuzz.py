@@ -25,7 +25,7 @@ from langchain_core.messages import AIMessage
 from langchain_core.messages.tool import invalid_tool_call
 
 from arag.cli import main
-from arag.cli.ingesting import LEFT_OUT
+from arag.cli.index import LEFT_OUT
 from arag.errors import ARAGError
 from arag.graph.graph import create_arag_agent
 from arag.ingest.chunking import chunk_document
@@ -34,12 +34,12 @@ from arag.ingest.formats import READERS, Readers
 from arag.ingest.formats.content import FormatError
 from arag.ingest.pipeline import ingest, run_ingest
 from arag.ingest.sources import SourceReader
-from arag.models import huggingface
+from arag.models import onnx
 from arag.retrieval.index import open_index
 from arag.retrieval.tools import MAX_KEYWORDS, TOOL_NAMES, make_tools
 from arag.terminal import FAILED
-from arag.testing import ScriptedModel, assert_paired, calls
 from fakes import HashEmbeddings, write_corpus
+from scripted import ScriptedModel, assert_paired, calls
 from scripted_model import DOCUMENTS, asked
 from selection import slow_except
 
@@ -524,7 +524,7 @@ def test_no_search_raises_anything_but_the_library_s_own_errors(examples, index,
 @pytest.fixture
 def arag(tmp_path, monkeypatch):
     """Run a command line in a folder of its own, with the streams that a terminal has; returns the exit code."""
-    monkeypatch.setattr(huggingface, "load_huggingface", lambda model, *, named: HashEmbeddings())
+    monkeypatch.setattr(onnx, "load_onnx", HashEmbeddings)
     folder = tmp_path / "a" / "b"
     corpus = write_corpus(folder / "corpus", [*DOCUMENTS, *HOSTILE_DOCUMENTS])
     run_ingest(corpus, folder / "index")

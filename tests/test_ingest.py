@@ -14,7 +14,7 @@ import httpx
 import numpy as np
 import pytest
 
-from arag.errors import EmbedderError, IndexNotFoundError, InputError
+from arag.errors import IndexNotFoundError, InputError, ModelError
 from arag.ingest import writer
 from arag.ingest.documents import Problem
 from arag.ingest.maintenance import verify
@@ -255,7 +255,7 @@ def test_another_embedder_is_refused_and_nothing_changes(corpus):
     class Other(HashEmbeddings):
         model = "other"
 
-    with pytest.raises(EmbedderError, match="HashEmbeddings:hash-64"):
+    with pytest.raises(ModelError, match="HashEmbeddings:hash-64"):
         run_ingest(corpus.source, corpus.index, embedder=Other())
     assert (corpus.index / "index.sqlite3").read_bytes() == before
 
@@ -268,7 +268,7 @@ def test_vectors_of_another_length_are_refused(corpus):
     Longer.__name__ = "HashEmbeddings"
     corpus.ingest({"a": "One ship."})
     corpus.write({"a": "Two ships."})
-    with pytest.raises(EmbedderError, match=r"65 dimensions, but the index in .* has 64"):
+    with pytest.raises(ModelError, match=r"65 dimensions, but the index in .* has 64"):
         run_ingest(corpus.source, corpus.index, embedder=Longer())
 
 
@@ -342,7 +342,7 @@ def test_an_interrupted_run_is_finished_by_the_next_and_what_it_stored_is_not_em
     corpus.write(MANY)
     if how == "fails":
         failing = HashEmbeddings(fail_after=STOP_AFTER * new)
-        with pytest.raises(EmbedderError, match="went away"):
+        with pytest.raises(ModelError, match="went away"):
             run_ingest(corpus.source, corpus.index, embedder=small_calls(failing), prune=True)
     else:
         process = processes.Process(target=run_to_the_end, args=(corpus.source, corpus.index, how, STOP_AFTER * new))
@@ -404,11 +404,11 @@ def test_whatever_an_embedder_raises_is_an_embedder_error_with_its_cause(corpus,
 
     Failing.__name__ = "HashEmbeddings"
     said = re.escape("the embedder HashEmbeddings:hash-64 failed: " + f"{type(error).__name__}: {error}".rstrip(": "))
-    with pytest.raises(EmbedderError, match=f"^{said}$") as caught:
+    with pytest.raises(ModelError, match=f"^{said}$") as caught:
         run_ingest(corpus.write(TEXTS), corpus.index, embedder=Failing())
     assert caught.value.__cause__ is error
     assert corpus.ingest()[0].written == 5
-    with open_index(corpus.index, embedder=Failing()) as index, pytest.raises(EmbedderError, match=f"^{said}$"):
+    with open_index(corpus.index, embedder=Failing()) as index, pytest.raises(ModelError, match=f"^{said}$"):
         index.semantic_search("ship")
 
 
@@ -489,7 +489,7 @@ def test_a_database_keeps_the_file_of_another_machine(corpus, tmp_path):
 
 @pytest.mark.filterwarnings("ignore:the embedder")
 def test_texts_in_other_scripts_name_a_multilingual_embedder(corpus, monkeypatch):
-    monkeypatch.setattr("arag.models.huggingface.load_huggingface", lambda model, *, named: corpus.embedder)
+    monkeypatch.setattr("arag.models.onnx.load_onnx", lambda: corpus.embedder)
     corpus.write({"en": TEXTS["long"]})
     with warnings.catch_warnings():
         warnings.simplefilter("error")

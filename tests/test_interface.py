@@ -3,7 +3,7 @@
 import pytest
 from langchain_core.messages import HumanMessage
 
-from arag.errors import EmbedderError, IndexClosedError
+from arag.errors import ARAGError, ModelError
 from arag.retrieval.index import Index
 from arag.retrieval.tools import make_tools
 
@@ -319,7 +319,7 @@ def test_of_many_chunks_at_once_the_passages_on_the_question_are_shown(make_inde
 
 def test_reading_does_not_depend_on_the_embedder(call, monkeypatch):
     def fail(*_):
-        raise EmbedderError("the service is gone")
+        raise ModelError("the service is gone")
 
     monkeypatch.setattr(Index, "rate_sentences", fail)
     assert call("chunk_read", chunk_ids=["fair:0"], about="the year 1517").artifact["new_chunks"] == ["fair:0"]
@@ -355,10 +355,10 @@ def test_a_closed_index_says_so(make_index):
     index = make_index(DOCUMENTS[:1])
     index.close()
     for use in (lambda: index.keyword_search("Kenji"), lambda: index.get("kenji:0"), lambda: index.read("kenji:0")):
-        with pytest.raises(IndexClosedError, match="is closed"):
+        with pytest.raises(ARAGError, match="is closed"):
             use()
     (tool,) = make_tools(index, names=["keyword_search"])
-    with pytest.raises(IndexClosedError):  # the model cannot mend it
+    with pytest.raises(ARAGError):  # the model cannot mend it
         tool.invoke({"name": tool.name, "args": {"keywords": ["Kenji"]}, "id": "c", "type": "tool_call"})
 
 

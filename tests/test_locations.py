@@ -21,8 +21,8 @@ from arag.ingest.maintenance import remove, verify
 from arag.retrieval.locations import parse_location, store_at
 from arag.retrieval.postgres.location import PostgresLocation
 from arag.retrieval.store.folder import FolderStore
-from arag.testing import ScriptedModel, call
 from fakes import HashEmbeddings
+from scripted import ScriptedModel, call
 
 pytest_plugins = ["model_fixtures"]
 pytestmark = pytest.mark.usefixtures("no_settings")

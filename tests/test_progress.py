@@ -12,10 +12,10 @@ from rich.progress import Progress as Bars
 from rich.progress import TextColumn
 
 from arag import ingest, run_ingest
-from arag.cli.showing import show_progress
+from arag.cli.index import show_progress
 from arag.ingest import progress
 from arag.ingest.progress import Progress
-from arag.models import huggingface
+from arag.models import onnx
 from arag.models.embedders import Embedder
 from arag.terminal import Console
 from fakes import HashEmbeddings
@@ -176,7 +176,7 @@ def test_lines_in_python(corpus, tmp_path, capsys):
 
 @pytest.mark.usefixtures("lines")
 def test_lines_on_the_command_line(arag, corpus, tmp_path, monkeypatch):
-    monkeypatch.setattr(huggingface, "load_huggingface", lambda model, *, named: HashEmbeddings())
+    monkeypatch.setattr(onnx, "load_onnx", HashEmbeddings)
     code, out, err = arag("ingest", corpus, "--index", tmp_path / "index")
     assert code == 0
     assert out.startswith("Read 200 documents: ")

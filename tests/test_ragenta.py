@@ -42,23 +42,15 @@ FUSION = json.loads((Path(__file__).parent / "parity" / "hybrid_fusion.json").re
 # --- the rankings ---
 
 
-def test_fusion_is_that_of_the_reference():
+def test_the_fusion_is_that_of_the_authors_code():
     fused = [[each for each, _ in fuse(c["dense"], c["sparse"], c["k"], excluded=c["excluded"])] for c in FUSION]
     assert fused == [case["expected"] for case in FUSION]
 
 
-def test_fusion_by_hand():
+def test_excluded_documents_leave_after_scaling_and_equal_scores_are_nothing():
     dense, sparse = [("a", 0.9), ("b", 0.7), ("c", 0.5)], [("d", 8.0), ("b", 6.0), ("e", 4.0)]
-    assert fuse(dense, sparse, 9) == [
-        ("a", pytest.approx(0.65)),
-        ("b", pytest.approx(0.65 * 0.5 + 0.35 * 0.5)),
-        ("d", pytest.approx(0.35)),
-        ("c", 0.0),
-        ("e", 0.0),
-    ]
     assert fuse(dense, sparse, 2, excluded=["a"], dense_weight=0.2) == [("d", 0.8), ("b", pytest.approx(0.5))]
-    assert fuse([("a", 0.5), ("b", 0.5)], [("c", 1.0)], 3) == [("a", 0.0), ("b", 0.0), ("c", 0.0)]  # equal scores
-    assert fuse([], [], 3) == []
+    assert fuse([("a", 0.5), ("b", 0.5)], [("c", 1.0)], 3) == [("a", 0.0), ("b", 0.0), ("c", 0.0)]
 
 
 WORDS = [f"w{number}" for number in range(40)]
@@ -75,17 +67,13 @@ def test_bm25_is_that_of_bm25s():
         np.testing.assert_allclose(ranked.scores(", ".join(query)), reference.get_scores(query), atol=1e-6)
 
 
-@pytest.mark.parametrize("texts", [[], ["", "?"]])
-def test_bm25_without_words(texts):
-    assert BM25(texts).scores("word").tolist() == [0.0] * len(texts)
-
-
-def test_bm25_takes_pairs_of_east_asian_characters():
-    texts = ["格雷万灯塔建于1746年", "艾达是一名画家", "The lamp of 塔, iPhone手"]
+def test_bm25_takes_pairs_of_east_asian_characters_and_no_words_at_all():
+    texts = ["格雷万灯塔建于1746年", "艾达是一名画家", "The lamp of 塔, iPhone手", "?"]
     assert find_words(texts[0]) == ["1746", "年", "格雷", "雷万", "万灯", "灯塔", "塔建", "建于"]
     assert find_words(texts[2]) == ["the", "lamp", "of", "塔", "iphone", "手"]
-    assert [score > 0 for score in BM25(texts).scores("艾达是谁？")] == [False, True, False]
-    assert [score > 0 for score in BM25(texts).scores("灯塔 LAMP")] == [True, False, True]
+    assert [score > 0 for score in BM25(texts).scores("艾达是谁？")] == [False, True, False, False]
+    assert [score > 0 for score in BM25(texts).scores("灯塔 LAMP")] == [True, False, True, False]
+    assert BM25([]).scores("word").tolist() == []
 
 
 # --- the filter ---
@@ -102,7 +90,7 @@ def test_log_probabilities_of_yes_and_no():
     assert rate_yes([]) is None
 
 
-def test_the_filter_on_scores_by_hand():
+def test_the_filter_keeps_what_is_not_far_below_the_mean_and_always_something():
     scores = [0.0, 4.0, 1.0, 3.0]  # mean 2, population deviation 1.58
     assert keep(scores, 0.0) == keep(scores, 0.5) == [1, 3]
     assert keep(scores, 0.7) == [1, 3, 2]
@@ -112,47 +100,40 @@ def test_the_filter_on_scores_by_hand():
     assert keep([None, 4.0, None, -4.0], 0.5) == [1, 0, 2]
     assert keep([None, None], 0.5) == [0, 1]
     assert keep([], 0.5) == []
-
-
-def test_something_always_passes():
     rng = random.Random(1)
-    for _ in range(300):
+    for _ in range(300):  # the mean of equal scores may be rounded up
         scores = [rng.choice([0.1, 0.3, rng.uniform(-9, 9)])] * rng.randint(1, 9)
         assert keep(scores, 0.0) == list(range(len(scores)))
 
 
 # --- the claims ---
 
+BOSO = "Boso [2]. Storms broke bridges [1]. Teutberga was his daughter [3][4]."
+
 
 def test_claims_end_with_their_numbers():
     answer = "Boso the Elder [2]. Lothair married Teutberga [1, 3], his daughter.[2][4] That is all."
-    assert [claim.text for claim in find_claims(answer)] == [
-        "Boso the Elder",
-        "Lothair married Teutberga",
-        "his daughter",
-    ]
+    texts = [claim.text for claim in find_claims(answer)]
+    assert texts == ["Boso the Elder", "Lothair married Teutberga", "his daughter"]
     assert find_numbers(answer, 3) == [2, 1, 3]
+    assert [claim.text for claim in find_claims("格雷万[1]。建于1746年，[2]。")] == ["格雷万", "建于1746年"]
     assert [claim.text for claim in find_claims("No numbers [here].")] == ["No numbers [here]."]
     assert find_claims(" ") == []
-
-
-def test_white_space_before_numbers_goes_with_them():
     assert ragenta._BEFORE_CITED.sub("", "Boso  [1] [2][3,\n4] the Elder\n [5].") == "Boso the Elder."
 
 
-def test_chinese_claims():
-    answer = "格雷万[1]。建于1746年，[2]。"
-    assert [claim.text for claim in find_claims(answer)] == ["格雷万", "建于1746年"]
-    assert drop_claims(answer, [1]) == "建于1746年，[2]。"
-
-
-def test_dropped_claims():
-    answer = "Boso [2]. Storms broke bridges [1]. Teutberga was his daughter [3][4]."
-    assert drop_claims(answer, [2]) == "Boso [2]. Teutberga was his daughter [3][4]."
-    assert drop_claims(answer, [1, 3, 9]) == "Storms broke bridges [1]."
-    assert drop_claims(answer, [1, 2, 3]) == answer  # never all
-    assert drop_claims(answer, []) == answer
-    assert drop_claims("Boso.", [1]) == "Boso."
+@pytest.mark.parametrize(
+    ("answer", "dropped", "left"),
+    [
+        (BOSO, [2], "Boso [2]. Teutberga was his daughter [3][4]."),
+        (BOSO, [1, 3, 9], "Storms broke bridges [1]."),
+        (BOSO, [1, 2, 3], BOSO),  # never all
+        ("Boso.", [1], "Boso."),
+        ("格雷万[1]。建于1746年，[2]。", [1], "建于1746年，[2]。"),
+    ],
+)
+def test_dropped_claims(answer, dropped, left):
+    assert drop_claims(answer, dropped) == left
 
 
 # --- the method ---
@@ -210,12 +191,17 @@ def _run(small_index, tmp_path):
     return run
 
 
-def test_twelve_calls(run):
+def test_twelve_calls_of_which_those_before_the_answer_see_one_document_each(small_index, run):
     answer, session, play = run(ROLES)
     assert sorted(play.made) == sorted([*5 * [PREDICT], *5 * [GRADE], ANSWER, CHECK])
     assert play.made[-2:] == [ANSWER, CHECK]
     assert answer.text == "Boso the Elder. Storms broke bridges. Teutberga was his daughter."
     assert (answer.stop_reason, len(session.calls)) == ("answered", 12)
+    texts = [small_index.get(chunk_id).text for chunk_id in session.trace[0]["chunk_ids"]]
+    for role in (PREDICT, GRADE):
+        assert [sum(text in shown for text in texts) for shown in play.of(role)] == 5 * [1]
+        assert all(QUESTION in shown for shown in play.of(role))
+    assert all(re.search(r"It says \d+ characters", shown) for shown in play.of(GRADE))
 
 
 def test_candidates_are_those_of_both_rankings(small_index, run):
@@ -240,15 +226,6 @@ def test_the_filter_keeps_the_best_documents_best_first(small_index, run):
     first, second = (small_index.get(chunk_id).text for chunk_id in ("teutberga:0", "boso:0"))
     assert f"[1]\n{first}\n\n[2]\n{second}\n</documents-1>" in shown
     assert "storm" not in shown
-
-
-def test_answers_and_judgements_are_from_one_document(small_index, run):
-    _, session, play = run(ROLES)
-    texts = [small_index.get(chunk_id).text for chunk_id in session.trace[0]["chunk_ids"]]
-    for role in (PREDICT, GRADE):
-        assert [sum(text in shown for text in texts) for shown in play.of(role)] == 5 * [1]
-        assert all(QUESTION in shown for shown in play.of(role))
-    assert all(re.search(r"It says \d+ characters", shown) for shown in play.of(GRADE))
 
 
 @pytest.mark.parametrize(
@@ -280,6 +257,12 @@ def test_follow_ups(run):
     assert {*first["chunk_ids"]} & {*second["chunk_ids"]}  # what the filter dropped may be found again
     assert answer.text == "Boso the Elder, a count of Arles. Teutberga was his daughter."
     assert answer.cited == [second["chunk_ids"][1], "teutberga:0"]
+    (shown,) = play.of(CHECK)
+    assert "1. Boso the Elder\n2. Storms broke bridges\n3. Teutberga was his daughter" in shown
+    (shown,) = play.of(INTEGRATE)  # the draft without its irrelevant claim, the question, and what was found
+    assert "Boso the Elder [1]. Teutberga was his daughter [1, 2]." in shown
+    assert MORE[0] in shown
+    assert "In Arles [4]." in shown
 
 
 def test_numbers_are_never_used_twice(run):
@@ -291,19 +274,7 @@ def test_numbers_are_never_used_twice(run):
     assert [int(line.partition(":")[0]) for line in noted] == flat
 
 
-def test_the_draft_loses_irrelevant_claims_before_the_finding_is_worked_in(run):
-    _, _, play = run(FURTHER, top_k=3)
-    (shown,) = play.of(CHECK)
-    assert "1. Boso the Elder\n2. Storms broke bridges\n3. Teutberga was his daughter" in shown
-    (shown,) = play.of(INTEGRATE)
-    assert "Boso the Elder [1]. Teutberga was his daughter [1, 2]." in shown
-    assert MORE[0] in shown
-    assert "In Arles [4]." in shown
-
-
-@pytest.mark.parametrize(
-    ("limit", "searches", "reason"), [(3, 4, "max_steps"), (5, 6, "answered"), (0, 1, "max_steps")]
-)
+@pytest.mark.parametrize(("limit", "searches", "reason"), [(3, 4, "max_steps"), (5, 6, "answered")])
 def test_follow_ups_are_capped(run, limit, searches, reason):
     many = {**OPEN, "follow_ups": [*[f"What of storm {number}?" for number in range(5)], " ", "What of storm 0?"]}
     roles = {**ROLES, CHECK: many, FOLLOW_UP: {"answer": "", "found": False}}
@@ -375,8 +346,7 @@ class RefusedError(Exception):
 @pytest.mark.parametrize(
     "reply",
     [
-        pytest.param(RefusedError(400), id="refuses"),
-        pytest.param(RefusedError(403), id="refuses as OpenAI does"),
+        pytest.param(RefusedError(403), id="refuses"),
         pytest.param("Yes", id="ignores"),
         pytest.param(tokens(("<think>", -0.1), ("The", -3.0)), id="thinks first"),
     ],
@@ -393,7 +363,7 @@ def test_another_error_of_the_trial_is_an_error(rate):
         rate(RefusedError(500))
 
 
-@pytest.mark.parametrize(("grade", "score"), [(7.5, "(7.50)"), (11, "(10.00)"), (-1, "(0.00)")])
+@pytest.mark.parametrize(("grade", "score"), [(7.5, "(7.50)"), (11, "(10.00)")])
 def test_a_grade_out_of_range_is_not_asked_for_again(run, grade, score):
     _, session, play = run({**ROLES, GRADE: {"grade": grade}})
     assert play.made.count(GRADE) == 5
@@ -436,37 +406,24 @@ def test_log_probabilities_over_http(small_index, tmp_path, no_settings, monkeyp
 
 
 @UNUSABLE
-def test_unusable_grades(run, unusable):
-    _, session, play = run({**ROLES, GRADE: unusable})
-    assert play.made.count(GRADE) == 15
-    assert len(lines(session, "Kept")) == 5  # nothing is known against any of them
-
-
-@UNUSABLE
-def test_unusable_predictions_are_judged_as_none(run, unusable):
-    _, _, play = run({**ROLES, PREDICT: unusable})
-    assert play.made.count(PREDICT) == 15
+def test_unusable_predictions_and_grades_say_nothing_against_a_document(run, unusable):
+    _, session, play = run({**ROLES, PREDICT: unusable, GRADE: unusable})
+    assert (play.made.count(PREDICT), play.made.count(GRADE)) == (15, 15)
     assert all("<answer-1>\nNone.\n</answer-1>" in shown for shown in play.of(GRADE))
+    assert len(lines(session, "Kept")) == 5
 
 
 @UNUSABLE
-def test_an_unusable_answer_may_be_found_by_follow_ups(run, unusable):
-    answer, _, play = run({**FURTHER, ANSWER: unusable}, top_k=3)
-    assert play.made.count(ANSWER) == 3
-    assert answer.text.startswith("Boso the Elder")
-
-
-@UNUSABLE
-def test_an_unusable_check_ends_the_question(run, unusable):
-    answer, _, play = run({**ROLES, CHECK: unusable})
-    assert play.made[-3:] == 3 * [CHECK]
-    assert answer.text.startswith("Boso the Elder. Storms")
-
-
-@UNUSABLE
-@pytest.mark.parametrize(("role", "calls"), [(FOLLOW_UP, 6), (INTEGRATE, 3)])
-def test_unusable_follow_ups_change_nothing(run, unusable, role, calls):
-    roles = {**FURTHER, INTEGRATE: "Integrated.", role: unusable}
+@pytest.mark.parametrize(
+    ("role", "calls", "text"),
+    [
+        (ANSWER, 3, "Integrated."),  # what it lacks may be found by follow-up questions
+        (CHECK, 3, "Boso the Elder. Storms broke bridges. Teutberga was his daughter."),
+        (FOLLOW_UP, 6, "Boso the Elder. Teutberga was his daughter."),
+        (INTEGRATE, 6, "Boso the Elder. Teutberga was his daughter."),
+    ],
+)
+def test_an_unusable_reply_leaves_the_rest_as_it_is(run, unusable, role, calls, text):
+    roles = {**FURTHER, INTEGRATE: "Integrated.", FOLLOW_UP: {"answer": "In Arles [4].", "found": True}, role: unusable}
     answer, _, play = run(roles, top_k=3)
-    assert play.made.count(role) == calls
-    assert answer.text == "Boso the Elder. Teutberga was his daughter."
+    assert (play.made.count(role), answer.text) == (calls, text)

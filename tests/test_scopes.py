@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from arag import Scope, make_tools
-from arag.errors import IndexClosedError, InputError
+from arag.errors import ARAGError, InputError
 from arag.ingest.maintenance import remove
 from arag.ingest.pipeline import ingest
 from arag.retrieval.store.view import FolderView
@@ -238,7 +238,7 @@ def test_limits_follow_the_index_and_end_with_it(tmp_path):
         recent.close()
         assert recent.keyword_search("gull").total == 4
     for closed in (recent, both):
-        with pytest.raises(IndexClosedError):
+        with pytest.raises(ARAGError):
             closed.keyword_search("gull")
 
 

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from arag.errors import EmbedderError, InputError
+from arag.errors import InputError, ModelError
 from arag.ingest.pipeline import ingest
 from arag.models.embedders import Embedder, load_embedder
 from arag.retrieval.index import open_index
@@ -167,7 +167,7 @@ Broken.__name__ = "HashEmbeddings"  # so that its name in an index is the same
 )
 def test_a_query_vector_that_does_not_fit_is_an_embedder_error(make_index, vector):
     index = make_index({"a": "One."})
-    with open_index(index.path, embedder=Broken(query=vector)) as again, pytest.raises(EmbedderError):
+    with open_index(index.path, embedder=Broken(query=vector)) as again, pytest.raises(ModelError):
         again.semantic_search("one")
 
 
@@ -184,14 +184,14 @@ def test_a_query_vector_that_does_not_fit_is_an_embedder_error(make_index, vecto
 )
 def test_document_vectors_that_do_not_fit_are_an_embedder_error(tmp_path, document):
     source = write_corpus(tmp_path / "corpus", {"a": "One.", "b": "Two."})
-    with pytest.raises(EmbedderError):
+    with pytest.raises(ModelError):
         ingest(source, tmp_path / "index", embedder=Broken(document=document))
 
 
 def test_documents_of_another_dimension_are_an_embedder_error(make_index, tmp_path):
     index = make_index({"a": "One."})
     source = write_corpus(tmp_path / "more", {"b": "Two."})
-    with pytest.raises(EmbedderError, match="64"):
+    with pytest.raises(ModelError, match="64"):
         ingest(source, index.path, embedder=Broken(document=lambda text: [0.5] * 32))
 
 
@@ -200,13 +200,13 @@ def test_an_index_of_an_object_needs_the_object_for_meaning_only(make_index):
     with open_index(index.path) as again:
         assert again.keyword_search("one").total == 1
         assert again.read("a:0").chunks[0].text == "One."
-        with pytest.raises(EmbedderError, match="embedder="):
+        with pytest.raises(ModelError, match="embedder="):
             again.semantic_search("one")
 
 
 def test_another_embedder_is_refused(make_index):
     index = make_index({"a": "One."})
-    with pytest.raises(EmbedderError, match="HashEmbeddings:hash-64"):
+    with pytest.raises(ModelError, match="HashEmbeddings:hash-64"):
         open_index(index.path, embedder="openai:text-embedding-3-small")
 
 
@@ -289,7 +289,7 @@ def test_queries_and_documents_get_their_own_prompts(model_folder, name, prompts
 
 
 def test_a_model_that_is_nowhere_is_an_embedder_error(tmp_path):
-    with pytest.raises(EmbedderError, match="could not be loaded"):
+    with pytest.raises(ModelError, match="cannot be loaded"):
         load_embedder(f"huggingface:{tmp_path / 'nothing'}").embed_query("ship")
 
 

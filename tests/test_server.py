@@ -7,21 +7,17 @@ import json
 import re
 import shutil
 import threading
-from collections import Counter
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import httpx
 import pytest
-from langgraph.graph import END, START, StateGraph
-from langgraph.graph.message import add_messages
 from langgraph.pregel.remote import RemoteException, RemoteGraph
 from langgraph_sdk import get_client, get_sync_client
-from typing_extensions import TypedDict
 
 from arag.graph.context import MAX_STEPS, Context
 from arag.graph.state import OutputState, State
-from arag.retrieval.tools import MAX_RESULTS, TOOL_NAMES
+from arag.retrieval.tools import TOOL_NAMES
 from langgraph_server import free_port, start_server
 from openai_server import Failure, chat, serve
 
@@ -35,7 +31,6 @@ SHIPWRIGHT = "Who was the shipwright of the packet schooner Grey Petrel?"
 BORN = "Where was Hesper Quillorne, the shipwright of the packet schooner Grey Petrel, born?"
 
 MODES = ["values", "updates", "messages", "messages-tuple", "custom", "events", "debug", "tasks", "checkpoints"]
-CHANNELS = ["values", "updates", "messages", "tools", "custom", "lifecycle"]
 BUILT_IN = {"model": "extractive"}
 
 
@@ -138,19 +133,6 @@ def test_all_stream_modes_together(client, thread):
     assert data["checkpoints"][-1]["next"] == []
 
 
-def test_the_event_protocol(client):
-    assistant = client.assistants.create("arag", context=BUILT_IN)["assistant_id"]
-    with client.threads.stream(assistant_id=assistant) as session:
-        events = session.subscribe(CHANNELS)
-        session.run.start(input=asked(LENS))
-        parts = [(event["method"], event["params"]["data"]) for event in events]
-        assert FOUNDER in session.output["answer"]
-    assert {channel for channel, _ in parts} == set(CHANNELS)
-    calls = [data for channel, data in parts if channel == "tools"]
-    assert {call["tool_name"] for call in calls if call["event"] == "tool-started"} == set(TOOL_NAMES)
-    assert Counter(call["event"] for call in calls).keys() == {"tool-started", "tool-finished"}
-
-
 # --- what a person sees before a run: the form and the drawing ---
 
 
@@ -160,23 +142,16 @@ def test_schemas_and_drawing(client):
 
     fields = schemas["context_schema"]["properties"]
     assert list(fields) == [*Context.model_fields]
-    assert "required" not in schemas["context_schema"]
-    for field in fields.values():
-        assert len(field["description"]) > 20
-        assert set(field["langgraph_nodes"]) <= {"agent", "tools", "force_answer"}
+    assert all(set(field["langgraph_nodes"]) <= {"agent", "tools", "force_answer"} for field in fields.values())
     assert (fields["max_steps"]["minimum"], fields["max_steps"]["maximum"]) == (1, MAX_STEPS)
-    assert (fields["top_k"]["minimum"], fields["top_k"]["maximum"]) == (1, MAX_RESULTS)
     assert fields["tools"]["items"]["enum"] == list(TOOL_NAMES)
     assert fields["system_prompt"]["langgraph_type"] == "prompt"
-
     assert list(schemas["input_schema"]["properties"]) == schemas["input_schema"]["required"] == ["messages"]
     output = schemas["output_schema"]
     assert output["properties"].keys() == set(OutputState.__annotations__)
-    assert output["required"] == ["messages"]
     assert all(field.get("description") for name, field in output["properties"].items() if name != "messages")
     assert all(field["description"] for field in output["$defs"]["Citation"]["properties"].values())
     assert set(schemas["state_schema"]["properties"]) == set(State.__annotations__) - {"remaining_steps"}
-
     drawing = client.assistants.get_graph("arag", xray=True)
     edges = {(edge["source"], edge["target"]) for edge in drawing["edges"]}
     assert {("agent", "tools"), ("tools", "agent"), ("tools", "force_answer"), ("force_answer", "__end__")} <= edges
@@ -249,24 +224,6 @@ def test_the_server_is_used_under_its_own_names(server, host, allowed):
     assert (httpx.get(f"{server.url}/info", headers=page).status_code == 200) == allowed
 
 
-def test_documentation_is_served(server):
-    assert httpx.get(f"{server.url}/docs").status_code == 200
-    described = httpx.get(f"{server.url}/openapi.json").json()
-    assert "/runs/wait" in described["paths"]
-    # A webhook would send answers to an address that a request names.
-    assert "webhook" not in described["components"]["schemas"]["RunCreateStateless"]["properties"]
-
-
-def test_the_graph_is_a_tool_for_other_agents(server):
-    def call(method, **parameters):
-        request = {"jsonrpc": "2.0", "id": 1, "method": method, "params": parameters}
-        headers = {"Accept": "application/json, text/event-stream"}
-        return httpx.post(f"{server.url}/mcp", json=request, headers=headers, timeout=60).json()["result"]
-
-    tool = next(each for each in call("tools/list")["tools"] if each["name"] == "arag")
-    assert "citations" in tool["description"]
-
-
 # --- contexts ---
 
 
@@ -283,11 +240,8 @@ def test_an_assistant_has_settings_of_its_own_and_a_run_changes_them(client):
 
 BAD = {
     "max_steps": ({"max_steps": 0}, "InputError", "max_steps"),
-    "tools": ({"tools": ["web"]}, "InputError", "'keyword_search', 'semantic_search' or 'chunk_read'"),
-    "a provider": ({"model": "nobody:gpt"}, "ModelError", "nobody"),
     "an address": ({"model": "openai:gpt@https://example.com/v1"}, "InputError", "without an address"),
     "a local model": ({"model": "huggingface:/etc"}, "InputError", "never from the model hub"),
-    "no room": ({"system_prompt": "word " * 200_000}, "InputError", "system prompt"),
 }
 
 
@@ -315,42 +269,14 @@ def test_a_run_stops_before_the_tools_and_a_person_changes_the_call(client, thre
     assert answer["stop_reason"] == "answered"
 
 
-def test_a_run_goes_on_from_an_earlier_state(client, thread):
-    first = client.runs.wait(thread, "arag", input=asked(LENS), context=BUILT_IN)
-    earlier = [state for state in client.threads.get_history(thread, limit=100) if state["next"] == ["tools"]][-1]
-    context = BUILT_IN | {"max_steps": 1}
-    again = client.runs.wait(thread, "arag", input=None, checkpoint=earlier["checkpoint"], context=context)
-    assert first["steps"] > again["steps"] == 1
-    assert again["trace"][0]["arguments"] == first["trace"][0]["arguments"]
-
-
 # --- RemoteGraph, and a project of one's own ---
 
 
-class Parent(TypedDict, total=False):
-    messages: Annotated[list[Any], add_messages]
-    answer: str
-    citations: list[Any]
-    verdict: str
-
-
-def test_a_remote_graph_is_used_like_a_local_one_and_in_another_graph(server, client):
+def test_a_remote_graph_is_used_like_a_local_one(server, client):
     remote = RemoteGraph("arag", url=server.url, sync_client=client)
     assert remote.invoke(asked(LENS), context=BUILT_IN | {"max_steps": 2})["stop_reason"] == "max_steps"
     with pytest.raises(RemoteException, match="max_steps"):
         remote.invoke(asked(LENS), context={"max_steps": 0})
-
-    def judge(state: Parent) -> Parent:
-        return {"verdict": "good" if all(citation["seen"] for citation in state["citations"]) else "bad"}
-
-    assistant = client.assistants.create("arag", context=BUILT_IN)["assistant_id"]
-    builder = StateGraph(Parent)
-    builder.add_node("research", RemoteGraph(assistant, url=server.url, sync_client=client))
-    builder.add_node("judge", judge)
-    builder.add_edge(START, "research").add_edge("research", "judge").add_edge("judge", END)
-    state = builder.compile().invoke(asked(LENS))
-    assert state["verdict"] == "good"
-    assert FOUNDER in state["answer"]
 
 
 def test_the_studio_page_can_be_followed_in_a_project_of_ones_own(tmp_path, example_index):

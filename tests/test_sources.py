@@ -20,7 +20,7 @@ from langchain_core.document_loaders import BaseLoader
 from langchain_core.documents import Document
 
 from arag import Scope, aingest, ingest, open_index, run_ingest
-from arag.cli import listing
+from arag.cli import index as index_commands
 from arag.errors import IndexLockedError, InputError
 from arag.ingest import pipeline
 from arag.ingest.documents import Problem
@@ -211,7 +211,7 @@ class TestOwnReaders:
         assert Problem(str(tmp_path / "notes.json"), "no subtitles") in items
 
     def test_the_command(self, arag, tmp_path, monkeypatch):
-        monkeypatch.setattr("arag.models.huggingface.load_huggingface", lambda model, *, named: HashEmbeddings())
+        monkeypatch.setattr("arag.models.onnx.load_onnx", HashEmbeddings)
         (tmp_path / "tower.log").write_text("04:10 The lamp was lit.")
         index = ["--index", tmp_path / "index"]
         assert arag("ingest", tmp_path / "tower.log", *index, "--as", ".log=.txt")[0] == 0
@@ -628,9 +628,9 @@ class TestList:
         long = {"id": "a/" * 30 + "b", "title": "A long title " * 5, "text": "One.", "source": "/somewhere/" * 9}
         with ingest([long, {"id": "c", "text": "Two."}], backend, embedder=HashEmbeddings()) as index:
             monkeypatch.setenv("COLUMNS", "60")
-            monkeypatch.setattr(listing, "out", Console())
+            monkeypatch.setattr(index_commands, "out", Console())
             monkeypatch.setattr(Console, "is_terminal", True)
-            listing.show_documents(index.documents(), None)
+            index_commands.show_documents(index.documents(), None)
         printed = capsys.readouterr().out.splitlines()
         assert printed[0].split() == ["Id", "Title", "Chunks", "Source"]
         assert max(map(len, printed)) <= 60

@@ -10,7 +10,7 @@ from langchain_core.messages import AIMessage, AIMessageChunk
 from arag.graph.graph import create_arag_agent
 from arag.graph.prompts import NO_ANSWER
 from arag.retrieval.tools import make_tools
-from arag.testing import ScriptedModel, call, calls
+from scripted import ScriptedModel, call, calls
 from scripted_model import ANSWER, EndlessModel, asked, plain
 
 pytest_plugins = ["graph_fixtures"]
@@ -104,17 +104,3 @@ def test_the_answer_comes_word_by_word(small_index, max_steps):
         words = [message.text for message, _ in stream if isinstance(message, AIMessageChunk) and message.text]
         assert len(words) > 10
         assert "".join(words).strip() == answer
-
-
-def test_nothing_starts_an_event_loop_of_its_own(small_index, monkeypatch):
-    """As in a notebook, where one is running already."""
-
-    async def run():
-        monkeypatch.setattr(asyncio, "run", None)
-        agent = create_arag_agent("extractive", small_index)
-        state = await agent.ainvoke(asked())
-        assert agent.invoke(asked())["answer"] == state["answer"]
-        return state
-
-    with asyncio.Runner() as runner:
-        assert runner.run(run())["stop_reason"] == "answered"

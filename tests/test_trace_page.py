@@ -12,7 +12,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 
 from arag import create_arag_agent, trace_page
 from arag.errors import InputError
-from arag.testing import ScriptedModel, call, calls, invalid_call
+from scripted import ScriptedModel, call, calls, invalid_call
 from scripted_model import QUESTION, asked, in_thread
 
 pytest_plugins = ["graph_fixtures"]
@@ -138,6 +138,17 @@ def test_the_markdown_of_an_answer_is_rendered_and_nothing_in_it_runs_or_is_load
     )
 
 
+def test_ids_in_links_leave_them_whole(small_index):
+    read = call("chunk_read", chunk_ids=["teutberga:0"])
+    url = "https://example.com/?q=teutberga:0"
+    text = f'Her life [teutberga:0]: [see [teutberga:0]]({url} "of teutberga:0") and <{url}>.'
+    answer = parsed(run(small_index, read, AIMessage(text))).select_one(".answer")
+    cite, link, plain = answer.find_all("a")
+    assert cite["href"] == "#source-1"
+    assert (link["href"], link["title"], link.get_text()) == (url, "of teutberga:0", "see [teutberga:0]")
+    assert (plain["href"], plain.get_text()) == (url, url)
+
+
 def test_texts_of_documents_and_models_are_escaped_and_the_page_loads_nothing(make_index):
     index = make_index([{"id": SCRIPT, "title": f"T {SCRIPT}", "text": f"Lothair {SCRIPT} </details></main></style>."}])
     script = [
@@ -166,6 +177,10 @@ def test_a_state_that_came_as_json_gives_the_same_page(state, small_index):
     page = parsed({"messages": state["messages"]})
     assert words(page.select_one(".answer")).startswith("Boso the Elder")
     assert total(page, "Steps") == "5 4 tool calls"
+    source = state["citations"][0] | {
+        "document": {"id": "x", "title": "X", "url": "javascript:alert(1)", "author": "", "date": ""}
+    }
+    assert not parsed({**state, "citations": [source]}).select('.origin a, [href^="javascript"]')
     output = create_arag_agent(ScriptedModel(ANSWER), small_index).invoke(asked(), version="v2")
     assert "Boso the" in trace_page(output)
 

@@ -12,28 +12,23 @@ from typing import Annotated, Any
 
 import typer
 
-from arag.cli.asking import ask, chat
-from arag.cli.ingesting import ingest
-from arag.cli.listing import list_documents
-from arag.cli.maintaining import copy, info, remove, verify
-from arag.cli.searching import read, search_keyword, search_semantic
-from arag.cli.serving import mcp
+from arag.cli.ask import ask, chat, mcp
+from arag.cli.index import copy, info, ingest, list_documents, read, remove, search_keyword, search_semantic, verify
+from arag.errors import ARAGError, InputError
 from arag.evaluation.cli import eval_app
-from arag.interruption import INTERRUPTED, Commands, Interrupted, end_at_once
-from arag.terminal import FAILED, Console, err, out, show_error, styled
+from arag.terminal import FAILED, INTERRUPTED, Console, end_at_once, err, out, show_error, styled
 
 app = typer.Typer(
-    cls=Commands,
     no_args_is_help=True,
     context_settings={"help_option_names": ["-h", "--help"]},
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
 )
 search_app = typer.Typer(help="Search an index without a model.", no_args_is_help=True)
-app.add_typer(search_app, name="search", cls=Commands)
-app.add_typer(eval_app, name="eval", cls=Commands)
 search_app.command("keyword")(search_keyword)
 search_app.command("semantic")(search_semantic)
+app.add_typer(search_app, name="search")
+app.add_typer(eval_app, name="eval")
 for command in (ingest, ask, chat, mcp, read, info, remove, verify, copy):
     app.command()(command)
 app.command("list")(list_documents)
@@ -55,34 +50,36 @@ def options(
 
 
 def main() -> None:
-    """Run the command line; our own errors print one line on stderr and exit with code 1."""
-    from arag.errors import ARAGError
-
-    _quiet()
+    """Run the command line. Our own errors, and those of files, print one line on stderr and exit with code 1."""
+    logging.getLogger("transformers").setLevel(logging.ERROR)
+    warnings.showwarning = _show_warning
     if isinstance(sys.stdout, TextIOWrapper):  # arguments and file names may contain bytes that are not text
         sys.stdout.reconfigure(errors="backslashreplace")
     try:
-        app()
+        try:
+            app()
+        finally:
+            sys.excepthook = _show_bug  # Typer has installed its own
+            sys.stdout.flush()
     except ARAGError as error:
         show_error(error)
         sys.exit(FAILED)
-    except Interrupted:
-        Console(stderr=True).print("Interrupted.")  # the interrupted code may hold the other console's lock
-        end_at_once(INTERRUPTED)
-    finally:
-        sys.excepthook = _show_bug  # Typer has installed its own
+    except BrokenPipeError:  # the reader of a pipe has seen enough
+        end_at_once(FAILED)
+    except OSError as error:  # such as a full disk behind stdout, which would fail again at the end of the process
+        show_error(error if error.filename else InputError(f"the output cannot be written: {error.strerror}"))
+        end_at_once(FAILED)
+    except SystemExit as end:
+        if end.code == INTERRUPTED:  # Typer says nothing
+            Console(stderr=True).print("Interrupted.")  # the interrupted code may hold the other console's lock
+            end_at_once(INTERRUPTED)
+        raise
+
+
+def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
+    err.print(styled(("Note:", "yellow"), f" {message}"))
 
 
 def _show_bug(*error: Any) -> None:
     """Print the traceback of an unexpected error through our console: its message may contain untrusted text."""
     err.print("".join(traceback.format_exception(*error)).rstrip())
-
-
-def _quiet() -> None:
-    """Hide libraries' progress bars and notices, and print our own warnings in one line each."""
-    logging.getLogger("transformers").setLevel(logging.ERROR)
-
-    def show(message: Warning | str, *_: Any, **__: Any) -> None:
-        err.print(styled(("Note:", "yellow"), f" {message}"))
-
-    warnings.showwarning = show

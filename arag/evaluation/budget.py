@@ -15,7 +15,10 @@ class BudgetError(InputError):
 
 
 class Budget:
-    """A limit in US dollars for everything that its ledgers note, in this run and in earlier ones; None for none."""
+    """A limit in US dollars for everything that its ledgers note, in this run and in earlier ones; None for none.
+
+    Calls that are under way when it is reached are finished, and paid.
+    """
 
     def __init__(self, ledgers: Sequence[Store], limit: float | None = None) -> None:
         self._limit = limit

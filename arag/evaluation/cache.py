@@ -4,27 +4,23 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import sqlite3
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
-import numpy as np
 from langchain_core.caches import RETURN_VAL_TYPE, BaseCache
 from langchain_core.messages import AIMessage
 from langchain_core.outputs import ChatGeneration
-from numpy.typing import NDArray
 from platformdirs import user_data_path
 
-from arag.errors import StorageError
-from arag.models.embedders import Embedder
+from arag.errors import StorageError, without_credentials
 from arag.models.usage import ModelCall, model_call
 
-Vectors = NDArray[np.float32]
-
-_STORE_NAME = "calls.sqlite3"
 _TABLES = """
 PRAGMA journal_mode = WAL;
 PRAGMA synchronous = NORMAL;
@@ -33,6 +29,11 @@ CREATE TABLE IF NOT EXISTS payments (call TEXT NOT NULL);
 """
 # Keys of a message that a reply from the cache has otherwise than the one that was paid for.
 _NOT_SENT = {"id", "usage_metadata", "response_metadata", "artifact"}
+# Names of options that may hold secrets; `max_tokens` and the like are counts.
+_SECRET = re.compile(
+    r"key|header|token(?!s)|passw|passphrase|secret|credential|auth|bearer|cookie|query", re.IGNORECASE
+)
+_QUERY = re.compile(r"(?<=://)([^\s?#]*\?)\S+")
 
 
 def make_key(*parts: Any) -> bytes:
@@ -41,49 +42,59 @@ def make_key(*parts: Any) -> bytes:
 
 
 class Store:
-    """Results by key, and the model calls that were paid for, in one SQLite file.
+    """Results by key, and the model calls that were paid for, in one SQLite file, which is made when it is needed.
 
     A killed process loses nothing that was put there. Threads and processes may share it.
 
     Args:
-        folder: The file's folder; it is created.
+        folder: The file's folder.
 
     Raises:
-        StorageError: The file cannot be opened or created.
+        StorageError: The file cannot be opened, created or written; each method raises it.
     """
 
     def __init__(self, folder: Path) -> None:
-        self.file = folder / _STORE_NAME
+        self.file = folder / "calls.sqlite3"
         self._lock = threading.Lock()
-        with self._errors():
-            folder.mkdir(parents=True, exist_ok=True)
-            self._connection = sqlite3.connect(self.file, timeout=60, check_same_thread=False)
-            self._connection.executescript(_TABLES)
+
+    @cached_property
+    def _connection(self) -> sqlite3.Connection:
+        self.file.parent.mkdir(parents=True, exist_ok=True)
+        connection = sqlite3.connect(self.file, timeout=60, check_same_thread=False)
+        connection.executescript(_TABLES)
+        return connection
+
+    @contextmanager
+    def _transaction(self) -> Iterator[sqlite3.Connection]:
+        try:
+            with self._lock, self._connection as connection:
+                yield connection
+        except (sqlite3.Error, OSError, ValueError) as error:
+            message = f"{self.file} cannot be used: {error}. If it is damaged, delete it: what it holds is done again"
+            raise StorageError(message) from error
 
     def get(self, key: bytes) -> Any:
         """Return the value of a key, or None."""
-        with self._lock, self._errors():
-            row = self._connection.execute("SELECT value FROM results WHERE key = ?", [key]).fetchone()
+        with self._transaction() as connection:
+            row = connection.execute("SELECT value FROM results WHERE key = ?", [key]).fetchone()
             return None if row is None else row[0] if isinstance(row[0], bytes) else json.loads(row[0])
 
     def put(self, values: Mapping[bytes, Any]) -> None:
         """Keep values by their keys: bytes, or what JSON can hold."""
-        rows = [
-            (k, value if isinstance(value, bytes) else json.dumps(value, default=str)) for k, value in values.items()
-        ]
-        with self._lock, self._errors(), self._connection:
-            self._connection.executemany("INSERT OR REPLACE INTO results VALUES (?, ?)", rows)
+        rows = [(k, it if isinstance(it, bytes) else json.dumps(it, default=str)) for k, it in values.items()]
+        with self._transaction() as connection:
+            connection.executemany("INSERT OR REPLACE INTO results VALUES (?, ?)", rows)
 
     def pay(self, call: ModelCall) -> None:
         """Note a model call that was paid for."""
-        with self._lock, self._errors(), self._connection:
-            self._connection.execute("INSERT INTO payments VALUES (?)", [json.dumps(call)])
+        with self._transaction() as connection:
+            connection.execute("INSERT INTO payments VALUES (?)", [json.dumps(call)])
 
     def payments(self, after: int = 0) -> list[ModelCall]:
         """Return the model calls that were paid for, in order, without the first ones."""
-        select = "SELECT call FROM payments WHERE rowid > ? ORDER BY rowid"
-        with self._lock, self._errors():
-            return [json.loads(call) for (call,) in self._connection.execute(select, [after])]
+        with self._transaction() as connection:
+            rows = connection.execute("SELECT call FROM payments WHERE rowid > ? ORDER BY rowid", [after])
+            return [json.loads(call) for (call,) in rows]
 
     def each(
         self,
@@ -101,7 +112,6 @@ class Store:
             make: Makes it of several texts: bytes, or what JSON can hold.
             batch: How many texts `make` gets at a time: those of about the same length.
             on_done: Called with the number of texts done so far.
-
         """
         keys = {text: make_key(what, text) for text in texts}
         values = {text: self.get(key) for text, key in keys.items()}
@@ -114,14 +124,6 @@ class Store:
             on_done(len(values) - len(missing) + begin + len(some))
         return [values[text] for text in texts]
 
-    @contextmanager
-    def _errors(self) -> Iterator[None]:
-        try:
-            yield
-        except (sqlite3.Error, OSError, ValueError) as error:
-            message = f"{self.file} cannot be used: {error}. If it is damaged, delete it: what it holds is done again"
-            raise StorageError(message) from error
-
 
 def store_folder(location: Path | str) -> Path:
     """Return the folder of what is kept for an index: `my-index.methods` beside `my-index`.
@@ -133,23 +135,6 @@ def store_folder(location: Path | str) -> Path:
         return location.absolute().with_name(f"{location.absolute().name}.methods")
     name = hashlib.sha256(location.encode()).hexdigest()[:16]
     return user_data_path("arag", appauthor=False) / "indexes" / f"{name}.methods"
-
-
-def embed(
-    store: Store, embedder: Embedder, texts: Sequence[str], on_done: Callable[[int], None] = lambda _: None
-) -> Vectors:
-    """Return the vectors of texts, shape (texts, dimension); what was embedded before is not embedded again.
-
-    Raises:
-        EmbedderError: The embedder fails; what it has embedded before is kept.
-    """
-
-    def make(some: list[str]) -> list[bytes]:
-        return [vector.astype("<f4").tobytes() for vector in embedder.embed_documents(some)]
-
-    values = store.each(f"vector {embedder.name}", texts, make, embedder.batch, on_done)
-    vectors = [np.frombuffer(value, dtype="<f4") for value in values]
-    return np.stack(vectors).astype(np.float32) if vectors else np.empty((0, 0), dtype=np.float32)
 
 
 class CallCache(BaseCache):
@@ -166,9 +151,7 @@ class CallCache(BaseCache):
     def __init__(
         self, replies: Store, ledger: Store | None = None, before_call: Callable[[], None] = lambda: None
     ) -> None:
-        self._replies = replies
-        self._ledger = ledger or replies
-        self._before_call = before_call
+        self._replies, self._ledger, self._before_call = replies, ledger or replies, before_call
 
     def lookup(self, prompt: str, llm_string: str) -> RETURN_VAL_TYPE | None:
         """Return the reply to a prompt, or None."""
@@ -179,14 +162,12 @@ class CallCache(BaseCache):
         return [ChatGeneration(message=AIMessage.model_validate(message))]
 
     def update(self, prompt: str, llm_string: str, return_val: RETURN_VAL_TYPE) -> None:
-        """Keep a reply, and note its payment."""
-        (generation,) = return_val
-        if not isinstance(generation, ChatGeneration) or not isinstance(generation.message, AIMessage):
-            raise TypeError(f"a chat model replied with {type(generation).__name__}")
-        call = model_call(generation.message, step=0)
-        self._ledger.pay(call)
+        """Keep a reply, before anybody sees it, and note its payment."""
+        message = cast("AIMessage", cast("ChatGeneration", return_val[0]).message)
+        call = model_call(message, step=0)
         if not call["empty"]:
-            self._replies.put({_call_key(prompt, llm_string): generation.message.model_dump()})
+            self._replies.put({_call_key(prompt, llm_string): message.model_dump()})
+        self._ledger.pay(call)
 
     def clear(self, **_: Any) -> None:
         """Refuse: what it keeps was paid for."""
@@ -200,4 +181,28 @@ def is_replayed(reply: AIMessage) -> bool:
 
 def _call_key(prompt: str, llm_string: str) -> bytes:
     messages = [message["kwargs"] for message in json.loads(prompt)]
-    return make_key(llm_string, [{k: v for k, v in sent.items() if k not in _NOT_SENT} for sent in messages])
+    sent = [{name: value for name, value in each.items() if name not in _NOT_SENT} for each in messages]
+    try:  # the model as JSON, and then the call's own options
+        model, end = json.JSONDecoder().raw_decode(llm_string)
+    except ValueError:  # a class that LangChain cannot write down: it names its options without secrets
+        return make_key(llm_string, sent)
+    return make_key(without_secrets(model), llm_string[end:], sent)
+
+
+def without_secrets(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return options with possible secrets replaced by `***`, at any depth.
+
+    The option's name decides. Users, passwords and queries of URLs are hidden in all strings.
+    """
+    return {name: "***" if _SECRET.search(name) else _hide(value) for name, value in options.items()}
+
+
+def _hide(value: Any) -> Any:
+    match value:
+        case Mapping():
+            return without_secrets({str(name): each for name, each in value.items()})
+        case list() | tuple():
+            return [_hide(each) for each in value]
+        case str():
+            return _QUERY.sub(r"\1***", without_credentials(value))
+    return value

@@ -25,10 +25,7 @@ _PARAGRAPHS = "paragraphs"  # the name of the metadata
 
 
 def make_index(questions: Sequence[Question], store: IndexStore) -> Iterator[str]:
-    """Ingest the paragraphs that come with all questions of a file, unless there is an index.
-
-    Yields:
-        What is done, and what is left out.
+    """Ingest the paragraphs that come with all questions of a file, unless there is an index; yield lines to print.
 
     Raises:
         InputError: There is no index and there are no paragraphs, or the index was made from other paragraphs.
@@ -57,40 +54,28 @@ def make_index(questions: Sequence[Question], store: IndexStore) -> Iterator[str
 
 def join_paragraphs(paragraphs: Iterable[Paragraph]) -> Iterator[dict[str, Any]]:
     """Yield documents of about a thousand tokens for `ingest`: paragraphs in their order, under their titles."""
-    texts: list[str] = []
-    ids: list[str] = []
-    tokens = number = 0
+    documents: list[dict[str, str]] = [{}]  # the texts of each by their paragraphs' ids
+    tokens = 0
     for paragraph in paragraphs:
         text = f"# {paragraph.title}\n\n{paragraph.text}" if paragraph.title else paragraph.text
         more = count_tokens(f"{text}\n\n")
-        if texts and tokens + more > DOCUMENT_TOKENS:
-            number += 1
-            yield {"id": f"paragraphs-{number}", "text": "\n\n".join(texts), _PARAGRAPHS: ids}
-            texts, ids, tokens = [], [], 0
-        texts, ids, tokens = [*texts, text], [*ids, paragraph.id], tokens + more
-    if texts:
-        yield {"id": f"paragraphs-{number + 1}", "text": "\n\n".join(texts), _PARAGRAPHS: ids}
+        if documents[-1] and tokens + more > DOCUMENT_TOKENS:
+            documents.append({})
+            tokens = 0
+        documents[-1][paragraph.id] = text
+        tokens += more
+    for number, texts in enumerate(documents, start=1):
+        yield {"id": f"paragraphs-{number}", "text": "\n\n".join(texts.values()), _PARAGRAPHS: list(texts)}
 
 
 def describe_contents(store: IndexStore) -> dict[str, Any]:
-    """Return what identifies an index; ingesting the same documents with the same settings again gives the same.
-
-    Raises:
-        IndexNotFoundError: There is no index there.
-        IndexFormatError: The index is damaged.
-    """
-    settings = store.settings()
-    digest = hashlib.sha256()
+    """Return what identifies an index; ingesting the same documents with the same settings again gives the same."""
+    settings, digest = store.settings(), hashlib.sha256()
     with closing(store.open()) as view:
         for document in view.documents():
             digest.update(document.fingerprint.encode())
-    return {
-        "embedder": settings.embedder,
-        "documents": settings.documents,
-        "chunks": settings.chunks,
-        "sentences": settings.sentences,
-        "fingerprint": digest.hexdigest(),
-    }
+    figures = {name: getattr(settings, name) for name in ("embedder", "documents", "chunks", "sentences")}
+    return {**figures, "fingerprint": digest.hexdigest()}
 
 
 def locate_gold(questions: Sequence[Question], index: Index) -> list[Question]:
@@ -100,22 +85,20 @@ def locate_gold(questions: Sequence[Question], index: Index) -> list[Question]:
     lacks keeps its name. If the index has no pages of a document, as of a text file, the question's gold documents
     count as gold.
     """
-    ids = _find_paragraphs(index)
-    without_pages: set[str] = set()
+    ids, without_pages = _find_paragraphs(index), set()
     if any(question.gold_pages for question in questions):
         for document in index.documents():
             name, first = PurePosixPath(document.id).stem, index.get(f"{document.id}:0")
             ids[name] = document.id
             if first is None or first.pages is None:
                 without_pages.add(name)
-    return [
-        replace(
-            question,
-            gold_documents=tuple(dict.fromkeys(ids.get(name, name) for name in question.gold_documents)),
-            gold_pages=() if without_pages.intersection(question.gold_documents) else question.gold_pages,
-        )
-        for question in questions
-    ]
+
+    def locate(question: Question) -> Question:
+        documents = tuple(dict.fromkeys(ids.get(name, name) for name in question.gold_documents))
+        pages = () if without_pages.intersection(question.gold_documents) else question.gold_pages
+        return replace(question, gold_documents=documents, gold_pages=pages)
+
+    return list(map(locate, questions))
 
 
 def missing_gold(questions: Sequence[Question], index: Index) -> str | None:

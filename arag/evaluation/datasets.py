@@ -74,10 +74,12 @@ def load_questions(file: Path) -> list[Question]:
     questions: dict[str, Question] = {}
     unanswerable = 0
     for place, value in _values(file):
-        if isinstance(value, dict) and value.get("answerable") is False:
+        if not isinstance(value, dict):
+            raise InputError(f"{place} is not a JSON object: {_shorten(value)}")
+        if value.get("answerable") is False:
             unanswerable += 1
             continue
-        question = _question(value, place)
+        question = _read_question(value, place)
         if question.id in questions:
             raise InputError(f"{place}: another question has the id {question.id!r}")
         questions[question.id] = question
@@ -96,24 +98,21 @@ def name_dataset(questions: Path) -> str:
 
 def _values(file: Path) -> Iterator[tuple[str, Any]]:
     """Yield the values of a JSON list or of JSON lines, each with its place for messages."""
+    place = str(file)
     try:
         text = file.read_text(encoding="utf-8-sig")
+        if text.lstrip().startswith("["):
+            yield from ((f"{file}, question {n}", value) for n, value in enumerate(json.loads(text), start=1))
+            return
+        # No splitlines(): it also cuts at U+2028 and others, which a JSON string may contain.
+        for number, line in enumerate(text.split("\n"), start=1):
+            place = f"{file}, line {number}"
+            if line.strip():
+                yield place, json.loads(line)
     except FileNotFoundError:
         raise InputError(f"{file} does not exist") from None
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"{file} cannot be read: {error}") from error
-    if text.lstrip().startswith("["):
-        yield from ((f"{file}, question {n}", value) for n, value in enumerate(_parse(text, str(file)), start=1))
-        return
-    # No splitlines(): it also cuts at U+2028 and others, which a JSON string may contain.
-    for number, line in enumerate(text.split("\n"), start=1):
-        if line.strip():
-            yield f"{file}, line {number}", _parse(line, f"{file}, line {number}")
-
-
-def _parse(text: str, place: str) -> Any:
-    try:
-        return json.loads(text)
     except (ValueError, RecursionError) as error:
         raise InputError(f"{place} is not valid JSON: {error}; give a JSON list, or one object a line") from error
 
@@ -131,11 +130,6 @@ def _texts(value: Any) -> Any:
     return [text for text in map(_text, values) if text != ""]
 
 
-def _title(value: Any) -> Any:
-    text = _text(value)
-    return " ".join("".join(c if c.isprintable() else " " for c in text).split()) if isinstance(text, str) else ""
-
-
 _Text = Annotated[str, BeforeValidator(_text)]
 _Filled = Annotated[str, Field(min_length=1), BeforeValidator(_text)]
 _Texts = Annotated[list[str], BeforeValidator(_texts)]
@@ -145,13 +139,14 @@ _Answers = Annotated[list[str], Field(min_length=1), BeforeValidator(_texts)]
 class _Passage(BaseModel):
     """A paragraph as MuSiQue has it."""
 
-    title: Annotated[str, BeforeValidator(_title)] = ""
+    title: _Text = ""
     text: _Text = Field(validation_alias=AliasChoices("paragraph_text", "text"))
     is_supporting: bool = False
 
     def paragraph(self) -> Paragraph:
-        digest = hashlib.sha256(f"{self.title}\n{self.text}".encode()).hexdigest()[:8]
-        return Paragraph(f"{self.title} #{digest}".strip(), self.title, self.text)
+        title = " ".join("".join(c if c.isprintable() else " " for c in self.title).split())
+        digest = hashlib.sha256(f"{title}\n{self.text}".encode()).hexdigest()[:8]
+        return Paragraph(f"{title} #{digest}".strip(), title, self.text)
 
 
 class _Evidence(BaseModel):
@@ -179,14 +174,9 @@ class _FinanceBenchRow(_Row):
     evidence: list[_Evidence]
 
 
-def _question(value: Any, place: str) -> Question:
-    if not isinstance(value, dict):
-        raise InputError(f"{place} is not a JSON object: {_shorten(value)}")
-    if _has_context(value):
-        paragraphs = _read_context(value["context"], value.get("supporting_facts"), place)
-        value = {**value, "paragraphs": paragraphs}
-        del value["context"]
+def _read_question(value: dict[str, Any], place: str) -> Question:
     try:
+        value = _with_paragraphs(value)
         row = (_FinanceBenchRow if "financebench_id" in value else _Row).model_validate(value)
     except ValidationError as error:
         fault = error.errors()[0]
@@ -195,6 +185,8 @@ def _question(value: Any, place: str) -> Question:
             f"{place}: {name!r}: {fault['msg']}, not {_shorten(fault['input'])}. A question needs `id` or `qid`, "
             "`question` and `answer`"
         ) from error
+    except (TypeError, ValueError, KeyError) as error:
+        raise InputError(f"{place}: 'context' or 'supporting_facts' is not as in HotpotQA: {error}") from error
     passages = {passage.paragraph(): passage.is_supporting for passage in row.paragraphs if passage.text}
     evidence = row.evidence if isinstance(row, _FinanceBenchRow) else []
     pages = [(each.doc_name, each.evidence_page_num + 1) for each in evidence]
@@ -211,26 +203,24 @@ def _question(value: Any, place: str) -> Question:
     )
 
 
-def _has_context(row: Mapping[str, Any]) -> bool:
-    """Return whether `context` holds paragraphs as in HotpotQA; it may be a text, or a list of texts."""
-    context = row.get("context")
-    if isinstance(context, dict):
-        return "sentences" in context
-    return isinstance(context, list) and any(isinstance(each, list) for each in context)
+def _with_paragraphs(row: dict[str, Any]) -> dict[str, Any]:
+    """Return a question with `paragraphs` in place of a `context` as in HotpotQA and 2WikiMultiHopQA.
 
-
-def _read_context(context: Any, facts: Any, place: str) -> list[dict[str, Any]]:
-    """Return the paragraphs of HotpotQA or 2WikiMultiHopQA: pairs in their own files, columns on the model hub."""
-    try:
-        pairs = zip(context["title"], context["sentences"], strict=True) if isinstance(context, dict) else context
-        titles = facts["title"] if isinstance(facts, dict) else [title for title, _ in facts or ()]
-        return [
-            # HotpotQA's sentences start with a space, 2WikiMultiHopQA's do not.
-            {"title": title, "text": " ".join(map(str.strip, sentences)), "is_supporting": title in titles}
-            for title, sentences in pairs
-        ]
-    except (TypeError, ValueError, KeyError) as error:
-        raise InputError(f"{place}: 'context' or 'supporting_facts' is not as in HotpotQA: {error}") from error
+    Their own files have pairs of a title and sentences, and the model hub has columns. Elsewhere `context` may be a
+    text, or a list of texts.
+    """
+    context, facts = row.get("context"), row.get("supporting_facts") or ()
+    if isinstance(context, dict) and "sentences" in context:
+        context = list(zip(context["title"], context["sentences"], strict=True))
+    if not isinstance(context, list) or not any(isinstance(each, list | tuple) for each in context):
+        return row
+    titles = facts["title"] if isinstance(facts, dict) else [title for title, _ in facts]
+    paragraphs = [
+        # HotpotQA's sentences start with a space, 2WikiMultiHopQA's do not.
+        {"title": title, "text": " ".join(map(str.strip, sentences)), "is_supporting": title in titles}
+        for title, sentences in context
+    ]
+    return {name: value for name, value in row.items() if name != "context"} | {"paragraphs": paragraphs}
 
 
 def _shorten(value: Any) -> str:

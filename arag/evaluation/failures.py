@@ -30,10 +30,6 @@ _NAIVE_RAG = "naive-rag"  # the method whose ranking `semantic_search` repeats
 _MAX_PASSAGES = 12_000  # characters of all chunks that a judge is shown
 _MAX_SEARCHES, _MAX_ANSWER = 4_000, 2_000  # characters of the tool calls and of an answer
 _MAX_CELL = 32_000  # characters; spreadsheets hold 32,767
-_COLUMNS = (
-    *("method", "question_id", "label", "note", "cause", "decided_by", "why"),
-    *("question", "answer", "prediction", "gold_seen", "gold_read", "searches"),
-)
 _FORMULA = tuple("=+-@\t\r＝＋－＠")  # how a text begins that spreadsheets run
 
 
@@ -98,37 +94,19 @@ class Failure:
     note: str = ""
 
     @property
-    def key(self) -> tuple[str, str]:
-        """The method and the question's id, unique in a run."""
-        return self.method, self.record["question_id"]
-
-    @property
     def final(self) -> str:
         """The cause that counts; empty if undecided."""
         return self.label or self.cause
 
     def describe(self) -> dict[str, str]:
         """Return it as a row of the CSV: the decision, then what the record shows."""
-        record = self.record
+        record, shares = self.record, (self.record["gold_seen"], self.record["gold_read"])
         calls = [f"{c['step']}. {c['tool']}({', '.join(map(str, c['arguments'].values()))})" for c in record["trace"]]
-        seen, read = (
-            "unknown" if part is None else f"{part:.0%}" for part in (record["gold_seen"], record["gold_read"])
-        )
-        return {
-            "method": self.method,
-            "question_id": record["question_id"],
-            "label": self.label,
-            "note": self.note,
-            "cause": self.cause,
-            "decided_by": self.decided_by,
-            "why": self.why,
-            "question": record["question"],
-            "answer": record["answer"],
-            "prediction": record["prediction"],
-            "gold_seen": seen,
-            "gold_read": read,
-            "searches": "\n".join(calls),
-        }
+        seen, read = ("unknown" if share is None else f"{share:.0%}" for share in shares)
+        row = {"method": self.method, "question_id": record["question_id"], "label": self.label, "note": self.note}
+        row |= {"cause": self.cause, "decided_by": self.decided_by, "why": self.why, "question": record["question"]}
+        row |= {"answer": record["answer"], "prediction": record["prediction"]}
+        return row | {"gold_seen": seen, "gold_read": read, "searches": "\n".join(calls)}
 
 
 def first_level(cause: str) -> str:
@@ -201,14 +179,11 @@ def diagnose(failure: Failure, session: Session) -> Failure:
     causes = failure.taxonomy.causes
     only: dict[str, Any] = {"cause": (Literal[tuple(causes)], ...)}
     form = create_model("Diagnosis", __base__=_Diagnosis, **only)
+    listed = "\n".join(f"- {name}: {meaning}" for name, meaning in causes.items())
     one_of = " or ".join(f'"{name}"' for name in causes)
-    task = "\n".join(
-        [
-            f"{failure.taxonomy.task}\n\nThe causes:",
-            *(f"- {name}: {meaning}" for name, meaning in causes.items()),
-            "\nReply with one JSON object and nothing else:",
-            f'{{"reason": "in one sentence", "cause": {one_of}}}',
-        ]
+    task = (
+        f"{failure.taxonomy.task}\n\nThe causes:\n{listed}\n\nReply with one JSON object and nothing else:\n"
+        f'{{"reason": "in one sentence", "cause": {one_of}}}'
     )
     diagnosis: Any = session.ask(task, "\n\n".join(_show(failure, session.lab.index)), form)
     if diagnosis is None:
@@ -259,12 +234,13 @@ def write_labels(failures: Iterable[Failure], file: Path) -> None:
     Raises:
         StorageError: The file cannot be written; it stays as it was.
     """
+    rows = [
+        {name: csv_cell(_cut(value, _MAX_CELL)) for name, value in failure.describe().items()} for failure in failures
+    ]
     text = io.StringIO()
-    writer = csv.DictWriter(text, _COLUMNS)
+    writer = csv.DictWriter(text, rows[0] if rows else ())
     writer.writeheader()
-    for failure in failures:
-        row = {name: _cut(value, _MAX_CELL) for name, value in failure.describe().items()}
-        writer.writerow({name: csv_cell(value) for name, value in row.items()})
+    writer.writerows(rows)
     try:
         with written_whole(file) as out:
             out.write(text.getvalue().encode("utf-8-sig", "replace"))  # spreadsheets need the byte order mark
@@ -294,11 +270,12 @@ def read_labels(failures: Iterable[Failure], file: Path) -> list[Failure]:
         raise InputError(f"{file} is not a table with the columns method, question_id, label and note") from error
     labelled = []
     for failure in failures:
-        label, note = labels.get(failure.key, ("", ""))
+        question = failure.record["question_id"]
+        label, note = labels.get((failure.method, question), ("", ""))
         if label and label not in failure.taxonomy.causes:
+            valid = ", ".join(failure.taxonomy.causes)
             raise InputError(
-                f"{file}, {failure.method}, question {failure.key[1]!r}: {label!r} is not a cause; valid causes: "
-                f"{', '.join(failure.taxonomy.causes)}"
+                f"{file}, {failure.method}, question {question!r}: {label!r} is not a cause; valid causes: {valid}"
             )
         labelled.append(replace(failure, label=label, note=note.removeprefix("'")))
     return labelled

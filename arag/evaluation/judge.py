@@ -36,6 +36,8 @@ class Judgement(TypedDict):
     """The judge."""
     cost: float | None
     """US dollars; None if the price is unknown."""
+    unusable: int
+    """Replies that were not the JSON object that was asked for."""
 
 
 class Verdict(BaseModel):
@@ -54,18 +56,21 @@ class Judge:
 
     def judge(self, lab: Lab, question: str, gold: str, prediction: str) -> Judgement:
         """Judge a predicted answer by the gold answer."""
-        session, reason = Session(lab, self.model), "three replies of the judge were no verdict"
+        session, verdict = Session(lab, self.model), None
+        reason = "three replies of the judge were no verdict"
         predicted = as_data("answer", prediction or "(empty)")
-        user = f"Question: {question}\n\nGold answer: {gold}\n\nPredicted answer:\n{predicted}"
         try:
-            verdict = session.ask(_JUDGE, user, Verdict)
+            verdict = session.ask(
+                _JUDGE, f"Question: {question}\n\nGold answer: {gold}\n\nPredicted answer:\n{predicted}", Verdict
+            )
         except BudgetError:
             raise
         except Exception as error:  # noqa: BLE001 - an answer is kept without a verdict; the next run judges it
-            verdict, reason = None, f"the judge failed: {without_credentials(f'{type(error).__name__}: {error}')}"
+            reason = f"the judge failed: {without_credentials(f'{type(error).__name__}: {error}')}"
         return Judgement(
             correct=verdict.correct if verdict else None,
             reason=verdict.reason if verdict else reason,
             model=self.name,
             cost=cost(session.calls),
+            unusable=session.unusable,
         )

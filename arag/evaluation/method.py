@@ -7,6 +7,7 @@ disk, so a method needs no code of its own to go on after a kill: it is run agai
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -15,11 +16,13 @@ from functools import cached_property
 from itertools import count
 from typing import Any, ClassVar, TypeAlias, TypedDict, TypeVar, overload
 
+import numpy as np
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemMessage
+from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from arag.evaluation.cache import Store, Vectors, embed, is_replayed
+from arag.evaluation.cache import Store, is_replayed
 from arag.evaluation.methods.shared import READER, By, Passages, read_answer
 from arag.graph.prompts import DATA_RULE, forced_question
 from arag.graph.state import StopReason, ToolRecord
@@ -121,6 +124,7 @@ class Lab:
     at_once: int = 8
     progress: Callable[[str, int, int], None] = lambda *_: None
     announce: Callable[[str], None] = lambda *_: None
+    _locks: dict[int, threading.Lock] = field(default_factory=dict, repr=False)
 
     @cached_property
     def chunks(self) -> list[Chunk]:
@@ -140,10 +144,22 @@ class Lab:
         vectors = self.vectors([chunk.text for chunk in self.chunks], "Chunks embedded")
         return Passages(self.index.embedder, self.chunks, [vector[None] for vector in vectors])
 
-    def vectors(self, texts: Sequence[str], title: str = "Texts embedded") -> Vectors:
+    def vectors(self, texts: Sequence[str], title: str = "Texts embedded") -> NDArray[np.float32]:
         """Return the vectors of texts, shape (texts, dimension); what was embedded before is not embedded again."""
-        total = len(set(texts))
-        return embed(self.store, self.index.embedder, texts, lambda done: self.progress(title, done, total))
+        embedder, total = self.index.embedder, len(set(texts))
+
+        def make(some: list[str]) -> list[bytes]:
+            return [vector.astype("<f4").tobytes() for vector in embedder.embed_documents(some)]
+
+        values = self.store.each(
+            f"vector {embedder.name}", texts, make, embedder.batch, lambda done: self.progress(title, done, total)
+        )
+        vectors = [np.frombuffer(value, dtype="<f4") for value in values]
+        return np.stack(vectors).astype(np.float32) if vectors else np.empty((0, 0), dtype=np.float32)
+
+    def one_at_a_time(self, *what: Any) -> threading.Lock:
+        """Return the lock of something that is paid once: whoever does the same waits, and finds it in the cache."""
+        return self._locks.setdefault(hash(what), threading.Lock())
 
 
 @dataclass
@@ -158,6 +174,7 @@ class Session:
         notes: What was found and decided, in order.
         messages: The conversation, where there is one to show.
         replayed: Whether a reply came from the cache: then the time says nothing.
+        unusable: How many replies did not fit the form that was asked for.
     """
 
     lab: Lab
@@ -167,6 +184,7 @@ class Session:
     notes: list[Note] = field(default_factory=list)
     messages: list[AnyMessage] = field(default_factory=list)
     replayed: bool = False
+    unusable: int = 0
     _last: float = field(default_factory=time.perf_counter, repr=False)
 
     def __post_init__(self) -> None:
@@ -176,7 +194,8 @@ class Session:
     def call(self, messages: Sequence[AnyMessage], **options: Any) -> AIMessage:
         """Call the model once, with options such as `logprobs`, and return its whole reply; `ask` is simpler."""
         began = time.perf_counter()
-        reply = self.model.invoke(list(messages), **options)
+        with self.lab.one_at_a_time(*((message.type, message.text) for message in messages)):
+            reply = self.model.invoke(list(messages), **options)
         self._last = time.perf_counter()
         self.replayed |= is_replayed(reply)
         self.calls.append({**model_call(reply, step=len(self.calls) + 1), "seconds": self._last - began})
@@ -210,6 +229,7 @@ class Session:
             try:
                 return form.model_validate_json(text[text.find("{") : text.rfind("}") + 1])
             except ValidationError as error:
+                self.unusable += 1
                 fault = error.errors(include_url=False, include_input=False, include_context=False)[0]
                 place = ".".join(map(str, fault["loc"]))
                 wrong = f"This is not the JSON object that was asked for: {place} {fault['msg']}".replace(":  ", ": ")
@@ -276,14 +296,11 @@ class Session:
             finally:
                 pool.shutdown(cancel_futures=True)  # after an error, no more calls are made
         for session, _ in finished:
-            self.add_calls(session.calls)
+            self.calls += [{**call, "step": number} for number, call in enumerate(session.calls, len(self.calls) + 1)]
             self.replayed |= session.replayed
-        return [result for _, result in finished]
-
-    def add_calls(self, calls: Sequence[ModelCall]) -> None:
-        """Count model calls, numbered after those before."""
+            self.unusable += session.unusable
         self._last = time.perf_counter()
-        self.calls += [{**call, "step": number} for number, call in enumerate(calls, len(self.calls) + 1)]
+        return [result for _, result in finished]
 
     def retrieved(
         self,

@@ -80,6 +80,8 @@ class Record(TypedDict):
     messages: list[dict[str, Any]]
     notes: list[Note]
     """What the method found and decided on its way."""
+    unusable: int
+    """Replies that were not the JSON object that was asked for."""
 
 
 class RecordFile:
@@ -89,30 +91,23 @@ class RecordFile:
         self.file = file
 
     def read(self) -> dict[str, Record]:
-        """Return the records by question id; see `each`."""
+        """Return the records by question id."""
         return {record["question_id"]: record for record in self.each()}
 
     def each(self) -> Iterator[Record]:
-        """Yield the records as they were written; half a line at the end, left by a kill, is ignored.
-
-        Raises:
-            InputError: A line other than the last is not a record.
-        """
+        """Yield the records as they were written, without lines that are damaged: the next run adds their questions."""
         if not self.file.exists():
             return
         with self.file.open("rb") as lines:
-            for number, line in enumerate(lines, start=1):
-                if not line.endswith(b"\n"):
-                    return
+            for line in lines:
                 try:
                     record: Record = json.loads(line)
-                    record["question_id"]
-                except (ValueError, KeyError, TypeError) as error:
-                    raise InputError(f"{self.file}, line {number} is not a record of a run: {error}") from error
+                except ValueError:  # half a line, left by a kill
+                    continue
                 yield record
 
     def append(self, record: Record) -> None:
-        """Write a record durably, in place of half a line at the end.
+        """Write a record durably.
 
         Raises:
             StorageError: It cannot be written; the file has the same records as before.
@@ -120,23 +115,18 @@ class RecordFile:
         # What JSON lacks (a provider's own objects in a message) is written as a string, lone surrogates as "?".
         line = (json.dumps(record, ensure_ascii=False, default=str) + "\n").encode("utf-8", "replace")
         try:
-            with self.file.open("ab+") as out:
-                out.truncate(_whole_lines(out))
+            with self.file.open("ab") as out:
                 out.write(line)
                 out.flush()
                 os.fsync(out.fileno())
         except OSError as error:
             raise StorageError(f"a record cannot be written to {self.file}: {error.strerror}") from error
 
-
-def _whole_lines(file: Any) -> int:
-    """Return the size of a file's whole lines, in bytes."""
-    size: int = file.seek(0, os.SEEK_END)
-    file.seek(max(size - 1, 0))
-    if file.read(1) in {b"\n", b""}:
-        return size
-    file.seek(0)
-    return int(file.read().rfind(b"\n")) + 1
+    def drop_half_line(self) -> None:
+        """Cut off half a line at the end, so that the next record begins a new one."""
+        if self.file.exists():
+            with self.file.open("rb+") as lines:
+                lines.truncate(lines.read().rfind(b"\n") + 1)
 
 
 def record_file(folder: Path, method: str) -> RecordFile:
@@ -158,16 +148,18 @@ def prepare(method: Method, lab: Lab, model: BaseChatModel) -> tuple[Any, Prepar
     began, session = time.perf_counter(), Session(lab, model)
     lock = FileLock(lab.store.file.with_name(f"{type(method).__module__}.lock"))
     try:
-        lock.acquire(timeout=1)
+        held_lock = lock.acquire(timeout=1)
     except Timeout:
         lab.announce(f"Another process prepares {method.title} or a method like it: waiting for it to finish")
-        lock.acquire()
-    try:
+        held_lock = lock.acquire()
+    with held_lock:
         prepared = method.prepare(session)
-    finally:
-        lock.release()
-    seconds = None if session.replayed else time.perf_counter() - began
-    return prepared, Preparation(usage=total(session.calls), cost=cost(session.calls), seconds=seconds)
+    return prepared, Preparation(
+        usage=total(session.calls),
+        cost=cost(session.calls),
+        seconds=None if session.replayed else time.perf_counter() - began,
+        unusable=session.unusable,
+    )
 
 
 def answer_questions(
@@ -197,11 +189,18 @@ def answer_questions(
             f"another process is writing to {file.file}: wait for it, or give another folder with --out"
         ) from None
     with lock:
+        file.drop_half_line()
         records = file.read()
-        _check_same(questions, records)
+        for question in questions:
+            known = records.get(question.id)
+            if known is not None and (known["question"], known["answer"]) != (question.text, question.answer):
+                raise InputError(
+                    f"the question {question.id!r} or its gold answer has changed since it was answered: give another "
+                    "folder with --out"
+                )
         pool = ThreadPoolExecutor(lab.at_once)
         work = [
-            pool.submit(_work, method, lab, prepared, question, records.get(question.id), judge)
+            pool.submit(_answer_and_judge, method, lab, prepared, question, records.get(question.id), judge)
             for question in list_open(questions, records, judged=judge is not None)
         ]
         failures = 0
@@ -230,24 +229,15 @@ def _is_open(record: Record | None, *, judged: bool) -> bool:
     return judged and (record["judgement"] is None or record["judgement"]["correct"] is None)
 
 
-def _check_same(questions: Iterable[Question], records: dict[str, Record]) -> None:
-    for question in questions:
-        record = records.get(question.id)
-        if record is not None and (record["question"], record["answer"]) != (question.text, question.answer):
-            raise InputError(
-                f"the question {question.id!r} or its gold answer has changed since it was answered: give another "
-                "folder with --out"
-            )
-
-
-def _work(
+def _answer_and_judge(
     method: Method, lab: Lab, prepared: Any, question: Question, record: Record | None, judge: Judge | None
 ) -> Record:
     """Return a question's new record: answered if it has no answer, and judged if there is a judge."""
     if record is None or record["error"] is not None:
         session, began = Session(lab), time.perf_counter()
         try:
-            answer = method.answer(question.text, session, prepared)
+            with lab.one_at_a_time(question.text):
+                answer = method.answer(question.text, session, prepared)
             record = make_record(question, session, answer, time.perf_counter() - began)
         except BudgetError:
             raise
@@ -302,6 +292,7 @@ def make_record(
         read_chunks=read,
         messages=messages_to_dict(messages),
         notes=session.notes,
+        unusable=session.unusable,
     )
 
 

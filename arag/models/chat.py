@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import os
-import re
 import sys
-from collections.abc import Collection
+from dataclasses import replace
 from difflib import get_close_matches
-from importlib.util import find_spec
 from typing import Any, cast
 
 from langchain_core.language_models import BaseChatModel
@@ -15,23 +13,14 @@ from langchain_core.utils import get_pydantic_field_names
 
 from arag.errors import ModelError
 from arag.models.asking import is_provider_error
-from arag.models.names import BaseURL, connection_options, parse_name
+from arag.models.names import connection_options, explain_missing_key, parse_name
 
 EXTRACTIVE = "extractive"
 MODEL_VARIABLE = "ARAG_MODEL"
 
-_EXTRAS = {"anthropic": "anthropic", "google_genai": "google", "ollama": "ollama"}  # this package's extras, by provider
-_PACKAGE = re.compile(r"requires the ([\w-]+) package")  # LangChain's message for a missing package
-
 _TIMEOUT = 120.0  # seconds; OpenAI's client has none by default
 _LOCAL_TIMEOUT = 600.0  # a local model must load first, and may take long to read a prompt
 _RETRIES = 3
-# Other names that classes have for our defaults: a default must not be passed along with a caller's value.
-_SYNONYMS = {
-    "timeout": {"request_timeout", "default_request_timeout"},
-    "max_retries": {"retries"},
-    "api_key": {"openai_api_key", "anthropic_api_key"},
-}
 
 
 def load_model(model: str | BaseChatModel | None = None, **options: Any) -> BaseChatModel:
@@ -60,17 +49,7 @@ def load_model(model: str | BaseChatModel | None = None, **options: Any) -> Base
         >>> model.model_name, model.reasoning_effort
         ('gpt-5-mini', 'low')
     """
-    given = ", ".join(options)
-    if isinstance(model, BaseChatModel):
-        if options:
-            raise ModelError(
-                f"{given}: options need a provider:model string; set them on this {type(model).__name__} when you "
-                "create it"
-            )
-        return model
-    if model is None:
-        model = os.environ.get(MODEL_VARIABLE) or None
-    if model is None:
+    if model is None and not (model := os.environ.get(MODEL_VARIABLE)):
         print(  # noqa: T201
             "arag: no model given, using the built-in extractive model, which quotes sentences and is not a language "
             f"model. To use another, give a provider:model string or set {MODEL_VARIABLE} (for example "
@@ -78,109 +57,71 @@ def load_model(model: str | BaseChatModel | None = None, **options: Any) -> Base
             file=sys.stderr,
         )
         model = EXTRACTIVE
-    if model == EXTRACTIVE:
-        if options:
-            raise ModelError(f"{given}: the model {EXTRACTIVE} takes no options")
-        from arag.models.extractive import ExtractiveModel
-
-        return ExtractiveModel()
-    if not isinstance(model, str):
+    if isinstance(model, str) and model != EXTRACTIVE:
+        return _create(model, options)
+    if options:
+        kind = model if isinstance(model, str) else f"{type(model).__name__} object"
+        raise ModelError(f"{', '.join(options)}: the model {kind} takes no options; a provider:model string does")
+    if isinstance(model, BaseChatModel):
+        return model
+    if model != EXTRACTIVE:
         raise ModelError(f"the model must be a chat model or a provider:model string, not a {type(model).__name__}")
-    return _init(model, options)
+    from arag.models.extractive import ExtractiveModel
+
+    return ExtractiveModel()
 
 
-def _init(text: str, options: dict[str, Any]) -> BaseChatModel:
+def _create(text: str, options: dict[str, Any]) -> BaseChatModel:
+    from langchain.chat_models import init_chat_model
+    from pydantic import ValidationError
+
     name = parse_name(text)
     provider = name.provider.replace("-", "_").lower()  # as LangChain normalises it
+    name = replace(name, provider=provider)
     if not provider or not name.model:
         raise ModelError(
             f"unknown model {text!r}: give provider:model (openai:gpt-5-mini, ollama:qwen3, ...), "
             f"provider:model@base_url for an OpenAI-compatible server, or {EXTRACTIVE}"
         )
-    defaults = _defaults(provider, name.base_url)
-    settings = {key: value for key, value in defaults.items() if not _SYNONYMS.get(key, set()) & set(options)} | options
-    if provider == "ollama":  # its class silently drops unknown options, and `timeout` is one
-        client = {"timeout": settings.pop("timeout", None)}
-        settings["client_kwargs"] = client | (settings.pop("client_kwargs", None) or {})
+    if not any("api_key" in option or "headers" in option for option in options) and (why := explain_missing_key(name)):
+        raise ModelError(why)
+    settings = connection_options(name) | options
     try:
-        made = _make(provider, name.model, settings, options)
+        try:
+            model = init_chat_model(name.model, model_provider=provider, **_add_defaults(provider, settings))
+        except ValidationError:  # some classes refuse options that they do not have, such as a timeout
+            model = init_chat_model(name.model, model_provider=provider, **settings)
     except ImportError as error:
-        raise ModelError(_explain_missing(str(name), provider, error)) from error
-    except Exception as error:
-        if not isinstance(error, ValueError | TypeError) and not is_provider_error(error):
-            raise
-        raise ModelError(f"the model {name} cannot be created: {_explain(error)}") from error
-    _check_options(made, provider, options)
-    if provider == "anthropic" and "default_headers" not in options:  # other classes report a missing key themselves
-        key = getattr(made, "anthropic_api_key", None)
-        if key is not None and not key.get_secret_value():
-            raise ModelError(
-                f"the model {name} cannot be created: its key is missing. Set the environment variable "
-                "ANTHROPIC_API_KEY."
-            )
-    return made
-
-
-def _defaults(provider: str, base_url: BaseURL | None) -> dict[str, Any]:
-    """Return the default options of a model."""
-    defaults: dict[str, Any] = {}
-    if provider == "ollama":
-        defaults["timeout"] = _LOCAL_TIMEOUT
-    elif provider != "huggingface":  # which runs in this process
-        defaults |= {"timeout": _TIMEOUT, "max_retries": _RETRIES}
-    if provider == "openai":
-        defaults["stream_usage"] = True  # off by default where a base URL is set
-    return defaults | (connection_options(provider, base_url) if base_url else {})
-
-
-def _make(provider: str, model: str, settings: dict[str, Any], options: Collection[str]) -> BaseChatModel:
-    """Create a model, without the defaults that its class refuses."""
-    from langchain.chat_models import init_chat_model
-    from pydantic import ValidationError
-
-    try:
-        return cast("BaseChatModel", init_chat_model(model, model_provider=provider, **settings))
-    except ValidationError as error:
-        refused = {problem["loc"][0] for problem in error.errors() if problem["type"] == "extra_forbidden"}
-        if not refused - set(options):
-            raise
-        kept = {key: value for key, value in settings.items() if key not in refused or key in options}
-        return cast("BaseChatModel", init_chat_model(model, model_provider=provider, **kept))
-
-
-def _explain(error: Exception) -> str:
-    """Explain an error in one line."""
-    from pydantic import ValidationError
-
-    if isinstance(error, ValidationError):  # its message quotes the input, which may contain a key
+        raise ModelError(f"the model {name} needs a package: {error}") from error
+    except ValidationError as error:  # its message quotes the input, which may contain a key
         problems = error.errors(include_input=False, include_url=False)
-        return "; ".join(": ".join([*map(str, problem["loc"]), problem["msg"]]) for problem in problems)
-    if type(error).__module__.startswith("google.auth"):
-        return f"{error} Set the environment variable GOOGLE_API_KEY."
-    return str(error)
-
-
-def _explain_missing(specification: str, provider: str, error: ImportError) -> str:
-    """Name the missing package, and say how to install it."""
-    named = _PACKAGE.search(str(error))
-    if (
-        named is None or find_spec(named[1].replace("-", "_")) is not None
-    ):  # installed, but one of its own dependencies is not
-        return f"the model {specification} cannot be created: {error.__cause__ or error}"
-    wanted = f"'langgraph-arag[{_EXTRAS[provider]}]'" if provider in _EXTRAS else named[1]
-    return f"the model {specification} needs the package {named[1]}, which is not installed: pip install {wanted}"
-
-
-def _check_options(model: BaseChatModel, provider: str, options: Collection[str]) -> None:
-    """Refuse unknown options; some classes drop them, others send them on and fail at the first request."""
-    if provider == "huggingface":  # created by a function with more options than the class
-        return
+        said = "; ".join(": ".join([*map(str, problem["loc"]), problem["msg"]]) for problem in problems)
+        raise ModelError(f"the model {name} cannot be created: {said}") from error
+    except Exception as error:
+        if not isinstance(error, ValueError | TypeError | OSError) and not is_provider_error(error):
+            raise
+        raise ModelError(f"the model {name} cannot be created: {error}") from error
+    # Some classes drop options that they do not know; others send them on and fail at the first request.
     known = get_pydantic_field_names(type(model)) | ({"timeout"} if provider == "ollama" else set())
-    unknown = [option for option in options if option not in known]
-    if not unknown:
-        return
-    close = {name for option in unknown for name in get_close_matches(option, known, n=2)}
-    hint = f" Did you mean {', '.join(sorted(close))}?" if close else ""
-    if "model_kwargs" in known:
-        hint += " Put options that only the provider knows into model_kwargs={...}."
-    raise ModelError(f"{type(model).__name__} has no option {', '.join(unknown)}.{hint}")
+    if unknown := [option for option in options if option not in known]:
+        close = sorted({name for option in unknown for name in get_close_matches(option, known, n=2)})
+        hint = f" Did you mean {', '.join(close)}?" if close else ""
+        raise ModelError(
+            f"{type(model).__name__} has no option {', '.join(unknown)}.{hint} Options that only the provider knows go "
+            "into model_kwargs={...}, if the class has it."
+        )
+    return cast("BaseChatModel", model)
+
+
+def _add_defaults(provider: str, settings: dict[str, Any]) -> dict[str, Any]:
+    """Return settings with a timeout, retries and counts of tokens, where they do not set them themselves."""
+    if provider == "ollama":  # its class drops `timeout`: its client has it
+        timeout = {"timeout": settings.get("timeout", _LOCAL_TIMEOUT)}
+        others = {name: value for name, value in settings.items() if name != "timeout"}
+        return others | {"client_kwargs": timeout | (settings.get("client_kwargs") or {})}
+    defaults: dict[str, Any] = {"max_retries": _RETRIES}
+    if not any("timeout" in name for name in settings):
+        defaults["timeout"] = _TIMEOUT
+    if provider == "openai":  # off where a base URL is set
+        defaults["stream_usage"] = True
+    return defaults | settings

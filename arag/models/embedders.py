@@ -1,24 +1,24 @@
-"""Embedders by name: any of LangChain's, with a default that loads even if the model hub cannot be reached."""
+"""Embedders by name: any of LangChain's; the default one needs no network if its weights are on this machine."""
 
 from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from arag.errors import ARAGError, EmbedderError
+from arag.errors import ARAGError, ModelError
 from arag.models.names import (
     DEFAULT_EMBEDDER,
     EMBEDDER_VARIABLE,
     HUGGINGFACE,
     ModelName,
     connection_options,
+    explain_missing_key,
     parse_embedder,
 )
 
@@ -62,10 +62,9 @@ class Embedder:
         """Load the model now, not on first use.
 
         Raises:
-            EmbedderError: It cannot be loaded.
+            ModelError: It cannot be loaded.
         """
-        with self._name_failures():
-            self._model()
+        self._ask(lambda _: [])
 
     def embed_documents(self, texts: Sequence[str]) -> Vectors:
         """Embed sentences.
@@ -74,12 +73,12 @@ class Embedder:
             Vectors of length one, shape (texts, dimension).
 
         Raises:
-            EmbedderError: The model cannot be loaded or fails, or what it returned is not a finite vector for each
+            ModelError: The model cannot be loaded or fails, or what it returned is not a finite vector for each
                 text.
         """
         vectors = self._ask(lambda model: model.embed_documents(list(texts)))
         if vectors.ndim != 2 or len(vectors) != len(texts) or not vectors.size:
-            raise EmbedderError(
+            raise ModelError(
                 f"the embedder {self.name} returned vectors of shape {vectors.shape} for {len(texts)} texts"
             )
         return self._normalise(vectors)
@@ -91,7 +90,7 @@ class Embedder:
             A vector of length one, shape (dimension,).
 
         Raises:
-            EmbedderError: The model cannot be loaded or fails, or did not return a finite vector.
+            ModelError: The model cannot be loaded or fails, or did not return a finite vector.
         """
         # A model may send a lone surrogate, which tokenizers refuse.
         vector = self._ask(lambda model: model.embed_query(text.encode(errors="replace").decode()))
@@ -99,30 +98,20 @@ class Embedder:
         return normalised
 
     def _ask(self, ask: Callable[[Embeddings], Any]) -> Vectors:
-        with self._name_failures():
-            return np.asarray(ask(self._model()), dtype=np.float32)
-
-    @contextmanager
-    def _name_failures(self) -> Iterator[None]:
         try:
-            yield
+            with self._lock:
+                if self._loaded is None:
+                    self._loaded = self._load()
+            return np.asarray(ask(self._loaded), dtype=np.float32)
         except (ARAGError, MemoryError):
             raise
         # Providers' clients have no common error class: the network, a GPU or a missing key in a response may fail.
-        # The original error is kept as the cause.
         except Exception as error:
-            said = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-            raise EmbedderError(f"the embedder {self.name} failed: {said}") from error
-
-    def _model(self) -> Embeddings:
-        with self._lock:
-            if self._loaded is None:
-                self._loaded = self._load()
-            return self._loaded
+            raise ModelError(f"the embedder {self.name} failed: {type(error).__name__}: {error}") from error
 
     def _normalise(self, vectors: Vectors) -> Vectors:
         if not np.isfinite(vectors).all():
-            raise EmbedderError(f"the embedder {self.name} returned numbers that are not finite")
+            raise ModelError(f"the embedder {self.name} returned numbers that are not finite")
         lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
         return np.asarray(vectors / np.maximum(lengths, 1e-12), dtype=np.float32)
 
@@ -150,15 +139,13 @@ def load_embedder(embedder: str | Embeddings | Embedder | None = None) -> Embedd
     """
     if isinstance(embedder, Embedder):
         return embedder
-    if embedder is None:
-        embedder = os.environ.get(EMBEDDER_VARIABLE) or DEFAULT_EMBEDDER
-    if not isinstance(embedder, str):
-        given = embedder
-        model = getattr(given, "model_name", None) or getattr(given, "model", None)
-        kind = type(given).__name__
-        return Embedder(f"{kind}:{model}" if isinstance(model, str) else kind, lambda: given)
-    name = parse_embedder(embedder)
-    return make_embedder(str(name), name.provider, partial(load_embeddings, name, named=True))
+    embedder = embedder or os.environ.get(EMBEDDER_VARIABLE) or DEFAULT_EMBEDDER
+    if isinstance(embedder, str):
+        name = parse_embedder(embedder)
+        return make_embedder(str(name), name.provider, partial(load_embeddings, name))
+    embeddings, kind = embedder, type(embedder).__name__
+    model = getattr(embeddings, "model_name", None) or getattr(embeddings, "model", None)
+    return Embedder(f"{kind}:{model}" if isinstance(model, str) else kind, lambda: embeddings)
 
 
 def make_embedder(name: str, provider: str, load: Callable[[], Embeddings]) -> Embedder:
@@ -168,41 +155,35 @@ def make_embedder(name: str, provider: str, load: Callable[[], Embeddings]) -> E
     return Embedder(name, load, batch=_SERVICE_BATCH, concurrency=_SERVICE_CONCURRENCY)
 
 
-def load_embeddings(name: ModelName, *, named: bool) -> Embeddings:
-    """Load a model by name.
-
-    Args:
-        name: The name.
-        named: Whether the user has named it. If not, weights in the pickle format are refused: PyTorch loads them
-            without running their code, but that protection has failed before.
+def load_embeddings(name: ModelName) -> Embeddings:
+    """Load a model by name; each kind imports what it needs, which takes its time.
 
     Raises:
-        EmbedderError: The model cannot be loaded.
+        ModelError: The model cannot be loaded.
     """
-    if name.provider != HUGGINGFACE:
-        return _load_service(name)
-    from arag.models.huggingface import load_huggingface  # slow to import
+    if str(name) == DEFAULT_EMBEDDER:
+        from arag.models.onnx import load_onnx
 
-    return load_huggingface(name.model, named=named)
+        return load_onnx()
+    if name.provider == HUGGINGFACE:
+        from arag.models.huggingface import load_huggingface
 
-
-def _load_service(name: ModelName) -> Embeddings:
+        return load_huggingface(name.model)
     from langchain.embeddings import init_embeddings
-    from openai import OpenAIError
 
-    options: dict[str, Any] = {}
+    if why := explain_missing_key(name):
+        raise ModelError(why)
+    options = connection_options(name)
     if name.provider == "openai":
-        options = {"timeout": _SERVICE_TIMEOUT, "max_retries": _SERVICE_RETRIES}
-    if name.base_url is not None:
-        options |= connection_options(name.provider, name.base_url)
-        if name.provider == "openai":  # other servers do not accept token ids in place of texts
-            options["check_embedding_ctx_length"] = False
+        # Servers other than OpenAI's do not accept token ids in place of texts.
+        options |= {"timeout": _SERVICE_TIMEOUT, "max_retries": _SERVICE_RETRIES}
+        options |= {"check_embedding_ctx_length": False} if name.base_url else {}
     try:
         return init_embeddings(name.model, provider=name.provider, **options)
     except ImportError as error:
-        raise EmbedderError(f"the embedder {name} needs a package: {error}") from error
-    except (ValueError, TypeError, OpenAIError) as error:
-        raise EmbedderError(
+        raise ModelError(f"the embedder {name} needs a package: {error}") from error
+    except (ValueError, TypeError) as error:
+        raise ModelError(
             f"the embedder {name} cannot be created (if the index was built with an embedder object, pass it: "
             f"embedder=...): {error}"
         ) from error

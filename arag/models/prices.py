@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from importlib.metadata import version
 from typing import Any
 
 _FREE = "extractive"
-# Versions of a model: gpt-5-mini-2025-08-07, claude-haiku-4-5-20251001, gemini-2.0-flash-001.
-_VERSION = re.compile(r"[-@](\d{4}-\d{2}-\d{2}|\d{8}|\d{3}|latest)$")
-_FOLDER = "models/"  # prefix of the names that Google reports
-_OPEN_WEIGHTS = "gpt-oss"  # any server with OpenAI's protocol reports OpenAI as its provider
+_OPEN_WEIGHTS = "gpt-oss"
 _CLOSED = ("gpt-", "o1", "o3", "o4-", "claude-", "gemini-")  # models that only makers and resellers can host
 
 
@@ -27,8 +24,7 @@ def cost(model_calls: Iterable[Mapping[str, Any]]) -> float | None:
         The sum; None if it is unknown, because a model has no price or its provider reported no tokens.
     """
     dollars = [_price(call) for call in model_calls]
-    known = [each for each in dollars if each is not None]
-    return sum(known) if len(known) == len(dollars) else None
+    return None if None in dollars else sum(filter(None, dollars))
 
 
 def format_dollars(amount: float) -> str:
@@ -49,21 +45,22 @@ def _price(call: Mapping[str, Any]) -> float | None:
     """Return a call's cost, or None."""
     from genai_prices import Usage, calc_price
 
-    model = str(call.get("model") or "").removeprefix(_FOLDER)
+    model = str(call.get("model") or "").removeprefix("models/")  # as Google reports it
     provider = call.get("provider") or None
-    tokens, written = call.get("input_tokens") or 0, call.get("output_tokens") or 0  # reasoning included
+    tokens = call.get("input_tokens") or 0  # cached ones included
+    usage = Usage(
+        input_tokens=tokens,
+        cache_read_tokens=min(call.get("cached_tokens") or 0, tokens),
+        output_tokens=call.get("output_tokens") or 0,  # reasoning included
+    )
     if model == _FREE:
         return 0.0
-    if not (tokens or written) or (_OPEN_WEIGHTS in model and provider == "openai"):
+    # Any server with OpenAI's protocol reports OpenAI as its provider: it may be the user's own.
+    is_open = _OPEN_WEIGHTS in model
+    if not (usage.input_tokens or usage.output_tokens) or (is_open and provider == "openai"):
         return None
-    cached = min(call.get("cached_tokens") or 0, tokens)  # part of the prompt's tokens
-    usage = Usage(input_tokens=tokens, cache_read_tokens=cached, output_tokens=written)
     # A closed model costs the same through a proxy, whose name the list may not have.
-    sellers = [provider, None] if model.startswith(_CLOSED) and _OPEN_WEIGHTS not in model else [provider]
-    for seller in dict.fromkeys(sellers):
-        for name in dict.fromkeys([model, _VERSION.sub("", model)]):
-            try:
-                return float(calc_price(usage, name, provider_id=seller).total_price)
-            except LookupError:
-                continue
+    for seller in (provider, None) if model.startswith(_CLOSED) and not is_open else (provider,):
+        with suppress(LookupError):
+            return float(calc_price(usage, model, provider_id=seller).total_price)
     return None

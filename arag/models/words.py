@@ -1,9 +1,8 @@
-"""Words, names and sentences of a text, by simple rules that need no model."""
+"""Words and names of a text, by simple rules that need no model."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
 _STOP_WORDS = frozenset(
     (
@@ -27,49 +26,33 @@ _NAME = re.compile(
 )
 _QUOTED = re.compile(r"[\"“]([^\"”]{2,60})[\"”]")
 _NUMBER = re.compile(r"\b\d{3,}\b")
-_KEPT_STOP = re.compile(r"\b(Dr|Mr|Mrs|Ms|Prof|St|Capt|Gen|Col|Lt|Sgt|Rev|Gov|Sen|Rep|No|vs|Mt|[A-Z])\.(?= )")
-_SENTENCE_END = re.compile(
-    r"(?:(?<=[.!?؟।])|(?<=[.!?؟][\"”’)»]))\s+(?=[\"“«(¿¡]*[A-Z0-9À-ÖØ-ÞΆ-ΫА-ЯЁ\u0530-\uffff])"
-    r"|(?<=[。！？])(?![”’」』）])\s*|(?<=[。！？][”’」』）])(?!と|って)\s*| … |^… |\s+(?=#{2,6} )"
-)
-
-
-def cut_sentences(text: str) -> Iterator[tuple[int, int]]:
-    """Yield where the sentences of a line start and end."""
-    start = 0
-    for border in _SENTENCE_END.finditer(_KEPT_STOP.sub("\\1\u2024", text)):  # of the same length
-        yield start, border.start()
-        start = border.end()
-    yield start, len(text)
+_POSSESSIVE = re.compile(r"['’]s$")
 
 
 def find_names(text: str) -> list[str]:
     """Return runs of capitalised words, quotations and long numbers, the first word of a sentence only if in a run."""
-    names: dict[str, None] = {
-        quoted: None for match in _QUOTED.finditer(text) if (quoted := match.group(1).strip(" ,."))
-    }
+    names = [quoted.strip(" ,.") for quoted in _QUOTED.findall(text)]
     for match in _NAME.finditer(text):
-        words = match.group(0).split()
+        words = match[0].split()
         while words and words[0].lower().strip(".,") in _STOP_WORDS:
             words = words[1:]
-        name = " ".join(words).removesuffix("'s").removesuffix("’s").strip(" .,")
-        if len(name) > 2 and not (match.start() == 0 and len(words) == 1):
-            names[name] = None
-    names |= {match.group(0): None for match in _NUMBER.finditer(text)}
-    return list(names)
+        name = _POSSESSIVE.sub("", " ".join(words)).strip(" .,")
+        if len(name) > 2 and (match.start() or len(words) > 1):
+            names.append(name)
+    return [name for name in dict.fromkeys([*names, *_NUMBER.findall(text)]) if name]
 
 
 def list_words(text: str) -> list[str]:
     """Return the words of a text in lower case, each once, without stop words."""
-    runs = (m.group(0).lower().removesuffix("'s").removesuffix("’s") for m in _WORD.finditer(text))
-    words = (word for run in runs for word in (_BETWEEN_WORDS.split(run) if _UNSPACED.search(run) else [run]))
-    return [w for w in dict.fromkeys(words) if w not in _STOP_WORDS and len(w) > 1]
+    runs = [_POSSESSIVE.sub("", run.lower()) for run in _WORD.findall(text)]
+    words = [word for run in runs for word in (_BETWEEN_WORDS.split(run) if _UNSPACED.search(run) else [run])]
+    return [word for word in dict.fromkeys(words) if word not in _STOP_WORDS and len(word) > 1]
 
 
 def content_words(text: str) -> set[str]:
     """Return the stems of a text's words, and the pairs of characters of words in scripts without spaces."""
     words = list_words(text)
-    runs = (run for word in words for run in _UNSPACED.findall(word))
+    runs = [run for word in words for run in _UNSPACED.findall(word)]
     return {stem(word) for word in words} | {run[i : i + 2] for run in runs for i in range(len(run) - 1)}
 
 

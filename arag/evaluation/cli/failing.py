@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.table import Table
 
 from arag.errors import InputError
 from arag.evaluation.cli.progress import preparing, warn_of
@@ -34,7 +32,16 @@ def failures(
     """
     from arag.evaluation.cache import CallCache, Store
     from arag.evaluation.cli.running import load_judge
-    from arag.evaluation.failures import LABELS_FILE, diagnose, find_failures, is_wrong, read_labels, write_labels
+    from arag.evaluation.failures import (
+        CHAIN_CAUSES,
+        CHAIN_ERROR,
+        LABELS_FILE,
+        diagnose,
+        find_failures,
+        is_wrong,
+        read_labels,
+        write_labels,
+    )
     from arag.evaluation.method import Lab, Session
     from arag.evaluation.plan import load_plan
     from arag.evaluation.runs import load_records
@@ -42,56 +49,41 @@ def failures(
     from arag.retrieval.scope import Scope
 
     plan, labels = load_plan(folder), folder / LABELS_FILE
+    records = {name: list(some.values()) for name, some in load_records(folder).items()}
+    if not any(records.values()):
+        raise InputError(f"the run in {folder} has no records yet: run `arag eval run` first")
     with open_index(index) as whole:
         searched = whole if plan.scope is None else whole.limited_to(Scope(**plan.scope))
-        records = {name: list(some.values()) for name, some in load_records(folder).items()}
-        if not any(records.values()):
-            raise InputError(f"the run in {folder} has no records yet: run `arag eval run` first")
-        wrong = [
-            failure
-            for name, some in records.items()
-            for failure in find_failures(name, plan.methods[name].iterative, some, searched)
-        ]
+        wrong: list[Failure] = []
+        for name, some in records.items():
+            of_method = find_failures(name, plan.methods[name].iterative, some, searched)
+            if not of_method and (count := sum(map(is_wrong, some))):
+                warn(f"Note: {name} does not search, so its wrong answers ({count:,}) are not diagnosed")
+            wrong += of_method
         if labels.exists():
             wrong = read_labels(wrong, labels)
-        undecided = [failure for failure in wrong if not failure.final]
+        open_before = sum(not failure.final for failure in wrong)
         if judge is not None:
             store = Store(folder)
             model = load_judge(judge).model_copy(update={"cache": CallCache(store)})
             with preparing("Judge") as show:
                 session = Session(Lab(searched, model, store, at_once=concurrency, progress=show))
-                diagnosed = session.side_by_side(lambda own, failure: diagnose(failure, own), undecided, "Diagnoses")
-            by_key = {failure.key: failure for failure in diagnosed}
-            wrong = [by_key.get(failure.key, failure) for failure in wrong]
+                wrong = session.side_by_side(
+                    lambda own, failure: failure if failure.final else diagnose(failure, own), wrong, "Diagnoses"
+                )
     write_labels(wrong, labels)
-    _show_causes(wrong)
-    searching = {failure.method for failure in wrong}
-    for name, some in records.items():
-        if name not in searching and (count := sum(map(is_wrong, some))):
-            warn(f"Note: {name} does not search, so its wrong answers ({count:,}) are not diagnosed")
+    counts = Counter((failure.method, failure.final) for failure in wrong)
+    for (name, cause), count in sorted(counts.items(), key=lambda item: (item[0][0], -item[1])):
+        chain = f"{CHAIN_ERROR}, " if cause in CHAIN_CAUSES else ""
+        out.print(f"{name}: {chain}{cause or 'undecided'}: {count:,}")
     left = [failure for failure in wrong if not failure.final]
     if judge is not None:
-        out.print(f"Diagnosed: {len(undecided) - len(left):,} of {len(undecided):,} by the judge")
-        warn_of("Not diagnosed", [f"{', '.join(failure.key)}: {failure.why}" for failure in left])
+        out.print(f"Diagnosed: {open_before - len(left):,} of {open_before:,} by the judge")
+        warn_of("Not diagnosed", [f"{each.method}, {each.record['question_id']}: {each.why}" for each in left])
     page = folder / "failures.html"
-    page.write_text(load_report().failures_page(wrong), encoding="utf-8", errors="replace")
+    page.write_text(load_report().failures_page(folder, wrong), encoding="utf-8", errors="replace")
     out.print(f"Written: {page}")
     todo = "; fill in `label` there and run this again" if left else ""
     out.print(f"{labels}: {len(left):,} of {len(wrong):,} undecided{todo}.")
     if judge is not None and left:
         raise typer.Exit(FAILED)
-
-
-def _show_causes(wrong: Sequence[Failure]) -> None:
-    from arag.evaluation.failures import CHAIN_CAUSES, first_level
-
-    table = Table("method", "cause", "reasoning chain error", box=None)
-    for column in ("wrong answers", "share"):
-        table.add_column(column, justify="right")
-    counts = Counter((failure.method, failure.final) for failure in wrong)
-    of_method = Counter(failure.method for failure in wrong)
-    for (name, cause), count in sorted(counts.items(), key=lambda item: (item[0][0], -item[1])):
-        chain_cause = cause if cause in CHAIN_CAUSES else ""
-        share = f"{count / of_method[name]:.0%}"
-        table.add_row(name, first_level(cause) or "(undecided)", chain_cause, f"{count:,}", share)
-    out.print(table)

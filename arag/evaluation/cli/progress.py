@@ -7,14 +7,15 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from rich.console import ConsoleRenderable
 from rich.progress import MofNCompleteColumn, TaskID, TextColumn
 
 from arag.errors import ARAGError
-from arag.terminal import err, out, progress, styled, warn
+from arag.terminal import err, progress, styled, warn
 
 if TYPE_CHECKING:
     from arag.evaluation.datasets import Question
-    from arag.evaluation.runs import Record, RecordFile
+    from arag.evaluation.runs import Record
 
 _MAX_SHOWN = 3  # problems of each kind
 
@@ -35,34 +36,27 @@ def preparing(name: str) -> Iterator[Callable[[str, int, int], None]]:
 
 @contextmanager
 def answering(
-    name: str, questions: Sequence[Question], file: RecordFile, *, judged: bool
+    name: str, questions: Sequence[Question], records: dict[str, Record], *, judged: bool
 ) -> Iterator[Callable[[Record], None]]:
     """Draw a bar with the accuracy so far, the cost and the time left; yield what is called with each new record."""
     columns = MofNCompleteColumn(), TextColumn("{task.fields[state]}", markup=False)
     with progress(*columns, transient=False) as bar:
-        records = {} if bar.disable else {record["question_id"]: _figures_of(record) for record in file.each()}
         task = bar.add_task(name, total=len(questions), state="")
 
         def show() -> None:
             summary = summarise(name, questions, records, judged=judged)
-            bar.update(task, completed=summary["answered"], state=_describe(summary))
+            bar.update(task, completed=summary["answered"], state=_figures(summary))
 
         def add(record: Record) -> None:
-            if not bar.disable:
-                records[record["question_id"]] = _figures_of(record)
-                show()
+            records[record["question_id"]] = record
+            show()
 
         show()
-        yield add
-
-
-def _figures_of(record: Record) -> dict[str, Any]:
-    """Return what a summary needs of a record: its messages would take much memory."""
-    return {name: record[name] for name in ("question_id", "error", "judgement", "contain", "cost")}
+        yield add if not bar.disable else lambda _: None
 
 
 def summarise(
-    name: str, questions: Sequence[Question], records: Mapping[str, Mapping[str, Any]], *, judged: bool
+    name: str, questions: Sequence[Question], records: Mapping[str, Record], *, judged: bool
 ) -> dict[str, Any]:
     """Return a method's results so far.
 
@@ -84,18 +78,18 @@ def summarise(
         "unjudged": unjudged,
         "contain": sum(record["contain"] for record in asked) / len(asked) if answered else None,
         "correct": sum(verdicts) / (len(verdicts) + failed) if verdicts else None,
-        "cost": None if None in prices else sum(prices),
+        "cost": None if None in prices else sum(price or 0 for price in prices),
         "complete": len(answered) == len(questions) and not unjudged,
     }
 
 
-def show_summary(summary: Mapping[str, Any]) -> None:
-    """Print a method's results on one line."""
-    answered = f" {summary['answered']:,} of {summary['questions']:,} answered, {_describe(summary)}"
-    out.print(styled((summary["method"], "bold"), answered))
+def describe(summary: Mapping[str, Any]) -> ConsoleRenderable:
+    """Return a method's results on one line."""
+    answered = f" {summary['answered']:,} of {summary['questions']:,} answered, {_figures(summary)}"
+    return styled((summary["method"], "bold"), answered)
 
 
-def _describe(summary: Mapping[str, Any]) -> str:
+def _figures(summary: Mapping[str, Any]) -> str:
     parts = []
     if summary["correct"] is not None:
         only = f" ({summary['judged']:,} judged)" if summary["judged"] < summary["answered"] else ""

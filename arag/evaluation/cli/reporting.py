@@ -48,7 +48,10 @@ def report(
         files = load_report().write_report(
             folders, target or folders[0], pages=pages, baseline=baseline, dataset=dataset, on_page=on_page
         )
-    show_written(files, as_json=as_json)
+    if as_json:
+        print_json({"files": [str(file) for file in files]})
+    else:
+        show_written(files)
 
 
 def load_report() -> Any:
@@ -64,10 +67,7 @@ def load_report() -> Any:
     return pages
 
 
-def show_written(files: Sequence[Path], *, as_json: bool) -> None:
+def show_written(files: Sequence[Path]) -> None:
     """Print which files were written."""
-    if as_json:
-        print_json({"files": [str(file) for file in files]})
-        return
     for file in files:
         out.print(f"Written: {file}")

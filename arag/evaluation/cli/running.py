@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from arag.errors import InputError
-from arag.evaluation.cli.progress import answering, preparing, show_problems, show_summary, summarise
+from arag.evaluation.cli.progress import answering, describe, preparing, show_problems, summarise
 from arag.evaluation.cli.reporting import load_report, show_written
 from arag.options import (
     DEFAULT_MAX_STEPS,
@@ -27,16 +26,15 @@ from arag.options import (
     read_model_options,
     read_scope,
 )
-from arag.terminal import FAILED, err, print_json, warn
+from arag.terminal import FAILED, err, out, print_json, warn
 
 if TYPE_CHECKING:
+    from langchain_core.caches import BaseCache
     from langchain_core.language_models import BaseChatModel
 
-    from arag.evaluation.budget import Budget
-    from arag.evaluation.method import Method
-    from arag.evaluation.plan import Plan
-    from arag.retrieval.scope import Scope
-    from arag.retrieval.storage import IndexStore
+    from arag.evaluation.datasets import Question
+    from arag.evaluation.judge import Judge
+    from arag.evaluation.method import Lab, Method
 
 _RETRIES = 12  # of a model's client, over about a minute: rate limits are usual in experiments
 
@@ -83,8 +81,9 @@ def run(
     max_cost: Annotated[
         float | None,
         typer.Option(
-            help="Make no more model calls once this many US dollars are spent, counting all methods, verdicts and "
-            "earlier runs in the same folder."
+            help="Begin no model call once this many US dollars are spent, counting all methods, verdicts and earlier "
+            "runs in the same folder. Calls under way are finished and paid: a method makes up to --concurrency calls "
+            "at a time for a question."
         ),
     ] = None,
     setting: Annotated[
@@ -107,145 +106,107 @@ def run(
     Exit code 1 means that questions failed or were skipped; the next run tries them again.
     """
     from arag.evaluation.budget import Budget
-    from arag.evaluation.cache import Store
-    from arag.evaluation.datasets import name_dataset
-    from arag.evaluation.methods import find_methods, make_method
+    from arag.evaluation.cache import CallCache, Store, store_folder
+    from arag.evaluation.corpora import describe_contents, locate_gold, make_index, missing_gold
+    from arag.evaluation.datasets import load_questions, name_dataset
+    from arag.evaluation.judge import Judge
+    from arag.evaluation.method import Lab
+    from arag.evaluation.plan import Plan, describe_method, merge_plan, open_run
     from arag.models.chat import EXTRACTIVE, MODEL_VARIABLE
+    from arag.retrieval.index import open_index
 
-    kinds = find_methods(method)
-    settings = _read_settings(setting or (), kinds)
+    # Whatever may be refused is refused before anything is written.
+    methods = _make_methods(method, setting or ())
+    every = load_questions(questions)
+    model = model or os.environ.get(MODEL_VARIABLE) or EXTRACTIVE
+    if model == EXTRACTIVE and (needing := [each.name for each in methods if each.needs_model]):
+        raise InputError(f"{needing[0]} needs a language model: give one with --model, as provider:model")
+    judge_model, judge_name = (load_judge(judge), judge) if judge else (None, "")
+    scope = read_scope(where, documents)
     target = folder or Path("runs") / name_dataset(questions)
-    experiments = {
-        target / name: _Experiment(
-            questions=questions,
-            index=index,
-            methods=[make_method(kind, settings.get(name, {})) for name, kind in kinds.items()],
-            model=model or os.environ.get(MODEL_VARIABLE) or EXTRACTIVE,
+    plans, models = {}, {}
+    for name, steps, effort in _list_variants(max_steps or [], reasoning_effort or []):
+        options = read_model_options(model_option, effort)
+        models[target / name] = load_patient(model, **options)
+        plans[target / name] = Plan(
+            questions=str(questions.resolve()),
+            index=str(index.location.resolve() if isinstance(index.location, Path) else index.location),
+            model=model,
             judge=judge,
-            model_options=read_model_options(model_option, effort),
-            limit=limit,
-            concurrency=concurrency,
+            model_options=options,
             top_k=top_k,
             presentation=presentation,
-            scope=read_scope(where, documents),
             max_steps=steps,
+            scope=None if scope is None else scope.model_dump(mode="json", exclude_none=True),
+            methods={each.name: describe_method(each) for each in methods},
+            asked=len(every[:limit]),
         )
-        for name, steps, effort in _list_variants(max_steps or [], reasoning_effort or [])
-    }
-    budget = Budget([Store(each) for each in experiments], max_cost)
-    summaries = [
-        summary for each, experiment in experiments.items() for summary in experiment.run(each, budget, quiet=as_json)
-    ]
+    for place, plan in plans.items():
+        merge_plan(place, plan)
+    for line in make_index(every, index):
+        err.print(line)
+
+    contents = describe_contents(index)  # another index is refused, too
+    plans = {place: merge_plan(place, plan.model_copy(update={"contents": contents})) for place, plan in plans.items()}
+    ledgers = {place: Store(place) for place in plans}
+    budget, kept = Budget(list(ledgers.values()), max_cost), Store(store_folder(index.location))
+    summaries = []
+    with open_index(index) as whole:
+        asked = locate_gold(every[:limit], whole)
+        searched = whole if scope is None else whole.limited_to(scope)
+        if (warning := missing_gold(asked, searched)) is not None:
+            warn(f"Warning: {warning}")
+        for place, plan in plans.items():
+            open_run(place, plan)
+            cache = CallCache(ledgers[place], ledgers[place], budget.check)
+            lab = Lab(
+                searched,
+                _cached(models[place], cache),
+                kept,
+                top_k=top_k,
+                presentation=presentation,
+                max_steps=plan.max_steps,
+                at_once=concurrency,
+                announce=err.print,
+            )
+            preparing_model = _cached(models[place], CallCache(kept, ledgers[place], budget.check))
+            judging = None if judge_model is None else Judge(_cached(judge_model, cache), judge_name)
+            for each in methods:
+                summaries.append(_run(each, lab, preparing_model, asked, place, judging))
+                if not as_json:
+                    out.print(describe(summaries[-1]))
     if as_json:
         print_json({"folder": str(target), "methods": summaries})
-    _write_report(list(experiments), target, quiet=as_json)
+    _write_report(list(plans), target, quiet=as_json)
     if any(summary["error"] or not summary["complete"] for summary in summaries):
         raise typer.Exit(FAILED)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Experiment:
-    """What one run folder holds: methods on questions, with one model."""
+def _run(
+    method: Method, lab: Lab, model: BaseChatModel, questions: Sequence[Question], folder: Path, judge: Judge | None
+) -> dict[str, Any]:
+    """Answer the questions with a method, whose work before the first one uses `model`; return a summary."""
+    from arag.evaluation.plan import add_preparation
+    from arag.evaluation.runs import answer_questions, list_open, prepare, record_file
 
-    questions: Path
-    index: IndexStore
-    methods: Sequence[Method]
-    model: str
-    judge: str | None
-    model_options: Mapping[str, Any]
-    limit: int | None
-    concurrency: int
-    top_k: int
-    presentation: Literal["compact", "paper"]
-    scope: Scope | None
-    max_steps: int
-
-    def run(self, folder: Path, budget: Budget, *, quiet: bool) -> list[dict[str, Any]]:
-        """Answer the questions; return a summary for each method."""
-        from arag.evaluation.cache import CallCache, Store, store_folder
-        from arag.evaluation.corpora import describe_contents, locate_gold, make_index, missing_gold
-        from arag.evaluation.datasets import load_questions
-        from arag.evaluation.judge import Judge
-        from arag.evaluation.method import Lab
-        from arag.evaluation.plan import add_preparation, open_run
-        from arag.evaluation.runs import answer_questions, list_open, prepare, record_file
-        from arag.models.chat import EXTRACTIVE
-        from arag.models.names import drop_credentials
-        from arag.retrieval.index import open_index
-
-        every = load_questions(self.questions)
-        for method in self.methods if self.model == EXTRACTIVE else ():
-            if method.needs_model:
-                raise InputError(f"{method.name} needs a language model: give one with --model, as provider:model")
-        model = load_patient(self.model, **self.model_options)
-        judging = load_judge(self.judge) if self.judge else None
-        plan = self._plan(len(every[: self.limit]))
-        open_run(folder, plan)  # another plan is refused before ingesting, another index after it
-        for line in make_index(every, self.index):
-            err.print(line)
-        open_run(folder, plan.model_copy(update={"contents": describe_contents(self.index)}))
-        ledger, kept = Store(folder), Store(store_folder(self.index.location))
-        cache = CallCache(ledger, ledger, budget.check)
-        preparing_model = model.model_copy(update={"cache": CallCache(kept, ledger, budget.check)})
-        judge = None
-        if judging is not None:
-            judge = Judge(judging.model_copy(update={"cache": cache}), drop_credentials(self.judge or ""))
-        summaries = []
-        with open_index(self.index) as whole:
-            asked = locate_gold(every[: self.limit], whole)
-            index = whole if self.scope is None else whole.limited_to(self.scope)
-            if (warning := missing_gold(asked, index)) is not None:
-                warn(f"Warning: {warning}")
-            lab = Lab(
-                index,
-                model.model_copy(update={"cache": cache}),
-                kept,
-                top_k=self.top_k,
-                presentation=self.presentation,
-                max_steps=self.max_steps,
-                at_once=self.concurrency,
-                announce=err.print,
-            )
-            for method in self.methods:
-                file, judged = record_file(folder, method.name), judge is not None
-                error = None
-                try:
-                    if list_open(asked, file.read(), judged=judged):
-                        with preparing(method.name) as lab.progress:
-                            prepared, effort = prepare(method, lab, preparing_model)
-                            add_preparation(folder, method.name, effort)
-                        with answering(method.name, asked, file, judged=judged) as show:
-                            answer_questions(method, lab, prepared, asked, file, judge, show)
-                except Exception as failure:  # noqa: BLE001 - one method does not stop the others
-                    error = failure
-                records = file.read()
-                summary = {"folder": str(folder), **summarise(method.name, asked, records, judged=judged)}
-                summaries.append({**summary, "error": error and str(error)})
-                if not quiet:
-                    show_summary(summary)
-                show_problems(asked, records, error)
-        return summaries
-
-    def _plan(self, asked: int) -> Plan:
-        from arag.evaluation.plan import describe_method, make_plan
-
-        return make_plan(
-            questions=str(self.questions.resolve()),
-            index=str(_absolute(self.index)),
-            model=self.model,
-            judge=self.judge,
-            model_options=self.model_options,
-            top_k=self.top_k,
-            presentation=self.presentation,
-            max_steps=self.max_steps,
-            scope=None if self.scope is None else self.scope.model_dump(mode="json", exclude_none=True),
-            methods={method.name: describe_method(method) for method in self.methods},
-            asked=asked,
-        )
+    file, judged, error = record_file(folder, method.name), judge is not None, None
+    try:
+        if list_open(questions, file.read(), judged=judged):
+            with preparing(method.name) as lab.progress:
+                prepared, effort = prepare(method, lab, model)
+                add_preparation(folder, method.name, effort)
+            with answering(method.name, questions, file.read(), judged=judged) as show:
+                answer_questions(method, lab, prepared, questions, file, judge, show)
+    except Exception as failure:  # noqa: BLE001 - one method does not stop the others
+        error = failure
+    records = file.read()
+    summary = {"folder": str(folder), **summarise(method.name, questions, records, judged=judged)}
+    show_problems(questions, records, error)
+    return {**summary, "error": error and str(error)}
 
 
-def _absolute(index: IndexStore) -> Path | str:
-    return index.location.resolve() if isinstance(index.location, Path) else index.location
+def _cached(model: BaseChatModel, cache: BaseCache) -> BaseChatModel:
+    return model.model_copy(update={"cache": cache})
 
 
 def load_patient(name: str, **options: Any) -> BaseChatModel:
@@ -271,30 +232,34 @@ def _list_variants(steps: Sequence[int], efforts: Sequence[str]) -> list[tuple[s
 
     With several of both, steps vary with the model's own effort, and efforts with the default of steps.
     """
-    if len(steps) <= 1 and len(efforts) <= 1:
-        return [("", next(iter(steps), DEFAULT_MAX_STEPS), next(iter(efforts), None))]
     if len(steps) > 1 and len(efforts) > 1:
         return [*_list_variants(steps, []), *_list_variants([], efforts)]
+    most, effort = next(iter(steps), DEFAULT_MAX_STEPS), next(iter(efforts), None)
     if len(steps) > 1:
-        return [(f"max-steps-{most}", most, next(iter(efforts), None)) for most in steps]
-    return [(f"effort-{effort}", next(iter(steps), DEFAULT_MAX_STEPS), effort) for effort in efforts]
+        return [(f"max-steps-{each}", each, effort) for each in steps]
+    if len(efforts) > 1:
+        return [(f"effort-{each}", most, each) for each in efforts]
+    return [("", most, effort)]
 
 
-def _read_settings(values: Sequence[str], methods: Collection[str]) -> dict[str, dict[str, Any]]:
-    """Return methods' own settings, by method and name, from `--set` options."""
-    settings: dict[str, dict[str, Any]] = {}
-    for option in values:
+def _make_methods(names: Sequence[str], options: Sequence[str]) -> list[Method]:
+    """Return methods by their names, with the settings that `--set` options give."""
+    from arag.evaluation.methods import find_methods, make_method
+
+    kinds = find_methods(names)
+    settings: dict[str, dict[str, Any]] = {name: {} for name in kinds}
+    for option in options:
         place, equals, value = option.partition("=")
         method, dot, name = place.rpartition(".")
         if not (equals and dot and method and name):
             raise InputError(f"--set {option}: give METHOD.NAME=VALUE, such as linear-rag.threshold=0.4")
-        if method not in methods:
-            raise InputError(f"--set {option}: the method {method!r} is not run; methods: {', '.join(methods)}")
+        if method not in kinds:
+            raise InputError(f"--set {option}: the method {method!r} is not run; methods: {', '.join(kinds)}")
         try:
-            settings.setdefault(method, {})[name] = json.loads(value)
+            settings[method][name] = json.loads(value)
         except ValueError:
-            settings.setdefault(method, {})[name] = value
-    return settings
+            settings[method][name] = value
+    return [make_method(kind, settings[name]) for name, kind in kinds.items()]
 
 
 def _write_report(folders: Sequence[Path], target: Path, *, quiet: bool) -> None:
@@ -305,4 +270,4 @@ def _write_report(folders: Sequence[Path], target: Path, *, quiet: bool) -> None
         warn(f"No report: {error}")
         return
     if not quiet:
-        show_written(files, as_json=False)
+        show_written(files)

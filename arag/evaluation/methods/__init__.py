@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from importlib import import_module
 from importlib.util import find_spec
 from pkgutil import iter_modules
@@ -16,26 +16,16 @@ if TYPE_CHECKING:
     from arag.evaluation.method import Method
 
 GROUPS = {
-    "table1": (
-        "direct",
-        "naive-rag",
-        "graphrag",
-        "hipporag2",
-        "linear-rag",
-        "faithfulrag",
-        "ma-rag",
-        "ragenta",
-        "arag-naive",
-        "arag",
-    ),
-    "ablation": ("arag", "arag-without-keyword", "arag-without-semantic", "arag-without-read"),
+    "table1": "direct naive-rag graphrag hipporag2 linear-rag faithfulrag ma-rag ragenta arag-naive arag".split(),
+    "ablation": "arag arag-without-keyword arag-without-semantic arag-without-read".split(),
 }
 """Methods of the paper's Tables 1 and 2."""
 
 
 def all_methods() -> dict[str, type[Method]]:
     """Return the methods of this package, by name."""
-    return _methods(module.name for module in iter_modules(__path__, f"{__name__}."))
+    modules = [import_module(module.name) for module in iter_modules(__path__, f"{__name__}.")]
+    return {method.name: method for module in modules for method in getattr(module, "METHODS", ())}
 
 
 def find_methods(names: Iterable[str]) -> dict[str, type[Method]]:
@@ -52,12 +42,12 @@ def find_methods(names: Iterable[str]) -> dict[str, type[Method]]:
     methods: dict[str, type[Method]] = {}
     for name in names:
         if name in known or name in GROUPS:
-            methods |= {each: known[each] for each in GROUPS.get(name, (name,))}
-        else:
-            own = _methods([name], f"; valid methods: {', '.join([*known, *GROUPS])}")
-            if clash := own.keys() & (known.keys() | methods.keys()):
-                raise InputError(f"the method {min(clash)!r} of {name} has the name of another method")
-            methods |= own
+            methods |= {each: known[each] for each in GROUPS.get(name, [name])}
+            continue
+        for method in _import_methods(name, [*known, *GROUPS]):
+            if method.name in known or method.name in methods:
+                raise InputError(f"the method {method.name!r} of {name} has the name of another method")
+            methods[method.name] = method
     return methods
 
 
@@ -82,23 +72,23 @@ def make_method(kind: type[Method], settings: Mapping[str, Any]) -> Method:
         raise InputError(f"{kind.name}.{name} is {fault['input']!r}: {fault['msg']}") from None
 
 
-def _methods(modules: Iterable[str], otherwise: str = "") -> dict[str, type[Method]]:
-    """Return the methods of modules, by name."""
+def _import_methods(name: str, valid: Iterable[str]) -> Sequence[type[Method]]:
+    """Return the methods of a module of one's own."""
     if os.getcwd() not in sys.path:  # noqa: PTH109 - `python -m` has it there, the installed command does not
         sys.path.append(os.getcwd())  # noqa: PTH109 - last, so that no file there hides an installed package
-    methods: dict[str, type[Method]] = {}
-    for name in modules:
-        try:
-            exists = all(part.isidentifier() for part in name.split(".")) and find_spec(name) is not None
-        except (ModuleNotFoundError, ValueError):  # its package; `__main__`, which has no spec
-            exists = False
-        if not exists:
-            raise InputError(f"there is no method or module {name!r}{otherwise}")
-        own = getattr(import_module(name), "METHODS", ())
-        if otherwise and not own:
-            raise InputError(f"the module {name} has no METHODS: give it a list of classes of arag.evaluation.Method")
-        for method in own:
-            if method.name in methods:
-                raise InputError(f"two methods are named {method.name!r}; the second one is in {name}")
-            methods[method.name] = method
+    try:
+        exists = all(part.isidentifier() for part in name.split(".")) and find_spec(name) is not None
+    except (ModuleNotFoundError, ValueError):  # its package; `__main__`, which has no spec
+        exists = False
+    if not exists:
+        raise InputError(f"there is no method or module {name!r}; valid methods: {', '.join(valid)}")
+    methods: Sequence[type[Method]] = getattr(import_module(name), "METHODS", ())
+    is_usable = isinstance(methods, list | tuple) and all(
+        isinstance(each, type) and hasattr(each, "name") and hasattr(each, "title") for each in methods
+    )
+    if not (methods and is_usable):
+        raise InputError(
+            f"the module {name} has no METHODS: give it a list of classes of arag.evaluation.method.Method, each "
+            "with a name and a title"
+        )
     return methods

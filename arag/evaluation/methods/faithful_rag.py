@@ -127,7 +127,7 @@ class FaithfulRAG(Method):
         return session.lab.passages(self.passages)
 
     def answer(self, question: str, session: Session, prepared: Passages) -> Answer:
-        """Align what the model believes with the passages, and answer from both."""
+        """Mine what the model believes, align it with the passages, and answer from both (self-think)."""
         chunks = prepared.top(question, session.lab.top_k)
         session.retrieved(chunks, question)
         texts = [chunk.text for chunk in chunks]
@@ -140,7 +140,7 @@ class FaithfulRAG(Method):
         return Answer(_read_answer(session.ask(task, "\n\n".join(shown))))
 
     def _recall(self, question: str, session: Session) -> list[str]:
-        """Return what the model believes about the question, in atomic facts."""
+        """Return what the model believes about the question, in atomic facts (self-fact mining)."""
         needed = _read_facts(session.ask(_FACTS, f"Question: {question}", Facts))
         session.note("Facts that one must know", needed)
         shown = as_data("facts", _list(needed) or "None.")
@@ -151,7 +151,7 @@ class FaithfulRAG(Method):
         return statements
 
     def _align(self, statements: Sequence[str], texts: Sequence[str], session: Session) -> list[str]:
-        """Return the sentences of the passages that are nearest to statements."""
+        """Return the sentences of the passages nearest to statements (contextual knowledge alignment)."""
         groups = cut_context(texts)
         if not statements or not groups:
             return []

@@ -1,19 +1,19 @@
 """HippoRAG 2 (Gutiérrez et al. 2025): PageRank on a graph of facts that the model finds in the chunks.
 
-Index time takes two calls for each chunk: its entities, then its facts, as triples. The nodes of the graph are the
-chunks, and the entities that the facts are about. A question is compared with all facts, the model filters the nearest
-ones, and PageRank starts at the entities that they name and, with little weight, at all chunks.
+Offline, two calls for each chunk find its entities, then its facts, as triples. The nodes of the graph are the chunks,
+and the entities that the facts are about. Online, a question is compared with all facts ("query to triple"), the model
+filters the nearest ones ("recognition memory"), and PageRank starts at the entities that they name and, with little
+weight, at all chunks.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from hashlib import sha256
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
@@ -23,6 +23,7 @@ from pydantic import BaseModel, Field
 from arag.evaluation.method import Answer, Method, Session
 from arag.evaluation.methods.shared import By, Passages, minmax, pagerank
 from arag.graph.prompts import as_data
+from arag.models.replies import mend_characters
 from arag.retrieval.text import EAST_ASIAN
 
 Triple = tuple[str, str, str]
@@ -92,7 +93,7 @@ class Kept(BaseModel):
 
 def normal_form(text: str) -> str:
     """Return a text as it is compared: ASCII letters and digits in lower case; other scripts are only lower-cased."""
-    lowered = _repair(text).lower()
+    lowered = mend_characters(text).lower()
     form = re.sub("[^a-z0-9 ]", " ", lowered).strip()
     if form and not _OTHER_SCRIPT.search(lowered):
         return form
@@ -117,7 +118,7 @@ def read_items(reply: str, name: str) -> list[Any] | None:
 def read_entities(reply: str) -> list[str] | None:
     """Return the entities of a reply, each once; None if it has no list of them."""
     items = read_items(reply, "entities")
-    texts = (_repair(item).strip() for item in items or () if isinstance(item, str))
+    texts = (mend_characters(item).strip() for item in items or () if isinstance(item, str))
     return None if items is None else list(dict.fromkeys(filter(None, texts)))
 
 
@@ -134,36 +135,40 @@ def read_triples(reply: str) -> list[Triple] | None:
     return [triple for triple in triples if triple[0] and triple[2]]
 
 
-def _repair(text: str) -> str:
-    """Return a text without lone surrogates, which JSON can hold and neither requests nor embedders can."""
-    return text.encode(errors="replace").decode()
-
-
 # --- the graph ---
 
 
-@dataclass(frozen=True)
-class Facts:
-    """What the triples of all chunks say; entities are their subjects and objects, and have numbers."""
+class Facts(NamedTuple):
+    """What the triples of all chunks say; entities are their subjects and objects, and have numbers.
+
+    Attributes:
+        triples: The triples, each once.
+        entities: The entities, by their numbers.
+        chunk_entities: The entities of each chunk.
+        chunk_counts: In how many chunks each entity is.
+        links: How often a triple links two different entities, the smaller number first.
+    """
 
     triples: list[Triple]
     entities: list[str]
     chunk_entities: list[list[int]]
+    chunk_counts: Mapping[str, int]
     links: Mapping[tuple[int, int], int]
-    """How often a triple links two different entities, the smaller number first."""
 
 
 def collect(chunks: Sequence[Sequence[Triple]]) -> Facts:
     """Return what the triples of chunks say."""
-    numbers: dict[str, int] = {}
+    numbered: dict[str, int] = {}
     links: Counter[tuple[int, int]] = Counter()
     chunk_entities = []
     for triples in chunks:
-        ends = [tuple(numbers.setdefault(end, len(numbers)) for end in (one, other)) for one, _, other in triples]
+        ends = [tuple(numbered.setdefault(end, len(numbered)) for end in (one, other)) for one, _, other in triples]
         links.update((min(pair), max(pair)) for pair in ends if pair[0] != pair[1])
         chunk_entities.append(list(dict.fromkeys(end for pair in ends for end in pair)))
-    distinct = dict.fromkeys(triple for triples in chunks for triple in triples)
-    return Facts(list(distinct), list(numbers), chunk_entities, dict(links))
+    distinct = list(dict.fromkeys(triple for triples in chunks for triple in triples))
+    entities = list(numbered)
+    chunk_counts = Counter(entities[number] for numbers in chunk_entities for number in numbers)
+    return Facts(distinct, entities, chunk_entities, chunk_counts, links)
 
 
 def find_synonyms(
@@ -207,12 +212,14 @@ def make_edges(facts: Facts, synonyms: Synonyms, weights: EdgeWeights = "referen
     return np.array(edges, dtype=np.float64).reshape(-1, 3)
 
 
-def weigh_entities(kept: Sequence[tuple[Triple, float]], chunks: Mapping[str, int], most: int) -> dict[str, float]:
+def weigh_entities(
+    kept: Sequence[tuple[Triple, float]], chunk_counts: Mapping[str, int], most: int
+) -> dict[str, float]:
     """Return the heaviest entities of facts with scores: the mean score, over the number of the entity's chunks."""
-    scores: dict[str, list[float]] = {}
+    scores: dict[str, list[float]] = defaultdict(list)
     for (one, _, other), score in kept:
         for end in (one, other):
-            scores.setdefault(end, []).append(score / chunks[end])
+            scores[end].append(score / chunk_counts[end])
     means = {end: sum(shares) / len(shares) for end, shares in scores.items()}
     return dict(sorted(means.items(), key=lambda item: -item[1])[:most])
 
@@ -220,18 +227,14 @@ def weigh_entities(kept: Sequence[tuple[Triple, float]], chunks: Mapping[str, in
 # --- the method ---
 
 
-@dataclass(frozen=True)
-class Graph:
-    """What is made before the first question."""
+class Graph(NamedTuple):
+    """What is made before the first question; `figures` say in words what it was made from."""
 
     passages: Passages
     facts: Facts
     fact_vectors: NDArray[np.float32]
     edges: NDArray[np.float64]
-    chunks: Mapping[str, int]
-    """In how many chunks each entity is."""
     figures: list[str]
-    """What it was made from, in words."""
 
 
 class HippoRAG2(Method):
@@ -255,7 +258,7 @@ class HippoRAG2(Method):
     passages: By = Field("chunk", description="What is compared with the question: whole chunks or best sentences.")
 
     def prepare(self, session: Session) -> Graph:
-        """Find the facts of all chunks, and make the graph."""
+        """Find the facts and synonyms of all chunks, and make the graph (offline)."""
         lab = session.lab
         passages = lab.passages(self.passages)
         texts = [chunk.text for chunk in passages.chunks]
@@ -270,15 +273,13 @@ class HippoRAG2(Method):
         facts = collect([chunk or () for chunk in triples])
         synonyms = self._find_synonyms(session, facts.entities)
         vectors = lab.vectors([str(triple) for triple in facts.triples], "Facts embedded")
-        counts = Counter(end for ends in facts.chunk_entities for end in ends)
         unusable, cut_off = entities.count(None) + triples.count(None), sum(call["cut_off"] for call in session.calls)
         figures = [
             f"{len(facts.triples):,} facts about {len(facts.entities):,} entities in {len(texts):,} chunks",
             f"{sum(map(len, synonyms)) / max(len(facts.entities), 1):.2f} synonyms an entity",
             f"extraction: {unusable:,} of {2 * len(texts):,} replies unusable, {cut_off:,} cut off",
         ]
-        chunks = {entity: counts[number] for number, entity in enumerate(facts.entities)}
-        return Graph(passages, facts, vectors, make_edges(facts, synonyms, self.edge_weights), chunks, figures)
+        return Graph(passages, facts, vectors, make_edges(facts, synonyms, self.edge_weights), figures)
 
     def _find_synonyms(self, session: Session, entities: Sequence[str]) -> Synonyms:
         """Return the synonyms of all entities; they are kept, since tens of thousands of entities take minutes."""
@@ -294,12 +295,12 @@ class HippoRAG2(Method):
         )
 
     def answer(self, question: str, session: Session, prepared: Graph) -> Answer:
-        """Rank the chunks by PageRank from the facts that the model keeps; without facts, by similarity."""
+        """Rank the chunks by PageRank from the facts that the model keeps; without any, by similarity (online)."""
         session.note("Graph", prepared.figures)
         query = session.lab.index.embedder.embed_query(question)
         kept = self._filter(question, query, session, prepared)
         ranks: NDArray[Any] = prepared.passages.compare(query)
-        starts = weigh_entities(kept, prepared.chunks, self.entities)
+        starts = weigh_entities(kept, prepared.facts.chunk_counts, self.entities)
         if starts:
             weights = [starts.get(entity, 0.0) for entity in prepared.facts.entities]
             reset = np.concatenate([weights, self.passage_weight * minmax(ranks)])
@@ -313,7 +314,7 @@ class HippoRAG2(Method):
     def _filter(
         self, question: str, query: NDArray[np.float32], session: Session, graph: Graph
     ) -> list[tuple[Triple, float]]:
-        """Return the facts that the model keeps of those nearest to the question, with their similarities."""
+        """Return the facts that the model keeps of those nearest to the question (recognition memory)."""
         if not graph.facts.triples:
             return []
         scores = minmax(graph.fact_vectors @ query)

@@ -2,12 +2,8 @@
 
 A recogniser of named entities reads every chunk. A question activates the corpus entities nearest to its own.
 Activation spreads to the entities that share a sentence with an active one, through the sentences nearest to the
-question. PageRank from the active entities and all passages ranks the passages, and the model is asked once.
-
-The authors' settings differ by corpus. `--set linear-rag.preset=musique` takes theirs for MuSiQue; settings that are
-given as well take precedence. The thresholds are for products of cosine similarities of all-mpnet-base-v2: with
-another embedder, activation may not spread at all. Each retrieval says how many entities were `activated` beyond the
-first ones.
+question ("local semantic bridging"). PageRank from the active entities and all passages ranks the passages ("global
+importance aggregation"), and the model is asked once.
 """
 
 from __future__ import annotations
@@ -75,9 +71,7 @@ class EntityGraph:
         for sentence, named in enumerate(entities_of):
             for entity in named:
                 self.sentences_of[entity].append(sentence)
-        lowered = [text.lower() for text in passages]
-        self._joined = "\0".join(lowered)
-        self._starts = np.cumsum([0, *(len(text) + 1 for text in lowered)])[:-1]
+        self._lowered = [text.lower() for text in passages]
         self._counts: dict[int, Counts] = {}
         edges = [(one, other, 1.0) for one, other in links]
         for number, (text, named) in enumerate(zip(passages, mentioned, strict=True)):
@@ -88,13 +82,9 @@ class EntityGraph:
     def count(self, entity: int) -> Counts:
         """Return the passages that an entity's text occurs in, in any case and inside longer words, and how often."""
         if entity not in self._counts:
-            text, places = self.entities[entity].lower(), []
-            place = self._joined.find(text)
-            while place >= 0:
-                places.append(place)
-                place = self._joined.find(text, place + len(text))
-            numbers = np.searchsorted(self._starts, places, side="right") - 1
-            self._counts[entity] = np.unique(numbers, return_counts=True)
+            text = self.entities[entity].lower()
+            counts = np.array([passage.count(text) for passage in self._lowered])
+            self._counts[entity] = np.flatnonzero(counts), counts[counts > 0]
         return self._counts[entity]
 
     def rank(self, passages: NDArray[Any], weights: Mapping[int, float]) -> NDArray[np.float64]:
@@ -111,7 +101,7 @@ def spread(
     settings: LinearRAG,
     order: Callable[[Mapping[int, float]], Iterable[int]],
 ) -> tuple[dict[int, float], Active]:
-    """Spread activation from the first entities to those that share a sentence with them.
+    """Spread activation from the first entities to those that share a sentence with them (local semantic bridging).
 
     The order in which entities spread matters, because a sentence is used once.
 

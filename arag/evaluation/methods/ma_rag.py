@@ -114,7 +114,7 @@ class MARAG(Method):
         return session.lab.passages(self.passages)
 
     def answer(self, question: str, session: Session, prepared: Passages) -> Answer:
-        """Plan, take the steps until one fails, and put their answers together."""
+        """Plan, take the steps until one fails, and put their answers together (planner and step definer)."""
         plan = session.ask(_PLAN, f"Question: {question}\n\nEarlier attempts: none.", Plan)
         planned = [step.strip() for step in plan.steps if step.strip()] if plan else []
         steps = planned[:_MAX_STEPS] or [question]
@@ -146,7 +146,7 @@ class MARAG(Method):
         return Answer(text, stop_reason="max_steps" if is_cut else "answered")
 
     def _solve(self, number: int, task: Task, session: Session, passages: Passages) -> Solution:
-        """Answer a task: from notes on the passages nearest to it, or from the facts that it states."""
+        """Answer a task from notes on the nearest passages, or from the facts that it states (extractor and QA)."""
         question = as_data("question", task.task)
         lines = [f"{task.type.capitalize()}: {task.task}"]
         if task.type == "question":

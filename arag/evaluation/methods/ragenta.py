@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
 from statistics import fmean, pstdev
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 from langchain_core.messages import AnyMessage, HumanMessage, SystemMessage
@@ -28,9 +27,10 @@ _K1, _B = 1.2, 0.75  # Lucene's defaults
 _WORD = re.compile(rf"[^\W{EAST_ASIAN}]+|(?<![{EAST_ASIAN}])[{EAST_ASIAN}](?![{EAST_ASIAN}])")
 _PAIR = re.compile(rf"(?=([{EAST_ASIAN}]{{2}}))")  # all pairs: they overlap
 
-_CITED = re.compile(r"\[(\d{1,4}(?:\s*,\s*\d{1,4})*)\]")  # int() fails for thousands of digits
-_BEFORE_CITED = re.compile(rf"(?<!\s)\s*{_CITED.pattern}")  # tried once for each run of white space
+_CITED = r"\[\d{1,4}(?:\s*,\s*\d{1,4})*\]"  # int() fails for thousands of digits
+_BEFORE_CITED = re.compile(rf"(?<!\s)\s*{_CITED}")  # tried once for each run of white space
 _BETWEEN_CLAIMS = " \t\n.,;:。，、；："
+_CLAIM_END = re.compile(rf"{_CITED}(?:[{_BETWEEN_CLAIMS}]*{_CITED})*")
 _NOT_LETTERS = re.compile(r"[\W_]")
 
 JudgedBy = Literal["log probabilities", "grades"]
@@ -108,7 +108,7 @@ class Finding(BaseModel):
     found: bool
 
 
-# --- the search ---
+# --- the hybrid search ---
 
 
 def find_words(text: str) -> list[str]:
@@ -162,7 +162,7 @@ class BM25:
         return scores
 
 
-# --- the filter ---
+# --- the filter (agents 1 and 2) ---
 
 
 def rate_yes(alternatives: Sequence[tuple[str, float]]) -> float | None:
@@ -187,11 +187,10 @@ def keep(scores: Sequence[float | None], deviations: float) -> list[int]:
     return sorted((place for place, score in enumerate(filled) if score >= least), key=lambda place: -filled[place])
 
 
-# --- the claims ---
+# --- the claims (agent 4) ---
 
 
-@dataclass(frozen=True)
-class Claim:
+class Claim(NamedTuple):
     """A part of an answer that ends with the numbers of its documents, and its place in the answer."""
 
     text: str
@@ -203,12 +202,9 @@ def find_claims(answer: str) -> list[Claim]:
     """Find the claims of an answer: each ends with numbers in brackets. Without numbers, the whole answer is one."""
     claims: list[Claim] = []
     start = 0
-    for match in _CITED.finditer(answer):
-        text = answer[start : match.start()].strip(_BETWEEN_CLAIMS)
-        if text:
+    for match in _CLAIM_END.finditer(answer):
+        if text := answer[start : match.start()].strip(_BETWEEN_CLAIMS):
             claims.append(Claim(text, start, match.end()))
-        elif claims:  # more numbers of the same claim
-            claims[-1] = Claim(claims[-1].text, claims[-1].start, match.end())
         start = match.end()
     if not claims and answer.strip():
         claims.append(Claim(answer.strip(), 0, len(answer)))
@@ -219,24 +215,23 @@ def drop_claims(answer: str, numbers: Collection[int]) -> str:
     """Return an answer without some of its claims, which are numbered from 1; all of them are never dropped."""
     claims = find_claims(answer)
     dropped = [claim for number, claim in enumerate(claims, start=1) if number in numbers]
-    if len(dropped) == len(claims):
-        return answer
-    for claim in reversed(dropped):
-        answer = answer[: claim.start] + answer[claim.end :]
-    return answer.lstrip(_BETWEEN_CLAIMS)
+    if len(dropped) < len(claims):
+        for claim in reversed(dropped):
+            answer = answer[: claim.start] + answer[claim.end :]
+        answer = answer.lstrip(_BETWEEN_CLAIMS)
+    return answer
 
 
 def find_numbers(answer: str, most: int) -> list[int]:
     """Return the numbers that an answer cites, in order, each once; those above `most` are left out."""
-    numbers = (int(number) for match in _CITED.finditer(answer) for number in match[1].split(","))
+    numbers = (int(number) for cited in re.findall(_CITED, answer) for number in re.findall(r"\d+", cited))
     return list(dict.fromkeys(number for number in numbers if 1 <= number <= most))
 
 
 # --- the method ---
 
 
-@dataclass(frozen=True)
-class Tools:
+class Tools(NamedTuple):
     """What is made before the first question."""
 
     passages: Passages
@@ -269,36 +264,33 @@ class RAGentA(Method):
         return Tools(passages, words, "log probabilities" if _gives_log_probabilities(session) else "grades")
 
     def answer(self, question: str, session: Session, prepared: Tools) -> Answer:
-        """Answer from the documents that pass the filter, and work in what follow-up questions find."""
+        """Answer from the documents that pass the filter (agent 3), and work in what follow-up questions find."""
         candidates = self._search(question, session, prepared)
         chunks = [chunk for chunk, _ in candidates]
         session.retrieved(chunks, question, judged_by=prepared.judged_by)
         session.note("Candidates", [f"[{chunk.id}] {score:.3f}" for chunk, score in candidates])
         scores = _judge(question, chunks, session, prepared.judged_by)
-        documents = [chunks[place] for place in keep(scores, self.deviations)]  # those that have a number, from 1
-        kept = range(1, len(documents) + 1)
-        session.note("Kept", _list(documents, kept))
-        draft = session.ask(_ANSWER, f"Question: {question}\n\n{_show(documents, kept)}")
+        documents = dict(enumerate([chunks[place] for place in keep(scores, self.deviations)], start=1))
+        kept = list(documents)
+        session.note("Kept", _list(documents))
+        draft = session.ask(_ANSWER, f"Question: {question}\n\n{_show(documents)}")
         draft, follow_ups = _check(question, draft, session)
         for follow_up in follow_ups[: self.follow_ups]:
-            chunks = [chunk for chunk, _ in self._search(follow_up, session, prepared, excluded=documents)]
+            chunks = [chunk for chunk, _ in self._search(follow_up, session, prepared, documents.values())]
             session.retrieved(chunks, follow_up)
-            numbers = range(len(documents) + 1, len(documents) + len(chunks) + 1)
-            documents += chunks
+            new = dict(enumerate(chunks, start=len(documents) + 1))  # numbers are never used twice
+            documents |= new
             finding = ""
-            if chunks:
-                finding, draft = _follow_up(question, draft, follow_up, _show(documents, numbers), session)
-            lines = [follow_up, *_list(documents, numbers), f"Answer: {finding or 'not found'}"]
-            session.note("Follow-up question", lines)
-        cited = find_numbers(draft, len(documents)) or (kept if draft else ())
-        return Answer(
-            _BEFORE_CITED.sub("", draft).strip(),
-            [documents[number - 1].id for number in cited],
-            "max_steps" if len(follow_ups) > self.follow_ups else "answered",
-        )
+            if new:
+                finding, draft = _follow_up(question, draft, follow_up, _show(new), session)
+            session.note("Follow-up question", [follow_up, *_list(new), f"Answer: {finding or 'not found'}"])
+        cited = find_numbers(draft, len(documents)) or (kept if draft else [])
+        text = _BEFORE_CITED.sub("", draft).strip()
+        is_cut = len(follow_ups) > self.follow_ups
+        return Answer(text, [documents[number].id for number in cited], "max_steps" if is_cut else "answered")
 
     def _search(
-        self, question: str, session: Session, tools: Tools, excluded: Sequence[Chunk] = ()
+        self, question: str, session: Session, tools: Tools, excluded: Collection[Chunk] = ()
     ) -> list[tuple[Chunk, float]]:
         """Return the documents that both rankings find, with their scores, best first."""
         chunks, top_k = tools.passages.chunks, session.lab.top_k
@@ -313,7 +305,7 @@ class RAGentA(Method):
 
 
 def _judge(question: str, chunks: Sequence[Chunk], session: Session, judged_by: JudgedBy) -> list[float | None]:
-    """Let the model answer from each document, and judge each answer; return the scores."""
+    """Let the model answer from each document (agent 1), and judge each answer (agent 2); return the scores."""
     shown = [f"Question: {question}\n\n{as_data('document', chunk.text)}" for chunk in chunks]
     predictions = session.ask_all(_PREDICT, shown)
     judged = [
@@ -356,7 +348,7 @@ def _gives_log_probabilities(session: Session) -> bool:
 
 
 def _check(question: str, draft: str, session: Session) -> tuple[str, list[str]]:
-    """Return an answer without irrelevant claims, and questions about what it lacks."""
+    """Return an answer without irrelevant claims, and questions about what it lacks (agent 4)."""
     claims = [claim.text for claim in find_claims(draft)]
     session.note("Claims", claims)
     listed = as_data("claims", "\n".join(f"{number}. {claim}" for number, claim in enumerate(claims, 1)))
@@ -378,12 +370,12 @@ def _follow_up(question: str, draft: str, follow_up: str, documents: str, sessio
     return reply.answer.strip(), session.ask(_INTEGRATE, shown) or draft
 
 
-def _show(documents: Sequence[Chunk], numbers: Iterable[int]) -> str:
-    return as_data("documents", "\n\n".join(f"[{number}]\n{documents[number - 1].text}" for number in numbers))
+def _show(documents: Mapping[int, Chunk]) -> str:
+    return as_data("documents", "\n\n".join(f"[{number}]\n{chunk.text}" for number, chunk in documents.items()))
 
 
-def _list(documents: Sequence[Chunk], numbers: Iterable[int]) -> list[str]:
-    return [f"{number}: [{documents[number - 1].id}]" for number in numbers]
+def _list(documents: Mapping[int, Chunk]) -> list[str]:
+    return [f"{number}: [{chunk.id}]" for number, chunk in documents.items()]
 
 
 METHODS = (RAGentA,)

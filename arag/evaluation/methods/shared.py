@@ -57,7 +57,7 @@ class Passages:
         """Return the similarity of every chunk to a question, shape (chunks,).
 
         Raises:
-            EmbedderError: The embedder fails.
+            ModelError: The embedder fails.
         """
         return self.compare(self._embedder.embed_query(question))
 

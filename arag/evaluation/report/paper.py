@@ -17,11 +17,8 @@ CITATION = "Du et al. 2026, A-RAG, arXiv 2602.03442, Table 1"
 _EMBEDDER, _JUDGE = "Qwen3-Embedding-0.6B", "GPT-5-mini"
 _DATASETS = {  # by the words that names of files have for them
     "musique": "MuSiQue",
-    "hotpotqa": "HotpotQA",
-    "hotpot": "HotpotQA",
-    "2wikimultihopqa": "2WikiMultiHopQA",
-    "2wikimultihop": "2WikiMultiHopQA",
-    "2wiki": "2WikiMultiHopQA",
+    **dict.fromkeys(("hotpotqa", "hotpot"), "HotpotQA"),
+    **dict.fromkeys(("2wikimultihopqa", "2wikimultihop", "2wiki"), "2WikiMultiHopQA"),
     "medical": "GraphRAG-Bench Medical",
     "novel": "GraphRAG-Bench Novel",
 }
@@ -44,13 +41,11 @@ def find_dataset(questions: str, dataset: str | None = None) -> str | None:
         InputError: The paper has no such dataset.
     """
     file = PurePath(questions)
-    for text in (dataset,) if dataset is not None else (file.stem, file.parent.name):
-        for word in re.split(r"[^a-z0-9]+", text.lower()):
-            if word in _DATASETS:
-                return _DATASETS[word]
-    if dataset is not None:
+    texts = [dataset] if dataset is not None else [file.stem, file.parent.name]
+    words = [word for text in texts for word in re.split(r"[^a-z0-9]+", text.lower()) if word in _DATASETS]
+    if dataset is not None and not words:
         raise InputError(f"the paper has no dataset {dataset!r}; valid datasets: {', '.join(sorted(_DATASETS))}")
-    return None
+    return _DATASETS[words[0]] if words else None
 
 
 def find_model(models: Sequence[str]) -> str | None:
@@ -67,10 +62,10 @@ def differences(plan: Plan, models: Sequence[str], questions: int) -> list[str]:
         models: The models that answered, as their providers report them.
         questions: How many questions were asked.
     """
-    contents = plan.contents or {}
-    embedder, theirs = str(contents.get("embedder") or "unknown"), " and ".join(paper_results()["model"].unique())
+    embedder = str((plan.contents or {}).get("embedder") or "unknown")
     lines = []
     if find_model(models) is None:
+        theirs = " and ".join(paper_results()["model"].unique())
         lines.append(f"Different model: ours {' and '.join(models) or 'unknown'}, the paper's {theirs}.")
     if not embedder.lower().endswith(_EMBEDDER.lower()):
         lines.append(f"Different embedder: ours {embedder}, the paper's {_EMBEDDER}.")

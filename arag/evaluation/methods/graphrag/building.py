@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TypeVar
+from importlib.util import find_spec
+from typing import Any, ClassVar, TypeVar
 
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
-from arag.evaluation.method import Session
+from arag.errors import InputError
+from arag.evaluation.method import Method, Session
 from arag.evaluation.methods.graphrag.communities import find_communities, find_inner
 from arag.evaluation.methods.graphrag.extraction import extract, merge
 from arag.evaluation.methods.graphrag.knowledge import (
@@ -47,6 +49,8 @@ nothing that they do not support. Reply with one JSON object and nothing else:
 {"title": "...", "summary": "...", "rating": 5.0, "rating_explanation": "...",
 "findings": [{"summary": "...", "explanation": "..."}]}"""
 
+_SHORTEST = "the shortest that answers the question: a name, a date, a number, a few words, yes or no"
+
 Item = TypeVar("Item", Entity, Relationship)
 
 
@@ -66,45 +70,61 @@ class CommunityReport(BaseModel):
     findings: list[Finding]
 
 
-def build(session: Session, max_cluster_size: int) -> KnowledgeGraph:
-    """Build the graph of a corpus; communities with more entities than `max_cluster_size` are divided further."""
-    extractions, lost_chunks = extract(session)
-    entities, relationships = merge(extractions)
-    entities, lost_entities = summarise(session, entities, title="Entities described")
-    relationships, lost_relationships = summarise(session, relationships, title="Relationships described")
-    communities = find_communities(relationships, max_cluster_size)
-    reports, lost_reports = write_reports(session, entities, relationships, communities)
-    losses = {"chunks": lost_chunks, "summaries": lost_entities + lost_relationships, "reports": lost_reports}
-    return KnowledgeGraph(entities, relationships, reports, losses)
+class GraphSearch(Method):
+    """What both searches share: the graph, and settings."""
+
+    differs: ClassVar[str] = (
+        "Prompts of our own. The chunks are those of this index, without overlap; replies are JSON; reports are made "
+        "from all relationships of a community, not only the first of each entity; strengths are limited to 1 to 10; "
+        "no claims are extracted."
+    )
+    needs_model: ClassVar[bool] = True
+
+    max_cluster_size: int = Field(10, ge=1, description="Communities with more entities are divided further.")
+    level: int = Field(2, ge=0, description="The deepest level of communities whose reports are used.")
+    max_tokens: int = Field(12_000, ge=1_000, description="Tokens of the context, or of a batch of reports.")
+    response: str = Field(_SHORTEST, description='The form of the answer; GraphRAG\'s own is "multiple paragraphs".')
+
+    def model_post_init(self, _: Any) -> None:
+        """Refuse to be chosen without the package that finds communities."""
+        if find_spec("graspologic_native") is None:
+            raise InputError(
+                "graspologic-native is not installed; install it with pip install 'langgraph-arag[baselines]'"
+            )
+
+    def build(self, session: Session) -> KnowledgeGraph:
+        """Build the graph of the corpus."""
+        extractions, lost_chunks = extract(session)
+        entities, relationships = merge(extractions)
+        entities = summarise(session, entities, "Entities described")
+        relationships = summarise(session, relationships, "Relationships described")
+        communities = find_communities(relationships, self.max_cluster_size)
+        reports, lost_reports = write_reports(session, entities, relationships, communities)
+        several = sum(len(item.descriptions) > 1 for item in (*entities, *relationships))
+        losses = {"chunks": lost_chunks, "summaries": several, "reports": lost_reports}
+        return KnowledgeGraph(entities, relationships, reports, losses)
 
 
-def summarise(session: Session, items: Sequence[Item], title: str = "") -> tuple[list[Item], int]:
-    """Let the model put several descriptions into one; also return how many items keep several, for want of a reply.
+def summarise(session: Session, items: Sequence[Item], title: str) -> list[Item]:
+    """Let the model put the descriptions of each item into one; without a usable reply, it keeps several."""
+    several = [item for item in items if len(item.descriptions) > 1]
+    tokens = sum(count_tokens(text) for item in several for text in item.descriptions)
+    if several:
+        session.lab.announce(f"{title}: at least {len(several):,} model calls, {tokens:,} input tokens")
+    summarised = {item.number: item for item in session.side_by_side(_summarise_one, several, title)}
+    return [summarised.get(item.number, item) for item in items]
 
-    The summary of the first descriptions goes into the next call, with those that fit beside it, at least one.
-    """
-    waiting = {item.number: list(item.descriptions) for item in items if len(item.descriptions) > 1}
-    count, summaries = len(waiting), dict[int, str]()
-    names = {
-        item.number: item.title if isinstance(item, Entity) else f"{item.source} and {item.target}" for item in items
-    }
-    while waiting:
-        batches = {
-            number: texts[: max(len(fitting(texts, str, MAX_DESCRIPTIONS_TOKENS)), 2)]
-            for number, texts in waiting.items()
-        }
-        prompts = [describing_prompt(names[number], batch) for number, batch in batches.items()]
-        replies = session.ask_all(_DESCRIBE, prompts, title=title)
-        for (number, batch), reply in zip(batches.items(), replies, strict=True):
-            rest: list[str] = waiting.pop(number)[len(batch) :]
-            if reply and rest:
-                waiting[number] = [reply, *rest]
-            elif reply:
-                summaries[number] = reply
-    items = [
-        replace(item, descriptions=(summaries[item.number],)) if item.number in summaries else item for item in items
-    ]
-    return items, count - len(summaries)
+
+def _summarise_one(session: Session, item: Item) -> Item:
+    """Put descriptions into one, as many at a time as fit, at least two; the summary goes into the next call."""
+    summary, *rest = item.descriptions
+    while rest:
+        batch = [summary, *rest][: max(len(fitting([summary, *rest], str, MAX_DESCRIPTIONS_TOKENS)), 2)]
+        summary = session.ask(_DESCRIBE, describing_prompt(str(item), batch))
+        if not summary:
+            return item
+        rest = rest[len(batch) - 1 :]
+    return replace(item, descriptions=(summary,))
 
 
 def describing_prompt(names: str, descriptions: Sequence[str]) -> str:
@@ -119,7 +139,7 @@ def write_reports(
     relationships: Sequence[Relationship],
     communities: Sequence[Community],
 ) -> tuple[list[Report], int]:
-    """Let the model report on communities, deepest level first; also return how many reports are lost."""
+    """Let the model report on communities, deepest level first (section 3.1.5); also return how many are lost."""
     by_title = {entity.title: entity for entity in entities}
     by_source: dict[str, list[Relationship]] = defaultdict(list)
     for each in relationships:

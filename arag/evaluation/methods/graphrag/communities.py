@@ -1,4 +1,4 @@
-"""Finds communities of closely related entities, and parts of them, with the Leiden algorithm."""
+"""Finds communities of closely related entities, and parts of them, with the Leiden algorithm (section 3.1.4)."""
 
 from __future__ import annotations
 
@@ -53,19 +53,10 @@ def find_inner(community: Community, by_source: Mapping[str, Sequence[Relationsh
 
 def _find_largest_component(pairs: Sequence[tuple[str, str]]) -> set[str]:
     """Return the largest connected component; of several, the one whose first node comes first in the pairs."""
-    neighbours: dict[str, set[str]] = defaultdict(set)
-    for one, other in pairs:
-        neighbours[one].add(other)
-        neighbours[other].add(one)
-    largest: set[str] = set()
-    seen: set[str] = set()
-    for start in [*(one for one, _ in pairs), *(other for _, other in pairs)]:
-        if start not in seen:
-            component, waiting = {start}, [start]
-            while waiting:
-                new = neighbours[waiting.pop()] - component
-                component |= new
-                waiting += new
-            seen |= component
-            largest = max(largest, component, key=len)
-    return largest
+    component_of: dict[str, set[str]] = {}
+    for pair in pairs:
+        smaller, larger = sorted((component_of.setdefault(title, {title}) for title in pair), key=len)
+        if smaller is not larger:
+            larger |= smaller
+            component_of |= dict.fromkeys(smaller, larger)
+    return max((component_of[title] for title in [*(one for one, _ in pairs), *(other for _, other in pairs)]), key=len)

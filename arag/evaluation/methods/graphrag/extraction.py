@@ -1,12 +1,11 @@
-"""Reads entities and relationships in single chunks, and merges them into one graph (Edge et al. 2024, section 3.1)."""
+"""Reads entities and relationships in chunks, and merges them into one graph (Edge et al. 2024, 3.1.2, 3.1.3)."""
 
 from __future__ import annotations
 
 import html
 import re
-from collections import Counter
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
 from typing import Annotated, Any
 
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
@@ -41,6 +40,9 @@ of the same form that holds only those that are not in your list yet. Relationsh
 _BREAKS = re.compile(r"[\t-\r\x85]")  # become spaces: the words around them stay two
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 _MIN_STRENGTH, _MAX_STRENGTH = 1.0, 10.0
+
+Mention = tuple[str, str]
+"""The id of a chunk that names something, and how it describes it."""
 
 # Small models write null for what they do not know.
 _Text = Annotated[str, BeforeValidator(lambda value: "" if value is None else value)]
@@ -89,27 +91,9 @@ def extract(session: Session) -> tuple[list[tuple[str, Extraction]], int]:
         [text, AIMessage(reply.model_dump_json()), HumanMessage(AGAIN)] for _, text, reply in read
     ]
     second = session.ask_all(TASK, conversations, Extraction, title="Chunks read again")
-    extractions: list[tuple[str, Extraction]] = []
-    for (chunk_id, _, reply), more in zip(read, second, strict=True):
-        extractions += [(chunk_id, reading) for reading in (reply, more) if reading is not None]
+    readings = [(chunk_id, (reply, more)) for (chunk_id, _, reply), more in zip(read, second, strict=True)]
+    extractions = [(chunk_id, reading) for chunk_id, both in readings for reading in both if reading]
     return extractions, len(chunks) - sum(more is not None for more in second)
-
-
-@dataclass
-class _Mentions:
-    """What chunks say about one entity or relationship."""
-
-    descriptions: set[str] = field(default_factory=set)
-    chunk_ids: dict[str, None] = field(default_factory=dict)
-    weight: float = 0.0
-
-    def add(self, chunk_id: str, description: str, weight: float = 0.0) -> None:
-        self.descriptions |= {clean(description)} - {""}
-        self.chunk_ids[chunk_id] = None
-        self.weight += weight
-
-    def texts(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        return tuple(sorted(self.descriptions)), tuple(self.chunk_ids)
 
 
 def clean(text: str) -> str:
@@ -123,28 +107,34 @@ def merge(extractions: Iterable[tuple[str, Extraction]]) -> tuple[list[Entity], 
     Names are compared in capitals. Of entities with one name and several types, the first type is kept. Relationships
     are directed; those with an end that is not an entity are dropped.
     """
-    entities: dict[str, dict[str, _Mentions]] = {}
-    pairs: dict[tuple[str, str], _Mentions] = {}
+    types: dict[str, str] = {}
+    entities: dict[str, list[Mention]] = defaultdict(list)
+    pairs: dict[tuple[str, str], list[Mention]] = defaultdict(list)
+    weights: dict[tuple[str, str], float] = defaultdict(float)
     for chunk_id, extraction in extractions:
         for entity in extraction.entities:
-            if title := clean(entity.name).upper():
-                by_type = entities.setdefault(title, {})
-                by_type.setdefault(clean(entity.type).upper(), _Mentions()).add(chunk_id, entity.description)
+            title, kind = clean(entity.name).upper(), clean(entity.type).upper()
+            if title and types.setdefault(title, kind) == kind:
+                entities[title].append((chunk_id, clean(entity.description)))
         for each in extraction.relationships:
             ends = clean(each.source).upper(), clean(each.target).upper()
-            strength = min(max(each.strength, _MIN_STRENGTH), _MAX_STRENGTH)
-            pairs.setdefault(ends, _Mentions()).add(chunk_id, each.description, strength)
-    pairs = {ends: mentions for ends, mentions in pairs.items() if entities.keys() >= set(ends)}
-    degrees = Counter(end for pair in {(min(ends), max(ends)) for ends in pairs} for end in pair)
-
-    first_types = ((title, *next(iter(by_type.items()))) for title, by_type in entities.items())
+            pairs[ends].append((chunk_id, clean(each.description)))
+            weights[ends] += min(max(each.strength, _MIN_STRENGTH), _MAX_STRENGTH)
+    known = {ends: mentions for ends, mentions in pairs.items() if entities.keys() >= set(ends)}
+    degrees = Counter(end for pair in {(min(ends), max(ends)) for ends in known} for end in pair)
     return (
         [
-            Entity(number, *mentions.texts(), title, kind, degrees[title])
-            for number, (title, kind, mentions) in enumerate(first_types)
+            Entity(number, *_sum_up(mentions), title, types[title], degrees[title])
+            for number, (title, mentions) in enumerate(entities.items())
         ],
         [
-            Relationship(number, *mentions.texts(), *ends, mentions.weight, sum(degrees[end] for end in ends))
-            for number, (ends, mentions) in enumerate(pairs.items())
+            Relationship(number, *_sum_up(mentions), *ends, weights[ends], sum(degrees[end] for end in ends))
+            for number, (ends, mentions) in enumerate(known.items())
         ],
     )
+
+
+def _sum_up(mentions: Sequence[Mention]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the different descriptions, sorted, and the chunks in order."""
+    descriptions = {description for _, description in mentions} - {""}
+    return tuple(sorted(descriptions)), tuple(dict.fromkeys(chunk_id for chunk_id, _ in mentions))

@@ -37,6 +37,9 @@ class Entity(Described):
     type: str
     degree: int = 0
 
+    def __str__(self) -> str:
+        return self.title
+
 
 @dataclass(frozen=True, slots=True)
 class Relationship(Described):
@@ -51,6 +54,9 @@ class Relationship(Described):
     target: str
     weight: float
     rank: int = 0
+
+    def __str__(self) -> str:
+        return f"{self.source} and {self.target}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,24 +100,6 @@ class KnowledgeGraph:
                 by_title[title].append(relationship)
         return dict(by_title)
 
-    @cached_property
-    def reports_on(self) -> dict[str, list[Report]]:
-        """The reports on the communities of each entity, by its title."""
-        by_title: dict[str, list[Report]] = defaultdict(list)
-        for report in self.reports:
-            for title in report.community.members:
-                by_title[title].append(report)
-        return dict(by_title)
-
-    @cached_property
-    def chunk_counts(self) -> dict[int, int]:
-        """How many chunks name members of each community with a report, by its number."""
-        chunk_ids = {entity.title: entity.chunk_ids for entity in self.entities}
-        return {
-            report.community.number: len({id_ for title in report.community.members for id_ in chunk_ids[title]})
-            for report in self.reports
-        }
-
     def figures(self) -> list[str]:
         """Return what there is in the graph, and what is missing from it, in lines."""
         counts = f"{len(self.entities):,} entities, {len(self.relationships):,} relationships, {len(self.reports):,}"
@@ -144,7 +132,7 @@ def relationship_row(relationship: Relationship) -> str:
     return make_row(r.number, r.source, r.target, r.description, f"{r.weight:g}")
 
 
-def fitting(rows: Iterable[Row], text: Callable[[Row], str], max_tokens: int) -> list[Row]:
+def fitting(rows: Iterable[Row], text: Callable[[Row], str], max_tokens: float) -> list[Row]:
     """Return the rows up to the first one whose text does not fit into so many tokens beside those before it."""
     taken: list[Row] = []
     for row in rows:

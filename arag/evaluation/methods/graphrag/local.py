@@ -4,9 +4,15 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
-from typing import NamedTuple, Self, TypeVar
+from math import inf
+from typing import ClassVar, NamedTuple, TypeVar
 
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from arag.evaluation.method import Session
+from arag.evaluation.methods.graphrag.building import GraphSearch
 from arag.evaluation.methods.graphrag.knowledge import (
     ENTITIES,
     RELATIONSHIPS,
@@ -18,6 +24,8 @@ from arag.evaluation.methods.graphrag.knowledge import (
     fitting,
     relationship_row,
 )
+from arag.evaluation.methods.shared import Passages
+from arag.graph.prompts import EXAMPLE_ID, as_data
 from arag.retrieval.tokens import count_tokens
 from arag.retrieval.types import Chunk
 
@@ -28,47 +36,105 @@ _OUTER_RELATIONSHIPS = 10  # for each selected entity, with entities that were n
 
 Row = TypeVar("Row")
 
+_LOCAL = """You answer a question from data about a corpus: reports on groups of entities, tables of entities and of the
+relationships between them, and sources, which are passages of the corpus with their ids in brackets. Put together what
+the parts say; where they differ, the sources are right. If the data does not hold the answer, say so and give the one
+that it supports best.
 
-class Budgets(NamedTuple):
-    """Tokens of the three parts of a context."""
-
-    reports: int
-    tables: int
-    chunks: int
-
-    @classmethod
-    def of(cls, max_tokens: int) -> Self:
-        """Return the parts of a context of so many tokens."""
-        reports, chunks = int(max_tokens * _REPORTS_SHARE), int(max_tokens * _CHUNKS_SHARE)
-        return cls(reports, max_tokens - reports - chunks, chunks)
+Form of the answer: {response}. After it, name the sources that it rests on, each in square brackets, like
+[{example}]."""
 
 
-@dataclass(frozen=True, slots=True)
-class LocalContext:
-    """What the model is shown: reports, the rows of two tables, and chunks."""
+class Knowledge(NamedTuple):
+    """What is made before the first question: the graph, its entities' vectors, the chunks where it has no entities."""
 
-    reports: Sequence[Report]
-    entities: Sequence[Entity]
-    relationships: Sequence[Relationship]
-    chunks: Sequence[Chunk]
-
-    @property
-    def tables(self) -> str:
-        """The reports and tables as text."""
-        return (
-            _part(REPORTS, report_text, self.reports)
-            + _part(ENTITIES, entity_row, self.entities)
-            + _part(RELATIONSHIPS, relationship_row, self.relationships)
-        )
-
-    @property
-    def text(self) -> str:
-        """All of it as text."""
-        return (self.tables + _part(SOURCES, chunk_text, self.chunks)).strip()
+    graph: KnowledgeGraph
+    vectors: NDArray[np.float32]
+    passages: Passages | None
 
 
-def _part(head: str, text: Callable[[Row], str], rows: Sequence[Row]) -> str:
-    return head + "".join(map(text, rows)) if rows else ""
+class GraphRAG(GraphSearch):
+    """A knowledge graph made by the model; one call, with reports, entities, relationships and chunks."""
+
+    name: ClassVar[str] = "graphrag"
+    title: ClassVar[str] = "GraphRAG"
+
+    entities: int = Field(20, ge=1, description="How many entities nearest to the question are selected.")
+
+    def prepare(self, session: Session) -> Knowledge:
+        """Build the graph, and embed its entities."""
+        graph = self.build(session)
+        texts = [f"{entity.title}:{entity.description}" for entity in graph.entities]
+        vectors = session.lab.vectors(texts, "Entities embedded")
+        return Knowledge(graph, vectors, None if graph.entities else session.lab.passages())
+
+    def answer(self, question: str, session: Session, prepared: Knowledge) -> str:
+        """Answer from the reports, rows and chunks that belong to the nearest entities; without any, from chunks."""
+        index, graph, selected = session.lab.index, prepared.graph, list[Entity]()
+        if prepared.passages is None:
+            similarities = prepared.vectors @ index.embedder.embed_query(question)
+            selected = [graph.entities[n] for n in np.argsort(-similarities, kind="stable")[: self.entities]]
+            context = build_context(graph, selected, index.get, self.level, self.max_tokens)
+        else:
+            chunks, text = fill(SOURCES, prepared.passages.top(question, session.lab.top_k), chunk_text, inf)
+            context = Context([], [], [], chunks, "", text)
+        session.retrieved(context.chunks, question, entities=len(selected))
+        session.retrieved([], question, tool="graph_context", tokens=count_tokens(context.tables))
+        session.note("Knowledge graph", graph.figures())
+        session.note("Entities selected", [f"{entity.title} ({entity.type})" for entity in selected])
+        session.note("Communities used", map(str, context.reports))
+        session.note("Relationships", [f"{it.source} -> {it.target}: {it.description}" for it in context.relationships])
+        session.note("Chunks", [chunk.id for chunk in context.chunks])
+        task = _LOCAL.format(response=self.response, example=EXAMPLE_ID)
+        data = (context.tables + context.sources).strip()
+        return session.ask(task, f"{question}\n\n{as_data('data', data or 'Nothing.')}")
+
+
+# --- the context ---
+
+
+class Context(NamedTuple):
+    """What the model is shown: reports, rows of two tables, and chunks; the first three and the last as text."""
+
+    reports: list[Report]
+    entities: list[Entity]
+    relationships: list[Relationship]
+    chunks: list[Chunk]
+    tables: str
+    sources: str
+
+
+def build_context(
+    graph: KnowledgeGraph,
+    selected: Sequence[Entity],
+    chunk_of: Callable[[str], Chunk | None],
+    level: int,
+    max_tokens: int,
+) -> Context:
+    """Build the context from the selected entities, nearest first, within a number of tokens.
+
+    The table of relationships grows by those of one entity after the other, while it fits beside that of entities.
+    """
+    for_reports, for_chunks = int(max_tokens * _REPORTS_SHARE), int(max_tokens * _CHUNKS_SHARE)
+    for_tables = max_tokens - for_reports - for_chunks
+    reports, tables = fill(REPORTS, rank_reports(graph, selected, level), report_text, for_reports)
+    entities, entity_table = fill(ENTITIES, selected, entity_row, for_tables)
+    relationships, relationship_table = list[Relationship](), ""
+    for number in range(1, len(selected) + 1):
+        ranked = rank_relationships(graph, selected[:number])
+        more, table = fill(RELATIONSHIPS, ranked, relationship_row, for_tables)
+        if count_tokens(table) > for_tables - count_tokens(entity_table):
+            break
+        relationships, relationship_table = more, table
+    ranked_chunks = filter(None, map(chunk_of, rank_chunks(graph, selected)))
+    chunks, sources = fill(SOURCES, ranked_chunks, chunk_text, for_chunks)
+    return Context(reports, entities, relationships, chunks, tables + entity_table + relationship_table, sources)
+
+
+def fill(head: str, rows: Iterable[Row], text: Callable[[Row], str], max_tokens: float) -> tuple[list[Row], str]:
+    """Return the rows up to the first that does not fit into a part with a head, and the part's text."""
+    taken = fitting(rows, text, max_tokens - count_tokens(head))
+    return taken, head + "".join(map(text, taken)) if taken else ""
 
 
 def report_text(report: Report) -> str:
@@ -81,30 +147,15 @@ def chunk_text(chunk: Chunk) -> str:
     return f"[{chunk.id}]\n{chunk.text}\n\n"
 
 
-def build_context(
-    graph: KnowledgeGraph,
-    selected: Sequence[Entity],
-    chunk_of: Callable[[str], Chunk],
-    level: int,
-    budgets: Budgets,
-) -> LocalContext:
-    """Build the context of a question from the entities nearest to it; parts end at the first row that does not fit."""
-    entities, relationships = _fill_tables(graph, selected, budgets.tables)
-    chunks = map(chunk_of, rank_chunks(graph, selected))
-    return LocalContext(
-        fitting(rank_reports(graph, selected, level), report_text, budgets.reports - count_tokens(REPORTS)),
-        entities,
-        relationships,
-        fitting(chunks, chunk_text, budgets.chunks - count_tokens(SOURCES)),
-    )
-
-
 def rank_reports(graph: KnowledgeGraph, selected: Iterable[Entity], level: int) -> list[Report]:
     """Return the reports on communities of the selected entities: those with most of them, then the best rated."""
-    reports = [report for entity in selected for report in graph.reports_on.get(entity.title, ())]
-    matches = Counter(report.community.number for report in reports)
-    by_number = {report.community.number: report for report in reports if report.community.level <= level}
-    return sorted(by_number.values(), key=lambda report: (-matches[report.community.number], -report.rating))
+    places = {entity.title: place for place, entity in enumerate(selected)}
+    ranks: dict[Report, tuple[float, ...]] = {}
+    for report in graph.reports:
+        members = [places[title] for title in report.community.members if title in places]
+        if members and report.community.level <= level:
+            ranks[report] = (-len(members), -report.rating, min(members))
+    return sorted(ranks, key=ranks.__getitem__)
 
 
 def rank_relationships(graph: KnowledgeGraph, selected: Sequence[Entity]) -> list[Relationship]:
@@ -136,19 +187,3 @@ def rank_chunks(graph: KnowledgeGraph, selected: Iterable[Entity]) -> list[str]:
         for chunk_id in entity.chunk_ids:
             ranks.setdefault(chunk_id, (place, -counts[chunk_id]))
     return sorted(ranks, key=lambda chunk_id: ranks[chunk_id])
-
-
-def _fill_tables(
-    graph: KnowledgeGraph, selected: Sequence[Entity], max_tokens: int
-) -> tuple[list[Entity], list[Relationship]]:
-    """Return what both tables hold: entities first, then relationships of ever more of the selected entities."""
-    entities = fitting(selected, entity_row, max_tokens - count_tokens(ENTITIES))
-    left = max_tokens - count_tokens(_part(ENTITIES, entity_row, entities))
-    relationships: list[Relationship] = []
-    for number in range(1, len(selected) + 1):
-        ranked = rank_relationships(graph, selected[:number])
-        more = fitting(ranked, relationship_row, max_tokens - count_tokens(RELATIONSHIPS))
-        if count_tokens(_part(RELATIONSHIPS, relationship_row, more)) > left:
-            break
-        relationships = more
-    return entities, relationships

@@ -1,0 +1,296 @@
+"""`arag ask`, `arag chat` and `arag mcp`: the agent and its tools."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from functools import cache
+from io import TextIOWrapper
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from arag.errors import ARAGError, InputError, ModelError
+from arag.options import (
+    DEFAULT_MAX_STEPS,
+    DEFAULT_TOP_K,
+    DocumentsOption,
+    EffortOption,
+    IndexOption,
+    JsonOption,
+    ModelOption,
+    ModelOptionsOption,
+    WhereOption,
+    open_scoped,
+    read_model_options,
+)
+from arag.terminal import FAILED, end_at_once, out, print_json, show_error
+
+if TYPE_CHECKING:
+    import asyncio
+
+    from arag.cli.show import RunView
+    from arag.retrieval.index import Index
+
+AgentTopKOption = Annotated[int, typer.Option("--top-k", "-k", min=1, max=20, help="Number of chunks per search.")]
+MaxStepsOption = Annotated[
+    int, typer.Option("--max-steps", min=1, max=100, help="Maximum steps before an answer is forced.")
+]
+ToolsOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--tools", metavar="NAME", help="keyword_search, semantic_search or chunk_read; repeatable. Default: all."
+    ),
+]
+PromptOption = Annotated[
+    str | None, typer.Option("--system-prompt", metavar="TEXT", help="Replaces the agent's system prompt.")
+]
+
+
+def ask(
+    question: Annotated[str, typer.Argument(help="The question.")],
+    index: IndexOption,
+    model: ModelOption = None,
+    reasoning_effort: EffortOption = None,
+    model_option: ModelOptionsOption = None,
+    top_k: AgentTopKOption = DEFAULT_TOP_K,
+    tools: ToolsOption = None,
+    system_prompt: PromptOption = None,
+    max_steps: MaxStepsOption = DEFAULT_MAX_STEPS,
+    where: WhereOption = None,
+    documents: DocumentsOption = None,
+    html: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", dir_okay=False, help="Write an HTML page of the run to this file, even if the run fails."
+        ),
+    ] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print only the answer and its sources.")] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Ask the agent a question, and show its steps as they happen."""
+    from arag.cli.show import RunView, run_record, show_answer
+    from arag.models.replies import mend_characters
+    from arag.retrieval.trust import check_embedder
+
+    if not question.strip():
+        raise InputError("the question is blank")
+    if html is not None and not html.absolute().parent.is_dir():
+        raise InputError(f"cannot write {html.name}: the folder {html.absolute().parent} does not exist")
+    question = mend_characters(question)
+    options = read_model_options(model_option, reasoning_effort)
+    check_embedder(index)
+    view = None if quiet or as_json else RunView()
+    with open_scoped(index, where, documents) as opened:
+        conversation = _Conversation(
+            opened, model, options, tools, top_k=top_k, system_prompt=system_prompt, max_steps=max_steps
+        )
+        failure, is_written = "", True
+        try:
+            conversation.ask(question, view)
+        except BaseException as error:
+            failure = str(error) or type(error).__name__
+            raise
+        finally:
+            if html is not None and conversation.state:
+                is_written = conversation.write_page(html, failure)
+    if as_json:
+        print_json(run_record(question, conversation.state))
+    elif view:
+        view.show_end(conversation.state)
+    else:
+        show_answer(conversation.state)
+    if not is_written:
+        raise typer.Exit(FAILED)
+
+
+def chat(
+    index: IndexOption,
+    model: ModelOption = None,
+    reasoning_effort: EffortOption = None,
+    model_option: ModelOptionsOption = None,
+    top_k: AgentTopKOption = DEFAULT_TOP_K,
+    tools: ToolsOption = None,
+    system_prompt: PromptOption = None,
+    max_steps: MaxStepsOption = DEFAULT_MAX_STEPS,
+    where: WhereOption = None,
+    documents: DocumentsOption = None,
+) -> None:
+    """Ask questions that build on each other, one per line, until "exit" or Ctrl-D.
+
+    Ctrl-C stops an answer, not the conversation. Exit code 1 means that a question failed.
+    """
+    from langgraph.checkpoint.memory import InMemorySaver
+
+    from arag.cli.show import RunView
+    from arag.retrieval.trust import check_embedder
+
+    options = read_model_options(model_option, reasoning_effort)
+    check_embedder(index)
+    settings: dict[str, Any] = {"top_k": top_k, "system_prompt": system_prompt, "max_steps": max_steps}
+    code, is_interrupted = 0, False
+    with open_scoped(index, where, documents) as opened:
+        conversation = _Conversation(opened, model, options, tools, checkpointer=InMemorySaver(), **settings)
+        for question in _read_questions():
+            try:
+                view = RunView()
+                conversation.ask(question, view)
+                view.show_end(conversation.state)
+            except KeyboardInterrupt:
+                is_interrupted = True
+                out.print("Interrupted.")
+            except ARAGError as error:
+                show_error(error)
+                code = FAILED
+    if is_interrupted:  # a tool of that question may still be waiting for a service
+        end_at_once(code)
+    raise typer.Exit(code)
+
+
+def _read_questions() -> Iterator[str]:
+    """Yield the lines that are typed or come through a pipe."""
+    is_typed = sys.stdin.isatty() and sys.stdout.isatty()
+    if is_typed:
+        with suppress(ImportError):  # not on Windows
+            import readline  # noqa: F401 - gives `input` its history
+        out.print('Ask a question. Ctrl-C stops an answer; Ctrl-D or "exit" ends.', style="dim")
+    if isinstance(sys.stdin, TextIOWrapper):
+        sys.stdin.reconfigure(errors="replace")
+    while True:
+        try:
+            question = input("> " if is_typed else "").strip()
+        except EOFError:
+            out.print()
+            return
+        except KeyboardInterrupt:
+            if not is_typed:
+                raise
+            out.print()
+            continue
+        if question == "exit":
+            return
+        if question:
+            if not is_typed:
+                out.print(f"> {question}")
+            yield question
+            out.print()
+
+
+class _Conversation:
+    """Questions to one agent, one after another.
+
+    Runs are asynchronous, because Ctrl-C can cancel those at once. A synchronous run ends only when its model call or
+    tool does, which may be waiting for a service that hangs.
+
+    Attributes:
+        state: The last question's state, as far as it got.
+    """
+
+    def __init__(
+        self,
+        index: Index,
+        model: str | None,
+        model_options: dict[str, Any],
+        tools: Sequence[str] | None,
+        **settings: Any,
+    ) -> None:
+        from arag.graph.graph import create_arag_agent
+        from arag.models.chat import EXTRACTIVE, MODEL_VARIABLE, load_model
+        from arag.retrieval.tools import TOOL_NAMES
+
+        self._model = model or os.environ.get(MODEL_VARIABLE) or EXTRACTIVE
+        self._agent = create_arag_agent(
+            load_model(model, **model_options), index, tools=tools or TOOL_NAMES, **settings
+        )
+        self.state: Any = {}
+
+    def ask(self, question: str, view: RunView | None) -> None:
+        """Ask a question, and show the run as it happens.
+
+        Raises:
+            ModelError: A call to the model failed.
+        """
+        from arag.models.asking import is_provider_error
+
+        self.state = {}
+        try:
+            _event_loop().run(self._stream(question, view))
+        except Exception as error:
+            if not is_provider_error(error):
+                raise
+            raise ModelError(f"the model {self._model} failed: {error}") from error
+        finally:
+            if view:
+                view.end_line()
+
+    async def _stream(self, question: str, view: RunView | None) -> None:
+        modes: Any = ["values", "updates", "messages"] if view else ["values"]
+        messages: Any = {"messages": [("user", question)]}
+        async for mode, event in self._agent.astream(
+            messages, {"configurable": {"thread_id": "chat"}}, stream_mode=modes
+        ):
+            if mode == "values":
+                self.state = event
+            elif view:
+                view.show(mode, event)
+
+    def write_page(self, file: Path, failure: str) -> bool:
+        """Write a page of the last run; return whether that succeeded."""
+        from arag.errors import without_credentials
+        from arag.page import trace_page
+
+        try:
+            page = trace_page(self.state, error=without_credentials(failure), model=self._model)
+            file.write_text(page, encoding="utf-8")
+        except OSError as error:
+            show_error(InputError(f"the page cannot be written to {file}: {error.strerror}"))
+            return False
+        return True
+
+
+@cache
+def _event_loop() -> asyncio.Runner:
+    """Return the one of this process: providers' clients keep connections that only it can use."""
+    import asyncio
+
+    return asyncio.Runner()
+
+
+def mcp(
+    index: IndexOption,
+    model: Annotated[
+        str | None,
+        typer.Option(
+            "--model", "-m", help="Model for the tool `ask`. Default: $ARAG_MODEL; with neither, there is no such tool."
+        ),
+    ] = None,
+    http: Annotated[bool, typer.Option("--http", help="Serve over HTTP instead of stdin and stdout.")] = False,
+    host: Annotated[str, typer.Option(help="Address to listen at.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen at; 0 for any free one.")] = 8765,
+    token_file: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            exists=True,
+            dir_okay=False,
+            help="File with the token that clients must send over HTTP. Default: $ARAG_MCP_TOKEN.",
+        ),
+    ] = None,
+    where: WhereOption = None,
+    documents: DocumentsOption = None,
+) -> None:
+    """Serve an index to other agents, over the Model Context Protocol (MCP)."""
+    from arag.mcp import TOKEN_VARIABLE, serve_mcp
+    from arag.models.chat import MODEL_VARIABLE
+    from arag.retrieval.trust import check_embedder
+
+    check_embedder(index)
+    token = token_file.read_text("utf-8", "replace").strip() if token_file else os.environ.get(TOKEN_VARIABLE) or None
+    if not http:  # a thread waits for stdin, and nothing has to be closed
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+    with open_scoped(index, where, documents) as opened:
+        serve_mcp(opened, model=model or os.environ.get(MODEL_VARIABLE), http=http, host=host, port=port, token=token)

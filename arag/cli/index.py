@@ -1,0 +1,335 @@
+"""The commands of an index: write, list, search, read, check and copy it."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.progress import Progress as Bars
+from rich.progress import TextColumn
+from rich.table import Table
+
+from arag.errors import InputError
+from arag.options import (
+    DEFAULT_TOP_K,
+    DocumentsOption,
+    IndexOption,
+    JsonOption,
+    TopKOption,
+    WhereOption,
+    count,
+    open_scoped,
+)
+from arag.terminal import FAILED, err, out, print_json, progress, styled, visible
+
+if TYPE_CHECKING:
+    from rich.progress import TaskID
+
+    from arag.ingest.documents import IngestSummary
+    from arag.ingest.progress import Progress
+    from arag.retrieval.index import Index
+    from arag.retrieval.storage import IndexStore
+    from arag.retrieval.types import DocumentInfo
+
+LEFT_OUT = 3  # exit code of `ingest` when it left something out; 2 means a usage error
+_MAX_SKIPPED = 10  # files named for each reason
+
+
+# --- writing ---
+
+
+def ingest(
+    paths: Annotated[
+        list[str],  # a Path would make the current folder of an empty name
+        typer.Argument(
+            metavar="PATH...",
+            help="Files and folders to read: txt, md, html, pdf, csv, tsv, ipynb, json, jsonl, programs, and with the "
+            "extra `office` docx, pptx, xlsx, odt, epub, eml and others.",
+        ),
+    ],
+    index: IndexOption,
+    embedder: Annotated[
+        str | None,
+        typer.Option(
+            help="Embedder as provider:model, plus @base_url for an OpenAI-compatible server. Default: the index's "
+            "embedder, then $ARAG_EMBEDDER, then huggingface:sentence-transformers/all-MiniLM-L6-v2."
+        ),
+    ] = None,
+    chunk_tokens: Annotated[
+        int | None, typer.Option(min=50, help="Maximum tokens per chunk. Default: the index's setting, or 1,000.")
+    ] = None,
+    prune: Annotated[
+        bool, typer.Option("--prune", help="Remove documents that came from PATH and are no longer there.")
+    ] = False,
+    read_as: Annotated[
+        list[str] | None,
+        typer.Option("--as", metavar=".ENDING=.KNOWN", help="Read files with an ending like another: .log=.txt."),
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Write documents into an index; later runs embed only what has changed.
+
+    Exit code 3 means that the index was written, but something was left out.
+    """
+    from arag.ingest.pipeline import run_ingest
+
+    readers = dict(pair.partition("=")[::2] for pair in read_as or ())
+    if not all(readers.values()):
+        raise InputError("--as needs two endings, such as .log=.txt")
+    with _showing_progress(as_json) as shown:
+        summary = run_ingest(
+            paths,
+            index,
+            embedder=embedder,
+            chunk_tokens=chunk_tokens,
+            prune=prune,
+            readers=readers,
+            progress=shown,
+        )
+    if as_json:
+        print_json(asdict(summary))
+    else:
+        _show_summary(summary, index)
+    if summary.problems:
+        raise typer.Exit(LEFT_OUT)
+
+
+def copy(
+    source: Annotated[str, typer.Argument(metavar="SOURCE", help="The index: a folder, or postgresql://...")],
+    target: Annotated[str, typer.Argument(metavar="TARGET", help="Where to copy it to, likewise.")],
+    as_json: JsonOption = False,
+) -> None:
+    """Copy an index to another place without embedding anything again; an interrupted copy is continued."""
+    from arag.ingest.copying import copy_index
+
+    with _showing_progress(as_json) as shown:
+        summary = copy_index(source, target, progress=shown)
+    if as_json:
+        print_json(asdict(summary))
+    else:
+        out.print(
+            f"Copied {summary.documents:,} documents, {summary.chunks:,} chunks and {summary.sentences:,} sentences in "
+            f"{summary.seconds:.1f} s; {summary.chunks - summary.written:,} chunks were there already."
+        )
+
+
+def remove(
+    ids: Annotated[list[str], typer.Argument(metavar="ID...", help="Document ids.")],
+    index: IndexOption,
+) -> None:
+    """Remove documents from an index."""
+    from arag.ingest.maintenance import remove as remove_documents
+
+    out.print(f"Documents removed: {remove_documents(ids, index):,}.")
+
+
+def verify(
+    index: IndexOption,
+    repair: Annotated[bool, typer.Option("--repair", help="Repair the damage.")] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Check every part of an index for damage. Exit code 1 means that damage remains."""
+    from arag.ingest.maintenance import verify as verify_index
+
+    found, left = verify_index(index, repair=repair)
+    if as_json:
+        print_json({"found": [asdict(damage) for damage in found], "left": [asdict(damage) for damage in left]})
+    else:
+        for damage in dict.fromkeys([*found, *left]):
+            mark = ("Damaged", "red") if damage in left else ("Repaired", "green")
+            out.print(styled(mark, f" {damage}"))
+        if not found:
+            out.print(f"No damage found in {index.location}.")
+        elif not repair and any(damage.repairable for damage in left):
+            out.print(f"Run `arag verify --repair --index {index.location}` to repair it.")
+    if left:
+        raise typer.Exit(FAILED)
+
+
+@contextmanager
+def _showing_progress(as_json: bool) -> Iterator[Callable[[Progress], None] | bool]:
+    """Give what shows the progress of an ingestion or a copy: bars on a terminal, else a line every few seconds."""
+    with progress(TextColumn("{task.fields[figures]}"), hidden=as_json) as bars:
+        yield False if as_json else show_progress(bars) if err.is_terminal else True
+
+
+def show_progress(bars: Bars) -> Callable[[Progress], None]:
+    """Return a function that draws a bar for each step; the bars have a column for the field `figures`."""
+    tasks: dict[str, TaskID] = {}
+
+    def show(now: Progress) -> None:
+        step = now.phase if now.phase in {"copying", "publishing"} else "files"
+        if step not in tasks:
+            tasks[step] = bars.add_task("", total=None, figures="")
+        phase, _, figures = str(replace(now, seconds_left=None)).partition(": ")
+        figures = figures.replace(" documents, ", " documents\n")  # a terminal may have 80 columns
+        total = None if now.total is None else max(now.total, 1)
+        bars.update(tasks[step], description=phase, completed=now.done, total=total, figures=figures)
+
+    return show
+
+
+def _show_summary(summary: IngestSummary, index: IndexStore) -> None:
+    out.print(
+        f"Read {count(summary.read, 'document')}: {summary.written:,} new or changed, "
+        f"{count(summary.embedded, 'sentence')} embedded, {count(summary.removed, 'document')} removed, "
+        f"{summary.seconds:.1f} s."
+    )
+    size = f" holds {count(summary.documents, 'document')}, {count(summary.chunks, 'chunk')}, "
+    out.print(styled((str(index.location), "bold"), size + f"{count(summary.sentences, 'sentence')}."))
+    if summary.absent:
+        out.print(
+            f"Kept, but not read this time: {count(summary.absent, 'document')}. --prune removes those that are gone "
+            "from the given paths; `arag remove` removes any."
+        )
+    skipped: dict[str, list[str]] = {}
+    for problem in summary.skipped:
+        skipped.setdefault(problem.reason, []).append(problem.source)
+    for reason, files in skipped.items():
+        more = f" and {len(files) - _MAX_SKIPPED:,} more, which --json names" if len(files) > _MAX_SKIPPED else ""
+        told = f" {reason} ({len(files):,}): {', '.join(files[:_MAX_SKIPPED])}{more}"
+        err.print(styled(("Skipped:", "yellow"), told))
+    for problem in summary.problems:
+        err.print(styled(("Left out:", "yellow"), f" {problem}"))
+
+
+# --- looking ---
+
+
+def info(
+    index: IndexOption, where: WhereOption = None, documents: DocumentsOption = None, as_json: JsonOption = False
+) -> None:
+    """Show what an index contains and how it was built."""
+    with open_scoped(index, where, documents) as opened:
+        values = asdict(opened.info())
+    if as_json:
+        print_json(values)
+        return
+    table = Table(show_header=False, box=None)
+    for name, value in values.items():
+        if name == "bytes" and not value:  # of a scope, whose share of the files is not known
+            continue
+        shown = f"{value / 1e6:,.1f} MB" if name == "bytes" else f"{value:,}" if isinstance(value, int) else value
+        table.add_row(name.replace("_", " "), str(shown))
+    out.print(table)
+
+
+def list_documents(
+    index: IndexOption,
+    pattern: Annotated[
+        str | None,
+        typer.Argument(metavar="PATTERN", help="A part of ids or titles, or a pattern such as 'people/*', in quotes."),
+    ] = None,
+    where: WhereOption = None,
+    documents: DocumentsOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """List the documents of an index: ids, titles, chunks and sources; with --json, metadata too."""
+    with open_scoped(index, where, documents) as opened:
+        matching = _find_documents(opened, pattern)
+        if as_json:
+            print_json({"documents": [asdict(document) for document in matching]})
+        else:
+            show_documents(matching, pattern)
+
+
+def _find_documents(index: Index, pattern: str | None) -> Iterator[DocumentInfo]:
+    """Yield the documents whose id or title has a text as a part, or matches it if it has a `*`, ignoring case."""
+    from arag.retrieval.scope import compile_pattern
+
+    text = (pattern or "*").lower()
+    compiled = compile_pattern(text if "*" in text else f"*{text}*")
+    for document in index.documents():
+        if compiled.match(document.id.lower()) or compiled.match(document.title.lower()):
+            yield document
+
+
+def show_documents(documents: Iterable[DocumentInfo], pattern: str | None) -> None:
+    """Print documents: on a terminal as a table, elsewhere one a line, with tabs between the fields."""
+    is_empty = True
+    table = Table(box=None, pad_edge=False)
+    table.add_column("Id", overflow="fold")
+    table.add_column("Title")
+    table.add_column("Chunks", justify="right")
+    table.add_column("Source", overflow="fold")
+    here = f"{Path.cwd()}{os.sep}"
+    for document in documents:
+        is_empty = False
+        fields = [document.id, document.title, f"{document.chunks:,}", document.source]
+        if out.is_terminal:  # short: from the working directory, and without the part of a path that is the id
+            fields[-1] = re.sub(rf"(?<=/){re.escape(document.id)}$", "…", document.source.removeprefix(here))
+            table.add_row(*map(visible, fields))
+        else:
+            print("\t".join(map(visible, fields)))  # noqa: T201 - a console would write spaces for tabs
+    if is_empty:
+        err.print(f"No document matches {pattern!r}." if pattern else "The index holds no documents.")
+    elif out.is_terminal:
+        out.print(table, soft_wrap=False)
+
+
+# --- searching ---
+
+
+def search_keyword(
+    terms: Annotated[list[str], typer.Argument(metavar="TERM...", help="Keywords, matched exactly, ignoring case.")],
+    index: IndexOption,
+    top_k: TopKOption = DEFAULT_TOP_K,
+    where: WhereOption = None,
+    documents: DocumentsOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Find chunks that contain keywords."""
+    from arag.retrieval.present import Shown
+    from arag.retrieval.render import render_keywords
+
+    with open_scoped(index, where, documents) as opened:
+        results = opened.keyword_search(terms, top_k)
+    _show_results(results, render_keywords(results, Shown(results.hits)), as_json)
+
+
+def search_semantic(
+    query: Annotated[str, typer.Argument(help="Text to search for.")],
+    index: IndexOption,
+    top_k: TopKOption = DEFAULT_TOP_K,
+    where: WhereOption = None,
+    documents: DocumentsOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Find chunks with sentences close in meaning to a query."""
+    from arag.retrieval.present import Shown
+    from arag.retrieval.render import render_semantic
+
+    with open_scoped(index, where, documents) as opened:
+        results = opened.semantic_search(query, top_k)
+    _show_results(results, render_semantic(Shown(results.hits)), as_json)
+
+
+def read(
+    ids: Annotated[list[str], typer.Argument(metavar="ID...", help="Chunk ids.")],
+    index: IndexOption,
+    adjacent: Annotated[int, typer.Option(min=0, max=2, help="Chunks to add before and after each one.")] = 0,
+    where: WhereOption = None,
+    documents: DocumentsOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Print chunks in full. Exit code 1 means that an id is unknown."""
+    from arag.retrieval.render import render_chunks
+
+    with open_scoped(index, where, documents) as opened:
+        results = opened.read(ids, adjacent)
+    _show_results(results, render_chunks(results, ()), as_json)
+    if results.unknown:
+        raise typer.Exit(FAILED)
+
+
+def _show_results(results: Any, text: str, as_json: bool) -> None:
+    if as_json:
+        print_json(asdict(results))
+    else:
+        out.print(text)

@@ -1,0 +1,135 @@
+"""What `arag ask` and `arag chat` print: a run as it happens, the answer, its sources and what it cost."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from arag.models.prices import cost, format_dollars
+from arag.options import count
+from arag.retrieval.render import name_place
+from arag.retrieval.text import CUT, fold
+from arag.terminal import out, print_indented, styled
+
+if TYPE_CHECKING:
+    from langchain_core.messages import ToolMessage
+
+    from arag.graph.state import Citation, State
+
+_MAX_QUOTE = 200  # characters of a quoted sentence
+
+
+class RunView:
+    """Shows a run as it happens: what the model writes, and each tool call with one line for its result."""
+
+    def __init__(self) -> None:
+        self._message_id: str | None = None
+        self._text = ""  # of the message that was shown last
+        self._step = 0
+        self._arguments: dict[str | None, Any] = {}  # of the last message's calls, by their ids
+
+    def show(self, mode: str, event: Any) -> None:
+        """Show what a run streams in the modes `messages` and `updates`."""
+        if mode == "messages":
+            message, _ = event
+            if message.type in {"ai", "AIMessageChunk"}:
+                self._write(message.id, message.text)
+            return
+        self.end_line()
+        for node, update in event.items():
+            if node == "agent":
+                self._step += 1
+                message = update["messages"][-1]
+                calls = (*message.tool_calls, *message.invalid_tool_calls)
+                self._arguments = {call["id"]: call["args"] for call in calls}
+            elif node == "tools":
+                for result in update["messages"]:
+                    self._show_call(result)
+            elif node == "force_answer":
+                out.print(f"   Answer forced: {update['stop_reason']}.", style="yellow")
+
+    def _show_call(self, result: ToolMessage) -> None:
+        arguments = self._arguments.get(result.tool_call_id)
+        named = arguments if isinstance(arguments, dict) else {"arguments": arguments}
+        shown = ", ".join(f"{name}={json.dumps(value, ensure_ascii=False)}" for name, value in named.items())
+        out.print(styled((f"{self._step:>2}", "dim"), " ", (result.name or "", "bold cyan"), f" {shown}"))
+        artifact = result.artifact if isinstance(result.artifact, dict) else {}
+        chunks = ", ".join(artifact.get("chunk_ids", ())) or result.text.partition("\n")[0]
+        tokens = artifact.get("retrieved_tokens", 0)
+        print_indented(f"{chunks} ({tokens:,} tokens)", 3, "red" if result.status == "error" else "dim")
+
+    def end_line(self) -> None:
+        """End the line that the model was writing."""
+        if self._text and not self._text.endswith("\n"):
+            out.print()
+            self._text += "\n"
+
+    def show_end(self, state: State) -> None:
+        """Show the answer unless the model has just written it, its sources, and the run's counts."""
+        if self._text.strip() != state["answer"]:
+            self._write(None, state["answer"])
+            self.end_line()
+        show_sources(state)
+        out.print()
+        _show_counts(state)
+
+    def _write(self, message_id: str | None, piece: str) -> None:
+        if message_id != self._message_id or not self._text:
+            self.end_line()
+            self._message_id, self._text = message_id, ""
+            piece = piece.lstrip()
+            if piece:
+                out.print()
+        out.print(piece, end="")
+        self._text += piece
+
+
+def show_answer(state: State) -> None:
+    """Print an answer and its sources."""
+    out.print(state["answer"])
+    show_sources(state)
+
+
+def show_sources(state: State) -> None:
+    """Print the sources of an answer: the chunks, their documents, and the sentences that bear the answer."""
+    if state["citations"]:
+        out.print()
+        out.print("Sources", style="bold")
+    for citation in state["citations"]:
+        _show_source(citation)
+
+
+def _show_source(citation: Citation) -> None:
+    document = citation["document"]
+    about = ", ".join(filter(None, [document["title"] if document else "", name_place(None, None, citation["pages"])]))
+    note = "" if citation["seen"] else " (not seen in this run)"
+    out.print(styled(f"  {citation['chunk_id']}  ", (about, "dim"), (note, "red")))
+    if document and (origin := ", ".join(filter(None, [document["author"], document["date"], document["url"]]))):
+        print_indented(origin, 5, "dim")
+    for quote in citation["quotes"]:
+        text = fold(quote["text"])
+        print_indented(f"“{text if len(text) <= _MAX_QUOTE else text[:_MAX_QUOTE].rstrip() + CUT}”", 5, "dim")
+
+
+def _show_counts(state: State) -> None:
+    trace, usage = state["trace"], state["usage"]
+    read = {chunk_id for call in trace for chunk_id in call["new_chunks"]}  # for this question
+    retrieved, evidence = (sum(call[name] for call in trace) for name in ("retrieved_tokens", "evidence_tokens"))
+    out.print(
+        f"{count(state['steps'], 'step')}, {count(len(trace), 'tool call')}, {count(retrieved, 'retrieved token')} "
+        f"({evidence:,} of evidence), {count(len(read), 'chunk')} read, {state['stop_reason']}",
+        style="dim",
+    )
+    if usage["input_tokens"] or usage["output_tokens"]:  # the built-in model uses none, some servers report none
+        used = f"{count(usage['input_tokens'], 'input token')} ({usage['cached_tokens']:,} cached), "
+        used += count(usage["output_tokens"], "output token")
+        dollars = cost(state["model_calls"])
+        out.print(used + (f", {format_dollars(dollars)}" if dollars is not None else ""), style="dim")
+
+
+def run_record(question: str, state: State) -> dict[str, Any]:
+    """Return a run's record for `--json`."""
+    keys = {"answer", "citations", "stop_reason", "steps", "read_chunks", "trace", "model_calls", "usage"}
+    values = {key: value for key, value in state.items() if key in keys}
+    tokens = {name: sum(call[name] for call in state["trace"]) for name in ("retrieved_tokens", "evidence_tokens")}
+    return {"question": question} | values | tokens | {"cost": cost(state["model_calls"])}

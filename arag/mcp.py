@@ -1,0 +1,225 @@
+"""An index as a server for other agents, over the Model Context Protocol (MCP).
+
+The SDK is the extra `mcp`: it is imported when a server is made.
+"""
+
+from __future__ import annotations
+
+import hmac
+import re
+import socket
+import sys
+from contextlib import redirect_stdout
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Annotated, Any
+
+import anyio
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import HumanMessage
+from langchain_core.tools import BaseTool, InjectedToolArg, tool
+from langchain_core.utils.function_calling import convert_to_openai_function
+
+from arag.errors import ARAGError, InputError, ModelError
+from arag.models.asking import is_provider_error
+from arag.models.replies import mend_characters
+from arag.retrieval.index import Index
+from arag.retrieval.tools import make_tools
+from arag.terminal import err
+
+if TYPE_CHECKING:
+    from mcp.server.lowlevel import Server
+
+TOKEN_VARIABLE = "ARAG_MCP_TOKEN"  # noqa: S105 - a variable's name
+DEFAULT_HOST, DEFAULT_PORT = "127.0.0.1", 8765
+_LOOPBACK_HOSTS = ("127.0.0.1", "::1", "localhost")
+_INSTRUCTIONS = (
+    "Search and read a collection of documents. Search for all that you look for, read chunks where what a search "
+    "shows is not enough, and cite chunk ids in square brackets."
+)
+
+
+def make_mcp_server(index: Index, *, model: str | BaseChatModel | None = None) -> Server[Any]:
+    """Make an MCP server for an index: the SDK's `Server`, to run with any of its transports.
+
+    It offers the three retrieval tools, with the schemas and texts that the agent's model gets. Each call stands alone:
+    a search shows everything, whatever the client was shown before. Errors are results with `isError`, which a model
+    can correct.
+
+    Args:
+        index: The index. It must stay open while the server runs.
+        model: A chat model, or a string for `load_model`: then there is also the tool `ask`, for which the agent
+            answers a question.
+
+    Raises:
+        InputError: The package `mcp` is not installed.
+        ModelError: The model string is not valid, or the model cannot be created.
+
+    Example:
+        >>> server = make_mcp_server(index, model="extractive")
+        >>> server.name
+        'arag'
+    """
+    try:
+        import mcp_types as types
+        from mcp.server.lowlevel import Server
+    except ModuleNotFoundError as error:
+        raise InputError("an MCP server needs the package mcp: pip install 'langgraph-arag[mcp]'") from error
+
+    tools = {tool.name: tool for tool in make_tools(index)}
+    if model is not None:
+        tools["ask"] = _make_ask(index, model)
+    hints = types.ToolAnnotations(read_only_hint=True, open_world_hint=False)
+    offers = [
+        types.Tool(name=f["name"], description=f["description"], input_schema=f["parameters"], annotations=hints)
+        for f in map(convert_to_openai_function, tools.values())
+    ]
+
+    async def list_tools(_context: Any, _params: Any) -> types.ListToolsResult:
+        return types.ListToolsResult(tools=offers)
+
+    async def call_tool(context: Any, params: types.CallToolRequestParams) -> types.CallToolResult:
+        # Set here, so that a client claims neither a conversation nor a session.
+        arguments = {**(params.arguments or {}), "messages": [], "session": context.session}
+        try:
+            if params.name not in tools:
+                raise InputError(f"There is no tool {params.name!r}. The tools are: {', '.join(tools)}.")
+            call = {"type": "tool_call", "id": "mcp", "name": params.name, "args": arguments}
+            message = await tools[params.name].ainvoke(call)
+        except ARAGError as error:
+            return types.CallToolResult(content=[types.TextContent(text=str(error))], is_error=True)
+        return types.CallToolResult(
+            content=[types.TextContent(text=message.text)],
+            structured_content=message.artifact if params.name == "ask" else None,
+            is_error=message.status == "error",
+        )
+
+    return Server(
+        "arag",
+        version=version("langgraph-arag"),
+        instructions=_INSTRUCTIONS,
+        on_list_tools=list_tools,
+        on_call_tool=call_tool,
+    )
+
+
+def _make_ask(index: Index, model: str | BaseChatModel) -> BaseTool:
+    """Make the tool `ask`. Its calls report each step of the agent to the client's session."""
+    from arag.graph.graph import create_arag_agent
+
+    agent = create_arag_agent(model, index)
+
+    @tool(response_format="content_and_artifact")
+    async def ask(
+        question: Annotated[str, "The question, with all that is needed to understand it."],
+        session: Annotated[Any, InjectedToolArg],
+    ) -> tuple[str, dict[str, Any]]:
+        """Have an agent search these documents and answer a question, with sources. It takes longer than a search."""
+        if not question.strip():
+            raise InputError("The question is blank.")
+        state: Any = {}
+        try:
+            async for state in agent.astream(
+                {"messages": [HumanMessage(mend_characters(question))]}, stream_mode="values"
+            ):
+                await session.report_progress(len(state["messages"]), message=state["messages"][-1].name)
+        except Exception as error:
+            if not is_provider_error(error):
+                raise
+            raise ModelError(f"the model failed: {error}") from error
+        parts = [state["answer"]]
+        if state["stop_reason"] != "answered":
+            parts.append(f"The answer was forced: {state['stop_reason']}.")
+        sources = [
+            f"[{c['chunk_id']}] {c['document']['title'] if c['document'] else ''}"
+            + (" (not seen in this run)" if not c["seen"] else "")
+            for c in state["citations"]
+        ]
+        if sources:
+            parts.append("\n".join(["Sources:", *sources]))
+        return "\n\n".join(parts), {key: state[key] for key in ("answer", "citations", "stop_reason")}
+
+    ask.handle_validation_error = "The question is missing: give it as a string."
+    return ask
+
+
+def serve_mcp(
+    index: Index,
+    *,
+    model: str | BaseChatModel | None = None,
+    http: bool = False,
+    host: str = DEFAULT_HOST,
+    port: int = DEFAULT_PORT,
+    token: str | None = None,
+) -> None:
+    """Serve an index over MCP until the client leaves, or until Ctrl-C.
+
+    Args:
+        index: The index.
+        model: A chat model, or a string for `load_model`, for the tool `ask`; without it, there is no such tool.
+        http: Serve over streamable HTTP, instead of stdin and stdout. The address is printed on stderr.
+        host: The address to listen at.
+        port: The port; 0 for any that is free.
+        token: What clients must send as `Authorization: Bearer <token>`. Without one, web pages are refused.
+
+    Raises:
+        InputError: The package `mcp` is not installed, the token is not valid, the address cannot be used, or other
+            machines could reach it without a token.
+        ModelError: The model string is not valid, or the model cannot be created.
+        KeyboardInterrupt: A server over HTTP was ended.
+
+    Example:
+        >>> serve_mcp(index, http=True, host="0.0.0.0")
+        Traceback (most recent call last):
+            ...
+        arag.errors.InputError: other machines can reach 0.0.0.0: ...
+    """
+    if http and token is not None and not re.fullmatch("[!-~]+", token):
+        raise InputError("the token is not valid: it must be of ASCII characters, at least one, and without spaces")
+    if http and token is None and host not in _LOOPBACK_HOSTS:
+        raise InputError(
+            f"other machines can reach {host}: give a token that clients must send (--token-file, {TOKEN_VARIABLE} or "
+            f"token=...), or listen at {DEFAULT_HOST}"
+        )
+    server = make_mcp_server(index, model=model)
+    if http:
+        _serve_http(server, index, host, port, token)
+    else:
+        anyio.run(_serve_stdio, server)
+
+
+async def _serve_stdio(server: Server[Any]) -> None:
+    from mcp.server.stdio import stdio_server
+
+    # The SDK diverts the file descriptor; what `print` has buffered by the end would still reach the client.
+    async with stdio_server() as (requests, replies):
+        with redirect_stdout(sys.stderr):
+            await server.run(requests, replies, server.create_initialization_options())
+
+
+def _serve_http(server: Server[Any], index: Index, host: str, port: int, token: str | None) -> None:
+    import uvicorn
+    from mcp.server.auth.provider import AccessToken
+    from mcp.server.auth.settings import AuthSettings
+    from pydantic import AnyHttpUrl
+
+    class Verifier:
+        async def verify_token(self, token: str) -> AccessToken | None:
+            is_valid = hmac.compare_digest(token.encode(), expected)
+            return AccessToken(token=token, client_id="client", scopes=[]) if is_valid else None
+
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        listener = socket.create_server((host, port), family=family)
+    except (OSError, OverflowError) as error:
+        raise InputError(f"cannot listen at {host}, port {port}: {error}") from error
+    url = f"http://{f'[{host}]' if ':' in host else host}:{listener.getsockname()[1]}"
+    if token is None:  # at a loopback address, the SDK refuses the host names and origins of web pages
+        app = server.streamable_http_app(host=host)
+    else:  # which no web page knows
+        expected = token.encode()
+        auth = AuthSettings(issuer_url=AnyHttpUrl(url), resource_server_url=None)
+        app = server.streamable_http_app(host="", auth=auth, token_verifier=Verifier())
+    err.print(f"Serving {index.path} at {url}/mcp")
+    with listener:
+        uvicorn.Server(uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=2)).run(sockets=[listener])
+    raise KeyboardInterrupt

@@ -1,0 +1,278 @@
+"""A page that shows a run: the answer with its sources, and every step with the text that the model got.
+
+Nothing in it is loaded or runs. Evaluation's pages are made from the same templates.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache, partial
+from html import escape
+from typing import Any, cast
+
+from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
+from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, ToolMessage, messages_from_dict
+from langgraph.types import GraphOutput
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+from markupsafe import Markup
+
+from arag.errors import InputError
+from arag.graph.citations import is_web_address
+from arag.graph.state import find_run, kind_of_reply, split_turn
+from arag.models.prices import cite_prices, cost, format_dollars
+from arag.models.replies import mend_characters
+from arag.models.usage import model_call, total
+from arag.retrieval.tools import find_artifacts
+
+# The page shows texts from documents and models: the frame may only open links, in new tabs.
+_FRAME = (
+    '<iframe title="Agent run" sandbox="allow-popups allow-popups-to-escape-sandbox" srcdoc="{}" style="display:block;'
+    "width:100%;height:40rem;max-height:85vh;border:1px solid rgba(128,128,128,.35);border-radius:8px;"
+    'resize:vertical"></iframe>'
+)
+_FORCED = {
+    "max_steps": "the step limit was reached",
+    "token_budget": "the context was full",
+    "empty_reply": "the model's reply was empty",
+}
+_LINK = r"\[(?:[^\[\]]|\[[^\[\]]*\])*\]\(\s*<?https?:[^)]*\)|<https?:[^>\s]*>"  # in which ids stay as they are
+_MARK = re.compile("\ue000(\\d+)\ue001")  # where a citation stands while the Markdown is rendered
+
+
+class TracePage(str):
+    """An HTML page; a notebook shows it."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        # A notebook stores it next to the page.
+        return "<HTML page of a run>"
+
+    def _repr_html_(self) -> str:
+        # Without a base, links within the page would point into the notebook's own page.
+        page = self.replace("<head>", '<head>\n<base href="about:srcdoc">', 1)
+        return _FRAME.format(escape(page))
+
+
+def trace_page(state: Mapping[str, Any] | GraphOutput[Any], *, error: str = "", model: str = "") -> TracePage:
+    """Return a page that shows a run.
+
+    The page is one piece of HTML that loads nothing and runs no scripts. A notebook displays it.
+
+    Args:
+        state: What `agent.invoke` returned, in either version, or the same as JSON; for a failed run, what there is.
+        error: Why the run failed.
+        model: The model's name, for a run that failed.
+
+    Returns:
+        The page, a string: `Path("run.html").write_text(trace_page(state), encoding="utf-8")`.
+
+    Raises:
+        InputError: The state has no conversation.
+
+    Example:
+        >>> state = agent.invoke({"messages": [("user", "Who founded the Emberlane Glassworks?")]})
+        >>> "Mattick Grevane" in trace_page(state)
+        True
+    """
+    values: Mapping[str, Any] = state.value if isinstance(state, GraphOutput) else state
+    earlier, turn = split_turn(_read_messages(values))
+    is_done = kind_of_reply(turn[-1]) == "answer"
+    before, last = (turn[:-1], turn[-1:]) if is_done else (turn, [])
+    # What other agents in a larger graph did and answered comes first; other methods' messages have no seconds.
+    run = find_run(before) if any("seconds" in message.response_metadata for message in turn) else before[1:]
+    others = [message for message in before[: len(before) - len(run)] if kind_of_reply(message) == "answer"]
+    replies = [message for message in (*run, *last) if isinstance(message, AIMessage)]
+    results = {message.tool_call_id: message for message in run if isinstance(message, ToolMessage)}
+    steps = [_read_step(number, reply, results) for number, reply in enumerate(replies, 1)]
+    # A failed run has no records of its own: those in its state are of the question before.
+    records = values if is_done else {}
+    calls = records.get("model_calls") or [model_call(reply, step=n) for n, reply in enumerate(replies, 1)]
+    answer, sources = str(records.get("answer") or (last[0].text if last else "")), records.get("citations") or ()
+    reason, retrievals = str(values.get("stop_reason") or "answered"), [] if results else records.get("trace") or []
+    links = {number: _cite(number, source) for number, source in enumerate(sources, 1)}
+    page = render(
+        "run.html",
+        question=turn[0].text,
+        earlier=[(message.type, message.text) for message in (*earlier, *others) if message.type != "system"],
+        status="failed" if not answer else "answered" if reason == "answered" else "forced",
+        reason=_FORCED.get(reason, reason),
+        error=error,
+        models=list(dict.fromkeys(call["model"] for call in calls if call.get("model"))) or [model] * bool(model),
+        answer=_render_answer(answer, {source["chunk_id"]: n for n, source in enumerate(sources, 1)}, links),
+        sources=list(zip(links.values(), sources, strict=True)),
+        totals=_sum_up(calls, [call for step in steps for call in step["calls"]] or retrievals),
+        notes=values.get("notes") or (),
+        steps=steps,
+        retrievals=retrievals,
+        model_calls=calls if len(calls) > len(steps) else (),
+        price_source=cite_prices(),
+    )
+    return TracePage(page)
+
+
+# --- what the template shows ---
+
+
+def _read_messages(state: Any) -> list[AnyMessage]:
+    messages = state.get("messages") if isinstance(state, Mapping) else None
+    if not isinstance(messages, list | tuple) or not messages:
+        raise InputError("a run's final state is needed: what `agent.invoke` returns, or the same as JSON")
+    try:
+        return [_read_message(message) for message in messages]
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise InputError(f"one of the run's messages is not valid: {str(error).splitlines()[0]}") from error
+
+
+def _read_message(message: Any) -> AnyMessage:
+    if not isinstance(message, BaseMessage):
+        (message,) = messages_from_dict([{"type": message["type"], "data": message.get("data") or message}])
+    return cast("AnyMessage", message)
+
+
+def _read_step(number: int, reply: AIMessage, results: Mapping[str, ToolMessage]) -> dict[str, Any]:
+    """Return what a step shows: the reply, its figures, and its calls with their results."""
+    try:
+        thoughts = [str(b.get("reasoning") or "") for b in reply.content_blocks if b["type"] == "reasoning"]
+    except (KeyError, TypeError, ValueError, AttributeError):  # blocks of an unknown form
+        thoughts = []
+    return {
+        "number": number,
+        "reply": reply,
+        "reasoning": "\n\n".join(thoughts).strip(),
+        "figures": model_call(reply, step=number) if "seconds" in reply.response_metadata else None,
+        "calls": [_read_call(c, results.get(c["id"] or "")) for c in (*reply.tool_calls, *reply.invalid_tool_calls)],
+    }
+
+
+def _read_call(call: Any, result: ToolMessage | None) -> dict[str, Any]:
+    artifact = next(find_artifacts([result] if result else []), {})
+    return {
+        "tool": call["name"] or "unknown",
+        "arguments": call["args"],
+        "text": result.text if result else "The call has no result.",
+        "is_error": result is None or result.status == "error",
+        "new_chunks": artifact.get("new_chunks", ()),
+        "retrieved_tokens": artifact.get("retrieved_tokens", 0),
+        "evidence_tokens": artifact.get("evidence_tokens", 0),
+        "seconds": result.response_metadata.get("seconds") if result else None,
+    }
+
+
+def _sum_up(calls: Sequence[Any], retrievals: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return a question's figures; what is unknown is None."""
+    return {
+        **total(calls),
+        "steps": sum(not call["forced"] for call in calls),
+        "tool_calls": len(retrievals),
+        "retrieved_tokens": sum(call["retrieved_tokens"] for call in retrievals),
+        "evidence_tokens": sum(call["evidence_tokens"] for call in retrievals),
+        "read": len({chunk_id for call in retrievals for chunk_id in call["new_chunks"]}),
+        "model_seconds": _sum(call["seconds"] for call in calls),
+        "tool_seconds": _sum(call["seconds"] for call in retrievals),
+        "cost": cost(calls) if calls else None,
+    }
+
+
+def _sum(numbers: Iterable[float | None]) -> float | None:
+    known = [number for number in numbers if number is not None]
+    return sum(known) if known else None
+
+
+# --- the answer ---
+
+
+class _Markdown(MarkdownIt):
+    def validateLink(self, url: str) -> bool:  # noqa: N802 - its name
+        return is_web_address(url)
+
+
+# Indented code and definitions of links, which answers do not mean, would hide citations.
+_MARKDOWN = _Markdown("commonmark", {"html": False, "breaks": True}).enable(["table", "strikethrough"])
+_MARKDOWN.disable(["code", "reference"])
+
+
+def _cite(number: int, source: Mapping[str, Any]) -> Markup:
+    title = (source.get("document") or {}).get("title") or source["chunk_id"]
+    link = Markup('<a class="cite{}" href="#source-{}" title="{}">{}</a>')
+    return link.format("" if source["seen"] else " bad", number, title, number)
+
+
+def _render_answer(answer: str, numbers: Mapping[str, int], links: Mapping[int, Markup]) -> Markup:
+    """Render an answer's Markdown, with links in place of its citations.
+
+    HTML in it is shown as text. Only web addresses become links; pictures are replaced by their description.
+    """
+    answer = re.sub("[\ue000\ue001]", "", answer)
+    if numbers:
+        ids = "|".join(re.escape(chunk_id) for chunk_id in sorted(numbers, key=len, reverse=True))
+        cited = rf"{_LINK}|[`*\"]*(?<![\w/.-])({ids})(?!\d|:\d)[`*\"]*"
+        answer = re.sub(cited, lambda m: f"\ue000{numbers[m[1]]}\ue001" if m[1] else m[0], answer)
+        # Brackets that hold nothing but citations are dropped.
+        marks = r"((?:\s*[,;、]?\s*\ue000\d+\ue001)+)\s*"
+        bracket = rf"\[{marks}\]|【{marks}】|\({marks}\)"
+        answer = re.sub(bracket, lambda m: re.sub(r"[\s,;、]", "", m[1] or m[2] or m[3]), answer)
+    tokens = _MARKDOWN.parse(answer)
+    _adapt(tokens)
+    html = _MARKDOWN.renderer.render(tokens, _MARKDOWN.options, {})
+    return Markup(_MARK.sub(lambda match: links[int(match[1])], html))  # noqa: S704 - made from escaped texts
+
+
+def _adapt(tokens: Sequence[Token]) -> None:
+    """Put headings below those of the page, open links in new tabs, and replace pictures."""
+    for token in tokens:
+        if token.type in {"heading_open", "heading_close"}:
+            token.tag = f"h{min(int(token.tag[1]) + 2, 6)}"
+        for child in token.children or ():
+            if child.type == "link_open":
+                child.attrs |= {"rel": "noopener noreferrer", "target": "_blank"}
+            elif child.type == "image":
+                child.type, child.content, child.children = "text", f"[{child.content or 'picture'}]", None
+
+
+# --- templates ---
+
+
+def render(template: str, *, package: str = "arag", **values: Any) -> str:
+    """Render a page; values are escaped and lone surrogates replaced.
+
+    Args:
+        template: The template's file.
+        package: The package of the template, which may extend and include the templates of `arag`.
+        **values: What the template shows.
+    """
+    return mend_characters(_environment(package).get_template(template).render(values).lstrip())
+
+
+@cache
+def _environment(package: str) -> Environment:
+    loader = ChoiceLoader([PackageLoader(name, "") for name in (package, "arag")])
+    environment = Environment(
+        loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    environment.filters |= {"duration": _duration, "dollars": format_dollars, "count": count, "short": _short}
+    environment.filters |= {"json": partial(json.dumps, ensure_ascii=False, default=str)}
+    environment.tests["web_address"] = is_web_address
+    return environment
+
+
+def count(number: int, noun: str) -> str:
+    """Return a number with a noun, in the plural if needed."""
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 0.01:
+        return "<\u202f0.01 s"
+    if seconds < 60:
+        return f"{seconds:.2f} s" if seconds < 1 else f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes:,} min {rest} s"
+
+
+def _short(text: str, length: int) -> str:
+    text = " ".join(text.split())
+    return text if len(text) <= length else f"{text[: length - 1].rstrip()}…"

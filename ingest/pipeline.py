@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 MIN_CHUNK_TOKENS = 50
 
-_SENTENCE_CHARACTERS = 120  # about; a batch is about as many sentences as a call of the embedder takes
+_BATCH_CHARACTERS = 100_000  # of documents that are looked up in the index at once
 _BATCH_DOCUMENTS = 500
 _MAX_NAMES = 5  # of what was left out, in a message
 _LAST_LATIN_LETTER = "\u024f"
@@ -188,7 +188,7 @@ def run_ingest(
         with open_writer(store, embedder=embedder, chunk_tokens=chunk_tokens, meter=meter) as writer:
             ids, is_new = Ids(writer), not writer.settings.documents
             named = _sort_out(map(ids.assign, chain([first], documents)), problems)
-            while batch := _take_batch(named, _SENTENCE_CHARACTERS * writer.embedder.batch):
+            while batch := _take_batch(named):
                 if is_new:
                     _warn_of_scripts(batch, writer.settings.embedder)
                 is_new = False  # only the first texts are looked at
@@ -226,12 +226,13 @@ def _sort_out(items: Iterator[Document | Problem], problems: list[Problem]) -> I
             yield item
 
 
-def _take_batch(documents: Iterator[Document], characters: int) -> list[Document]:
+def _take_batch(documents: Iterator[Document]) -> list[Document]:
     """Return the next documents, until they have enough characters, or are a few hundred."""
     batch: list[Document] = []
-    while characters > 0 and len(batch) < _BATCH_DOCUMENTS and (document := next(documents, None)):
+    characters = 0
+    while characters < _BATCH_CHARACTERS and len(batch) < _BATCH_DOCUMENTS and (document := next(documents, None)):
         batch.append(document)
-        characters -= len(document.text)
+        characters += len(document.text)
     return batch
 
 

@@ -1,8 +1,8 @@
 """Writes documents into an index: cut, embedded, stored together with their vectors, and in the end published.
 
-A pool of threads embeds a batch of documents while the main thread cuts the next one. A batch is stored in one
-transaction, once it has all its vectors. If a run is interrupted, what is stored is kept, and the next run goes on from
-there. Readers see all of it when a run publishes.
+A pool of threads embeds a batch of documents, as many as one call of the embedder takes, while the main thread cuts the
+next one. A batch is stored in one transaction, once it has all its vectors. If a run is interrupted, what is stored is
+kept, and the next run goes on from there. Readers see all of it when a run publishes.
 """
 
 from __future__ import annotations
@@ -65,7 +65,6 @@ class IndexWriter:
     Attributes:
         draft: The index's next publication.
         settings: The settings, with the counts of what readers see.
-        embedder: Embeds the sentences.
         embedded: Sentences embedded so far.
         written: Ids of the documents stored so far.
         problems: What could not be stored, by the documents' ids.
@@ -82,16 +81,18 @@ class IndexWriter:
     ) -> None:
         self.draft = draft
         self.settings = settings
-        self.embedder = embedder
         self.embedded = 0
         self.written: set[str] = set()
         self.problems: dict[str, Problem] = {}
+        self._embedder = embedder
         self._counter = counter
         self._location = location
         self._meter = meter
         self._pool = ThreadPoolExecutor(embedder.concurrency, thread_name_prefix="embed")
         self._batches: deque[_Batch] = deque()
-        self._end = 0  # bytes of all sources up to the end of the last batch
+        self._next: list[tuple[Document, DocumentRecord, list[Chunk]]] = []  # of the next batch
+        self._next_sentences = 0
+        self._begun = self._end = 0  # bytes of all sources up to the end of the last batch, and of the last document
         self._claimed_by_others: list[Document] = []
 
     def close(self) -> None:
@@ -126,17 +127,15 @@ class IndexWriter:
         ours = self._find_changed({document_id: fingerprints[document_id] for document_id in claimed})
         unchanged = [d for d in documents if d.id not in changed or d.id in claimed - ours]
         self.draft.set_sources({document.id: document.file for document in unchanged})
-        writable = []
-        for document in documents:
+        start, more = self._end, max(0, end - self._end)
+        for number, document in enumerate(documents, 1):
             if document.id in ours:
                 if reason := self.find_conflict(document):
                     self._refuse(document, reason)
                 else:
-                    writable.append(document)
-        start, self._end = self._end, max(self._end, end)
-        if writable:
-            self._begin(writable, fingerprints, start)
-        self._meter.report(done=None if self._batches else self._end, documents=len(unchanged))
+                    self._cut(document, fingerprints[document.id])
+            self._end = start + more * number // len(documents)
+        self._meter.report(done=None if self._next or self._batches else self._end, documents=len(unchanged))
 
     def flush(self) -> None:
         """Store everything that was put; wait for documents that another process is writing."""
@@ -169,37 +168,46 @@ class IndexWriter:
         self.problems[document.id] = Problem(document.source, reason)
         self._meter.report(documents=1)
 
-    def _begin(self, documents: list[Document], fingerprints: Mapping[str, str], start: int) -> None:
-        """Cut documents into chunks and have them embedded; store earlier batches, so that few wait."""
-        cut = []
-        for document in documents:
-            count = self._counter.count_batch
-            chunks = chunk_document(document, chunk_tokens=self.settings.chunk_tokens, count=count)
-            metadata = json.dumps(dict(document.metadata), ensure_ascii=False)
-            fields = document.id, document.title, document.file, metadata, fingerprints[document.id], len(chunks)
-            cut.append((document, DocumentRecord(*fields), chunks))
-        vectors = self.draft.vectors_by_text([document.id for document in documents])
-        texts = dict.fromkeys(text for *_, chunks in cut for chunk in chunks for text in chunk.embedded_texts())
+    def _cut(self, document: Document, fingerprint: str) -> None:
+        """Cut a document into chunks, for the next batch if its sentences still fit into a call of the embedder."""
+        count = self._counter.count_batch
+        chunks = chunk_document(document, chunk_tokens=self.settings.chunk_tokens, count=count)
+        metadata = json.dumps(dict(document.metadata), ensure_ascii=False)
+        record = DocumentRecord(document.id, document.title, document.file, metadata, fingerprint, len(chunks))
+        sentences = sum(len(chunk.embedded_texts()) for chunk in chunks)
+        if self._next_sentences + sentences > self._embedder.batch:
+            self._begin()
+        self._next.append((document, record, chunks))
+        self._next_sentences += sentences
+
+    def _begin(self) -> None:
+        """Have the next batch embedded; store earlier ones, so that few wait."""
+        if not self._next:
+            return
+        vectors = self.draft.vectors_by_text([document.id for document, *_ in self._next])
+        texts = dict.fromkeys(text for *_, chunks in self._next for chunk in chunks for text in chunk.embedded_texts())
         calls = self._embed(text for text in texts if text not in vectors)
-        self._batches.append(_Batch(cut, vectors, calls, start, self._end))
+        self._batches.append(_Batch(self._next, vectors, calls, self._begun, self._end))
+        self._next, self._next_sentences, self._begun = [], 0, self._end
         while self._batches and (self._batches[0].is_embedded or self._many_calls_wait()):
             self._store_first()
 
     def _many_calls_wait(self) -> bool:
         """Return whether the embedder has enough to do while a batch is waited for."""
-        return len(self._batches) > 1 and sum(len(batch.calls) for batch in self._batches) > self.embedder.concurrency
+        return len(self._batches) > 1 and sum(len(batch.calls) for batch in self._batches) > self._embedder.concurrency
 
     def _embed(self, texts: Iterable[str]) -> list[tuple[list[str], Future[Vectors]]]:
         calls = []
-        for some in batches(texts, self.embedder.batch):
-            if not self.embedder.is_loaded:  # it may have to be downloaded first
+        for some in batches(texts, self._embedder.batch):
+            if not self._embedder.is_loaded:  # it may have to be downloaded first
                 self._meter.report("loading")
-                self.embedder.load()
+                self._embedder.load()
             self._meter.report("embedding")
-            calls.append((some, self._pool.submit(self.embedder.embed_documents, some)))
+            calls.append((some, self._pool.submit(self._embedder.embed_documents, some)))
         return calls
 
     def _store_all(self) -> None:
+        self._begin()
         while self._batches:
             self._store_first()
 
@@ -210,7 +218,7 @@ class IndexWriter:
             vectors = call.result()
             if vectors.shape[1] != self.settings.dimension:
                 raise ModelError(
-                    f"the embedder {self.embedder.name} returns vectors of {vectors.shape[1]} dimensions, but the "
+                    f"the embedder {self._embedder.name} returns vectors of {vectors.shape[1]} dimensions, but the "
                     f"index in {self._location} has {self.settings.dimension}"
                 )
             batch.vectors |= zip(texts, vectors, strict=True)

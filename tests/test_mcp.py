@@ -32,7 +32,7 @@ from mcp import Client
 from scripted import ScriptedModel, call
 
 ARAG = str(Path(sys.executable).parent / "arag")
-CLIENTS = Path(__file__).parent.parent / "docs" / "clients.md"
+CLIENTS = Path(__file__).parent.parent / "docs" / "tools.md"
 TOKEN = "a-secret"
 DOCUMENTS = [
     {"id": "lothair", "title": "Lothair II", "text": "Lothair II was a king. He married Teutberga."},

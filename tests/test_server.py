@@ -279,8 +279,8 @@ def test_a_remote_graph_is_used_like_a_local_one(server, client):
         remote.invoke(asked(LENS), context={"max_steps": 0})
 
 
-def test_the_studio_page_can_be_followed_in_a_project_of_ones_own(tmp_path, example_index):
-    page = (_ROOT / "docs" / "studio.md").read_text(encoding="utf-8")
+def test_what_the_page_says_of_studio_can_be_followed_in_a_project_of_ones_own(tmp_path, example_index):
+    page = (_ROOT / "docs" / "agent.md").read_text(encoding="utf-8")
     for name, text in re.findall(r'^```\w+ title="([^"]+)"\n(.*?)^```', page, flags=re.MULTILINE | re.DOTALL):
         (tmp_path / name).write_text(text, encoding="utf-8")
     (tmp_path / "my-index").symlink_to(example_index.path)

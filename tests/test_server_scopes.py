@@ -25,7 +25,7 @@ ALL = {"scope": {"documents": ["*"]}}
 def server(tmp_path_factory, example_index):
     """A server with the authentication that the documentation shows, and a user without a scope."""
     folder = tmp_path_factory.mktemp("server")
-    page = (_ROOT / "docs" / "studio.md").read_text(encoding="utf-8")
+    page = (_ROOT / "docs" / "agent.md").read_text(encoding="utf-8")
     (code,) = [block for block in re.findall(r"```python\n(.*?)```", page, re.DOTALL) if "Auth()" in block]
     code += 'USERS["Bearer eve"] = {"identity": "eve"}\n'
     code += 'USERS["Bearer nil"] = {"identity": "nil", "arag_scope": {"where": None}}\n'

@@ -140,7 +140,8 @@ def load_embedder(embedder: str | Embeddings | Embedder | None = None) -> Embedd
     """
     if isinstance(embedder, Embedder):
         return embedder
-    embedder = embedder or os.environ.get(EMBEDDER_VARIABLE) or DEFAULT_EMBEDDER
+    if embedder is None:
+        embedder = os.environ.get(EMBEDDER_VARIABLE) or DEFAULT_EMBEDDER
     if isinstance(embedder, str):
         name = parse_embedder(embedder)
         return make_embedder(str(name), name.provider, partial(load_embeddings, name))

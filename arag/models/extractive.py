@@ -2,9 +2,9 @@
 
 It runs everything end to end without a key or a network, and is the baseline that a language model must beat.
 
-The policy: search for the question by its meaning, then for its names and words. Then, hop by hop, take the sentences
-that cover most of the question's words and are nearest to it, and look up a new name of theirs with the words that are
-left open. When nothing is left to look up, read the chunks of the chosen sentences, and quote these.
+The policy: search for the question by its meaning, then for its names. Then, hop by hop, take the sentences that cover
+most of its words and are nearest to it, and look up a new name of theirs with the words that are left open. When
+nothing is left to look up, read the chunks of these sentences, and quote them.
 """
 
 from __future__ import annotations
@@ -24,12 +24,11 @@ from langchain_core.utils.function_calling import convert_to_openai_tool
 
 from arag.models.words import content_words, find_names, list_words, stem
 
+_MAX_CALLS = 8
 _MAX_SEARCHES = 5
 _MAX_QUOTES = 3
-_MAX_READ = 8  # chunks in all
 _MAX_KEYWORDS = 8
 _MIN_BYTES = 12  # of a sentence
-_UNRELATED, _EQUAL = 0.2, 0.8  # similarities of a search by meaning
 _TITLE_SHARE = 0.6  # of a word that only the title has
 _REPEAT_SHARE = 0.2  # of a word that an earlier quote has
 _LINK_BONUS = 0.6  # for a name that an earlier quote has brought up
@@ -47,7 +46,7 @@ _KINDS = {  # what an answer has, by what the question asks
 _ASKS_NAME = re.compile(r"\b(?:who|whom|whose|where)\b")
 # What `arag.graph.prompts` writes, and how chunks begin in it and in what `chunk_read` returns.
 _FORCED = re.compile(r"(.*?)\n\nWhat was found:\n\n<(passages-\d+)>\n(.*)\n</\2>", re.DOTALL)
-_BLOCK = re.compile(r"^\[([^\]\n]+:\d+)\] ?(?:\(-?\d\.\d\d\) )?(.*)((?:\n(?!\[[^\]\n]+:\d+\]).*)*)", re.MULTILINE)
+_BLOCK = re.compile(r"^\[([^\]\n]+)\](?: \(-?\d\.\d\d\))?(?: (.*)|$)((?:\n(?!\[[^\]\n]+\](?: |$)).*)*)", re.MULTILINE)
 _ID_END = re.compile(r"(?:\.\w+)?:\d+$")
 _PLACE = re.compile(r"(?:^|, )(?:part \d+ of \d+|pages? \d+).*$")
 _LINE = re.compile(r"^\s*(?:[#|]|```|[-*+•] |\d{1,3}[.)] ).*$", re.MULTILINE)  # a heading, row, fence or item
@@ -79,12 +78,9 @@ class ExtractiveModel(BaseChatModel):
 def _reply(messages: Sequence[BaseMessage], tools: Sequence[Any]) -> AIMessage:
     notes = _read_conversation(messages)
     quotes = _choose_sentences(notes)
-    reply = _choose_call(notes, quotes, {tool["function"]["name"] for tool in tools})
-    reply = reply or AIMessage(_answer(notes, quotes))
+    tool_names = {tool["function"]["name"] for tool in tools}
+    reply = _choose_call(notes, quotes, tool_names) or AIMessage(_answer(notes, quotes))
     return reply.model_copy(update={"response_metadata": {"model_name": "extractive"}})
-
-
-# --- what the conversation holds ---
 
 
 @dataclass(frozen=True)
@@ -94,7 +90,7 @@ class _Sentence:
     chunk_id: str
     title: str
     text: str
-    nearness: float  # to a query: from 0 to about 1
+    similarity: float  # to a query; 0 if it was not found by its meaning
 
     @cached_property
     def words(self) -> set[str]:
@@ -102,7 +98,6 @@ class _Sentence:
 
     @cached_property
     def subject(self) -> set[str]:
-        """The words of its document's title and id."""
         return content_words(f"{self.title} {_ID_END.sub('', self.chunk_id)}")
 
     def cover(self, words: set[str]) -> float:
@@ -110,9 +105,9 @@ class _Sentence:
         return len(words & self.words) + _TITLE_SHARE * len((words & self.subject) - self.words)
 
     def new_names(self, question: str) -> list[str]:
-        """Return its names, the title among them, that a question does not have."""
-        names = dict.fromkeys([*find_names(self.text), *filter(None, [self.title])])
-        return [name for name in names if name.lower() not in question.lower()]
+        """Return the names in it, and its title, that a question does not have."""
+        names = [name for name in find_names(self.text) if name[0].isalpha() and not name[-1].isdigit()]
+        return [name for name in dict.fromkeys([*names, self.title]) if name and name.lower() not in question.lower()]
 
 
 @dataclass
@@ -121,16 +116,14 @@ class _Notes:
 
     question: str
     sentences: dict[tuple[str, str], _Sentence] = field(default_factory=dict)
-    searches: list[str] = field(default_factory=list)  # queries and joined keywords, in lower case
-    read: set[str] = field(default_factory=set)
+    calls: list[str] = field(default_factory=list)  # queries, joined keywords and ids, in lower case
 
     def add(self, chunk_id: str, title: str, text: str, similarity: float = 0.0) -> None:
         text = " ".join(text.split())
-        nearness = max(0.0, (similarity - _UNRELATED) / (_EQUAL - _UNRELATED))
         if len(text.encode()) >= _MIN_BYTES and not text.startswith("#") and text != title:
             known = self.sentences.get((chunk_id, text))
-            if known is None or known.nearness < nearness:
-                self.sentences[chunk_id, text] = _Sentence(chunk_id, title, text, nearness)
+            if known is None or known.similarity < similarity:
+                self.sentences[chunk_id, text] = _Sentence(chunk_id, title, text, similarity)
 
     def add_text(self, text: str) -> None:
         """Add the sentences of chunks and excerpts as the tools write them."""
@@ -143,30 +136,24 @@ class _Notes:
 
 
 def _read_conversation(messages: Sequence[BaseMessage]) -> _Notes:
-    place = max((place for place, message in enumerate(messages) if isinstance(message, HumanMessage)), default=None)
-    question, evidence = ("", "") if place is None else read_forced_question(messages[place].text)
+    place = max((place for place, message in enumerate(messages) if isinstance(message, HumanMessage)), default=0)
+    question, evidence = read_forced_question(messages[place].text) if messages else ("", "")
     notes = _Notes(question.strip())
     notes.add_text(evidence)
-    calls = {c["id"]: c for m in messages[place or 0 :] if isinstance(m, AIMessage) for c in m.tool_calls}
-    for message in messages:
-        if not isinstance(message, ToolMessage):
-            continue
-        artifact = message.artifact if isinstance(message.artifact, dict) else {}
-        results = artifact.get("results") or {}
+    calls = {c["id"]: c for m in messages[place:] if isinstance(m, AIMessage) for c in m.tool_calls}
+    for message in [message for message in messages if isinstance(message, ToolMessage)]:
+        results = message.artifact.get("results", {}) if isinstance(message.artifact, dict) else {}
         for hit in results.get("hits", ()):
             for sentence in hit["excerpt"]["sentences"]:
                 if not sentence["cut"]:
-                    score = hit["score"] if "query" in results else 0.0
-                    notes.add(hit["chunk_id"], hit["excerpt"]["title"], sentence["text"], score)
+                    similarity = max(0.0, hit["score"]) if "query" in results else 0.0
+                    notes.add(hit["chunk_id"], hit["excerpt"]["title"], sentence["text"], similarity)
         if "hits" not in results:  # the texts of chunks that were read are not in the artifact
             notes.add_text(message.text)
         if call := calls.get(message.tool_call_id):
             arguments = call["args"].values()  # another model may have sent a single item for a list
             texts = [str(text) for value in arguments for text in (value if isinstance(value, list) else [value])]
-            if call["name"] == "chunk_read":
-                notes.read.update(texts)
-            else:
-                notes.searches.append(" ".join(texts).lower())
+            notes.calls.append(" ".join(texts).lower())
     return notes
 
 
@@ -176,34 +163,28 @@ def read_forced_question(message: str) -> tuple[str, str]:
     return (forced[1], forced[3]) if forced else (message, "")
 
 
-# --- what to do next ---
-
-
 def _choose_call(notes: _Notes, quotes: Sequence[_Sentence], tools: set[str]) -> AIMessage | None:
     """Return the next tool call, or None when it is time to answer."""
     question = notes.question
     # First by meaning: a search shows only what the conversation does not hold yet, and here with its similarity.
-    if "semantic_search" in tools and question.lower() not in notes.searches:
+    if "semantic_search" in tools and question.lower() not in notes.calls:
         return _call("semantic_search", query=question)
     keywords = question_keywords(question)
-    if "keyword_search" in tools and keywords and " ".join(keywords).lower() not in notes.searches:
+    if "keyword_search" in tools and keywords and " ".join(keywords).lower() not in notes.calls:
         return _call("keyword_search", keywords=keywords)
     # Then a new name of the first sentences, together with the words that they leave open.
     covered: set[str] = set()
-    for quote in quotes if len(notes.searches) < _MAX_SEARCHES else ():
+    earlier = " / ".join(notes.calls)
+    for quote in quotes if len(notes.calls) < _MAX_SEARCHES else ():
         covered |= quote.words
         open_words = [word for word in list_words(question) if stem(word) not in covered]
-        names = [
-            name
-            for name in quote.new_names(question)
-            if name[0].isalpha() and not name[-1].isdigit() and not any(name.lower() in text for text in notes.searches)
-        ]
+        names = [name for name in quote.new_names(question) if name.lower() not in earlier]
         if names and open_words and "semantic_search" in tools:
             return _call("semantic_search", query=" ".join([names[0], *open_words]))
         if names and open_words and "keyword_search" in tools:
             return _call("keyword_search", keywords=[*names[:3], *open_words[:3]])
-    unread = [chunk_id for chunk_id in dict.fromkeys(quote.chunk_id for quote in quotes) if chunk_id not in notes.read]
-    if "chunk_read" in tools and unread and len(notes.read) < _MAX_READ:
+    unread = list(dict.fromkeys(quote.chunk_id for quote in quotes if quote.chunk_id.lower() not in earlier))
+    if "chunk_read" in tools and unread and len(notes.calls) < _MAX_CALLS:
         return _call("chunk_read", chunk_ids=unread)
     return None
 
@@ -213,14 +194,8 @@ def _call(name: str, **arguments: Any) -> AIMessage:
 
 
 def question_keywords(question: str) -> list[str]:
-    """Return what to look up for a question: its names and quotations, or else its words; at most eight.
-
-    Common words would drown out the names: they are frequent, and the score counts every occurrence.
-    """
+    """Return what to look up for a question: its names and quotations, or else its words; at most eight."""
     return (find_names(question) or list_words(question))[:_MAX_KEYWORDS]
-
-
-# --- which sentences matter ---
 
 
 def _choose_sentences(notes: _Notes) -> list[_Sentence]:
@@ -228,28 +203,24 @@ def _choose_sentences(notes: _Notes) -> list[_Sentence]:
     wanted = content_words(notes.question)
     quotes: list[_Sentence] = []
     covered: set[str] = set()
-    links: dict[str, str] = {}  # new names, and the chunks that they are from
+    links: set[str] = set()  # new names
 
     def gain(s: _Sentence) -> float:
         fresh = s.cover(wanted - covered)
         value = fresh + _REPEAT_SHARE * s.cover(wanted & covered)
-        linked = sum(
-            name in s.text.lower() or (chunk_id != s.chunk_id and name in s.title.lower())
-            for name, chunk_id in links.items()
-        )
-        if linked and (fresh or s.nearness):
+        linked = sum(name in s.text.lower() for name in links)
+        if linked and (fresh or s.similarity):
             value += _LINK_BONUS * (1 + linked)
         if quotes and _is_expected(s, notes.question):  # the first sentence says what the question is about
             value *= _EXPECTED_FACTOR
-        return value * (1 + s.nearness) - len(s.text) / 5_000  # of two that cover the same words, the shorter one
+        return value * (1 + s.similarity) - len(s.text) / 5_000  # of two that cover the same words, the shorter one
 
     pool = list(notes.sentences.values())
     while pool and len(quotes) < _MAX_QUOTES and gain(best := max(pool, key=gain)) > 0:
         quotes.append(best)
-        # An excerpt shows on one line what a chunk has on several: the same sentence may be there twice.
-        pool = [s for s in pool if s.chunk_id != best.chunk_id or not (s.text in best.text or best.text in s.text)]
+        pool.remove(best)
         covered |= best.words
-        links |= {name.lower(): best.chunk_id for name in best.new_names(notes.question)}
+        links |= {name.lower() for name in best.new_names(notes.question)}
     return quotes
 
 
@@ -258,8 +229,7 @@ def _is_expected(sentence: _Sentence, question: str) -> bool:
     for kind, answer in _KINDS.items():
         if kind.search(question.lower()):
             return bool(answer.search(sentence.text))
-    names = [name for name in find_names(sentence.text) if name[0].isalpha() and name.lower() not in question.lower()]
-    return bool(names and _ASKS_NAME.search(question.lower()))
+    return bool(_ASKS_NAME.search(question.lower())) and any(n in sentence.text for n in sentence.new_names(question))
 
 
 def _answer(notes: _Notes, quotes: Sequence[_Sentence]) -> str:
@@ -273,8 +243,8 @@ def _answer(notes: _Notes, quotes: Sequence[_Sentence]) -> str:
         return covered * (_EXPECTED_FACTOR if _is_expected(quote, notes.question) else 1)
 
     first = max(quotes, key=aim)
-    lines = []
-    for quote in [first, *(quote for quote in quotes if quote is not first)]:
-        about = "" if quote.title in quote.text else f"{quote.title}: "
-        lines.append(f"{about}{quote.text} [{quote.chunk_id}]")
+    lines = [
+        f"{'' if quote.title in quote.text else f'{quote.title}: '}{quote.text} [{quote.chunk_id}]"
+        for quote in [first, *(quote for quote in quotes if quote is not first)]
+    ]
     return "\n".join([*lines, _NOTICE])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from contextvars import ContextVar, copy_context
 from threading import Event
@@ -13,69 +13,53 @@ from typing import Any, TypeVar
 T = TypeVar("T")
 
 _END = object()
-_SECONDS_BETWEEN_CHECKS = 0.1  # while an item is awaited
+_is_cancelled: ContextVar[Event | None] = ContextVar("is_cancelled", default=None)
 
 
-_is_stopped: ContextVar[Event | None] = ContextVar("is_stopped", default=None)
-
-
-class Stopped(BaseException):
+class Cancelled(BaseException):
     """The task that waits for the thread was cancelled."""
 
 
-def check_stopped() -> None:
-    """Raise `Stopped` in a thread whose task was cancelled."""
-    if (event := _is_stopped.get()) and event.is_set():
-        raise Stopped
+def check_cancelled() -> None:
+    """Raise `Cancelled` in a thread whose task was cancelled."""
+    if (event := _is_cancelled.get()) and event.is_set():
+        raise Cancelled
 
 
-class Bridge:
-    """Connects an event loop with the thread that ingests for it."""
+async def run_in_thread(work: Callable[[Any], T], sources: Any) -> T:
+    """Call a function with sources in a thread; those of an asynchronous iterable are made in this event loop.
 
-    def __init__(self) -> None:
-        self._loop = asyncio.get_running_loop()
-        self._source: AsyncIterator[Any] | None = None
-        self._next: asyncio.Task[object] | None = None  # makes the source's next item
+    If the task is cancelled, it waits until the thread has stopped.
+    """
+    loop, event = asyncio.get_running_loop(), Event()
+    source = aiter(sources) if isinstance(sources, AsyncIterable) else None
+    next_item: asyncio.Task[Any] | None = None
 
-    def iterate(self, items: AsyncIterable[T]) -> Iterator[T]:
-        """Yield the items in the thread; each is made in the event loop."""
-        self._source = aiter(items)
-        while True:
-            item = asyncio.run_coroutine_threadsafe(self._make_next(self._source), self._loop)
-            while not wait([item], _SECONDS_BETWEEN_CHECKS).done:
-                check_stopped()
-            if item.result() is _END:
-                return
-            yield item.result()  # type: ignore[misc]
-
-    async def run(self, work: Callable[[], T]) -> T:
-        """Run a function in a thread. If the task is cancelled, wait until the thread has stopped."""
-        with ThreadPoolExecutor(1, "ingest") as pool:  # of its own: the source may need all threads of the loop
-            context, event = copy_context(), Event()
-            context.run(_is_stopped.set, event)
-            thread = self._loop.run_in_executor(pool, context.run, work)
-            try:
-                return await asyncio.shield(thread)
-            except asyncio.CancelledError:
-                event.set()
-                await _wait_for(thread)
-                raise
-            finally:
-                if self._next is not None:
-                    self._next.cancel()
-                    await _wait_for(self._next)
-                if isinstance(self._source, AsyncGenerator):  # closes its connections now
-                    await self._source.aclose()
-
-    async def _make_next(self, source: AsyncIterator[object]) -> object:
-        self._next = asyncio.current_task()
+    async def make_next(source: AsyncIterator[Any]) -> Any:
+        nonlocal next_item
+        if event.is_set():
+            raise asyncio.CancelledError
+        next_item = asyncio.current_task()
         return await anext(source, _END)
 
+    def iterate(source: AsyncIterator[Any]) -> Iterator[Any]:
+        while (item := asyncio.run_coroutine_threadsafe(make_next(source), loop).result()) is not _END:
+            yield item
 
-async def _wait_for(task: asyncio.Future[Any]) -> None:
-    """Wait until a task has ended, however often the waiting is cancelled; its error is raised elsewhere."""
-    while not task.done():
-        with suppress(asyncio.CancelledError):
-            await asyncio.wait([task])
-    if not task.cancelled():
-        task.exception()
+    with ThreadPoolExecutor(1, "ingest") as pool:  # of its own: the source may need all threads of the loop
+        context = copy_context()
+        context.run(_is_cancelled.set, event)
+        thread = loop.run_in_executor(pool, context.run, work, iterate(source) if source else sources)
+        try:
+            return await asyncio.shield(thread)
+        except asyncio.CancelledError:
+            event.set()
+            if next_item:
+                next_item.cancel()
+            while not thread.done():  # however often the waiting is cancelled
+                with suppress(asyncio.CancelledError):
+                    await asyncio.wait([thread])
+            raise
+        finally:
+            if isinstance(source, AsyncGenerator):  # closes its connections now
+                await source.aclose()

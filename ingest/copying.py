@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass, replace
-from itertools import islice
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +13,7 @@ import numpy as np
 from arag.errors import IndexLockedError, InputError, ModelError, StorageError
 from arag.ingest.progress import Meter, ShowProgress
 from arag.retrieval.locations import using_store
-from arag.retrieval.storage import DocumentRecord, Draft, EmbeddedDocument, IndexStore, View
+from arag.retrieval.storage import DocumentRecord, Draft, EmbeddedDocument, IndexStore, View, batches
 
 _DOCUMENTS_AT_ONCE = 50
 
@@ -55,9 +55,6 @@ def copy_index(
         progress: True prints a line about the progress on stderr every few seconds. A function is called with each
             `Progress` instead.
 
-    Returns:
-        What was done.
-
     Raises:
         InputError: The target holds nothing but documents that the source does not have.
         ModelError: The target was made with another embedder.
@@ -76,9 +73,8 @@ def copy_index(
         meter = Meter(progress, settings.chunks)
         with place.draft(lambda: replace(settings, documents=0, chunks=0, sentences=0, tokens=0)) as draft:
             _check_target(place.location, view, draft)
-            meter.enter("copying")
             written = _copy_changed(view, draft, meter)
-            published = draft.publish(settings, on_written=meter.publish)
+            published = draft.publish(settings, on_written=partial(meter.report, "publishing"))
         meter.end()
         return CopySummary(written, published.documents, published.chunks, published.sentences, meter.seconds)
 
@@ -98,24 +94,22 @@ def _check_target(location: Path | str, view: View, draft: Draft) -> None:
 
 def _copy_changed(view: View, draft: Draft, meter: Meter) -> int:
     """Make a draft hold what a view holds; return how many chunks were written."""
-    written = 0
-    here = {document.id for document in draft.documents()}
-    draft.remove(here - {document.id for document in view.documents()})
+    copied = written = 0
+    draft.remove({document.id for document in draft.documents()} - {document.id for document in view.documents()})
     refused: dict[str, DocumentRecord] = {}
-    documents = view.documents()
-    while records := {record.id: record for record in islice(documents, _DOCUMENTS_AT_ONCE)}:
-        known = draft.fingerprints(records)
-        changed = {i: record for i, record in records.items() if known.get(i) != record.fingerprint}
-        draft.set_sources({i: record.source for i, record in records.items() if i not in changed})
+    for some in batches(view.documents(), _DOCUMENTS_AT_ONCE):
+        known = draft.fingerprints([record.id for record in some])
+        changed = {record.id: record for record in some if known.get(record.id) != record.fingerprint}
+        draft.set_sources({record.id: record.source for record in some if record.id not in changed})
         if draft.claim(changed) != changed.keys():
             raise IndexLockedError("another process is writing the same documents to the target: try again later")
         refused |= {i: changed[i] for i in draft.put(list(_read(view, changed)))}
         written += sum(record.chunks for record in changed.values())
-        meter.copy(sum(record.chunks for record in records.values()))
+        copied += sum(record.chunks for record in some)
+        meter.report("copying", copied)
     # Another document of the target had their chunks' ids, and has given them back by now.
-    if left := draft.put(list(_read(view, refused))):
-        taken = "; ".join(f"{i}: another document has the chunk {chunk_id}" for i, chunk_id in left.items())
-        raise StorageError(f"documents cannot be copied ({taken})")
+    if taken := draft.put(list(_read(view, refused))):
+        raise StorageError(f"documents cannot be copied: others have their chunks ({taken})")
     return written
 
 

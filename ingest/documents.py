@@ -24,7 +24,6 @@ class Document:
             text itself. Their concatenation is `text`.
         file: The file's absolute path, without links; empty for an object given in Python.
         has_own_id: Whether the id came with the document, and is not made from the file's path.
-        end: Bytes of all sources up to the end of this document, for the progress.
     """
 
     id: str
@@ -36,7 +35,6 @@ class Document:
     ready_chunks: tuple[tuple[str, str], ...] | None = None
     file: str = ""
     has_own_id: bool = True
-    end: int = 0
 
 
 @dataclass(frozen=True, slots=True)

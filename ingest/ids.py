@@ -20,14 +20,7 @@ _RECORD_NUMBER = re.compile(r"#\d+$")  # of a record without an id of its own
 
 
 class Ids:
-    """Gives the documents of one ingestion their ids.
-
-    Args:
-        writer: The index that is written to.
-
-    Attributes:
-        used: The ids of this ingestion, with where each document came from.
-    """
+    """Gives the documents of one ingestion their ids; `used` has those given, with where each document came from."""
 
     def __init__(self, writer: IndexWriter) -> None:
         self.used: dict[str, str] = {}

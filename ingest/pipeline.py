@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict, Unpack
 
 from arag.errors import InputError
-from arag.ingest.bridge import Bridge, check_stopped
+from arag.ingest.bridge import check_cancelled, run_in_thread
 from arag.ingest.documents import Document, IngestSummary, Problem
 from arag.ingest.formats import Reader, Readers
 from arag.ingest.ids import Ids
 from arag.ingest.progress import Meter, ShowProgress
-from arag.ingest.sources import Scan, SourceReader
+from arag.ingest.sources import SourceReader
 from arag.ingest.writer import IndexWriter, open_writer
 from arag.models.embedders import Embedder, load_embedder
 from arag.models.names import DEFAULT_EMBEDDER, MULTILINGUAL_EMBEDDER
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 MIN_CHUNK_TOKENS = 50
 
-_BATCH_CHARACTERS = 100_000  # cut while the sentences before them are embedded
+_BATCH_CHARACTERS = 100_000  # of documents that are looked up in the index at once
 _BATCH_DOCUMENTS = 500
 _MAX_NAMES = 5  # of what was left out, in a message
 _LAST_LATIN_LETTER = "\u024f"
@@ -141,9 +141,9 @@ async def aingest(
     """
     chosen = None if embedder is None else load_embedder(embedder)
     store = store_at(index)
-    bridge = Bridge()
-    items = bridge.iterate(sources) if isinstance(sources, AsyncIterable) else sources
-    summary = await bridge.run(partial(run_ingest, items, store, embedder=chosen, progress=progress, **options))
+    summary = await run_in_thread(
+        partial(run_ingest, index=store, embedder=chosen, progress=progress, **options), sources
+    )
     _warn_of_omissions(summary)
     return await asyncio.to_thread(open_index, store, embedder=chosen)
 
@@ -186,21 +186,15 @@ def run_ingest(
             check_embedder(store)
         warn_of_estimates()
         with open_writer(store, embedder=embedder, chunk_tokens=chunk_tokens, meter=meter) as writer:
-            is_english_only = writer.settings.embedder == DEFAULT_EMBEDDER and not writer.settings.documents
-            ids = Ids(writer)
+            ids, is_new = Ids(writer), not writer.settings.documents
             named = _sort_out(map(ids.assign, chain([first], documents)), problems)
             while batch := _take_batch(named):
-                if is_english_only and _is_foreign(batch):
-                    warnings.warn(
-                        "most of the text is not in Latin letters, but this index's embedder is for English: to find "
-                        "it by meaning, ingest it into a new index with a multilingual embedder, such as "
-                        f"{MULTILINGUAL_EMBEDDER}",
-                        stacklevel=3,
-                    )
-                is_english_only = False  # only the first texts are looked at
-                writer.put(batch)
+                if is_new:
+                    _warn_of_scripts(batch, writer.settings.embedder)
+                is_new = False  # only the first texts are looked at
+                writer.put(batch, reader.bytes)
             writer.flush()
-            removed = _prune(writer, ids, reader.scan) if prune else 0
+            removed = _prune(writer, ids, reader) if prune else 0
             problems += writer.problems.values()
             read = len(ids.used) - len(writer.problems)
             kept = len(writer.draft.fingerprints(writer.problems))  # former versions
@@ -212,7 +206,7 @@ def run_ingest(
                 written=len(writer.written),
                 removed=removed,
                 absent=settings.documents - read - kept,
-                skipped=tuple(Problem(str(path), reason) for path, reason in reader.scan.skipped.items()),
+                skipped=tuple(Problem(str(path), reason) for path, reason in sorted(reader.skipped.items())),
                 embedded=writer.embedded,
                 documents=settings.documents,
                 chunks=settings.chunks,
@@ -225,7 +219,7 @@ def run_ingest(
 def _sort_out(items: Iterator[Document | Problem], problems: list[Problem]) -> Iterator[Document]:
     """Yield the documents, and collect the problems."""
     for item in items:
-        check_stopped()
+        check_cancelled()
         if isinstance(item, Problem):
             problems.append(item)
         else:
@@ -242,25 +236,30 @@ def _take_batch(documents: Iterator[Document]) -> list[Document]:
     return batch
 
 
-def _is_foreign(documents: Sequence[Document]) -> bool:
-    """Return whether most letters are not Latin."""
+def _warn_of_scripts(documents: Sequence[Document], embedder: str) -> None:
+    """Warn if most letters are not Latin, and the embedder is the default one, which is for English."""
     letters = [letter for document in documents for letter in document.text[:2_000] if letter.isalpha()]
-    return 2 * sum(letter > _LAST_LATIN_LETTER for letter in letters) > len(letters)
+    if embedder == DEFAULT_EMBEDDER and 2 * sum(letter > _LAST_LATIN_LETTER for letter in letters) > len(letters):
+        warnings.warn(
+            "most of the text is not in Latin letters, but this index's embedder is for English: to find it by "
+            f"meaning, ingest it into a new index with a multilingual embedder, such as {MULTILINGUAL_EMBEDDER}",
+            stacklevel=4,
+        )
 
 
-def _prune(writer: IndexWriter, ids: Ids, scan: Scan) -> int:
+def _prune(writer: IndexWriter, ids: Ids, reader: SourceReader) -> int:
     """Remove documents that are gone: from a file that was read without problems, or below a folder with their file.
 
     A file that is there but was not read says nothing: it may be hidden, or have no reader this time.
     """
-    if not (scan.files or scan.folders):
+    if not (reader.files or reader.folders):
         warnings.warn("nothing was pruned: pruning needs files or folders, and none were given", stacklevel=4)
     gone = []
     for document in writer.draft.documents():
         places = {document.source, *map(str, Path(document.source).parents)}
-        if document.source and document.id not in ids.used and scan.failures.isdisjoint(places):
-            is_gone = not os.path.lexists(document.source) and not places.isdisjoint(scan.folders)
-            if is_gone or document.source in scan.files:
+        if document.source and document.id not in ids.used and reader.failures.isdisjoint(places):
+            is_gone = not os.path.lexists(document.source) and not places.isdisjoint(reader.folders)
+            if is_gone or document.source in reader.files:
                 gone.append(document.id)
     writer.draft.remove(gone)
     return len(gone)

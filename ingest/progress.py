@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
-
-from arag.ingest.documents import Document
 
 Phase: TypeAlias = Literal["reading", "loading", "embedding", "copying", "publishing", "done"]
 
@@ -78,62 +76,53 @@ class Meter:
         self._phase: Phase = "reading"
         self._began = self._entered = time.monotonic()
         self._done = self._done_before = 0  # now, and when this phase began
-        self._finished = 0  # bytes up to the end of the last finished document
         self._documents = self._sentences = 0
         self._per_second = 0.0
-        self._report(0, total)
+        self.report()
 
     @property
     def seconds(self) -> float:
         """Seconds since the start."""
         return time.monotonic() - self._began
 
-    def enter(self, phase: Phase) -> None:
-        """A step begins."""
-        self._begin(phase, self._done)
-        self._report(self._done, self._total)
+    def report(
+        self,
+        phase: Phase | None = None,
+        done: int | None = None,
+        total: int | None = None,
+        *,
+        documents: int = 0,
+        sentences: int = 0,
+    ) -> None:
+        """Show the progress.
 
-    def finish(self, documents: Sequence[Document]) -> None:
-        """Documents are stored, unchanged or refused."""
-        self._documents += len(documents)
-        self._finished = max([self._finished, *(document.end for document in documents)])
-        self._advance(self._finished)
-
-    def embed(self, sentences: int, document: Document, share: float) -> None:
-        """Sentences were embedded, up to this share of a document."""
-        self._sentences += sentences
-        self._per_second = self._sentences / (time.monotonic() - self._entered)
-        self._advance(self._finished + round((document.end - self._finished) * share))
-
-    def copy(self, chunks: int) -> None:
-        """Chunks were copied, or were there already."""
-        self._advance(self._done + chunks)
-
-    def publish(self, done: int, total: int) -> None:
-        """A publication has written some of its sentences."""
-        self._begin("publishing", done)
-        self._report(done, total)
+        Args:
+            phase: The step that begins or goes on; None for the current one.
+            done: What is done of the step; None for as much as before.
+            total: Where the step ends, if it is not what all steps work through.
+            documents: More documents that are finished.
+            sentences: More sentences that were embedded.
+        """
+        done = self._done if done is None else done
+        if phase and phase != self._phase:
+            self._phase, self._entered, self._done_before = phase, time.monotonic(), done
+        if total is None:
+            self._done, total = done, self._total
+        in_phase = max(time.monotonic() - self._entered, 1e-9)
+        self._documents += documents
+        if sentences:
+            self._sentences += sentences
+            self._per_second = self._sentences / in_phase
+        if self._show:
+            left = (
+                in_phase * (total - done) / (done - self._done_before) if total and done > self._done_before else None
+            )
+            counts = self._documents, self._sentences, self._per_second
+            self._show(Progress(self._phase, done, total, *counts, left, self.seconds))
 
     def end(self) -> None:
         """Everything is published."""
-        self._done = self._done if self._total is None else self._total
-        self.enter("done")
-
-    def _begin(self, phase: Phase, done: int) -> None:
-        if phase != self._phase:
-            self._phase, self._entered, self._done_before = phase, time.monotonic(), done
-
-    def _advance(self, done: int) -> None:
-        self._done = max(self._done, done)
-        self._report(self._done, self._total)
-
-    def _report(self, done: int, total: int | None) -> None:
-        if self._show:
-            advance = done - self._done_before
-            in_phase = time.monotonic() - self._entered
-            left = None if total is None or not advance else in_phase * (total - done) / advance
-            counts = self._documents, self._sentences, self._per_second
-            self._show(Progress(self._phase, done, total, *counts, left, self.seconds))
+        self.report("done", self._total)
 
     def _print(self, progress: Progress) -> None:
         """Print a line if the last one is some seconds old, or if it ends others."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import unicodedata
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -21,40 +21,31 @@ from arag.ingest.formats.content import (
     clean_text,
     decode,
     folded,
+    has_utf16_mark,
 )
 
+# Records, or what is wrong with them; with each, how many bytes of the file end with it.
 Records: TypeAlias = Iterator[tuple[Document | Problem, int]]
 
 _MAX_DEPTH = 100  # lists and objects inside each other
+_MAX_INTEGER = 10**300  # larger ones are no floats, and become text
 _MAX_VALUE = 40  # characters of a value in a message
 _LIST_KEYS = ("documents", "records", "data")
 _BENCHMARK_KEYS = {"corpus_name": "id", "context": "text"}  # as GraphRAG-Bench's corpora have them
 
 
 def read_jsonl(path: Path, file_id: str) -> Records:
-    """Read a file of any size with one JSON record per line.
-
-    Args:
-        path: The file.
-        file_id: What the ids of records without one begin with.
-
-    Yields:
-        The records, or what is wrong with them; with each, how many bytes of the file end with it.
-
-    Raises:
-        FormatError: The file is in another encoding, or holds nothing.
-    """
+    """Read a file of any size with one record per line; the ids of records without one begin with the file's."""
     number = end = 0
     with path.open("rb") as file:
-        if file.read(2) in {b"\xff\xfe", b"\xfe\xff"}:
+        if has_utf16_mark(file.read(4)):
             raise FormatError("in UTF-16; convert it to UTF-8")
         file.seek(0)
         for line_number, line in enumerate(iter(partial(file.readline, MAX_FILE_BYTES), b""), 1):
             end += len(line)
             if line.strip():
                 number += 1
-                source = f"{path}, line {line_number}"
-                yield _try(lambda: read_record(_load(line), f"{file_id}#{number}", source), source), end  # noqa: B023
+                yield _read_item(line, f"{file_id}#{number}", f"{path}, line {line_number}"), end
     if not number:
         raise FormatError("empty document")
 
@@ -63,9 +54,8 @@ def read_json(path: Path, file_id: str) -> Records:
     """Read a list of records, one record, or the authors' `chunks.json`, in the way of `read_jsonl`."""
     size = path.stat().st_size
     if size > MAX_FILE_BYTES:
-        raise FormatError(
-            f"more than {MAX_FILE_BYTES / 1e6:,.0f} MB; convert it to JSON Lines, which may have any size"
-        )
+        limit = f"{MAX_FILE_BYTES / 1e6:,.0f} MB"
+        raise FormatError(f"more than {limit}; convert it to JSON Lines, which may have any size")
     value = _load(path.read_bytes())
     items = _list_records(value)
     if items is None:
@@ -76,9 +66,7 @@ def read_json(path: Path, file_id: str) -> Records:
         yield from ((item, size) for item in _read_chunks(items, path, file_id))
     else:
         for number, item in enumerate(items, 1):
-            source = f"{path}, item {number}"
-            record = _try(lambda: read_record(item, f"{file_id}#{number}", source), source)  # noqa: B023
-            yield record, size * number // len(items)
+            yield _read_item(item, f"{file_id}#{number}", f"{path}, item {number}"), size * number // len(items)
 
 
 def read_record(value: JSON, default_id: str, source: str) -> Document:
@@ -94,8 +82,6 @@ def read_record(value: JSON, default_id: str, source: str) -> Document:
     if value.get("text") is None:
         raise FormatError('the record has no "text"')
     text = clean_text(_string(value, "text"))
-    if not text.strip():
-        raise FormatError("empty document")
     title = "" if value.get("title") is None else folded(_string(value, "title", str, int, float))
     # The title is part of the text too, unless the text begins with it, as whole words.
     start = text.lstrip()
@@ -104,44 +90,23 @@ def read_record(value: JSON, default_id: str, source: str) -> Document:
     return Document(
         id=_string(value, "id", str, int) if has_own_id else default_id,
         title=title,
-        text=f"{title}\n\n{text}" if title and not begins else text,
+        text=f"{title}\n\n{text}" if title and start and not begins else text,
         source=source,
         metadata={key: field for key, field in value.items() if key not in {"id", "title", "text"}},
         has_own_id=has_own_id,
     )
 
 
-def to_json(value: Any, name: str = "", depth: int = 0) -> JSON:  # noqa: PLR0911 - a case for each kind
-    """Return a value as JSON has it, with clean characters, and with null for numbers that are not finite.
+def to_metadata(fields: Mapping[str, Any]) -> dict[str, JSON]:
+    """Return fields as JSON has them, with clean characters, and with null for numbers that are not finite.
 
-    Dates, paths, UUIDs, decimals and members of enums become text, sets become sorted lists, numpy's arrays lists.
+    Dates, paths, UUIDs, decimals, members of enums and integers that are too large for a float become text, sets
+    become sorted lists, numpy's arrays lists.
 
     Raises:
-        FormatError: There is no common way to write it in JSON; the message has the name.
+        ValueError: There is no common way to write one in JSON; the message has its name.
     """
-    if depth > _MAX_DEPTH:
-        raise FormatError("nested too deeply")
-    match value:
-        case None | bool() | int():
-            return value
-        case str():
-            return clean_characters(value)
-        case float():
-            return value if math.isfinite(value) else None
-        case dict():
-            return {clean_characters(str(key)): to_json(value[key], f"{name}.{key}", depth + 1) for key in value}
-        case list() | tuple():
-            return [to_json(item, name, depth + 1) for item in value]
-        case set() | frozenset():  # in the same order in every process
-            return sorted((to_json(item, name, depth + 1) for item in value), key=json.dumps)
-        case _ if hasattr(value, "tolist"):
-            return to_json(value.tolist(), name, depth + 1)
-    try:
-        plain: JSON = to_jsonable_python(value)
-    except ValueError as error:
-        kind = type(value).__name__
-        raise FormatError(f'"{name}" is {kind}, which JSON cannot hold; convert it first') from error
-    return to_json(plain, name, depth + 1) if isinstance(plain, str | list | dict) else plain
+    return {clean_characters(str(name)): _to_json(value, str(name)) for name, value in fields.items()}
 
 
 def has_control_characters(text: str) -> bool:
@@ -149,12 +114,40 @@ def has_control_characters(text: str) -> bool:
     return any(unicodedata.category(character) in {"Cc", "Zl", "Zp"} for character in text)
 
 
+def _to_json(value: Any, name: str = "", depth: int = 0) -> JSON:  # noqa: PLR0911 - a case for each kind
+    if depth > _MAX_DEPTH:
+        raise FormatError("nested too deeply")
+    match value:
+        case int() if abs(value) > _MAX_INTEGER:
+            return str(value)
+        case None | bool() | int():
+            return value
+        case str():
+            return clean_characters(value)
+        case float():
+            return value if math.isfinite(value) else None
+        case dict():
+            return {clean_characters(str(key)): _to_json(value[key], f"{name}.{key}", depth + 1) for key in value}
+        case list() | tuple():
+            return [_to_json(item, name, depth + 1) for item in value]
+        case set() | frozenset():  # in the same order in every process
+            return sorted((_to_json(item, name, depth + 1) for item in value), key=json.dumps)
+        case _ if hasattr(value, "tolist"):
+            return _to_json(value.tolist(), name, depth + 1)
+    try:
+        plain: JSON = to_jsonable_python(value)
+    except ValueError as error:
+        kind = type(value).__name__
+        raise FormatError(f'"{name}" is {kind}, which JSON cannot hold; convert it first') from error
+    return _to_json(plain, name, depth + 1) if isinstance(plain, str | list | dict) else plain
+
+
 def _load(data: bytes) -> JSON:
     text = decode(data).strip()
     if not text:
         raise FormatError("empty document")
     try:
-        return to_json(json.loads(text))
+        return _to_json(json.loads(text))
     except json.JSONDecodeError as error:
         place = f"line {error.lineno}, column {error.colno}" if "\n" in text else f"column {error.colno}"
         raise FormatError(f"not valid JSON: {error.msg} ({place})") from error
@@ -162,9 +155,10 @@ def _load(data: bytes) -> JSON:
         raise FormatError(f"not usable JSON: {error}") from error
 
 
-def _try(read: Callable[[], Document], source: str) -> Document | Problem:
+def _read_item(item: bytes | JSON, default_id: str, source: str) -> Document | Problem:
+    """Read a line of a file, or an item of a list."""
     try:
-        return read()
+        return read_record(_load(item) if isinstance(item, bytes) else item, default_id, source)
     except FormatError as error:
         return Problem(source, str(error))
 
@@ -192,6 +186,7 @@ def _are_chunks(items: list[JSON], file_name: str) -> bool:
 
 
 def _read_chunks(items: list[JSON], path: Path, file_id: str) -> Iterator[Document | Problem]:
+    """Yield one document of all chunks, after what is wrong with those that it lacks."""
     chunks: dict[str, str] = {}
     for number, item in enumerate(items, 1):
         try:

@@ -8,17 +8,17 @@ import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from typing_extensions import TypeIs
 
 from arag.errors import InputError
 from arag.ingest.documents import Document, Problem
 from arag.ingest.formats import Readers
-from arag.ingest.formats.content import JSON, clean_characters, clean_text, folded
-from arag.ingest.records import has_control_characters, read_json, read_jsonl, read_record, to_json
+from arag.ingest.formats.content import clean_characters, clean_text, folded, reason
+from arag.ingest.records import Records, has_control_characters, read_json, read_jsonl, read_record, to_metadata
 from arag.retrieval.locations import is_index
 
 if TYPE_CHECKING:
@@ -38,23 +38,10 @@ _PLACES = ("page", "page_number", "row", "seq_num", "start_index")
 _HASH_LENGTH = 16
 
 
-@dataclass(slots=True)
-class Scan:
-    """What was met while sources were read.
-
-    Attributes:
-        bytes: Bytes of the files read so far; of objects given in Python, the characters of their texts.
-        folders: The absolute paths of the folders.
-        files: The absolute paths of all files read, without links.
-        failures: The absolute paths of the files and folders that could not be read, or only in part.
-        skipped: What was skipped in the folders, and why.
-    """
-
-    bytes: int = 0
-    folders: list[str] = field(default_factory=list)
-    files: set[str] = field(default_factory=set)
-    failures: set[str] = field(default_factory=set)
-    skipped: dict[Path, str] = field(default_factory=dict)
+class _File(NamedTuple):
+    path: Path  # as the user names it
+    id: str  # relative to the folder that was given
+    real_path: str  # absolute, without links
 
 
 class SourceReader:
@@ -70,7 +57,11 @@ class SourceReader:
         target: The folder that the documents are for, which is not walked.
 
     Attributes:
-        scan: What was met so far.
+        bytes: Bytes of the files read so far; of objects given in Python, the characters of their texts.
+        folders: The absolute paths of the folders, without links.
+        files: The absolute paths of all files, without links.
+        failures: The absolute paths of the files and folders that could not be read, or only in part.
+        skipped: What was skipped in the folders, and why.
 
     Raises:
         InputError: A path does not exist or has an unknown ending, a folder is an index or has nothing to read, or
@@ -78,158 +69,158 @@ class SourceReader:
     """
 
     def __init__(self, sources: Sources, readers: Readers, target: Path | None = None) -> None:
-        self.scan = Scan()
+        self.bytes = 0
+        self.folders: list[str] = []
+        self.files: set[str] = set()
+        self.failures: set[str] = set()
+        self.skipped: dict[Path, str] = {}
         self._readers = readers
         self._target = ""
         with suppress(ValueError):  # no folder can have such a name: opening the index says so
             self._target = _real_path(target) if target else ""
-        self._items = _list_sources(sources)
         self._places = Counter[str]()  # ids made from metadata
-        if not isinstance(self._items, Sequence):
-            return
-        if not self._items:
-            raise InputError("no file, folder or document was given")
-        for number, item in enumerate(self._items):
-            if isinstance(item, str | Path):
-                if fault := self._find_fault(item):
-                    raise InputError(f"{clean_characters(str(item))!r} {fault}")
-            elif not _is_object(item):
-                raise InputError(f"sources[{number}] is {type(item).__name__}; {_VALID_SOURCES}")
+        self._items = _list_sources(sources)
+        self._listed: dict[int, list[_File | Problem]] = {}  # the files of the paths in a sequence, by their places
+        if isinstance(self._items, Sequence):
+            if not self._items:
+                raise InputError("no file, folder or document was given")
+            for number, item in enumerate(self._items):
+                if isinstance(item, str | Path):
+                    try:
+                        self._listed[number] = self._list_files(item)
+                    except ValueError as error:
+                        raise InputError(f"{clean_characters(str(item))!r} {error}") from error
+                elif not _is_object(item):
+                    raise InputError(f"sources[{number}] is {type(item).__name__}; {_VALID_SOURCES}")
 
     def count_bytes(self) -> int | None:
-        """Return what `scan.bytes` will be in the end, or None if the sources can be gone through only once."""
+        """Return what `bytes` will be in the end, or None if the sources can be gone through only once."""
         if not isinstance(self._items, Sequence):
             return None
-        scan = Scan()
-        for item in self._items:
-            if isinstance(item, str | Path):
-                scan.bytes += sum(_size(path) for path in self._find_files(Path(item), scan) if isinstance(path, Path))
-            else:
-                scan.bytes += _count_characters(item)
-        return scan.bytes
+        files = [file for files in self._listed.values() for file in files if isinstance(file, _File)]
+        return sum(_size(file.path) for file in files) + sum(map(_count_characters, filter(_is_object, self._items)))
 
     def read(self) -> Iterator[Document | Problem]:
         """Yield the documents and, in their place, what was wrong with those that cannot be read."""
         for number, item in enumerate(self._items):
-            if not isinstance(item, str | Path):
+            if isinstance(item, str | Path):
+                try:
+                    files = self._listed[number] if self._listed else self._list_files(item)
+                except ValueError as error:
+                    files = [Problem(str(item), str(error))]
+                for file in files:
+                    if isinstance(file, Problem):
+                        yield self._finish(file)
+                    else:
+                        yield from self._read_file(file)
+            elif _is_object(item):
                 yield self._read_object(item, f"sources[{number}]")
-                continue
-            if not isinstance(self._items, Sequence) and (fault := self._find_fault(item)):
-                yield self._finish(Problem(str(item), fault))
-                continue
-            path = Path(item)
-            if path.is_dir():
-                self.scan.folders.append(_real_path(path))
-            for file in self._find_files(path, self.scan):
-                if isinstance(file, Problem):
-                    yield self._finish(file)
-                else:
-                    yield from self._read_file(file, file.name if file == path else file.relative_to(path).as_posix())
+            else:
+                yield Problem(f"sources[{number}]", f"it is {type(item).__name__}; {_VALID_SOURCES}")
 
-    def _find_fault(self, source: str | Path) -> str:  # noqa: PLR0911
-        """Return why a path leads to nothing that can be read, or an empty string."""
-        path, scan = Path(source), Scan()
-        valid = (
-            f"valid endings are {' '.join([*self._readers.endings, *_RECORD_READERS])}, and those of programs; to read "
-            'another as text: --as .ENDING=.txt (in Python: readers={".ENDING": ".txt"})'
-        )
+    def _list_files(self, source: str | Path) -> list[_File | Problem]:
+        """Return the file, or all files of a folder in sorted order, without those that are listed already.
+
+        Raises:
+            ValueError: The path leads to nothing that can be read.
+        """
+        path = Path(source)
         try:
             path.stat()
         except (OSError, ValueError) as error:
-            return f"cannot be read: {getattr(error, 'strerror', None) or error}"
+            raise ValueError(f"cannot be read: {reason(error)}") from error
         if source == "":
-            return "is an empty path"
+            raise ValueError("is an empty path")
         if path.is_dir():
             if is_index(path):
-                return "is an index: give the documents that it was made from"
-            if next(self._find_files(path, scan), None) is None:
-                return f"contains {'only links and files with other endings' if scan.skipped else 'no files'}; {valid}"
-        elif not path.is_file():
-            return "is neither a file nor a folder"
-        elif not self._knows(path):
-            return f"has an unknown ending, {path.suffix!r}; {valid}"
-        return ""
+                raise ValueError("is an index: give the documents that it was made from")
+            skipped = len(self.skipped)
+            files = list(self._walk(path))
+            fault = "contains no files" if len(self.skipped) == skipped else "contains only links and other files"
+        elif path.is_file():
+            files = [_File(path, path.name, _real_path(path))] if self._knows(path) else []
+            fault = f"has an unknown ending, {path.suffix!r}"
+        else:
+            raise ValueError("is neither a file nor a folder")
+        if not files:
+            raise ValueError(
+                f"{fault}; valid endings are {' '.join([*self._readers.endings, *_RECORD_READERS])}, and those of "
+                'programs; to read another as text: --as .ENDING=.txt (in Python: readers={".ENDING": ".txt"})'
+            )
+        new = [file for file in files if isinstance(file, Problem) or file.real_path not in self.files]
+        self.files |= {file.real_path for file in new if isinstance(file, _File)}
+        return new
+
+    def _walk(self, folder: Path) -> Iterator[_File | Problem]:
+        self.folders.append(_real_path(folder))
+        entries = [(folder, self.folders[-1], True)]
+        while entries:
+            path, real_path, is_folder = entries.pop()
+            if not is_folder:
+                yield _File(path, path.relative_to(folder).as_posix(), real_path)
+                continue
+            try:
+                with os.scandir(path) as inside:
+                    visible = sorted((e for e in inside if not e.name.startswith(".")), key=lambda e: e.name)
+            except OSError as error:
+                self.failures.add(real_path)
+                yield Problem(str(path), reason(error))
+                continue
+            for entry in reversed(visible):
+                real = f"{real_path.rstrip(os.sep)}{os.sep}{_storable(entry.name)}"
+                if real == self._target:
+                    continue
+                if why := self._why_skipped(entry):
+                    self.skipped[path / entry.name] = why
+                else:
+                    entries.append((path / entry.name, real, entry.is_dir()))
+
+    def _why_skipped(self, entry: os.DirEntry[str]) -> str:
+        """Return why an entry of a folder is skipped, or an empty string."""
+        path = Path(entry.path)
+        if entry.is_symlink():
+            return "a link, which is not followed"
+        if entry.is_dir():
+            return "an index" if is_index(path) else ""
+        if not entry.is_file():
+            return "neither a file nor a folder"
+        return "" if self._knows(path) else f"no reader for {path.suffix.lower()}"
 
     def _knows(self, path: Path) -> bool:
         return path.suffix.lower() in _RECORD_READERS or self._readers.knows(path)
 
-    def _find_files(self, path: Path, scan: Scan) -> Iterator[Path | Problem]:
-        """Yield a file, or all files of a folder in sorted order, each one once."""
-        if path.is_dir():
-            yield from self._walk(path, _real_path(path), scan)
-        elif (file := _real_path(path)) not in scan.files:
-            scan.files.add(file)
-            yield path
-
-    def _walk(self, folder: Path, real: str, scan: Scan) -> Iterator[Path | Problem]:
+    def _read_file(self, file: _File) -> Iterator[Document | Problem]:
+        ending, before = file.path.suffix.lower(), self.bytes
+        holds_records = ending in _RECORD_READERS and ending not in self._readers.own
+        read = _RECORD_READERS[ending] if holds_records else self._read_whole
         try:
-            with os.scandir(folder) as entries:
-                visible = sorted((e for e in entries if not e.name.startswith(".")), key=lambda e: e.name)
-        except OSError as error:
-            scan.failures.add(real)
-            yield Problem(str(folder), error.strerror or str(error))
-            return
-        for entry in visible:
-            path, file = folder / entry.name, f"{real.rstrip(os.sep)}{os.sep}{_storable(entry.name)}"
-            if entry.is_symlink():
-                scan.skipped[path] = "a link, which is not followed"
-            elif entry.is_dir(follow_symlinks=False):
-                if file == self._target:
-                    continue
-                if is_index(path):
-                    scan.skipped[path] = "an index"
-                else:
-                    yield from self._walk(path, file, scan)
-            elif not entry.is_file(follow_symlinks=False):
-                scan.skipped[path] = "neither a file nor a folder"
-            elif not self._knows(path):
-                scan.skipped[path] = f"no reader for {path.suffix.lower()}"
-            elif file not in scan.files:
-                scan.files.add(file)
-                yield path
-
-    def _read_file(self, path: Path, file_id: str) -> Iterator[Document | Problem]:
-        before = self.scan.bytes
-        end = before + _size(path)
-        ending, file = path.suffix.lower(), _real_path(path)
-        try:
-            if ending in _RECORD_READERS and ending not in self._readers.own:
-                for item, place in _RECORD_READERS[ending](path, file_id):
-                    self.scan.bytes = before + place
-                    yield self._finish(item, file)
-            else:
-                content = self._readers.read(path)
-                self.scan.bytes = end
-                yield from (self._finish(Problem(str(path), part)) for part in content.left_out)
-                document = Document(
-                    id=file_id,
-                    title=content.title or path.stem.replace("_", " "),
-                    text=content.text,
-                    source=str(path),
-                    metadata=_to_metadata(content.metadata),
-                    page_starts=content.page_starts,
-                    has_own_id=False,
-                )
-                yield self._finish(document, file)
+            for item, end in read(file.path, file.id):
+                self.bytes = before + end
+                yield self._finish(item, file.real_path)
         except (OSError, ValueError) as error:
-            reason = getattr(error, "strerror", None) or str(error)
-            yield self._finish(Problem(str(path), reason), file)
-        self.scan.bytes = end
+            yield self._finish(Problem(str(file.path), reason(error)), file.real_path)
+        self.bytes = before + _size(file.path)
 
-    def _read_object(self, item: object, place: str) -> Document | Problem:
-        if not _is_object(item):
-            return Problem(place, f"it is {type(item).__name__}; {_VALID_SOURCES}")
-        self.scan.bytes += _count_characters(item)
+    def _read_whole(self, path: Path, file_id: str) -> Records:
+        """Read a file as one document, in the way of `read_jsonl`."""
+        content, size = self._readers.read(path), _size(path)
+        yield from ((Problem(str(path), part), size) for part in content.left_out)
+        title, metadata = content.title or path.stem.replace("_", " "), to_metadata(content.metadata)
+        yield Document(file_id, title, content.text, str(path), metadata, content.page_starts, has_own_id=False), size
+
+    def _read_object(self, item: DocumentObject, place: str) -> Document | Problem:
+        self.bytes += _count_characters(item)
         fields, own_id = (item, item.get("id")) if isinstance(item, Mapping) else (item.metadata, item.id)
         if own_id is not None or fields.get("source") is not None:
             place += f" (source {str(fields['source'])!r})" if own_id is None else f" (id {own_id!r})"
         try:
-            metadata = _to_metadata(fields)
+            metadata = to_metadata(fields)
             if isinstance(item, Mapping):
                 document = read_record(metadata, "", place)
             else:
-                title, text = metadata.get("title"), clean_text(item.page_content)
+                title = metadata.get("title")
                 title = title if isinstance(title, str) else ""
+                text = clean_text(item.page_content)
                 document = Document(own_id or "", title, text, place, metadata, has_own_id=own_id is not None)
         except ValueError as error:
             return Problem(place, str(error))
@@ -263,8 +254,8 @@ class SourceReader:
                 item = Problem(source, "empty document")
             else:
                 title = folded(clean_characters(item.title))
-                return replace(item, id=document_id, title=title, source=source, file=file, end=self.scan.bytes)
-        self.scan.failures.add(file)
+                return replace(item, id=document_id, title=title, source=source, file=file)
+        self.failures.add(file)
         return Problem(source, clean_characters(item.reason))
 
 
@@ -288,10 +279,6 @@ def _is_object(item: object) -> TypeIs[DocumentObject]:
 def _count_characters(item: DocumentObject) -> int:
     text = item.get("text") if isinstance(item, Mapping) else item.page_content
     return len(text) if isinstance(text, str) else 0
-
-
-def _to_metadata(fields: Mapping[str, Any]) -> dict[str, JSON]:
-    return {clean_characters(str(name)): to_json(value, str(name)) for name, value in fields.items()}
 
 
 def _real_path(path: Path) -> str:

@@ -1,8 +1,8 @@
 """Writes documents into an index: cut, embedded, stored together with their vectors, and in the end published.
 
-A pool of threads embeds while the main thread cuts and stores. A document is stored once all its sentences have their
-vectors; whatever a call of the embedder completes is stored in one transaction. If a run is interrupted, what is stored
-is kept, and the next run goes on from there. Readers see all of it when a run publishes.
+A pool of threads embeds a batch of documents, as many as one call of the embedder takes, while the main thread cuts the
+next one. A batch is stored in one transaction, once it has all its vectors. If a run is interrupted, what is stored is
+kept, and the next run goes on from there. Readers see all of it when a run publishes.
 """
 
 from __future__ import annotations
@@ -11,13 +11,15 @@ import hashlib
 import json
 import os
 import time
+import warnings
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,7 +30,7 @@ from arag.ingest.documents import Document, Problem
 from arag.ingest.progress import Meter
 from arag.ingest.sentences import RULES_VERSION
 from arag.models.embedders import Embedder, load_embedder
-from arag.retrieval.storage import DocumentRecord, Draft, EmbeddedDocument, IndexStore, Settings, Vectors
+from arag.retrieval.storage import DocumentRecord, Draft, EmbeddedDocument, IndexStore, Settings, Vectors, batches
 from arag.retrieval.tokens import TokenCounter, load_token_counter
 from arag.retrieval.trust import choose_embedder
 from arag.retrieval.types import Chunk
@@ -43,17 +45,18 @@ _PATIENCE = 600.0  # seconds, until they are left out
 
 
 @dataclass(slots=True)
-class _Waiting:
-    """A document that waits for its vectors."""
+class _Batch:
+    """Documents whose sentences are being embedded."""
 
-    document: Document
-    record: DocumentRecord
-    chunks: Sequence[Chunk]
-    known: Mapping[str, NDArray[np.float32]]  # vectors of its former version, by the sentences' texts
-    vectors: list[Vectors] = field(default_factory=list)  # of the first chunks, as they are embedded
+    documents: list[tuple[Document, DocumentRecord, list[Chunk]]]
+    vectors: dict[str, NDArray[np.float32]]  # by the sentences' texts; at first those of the documents' former versions
+    calls: list[tuple[list[str], Future[Vectors]]]  # calls of the embedder, each with its texts
+    start: int  # bytes of all sources before the batch
+    end: int  # and up to its end
 
-
-_Call: TypeAlias = list[tuple[_Waiting, Chunk]]  # chunks whose sentences are embedded by one call of the embedder
+    @property
+    def is_embedded(self) -> bool:
+        return all(call.done() for _, call in self.calls)
 
 
 class IndexWriter:
@@ -86,10 +89,10 @@ class IndexWriter:
         self._location = location
         self._meter = meter
         self._pool = ThreadPoolExecutor(embedder.concurrency, thread_name_prefix="embed")
-        self._waiting: deque[_Waiting] = deque()
-        self._next_call: _Call = []
+        self._batches: deque[_Batch] = deque()
+        self._next: list[tuple[Document, DocumentRecord, list[Chunk]]] = []  # of the next batch
         self._next_sentences = 0
-        self._calls: deque[tuple[_Call, Future[tuple[list[Vectors], int]]]] = deque()
+        self._begun = self._end = 0  # bytes of all sources up to the end of the last batch, and of the last document
         self._claimed_by_others: list[Document] = []
 
     def close(self) -> None:
@@ -111,8 +114,11 @@ class IndexWriter:
         owner = known.source or "a document that was given in Python"
         return f"its id {known.id!r} belongs to {owner}: ingest the folder above both"
 
-    def put(self, documents: Sequence[Document]) -> None:
-        """Write the documents that are new or have changed. The last ones may still be embedded when it returns."""
+    def put(self, documents: Sequence[Document], end: int = 0) -> None:
+        """Write the documents that are new or have changed; `end` is the bytes of all sources up to their end.
+
+        The last ones may still be embedded when it returns.
+        """
         fingerprints = {document.id: self._fingerprint(document) for document in documents}
         changed = self._find_changed(fingerprints)
         claimed = self.draft.claim(changed)
@@ -121,34 +127,31 @@ class IndexWriter:
         ours = self._find_changed({document_id: fingerprints[document_id] for document_id in claimed})
         unchanged = [d for d in documents if d.id not in changed or d.id in claimed - ours]
         self.draft.set_sources({document.id: document.file for document in unchanged})
-        self._meter.finish(unchanged)
-        known = self.draft.vectors_by_text(ours)
-        for document in documents:
-            if document.id not in ours:
-                continue
-            if reason := self.find_conflict(document):
-                self._refuse(document, reason)
-            else:
-                self._cut(document, fingerprints[document.id], known)
+        start, more = self._end, max(0, end - self._end)
+        for number, document in enumerate(documents, 1):
+            if document.id in ours:
+                if reason := self.find_conflict(document):
+                    self._refuse(document, reason)
+                else:
+                    self._cut(document, fingerprints[document.id])
+            self._end = start + more * number // len(documents)
+        self._meter.report(done=None if self._next or self._batches else self._end, documents=len(unchanged))
 
     def flush(self) -> None:
         """Store everything that was put; wait for documents that another process is writing."""
         self._store_all()
         patience_ends = time.monotonic() + _PATIENCE
-        while others := self._claimed_by_others:
-            self._claimed_by_others = []
+        while self._claimed_by_others and time.monotonic() < patience_ends:
+            time.sleep(_BETWEEN_LOOKS)
+            others, self._claimed_by_others = self._claimed_by_others, []
             self.put(others)
             self._store_all()
-            if self._claimed_by_others and time.monotonic() < patience_ends:
-                time.sleep(_BETWEEN_LOOKS)
-            else:
-                for document in self._claimed_by_others:
-                    self._refuse(document, "another process is writing it: ingest it again")
-                self._claimed_by_others = []
+        for document in self._claimed_by_others:
+            self._refuse(document, "another process is writing it: ingest it again")
 
     def publish(self) -> None:
         """Let readers see everything that was stored."""
-        self.settings = self.draft.publish(self.settings, on_written=self._meter.publish)
+        self.settings = self.draft.publish(self.settings, on_written=partial(self._meter.report, "publishing"))
 
     def _find_changed(self, fingerprints: Mapping[str, str]) -> set[str]:
         known = self.draft.fingerprints(fingerprints)
@@ -163,114 +166,104 @@ class IndexWriter:
 
     def _refuse(self, document: Document, reason: str) -> None:
         self.problems[document.id] = Problem(document.source, reason)
-        self._meter.finish([document])
+        self._meter.report(documents=1)
 
-    def _cut(self, document: Document, fingerprint: str, known: Mapping[str, NDArray[np.float32]]) -> None:
-        """Cut a document into chunks, and have them embedded whenever there are enough of them for a call."""
+    def _cut(self, document: Document, fingerprint: str) -> None:
+        """Cut a document into chunks, for the next batch if its sentences still fit into a call of the embedder."""
         count = self._counter.count_batch
         chunks = chunk_document(document, chunk_tokens=self.settings.chunk_tokens, count=count)
-        record = DocumentRecord(
-            id=document.id,
-            title=document.title,
-            source=document.file,
-            metadata=json.dumps(dict(document.metadata), ensure_ascii=False),
-            fingerprint=fingerprint,
-            chunks=len(chunks),
-        )
-        waiting = _Waiting(document, record, chunks, known)
-        self._waiting.append(waiting)
-        for chunk in chunks:
-            self._next_call.append((waiting, chunk))
-            self._next_sentences += sum(sentence.embedded for sentence in chunk.sentences)
-            if self._next_sentences >= self._embedder.batch:
-                self._submit()
+        metadata = json.dumps(dict(document.metadata), ensure_ascii=False)
+        record = DocumentRecord(document.id, document.title, document.file, metadata, fingerprint, len(chunks))
+        sentences = sum(len(chunk.embedded_texts()) for chunk in chunks)
+        if self._next_sentences + sentences > self._embedder.batch:
+            self._begin()
+        self._next.append((document, record, chunks))
+        self._next_sentences += sentences
 
-    def _submit(self) -> None:
-        """Have the next call's chunks embedded; store what was embedded before, so that few calls wait."""
-        call, self._next_call, self._next_sentences = self._next_call, [], 0
-        if any(text not in waiting.known for waiting, chunk in call for text in chunk.embedded_texts()):
+    def _begin(self) -> None:
+        """Have the next batch embedded; store earlier ones, so that few wait."""
+        if not self._next:
+            return
+        vectors = self.draft.vectors_by_text([document.id for document, *_ in self._next])
+        texts = dict.fromkeys(text for *_, chunks in self._next for chunk in chunks for text in chunk.embedded_texts())
+        calls = self._embed(text for text in texts if text not in vectors)
+        self._batches.append(_Batch(self._next, vectors, calls, self._begun, self._end))
+        self._next, self._next_sentences, self._begun = [], 0, self._end
+        while self._batches and (self._batches[0].is_embedded or self._many_calls_wait()):
+            self._store_first()
+
+    def _many_calls_wait(self) -> bool:
+        """Return whether the embedder has enough to do while a batch is waited for."""
+        return len(self._batches) > 1 and sum(len(batch.calls) for batch in self._batches) > self._embedder.concurrency
+
+    def _embed(self, texts: Iterable[str]) -> list[tuple[list[str], Future[Vectors]]]:
+        calls = []
+        for some in batches(texts, self._embedder.batch):
             if not self._embedder.is_loaded:  # it may have to be downloaded first
-                self._meter.enter("loading")
+                self._meter.report("loading")
                 self._embedder.load()
-            self._meter.enter("embedding")
-        self._calls.append((call, self._pool.submit(self._embed, call)))
-        while len(self._calls) > self._embedder.concurrency:
-            self._store_next()
-
-    def _embed(self, call: _Call) -> tuple[list[Vectors], int]:
-        """Embed the sentences of chunks, each text once, unless its vector is known; also count the embedded ones."""
-        texts = [(text, waiting.known) for waiting, chunk in call for text in chunk.embedded_texts()]
-        vectors = {text: known[text] for text, known in texts if text in known}
-        new = list(dict.fromkeys(text for text, _ in texts if text not in vectors))
-        if new:
-            embedded = self._embedder.embed_documents(new)
-            if embedded.shape[1] != self.settings.dimension:
-                raise ModelError(
-                    f"the embedder {self._embedder.name} returns vectors of {embedded.shape[1]} dimensions, but the "
-                    f"index in {self._location} has {self.settings.dimension}"
-                )
-            vectors |= zip(new, embedded, strict=True)
-        by_chunk = [[vectors[text] for text in chunk.embedded_texts()] for _, chunk in call]
-        return [np.asarray(rows, np.float32).reshape(-1, self.settings.dimension) for rows in by_chunk], len(new)
+            self._meter.report("embedding")
+            calls.append((some, self._pool.submit(self._embedder.embed_documents, some)))
+        return calls
 
     def _store_all(self) -> None:
-        if self._next_call:
-            self._submit()
-        while self._calls:
-            self._store_next()
+        self._begin()
+        while self._batches:
+            self._store_first()
 
-    def _store_next(self) -> None:
-        """Wait for the call that was submitted first, and store the documents that are complete with it."""
-        call, future = self._calls.popleft()
-        vectors, embedded = future.result()
-        for (waiting, _), of_chunk in zip(call, vectors, strict=True):
-            waiting.vectors.append(of_chunk)
-        last = call[-1][0]
-        self.embedded += embedded
-        self._meter.embed(embedded, last.document, len(last.vectors) / len(last.chunks))
-        complete = []
-        while self._waiting and len(self._waiting[0].vectors) == len(self._waiting[0].chunks):
-            complete.append(self._waiting.popleft())
-        conflicts = self.draft.put([EmbeddedDocument(each.record, each.chunks, each.vectors) for each in complete])
-        for each in complete:
-            if each.record.id in conflicts:
-                reason = f"its chunk id {conflicts[each.record.id]!r} is already used by another document"
-                self._refuse(each.document, reason)
+    def _store_first(self) -> None:
+        """Wait for the vectors of the batch that was begun first, and store it."""
+        batch = self._batches.popleft()
+        for number, (texts, call) in enumerate(batch.calls, 1):
+            vectors = call.result()
+            if vectors.shape[1] != self.settings.dimension:
+                raise ModelError(
+                    f"the embedder {self._embedder.name} returns vectors of {vectors.shape[1]} dimensions, but the "
+                    f"index in {self._location} has {self.settings.dimension}"
+                )
+            batch.vectors |= zip(texts, vectors, strict=True)
+            self.embedded += len(texts)
+            done = batch.start + (batch.end - batch.start) * number // (len(batch.calls) + 1)
+            self._meter.report("embedding", done, sentences=len(texts))
+        embedded = []
+        for _, record, chunks in batch.documents:
+            embedded.append(EmbeddedDocument(record, chunks, [self._vectors(chunk, batch.vectors) for chunk in chunks]))
+        taken = self.draft.put(embedded)
+        for document, *_ in batch.documents:
+            if document.id in taken:
+                self._refuse(document, f"its chunk id {taken[document.id]!r} is already used by another document")
             else:
-                self.written.add(each.record.id)
-        self._meter.finish([each.document for each in complete if each.record.id not in conflicts])
+                self.written.add(document.id)
+        self._meter.report(done=batch.end, documents=len(batch.documents) - len(taken))
+
+    def _vectors(self, chunk: Chunk, vectors: Mapping[str, NDArray[np.float32]]) -> Vectors:
+        rows = [vectors[text] for text in chunk.embedded_texts()]
+        return np.asarray(rows, np.float32).reshape(-1, self.settings.dimension)
 
 
 @contextmanager
 def open_writer(
     store: IndexStore,
     *,
-    embedder: str | Embeddings | Embedder | None = None,
-    chunk_tokens: int | None = None,
-    meter: Meter | None = None,
+    embedder: str | Embeddings | Embedder | None,
+    chunk_tokens: int | None,
+    meter: Meter,
 ) -> Iterator[IndexWriter]:
-    """Open an index for writing, creating it if it does not exist.
-
-    Args:
-        store: Where the index is.
-        embedder: Embeds the sentences; None for the index's own, or the default for a new index.
-        chunk_tokens: Maximum tokens in a chunk, for documents written from now on; None for the index's own setting.
-        meter: Measures the progress.
+    """Open an index for writing, creating it if it does not exist; the arguments are those of `run_ingest`.
 
     Raises:
         ModelError: The index was made with another embedder, or the embedder cannot be loaded.
         InputError, IndexLockedError, IndexFormatError, StorageError: It cannot be written; see `IndexStore.draft`.
     """
     chosen = None if embedder is None else load_embedder(embedder)
-    meter = meter or Meter()
     counter = load_token_counter()
 
     def begin() -> Settings:
         nonlocal chosen
         chosen = chosen or load_embedder()
-        meter.enter("loading")
+        meter.report("loading")
         dimension = int(chosen.embed_documents(["dimension"]).shape[1])
-        meter.enter("embedding")
+        meter.report("embedding")
         return Settings(chosen.name, dimension, DEFAULT_CHUNK_TOKENS, counter.name)
 
     with store.draft(begin) as draft:
@@ -279,4 +272,11 @@ def open_writer(
             settings = replace(settings, chunk_tokens=chunk_tokens)
         checked = choose_embedder(chosen, settings.embedder, store.location)
         with closing(IndexWriter(draft, settings, checked, counter, store.location, meter)) as writer:
-            yield writer
+            try:
+                yield writer
+            except KeyboardInterrupt:
+                count = f"{len(writer.written):,} new or changed documents"
+                warnings.warn(
+                    f"{count} are kept in {store.location}: run the same ingestion again to finish it", stacklevel=1
+                )
+                raise

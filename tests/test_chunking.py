@@ -120,11 +120,6 @@ def test_headings_only_are_embedded():
     assert [[s.embedded for s in chunk.sentences] for chunk in chunks] == [[True, True, True]]
 
 
-def test_headings_are_not_embedded_next_to_sentences():
-    (chunk,) = cut(document("# One\n\nHe came."), chunk_tokens=50)
-    assert [s.embedded for s in chunk.sentences] == [False, True]
-
-
 def test_a_sentence_longer_than_a_chunk_is_split_at_word_borders():
     words = [f"word{n}" for n in range(1_000)]
     text = " ".join(words) + "."
@@ -216,11 +211,6 @@ def test_the_title_again_and_page_headers_are_no_headings():
 def test_a_line_of_a_paragraph_that_looks_like_a_heading_is_one():
     text = "It was late.\nDiscussion of the Results\nThe sales grew. The costs did, too.\nThe end was near."
     assert [heading for _, heading in places(text)] == ["", "", *["Discussion of the Results"] * 2]
-
-
-def test_headings_go_on_in_the_next_chunks():
-    text = "# Long\n\n" + " ".join(f"This is sentence number {n} of many." for n in range(30))
-    assert {heading for _, heading in places(text, chunk_tokens=50)[1:]} == {"Long"}
 
 
 def test_comments_in_code_are_no_headings():

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import io
 import json
+import re
 from itertools import pairwise
 
 import pytest
-from reportlab.pdfgen.canvas import Canvas
 from rich.progress import Progress as Bars
 from rich.progress import TextColumn
 
 from arag import ingest, run_ingest
 from arag.cli.index import show_progress
-from arag.errors import InputError
 from arag.ingest import progress
 from arag.ingest.progress import Progress
 from arag.models import onnx
@@ -44,25 +43,15 @@ def folder(tmp_path):
     (folder / "deep").mkdir(parents=True)
     (folder / "deep/page.html").write_text("<html><body><p>One ship.</p></body></html>" + "<!-- x -->" * 5_000)
     (folder / "a.txt").write_text("The mill stands. It turns.")
-    (folder / "b.md").write_text("# Title\n\nThe grey petrel flew.\n")
-    page = io.BytesIO()
-    canvas = Canvas(page)
-    canvas.drawString(72, 720, "The harbour of the island was deep.")
-    canvas.save()
-    (folder / "c.pdf").write_bytes(page.getvalue())
     (folder / "d.jsonl").write_text("".join(f"{json.dumps(record)}\n" for record in records(30)) + "\n{broken\n")
     (folder / "e.json").write_text(json.dumps(records(7, "Ship {} sank.")).replace('"r', '"s'))
     (folder / "chunks.json").write_text(json.dumps(["0:The first chunk.", "1:The second chunk."]))
     (folder / "g.txt").write_bytes(b"\xff\xfe\xfa")
-    (folder / "h.pdf").write_bytes(b"%PDF-1.4 broken")
     (folder / "j.txt").write_text("")
     (folder / "link.txt").symlink_to(folder / "a.txt")
     size = sum(file.stat().st_size for file in folder.rglob("*") if file.is_file() and not file.is_symlink())
     (folder / ".hidden.txt").write_text("Not read.")
-    (folder / ".git").mkdir()
-    (folder / ".git/a.txt").write_text("Not read.")
     (folder / "k.png").write_bytes(b"x" * 10_000)
-    (folder / "loop").symlink_to(folder, target_is_directory=True)
     return folder, size
 
 
@@ -86,7 +75,7 @@ def test_the_total_is_of_what_is_read_and_is_reached(folder, tmp_path):
     folder, size = folder
     index = tmp_path / "index"
     summary, shown = follow([folder, folder / "a.txt"], index)
-    assert len(summary.problems) == 4
+    assert len(summary.problems) == 3
     assert shown[-1].total == size
     assert (shown[-1].documents, shown[-1].sentences) == (summary.read, summary.embedded)
     published = [now for now in shown if now.phase == "publishing"]
@@ -104,8 +93,10 @@ def test_a_file_of_many_records_moves_on_record_by_record(tmp_path):
     embedder = Embedder("hash", HashEmbeddings, batch=40)
     summary, shown = follow(file, tmp_path / "index", embedder=embedder)
     assert summary.embedded == 400
-    shares = {round(now.share, 1) for now in shown}
-    assert shares == {n / 10 for n in range(11)}
+    assert len({round(now.share, 1) for now in shown}) >= 9
+    assert shown[0].seconds_left is None
+    embedding = [now for now in shown if now.phase == "embedding" and now.sentences]
+    assert all(now.per_second > 0 and now.seconds_left is not None for now in embedding)
 
 
 def test_a_long_document_moves_on_chunk_by_chunk(tmp_path):
@@ -135,38 +126,20 @@ def test_an_interrupted_run_is_finished_by_the_next(tmp_path):
         if now.share > 0.5:
             raise KeyboardInterrupt
 
-    with pytest.raises(KeyboardInterrupt):
-        run_ingest(file, tmp_path / "index", embedder=Embedder("h", HashEmbeddings, batch=40), progress=stop)
+    kept = r"^[1-9]\d+ new or changed documents are kept in .*index: run the same ingestion again to finish it$"
+    with pytest.warns(UserWarning, match=kept), pytest.raises(KeyboardInterrupt):
+        run_ingest(file, tmp_path / "index", embedder=Embedder("h", HashEmbeddings, batch=10), progress=stop)
     assert 0.5 < shown[-1].share < 0.7
-    summary, shown = follow(file, tmp_path / "index", embedder=Embedder("h", HashEmbeddings, batch=40))
-    assert summary.written < 120
-    assert 0 < summary.embedded < 240
+    summary, shown = follow(file, tmp_path / "index", embedder=Embedder("h", HashEmbeddings, batch=10))
+    assert summary.written < 140
+    assert 0 < summary.embedded < 280
     assert shown[-1].sentences == summary.embedded
-
-
-def test_speed_and_time_left_are_known_once_something_is_embedded(tmp_path):
-    file = tmp_path / "records.jsonl"
-    file.write_text("".join(f"{json.dumps(record)}\n" for record in records(200)))
-    _, shown = follow(file, tmp_path / "index", embedder=Embedder("h", HashEmbeddings, batch=40))
-    assert shown[0].seconds_left is None
-    embedding = [now for now in shown if now.phase == "embedding" and now.sentences]
-    assert embedding
-    assert all(now.per_second > 0 and now.seconds_left is not None for now in embedding)
-    assert embedding[-1].seconds_left == 0
 
 
 def test_an_iterable_of_unknown_length_has_no_total(tmp_path):
     _, shown = follow(iter(records(200)), tmp_path / "index", embedder=Embedder("h", HashEmbeddings, batch=40))
     assert {(now.total, now.seconds_left) for now in shown if now.phase == "embedding"} == {(None, None)}
     assert (shown[-1].documents, shown[-1].total) == (200, None)
-
-
-def test_paths_that_do_not_exist_show_nothing(tmp_path):
-    shown = []
-    for path in ("nowhere", "a\0b"):
-        with pytest.raises(InputError):
-            run_ingest(path, tmp_path / "index", embedder=HashEmbeddings(), progress=shown.append)
-    assert shown == []
 
 
 # --- lines ---
@@ -191,19 +164,13 @@ def test_lines_in_python(corpus, tmp_path, capsys):
     ingest(corpus, tmp_path / "index", embedder=embedder, progress=True).close()
     printed = capsys.readouterr().err.splitlines()
     assert "Loading the embedder" in printed
-    assert any(line.startswith("Embedding: 10%, 20 documents, 40 sentences, ") for line in printed)
+    assert any(
+        re.match(r"Embedding: \d+%, \d+ documents, \d+ sentences, \d+ per second, \d:\d\d left", line)
+        for line in printed
+    )
     assert printed[-1].startswith("Done: 100%, 200 documents, 400 sentences, ")
-
-
-@pytest.mark.usefixtures("lines")
-def test_python_prints_nothing_unless_asked(corpus, tmp_path, capsys):
-    ingest(corpus, tmp_path / "index", embedder=HashEmbeddings()).close()
-    ingest(corpus, tmp_path / "index2", embedder=HashEmbeddings(), progress=lambda now: None).close()
-    assert capsys.readouterr() == ("", "")
-
-
-def test_a_short_run_prints_no_line(corpus, tmp_path, capsys):
-    ingest(corpus, tmp_path / "index", embedder=HashEmbeddings(), progress=True).close()
+    ingest(corpus, tmp_path / "index2", embedder=HashEmbeddings()).close()
+    ingest(corpus, tmp_path / "index3", embedder=HashEmbeddings(), progress=lambda now: None).close()
     assert capsys.readouterr() == ("", "")
 
 
@@ -222,17 +189,11 @@ def test_lines_on_the_command_line(arag, corpus, tmp_path, monkeypatch):
     ("changes", "line"),
     [
         ({}, "Embedding: 34%, 1,204 documents, 9,412 sentences, 451 per second, 1:20 left"),
-        ({"phase": "loading"}, "Loading the embedder"),
         ({"phase": "copying", "seconds_left": None}, "Copying: 340 of 1,000 chunks"),
         ({"phase": "reading", "sentences": 0, "seconds_left": None}, "Reading: 34%, 1,204 documents"),
-        ({"seconds_left": 3_725.0, "sentences": 0}, "Embedding: 34%, 1,204 documents, 62:05 left"),
         (
             {"phase": "publishing", "done": 500, "total": 9_412, "seconds_left": 5.2},
             "Publishing: 500 of 9,412 sentences, 0:05 left",
-        ),
-        (
-            {"phase": "done", "done": 1_000, "seconds_left": 0.0},
-            "Done: 100%, 1,204 documents, 9,412 sentences, 451 per second",
         ),
     ],
 )

@@ -107,7 +107,8 @@ class Embedder:
             raise
         # Providers' clients have no common error class: the network, a GPU or a missing key in a response may fail.
         except Exception as error:
-            raise ModelError(f"the embedder {self.name} failed: {type(error).__name__}: {error}") from error
+            said = f"{type(error).__name__}: {error}".rstrip(": ")  # a timeout has no message
+            raise ModelError(f"the embedder {self.name} failed: {said}") from error
 
     def _normalise(self, vectors: Vectors) -> Vectors:
         if not np.isfinite(vectors).all():

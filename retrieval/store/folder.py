@@ -55,9 +55,10 @@ class FolderStore:
             (self._folder / INDEX_FILE).stat()
         except (FileNotFoundError, NotADirectoryError):
             self._refuse_earlier_version()
-            raise IndexNotFoundError(
-                f"no index in {self.location}: make one with `arag ingest PATH... --index {self.location}`"
-            ) from None
+            hint = f": make one with `arag ingest PATH... --index {self.location}`"
+            if os.path.exists(self._folder / DRAFT_FILE):  # noqa: PTH110 - see `exists`
+                hint = " yet: its first ingestion goes on, or was interrupted: run it again"
+            raise IndexNotFoundError(f"no index in {self.location}{hint}") from None
         except (OSError, ValueError) as error:  # such as a name that is too long, or that no file can have
             reason = error.strerror if isinstance(error, OSError) else error
             raise InputError(f"{self.location} cannot be read: {reason}") from error

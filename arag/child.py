@@ -144,6 +144,8 @@ class Child:
     def _describe_end(self, code: int, seconds: float) -> str:
         if code == -signal.SIGALRM:
             return f"it took longer than {seconds:g} seconds"
+        if code == -signal.SIGPROF:
+            return "it took more processor time than it may use"
         how = signal.Signals(-code).name if code < 0 else f"exit code {code}"
         return f"its process crashed ({how})" + (f"; {self._describe_memory()}" if self._memory_bytes else "")
 

@@ -3,7 +3,7 @@
 import re
 
 # User names and passwords in URLs; a password may contain an @ that was not encoded.
-CREDENTIALS = re.compile(r"(?<=://)[^\s/?#]*@")
+_CREDENTIALS = re.compile(r"(?<=://)[^\s/?#]*@")
 
 
 def without_credentials(text: str) -> str:
@@ -13,7 +13,7 @@ def without_credentials(text: str) -> str:
         >>> without_credentials("no reply from http://user:password@host/v1")
         'no reply from http://***@host/v1'
     """
-    return CREDENTIALS.sub("***@", text)
+    return _CREDENTIALS.sub("***@", text)
 
 
 class ARAGError(RuntimeError):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import hashlib
 import os
 import secrets
 import shutil
@@ -33,12 +32,6 @@ def written_whole(file: Path) -> Iterator[BinaryIO]:
         with suppress(OSError):  # the first error matters more
             temporary.unlink(missing_ok=True)
         raise
-
-
-def digest(file: Path) -> str:
-    """Return the SHA-256 of a file, in hexadecimal digits."""
-    with file.open("rb") as opened:
-        return hashlib.file_digest(opened, "sha256").hexdigest()
 
 
 def copy_file(source: str, target: str) -> None:

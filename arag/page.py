@@ -237,13 +237,7 @@ def _adapt(tokens: Sequence[Token]) -> None:
 
 
 def render(template: str, *, package: str = "arag", **values: Any) -> str:
-    """Render a page; values are escaped and lone surrogates replaced.
-
-    Args:
-        template: The template's file.
-        package: The package of the template, which may extend and include the templates of `arag`.
-        **values: What the template shows.
-    """
+    """Render a template of a package, which may extend those of `arag`; values are escaped and surrogates replaced."""
     return mend_characters(_environment(package).get_template(template).render(values).lstrip())
 
 

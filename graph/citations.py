@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from math import sqrt
 from typing import Any
 from unicodedata import combining, normalize
@@ -80,15 +80,7 @@ def parse_citations(answer: str, index: Index, seen: Collection[str], read: Coll
 
 
 def find_shown_chunks(messages: Iterable[AnyMessage], index: Index) -> list[str]:
-    """Return the ids of the chunks that a conversation's tool results show.
-
-    These are the `chunk_ids` in a result's artifact. If a caller's own tool returns none, they are the chunk ids in
-    brackets in the result's text.
-
-    Args:
-        messages: The conversation.
-        index: The index.
-    """
+    """Return the ids of the chunks that tool results show: those in their artifacts, or in brackets in their texts."""
     shown: dict[str, None] = {}
     for message in messages:
         if not isinstance(message, ToolMessage) or message.status == "error":
@@ -102,14 +94,7 @@ def find_shown_chunks(messages: Iterable[AnyMessage], index: Index) -> list[str]
 
 
 def records(run: Sequence[AnyMessage], answer: AIMessage, index: Index, *, is_forced: bool) -> dict[str, Any]:
-    """Return the steps, trace, model calls and usage of a run.
-
-    Args:
-        run: The messages of the run before its answer.
-        answer: The answer.
-        index: The index.
-        is_forced: Whether the answer was forced.
-    """
+    """Return the steps, trace, model calls and usage of a run: of its messages before the answer, and of the answer."""
     replies = [message for message in run if isinstance(message, AIMessage)]
     steps = len(replies) if is_forced else len(replies) + 1
     model_calls = [model_call(reply, step=step) for step, reply in enumerate(replies, 1)]
@@ -146,35 +131,36 @@ def _find_claims(answer: str, index: Index, seen: Collection[str]) -> Iterator[t
     # An id may have spaces, commas and brackets, which are only understood if it was shown.
     unusual = sorted((i for i in seen if _ENDS_AS_ID.search(i) and not _USUAL.fullmatch(i)), key=len, reverse=True)
     shown = rf"{_ID_START}(?:{'|'.join(map(re.escape, unusual)) or '(?!)'}){_ID_END}"
-    bracket = re.compile("|".join(kind.format(shown=shown) for kind in _BRACKETS))
-    chunk_id = re.compile(f"{shown}|{_USUAL.pattern}")
+    bracket = re.compile("|".join([shown, *(kind.format(shown=shown) for kind in _BRACKETS)]))
+    kinds: list[tuple[re.Pattern[str], Callable[[str], Any]]] = [
+        (re.compile(shown), seen.__contains__),
+        (_PART, index.get),  # ids of ready-made chunks have any form
+        (_USUAL, lambda name: name in seen or _may_be_cited(name, index)),
+    ]
     at = 0
     for match in bracket.finditer(answer):
-        text, is_round = match[match.lastindex or 0], match.lastindex == len(_BRACKETS)
-        ids = [m for m in chunk_id.finditer(text) if m[0] in seen or not (is_round or _is_other_text(m[0], index))]
-        cited = {m.start(): m[0] for m in ids}
-        if not is_round:  # ids of ready-made chunks have any form
+        if match.lastindex is None:  # an id outside of brackets, which may itself hold some
+            continue
+        text, is_round = match[match.lastindex], match.lastindex == len(_BRACKETS)
+        cited: dict[int, str] = {}
+        for pattern, is_id in kinds[::2] if is_round else kinds:
+            ids = [m for m in pattern.finditer(text) if (m[0] in seen if is_round else is_id(m[0]))]
+            cited |= {m.start(): m[0] for m in ids}
             for m in ids:
                 text = text[: m.start()] + "," * len(m[0]) + text[m.end() :]
-            cited |= {part.start(): part[0] for part in _PART.finditer(text) if index.get(part[0])}
         if cited:
             yield answer[at : match.start()], [cited[place] for place in sorted(cited)]
             at = match.end()
     yield answer[at:], []
 
 
-def _is_other_text(name: str, index: Index) -> bool:
-    """Return whether what looks like an id is a time, a verse or a ratio, not a chunk that exists or was made up."""
-    return not (_LIKE_A_FILE.search(name) or index.get(name) or index.document(name.rpartition(":")[0]))
+def _may_be_cited(name: str, index: Index) -> bool:
+    """Return whether what looks like an id is of a chunk that exists or was made up: no time, verse or ratio."""
+    return bool(_LIKE_A_FILE.search(name) or index.get(name) or index.document(name.rpartition(":")[0]))
 
 
 def is_web_address(text: str) -> bool:
-    """Return whether a text is an address that a page may link to.
-
-    Example:
-        >>> is_web_address("https://example.com/report.pdf"), is_web_address("javascript:alert(1)")
-        (True, False)
-    """
+    """Return whether a text is an address that a page may link to: of http or https."""
     return _WEB_ADDRESS.fullmatch(text) is not None
 
 
@@ -216,12 +202,14 @@ def _choose_quotes(claims: Sequence[tuple[str, list[str]]], chunks: Mapping[str,
 
     Citations side by side share a claim. A list of sources without words of its own stands for the whole answer.
 
+    A claim with a year that no cited chunk has gets none.
+
     Args:
-        claims: What the answer says before each citation, and the chunks that it cites.
+        claims: What the answer says before each citation, and the ids that it cites.
         chunks: The cited chunks that were shown, by id.
 
     Returns:
-        By chunk id the positions of its sentences. A claim with a year that no cited chunk has gets none.
+        The positions of the sentences, by chunk id.
     """
     sentences = {chunk_id: _sentence_words(chunk) for chunk_id, chunk in chunks.items()}
     titles = {chunk_id: _words(chunk.title) for chunk_id, chunk in chunks.items()}

@@ -163,15 +163,7 @@ def make_loader(
     settings: Context | None = None,
     find_user_scope: Callable[[], Scope | None] = lambda: None,
 ) -> Loader:
-    """Make the function that loads what an agent's runs work with.
-
-    Args:
-        model: The agent's model, or its name.
-        open_index: Opens the agent's index.
-        tools: The agent's tools.
-        settings: The agent's other settings.
-        find_user_scope: Returns the scope of the user whose run it is, or None if users have none.
-    """
+    """Make the function that loads what runs work with; `find_user_scope` returns the scope of a run's user, if any."""
     names = tuple(tool for tool in tools if isinstance(tool, str))
     others = [tool for tool in tools if not isinstance(tool, str)]
     own = (settings or Context()).model_copy(update={"tools": names})

@@ -124,12 +124,7 @@ def create_arag_agent(
 
 
 def build_graph(load: Loader, **options: Any) -> ARAGAgent:
-    """Compile the graph; nothing is loaded before a run needs it.
-
-    Args:
-        load: Loads what a run works with.
-        options: Options of `StateGraph.compile`.
-    """
+    """Compile the graph, with options of `StateGraph.compile`; nothing is loaded before a run needs it."""
     loop = _Loop(load)
     builder = StateGraph(State, context_schema=Context, input_schema=InputState, output_schema=OutputState)
     builder.add_node("agent", Node(loop.ask_agent, loop.take_reply))

@@ -146,14 +146,7 @@ class State(OutputState, total=False):
 
 
 def split_turn(messages: Sequence[AnyMessage]) -> tuple[list[AnyMessage], list[AnyMessage]]:
-    """Split a conversation at its last question.
-
-    Returns:
-        The system messages, questions and answers before the question; and the question with all that follows it.
-
-    Raises:
-        InputError: There is no question.
-    """
+    """Return the system messages, earlier questions and answers; and the last question with all that follows it."""
     place = max((n for n, message in enumerate(messages) if isinstance(message, HumanMessage)), default=None)
     if place is None:
         raise InputError('there is no question: `messages` must contain a human message, such as [("user", "Who?")]')
@@ -225,13 +218,9 @@ def count_context_tokens(messages: Sequence[BaseMessage]) -> int:
 
 
 def repair_reply(reply: AIMessage, messages: Sequence[AnyMessage]) -> AIMessage:
-    """Return a reply that can be stored and sent again: ids of its own, and only what JSON can hold.
+    """Return a reply to a conversation that can be stored and sent again: ids of its own, and only what JSON can hold.
 
     Some servers give each reply or call the same id: it would overwrite, or answer, the one before it.
-
-    Args:
-        reply: The reply.
-        messages: The conversation before it.
     """
     fields = {name: getattr(reply, name) for name in ("content", "tool_calls", "invalid_tool_calls")}
     text = mend_characters(json.dumps(fields, ensure_ascii=False, default=str))

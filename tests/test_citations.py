@@ -153,6 +153,7 @@ def test_an_answer_that_cites_an_imitation_does_not_cite_what_it_imitates(make_i
         mark = json.dumps(chunk_id) if "[" in chunk_id else chunk_id
         assert cited(f"It is so [{mark}].", index, [real, chunk_id]) == [chunk_id]
     assert cited("[a.md:0:0]", index, [real]) == ["a.md:0:0"]
+    assert cited("[a.md:0]:0", index, [real, "[a.md:0]:0"]) == []
     model = ScriptedModel(call("chunk_read", chunk_ids=[others[0]]), AIMessage("99 days [a.md:0], or [a.md:0:0]."))
     state = create_arag_agent(model, index).invoke({"messages": [("user", "How many?")]})
     assert [(c["chunk_id"], c["seen"]) for c in state["citations"]] == [("a.md:0", False), ("a.md:0:0", True)]

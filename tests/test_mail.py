@@ -72,6 +72,11 @@ def test_a_text_in_an_undeclared_or_unknown_encoding_is_read(tmp_path, charset):
     assert read(tmp_path, head + "Straße".encode("cp1252")).text.endswith("Straße")
 
 
+def test_a_page_in_a_mail_has_the_encoding_that_it_declares(tmp_path):
+    head = b"From: a@b.example\nContent-Type: text/html\n\n<meta charset=koi8-r>"
+    assert read(tmp_path, head + "<p>Маяк".encode("koi8-r")).text.endswith("Маяк")
+
+
 def test_an_encrypted_part_is_named(tmp_path):
     data = b"From: a@b.example\nContent-Type: application/pkcs7-mime\n\nxyz"
     assert read(tmp_path, data).left_out == ("a part: application/pkcs7-mime is not read",)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import struct
 import sys
 import zipfile
 from datetime import date, datetime, time, timedelta
@@ -48,6 +49,32 @@ def zipped(path, entries):
     return path
 
 
+def open_document(path, kind, body):
+    names = "office text table style".split()
+    spaces = " ".join(f'xmlns:{name}="urn:oasis:names:tc:opendocument:xmlns:{name}:1.0"' for name in names)
+    content = f"<office:document-content {spaces}><office:body>{body}</office:body></office:document-content>"
+    return zipped(path, {"mimetype": f"application/vnd.oasis.opendocument.{kind}", "content.xml": content})
+
+
+def old_workbook(path, row):
+    """Write a text, a percentage and a date as Excel did before 2007."""
+
+    def record(kind, *fields):
+        data = b"".join(fields)
+        return struct.pack("<HH", kind, len(data)) + data
+
+    formats = b"".join(record(0xE0, struct.pack("<HH16x", 0, number)) for number in (0, 10, 14))
+    text, *numbers = row
+    cells = record(0x204, struct.pack("<HHHHB", 0, 0, 0, len(text), 0), text.encode())
+    for column, number in enumerate(numbers, 1):
+        cells += record(0x203, struct.pack("<HHHd", 0, column, column, number))
+    start, end = record(0x809, struct.pack("<HH12x", 0x600, 5)), record(0x0A)
+    offset = len(start + formats + record(0x85, bytes(14)) + end)
+    sheet = record(0x85, struct.pack("<IHBB", offset, 0, 6, 0), b"Lights")
+    path.write_bytes(start + formats + sheet + end + record(0x809, struct.pack("<HH12x", 0x600, 16)) + cells + end)
+    return path
+
+
 class TestWord:
     def test_headings_lists_and_tables(self, tmp_path):
         word = WordDocument()
@@ -64,6 +91,30 @@ class TestWord:
         assert content.text == (
             "# The Lights\n\n## The lamps\n\n- The first item\n- The second item\n\n"
             "Name | Lit | Keeper\nName: Vellin | Lit: 1801\nName: Orra | Lit: 1820 | Keeper: Tolk\n\nThe end."
+        )
+
+    def test_a_cell_that_spans_rows_or_columns_keeps_the_others_in_their_places(self, tmp_path):
+        word = WordDocument()
+        table = word.add_table(3, 3)
+        for place, text in enumerate("Isle|At|T||a|1||b|2".split("|")):
+            table.cell(place // 3, place % 3).text = text
+        table.cell(1, 0).merge(table.cell(2, 0)).paragraphs[0].text = "Orra"
+        table.cell(2, 1).paragraphs[0].add_run().add_break()
+        assert read(tmp_path / "a.docx", word.save).text == (
+            "Isle | At | T\nIsle: Orra | At: a | T: 1\nIsle: Orra | At: b | T: 2"
+        )
+
+    def test_a_table_in_a_cell_keeps_its_own_header(self, tmp_path):
+        word = WordDocument()
+        outer = word.add_table(2, 3)
+        for place, text in enumerate("Isle|At|Lamps|Orra|a|see below".split("|")):
+            outer.cell(place // 3, place % 3).text = text
+        inner = outer.cell(1, 2).add_table(2, 3)
+        for place, text in enumerate("Name|Lit|Keeper|Vellin|1801|Tolk".split("|")):
+            inner.cell(place // 3, place % 3).text = text
+        assert read(tmp_path / "a.docx", word.save).text == (
+            "Isle | At | Lamps\nIsle: Orra | At: a | Lamps: see below\n\n"
+            "Name | Lit | Keeper\nName: Vellin | Lit: 1801 | Keeper: Tolk"
         )
 
     def test_emphasis_and_links_in_a_table_leave_no_marks(self, tmp_path):
@@ -188,6 +239,28 @@ class TestSheets:
         book.active.cell(1, 2).number_format = number_format
         assert read(tmp_path / "a.xlsx", book.save).text == f"# Sheet\n\nbefore{f' | {seen}' if seen else ''}"
 
+    def test_an_old_workbook_shows_the_same(self, tmp_path):
+        assert read(old_workbook(tmp_path / "a.xls", ["Share", 0.153, 45382.0])).text == (
+            "# Lights\n\nShare | 15.3% | 2024-03-31"
+        )
+
+    def test_a_workbook_of_libreoffice_shows_the_same(self, tmp_path):
+        text = "<text:p>Share<text:s/>of</text:p><text:p>oil</text:p>"
+        cells = f"<table:table-cell>{text}</table:table-cell><table:covered-table-cell/>"
+        for kind, name, value in (
+            ("percentage", "value", "0.153"),
+            ("float", "value", "1234.50"),
+            ("date", "date-value", "2024-03-31"),
+        ):
+            attributes = f'office:value-type="{kind}" office:{name}="{value}"'
+            cells += f"<table:table-cell {attributes}><text:p>x</text:p></table:table-cell>"
+        cells += '<table:table-cell table:number-columns-repeated="1000"/>'
+        rows = f'<table:table-row>{cells}</table:table-row><table:table-row table:number-rows-repeated="1000000"/>'
+        table = f'<office:spreadsheet><table:table table:name="Lights">{rows}</table:table></office:spreadsheet>'
+        assert read(open_document(tmp_path / "a.ods", "spreadsheet", table)).text == (
+            "# Lights\n\nShare of oil |  | 15.3% | 1234.5 | 2024-03-31"
+        )
+
     def test_dates_counted_from_1904(self, tmp_path):
         book = Workbook()
         book.epoch = CALENDAR_MAC_1904
@@ -240,17 +313,13 @@ class TestEBooks:
 
 class TestOtherFormats:
     def test_a_text_of_libreoffice(self, tmp_path):
-        names = "office text table style".split()
-        spaces = " ".join(f'xmlns:{name}="urn:oasis:names:tc:opendocument:xmlns:{name}:1.0"' for name in names)
         body = (
             '<text:h text:outline-level="1">The Lights</text:h><text:p>Lit<text:note text:note-class="footnote">'
             "<text:note-citation>1</text:note-citation><text:note-body><text:p>By Tolk.</text:p></text:note-body>"
             "</text:note> in 1801.</text:p><text:p>The end.</text:p>"
         )
-        text = f"<office:body><office:text>{body}</office:text></office:body>"
-        content = f"<office:document-content {spaces}>{text}</office:document-content>"
-        entries = {"mimetype": "application/vnd.oasis.opendocument.text", "content.xml": content}
-        assert read(zipped(tmp_path / "a.odt", entries)).text == "# The Lights\n\nLit in 1801.\n\nBy Tolk.\n\nThe end."
+        path = open_document(tmp_path / "a.odt", "text", f"<office:text>{body}</office:text>")
+        assert read(path).text == "# The Lights\n\nLit in 1801.\n\nBy Tolk.\n\nThe end."
 
     def test_rich_text(self, tmp_path):
         (tmp_path / "a.rtf").write_bytes(rb"{\rtf1\ansi The lamp of Stra\'dfe is {\b lit}.\par It goes out.}")

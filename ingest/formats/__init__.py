@@ -39,7 +39,9 @@ READERS: dict[str, Reader | str] = {
 }
 
 _CHILD_MEMORY_BYTES = 1_000_000_000
-_SECONDS, _SECONDS_PER_MB, _MAX_SECONDS = 10, 4, 120  # that a file may take in the child process
+# Processor time that a file may take in the child process: on a busy machine, a book of 1,000 pages takes long to read.
+_SECONDS, _SECONDS_PER_MB, _MAX_SECONDS = 10, 2, 60
+_WAIT = 10  # times as long, in case that the reader hangs
 
 
 class Readers:
@@ -96,7 +98,7 @@ class Readers:
         limit = min(_SECONDS + round(_SECONDS_PER_MB * size / 1_000_000), _MAX_SECONDS)
         start = time.monotonic()
         try:
-            fields = self._child.call("read", reader, os.path.abspath(path), seconds=limit)  # noqa: PTH100
+            fields = self._child.call("read", reader, os.path.abspath(path), limit, seconds=limit * _WAIT)  # noqa: PTH100
         except RaisedInChildError as error:
             raise FormatError(str(error)) from error
         except ChildError as error:

@@ -5,61 +5,44 @@ from __future__ import annotations
 import codecs
 import re
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 import webencodings
-from bs4 import BeautifulSoup, Tag
-from bs4.dammit import EncodingDetector
-from markdownify import MarkdownConverter
+from lxml import etree
 
 from arag.ingest.formats.content import Content, FormatError, decode, folded, has_utf16_mark
 from arag.ingest.formats.tables import table_lines
 from arag.ingest.formats.text import first_heading
 
 _HIDDEN = frozenset("script style noscript template iframe noembed noframes svg title".split())
-_HEADINGS = "h1 h2 h3 h4 h5 h6".split()
-_BLOCKS = frozenset(
-    "address article aside blockquote body center dd details dialog dl dt fieldset figcaption figure footer form "
-    "header hgroup hr html legend main nav optgroup option p search section summary".split()
+_HEADINGS = ("h1", "h2", "h3", "h4", "h5", "h6")
+_CELLS = ("td", "th")
+_BREAKS = {"br": "\n", "caption": "\n"} | dict.fromkeys(
+    "address article aside blockquote body center dd details dialog div dl dt fieldset figcaption figure footer form "
+    "header hgroup hr html legend main nav ol optgroup option p pre search section summary table td th ul".split(),
+    "\n\n",
 )
-_HEADING_LINE = re.compile("#{1,6} ")
+_WHITE_SPACE = re.compile(r"[ \t\n\r\f]+")
 _NO_BREAK_SPACE = "\u00a0"
+_ITEM, _ITEM_END, _NEXT_LINE = "\0-", "\0.", "\0+"  # no text of a page has a NUL
+_DECLARATION = re.compile(rb"""(?:<\?xml[^>]+encoding|<meta[^>]+charset)\s*=\s*["']?\s*([^\s"'/;>]+)""", re.IGNORECASE)
+_DECLARATION_BYTES = 100_000  # at the start of a page, that are searched for it
 # The HTML standard reads GBK as its superset, and ignores a declaration of UTF-16 that can be read as ASCII.
 _CODECS = {"gbk": "gb18030", "utf-16-le": "utf-8", "utf-16-be": "utf-8"}
 
 
 def read_html(path: Path) -> Content:
-    """Read what a browser shows of a page; its title is `<title>`, else the first `<h1>`.
-
-    The encoding is the one that the page declares, else UTF-8, else Windows-1252.
-    """
-    return html_content(_decode(path.read_bytes()))
+    """Read what a browser shows of a page; its title is `<title>`, else the first `<h1>`."""
+    return html_content(decode_html(path.read_bytes()))
 
 
-def html_content(html: str) -> Content:
-    """Return what a browser shows of a page; see `read_html`."""
-    page = BeautifulSoup(html, "lxml")
-    title = folded(page.head.title.get_text()) if page.head and page.head.title else ""
-    for tag in page(True):
-        if tag.name in _HIDDEN:
-            tag.decompose()
-        elif tag.name in _BLOCKS:
-            tag.name = "div"
-        elif tag.name == "table" and tag.find(["table", "pre", *_HEADINGS]):
-            tag.name = "div"  # it lays out the page
-        elif tag.name in {"td", "th", "caption"} and tag.find_parent("table") is None:
-            tag.name = "div"
-    text = _Converter().convert_soup(page)
-    text = re.sub(" *\n *", "\n", re.sub(" +", " ", text)).replace(_NO_BREAK_SPACE, " ")
-    text = re.sub("\n{3,}", "\n\n", text).strip()
-    return Content(title or first_heading(text), text)
-
-
-def _decode(data: bytes) -> str:
+def decode_html(data: bytes) -> str:
+    """Decode a page from the encoding that it declares, else UTF-8, else Windows-1252."""
     if has_utf16_mark(data) or data.startswith(codecs.BOM_UTF8):
         return decode(data)
-    declared = EncodingDetector.find_declared_encoding(data, is_html=True)
-    encoding = webencodings.lookup(declared) if declared else None
+    declared = _DECLARATION.search(data, 0, _DECLARATION_BYTES)
+    encoding = webencodings.lookup(declared[1].decode("latin-1")) if declared else None
     names = [encoding.codec_info.name, "utf-8"] if encoding else ["utf-8"] if declared else ["utf-8", "windows-1252"]
     for name in names:
         with suppress(UnicodeError, LookupError):
@@ -67,58 +50,135 @@ def _decode(data: bytes) -> str:
     raise FormatError(f"not valid {' or '.join(dict.fromkeys(names)).upper()}; convert it to UTF-8")
 
 
-# ruff: noqa: ARG002 - the base class passes all arguments by name
-class _Converter(MarkdownConverter):
+def html_content(html: str) -> Content:
+    """Return what a browser shows of a page; see `read_html`."""
+    parser = etree.HTMLParser(encoding="utf-8", huge_tree=True, remove_comments=True, remove_pis=True)
+    page = etree.fromstring(b"<html>" + html.encode("utf-8", "replace"), parser)
+    if fatal := parser.error_log.filter_from_fatals():  # such as tags that are nested too deeply: the rest is lost
+        raise FormatError(f"cannot be read: {fatal[0].message}")
+    title = page.find("head/title")
+    text = _Writer(page).text()
+    return Content(folded("".join(title.itertext()) if title is not None else "") or first_heading(text), text)
+
+
+@dataclass(slots=True)
+class _Cell:
+    text: str
+    is_header: bool
+    rows: int
+    columns: int
+
+
+class _Writer:
     """Writes headings, lists and rows of tables; links, pictures and emphasis become plain text."""
 
-    class Options:
-        heading_style = "atx"
-        wrap = True  # line ends of the source are spaces
-        wrap_width = None
-        escape_asterisks = escape_underscores = False
-        convert = ("[document]", "div", "br", "li", "ul", "ol", "pre", "q", "table", "caption", "td", "th", *_HEADINGS)
+    def __init__(self, page: etree._Element) -> None:
+        self._page = page
+        self._parts: list[str] = []
+        self._line: etree._Element | None = None  # the heading or cell that is open, whose text is one line
+        self._line_start = 0
+        self._rows: list[list[_Cell]] | None = None  # of the table that is open
+        self._pre_depth = self._item_depth = 0
+        # A table with such parts lays out the page: what is in its cells are blocks like others.
+        inner = page.iter("table", "pre", *_HEADINGS)
+        self._layouts = {table for element in inner for table in (next(element.iterancestors("table"), None),)}
 
-    def __init__(self) -> None:
-        super().__init__()
-        self._cells: dict[int, str] = {}
+    def text(self) -> str:
+        walk = etree.iterwalk(self._page, events=("start", "end"))
+        for event, element in walk:
+            if event == "start":
+                if element.tag in _HIDDEN:
+                    walk.skip_subtree()
+                else:
+                    self._start(element)
+                    self._add(element.text)
+            else:
+                if element.tag not in _HIDDEN:
+                    self._end(element)
+                self._add(element.tail)
+        text = re.sub(" *\n *", "\n", re.sub(" +", " ", "".join(self._parts)))
+        text = re.sub(rf"{_ITEM}(?=[ \n]*(?:\0|#{{1,6}} ))", "", text)  # an item without text, or with a heading
+        text = re.sub(rf"[ \n]*{re.escape(_ITEM_END)}", "", text)
+        text = re.sub(rf"[ \n]*{re.escape(_NEXT_LINE)}", "\n", text)
+        text = re.sub(rf"{_ITEM}[ \n]*", "- ", text)
+        return re.sub("\n{3,}", "\n\n", text).strip().replace(_NO_BREAK_SPACE, " ")
 
-    def convert_br(self, tag: Tag, text: str, parent_tags: set[str]) -> str:
-        return text + (" " if "_inline" in parent_tags else "\n")
+    def _start(self, element: etree._Element) -> None:
+        tag = element.tag
+        self._break(tag)
+        if self._line is not None:
+            return
+        if tag in _HEADINGS or (tag in _CELLS and self._rows is not None):
+            self._line, self._line_start = element, len(self._parts)
+        elif tag == "li":
+            begins_list = not self._item_depth and element.getprevious() is None
+            self._parts.append(f"\n\n{_ITEM}" if begins_list else f"{_NEXT_LINE}{_ITEM}")
+            self._item_depth += 1
+        elif tag == "pre":
+            self._pre_depth += 1
+        elif tag == "table" and element not in self._layouts:
+            self._rows = []
+        elif tag == "tr" and self._rows is not None:
+            self._rows.append([])
 
-    def convert_li(self, tag: Tag, text: str, parent_tags: set[str]) -> str:
-        text = text.strip()
-        if "_inline" in parent_tags or not text:
-            return f" {text} "
-        return f"{text}\n" if _HEADING_LINE.match(text) else f"- {text}\n"
+    def _end(self, element: etree._Element) -> None:
+        tag = element.tag
+        if element is self._line:
+            text = folded("".join(self._parts[self._line_start :]))
+            del self._parts[self._line_start :]
+            self._line = None
+            if tag in _HEADINGS:
+                self._parts.append(f"\n\n{'#' * int(tag[1])} {text}\n\n" if text else "")
+            else:
+                self._add_cell(element, text)
+        elif self._line is None and tag == "li":
+            self._item_depth -= 1
+            self._parts.append(f"{_ITEM_END}\n")
+        elif self._line is None and tag == "pre":
+            self._pre_depth -= 1
+        elif tag == "table" and self._rows is not None:
+            first = next((row for row in self._rows if len(row) > 1), [])
+            lines = table_lines(_grid(self._rows), header=bool(first) and all(cell.is_header for cell in first))
+            self._parts.append("\n" + "\n".join(lines).replace(" ", _NO_BREAK_SPACE))
+            self._rows = None
+        if tag != "br":
+            self._break(tag)
 
-    def convert_pre(self, tag: Tag, text: str, parent_tags: set[str]) -> str:
-        return "\n\n" + text.strip("\n").replace(" ", _NO_BREAK_SPACE) + "\n\n" if text.strip() else "\n\n"
+    def _break(self, tag: str) -> None:
+        if tag == "q":
+            self._parts.append('"')
+        elif self._line is not None or self._rows is not None:
+            self._parts.append(" " if tag in _BREAKS or tag == "li" else "")
+        elif tag in {"ul", "ol"} and self._item_depth:
+            self._parts.append("\n")
+        else:
+            self._parts.append(_BREAKS.get(tag, ""))
 
-    def convert_td(self, tag: Tag, text: str, parent_tags: set[str]) -> str:
-        self._cells[id(tag)] = text
-        return ""
+    def _add(self, text: str | None) -> None:
+        if text and self._pre_depth and self._line is None:
+            self._parts.append(text.replace(" ", _NO_BREAK_SPACE))
+        elif text:
+            self._parts.append(_WHITE_SPACE.sub(" ", text))
 
-    convert_th = convert_td
-
-    def convert_table(self, table: Tag, caption: str, parent_tags: set[str]) -> str:
-        first = next((row for row in table("tr") if len(row(["td", "th"])) > 1), None)
-        lines = table_lines(self._rows(table), header=first is not None and not first("td"))
-        return "\n\n" + "\n".join([caption.strip(), *lines]).strip() + "\n\n"
-
-    def _rows(self, table: Tag) -> list[list[str]]:
-        """Return the cells of each row; a cell that spans several rows stands in each."""
-        rows = table("tr")
-        grid: list[dict[int, str]] = [{} for _ in rows]
-        for y, row in enumerate(rows):
-            x = 0
-            for cell in row(["td", "th"]):
-                while x in grid[y]:
-                    x += 1
-                for cells in grid[y : y + _span(cell, "rowspan")]:
-                    cells |= {x: self._cells[id(cell)], **dict.fromkeys(range(x + 1, x + _span(cell, "colspan")), "")}
-        return [[cells.get(x, "") for x in range(max(cells, default=-1) + 1)] for cells in grid]
+    def _add_cell(self, cell: etree._Element, text: str) -> None:
+        if not self._rows:
+            self._rows = [[]]
+        self._rows[-1].append(_Cell(text, cell.tag == "th", _span(cell, "rowspan"), _span(cell, "colspan")))
 
 
-def _span(cell: Tag, name: str) -> int:
-    digits = str(cell.get(name))
+def _grid(rows: list[list[_Cell]]) -> list[list[str]]:
+    """Return the cells of each row; a cell that spans several rows stands in each."""
+    grid: list[dict[int, str]] = [{} for _ in rows]
+    for y, row in enumerate(rows):
+        x = 0
+        for cell in row:
+            while x in grid[y]:
+                x += 1
+            for line in grid[y : y + cell.rows]:
+                line |= {x: cell.text, **dict.fromkeys(range(x + 1, x + cell.columns), "")}
+    return [[line.get(x, "") for x in range(max(line, default=-1) + 1)] for line in grid]
+
+
+def _span(cell: etree._Element, name: str) -> int:
+    digits = cell.get(name, "")
     return max(int(digits[:4]), 1) if digits.isdecimal() else 1

@@ -11,7 +11,7 @@ from email.message import Message
 from pathlib import Path
 
 from arag.ingest.formats.content import Content, FormatError, folded
-from arag.ingest.formats.html import html_content
+from arag.ingest.formats.html import decode_html, html_content
 
 _SHOWN = ("From", "To", "Cc", "Date")
 _READ = ("text/plain", "text/html", "text/markdown", "text/csv")  # of versions of one text, the first is the best
@@ -58,11 +58,12 @@ def _texts(part: Message, left_out: list[str]) -> Iterator[str]:
 def _text(part: Message) -> str:
     data = part.get_payload(decode=True)
     assert isinstance(data, bytes)  # noqa: S101 - as of each part without parts
+    charset, is_html = part.get_content_charset(), part.get_content_type() == "text/html"
     try:
-        text = data.decode(part.get_content_charset() or "utf-8")
+        text = data.decode(charset or "utf-8") if charset or not is_html else decode_html(data)
     except (LookupError, ValueError):  # an encoding that is unknown, or not the one declared
         text = data.decode("cp1252", "replace")
-    return html_content(text).text if part.get_content_type() == "text/html" else text
+    return html_content(text).text if is_html else text
 
 
 def _decoded(header: object) -> str:

@@ -6,18 +6,16 @@ import asyncio
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
-from io import BytesIO
 from itertools import groupby, zip_longest
 from pathlib import Path
 from typing import Any
-from zipfile import BadZipFile, ZipFile
 
 from arag.ingest.formats.content import Content, FormatError, folded
 from arag.ingest.formats.tables import table_lines
 
-_SHEETS, _SLIDES, _TEXTS = (".xlsx", ".xlsm"), (".pptx", ".pptm"), (".docx", ".docm")
-OFFICE_ENDINGS = (*_TEXTS, *_SHEETS, *_SLIDES, *".odt .ods .odp .epub .rtf .doc .xls .ppt .msg".split())
+_SHEETS, _SLIDES, _TEXTS = (".xlsx", ".xlsm", ".xls", ".ods"), (".pptx", ".pptm"), (".docx", ".docm")
+OFFICE_ENDINGS = (*_TEXTS, *_SHEETS, *_SLIDES, *".odt .odp .epub .rtf .doc .ppt .msg".split())
+_PACKAGES = {*_TEXTS, *_SHEETS, *_SLIDES} - {".xls", ".ods"}
 
 _OLE = bytes.fromhex("d0cf11e0a1b11ae1")  # begins an encrypted file, and one of Office before 2007
 _MAX_TABLE_CELLS = 5_000_000
@@ -37,15 +35,15 @@ def read_office(path: Path) -> Content:
         FormatError: The file is damaged, encrypted or in another format, or the extra `office` is not installed.
     """
     ending, data = path.suffix.lower(), path.read_bytes()
-    if data.startswith(_OLE) and ending in (*_SHEETS, *_SLIDES, *_TEXTS):
+    if data.startswith(_OLE) and ending in _PACKAGES:
         raise FormatError("encrypted, or from before 2007: save it again, without a password")
     try:
-        return _read_excel_or_powerpoint(path, ending) or _read_tree(data, ending)
+        return _read_sheets_or_slides(path, ending) or _read_tree(data, ending)
     except ImportError as error:
         raise FormatError(f"{error}; install the extra: pip install 'langgraph-arag[office]'") from error
 
 
-def _read_excel_or_powerpoint(path: Path, ending: str) -> Content | None:
+def _read_sheets_or_slides(path: Path, ending: str) -> Content | None:
     try:
         if ending in _SHEETS:
             from arag.ingest.formats.sheets import read_sheets as read
@@ -65,7 +63,9 @@ def _read_tree(data: bytes, ending: str) -> Content:
     """Read a document from the tree that xberg makes of it."""
     import xberg
 
-    data = _rename_main_part(data) if ending in _TEXTS else data
+    from arag.ingest.formats.word import repair_word
+
+    data = repair_word(data) if ending in _TEXTS else data
     config = xberg.ExtractionConfig(
         output_format="plain",
         include_document_structure=True,
@@ -96,18 +96,6 @@ def _read_tree(data: bytes, ending: str) -> Content:
         metadata = {"author": ", ".join(about.authors)} if about.authors else {}
         return Content(about.title or about.subject or "", text, metadata=metadata)
     return Content(next((node["text"] for node in nodes if node.get("level") == 1), ""), text)
-
-
-def _rename_main_part(data: bytes) -> bytes:
-    """Return a Word document with its text where xberg looks for it; Word in a browser writes `document2.xml`."""
-    with suppress(BadZipFile), ZipFile(BytesIO(data)) as archive:
-        names = {name: re.sub(r"^(word/.*document)\d+(\.xml)", r"\1\2", name) for name in archive.namelist()}
-        if "word/document.xml" not in names and "word/document.xml" in names.values():
-            with ZipFile(copy := BytesIO(), "w") as renamed:
-                for name, usual in names.items():
-                    renamed.writestr(usual, archive.read(name))
-            return copy.getvalue()
-    return data
 
 
 def _block(node: Mapping[str, Any], ending: str) -> str:

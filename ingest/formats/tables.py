@@ -7,11 +7,15 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from io import StringIO
+from itertools import chain, groupby, islice
 from pathlib import Path
+from typing import TypeAlias
 
 from arag.ingest.formats.content import MAX_CHARACTERS, Content, FormatError, decode, folded
 
 CELL_BORDER = " | "  # the sentence splitter takes a line with it for a row
+
+_Row: TypeAlias = "dict[int, str]"  # the text of each cell that has some, by its column
 
 _MAX_NAME = 100  # characters of a column's name
 _YEAR = re.compile(r"(?:19|20)\d\d")
@@ -25,7 +29,8 @@ def table_lines(rows: Iterable[Sequence[str]], *, header: bool = False) -> list[
     """Return the rows of a table as lines, with the names of their columns.
 
     A blank row ends a table. The first row of each that has several cells gives the names if its cells look like
-    names. A table of two columns is often a form, with a name at the beginning of each row: there, only a header does.
+    names, together with a second row that divides some of its columns. A table of two columns is often a form, with
+    a name at the beginning of each row: there, only a header does.
 
     Args:
         rows: The cells of each row.
@@ -39,32 +44,64 @@ def table_lines(rows: Iterable[Sequence[str]], *, header: bool = False) -> list[
     """
     lines: list[str] = []
     characters = 0
-    names: dict[int, str] | None = None
-    gap = False
-    for row in rows:
-        cells = {column: text for column, cell in enumerate(row) if (text := folded(cell))}
-        if not cells:
-            names, gap = None, True
-            continue
-        if names:
-            line = CELL_BORDER.join(
-                f"{names[x].rstrip(':')}: {cell}" if x in names else cell for x, cell in cells.items()
-            )
-        else:  # empty cells keep the others apart
-            line = CELL_BORDER.join(cells.get(column, "") for column in range(min(cells), max(cells) + 1))
-        if names is None and len(cells) > 1:
-            names = cells if _are_names(list(cells.values())) and (header or len(cells) > 2) else {}
-        is_alone = CELL_BORDER not in line
-        lines += ["", line] if lines and (gap or is_alone) else [line]
-        gap = is_alone
-        characters += len(line)
-        if characters > MAX_CHARACTERS:
-            raise FormatError(f"more than {MAX_CHARACTERS:,} characters of text: split the file")
+    is_apart = False
+    texts = ({column: text for column, cell in enumerate(row) if (text := folded(cell))} for row in rows)
+    for has_text, table in groupby(texts, key=bool):
+        is_apart |= not has_text
+        for line in _lines(table, header) if has_text else ():
+            is_alone = CELL_BORDER not in line
+            lines += ["", line] if lines and (is_apart or is_alone) else [line]
+            is_apart = is_alone
+            characters += len(line)
+            if characters > MAX_CHARACTERS:
+                raise FormatError(f"more than {MAX_CHARACTERS:,} characters of text: split the file")
     return lines
 
 
-def _are_names(cells: list[str]) -> bool:
+def _lines(table: Iterator[_Row], header: bool) -> Iterator[str]:
+    for cells in table:
+        if len(cells) == 1:  # a title
+            yield from cells.values()
+            continue
+        top = [cells, *islice(table, 2)]
+        names, header_rows = _column_names(top, header)
+        left = min(map(min, top))
+        for number, row in enumerate(chain(top, table)):
+            if names and number >= header_rows:
+                yield CELL_BORDER.join(f"{names[x].rstrip(':')}: {row[x]}" if x in names else row[x] for x in row)
+            elif len(row) == 1:
+                yield from row.values()
+            else:
+                yield CELL_BORDER.join(row.get(x, "") for x in range(min(left, *row), max(row) + 1))
+
+
+def _column_names(top: list[_Row], header: bool) -> tuple[_Row, int]:
+    """Return the names of the columns, and how many of the first rows give them."""
+    names, rows = top[0], 1
+    if len(top) == 3 and not _are_names(top[2]) and (divided := _divide(*top[:2])):
+        names, rows = divided, 2
+    return (names, rows) if _are_names(names) and (header or len(names) > 2) else ({}, 0)
+
+
+def _divide(first: _Row, second: _Row) -> _Row:
+    """Return the names that two rows give together if the second divides columns of the first, else none."""
+    names: _Row = {}
+    group, has_groups = "", False
+    for x in sorted({*first, *second}):
+        above, below = first.get(x, ""), second.get(x, "")
+        if above:
+            group = above if x + 1 in second and x + 1 not in first else ""
+        has_groups |= bool(group)
+        is_name = _YEAR.fullmatch(below) or any(map(str.isalpha, below))
+        if below and not (is_name and (group or below == above or not above)):
+            return {}
+        names[x] = f"{group} {below}".strip() if group else above or below
+    return names if has_groups else {}
+
+
+def _are_names(row: _Row) -> bool:
     """Return whether all cells look like names; one year alone is a value, and so is what most cells repeat."""
+    cells = list(row.values())
     years = sum(bool(_YEAR.fullmatch(cell)) for cell in cells)
     names = sum(any(map(str.isalpha, cell)) and len(cell) <= _MAX_NAME for cell in cells)
     return names > 0 and names + (years if years > 1 else 0) == len(cells) < 2 * len(set(cells))

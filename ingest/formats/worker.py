@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 from dataclasses import asdict
 from importlib import import_module
@@ -22,14 +23,17 @@ _MODULES = {
 sys.setrecursionlimit(20_000)  # pages can be nested deeply
 
 
-def read(reader: str, path: str) -> dict[str, Any]:
+def read(reader: str, path: str, cpu_seconds: float) -> dict[str, Any]:
     """Return the fields of a file's `Content`, read by one of the readers above."""
+    signal.setitimer(signal.ITIMER_PROF, cpu_seconds)  # the kernel then ends the process
     try:
         content: Content = getattr(import_module(_MODULES[reader]), reader)(Path(path))
     except MemoryError:
         raise
     except Exception as error:
         raise FormatError(reason(error)) from error
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
     return asdict(content)
 
 

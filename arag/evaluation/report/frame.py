@@ -119,7 +119,7 @@ def _read_rows(folder: Path, number: int, plan: Plan) -> Iterator[dict[str, Any]
                 **{name: sum(call[name] for call in calls) if is_reported else None for name in _TOKENS},  # type: ignore[literal-required]
                 "correct": judgement and judgement["correct"],
                 "model_calls": len(calls),
-                "unusable": record["unusable"] / len(calls) if calls else None,
+                "unusable": record.get("unusable", 0) / len(calls) if calls else None,
                 "cost": cost(calls),
                 "models": {call["model"] for call in calls if call["model"]},
                 "tools": Counter(entry["tool"] for entry in record["trace"] if not entry["error"]),

@@ -425,7 +425,7 @@ def test_a_damaged_plan_is_named(tmp_path, content):
         ({"max_tokens": 5, "api_key": "s", "timeout": 3}, {"max_tokens": 5, "api_key": "***", "timeout": 3}),
         ({"default_headers": {"X": "s"}, "extra": {"auth_token": "s", "n": [1]}},
          {"default_headers": "***", "extra": {"auth_token": "***", "n": [1]}}),
-        ({"base": "http://u:p@host/v1?key=s"}, {"base": "http://host/v1?***"}),
+        ({"base": "http://u:p@host/v1?key=s"}, {"base": "http://***@host/v1?***"}),
     ],
 )  # fmt: skip
 def test_options_that_may_be_secret_are_not_written_down(options, shown):

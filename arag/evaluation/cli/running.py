@@ -121,7 +121,7 @@ def run(
     model = model or os.environ.get(MODEL_VARIABLE) or EXTRACTIVE
     if model == EXTRACTIVE and (needing := [each.name for each in methods if each.needs_model]):
         raise InputError(f"{needing[0]} needs a language model: give one with --model, as provider:model")
-    judge_model, judge_name = (load_judge(judge), judge) if judge else (None, "")
+    judge_model = load_judge(judge) if judge else None
     scope = read_scope(where, documents)
     target = folder or Path("runs") / name_dataset(questions)
     plans, models = {}, {}
@@ -170,7 +170,7 @@ def run(
                 announce=err.print,
             )
             preparing_model = _cached(models[place], CallCache(kept, ledgers[place], budget.check))
-            judging = None if judge_model is None else Judge(_cached(judge_model, cache), judge_name)
+            judging = None if judge_model is None else Judge(_cached(judge_model, cache), judge or "")
             for each in methods:
                 summaries.append(_run(each, lab, preparing_model, asked, place, judging))
                 if not as_json:

@@ -76,9 +76,9 @@ class PostgresServer:
     def running(self) -> bool:
         return self._process is not None and self._process.poll() is None
 
-    def url(self, database: str = "postgres", user: str = SUPERUSER) -> str:
+    def url(self, database: str = "postgres", user: str = SUPERUSER, password: str | None = None) -> str:
         """Return the URL of a database for a user, with the password; by default the superuser's."""
-        password = quote(self._passwords[user], safe="")
+        password = quote(password or self._passwords[user], safe="")
         return f"postgresql://{user}:{password}@{_HOST}:{self.port}/{database}"
 
     def execute(self, query: str, *parameters, database: str = "postgres") -> list:

@@ -93,7 +93,7 @@ def command_with_small_files(output, limit, arguments):
     sys.dont_write_bytecode = True  # what has no room would be written in part
     for number, file in enumerate(output, 1):
         os.dup2(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), number)
-    embedders._load_service = lambda *_: TextEmbeddings()
+    embedders.load_embeddings = lambda *_: TextEmbeddings()
     resource.setrlimit(resource.RLIMIT_FSIZE, (limit, resource.getrlimit(resource.RLIMIT_FSIZE)[1]))
     sys.argv = ["arag", *arguments]
     main()

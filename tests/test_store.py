@@ -209,7 +209,7 @@ def test_an_index_without_documents_is_one(any_store):
         assert view.rank(["a"], 3).total == 0
         assert view.nearest(vector_of("a"), 3) == []
     assert any_store.find_damage() == []
-    assert any_store.exists()
+    assert any_store.stamp()
 
 
 # --- writing into a folder ---

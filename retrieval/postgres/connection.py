@@ -138,19 +138,19 @@ class Pool:
         """Return what a function reads with a connection. If the connection is lost, it is called again, twice."""
         with translate_errors(self.location):
             for left in (2, 1, 0):
+                connection = None
                 try:
-                    with self._open().connection() as connection:
-                        try:
-                            return work(Session(self.location, connection))
-                        except psycopg.OperationalError:
-                            if not left or not connection.broken:
-                                raise
-                    self._open().check()  # a server that was started again has lost all of them
+                    with self._open().connection() as connection:  # which ends the transaction, too
+                        return work(Session(self.location, connection))
                 except PoolTimeout:
                     Session.connect(self.location).close()  # the server may say why
                     raise StorageError(
                         f"the index {self.location}: no connection was free for {_POOL_TIMEOUT:.0f} seconds"
                     ) from None
+                except psycopg.OperationalError:
+                    if not left or connection is None or not connection.broken:
+                        raise
+                self._open().check()  # a server that was started again has lost all of them
         raise AssertionError
 
     def query(self, statement: str, *values: Any) -> list[tuple[Any, ...]]:

@@ -352,3 +352,19 @@ def test_progress_is_drawn_on_a_terminal(arag, folder, monkeypatch):
     assert "5/5" in err
     assert "LLM-Acc 100.0%, Contain-Acc 100.0%, $0.00" in err
     assert "left:" in err
+
+
+def test_a_run_is_not_gone_on_with_by_a_method_whose_code_has_changed(arag, folder, monkeypatch):
+    file = folder / "silent_method.py"
+    file.write_text(
+        "from arag.evaluation.method import Method\n\n\nclass Silent(Method):\n    name, title = 'silent', 'Silent'\n\n"
+        "    def answer(self, question, session, prepared):\n        return 'nothing'\n\n\nMETHODS = [Silent]\n"
+    )
+    assert arag(*run_of(method="silent_method"))[0] == 0
+    monkeypatch.delitem(sys.modules, "silent_method")
+    file.write_text(file.read_text().replace("'nothing'", "'something else'"))
+    code, _, err = arag(*run_of(method="silent_method"))
+    assert code == 1
+    assert re.search(
+        r"holds another run \(silent\.code was '\w{12}', now '\w{12}'\): give another folder with --out", err
+    )

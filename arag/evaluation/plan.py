@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import datetime as dt
+import hashlib
+import inspect
 import json
+import sys
 from collections.abc import Callable
+from contextlib import suppress
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -77,10 +81,15 @@ class Plan(BaseModel):
 
 
 def describe_method(method: Method) -> MethodFacts:
-    """Return what a run keeps of a method."""
+    """Return what a run keeps of a method. One that is not of this package also has its module's code as a setting."""
+    settings = json.loads(json.dumps(method.model_dump(), default=_plain))
+    module = sys.modules[type(method).__module__]
+    if not module.__name__.startswith("arag."):
+        with suppress(OSError, TypeError):  # its source is not there, as in a notebook
+            settings["code"] = hashlib.sha256(inspect.getsource(module).encode()).hexdigest()[:12]
     return MethodFacts(
         description=(method.__doc__ or "").strip().partition("\n")[0],
-        settings=json.loads(json.dumps(method.model_dump(), default=_plain)),
+        settings=settings,
         **{name: getattr(method, name) for name in ("title", "differs", "autonomous", "iterative", "interleaved")},
     )
 

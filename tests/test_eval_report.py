@@ -379,7 +379,7 @@ def test_wrong_answers_are_drawn_by_cause_and_listed_with_their_pages(write_run)
     assert "No method that searches has wrong answers." in failures_page(folder, [])
 
 
-@pytest.mark.parametrize("line", ["", '{"question_id": "q'])
+@pytest.mark.parametrize("line", ["", '{"question_id": "q', "[]\n", "{}\n"])
 def test_a_run_without_records_is_refused(write_run, line):
     folder = write_run({"arag": []})
     (folder / "records" / "arag.jsonl").write_text(line)

@@ -328,15 +328,12 @@ def _make_excerpt(
     is_complete = len(positions) == len(chunk.sentences)
     longest = _MAX_SHORT_CHARACTERS if is_complete and _is_short(chunk) else longest
     sentences = []
-    above: tuple[str, ...] = ()
     for position in positions:
         whole = _sentence(chunk, position)
         text = cut_around(whole, (offsets or {}).get(position, 0), longest)
         similarity = (similarities or {}).get(position) if position in matched else None
         under = _find_place(chunk, position)
-        new = under if under != above else ()
-        sentences.append(ShownSentence(position, text, position in matched, similarity, text != whole, new))
-        above = under
+        sentences.append(ShownSentence(position, text, position in matched, similarity, text != whole, under))
     return Excerpt(
         chunk.title,
         tuple(sentences),

@@ -151,9 +151,11 @@ def _write(excerpt: Excerpt, *, titled: bool = True) -> str:
     sentences = excerpt.sentences
     lines: list[str] = []
     heading, is_line = "", False
+    above: tuple[str, ...] = ()
     for place, sentence in enumerate(sentences):
         is_gap = sentence.position != sentences[place - 1].position + 1 if place else not excerpt.begins
-        heading = _write_name(" > ".join(sentence.under)) or heading
+        heading = _write_name(" > ".join(sentence.under)) if sentence.under not in {(), above} else heading
+        above = sentence.under
         named = (excerpt.title, *sentence.under, *(sentences[place + 1].under if place + 1 < len(sentences) else ()))
         if any(is_title(sentence.text, name) for name in named):
             continue

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 import string
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,6 +39,8 @@ _MAX_CLOSEST = 3
 _MAX_ID_CHARACTERS = 200  # of an unknown id that are looked at
 _MAX_NAME_WORDS = 20
 _AROUND_IDS = string.whitespace + "[](){}<>\"'`"  # by models
+_BEHIND_IDS = string.whitespace + ",;."
+_MAX_AROUND_ID = 4  # pairs that are taken off one by one: an id may have the inner ones
 
 
 def keyword_search(view: View, keywords: Sequence[str], top_k: int, *, by_coverage: bool) -> KeywordResults:
@@ -142,17 +145,26 @@ def read(view: View, chunk_ids: Sequence[str], adjacent: int) -> ReadResults:
 
 def resolve(view: View, chunk_ids: Sequence[str]) -> dict[str, Chunk]:
     """Return the chunks that ids mean, also in quotes or brackets, or as the id of a document with one chunk."""
-    spellings = {i: (i, i.strip().lstrip(_AROUND_IDS).rstrip(_AROUND_IDS + ",;.")) for i in chunk_ids}
-    candidates = list(dict.fromkeys(spelling for pair in spellings.values() for spelling in pair))
+    spellings = {chunk_id: list(_strip(chunk_id)) for chunk_id in chunk_ids}
+    candidates = list(dict.fromkeys(chain.from_iterable(spellings.values())))
     chunks = {chunk.id: chunk for chunk in view.mget(candidates) if chunk is not None}
     for candidate in candidates:
         if candidate not in chunks and (record := view.document(candidate)) and record.chunks == 1:
             (chunks[candidate],) = view.chunks_of([candidate])
-    return {
-        chunk_id: chunks.get(exact) or chunks[stripped]
-        for chunk_id, (exact, stripped) in spellings.items()
-        if exact in chunks or stripped in chunks
-    }
+    meant = {chunk_id: [chunks[i] for i in candidates if i in chunks] for chunk_id, candidates in spellings.items()}
+    return {chunk_id: candidates[0] for chunk_id, candidates in meant.items() if candidates}
+
+
+def _strip(chunk_id: str) -> Iterator[str]:
+    """Yield an id as it is, then with less and less around it, at last with nothing that an id may stand in."""
+    yield chunk_id
+    inner = chunk_id
+    for _ in range(_MAX_AROUND_ID):
+        inner = inner.lstrip().rstrip(_BEHIND_IDS)
+        yield inner
+        inner = inner[1:] if inner[:1] in _AROUND_IDS else inner
+        inner = inner[:-1] if inner[-1:] in _AROUND_IDS else inner
+    yield chunk_id.lstrip(_AROUND_IDS).rstrip(_AROUND_IDS + _BEHIND_IDS)
 
 
 def find_documents(view: View, name: str, limit: int) -> list[str]:
@@ -192,7 +204,7 @@ def _find_named(name: str, view: View, *, but: Collection[str] = ()) -> list[int
         The numbers of their first chunks.
     """
     wanted = [word for word in name_words(name) if word not in FUNCTION_WORDS][:_MAX_NAME_WORDS]
-    if len("".join(wanted)) < _MIN_TITLE_CHARACTERS and not is_east_asian(name):
+    if len("".join(wanted)) < (1 if is_east_asian(name) else _MIN_TITLE_CHARACTERS):
         return []
     records = filter(None, map(view.document, view.named(wanted, _MAX_NAMES_LOOKED_AT)))
     names = {record.id: name_words(f"{record.id} {record.title}") for record in records if record.id not in but}

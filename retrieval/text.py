@@ -10,7 +10,6 @@ EAST_ASIAN = (
     "\u3005-\u3007\u3041-\u309f\u30a1-\u30fa\u30fc-\u30ff\u3400-\u9fff\uac00-\ud7a3\uf900-\ufaff\uff66-\uff9f"
     "\U00020000-\U0003ffff"
 )
-_LAST_LATIN_LETTER = "\u024f"
 CUT = "…"  # stands for what is left out of a text
 _WORD = re.compile(r"\w+")
 _NAME_WORD = re.compile(r"[^\W_]+")
@@ -53,7 +52,7 @@ def name_words(text: str) -> list[str]:
 def is_latin(text: str) -> bool:
     """Return whether at least half of a text's letters are Latin."""
     letters = [letter for letter in text if letter.isalpha()]
-    return 2 * sum(letter <= _LAST_LATIN_LETTER for letter in letters) >= len(letters)
+    return 2 * sum("LATIN" in unicodedata.name(letter, "") for letter in letters) >= len(letters)
 
 
 def is_east_asian(text: str) -> bool:

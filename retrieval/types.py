@@ -83,7 +83,7 @@ class ShownSentence:
     cut: bool = False
     """Whether the text is only a part of the sentence; `…` stands for what is left out."""
     under: tuple[str, ...] = ()
-    """Headings, outermost first, and a table's header that it stands under, if the sentence before it does not."""
+    """Headings, outermost first, and a table's header that it stands under."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,9 @@ FILES = {
 }
 
 
+KETCH = "A ketch sank. She came home. She broke an oar."
+
+
 @pytest.fixture(scope="module")
 def search(tmp_path_factory):
     folder = tmp_path_factory.mktemp("names")
@@ -77,3 +80,25 @@ def test_a_query_in_a_script_that_the_embedder_does_not_know_is_pointed_to_keywo
     first, _, second = found.partition("\n\n")
     assert first.startswith("灯塔在哪里？: The vectors know Latin letters only: use keyword_search")
     assert second.startswith("Where is the Vellin Light?: The nearest, by similarity:")
+
+
+@pytest.mark.parametrize("query", ["đường sắt ở đâu?", "ạ ế ộ", "ｌｉｇｈｔ", "1746?"])
+def test_letters_with_marks_and_of_full_width_are_latin(example_index, query):
+    _, semantic_search, _ = make_tools(example_index)
+    assert semantic_search.invoke({"queries": [query]}).startswith("The nearest, by similarity:")
+
+
+def test_a_keyword_without_words_is_in_no_name(search):
+    assert search["keyword"]("゛").startswith("゛: none.")
+
+
+def test_what_is_left_of_a_passage_that_was_shown_stands_under_its_headings(make_index):
+    keyword_search, _, _ = make_tools(make_index({"log.md": f"# Log\n\n{FILLER}\n\n## Storm\n\n{KETCH}\n\n{FILLER}"}))
+
+    def search(messages, *keywords):
+        arguments = {"keywords": [*keywords], "messages": messages}
+        return keyword_search.invoke({"type": "tool_call", "id": "1", "name": "keyword_search", "args": arguments})
+
+    first = search([], "ketch")
+    assert "Storm: A ketch sank. She came home." in first.content
+    assert "Storm: She broke an oar." in search([first], "oar").content

@@ -269,6 +269,16 @@ def test_what_models_send_is_understood(call, name, sent, understood):
         assert message.artifact["chunk_ids"][: len(understood)] == understood
 
 
+@pytest.mark.parametrize("chunk_id", ["[x].md:0", "a]b.md:0"])
+@pytest.mark.parametrize("sent", ["{}", "[{}]", '"{}"', '["{}"]', "`{}`,", "{}."])
+def test_an_id_that_holds_brackets_is_found_also_in_brackets_and_quotes(make_index, chunk_id, sent):
+    chunk_read = make_tools(make_index({"[x].md": "Orlath slept.", "a]b.md": "Orlath slept."}))[2]
+    message = chunk_read.invoke(
+        {"type": "tool_call", "id": "1", "name": "chunk_read", "args": {"chunk_ids": [sent.format(chunk_id)]}}
+    )
+    assert message.artifact["chunk_ids"] == [chunk_id]
+
+
 # --- errors that the model can mend ---
 
 

@@ -96,7 +96,7 @@ def read_model_options(pairs: Sequence[str] | None, reasoning_effort: str | None
             )
         try:
             options[name] = json.loads(value)
-        except ValueError:
+        except (ValueError, RecursionError):
             options[name] = value
     return options
 

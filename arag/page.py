@@ -13,7 +13,7 @@ from html import escape
 from typing import Any, cast
 
 from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
-from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, ToolMessage, messages_from_dict
+from langchain_core.messages import AIMessage, AnyMessage, ToolMessage, convert_to_messages, messages_from_dict
 from langgraph.types import GraphOutput
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
@@ -38,7 +38,7 @@ _FORCED = {
     "token_budget": "the context was full",
     "empty_reply": "the model's reply was empty",
 }
-_LINK = r"\[(?:[^\[\]]|\[[^\[\]]*\])*\]\(\s*<?https?:[^)]*\)|<https?:[^>\s]*>"  # in which ids stay as they are
+_LINK = r"\[(?:[^\[\]]|\[[^\[\]]*\])*\]\(\s*<?https?:[^)]*\)|<https?:[^<>\s]*>"  # in which ids stay as they are
 _MARK = re.compile("\ue000(\\d+)\ue001")  # where a citation stands while the Markdown is rendered
 
 
@@ -123,14 +123,16 @@ def _read_messages(state: Any) -> list[AnyMessage]:
         raise InputError("a run's final state is needed: what `agent.invoke` returns, or the same as JSON")
     try:
         return [_read_message(message) for message in messages]
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
+    except (AttributeError, KeyError, NotImplementedError, TypeError, ValueError) as error:
         raise InputError(f"one of the run's messages is not valid: {str(error).splitlines()[0]}") from error
 
 
 def _read_message(message: Any) -> AnyMessage:
-    if not isinstance(message, BaseMessage):
-        (message,) = messages_from_dict([{"type": message["type"], "data": message.get("data") or message}])
-    return cast("AnyMessage", message)
+    if isinstance(message, dict) and "type" in message:  # LangChain's other conversion loses invalid calls
+        (read,) = messages_from_dict([{"type": message["type"], "data": message.get("data") or message}])
+    else:
+        (read,) = convert_to_messages([message])
+    return cast("AnyMessage", read)
 
 
 def _read_step(number: int, reply: AIMessage, results: Mapping[str, ToolMessage]) -> dict[str, Any]:

@@ -223,6 +223,13 @@ def test_after_an_error_side_by_side_no_more_calls_are_made(session):
     assert len(one.lab.model.calls) < 500
 
 
+def test_a_chunk_that_two_searches_find_is_read_once(session, small_index):
+    one = session(script("Boso, says [boso:0].\nAnswer: Boso"))
+    answer = one.read("Who?", [small_index.get(name) for name in ("boso:0", "lothair:0", "boso:0")])
+    assert one.lab.model.calls[0][-1].text.count("[boso:0]") == 1
+    assert answer.cited == ["boso:0"]
+
+
 def test_a_chunk_that_was_retrieved_before_is_not_new(session, small_index):
     one = session(str)
     one.retrieved([small_index.get("boso:0")], "first")

@@ -79,10 +79,10 @@ def verdict(correct):
 def write_run(tmp_path):
     """A function that writes a run folder with the records of methods."""
 
-    def write(methods, name="run", **plan):
+    def write(methods, name="run", settings=(), **plan):
         folder = tmp_path / name
         (folder / "records").mkdir(parents=True)
-        rest = {"description": "It does it.", "differs": "", "settings": {}}
+        rest = {"description": "It does it.", "differs": "", "settings": dict(settings)}
         rest |= dict.fromkeys(("autonomous", "iterative", "interleaved"))
         facts = {method: MethodFacts(title=TITLES.get(method, method), **rest) for method in methods}
         known = {"questions": "questions.json", "index": "index", "model": "openai:gpt-5-mini", "methods": facts}
@@ -277,6 +277,18 @@ def test_runs_that_differ_in_steps_are_compared_and_drawn(write_run):
     page, markdown, _ = write_report(folders, folders[0] / "out")
     assert "| Method | 5 steps: Contain-Acc | 10 steps: Contain-Acc |" in markdown.read_text()
     assert "maximum steps" in page.read_text()
+
+
+def test_runs_that_differ_in_settings_of_methods_show_them(write_run):
+    folders = [
+        write_run({"halves": [record(1)]}, "two", {"parts": 2, "same": 1}),
+        write_run({"halves": [record(1)]}, "three", {"parts": 3, "same": 1}),
+        write_run({"arag": [record(1)]}, "other"),
+    ]
+    text = write_report(folders, folders[0] / "out")[1].read_text()
+    assert "| halves.parts 2: Contain-Acc | halves.parts 3: Contain-Acc | other methods: Contain-Acc |" in text
+    shown = [line.split(" | ")[-3] for line in text.splitlines() if str(folders[0].parent) in line]
+    assert shown == ["halves.parts 2", "halves.parts 3", "–"]
 
 
 def test_runs_of_two_datasets_stand_side_by_side_with_the_papers_figures(write_run):

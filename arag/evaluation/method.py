@@ -359,7 +359,11 @@ class Session:
         self.notes.append(Note(title=title, lines=list(lines)))
 
     def read(self, question: str, chunks: Sequence[Chunk], example: str = "") -> Answer:
-        """Ask for a short answer from passages, best first, after some reasoning of which there may be an example."""
-        passages = "\n\n".join(f"[{chunk.id}]\n{chunk.text}" for chunk in chunks)
+        """Ask for a short answer from passages, best first, after some reasoning of which there may be an example.
+
+        A chunk that is there twice is shown once.
+        """
+        texts = {chunk.id: chunk.text for chunk in chunks}
+        passages = "\n\n".join(f"[{chunk_id}]\n{text}" for chunk_id, text in texts.items())
         reply = self.ask(f"{READER}\n\n{example}".strip(), forced_question(question, passages))
-        return Answer(read_answer(reply), [chunk.id for chunk in chunks if f"[{chunk.id}]" in reply])
+        return Answer(read_answer(reply), [chunk_id for chunk_id in texts if f"[{chunk_id}]" in reply])

@@ -79,6 +79,11 @@ class Plan(BaseModel):
     version: str = version("langgraph-arag")
     date: str = Field(default_factory=lambda: dt.datetime.now(dt.UTC).date().isoformat())
 
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The settings of all methods, by METHOD.NAME."""
+        return {f"{name}.{key}": value for name, each in self.methods.items() for key, value in each.settings.items()}
+
 
 def describe_method(method: Method) -> MethodFacts:
     """Return what a run keeps of a method. One that is not of this package also has its module's code as a setting."""
@@ -128,8 +133,7 @@ def merge_plan(folder: Path, plan: Plan) -> Plan:
 def _comparable(plan: Plan) -> dict[str, Any]:
     """Return what two plans must share, by the names of messages; what one of them lacks is not compared."""
     fields = plan.model_dump(exclude={"methods", "asked", "version", "date"})
-    settings = {f"{name}.{key}": value for name, facts in plan.methods.items() for key, value in facts.settings.items()}
-    return {name: value for name, value in fields.items() if value is not None or name == "scope"} | settings
+    return {name: value for name, value in fields.items() if value is not None or name == "scope"} | plan.settings
 
 
 def open_run(folder: Path, plan: Plan) -> Plan:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,6 +34,7 @@ class Run:
         plan: Its plan.
         dataset: The paper's dataset; None for others.
         models: The models that answered, as their providers report them.
+        settings: The settings of its methods that are others in another run of the report, as a text.
     """
 
     name: str
@@ -41,6 +42,7 @@ class Run:
     plan: Plan
     dataset: str | None
     models: list[str]
+    settings: str
 
     def describe(self) -> dict[str, str]:
         """Return its settings, as far as there is something to say."""
@@ -55,6 +57,7 @@ class Run:
             "Top k": str(plan.top_k),
             "Presentation": plan.presentation,
             "Max steps": str(plan.max_steps),
+            "Settings that differ": self.settings,
             "Started": plan.date,
         }
         return {name: value for name, value in settings.items() if value}
@@ -81,7 +84,8 @@ def load_runs(folders: Sequence[Path], dataset: str | None = None) -> tuple[list
     frame = pd.DataFrame(rows)
     models = [sorted({name for row in rows if row["run"] == n for name in row["models"]}) for n in range(len(plans))]
     datasets = [find_dataset(plan.questions, dataset) for plan in plans]
-    names = _name_runs(folders, plans, datasets, models)
+    settings = _list_differing(plans)
+    names = _name_runs(folders, plans, datasets, models, settings)
     frame["run"] = frame["run"].map(dict(enumerate(names)))
 
     is_failed = frame["error"].notna()
@@ -97,7 +101,7 @@ def load_runs(folders: Sequence[Path], dataset: str | None = None) -> tuple[list
     numbers = {key: number for plan in plans for number, key in enumerate(_list_questions(plan))}
     frame["number"] = frame["question_id"].map(numbers).fillna(len(numbers))
     frame = frame.sort_values(["place", "number", "question_id"], kind="stable").reset_index(drop=True)
-    return list(map(Run, names, folders, plans, datasets, models)), frame
+    return list(map(Run, names, folders, plans, datasets, models, settings)), frame
 
 
 def _read_rows(folder: Path, number: int, plan: Plan) -> Iterator[dict[str, Any]]:
@@ -136,18 +140,34 @@ def _list_questions(plan: Plan) -> list[str]:
         return []
 
 
+def _list_differing(plans: Sequence[Plan]) -> list[str]:
+    """Return the settings of each run's methods that are others in another run, as a text."""
+    values: dict[str, set[str]] = defaultdict(set)
+    for plan in plans:
+        for name, value in plan.settings.items():
+            values[name].add(str(value))
+    differing = [name for name, some in values.items() if len(some) > 1]
+    texts = ([f"{name} {plan.settings[name]}" for name in differing if name in plan.settings] for plan in plans)
+    return list(map(", ".join, texts))
+
+
 def _name_runs(
-    folders: Sequence[Path], plans: Sequence[Plan], datasets: Sequence[str | None], models: Sequence[Sequence[str]]
+    folders: Sequence[Path],
+    plans: Sequence[Plan],
+    datasets: Sequence[str | None],
+    models: Sequence[Sequence[str]],
+    settings: Sequence[str],
 ) -> list[str]:
-    """Name runs by what tells them apart: dataset and model, then steps, effort, and the folder."""
+    """Name runs by what tells them apart: dataset and model, then steps, effort, settings, and the folder."""
     parts = pd.DataFrame(
         {
             "what": f"{dataset or name_dataset(Path(plan.questions))}, {', '.join(answered) or plan.model}",
             "steps": f"{plan.max_steps} steps",
             "effort": f"{plan.model_options.get('reasoning_effort', 'default')} effort",
+            "settings": differing or "other methods",
             "folder": str(folder),
         }
-        for folder, plan, dataset, answered in zip(folders, plans, datasets, models, strict=True)
+        for folder, plan, dataset, answered, differing in zip(folders, plans, datasets, models, settings, strict=True)
     )
     varying = [column for column in parts if len(set(parts[column])) > 1] or ["what"]
     lengths = range(1, len(varying) + 1)

@@ -142,6 +142,11 @@ def test_musique(write):
     assert question.gold_documents == other.gold_documents == (found[0].id, found[2].id)
 
 
+def test_a_paragraph_may_have_no_title(write):
+    untitled = {"title": None, "paragraph_text": "Boso died."}
+    assert [each.title for each in paragraphs(write([{**MUSIQUE, "paragraphs": [untitled]}]))] == [""]
+
+
 def test_unanswerable_questions_of_musique_full_are_left_out(write):
     contrast = {**MUSIQUE, "answerable": False, "paragraphs": [MUSIQUE["paragraphs"][0]]}  # of the same id
     file = write(lines(MUSIQUE, contrast), "musique_full.jsonl")

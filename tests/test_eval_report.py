@@ -171,6 +171,18 @@ def test_the_first_screen_says_which_method_how_accurate_how_sure_and_at_what_co
     assert list(run_tables(run, frame)[0].rows.iloc[1]) == row  # retrieved tokens in both ways of counting
 
 
+def test_a_method_without_verdicts_is_not_ranked_by_them(write_run):
+    wrong = record(1, right=False, judgement=verdict(False))
+    folder = write_run({"naive-rag": [record(1)], "arag": [wrong]})
+    text = write_report([folder], folder)[1].read_text()
+    assert re.search(r"A-RAG \(Full\) answers 0.0% of 1 question correctly .* a question\.\n", text)
+
+
+def test_a_run_that_is_named_twice_counts_once(write_run):
+    folder = write_run({"arag": [record(1)]})
+    assert len(load_runs([folder, folder / "records" / ".."])[1]) == 1
+
+
 @pytest.mark.parametrize("unknown", [{"model": "my-own"}, {"input_tokens": 0, "output_tokens": 0}])
 def test_a_cost_that_is_unknown_for_one_question_is_unknown_and_seconds_of_replayed_ones_are_left_out(
     write_run, unknown
@@ -279,6 +291,25 @@ def test_runs_that_differ_in_steps_are_compared_and_drawn(write_run):
     assert "maximum steps" in page.read_text()
 
 
+def test_steps_and_efforts_are_drawn_beside_each_other(write_run):
+    variants = [(5, None), (20, None), (15, "low"), (15, "high")]
+    folders = [
+        write_run(
+            {"arag": [record(1)]},
+            f"{steps}-{effort}",
+            questions="musique.jsonl",
+            max_steps=steps,
+            model_options={"reasoning_effort": effort} if effort else {},
+        )
+        for steps, effort in variants
+    ]
+    page = write_report(folders, folders[0] / "out")[0].read_text()
+    assert re.findall(r'<h2 id="figure-\d">([^<]+)', page) == [
+        "Over steps: MuSiQue, gpt-5-mini",
+        "Over effort: MuSiQue, gpt-5-mini",
+    ]
+
+
 def test_runs_that_differ_in_settings_of_methods_show_them(write_run):
     folders = [
         write_run({"halves": [record(1)]}, "two", {"parts": 2, "same": 1}),
@@ -348,9 +379,10 @@ def test_wrong_answers_are_drawn_by_cause_and_listed_with_their_pages(write_run)
     assert "No method that searches has wrong answers." in failures_page(folder, [])
 
 
-@pytest.mark.parametrize("records", [{}, {"arag": []}])
-def test_a_run_without_records_is_refused(write_run, records):
-    folder = write_run(records or {"arag": []})
+@pytest.mark.parametrize("line", ["", '{"question_id": "q', "[]\n", "{}\n"])
+def test_a_run_without_records_is_refused(write_run, line):
+    folder = write_run({"arag": []})
+    (folder / "records" / "arag.jsonl").write_text(line)
     with pytest.raises(InputError, match="has no records yet"):
         write_report([folder], folder)
 

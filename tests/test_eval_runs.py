@@ -2,6 +2,7 @@
 
 import errno
 import json
+import math
 import os
 import random
 import signal
@@ -388,9 +389,11 @@ def test_settings_are_the_same_in_every_process(tmp_path):
         name, title = "sets", "Sets"
         words: frozenset[str] = frozenset(f"word {n}" for n in range(50))
         file: Path = Path("a/b")
+        most: float = math.inf
 
     settings = describe_method(Sets()).settings
-    assert settings == {"words": sorted(f"word {n}" for n in range(50)), "file": str(Path("a/b"))}
+    kept = {"words": sorted(f"word {n}" for n in range(50)), "file": str(Path("a/b")), "most": math.inf}
+    assert settings == {**kept, "code": settings["code"]}
     open_run(tmp_path, plan(methods={"sets": describe_method(Sets())}))
     assert load_plan(tmp_path).methods["sets"].settings == settings
 

@@ -139,12 +139,12 @@ _Answers = Annotated[list[str], Field(min_length=1), BeforeValidator(_texts)]
 class _Passage(BaseModel):
     """A paragraph as MuSiQue has it."""
 
-    title: _Text = ""
+    title: _Text | None = None
     text: _Text = Field(validation_alias=AliasChoices("paragraph_text", "text"))
     is_supporting: bool = False
 
     def paragraph(self) -> Paragraph:
-        title = " ".join("".join(c if c.isprintable() else " " for c in self.title).split())
+        title = " ".join("".join(c if c.isprintable() else " " for c in self.title or "").split())
         digest = hashlib.sha256(f"{title}\n{self.text}".encode()).hexdigest()[:8]
         return Paragraph(f"{title} #{digest}".strip(), title, self.text)
 

@@ -59,7 +59,7 @@ class MethodFacts(BaseModel):
 class Plan(BaseModel):
     """The configuration of a run. It is shown in reports, and keeps no secrets of models' names and options."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, ser_json_inf_nan="constants")
 
     questions: str
     index: str

@@ -102,7 +102,8 @@ class RecordFile:
             for line in lines:
                 try:
                     record: Record = json.loads(line)
-                except ValueError:  # half a line, left by a kill
+                    record["question_id"]
+                except (ValueError, KeyError, TypeError):  # half a line, left by a kill, or something else
                     continue
                 yield record
 

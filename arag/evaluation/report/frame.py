@@ -34,6 +34,7 @@ class Run:
         plan: Its plan.
         dataset: The paper's dataset; None for others.
         models: The models that answered, as their providers report them.
+        subject: Its dataset and models, in words.
         settings: The settings of its methods that are others in another run of the report, as a text.
     """
 
@@ -42,6 +43,7 @@ class Run:
     plan: Plan
     dataset: str | None
     models: list[str]
+    subject: str
     settings: str
 
     def describe(self) -> dict[str, str]:
@@ -67,7 +69,7 @@ def load_runs(folders: Sequence[Path], dataset: str | None = None) -> tuple[list
     """Read runs.
 
     Args:
-        folders: Their folders.
+        folders: Their folders; one that is given twice counts once.
         dataset: The paper's dataset, if the names of the questions' files do not show it.
 
     Returns:
@@ -79,13 +81,18 @@ def load_runs(folders: Sequence[Path], dataset: str | None = None) -> tuple[list
     Raises:
         InputError: A folder holds no run, or no records; or the paper has no such dataset.
     """
+    folders = list({folder.resolve(): folder for folder in folders}.values())
     plans = [load_plan(folder) for folder in folders]
     rows = [row for number, folder in enumerate(folders) for row in _read_rows(folder, number, plans[number])]
     frame = pd.DataFrame(rows)
     models = [sorted({name for row in rows if row["run"] == n for name in row["models"]}) for n in range(len(plans))]
     datasets = [find_dataset(plan.questions, dataset) for plan in plans]
+    subjects = [
+        f"{dataset or name_dataset(Path(plan.questions))}, {', '.join(answered) or plan.model}"
+        for plan, dataset, answered in zip(plans, datasets, models, strict=True)
+    ]
     settings = _list_differing(plans)
-    names = _name_runs(folders, plans, datasets, models, settings)
+    names = _name_runs(folders, plans, subjects, settings)
     frame["run"] = frame["run"].map(dict(enumerate(names)))
 
     is_failed = frame["error"].notna()
@@ -101,21 +108,18 @@ def load_runs(folders: Sequence[Path], dataset: str | None = None) -> tuple[list
     numbers = {key: number for plan in plans for number, key in enumerate(_list_questions(plan))}
     frame["number"] = frame["question_id"].map(numbers).fillna(len(numbers))
     frame = frame.sort_values(["place", "number", "question_id"], kind="stable").reset_index(drop=True)
-    return list(map(Run, names, folders, plans, datasets, models, settings)), frame
+    return list(map(Run, names, folders, plans, datasets, models, subjects, settings)), frame
 
 
 def _read_rows(folder: Path, number: int, plan: Plan) -> Iterator[dict[str, Any]]:
     """Yield a row for each question and method of a run."""
-    files = sorted((folder / RECORDS).glob("*.jsonl"))
-    if not any(file.stat().st_size for file in files):
-        raise InputError(f"the run in {folder} has no records yet: run `arag eval run` first")
-    for file in files:
-        rows = {}
+    rows = {}
+    for file in sorted((folder / RECORDS).glob("*.jsonl")):
         for record in RecordFile(file).each():
             calls, judgement = record["model_calls"], record["judgement"]
             # Every call takes tokens: without any, the provider reported none.
             is_reported = all(call["input_tokens"] or call["output_tokens"] for call in calls)
-            rows[record["question_id"]] = {
+            rows[file.stem, record["question_id"]] = {
                 "run": number,
                 "method": file.stem,
                 "title": plan.methods[file.stem].title,
@@ -129,7 +133,9 @@ def _read_rows(folder: Path, number: int, plan: Plan) -> Iterator[dict[str, Any]
                 "tools": Counter(entry["tool"] for entry in record["trace"] if not entry["error"]),
                 "has_page": bool(record["messages"]),
             }
-        yield from rows.values()
+    if not rows:
+        raise InputError(f"the run in {folder} has no records yet: run `arag eval run` first")
+    yield from rows.values()
 
 
 def _list_questions(plan: Plan) -> list[str]:
@@ -152,24 +158,20 @@ def _list_differing(plans: Sequence[Plan]) -> list[str]:
 
 
 def _name_runs(
-    folders: Sequence[Path],
-    plans: Sequence[Plan],
-    datasets: Sequence[str | None],
-    models: Sequence[Sequence[str]],
-    settings: Sequence[str],
+    folders: Sequence[Path], plans: Sequence[Plan], subjects: Sequence[str], settings: Sequence[str]
 ) -> list[str]:
     """Name runs by what tells them apart: dataset and model, then steps, effort, settings, and the folder."""
     parts = pd.DataFrame(
         {
-            "what": f"{dataset or name_dataset(Path(plan.questions))}, {', '.join(answered) or plan.model}",
+            "subject": subject,
             "steps": f"{plan.max_steps} steps",
             "effort": f"{plan.model_options.get('reasoning_effort', 'default')} effort",
             "settings": differing or "other methods",
             "folder": str(folder),
         }
-        for folder, plan, dataset, answered, differing in zip(folders, plans, datasets, models, settings, strict=True)
+        for folder, plan, subject, differing in zip(folders, plans, subjects, settings, strict=True)
     )
-    varying = [column for column in parts if len(set(parts[column])) > 1] or ["what"]
+    varying = [column for column in parts if len(set(parts[column])) > 1] or ["subject"]
     lengths = range(1, len(varying) + 1)
     names = (parts[varying[:length]].agg(", ".join, axis=1) for length in lengths)
     return next((list(some) for some in names if some.is_unique), list(parts["folder"]))

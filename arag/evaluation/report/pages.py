@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -197,14 +198,27 @@ def _draw(runs: Sequence[Run], frame: pd.DataFrame) -> list[_Figure]:
             caption = "What accuracy costs in retrieved text. Lines are 95% confidence intervals."
             svgs.append(("Accuracy against retrieved tokens", caption, plots.plane(frame, measure)))
     else:
-        steps = {run.plan.max_steps: run.name for run in runs}
-        efforts = {run.plan.model_options.get("reasoning_effort"): run.name for run in runs}
-        known = [(effort, efforts[effort]) for effort in _EFFORTS if effort in efforts]
-        if len(steps) > 1 and len(efforts) == 1:
-            settings = [(str(value), steps[value]) for value in sorted(steps)]
-            svgs.append(("Over steps", INTERVALS, plots.course(frame, settings, measure, "maximum steps")))
-        if len(known) > 1:
-            svgs.append(("Over effort", INTERVALS, plots.course(frame, known, measure, "reasoning effort")))
+        over_steps: dict[Any, dict[int, str]] = defaultdict(dict)  # runs that differ in nothing else
+        over_effort: dict[Any, dict[str | None, str]] = defaultdict(dict)
+        for run in runs:
+            steps, effort = run.plan.max_steps, run.plan.model_options.get("reasoning_effort")
+            over_steps[run.subject, effort][steps] = run.name
+            over_effort[run.subject, steps][effort] = run.name
+        courses = [
+            (f"Over steps: {subject}", "maximum steps", [(str(steps), names[steps]) for steps in sorted(names)])
+            for (subject, _), names in over_steps.items()
+        ]
+        courses += [
+            (
+                f"Over effort: {subject}",
+                "reasoning effort",
+                [(each, names[each]) for each in _EFFORTS if each in names],
+            )
+            for (subject, _), names in over_effort.items()
+        ]
+        for title, label, course in courses:
+            if len(course) > 1:
+                svgs.append((title, INTERVALS, plots.course(frame, course, measure, label)))
     return [_Figure(title, caption, Markup(svg)) for title, caption, svg in svgs]  # noqa: S704 - of our own
 
 

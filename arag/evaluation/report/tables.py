@@ -158,8 +158,9 @@ def summarise(frame: pd.DataFrame) -> str:
     """Say in a few sentences which method is the most accurate, how sure that is, and what it costs."""
     measure = headline(frame)
     by_title = {str(title): some for title, some in frame.groupby("title", sort=False)}
-    accuracy = {title: interval(measure, some) for title, some in by_title.items()}
-    best, *others = sorted(accuracy, key=lambda title: -np.nan_to_num(accuracy[title].mean))
+    known = [title for title, some in by_title.items() if some[measure.name].notna().any()]
+    accuracy = {title: interval(measure, by_title[title]) for title in known}
+    best, *others = sorted(known, key=lambda title: -accuracy[title].mean)
     mean, low, high = (f"{100 * value:.1f}" for value in accuracy[best])
     questions, cost = count(by_title[best][measure.name].count(), "question"), interval(COST, by_title[best]).mean
     price = "" if np.isnan(cost) else f", at {format_dollars(cost)} a question"

@@ -217,7 +217,8 @@ def _serve_http(server: Server[Any], index: Index, host: str, port: int, token: 
         app = server.streamable_http_app(host=host)
     else:  # which no web page knows
         expected = token.encode()
-        auth = AuthSettings(issuer_url=AnyHttpUrl(url), resource_server_url=None)
+        # No server issues our tokens, but the SDK wants to know one.
+        auth = AuthSettings(issuer_url=AnyHttpUrl("http://localhost"), resource_server_url=None)
         app = server.streamable_http_app(host="", auth=auth, token_verifier=Verifier())
     err.print(f"Serving {index.path} at {url}/mcp")
     with listener:

@@ -16,9 +16,6 @@ if TYPE_CHECKING:
     from arag.retrieval.scope import Scope
     from arag.retrieval.storage import IndexStore
 
-DEFAULT_TOP_K = 5
-DEFAULT_MAX_STEPS = 15
-
 
 def _find_store(location: str) -> Any:  # Typer looks its types up
     from arag.retrieval.locations import store_at
@@ -96,7 +93,7 @@ def read_model_options(pairs: Sequence[str] | None, reasoning_effort: str | None
             )
         try:
             options[name] = json.loads(value)
-        except ValueError:
+        except (ValueError, RecursionError):
             options[name] = value
     return options
 

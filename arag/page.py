@@ -123,7 +123,7 @@ def _read_messages(state: Any) -> list[AnyMessage]:
         raise InputError("a run's final state is needed: what `agent.invoke` returns, or the same as JSON")
     try:
         return [_read_message(message) for message in messages]
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
+    except (AttributeError, KeyError, NotImplementedError, TypeError, ValueError) as error:
         raise InputError(f"one of the run's messages is not valid: {str(error).splitlines()[0]}") from error
 
 

@@ -20,23 +20,16 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 from pydantic.config import JsonDict
 
 from arag.errors import InputError, ModelError, without_credentials
+from arag.graph import DEFAULT_MAX_STEPS, MAX_STEPS
 from arag.graph.prompts import system_prompt
 from arag.graph.state import MESSAGE_TOKENS
 from arag.models.chat import load_model
+from arag.retrieval import DEFAULT_TOP_K, MAX_RESULTS
 from arag.retrieval.index import Index
 from arag.retrieval.scope import Scope
 from arag.retrieval.tokens import count_tokens
-from arag.retrieval.tools import (
-    DEFAULT_TOP_K,
-    MAX_RESULTS,
-    TOOL_NAMES,
-    Presentation,
-    RetrievalTool,
-    ToolName,
-    make_tools,
-)
+from arag.retrieval.tools import TOOL_NAMES, Presentation, RetrievalTool, ToolName, make_tools
 
-DEFAULT_MAX_STEPS, MAX_STEPS = 15, 100
 _MIN_ROOM_TOKENS = 500  # that the system prompt and the tools must leave for the conversation
 AnyTool: TypeAlias = str | type[RetrievalTool] | BaseTool | Callable[..., Any]
 

@@ -35,8 +35,9 @@ from langgraph.stream import CustomTransformer, UpdatesTransformer
 from langgraph.types import All, Checkpointer, Command
 from pydantic import ValidationError
 
+from arag.graph import MAX_STEPS
 from arag.graph.citations import find_shown_chunks, parse_citations, records
-from arag.graph.context import MAX_STEPS, AnyTool, Context, Loader, Resources, make_loader
+from arag.graph.context import AnyTool, Context, Loader, Resources, make_loader
 from arag.graph.prompts import NO_ANSWER, forced_prompt, forced_question
 from arag.graph.state import (
     InputState,

@@ -59,6 +59,7 @@ async def run_in_thread(work: Callable[[Any], T], sources: Any) -> T:
             while not thread.done():  # however often the waiting is cancelled
                 with suppress(asyncio.CancelledError):
                     await asyncio.wait([thread])
+            thread.exception()  # else asyncio logs that nobody asked for it
             raise
         finally:
             if isinstance(source, AsyncGenerator):  # closes its connections now

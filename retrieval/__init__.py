@@ -1,1 +1,3 @@
 """The index and its three retrieval functions, as plain functions and as LangChain tools."""
+
+DEFAULT_TOP_K, MAX_RESULTS = 5, 20  # chunks that a search of the tools shows

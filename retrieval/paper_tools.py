@@ -14,7 +14,7 @@ from langchain_core.tools.base import ArgsSchema
 from pydantic import AliasChoices, Field
 
 from arag.errors import InputError
-from arag.retrieval import tools
+from arag.retrieval import DEFAULT_TOP_K, MAX_RESULTS, tools
 from arag.retrieval.present import Held
 from arag.retrieval.render import mark
 from arag.retrieval.text import fold, searchable
@@ -23,7 +23,7 @@ from arag.retrieval.types import Chunk, KeywordResults, SemanticResults
 
 TopK: TypeAlias = Annotated[
     int,  # 0 for the tool's own
-    Field(description=f"How many chunks to return, 1 to {tools.MAX_RESULTS}; {tools.DEFAULT_TOP_K} is usual."),
+    Field(description=f"How many chunks to return, 1 to {MAX_RESULTS}; {DEFAULT_TOP_K} is usual."),
 ]
 
 
@@ -117,7 +117,7 @@ def _show_sentences(
 
 
 def _bound(top_k: int) -> int:
-    return min(max(top_k, 1), tools.MAX_RESULTS)
+    return min(max(top_k, 1), MAX_RESULTS)
 
 
 def _sentences(chunk: Chunk) -> list[str]:

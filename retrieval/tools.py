@@ -22,6 +22,7 @@ from pydantic import AfterValidator, AliasChoices, BaseModel, BeforeValidator, F
 from arag.errors import InputError, ModelError
 from arag.models.names import DEFAULT_EMBEDDER
 from arag.models.replies import mend_characters
+from arag.retrieval import DEFAULT_TOP_K, MAX_RESULTS
 from arag.retrieval.excerpts import for_read
 from arag.retrieval.index import Index
 from arag.retrieval.present import Held, Shown, arrange_keywords, choose_shown, excerpt_text, uncut_positions
@@ -34,8 +35,6 @@ ToolName: TypeAlias = Literal["keyword_search", "semantic_search", "chunk_read"]
 TOOL_NAMES: tuple[ToolName, ...] = get_args(ToolName)
 Presentation: TypeAlias = Literal["compact", "paper"]
 PRESENTATIONS: tuple[Presentation, ...] = get_args(Presentation)
-DEFAULT_TOP_K = 5
-MAX_RESULTS = 20
 MAX_KEYWORDS = 50  # of one call
 MAX_QUERIES = 10  # of one call
 

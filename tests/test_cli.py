@@ -97,6 +97,7 @@ def test_verify_names_its_repair_for_what_that_mends_only(arag, index, tmp_path)
         (["ask", "q", "--index", "{index}", "--model", "openai:gpt-5-mini"], "OPENAI_API_KEY"),
         (["ask", "q", "--index", "{index}", "--model-option", "temperature"], "NAME=VALUE is needed"),
         (["ask", "q", "--index", "{index}", "--model-option", "api_key=x"], "environment variable"),
+        (["ask", "q", "--index", "{index}", "-m", "extractive", "--model-option", f"a={'[' * 99_999}"], "no options"),
         (["ask", "q", "--index", "{index}", "--where", "year"], "--where is not valid JSON"),
         (
             ["ask", "q", "--index", "{index}", "--model", "extractive", "--tools", "web"],

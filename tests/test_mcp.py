@@ -276,7 +276,7 @@ def served_over_http(folder, *options):
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
         try:
             line = process.stderr.readline()
-            assert re.search(r" at http://127\.0\.0\.1:\d+/mcp$", line), line + process.stderr.read()
+            assert re.search(r" at http://[\d.]*:\d+/mcp$", line), line + process.stderr.read()
             yield line.split()[-1]
         finally:
             process.send_signal(signal.SIGINT)
@@ -323,6 +323,13 @@ def test_a_server_with_a_token_answers_those_who_send_it_about_the_index_as_it_i
         assert status(url, Authorization=f"Bearer {TOKEN}", Host="arag.example.com") == 200
         for wrong in ("Bearer wrong", TOKEN, "", "Bearer \u00e9".encode()):
             assert status(url, Authorization=wrong) == 401
+
+
+def test_an_empty_host_means_every_address(tmp_path):
+    (tmp_path / "token").write_text(TOKEN)
+    folder = write_index(tmp_path, DOCUMENTS)
+    with served_over_http(folder, "--host", "", "--token-file", tmp_path / "token") as url:
+        assert status(url.replace("//:", "//127.0.0.1:"), Authorization=f"Bearer {TOKEN}") == 200
 
 
 def test_a_server_without_a_token_refuses_web_pages(tmp_path):

@@ -115,6 +115,7 @@ def test_an_at_sign_in_a_name_is_part_of_it(model):
 def test_a_folder_may_have_any_name_and_has_no_base_url(tmp_path):
     folder = tmp_path / "me@example.com" / "model"
     assert parse_name(f"huggingface:{folder}").model == str(folder)
+    assert load_embedder("huggingface:~no-such-user/model").name.endswith("/~no-such-user/model")
     with pytest.raises(InputError, match="run on this machine"):
         load_embedder("huggingface:m@http://localhost/v1")
 

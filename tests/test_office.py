@@ -98,10 +98,10 @@ class TestWord:
         table = word.add_table(3, 3)
         for place, text in enumerate("Isle|At|T||a|1||b|2".split("|")):
             table.cell(place // 3, place % 3).text = text
-        table.cell(1, 0).merge(table.cell(2, 0)).paragraphs[0].text = "Orra"
+        table.cell(1, 0).merge(table.cell(2, 0)).paragraphs[0].text = "Orra\nHolm"
         table.cell(2, 1).paragraphs[0].add_run().add_break()
         assert read(tmp_path / "a.docx", word.save).text == (
-            "Isle | At | T\nIsle: Orra | At: a | T: 1\nIsle: Orra | At: b | T: 2"
+            "Isle | At | T\nIsle: Orra Holm | At: a | T: 1\nIsle: Orra Holm | At: b | T: 2"
         )
 
     def test_a_table_in_a_cell_keeps_its_own_header(self, tmp_path):
@@ -146,6 +146,11 @@ class TestWord:
         (path := tmp_path / f"a{ending}").write_bytes(bytes.fromhex("d0cf11e0a1b11ae1") + bytes(600))
         with pytest.raises(FormatError, match="encrypted"):
             read(path)
+
+    def test_a_document_whose_text_is_damaged_says_so(self, tmp_path):
+        WordDocument().save(tmp_path / "a.docx")
+        with pytest.raises(FormatError, match=r"^damaged"):
+            read(changed(tmp_path / "a.docx", document=("</w:body>", "")))
 
     @pytest.mark.parametrize("ending", sorted({*OFFICE_ENDINGS} - {".rtf"}))
     def test_what_is_no_such_document_is_refused(self, tmp_path, ending):
@@ -260,6 +265,15 @@ class TestSheets:
         assert read(open_document(tmp_path / "a.ods", "spreadsheet", table)).text == (
             "# Lights\n\nShare of oil |  | 15.3% | 1234.5 | 2024-03-31"
         )
+
+    def test_rows_of_libreoffice_that_end_with_thousands_of_blank_cells_are_read_in_time(self, tmp_path):
+        cells = "<table:table-cell><text:p>oil</text:p></table:table-cell>"
+        cells += '<table:table-cell table:number-columns-repeated="16383"/>'
+        row = f'<table:table-row table:number-rows-repeated="20000">{cells}</table:table-row>'
+        table = f'<office:spreadsheet><table:table table:name="Lights">{row}</table:table></office:spreadsheet>'
+        with Readers() as readers:
+            text = readers.read(open_document(tmp_path / "a.ods", "spreadsheet", table)).text
+        assert text.count("oil") == 20_000
 
     def test_dates_counted_from_1904(self, tmp_path):
         book = Workbook()

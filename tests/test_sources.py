@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 import os
 import threading
@@ -404,7 +405,7 @@ class TestAsync:
 
         assert asyncio.run(work()).info().documents == 3
 
-    def test_a_cancelled_task_stops_at_the_next_document_and_closes_its_source(self, backend):
+    def test_a_cancelled_task_stops_at_the_next_document_and_closes_its_source(self, backend, caplog):
         read, closed = [], []
 
         def given(reached, go_on):
@@ -441,6 +442,8 @@ class TestAsync:
         assert len(read) == 6
         asyncio.run(work(lambda reached, _: documents(reached)))
         assert closed == [True]
+        gc.collect()
+        assert caplog.records == []
 
 
 class TestIds:

@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from arag.errors import ARAGError, InputError, ModelError
+from arag.graph import DEFAULT_MAX_STEPS, MAX_STEPS
 from arag.options import (
-    DEFAULT_MAX_STEPS,
-    DEFAULT_TOP_K,
     DocumentsOption,
     EffortOption,
     IndexOption,
@@ -28,6 +27,7 @@ from arag.options import (
     open_scoped,
     read_model_options,
 )
+from arag.retrieval import DEFAULT_TOP_K, MAX_RESULTS
 from arag.terminal import FAILED, end_at_once, out, print_json, show_error
 
 if TYPE_CHECKING:
@@ -36,9 +36,11 @@ if TYPE_CHECKING:
     from arag.cli.show import RunView
     from arag.retrieval.index import Index
 
-AgentTopKOption = Annotated[int, typer.Option("--top-k", "-k", min=1, max=20, help="Number of chunks per search.")]
+AgentTopKOption = Annotated[
+    int, typer.Option("--top-k", "-k", min=1, max=MAX_RESULTS, help="Number of chunks per search.")
+]
 MaxStepsOption = Annotated[
-    int, typer.Option("--max-steps", min=1, max=100, help="Maximum steps before an answer is forced.")
+    int, typer.Option("--max-steps", min=1, max=MAX_STEPS, help="Maximum steps before an answer is forced.")
 ]
 ToolsOption = Annotated[
     list[str] | None,

@@ -17,7 +17,6 @@ from rich.table import Table
 
 from arag.errors import InputError
 from arag.options import (
-    DEFAULT_TOP_K,
     DocumentsOption,
     IndexOption,
     JsonOption,
@@ -26,6 +25,7 @@ from arag.options import (
     count,
     open_scoped,
 )
+from arag.retrieval import DEFAULT_TOP_K
 from arag.terminal import FAILED, err, out, print_json, progress, styled, visible
 
 if TYPE_CHECKING:

@@ -24,10 +24,10 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from arag.evaluation.cache import Store, is_replayed
 from arag.evaluation.methods.shared import READER, By, Passages, read_answer
+from arag.graph import DEFAULT_MAX_STEPS
 from arag.graph.prompts import DATA_RULE, forced_question
 from arag.graph.state import StopReason, ToolRecord
 from arag.models.usage import ModelCall, model_call
-from arag.options import DEFAULT_MAX_STEPS
 from arag.retrieval.index import Index
 from arag.retrieval.tokens import load_token_counter
 from arag.retrieval.tools import Presentation

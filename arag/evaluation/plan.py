@@ -20,8 +20,8 @@ from pydantic_core import to_jsonable_python
 from arag.errors import InputError, StorageError
 from arag.evaluation.cache import without_secrets
 from arag.files import written_whole
+from arag.graph import DEFAULT_MAX_STEPS
 from arag.models.usage import Usage
-from arag.options import DEFAULT_MAX_STEPS
 from arag.retrieval.tools import Presentation
 
 if TYPE_CHECKING:

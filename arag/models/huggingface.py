@@ -37,7 +37,8 @@ def load_huggingface(model: str) -> Embeddings:
         )
     from langchain_huggingface import HuggingFaceEmbeddings
 
-    folder = download(model, _FILES) if is_hub_id(model) else Path(model)
+    full_name = model if "/" in model else f"sentence-transformers/{model}"  # as that library takes names
+    folder = download(full_name, _FILES) if is_hub_id(model) else Path(model)
     try:
         settings = folder / "config_sentence_transformers.json"
         prompts = json.loads(settings.read_text("utf-8")).get("prompts", {}) if settings.exists() else {}
@@ -61,7 +62,7 @@ def download(model: str, files: Sequence[str], hint: str = "") -> Path:
 
     Args:
         model: Its name on the model hub.
-        files: Patterns of the files that are needed.
+        files: Names of files that are needed, and patterns of others.
         hint: What else helps if there is neither.
 
     Raises:
@@ -70,12 +71,15 @@ def download(model: str, files: Sequence[str], hint: str = "") -> Path:
     from huggingface_hub import snapshot_download
 
     try:
-        return Path(snapshot_download(model, allow_patterns=list(files)))
+        folder = Path(snapshot_download(model, allow_patterns=list(files)))
+        if missing := [name for name in files if "*" not in name and not (folder / name).is_file()]:
+            raise FileNotFoundError(f"the hub's cache lacks {', '.join(missing)}")
     except (OSError, ValueError) as error:
         raise ModelError(
             f"the embedder {model} is not on this machine, and downloading it from the model hub failed "
             f"({_first_line(error)}). {hint}A folder with a model works too: huggingface:/path/to/model"
         ) from error
+    return folder
 
 
 @contextmanager

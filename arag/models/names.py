@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from arag.errors import InputError
@@ -97,7 +96,8 @@ def parse_embedder(text: str) -> ModelName:
         raise InputError(f"{name}: {HUGGINGFACE} models run on this machine, without a base URL; openai:... takes one")
     if is_hub_id(name.model):
         return name
-    return ModelName(HUGGINGFACE, os.path.abspath(Path(name.model).expanduser()))  # noqa: PTH100 - without ..
+    # Without .., and `~no-such-user` stays as it is.
+    return ModelName(HUGGINGFACE, os.path.abspath(os.path.expanduser(name.model)))  # noqa: PTH100, PTH111
 
 
 def is_hub_id(model: str) -> bool:

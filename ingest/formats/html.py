@@ -57,6 +57,7 @@ def html_content(html: str) -> Content:
     page = etree.fromstring(b"<html>" + html.encode("utf-8", "replace"), parser)
     if fatal := parser.error_log.filter_from_fatals():  # such as tags that are nested too deeply: the rest is lost
         raise FormatError(f"cannot be read: {fatal[0].message}")
+    page.extend(list(page.itersiblings()))  # what follows `</html>`
     title = page.find("head/title")
     text = _Writer(page).text()
     return Content(folded("".join(title.itertext()) if title is not None else "") or first_heading(text), text)

@@ -28,8 +28,8 @@ _EMPHASIS = re.compile(r"</?u>|(?<!\w)(\*{2,3}|\*(?=\S)|~~)(.+?)\1")
 def read_office(path: Path) -> Content:
     """Read an office document, an e-book or an email of Outlook.
 
-    Excel's and PowerPoint's are read by openpyxl and python-pptx, which know percentages, dates and charts. All else,
-    and what those two refuse, is read by xberg. Headers, footers, comments and pictures are left out.
+    Workbooks and PowerPoint's presentations are read by modules that know percentages, dates and charts. All else, and
+    what these refuse, is read by xberg. Headers, footers, comments and pictures are left out.
 
     Raises:
         FormatError: The file is damaged, encrypted or in another format, or the extra `office` is not installed.
@@ -112,8 +112,7 @@ def _block(node: Mapping[str, Any], ending: str) -> str:
         case "definition_item":
             block = f"{node['term']}: {node['definition']}"
         case "table":
-            is_sheet = ending in (*_SHEETS, ".xls", ".ods")
-            block = "\n".join(table_lines(_rows(node["grid"]["cells"]), header=is_sheet))
+            block = "\n".join(table_lines(_rows(node["grid"]["cells"]), header=ending in _SHEETS))
         case "metadata_block":
             block = "\n".join(f"{entry['key']}: {entry['value']}" for entry in node["entries"])
         case "comment":

@@ -80,10 +80,13 @@ def _read_ods(path: Path) -> Iterator[tuple[str, Iterable[list[str]]]]:
 def _ods_rows(sheet: Any) -> Iterator[list[str]]:
     for row in sheet.iter(f"{_TABLE}table-row"):
         cells: list[str] = []
+        blanks = 0  # rows often end with thousands
         for cell in row.iterchildren(f"{_TABLE}table-cell", f"{_TABLE}covered-table-cell"):
             times = min(int(cell.get(f"{_TABLE}number-columns-repeated", 1)), _MAX_COLUMNS)
-            cells += [_ods_text(cell)] * times
-        yield from repeat(cells, int(row.get(f"{_TABLE}number-rows-repeated", 1)) if any(cells) else 1)
+            if text := _ods_text(cell):
+                cells += [*[""] * blanks, *[text] * times]
+            blanks = 0 if text else blanks + times
+        yield from repeat(cells, int(row.get(f"{_TABLE}number-rows-repeated", 1)) if cells else 1)
 
 
 def _ods_text(cell: Any) -> str:

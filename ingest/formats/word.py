@@ -9,13 +9,15 @@ from zipfile import BadZipFile, ZipFile
 
 from lxml import etree
 
+from arag.ingest.formats.content import folded
+
 
 def repair_word(data: bytes) -> bytes:
     """Return a Word document with its text in `document.xml`, and with tables that are plain grids.
 
-    Word in a browser writes `document2.xml`. Pictures are left out.
+    Word in a browser writes `document2.xml`. Pictures are left out. What is damaged stays as it is.
     """
-    with suppress(BadZipFile), ZipFile(BytesIO(data)) as archive:
+    with suppress(BadZipFile, etree.XMLSyntaxError), ZipFile(BytesIO(data)) as archive:
         names = sorted(archive.namelist())
         main = next((name for name in names if re.fullmatch(r"word/(.*/)?document\d*\.xml", name)), None)
         if main is None:
@@ -56,4 +58,5 @@ def _repair_tables(document: etree._Element, word: str) -> None:
 
 
 def _text(cell: etree._Element, word: str) -> str:
-    return " ".join("".join(each.itertext(f"{word}t", with_tail=False)) for each in cell.iter(f"{word}p"))
+    parts = cell.iter(f"{word}p", f"{word}t", f"{word}br", f"{word}cr", f"{word}tab")
+    return folded("".join(part.text or "" if part.tag == f"{word}t" else " " for part in parts))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import signal
-import sys
 from dataclasses import asdict
 from importlib import import_module
 from pathlib import Path
@@ -19,8 +18,6 @@ _MODULES = {
     "read_office": "arag.ingest.formats.office",
     "read_pdf": "arag.ingest.formats.pdf",
 }
-
-sys.setrecursionlimit(20_000)  # pages can be nested deeply
 
 
 def read(reader: str, path: str, cpu_seconds: float) -> dict[str, Any]:

@@ -13,9 +13,8 @@ import typer
 from arag.errors import InputError
 from arag.evaluation.cli.progress import answering, describe, preparing, show_problems, summarise
 from arag.evaluation.cli.reporting import load_report, show_written
+from arag.graph import DEFAULT_MAX_STEPS
 from arag.options import (
-    DEFAULT_MAX_STEPS,
-    DEFAULT_TOP_K,
     DocumentsOption,
     IndexToMakeOption,
     JsonOption,
@@ -26,6 +25,7 @@ from arag.options import (
     read_model_options,
     read_scope,
 )
+from arag.retrieval import DEFAULT_TOP_K
 from arag.terminal import FAILED, err, out, print_json, warn
 
 if TYPE_CHECKING:

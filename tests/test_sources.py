@@ -370,7 +370,10 @@ class TestObjects:
         with pytest.raises(ConnectionError):
             run_ingest(given(50), backend, embedder=embedder)
         summary = run_ingest(given(60), backend, embedder=embedder)
-        assert (summary.documents, summary.written <= 30) == (60, True)
+        assert (summary.documents, summary.written <= 50) == (
+            60,
+            True,
+        )  # two calls of ten, and those before them, may wait
 
 
 class TestAsync:

@@ -370,10 +370,8 @@ class TestObjects:
         with pytest.raises(ConnectionError):
             run_ingest(given(50), backend, embedder=embedder)
         summary = run_ingest(given(60), backend, embedder=embedder)
-        assert (summary.documents, summary.written <= 50) == (
-            60,
-            True,
-        )  # two calls of ten, and those before them, may wait
+        assert summary.documents == 60
+        assert summary.written <= 50  # calls of ten, of which a few may have waited
 
 
 class TestAsync:

@@ -40,7 +40,7 @@ _IDS_COMPARED = 500  # of each kind, with an unknown one
 _MAX_ID_WORDS = 10
 _SIMILAR = 60  # rapidfuzz ratio, 0 to 100
 _WORD = re.compile(r"\w+")
-_ASCII_LOWER = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)
+ASCII_LOWER = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)
 
 _Count = Annotated[int, Field(ge=0, le=1 << 53)]
 _Item = TypeVar("_Item")
@@ -301,7 +301,7 @@ class View(TableReader):
     def named(self, words: Sequence[str], limit: int) -> list[str]:
         """Return ids of documents whose id and title together hold all of these words, ignoring case, in order."""
         # Databases lower ASCII's letters only, PostgreSQL not those of values.
-        lowered = [word.translate(_ASCII_LOWER) for word in words]
+        lowered = [word.translate(ASCII_LOWER) for word in words]
         holds = " AND ".join(f"{self.FIND}(lower(id || ' ' || title), ?) > 0" for _ in words) or "TRUE"
         rows = self.query(f"SELECT id FROM {self.documents_table} WHERE {holds} ORDER BY id LIMIT ?", *lowered, limit)
         return [document_id for (document_id,) in rows]

@@ -8,10 +8,11 @@ import shlex
 import threading
 import warnings
 import weakref
+from bisect import bisect_right
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import closing, suppress
 from functools import cached_property
-from itertools import chain
+from itertools import accumulate, chain
 from pathlib import Path
 
 import numpy as np
@@ -20,7 +21,7 @@ from numpy.typing import NDArray
 from arag.errors import IndexFormatError, StorageError
 from arag.retrieval import vectors as exact
 from arag.retrieval.keywords import KeywordTexts, format_keywords, write_keywords
-from arag.retrieval.storage import ChunkVectors, KeywordRanking, SentenceMatch, View, batches
+from arag.retrieval.storage import ASCII_LOWER, ChunkVectors, KeywordRanking, SentenceMatch, View, batches
 from arag.retrieval.store.chroma import ChromaGraph
 from arag.retrieval.store.database import INDEX_FILE, Database, connect
 from arag.retrieval.store.derived import TRUST_VARIABLE, graph_folder, is_trusted, keyword_file
@@ -93,7 +94,28 @@ class FolderView(Database, View):
             return KeywordTexts(file, numbers)
         return KeywordTexts(b"".join(format_keywords(text for _, text in self.chunk_texts())), numbers)
 
-    # --- words ---
+    # --- names and words ---
+
+    def named(self, words: Sequence[str], limit: int) -> list[str]:
+        if not any(words):
+            return super().named(words, limit)
+        first, *others = sorted((word.translate(ASCII_LOWER) for word in words), key=len, reverse=True)
+        ids, starts, names = self._names
+        found: list[str] = []
+        at = 0
+        while len(found) < limit and (at := names.find(first, at)) >= 0:
+            row = bisect_right(starts, at) - 1
+            start, at = starts[row], starts[row + 1]
+            if all(names.find(word, start, at) >= 0 for word in others):
+                found.append(ids[row])
+        return found
+
+    @cached_property
+    def _names(self) -> tuple[list[str], list[int], str]:
+        """The ids of all documents, where their names begin, and all names: a scan for each keyword would be slow."""
+        rows = self.query("SELECT id, lower(id || ' ' || title) || char(0) FROM documents ORDER BY id")
+        starts = [0, *accumulate(len(name) for _, name in rows)]
+        return [document_id for document_id, _ in rows], starts, "".join(name for _, name in rows)
 
     def words_of_length(self, shortest: int, longest: int) -> list[str]:
         lengths = range(shortest, longest + 1)
@@ -227,6 +249,10 @@ class LimitedView(FolderView):
 
     def limited_to(self, document_ids: Collection[str]) -> LimitedView:
         return self._whole.limited_to(self.fingerprints(document_ids))
+
+    def named(self, words: Sequence[str], limit: int) -> list[str]:
+        """Search the tables: views of many scopes, each with all names in memory, would take much of it."""
+        return View.named(self, words, limit)
 
     def words_of_length(self, shortest: int, longest: int) -> list[str]:
         """Return the plain forms of words of the whole index; see `View.words_of_length`."""

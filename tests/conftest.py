@@ -49,10 +49,11 @@ _CERTIFICATE = _OWN / "one.pem"
 _CERTIFICATE.write_text(certifi.contents().partition("-----END CERTIFICATE-----")[0] + "-----END CERTIFICATE-----\n")
 os.environ["SSL_CERT_FILE"] = str(_CERTIFICATE)
 
-# Property tests try few examples; `make test-slow` lets them try many. A loaded machine may take its time.
+# Property tests try few examples, the same each time; `make test-slow` lets them try many others. A loaded machine may
+# take its time.
 _UNHEALTHY = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
-settings.register_profile("quick", max_examples=25, deadline=None, suppress_health_check=_UNHEALTHY)
-settings.register_profile("slow", settings.get_profile("quick"), max_examples=300)
+settings.register_profile("quick", max_examples=25, deadline=None, derandomize=True, suppress_health_check=_UNHEALTHY)
+settings.register_profile("slow", settings.get_profile("quick"), max_examples=300, derandomize=False)
 settings.load_profile("quick")
 
 

@@ -19,6 +19,7 @@ from arag.errors import IndexFormatError, IndexNotFoundError, InputError, Storag
 from arag.ingest.maintenance import remove
 from arag.retrieval.locations import parse_location, store_at, using_store
 from arag.retrieval.postgres import connection
+from arag.retrieval.text import words
 from stores import begin, document, held, vector_of
 from stores import write as write_store
 from versions import TextEmbeddings, ingest
@@ -127,7 +128,7 @@ def say_all(view, texts, ids):
     said["chunks"] = view.mget([*keys, *texts]), [view.similar_ids(key, 3) for key in keys], view.chunks_of(ids)
     said["neighbours"] = [view.neighbours(chunk, 1) for chunk in view.mget(keys) if chunk]
     said["documents"] = [view.document(i) for i in (*ids, *texts)], list(view.documents(after="d3"))
-    said["named"] = [view.named([text], 5) for text in (*texts, "", "GULL", "é", "É")]
+    said["named"] = [view.named(words(text), 5) for text in (*texts, "GULL", "é", "É")]
     said["all"] = list(view.yield_keys()), view.settings.chunks, view.settings.sentences
     return said
 

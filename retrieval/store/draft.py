@@ -7,6 +7,7 @@ file by it, after everything derived has been written. A draft that a killed run
 from __future__ import annotations
 
 import secrets
+import shutil
 import sqlite3
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
@@ -16,7 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from arag.errors import IndexFormatError
-from arag.files import copy_file, delete, publish_path, sync_path
+from arag.files import delete, publish_path, sync_path
 from arag.retrieval.keywords import write_keywords
 from arag.retrieval.storage import FORMAT_VERSION, Draft, EmbeddedDocument, Settings, batches
 from arag.retrieval.store.database import DRAFT_FILE, INDEX_FILE, SCHEMA, Database, connect, name_write_failures
@@ -145,7 +146,7 @@ class FolderDraft(Database, Draft):
             if without_free_pages or free > _MAX_FREE * pages:
                 self.query("VACUUM INTO ?", str(unfinished))
             else:
-                copy_file(str(self._file), str(unfinished))
+                shutil.copyfile(self._file, unfinished)
             with closing(connect(unfinished, writing=True)) as connection:
                 connection.execute("UPDATE settings SET previous = ?", (self.settings.token,))
         self.connection = _open(self._draft)

@@ -28,7 +28,8 @@ from arag.evaluation.report.tables import (
 )
 from arag.evaluation.runs import record_file
 from arag.models.prices import format_dollars
-from arag.page import count, render, trace_page
+from arag.page import render, trace_page
+from arag.retrieval.text import count
 
 _MARKS = {1.0: ("right", "✓"), 0.0: ("wrong", "✗")}
 _EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh", "max")

@@ -12,7 +12,7 @@ from scipy import stats
 from arag.evaluation.report.frame import Run
 from arag.evaluation.report.paper import CITATION, differences, find_model, paper_results
 from arag.models.prices import format_dollars
-from arag.page import count
+from arag.retrieval.text import count
 
 NONE = "–"
 INTERVALS = "Means, with 95% confidence intervals: Wilson's for yes or no, else of the bootstrap."

@@ -102,7 +102,6 @@ def test_patterns_choose_documents(patterns, allowed):
     [
         ({"where": {}}, "{} is not a condition"),
         ({"where": {"year": {"$above": 1}}}, "'$above' is not an operator: valid are $eq, $ne"),
-        ({"where": {"year": {"$gt": True}}}, "$gt of year cannot take True: it needs a number or a text"),
         ({"where": {"year": {"$in": 3}}}, "$in of year cannot take 3: it needs a list"),
         ({"where": {"year": None}}, "$eq of year cannot take None"),
         ({"where": {"$or": []}}, "$or needs a list of conditions, not []"),

@@ -328,7 +328,7 @@ def test_a_download_alone_makes_an_index_with_the_gold_of_its_questions(write, t
     with open_index(store) as index:
         assert index.info().documents == index.info().chunks < 8
         for question, own in zip(locate_gold(questions, index), questions, strict=True):
-            texts = "".join(index.document_text(name) for name in question.gold_documents)
+            texts = "".join(chunk.text for chunk in index.read(question.gold_documents).chunks)
             gold = [p for p in own.paragraphs if p.id in own.gold_documents]
             assert len(gold) == 2
             assert all(paragraph.text in texts for paragraph in gold)

@@ -7,7 +7,6 @@ file by it, after everything derived has been written. A draft that a killed run
 from __future__ import annotations
 
 import secrets
-import shutil
 import sqlite3
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress

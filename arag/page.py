@@ -12,7 +12,7 @@ from functools import cache, partial
 from html import escape
 from typing import Any, cast
 
-from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
+from jinja2 import Environment, PackageLoader, StrictUndefined
 from langchain_core.messages import AIMessage, AnyMessage, ToolMessage, convert_to_messages, messages_from_dict
 from langgraph.types import GraphOutput
 from markdown_it import MarkdownIt
@@ -229,14 +229,14 @@ def _adapt(tokens: Sequence[Token], unseen: set[str]) -> None:
 # --- templates ---
 
 
-def render(template: str, *, package: str = "arag", **values: Any) -> str:
-    """Render a template of a package, which may extend those of `arag`; values are escaped and surrogates replaced."""
-    return mend_characters(_environment(package).get_template(template).render(values).lstrip())
+def render(template: str, **values: Any) -> str:
+    """Render a template below `arag/`; values are escaped and surrogates replaced."""
+    return mend_characters(_environment().get_template(template).render(values).lstrip())
 
 
 @cache
-def _environment(package: str) -> Environment:
-    loader = ChoiceLoader([PackageLoader(name, "") for name in (package, "arag")])
+def _environment() -> Environment:
+    loader = PackageLoader("arag", "")
     environment = Environment(
         loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )

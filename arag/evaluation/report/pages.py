@@ -145,7 +145,7 @@ def _render(**values: Any) -> str:
     """Render a page of results; what it does not have is empty."""
     parts: dict[str, Any] = dict.fromkeys(("figures", "tables", "questions", "wrong", "methods"), ())
     parts |= dict.fromkeys(("summary", "headline", "report", "failures"), "")
-    return render("report.html", package="arag.evaluation.report", **{**parts, "has_pages": False, **values})
+    return render("evaluation/report/report.html", **{**parts, "has_pages": False, **values})
 
 
 # --- what a report says ---
@@ -297,7 +297,7 @@ def _question_pages(run: Run, frame: pd.DataFrame, questions: Sequence[_Question
                 yield f"{numbers[record['question_id']]}/{method}.html", page
     for question in questions:
         values = {"question": question, "count": len(questions), "figures": _figures}
-        yield f"{question.number}.html", render("question.html", package="arag.evaluation.report", **values)
+        yield f"{question.number}.html", render("evaluation/report/question.html", **values)
 
 
 def _figures(row: dict[str, Any]) -> list[str]:

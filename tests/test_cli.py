@@ -79,7 +79,7 @@ def test_verify_names_its_repair_for_what_that_mends_only(arag, index, tmp_path)
         (["ingest", "{tmp}/nowhere", "--index", "{tmp}/i"], "nowhere"),
         (["ingest", "{tmp}/latin.txt", "--index", "{tmp}/i"], "not valid UTF-8"),
         (["ingest", "{tmp}/good.txt", "--index", "{tmp}/good.txt"], "is a file"),
-        (["ingest", "{tmp}/latin.txt", "--index", "{tmp}/i", "--as", ".log"], "two endings"),
+        (["ingest", "{tmp}/latin.txt", "--index", "{tmp}/i", "--as", ".log"], ".log=.txt"),
         (["ask", "q", "--index", "{tmp}/i"], "no index in"),
         (["ask", " ", "--index", "{index}"], "blank"),
         (["ask", "q", "--index", "{index}", "--html", "{tmp}/none/run.html"], "does not exist"),

@@ -24,7 +24,7 @@ from arag.evaluation.cache import Store, store_folder
 from arag.evaluation.method import Lab, Method, Session
 from arag.evaluation.methods.linear_rag import LinearRAG
 from arag.evaluation.methods.one_shot import NaiveRAG
-from arag.evaluation.methods.shared import By, Passages
+from arag.evaluation.methods.shared import Passages
 from arag.ingest.pipeline import run_ingest
 from arag.retrieval.index import open_index
 
@@ -35,10 +35,9 @@ class Similarity(Method):
     """The chunks, ranked by their similarity alone."""
 
     name: ClassVar[str] = "similarity"
-    passages: By = "chunk"
 
     def prepare(self, session: Session) -> Passages:
-        return session.lab.passages(self.passages)
+        return session.lab.passages()
 
     def answer(self, question: str, session: Session, prepared: Passages) -> str:
         session.retrieved(prepared.top(question, session.lab.top_k), question)
@@ -50,15 +49,12 @@ def measure(corpus: Path, target: Path) -> None:
     name = corpus.parent.name
     questions = [question for question in read_questions(corpus.parent) if question.get("supporting")]
     run_ingest(corpus, target)
+    preset = PRESETS.get(name, "other")
     methods = {
         "naive-rag": NaiveRAG(),
-        "similarity of best sentences": Similarity(passages="sentence"),
         "similarity of whole chunks": Similarity(),
+        f"linear-rag, preset={preset}": LinearRAG(preset=preset),
     }
-    for variant in ({}, {"passages": "sentence"}, {"adjacent": "none"}):
-        settings = {"preset": PRESETS.get(name, "other"), **variant}
-        title = ", ".join(["linear-rag", *(f"{key}={value}" for key, value in settings.items())])
-        methods[title] = LinearRAG(**settings)
     with open_index(target) as index:
         table = Table(title=f"{name}: {index.info().chunks:,} chunks, {len(questions)} questions")
         for column in ("ranking", f"gold in top {TOP_K}", "prepared in", "a question", ""):

@@ -19,11 +19,11 @@ def add_pipeline(tmp_path, monkeypatch):
     """A function that puts a package on the path that says it is a pipeline."""
     monkeypatch.syspath_prepend(tmp_path)
 
-    def add(name, version, code="raise SystemExit('it was run')", group="spacy_models"):
+    def add(name, version, code="raise SystemExit('it was run')"):
         folder = tmp_path / f"{name}-{version}.dist-info"
         folder.mkdir()
         (folder / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
-        (folder / "entry_points.txt").write_text(f"[{group}]\n{name} = {name}\n")
+        (folder / "entry_points.txt").write_text(f"[spacy_models]\n{name} = {name}\n")
         (tmp_path / f"{name}.py").write_text(code)
 
     yield add
@@ -53,33 +53,21 @@ def test_the_best_pipeline_installed_is_the_default(add_pipeline):
     assert find_pipeline(PACKAGED) == PACKAGED
 
 
-def test_packages_that_are_not_spacy_s_are_not_used(add_pipeline):
-    add_pipeline("en_core_web_trf", "999.9.9")  # of the package registry
-    add_pipeline("en_core_web_md", "3.8.0", group="console_scripts")
-    assert find_pipeline() == PACKAGED
-    with pytest.raises(InputError, match="'en_core_web_trf' is not installed: run `python -m spacy download"):
-        find_pipeline("en_core_web_trf")
-
-
-@pytest.mark.parametrize("name", ["no_such_pipeline", "../models", "spacy"])
-def test_a_pipeline_that_is_not_installed(name):
-    with pytest.raises(InputError, match=r"is not installed: run `python -m spacy download en_core_web_trf`"):
-        find_pipeline(name)
-
-
-def test_without_an_english_pipeline_one_of_another_language_can_be_named(monkeypatch, add_pipeline):
+def test_a_pipeline_that_is_not_installed(monkeypatch, add_pipeline):
+    with pytest.raises(InputError, match="'no_such' is not installed: run `python -m spacy download en_core_web_trf`"):
+        find_pipeline("no_such")
     monkeypatch.setattr(entities, "_PIPELINES", ("en_core_web_trf",))
-    add_pipeline("zh_core_web_sm", "3.8.0")
-    assert find_pipeline("zh_core_web_sm") == "zh_core_web_sm"
     with pytest.raises(InputError, match="a spaCy pipeline that finds names is not installed"):
         find_pipeline()
+    add_pipeline("zh_core_web_sm", "3.8.0")
+    assert find_pipeline("zh_core_web_sm") == "zh_core_web_sm"
 
 
 @pytest.mark.parametrize(
     ("code", "message"),
     [
         ("def load(**_):\n    raise OSError('no model in it')", "xx_own 0.1 cannot be loaded: no model in it"),
-        ("import spacy\ndef load(**_):\n    return spacy.blank('en')", "xx_own 0.1 has no part `ner`.* it has: none"),
+        ("import spacy\ndef load(**_):\n    return spacy.blank('en')", "xx_own 0.1 has no part `ner`"),
     ],
 )
 def test_pipelines_that_cannot_be_used(add_pipeline, code, message):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 
 from arag.evaluation.methods.ma_rag import MARAG
@@ -113,21 +111,13 @@ def test_a_rating_out_of_range_is_not_asked_for_again(run, rating, clamped):
     assert lines(session, "Step 1")[-1] == lines(session, "Summary")[0] == f"Rating: {clamped:g} of 10"
 
 
-def test_a_rating_that_is_no_finite_number_is_asked_for_again(run):
-    reply = json.dumps(found("Boso", "here")).replace('"here"', "NaN")
-    _, _, play = run({**ONE_STEP, ANSWERING: 3 * [reply]})
-    assert play.made.count(ANSWERING) == 3
-
-
 def test_the_page_shows_the_plan_and_its_steps(run):
     _, session, _ = run(TWO_HOPS)
     assert [note["title"] for note in session.notes] == ["Plan", "Step 1", "Step 2", "Step 3", "Summary"]
-    assert lines(session, "Plan") == HOPS
     task, *notes, answer, rating = lines(session, "Step 2")
     assert (task, answer) == ("Question: Who was the father of Teutberga?", "Answer: Boso the Elder")
     assert rating == "Rating: 8.5 of 10"
     assert "Note from [boso:0]: It names Teutberga, Boso." in notes
-    assert len(notes) == K
 
 
 def test_a_failed_step_ends_the_plan(run):
@@ -170,9 +160,3 @@ def test_an_unusable_answer_is_a_failure_and_without_a_summary_the_last_answer_c
     assert answer.text == "Boso the Elder"
     answer, _, _ = run({**ONE_STEP, SUMMARISING: 3 * [unusable]})
     assert answer.text == "Teutberga"
-
-
-def test_passages_may_be_ranked_by_their_best_sentences(small_index, tmp_path):
-    _, session, _ = answer_with(MARAG(passages="sentence"), small_index, ONE_STEP, tmp_path, top_k=2)
-    nearest = small_index.semantic_search(TASKS[0]["task"], 2).hits
-    assert session.trace[0]["chunk_ids"] == [hit.chunk_id for hit in nearest]

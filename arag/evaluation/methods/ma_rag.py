@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import ClassVar, Literal
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel
 
 from arag.evaluation.method import Answer, Method, Session
-from arag.evaluation.methods.shared import By, Passages, Rating
+from arag.evaluation.methods.shared import Passages, Rating
 from arag.graph.prompts import as_data
 
 _MAX_STEPS = 8  # of a plan
@@ -107,11 +107,9 @@ class MARAG(Method):
     autonomous: ClassVar[bool | None] = None
     iterative: ClassVar[bool | None] = True
 
-    passages: By = Field("chunk", description="What is compared with a task: whole chunks or best sentences.")
-
     def prepare(self, session: Session) -> Passages:
         """Embed the chunks."""
-        return session.lab.passages(self.passages)
+        return session.lab.passages()
 
     def answer(self, question: str, session: Session, prepared: Passages) -> Answer:
         """Plan, take the steps until one fails, and put their answers together (planner and step definer)."""

@@ -6,10 +6,10 @@ import html
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
-from typing import Annotated, Any
+from typing import Annotated
 
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
-from pydantic import BaseModel, BeforeValidator, FiniteFloat, OnErrorOmit, ValidatorFunctionWrapHandler, field_validator
+from pydantic import BaseModel, BeforeValidator, FiniteFloat, OnErrorOmit
 
 from arag.evaluation.method import Session
 from arag.evaluation.methods.graphrag.knowledge import Entity, Relationship
@@ -37,7 +37,6 @@ since 1911.", "strength": 9}]}"""
 AGAIN = """Read the text once more: a first reading misses many entities and relationships. Reply with a JSON object
 of the same form that holds only those that are not in your list yet. Relationships may join entities of both lists."""
 
-_BREAKS = re.compile(r"[\t-\r\x85]")  # become spaces: the words around them stay two
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 _MIN_STRENGTH, _MAX_STRENGTH = 1.0, 10.0
 
@@ -71,15 +70,6 @@ class Extraction(BaseModel):
     entities: list[OnErrorOmit[ChunkEntity]]
     relationships: list[OnErrorOmit[ChunkRelationship]] = []
 
-    @field_validator("entities", mode="wrap")
-    @classmethod
-    def _require_one(cls, value: Any, validate: ValidatorFunctionWrapHandler) -> Any:
-        """Refuse entities of which none is valid: the reply has another form, and is asked for again."""
-        entities = validate(value)
-        if value and not entities:
-            raise ValueError("no entity is valid: each is an object with a name")
-        return entities
-
 
 def extract(session: Session) -> tuple[list[tuple[str, Extraction]], int]:
     """Let the model read each chunk twice; return what was read, and how many chunks lack a usable reply."""
@@ -98,7 +88,7 @@ def extract(session: Session) -> tuple[list[tuple[str, Extraction]], int]:
 
 def clean(text: str) -> str:
     """Return a text without HTML escapes, control characters and surrounding white space."""
-    return _CONTROL.sub("", _BREAKS.sub(" ", html.unescape(text))).strip()
+    return _CONTROL.sub(" ", html.unescape(text)).strip()
 
 
 def merge(extractions: Iterable[tuple[str, Extraction]]) -> tuple[list[Entity], list[Relationship]]:

@@ -15,9 +15,8 @@ from arag.evaluation.methods import linear_rag
 from arag.evaluation.methods.linear_rag import EntityGraph, LinearRAG, rate_passages, spread
 from arag.ingest.pipeline import ingest
 from arag.models.extractive import ExtractiveModel
-from arag.retrieval.scope import Scope
 from fakes import HashEmbeddings, hash_vector, write_corpus
-from lab import ask, assert_replays, make_lab
+from lab import ask, make_lab
 from role_model import lines
 
 CASES = json.loads((Path(__file__).parent / "parity" / "linear_rag.json").read_text())["cases"]
@@ -172,10 +171,6 @@ def test_passages_of_entities_two_hops_away_are_found(lab):
     assert any(re.fullmatch(r"Port Ammerel: 0\.\d\d, round 3", line) for line in reached["lines"])
 
 
-def test_a_question_that_was_answered_is_answered_again_without_a_call(lab):
-    assert_replays(LinearRAG(), lab, QUESTION)
-
-
 @pytest.mark.parametrize(
     ("question", "where"),
     [("Who saw the fire in the hall?", "question"), ("Where did Nobody Known see the lamp?", "corpus")],
@@ -188,13 +183,6 @@ def test_without_entities_the_most_similar_passages_are_taken(lab, monkeypatch, 
     assert f"none in the {where}" in lines(session, "Entities")[0]
 
 
-def test_names_in_headings_have_edges_to_their_passage_only(lab):
-    corpus = LinearRAG().prepare(Session(lab))
-    entity = corpus.graph.entities.index("Skellavy")
-    assert corpus.graph.sentences_of[entity] == []
-    assert corpus.graph.count(entity)[0].tolist() == [[chunk.id for chunk in lab.chunks].index("harbour:0")]
-
-
 def test_the_entities_of_a_chunk_are_found_once(lab, monkeypatch):
     monkeypatch.setattr(linear_rag, "_CHUNKS_AT_ONCE", 2)
     monkeypatch.setattr(NamesByList, "read", 0)
@@ -204,15 +192,6 @@ def test_the_entities_of_a_chunk_are_found_once(lab, monkeypatch):
     monkeypatch.setattr(NamesByList, "read", 0)
     LinearRAG().prepare(Session(lab))
     assert NamesByList.read == 2  # those that it failed at
-
-
-@pytest.mark.usefixtures("_recogniser")
-def test_a_scope_has_its_own_graph(index, tmp_path):
-    scoped = index.limited_to(Scope(documents=["light", "ropes", "storms"]))
-    _, session = run(make_lab(scoped, lambda messages: REPLY, tmp_path))
-    assert retrieved(session)[0] == "light:0"
-    assert set(retrieved(session)) == {"light:0", "ropes:0", "storms:0"}
-    assert session.trace[0]["arguments"]["activated"] == 1  # the builder, but not where she was born
 
 
 def test_the_extractive_model_answers(lab):

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from arag.evaluation.methods.ma_rag import MARAG
-from lab import assert_replays, make_lab
-from role_model import UNUSABLE, Roles, answer_with, lines
+from role_model import UNUSABLE, answer_with, lines
 from scripted_model import QUESTION
 
 pytest_plugins = ["graph_fixtures"]
@@ -97,10 +96,6 @@ def test_roles_see_what_they_need(small_index, run):
     (summary,) = play.of(SUMMARISING)
     expected = [QUESTION, *HOPS, *(task["task"] for task in TASKS), "Boso the Elder", "Rating: 8.5"]
     assert all(text in summary for text in expected)
-
-
-def test_a_question_that_was_answered_is_answered_again_without_a_call(small_index, tmp_path):
-    assert_replays(MARAG(), make_lab(small_index, Roles(TWO_HOPS), tmp_path), QUESTION)
 
 
 @pytest.mark.parametrize(("rating", "clamped"), [(11, 10), (-1, 0)])

@@ -22,9 +22,7 @@ from arag.evaluation.methods.ragenta import (
     fuse,
     keep,
 )
-from fakes import hash_vector
-from lab import assert_replays, make_lab
-from role_model import UNUSABLE, Roles, answer_with, lines
+from role_model import UNUSABLE, answer_with, lines
 from scripted_model import QUESTION
 
 pytest_plugins = ["graph_fixtures"]
@@ -181,20 +179,6 @@ def test_twelve_calls_of_which_those_before_the_answer_see_one_document_each(sma
     assert all(re.search(r"It says \d+ characters", shown) for shown in play.of(GRADE))
 
 
-def test_candidates_are_those_of_both_rankings(small_index, run):
-    _, session, _ = run(ROLES, top_k=2)
-    chunks = [small_index.get(chunk_id) for chunk_id in small_index.chunk_ids()]
-    vectors = {chunk.id: float(hash_vector(chunk.text) @ hash_vector(QUESTION)) for chunk in chunks}
-    words = dict(zip(vectors, BM25([chunk.text for chunk in chunks]).scores(QUESTION), strict=True))
-
-    def best(scores):
-        return sorted(((each, score) for each, score in scores.items() if score), key=lambda item: -item[1])[:6]
-
-    expected = fuse(best(vectors), best(words), 2)
-    assert session.trace[0]["chunk_ids"] == [chunk_id for chunk_id, _ in expected]
-    assert lines(session, "Candidates") == [f"[{chunk_id}] {score:.3f}" for chunk_id, score in expected]
-
-
 def test_the_filter_keeps_the_best_documents_best_first(small_index, run):
     _, session, play = run(ROLES)
     assert lines(session, "Kept") == ["1: [teutberga:0]", "2: [boso:0]"]
@@ -216,10 +200,6 @@ def test_the_filter_keeps_the_best_documents_best_first(small_index, run):
 def test_the_documents_of_the_numbers_are_cited(run, reply, cited):
     answer, _, _ = run({**ROLES, ANSWER: reply})
     assert list(answer.cited) == cited
-
-
-def test_a_question_that_was_answered_is_answered_again_without_a_call(small_index, tmp_path):
-    assert_replays(RAGentA(), make_lab(small_index, Roles(FURTHER), tmp_path, top_k=3), QUESTION)
 
 
 def test_follow_ups(run):
@@ -256,20 +236,6 @@ def test_follow_ups_are_capped(run, count, searches, reason):
     roles = {**ROLES, CHECK: many, FOLLOW_UP: {"answer": "", "found": False}}
     answer, session, _ = run(roles, top_k=1)
     assert (len(session.trace), answer.stop_reason) == (searches, reason)
-
-
-def test_a_follow_up_without_documents_asks_nobody(run):
-    roles = {**ROLES, GRADE: {"grade": 5}, CHECK: OPEN}  # all chunks of the index are kept
-    _, session, play = run(roles, top_k=7)
-    assert FOLLOW_UP not in play.made
-    assert [record["chunk_ids"] for record in session.trace[1:]] == [[], []]
-
-
-@pytest.mark.parametrize(("grade", "score"), [(7.5, "(7.5)"), (11, "(10)")])
-def test_a_grade_out_of_range_is_not_asked_for_again(run, grade, score):
-    _, session, play = run({**ROLES, GRADE: {"grade": grade}})
-    assert play.made.count(GRADE) == 5
-    assert all(score in line for line in lines(session, "Answers from each"))
 
 
 # --- unusable replies ---

@@ -78,13 +78,7 @@ class Method(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """An answer.
-
-    Attributes:
-        text: The answer.
-        cited: Ids of the chunks that it rests on, where it does not name them itself.
-        stop_reason: Why the method ended.
-    """
+    """An answer; `cited` are the ids of the chunks that it rests on, where it does not name them itself."""
 
     text: str
     cited: Sequence[str] = ()
@@ -183,7 +177,7 @@ class Session:
         self.model = self.model or self.lab.model
 
     def call(self, messages: Sequence[AnyMessage], **options: Any) -> AIMessage:
-        """Call the model once, with options such as `logprobs`, and return its whole reply; `ask` is simpler."""
+        """Call the model once, and return its whole reply; `ask` is simpler."""
         began = time.perf_counter()
         with self.lab.one_at_a_time(*((message.type, message.text) for message in messages)):
             reply = self.model.invoke(list(messages), **options)
@@ -235,17 +229,17 @@ class Session:
         title: str = "",
         **options: Any,
     ) -> list[Any]:
-        """Ask about several things, several at a time; those that are the same are asked about once.
+        """Ask about several things as `ask` does, several at a time; those that are the same are asked about once.
 
         Args:
-            system: The task, as in `ask`.
+            system: The task.
             users: The question and the data of each, or a conversation.
             form: The form of the replies; None for texts.
             title: What is done, for the progress of long work: "Triples". It is then announced with its size.
             options: For the model's calls.
 
         Returns:
-            The replies, in the order of `users`; see `ask`.
+            The replies, in the order of `users`.
         """
         by_key = [(user if isinstance(user, str) else tuple((m.type, m.text) for m in user), user) for user in users]
         different = dict(by_key)
@@ -261,15 +255,12 @@ class Session:
     def side_by_side(
         self, work: Callable[[Session, Item], Result], items: Sequence[Item], title: str = ""
     ) -> list[Result]:
-        """Do something with several items, several at a time.
+        """Do something with several items, several at a time; return the results in the order of the items.
 
         Args:
             work: What is done: it gets a session of its own, and an item. It does nothing side by side itself.
             items: The items.
             title: What is done, for the progress of long work.
-
-        Returns:
-            The results, in the order of the items; the calls are counted in the same order.
         """
         done = count(1)
 
@@ -301,10 +292,10 @@ class Session:
         tokens: int | None = None,
         **figures: Any,
     ) -> None:
-        """Note which chunks were retrieved; their tokens count as retrieved.
+        """Note which chunks were retrieved, best first; their tokens count as retrieved.
 
         Args:
-            chunks: The chunks, best first.
+            chunks: The chunks.
             query: What was searched for.
             tool: The retrieval's name.
             tokens: The retrieved tokens where they are not those of the chunks.

@@ -55,15 +55,11 @@ _ANSWER_FORM = """Reply with one JSON object and nothing else:
 "answer": "the answer, as briefly as the question allows"}"""
 
 
-class Facts(BaseModel):
-    """Facts, each in one sentence."""
-
+class _Facts(BaseModel):
     facts: list[str]
 
 
-class Reply(BaseModel):
-    """The answer to a question."""
-
+class _Reply(BaseModel):
     reason: str
     answer: str
 
@@ -137,18 +133,18 @@ class FaithfulRAG(Method):
         task = "\n\n".join([_ANSWER, _FACTS_FIRST, _ANSWER_FORM] if sentences else [_ANSWER, _ANSWER_FORM])
         reply = session.ask(task, "\n\n".join(shown))
         try:
-            return Answer(read_json(reply, Reply).answer.strip())
+            return Answer(read_json(reply, _Reply).answer.strip())
         except ValidationError:
             return Answer(reply)
 
     def _recall(self, question: str, session: Session) -> list[str]:
         """Return what the model believes about the question, in atomic facts (self-fact mining)."""
-        needed = _read_facts(session.ask(_FACTS, f"Question: {question}", Facts))
+        needed = _read_facts(session.ask(_FACTS, f"Question: {question}", _Facts))
         session.note("Facts that one must know", needed)
         shown = as_data("facts", _list(needed) or "None.")
         background = session.ask(_BACKGROUND, f"Question: {question}\n\n{shown}")
         session.note("Background, by the model", [background or "none"])
-        statements = _read_facts(session.ask(_STATEMENTS, as_data("passage", background), Facts)) if background else []
+        statements = _read_facts(session.ask(_STATEMENTS, as_data("passage", background), _Facts)) if background else []
         session.note("Facts in it", statements)
         return statements
 
@@ -163,7 +159,7 @@ class FaithfulRAG(Method):
         return [text for text, _ in nearest]
 
 
-def _read_facts(reply: Facts | None) -> list[str]:
+def _read_facts(reply: _Facts | None) -> list[str]:
     return [fact.strip() for fact in reply.facts if fact.strip()] if reply else []
 
 

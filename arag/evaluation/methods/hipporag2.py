@@ -95,9 +95,7 @@ class Triples(BaseModel):
     triples: list[OnErrorOmit[tuple[_Part, _Part, _Part]]]
 
 
-class Kept(BaseModel):
-    """The numbers of the facts that help."""
-
+class _Kept(BaseModel):
     keep: list[int]
 
 
@@ -120,21 +118,15 @@ def normal_forms(triples: Iterable[Triple]) -> list[Triple]:
 
 
 class Facts(NamedTuple):
-    """What the triples of all chunks say; entities are their subjects and objects, and have numbers.
-
-    Attributes:
-        triples: The triples, each once.
-        entities: The entities, by their numbers.
-        chunk_entities: The entities of each chunk.
-        chunk_counts: In how many chunks each entity is.
-        links: How often a triple links two different entities, the smaller number first.
-    """
+    """What the triples of all chunks say; entities are their subjects and objects, and have numbers."""
 
     triples: list[Triple]
     entities: list[str]
     chunk_entities: list[list[int]]
     chunk_counts: Mapping[str, int]
+    """In how many chunks each entity is."""
     links: Mapping[tuple[int, int], int]
+    """How often a triple links two different entities, the smaller number first."""
 
 
 def collect(chunks: Sequence[Sequence[Triple]]) -> Facts:
@@ -279,7 +271,7 @@ def _filter(question: str, query: NDArray[np.float32], session: Session, graph: 
     lines = [f"{' | '.join(triple)} ({score:.3f})" for triple, score in facts]
     session.note("Nearest facts", lines)
     listed = "\n".join(f"{place}. {' | '.join(triple)}" for place, (triple, _) in enumerate(facts, 1))
-    reply = session.ask(_FILTER, f"Question: {question}\n\n{as_data('facts', listed)}", Kept)
+    reply = session.ask(_FILTER, f"Question: {question}\n\n{as_data('facts', listed)}", _Kept)
     numbers = sorted({*reply.keep}) if reply else []
     kept = [number - 1 for number in numbers if 1 <= number <= len(facts)]
     notes = [lines[place] for place in kept] or ["none" if reply else "no usable reply"]

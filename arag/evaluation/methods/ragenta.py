@@ -68,30 +68,22 @@ briefly as the question allows, and correct it where the finding settles what wa
 brackets after the statements that they belong to. Reply with the new answer alone."""
 
 
-class Grade(BaseModel):
-    """A grade for a document: from 0, neither holds, to 10, both hold without doubt."""
-
+class _Grade(BaseModel):
     grade: Rating
 
 
-class Component(BaseModel):
-    """A part of a question, and how far the claims answer it."""
-
+class _Component(BaseModel):
     question: str
     status: Literal["full", "partial", "none"]
 
 
-class Coverage(BaseModel):
-    """How far an answer covers a question."""
-
-    components: list[Component]
+class _Coverage(BaseModel):
+    components: list[_Component]
     irrelevant_claims: list[int]
     follow_ups: list[str]
 
 
-class Finding(BaseModel):
-    """The answer to a follow-up question."""
-
+class _Finding(BaseModel):
     answer: str
     found: bool
 
@@ -264,7 +256,7 @@ def _judge(question: str, chunks: Sequence[Chunk], session: Session) -> list[flo
     predictions = session.ask_all(_PREDICT, shown)
     answered = zip(shown, predictions, strict=True)
     judged = [f"{text}\n\n{as_data('answer', prediction or 'None.')}" for text, prediction in answered]
-    grades = [None if reply is None else reply.grade for reply in session.ask_all(_GRADE, judged, Grade)]
+    grades = [None if reply is None else reply.grade for reply in session.ask_all(_GRADE, judged, _Grade)]
     session.note(
         "Answers from each, with grades",
         [
@@ -280,7 +272,7 @@ def _check(question: str, draft: str, session: Session) -> tuple[str, list[str]]
     claims = [claim for claim, _ in find_claims(draft)]
     session.note("Claims", claims)
     listed = as_data("claims", "\n".join(f"{number}. {claim}" for number, claim in enumerate(claims, 1)))
-    coverage = session.ask(_CHECK, f"Question: {question}\n\n{listed}", Coverage)
+    coverage = session.ask(_CHECK, f"Question: {question}\n\n{listed}", _Coverage)
     if coverage is None:
         return draft, []
     is_complete = all(part.status == "full" for part in coverage.components)
@@ -290,7 +282,7 @@ def _check(question: str, draft: str, session: Session) -> tuple[str, list[str]]
 
 def _follow_up(question: str, draft: str, follow_up: str, documents: str, session: Session) -> tuple[str, str]:
     """Work the answer to a follow-up question into an answer; return both. The first is empty if there is none."""
-    reply = session.ask(_FOLLOW_UP, f"{as_data('question', follow_up)}\n\n{documents}", Finding)
+    reply = session.ask(_FOLLOW_UP, f"{as_data('question', follow_up)}\n\n{documents}", _Finding)
     if reply is None or not reply.found or not reply.answer.strip():
         return "", draft
     finding = as_data("finding", f"{follow_up}\n{reply.answer.strip()}")

@@ -49,9 +49,7 @@ nothing that they do not support. Reply with one JSON object and nothing else:
 Item = TypeVar("Item", Entity, Relationship)
 
 
-class Finding(BaseModel):
-    """One finding about a community."""
-
+class _Finding(BaseModel):
     summary: str
     explanation: str
 
@@ -62,7 +60,7 @@ class CommunityReport(BaseModel):
     title: str
     summary: str
     rating: Rating
-    findings: list[Finding]
+    findings: list[_Finding]
 
 
 def build_graph(session: Session) -> KnowledgeGraph:

@@ -8,7 +8,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from typing import Annotated
 
-from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
+from langchain_core.messages import AIMessage, HumanMessage
 from pydantic import BaseModel, BeforeValidator, FiniteFloat, OnErrorOmit
 
 from arag.evaluation.method import Session
@@ -42,7 +42,6 @@ _MIN_STRENGTH, _MAX_STRENGTH = 1.0, 10.0
 
 Mention = tuple[str, str]
 """The id of a chunk that names something, and how it describes it."""
-
 # Small models write null for what they do not know.
 _Text = Annotated[str, BeforeValidator(lambda value: "" if value is None else value)]
 
@@ -75,15 +74,13 @@ def extract(session: Session) -> tuple[list[tuple[str, Extraction]], int]:
     """Let the model read each chunk twice; return what was read, and how many chunks lack a usable reply."""
     chunks = session.lab.chunks
     texts = [HumanMessage(as_data("text", chunk.text)) for chunk in chunks]
-    first = session.ask_all(TASK, [[text] for text in texts], Extraction, title="Chunks read")
-    read = [(chunk.id, text, reply) for chunk, text, reply in zip(chunks, texts, first, strict=True) if reply]
-    conversations: list[list[AnyMessage]] = [
-        [text, AIMessage(reply.model_dump_json()), HumanMessage(AGAIN)] for _, text, reply in read
-    ]
-    second = session.ask_all(TASK, conversations, Extraction, title="Chunks read again")
-    readings = [(chunk_id, (reply, more)) for (chunk_id, _, reply), more in zip(read, second, strict=True)]
-    extractions = [(chunk_id, reading) for chunk_id, both in readings for reading in both if reading]
-    return extractions, len(chunks) - sum(more is not None for more in second)
+    replies = session.ask_all(TASK, [[text] for text in texts], Extraction, title="Chunks read")
+    read = [(chunk.id, text, reply) for chunk, text, reply in zip(chunks, texts, replies, strict=True) if reply]
+    conversations = [[text, AIMessage(reply.model_dump_json()), HumanMessage(AGAIN)] for _, text, reply in read]
+    again = session.ask_all(TASK, conversations, Extraction, title="Chunks read again")
+    both = [(chunk_id, (reply, more)) for (chunk_id, _, reply), more in zip(read, again, strict=True)]
+    extractions = [(chunk_id, reading) for chunk_id, readings in both for reading in readings if reading]
+    return extractions, len(chunks) - sum(more is not None for more in again)
 
 
 def clean(text: str) -> str:

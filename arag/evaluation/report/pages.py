@@ -22,7 +22,6 @@ from arag.evaluation.report.tables import (
     headline,
     overview_tables,
     run_tables,
-    summarise,
     to_markdown,
 )
 from arag.evaluation.runs import record_file
@@ -74,11 +73,9 @@ def write_report(
     tables = run_tables(runs[0], frame, baseline) if is_one else overview_tables(runs, frame)
     questions = _list_questions(frame) if is_one else []
     title, warnings = _title(runs, frame), _warn(runs, frame)
-    summary = summarise(frame) if is_one else ""
     facts = runs[0].describe() if is_one else {}
     page = _render(
         title=title,
-        summary=summary,
         facts=facts,
         warnings=warnings,
         figures=_draw(runs, frame),
@@ -89,7 +86,7 @@ def write_report(
         has_pages=pages,
         failures="failures.html" if (out / "failures.html").exists() else "",
     )
-    parts = [summary, *warnings, "\n".join(f"- {name}: {value}" for name, value in facts.items())]
+    parts = [*warnings, "\n".join(f"- {name}: {value}" for name, value in facts.items())]
     parts += [part for table in tables for part in (f"## {table.title}", to_markdown(table.rows), *table.notes)]
     markdown = "\n\n".join(part.strip() for part in [f"# {title}", *parts] if part) + "\n"
     files = {"report.html": page, "report.md": markdown, "report.csv": csv_rows(frame).to_csv(index=False)}
@@ -143,7 +140,7 @@ def failures_page(folder: Path, failures: Sequence[Failure]) -> str:
 def _render(**values: Any) -> str:
     """Render a page of results; what it does not have is empty."""
     parts: dict[str, Any] = dict.fromkeys(("figures", "tables", "questions", "wrong", "methods"), ())
-    parts |= dict.fromkeys(("summary", "headline", "report", "failures"), "")
+    parts |= dict.fromkeys(("headline", "report", "failures"), "")
     return render("report.html", package="arag.evaluation.report", **{**parts, "has_pages": False, **values})
 
 

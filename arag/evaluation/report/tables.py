@@ -266,11 +266,9 @@ def _preparations(run: Run) -> Table:
     rows = [
         {
             "Method": facts.title,
-            "Seconds": NONE if work.seconds is None else f"{work.seconds:,.1f}",
             "Model calls": f"{work.usage['model_calls']:,}",
             "Input tokens": f"{work.usage['input_tokens']:,}",
             "Output tokens": f"{work.usage['output_tokens']:,}",
-            "Unusable replies": f"{work.unusable / work.usage['model_calls']:.1%}",
             "Cost": NONE if work.cost is None else format_dollars(work.cost),
         }
         for facts in run.plan.methods.values()

@@ -61,14 +61,6 @@ def test_gold_is_counted_once_and_at_its_rank(examples):
     assert result.ranks["chunk_read 01"]["hits"] == 4
 
 
-def test_the_gold_with_the_answer_may_never_be_shown(examples):
-    (result,) = replay.replay([recorded(read(SHIP, WRIGHT))], examples)
-    assert result.gold_shown == pytest.approx(2 / 3)
-    assert (result.calls_until_all, result.answer_shown) == (None, False)
-    (unknown,) = replay.replay([recorded(read(SHIP), gold=())], examples)
-    assert (unknown.gold_shown, unknown.answer_shown) == (None, None)
-
-
 def test_gold_that_the_call_before_could_have_shown(examples):
     (tool,) = make_tools(examples, names=["keyword_search"])
     call = {"type": "tool_call", "id": "1", "name": tool.name, "args": {"keywords": ["island"]}}
@@ -86,13 +78,6 @@ def test_calls_that_are_not_valid_count_as_errors(examples):
     (result,) = replay.replay([recorded(*calls)], examples)
     assert result.counts["errors"] == 2
     assert (result.counts["keyword_search: errors"], result.counts["keyword_search: calls"]) == (1, 2)
-
-
-def test_blocks_of_a_result():
-    text = "2 chunks:\n\n[a:0] x\ny [b:0]\n\n[b:0] z"
-    blocks = [("", "2 chunks:\n\n"), ("a:0", "[a:0] x\ny [b:0]\n\n"), ("b:0", "[b:0] z")]
-    assert replay.split_blocks(text, ["a:0", "b:0"]) == blocks
-    assert replay.split_blocks("none", []) == [("", "none")]
 
 
 def test_a_run_shows_the_same_when_it_is_replayed(examples, tmp_path, monkeypatch, capsys):

@@ -59,7 +59,7 @@ class Settings:
     chunks: _Count = 0
     sentences: _Count = 0  # with a vector
     tokens: _Count = 0  # tokens of all chunks
-    version: int = FORMAT_VERSION
+    version: Annotated[int, Field(ge=FORMAT_VERSION, le=FORMAT_VERSION)] = FORMAT_VERSION
 
     def to_json(self) -> str:
         """Return the settings as they are stored."""
@@ -69,17 +69,11 @@ class Settings:
     def from_json(text: str, location: object) -> Settings:
         """Read the settings of the index in a location."""
         try:
-            settings = _SETTINGS.validate_json(text)
+            return _SETTINGS.validate_json(text)
         except ValidationError as error:
             raise IndexFormatError(
                 f"the settings of the index in {location} are damaged or of another format: ingest the documents again"
             ) from error
-        if settings.version != FORMAT_VERSION:
-            raise IndexFormatError(
-                f"the index in {location} has format {settings.version}, and this version of arag reads format "
-                f"{FORMAT_VERSION}: ingest the documents again"
-            )
-        return settings
 
     @property
     def vector_bytes(self) -> int:
@@ -378,7 +372,7 @@ class Draft(TableReader):
         """Remove documents with their chunks."""
 
     @abstractmethod
-    def publish(self, settings: Settings, on_written: Callable[[int, int], None] | None = None) -> Settings:
+    def publish(self, settings: Settings, on_written: Callable[[int, int], None] = lambda *_: None) -> Settings:
         """Let readers see what was written, if anything has changed; return the settings with token and counts.
 
         `on_written` is called with how many sentences the graph of vectors has so far, and how many it will have.
@@ -405,21 +399,14 @@ class Draft(TableReader):
     def find_taken(self, documents: Sequence[EmbeddedDocument]) -> dict[str, str]:
         """Return the documents with a chunk whose id another document's chunk has: for each, that id."""
         ids = [chunk.id for document in documents for chunk in document.chunks]
-        stored = self.query_among(f"SELECT id, document_id FROM {self.chunks_table}", "id", ids)
+        owners = dict(self.query_among(f"SELECT id, document_id FROM {self.chunks_table}", "id", ids))
         taken: dict[str, str] = {}
-        while True:
-            going = {document.record.id for document in documents} - taken.keys()
-            owners = {chunk_id: owner for chunk_id, owner in stored if owner not in going}
-            known = len(taken)
-            for document in documents:
-                name = document.record.id
-                others = [chunk.id for chunk in document.chunks if owners.get(chunk.id, name) != name]
-                if name in going and others:
-                    taken[name] = others[0]
-                elif name in going:
-                    owners |= dict.fromkeys((chunk.id for chunk in document.chunks), name)
-            if len(taken) == known:  # one that is not stored keeps its old chunks, whose ids are then not free
-                return taken
+        for document in documents:
+            name = document.record.id
+            for chunk in document.chunks:
+                if owners.setdefault(chunk.id, name) != name:
+                    taken.setdefault(name, chunk.id)
+        return taken
 
 
 class IndexStore(Protocol):
@@ -463,7 +450,7 @@ class IndexStore(Protocol):
     def find_damage(self) -> list[Damage]:
         """Look for damage in all parts of the index; nothing is locked or written."""
 
-    def repair(self, on_written: Callable[[int, int], None] | None = None) -> None:
+    def repair(self) -> None:
         """Make everything again that is derived from the documents, unless these are damaged."""
 
 

@@ -227,7 +227,7 @@ class SemanticSearch(RetrievalTool):
 
     def load(self) -> None:
         """Load the embedder."""
-        self.index.load_embedder()
+        self.index.embedder.load()
 
     def retrieve(self, queries: list[str], within: str, held: Held) -> Retrieved:
         """Search for each query; the later ones do not show again what the earlier ones do."""

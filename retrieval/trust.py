@@ -13,7 +13,6 @@ from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
 
 from arag.errors import IndexNotFoundError, InputError, ModelError
 from arag.models.embedders import Embedder, load_embedder, load_embeddings, make_embedder
@@ -75,8 +74,14 @@ def _check_named(name: ModelName, location: Path | str) -> None:
     variable = os.environ.get(EMBEDDER_VARIABLE)
     is_named = variable and parse_embedder(variable) == name
     if not is_named and (name.provider != HUGGINGFACE or not is_hub_id(name.model)):
+        key = KEY_VARIABLES.get(name.provider)
+        if name.provider == HUGGINGFACE:
+            consequence = f"load the model in the folder {name.model}"
+        else:
+            consequence = f"send your questions and the documents that you ingest to {name.base_url or name.provider}"
+            consequence += f", with the key in {key}" if key and os.environ.get(key) else ""
         raise ModelError(
-            f"the embedder {name} is named only by the index in {location}: {_describe_consequence(name)}. To allow "
+            f"the embedder {name} is named only by the index in {location}: it would {consequence}. To allow "
             f"it, set {EMBEDDER_VARIABLE}={shlex.quote(str(name))}, or pass it as the embedder (`arag ingest "
             "--embedder`, `open_index(embedder=...)`). Keyword search and reading work without it"
         )
@@ -89,12 +94,3 @@ def _load(name: ModelName, location: Path | str) -> Embeddings:
 
 def _refuse(why: str) -> Embeddings:
     raise ModelError(why)
-
-
-def _describe_consequence(name: ModelName) -> str:
-    if name.provider == HUGGINGFACE:
-        return f"it would load the model in the folder {name.model}"
-    where = urlsplit(name.base_url).netloc if name.base_url else f"the provider {name.provider}"
-    key = KEY_VARIABLES.get(name.provider)
-    with_key = f", with the key in {key}" if key and os.environ.get(key) else ""
-    return f"it would send your questions and the documents that you ingest to {where}{with_key}"

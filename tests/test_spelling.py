@@ -72,18 +72,6 @@ def test_the_keyword_without_its_brackets_is_offered_only_where_more_chunks_hold
     }
 
 
-def test_words_of_other_documents_are_not_offered(make_index):
-    index = make_index({"a": "Orlath and his light house.", "b": "Tamsin saw light houses."})
-    keywords = ["Orlaht", "Orlath Tamsin", "lighthouse", "light-house"]
-    assert closest(index.keyword_search(["lighthouse"])) == {"lighthouse": [("light house", 2)]}
-    assert closest(index.limited_to(["b"]).keyword_search(keywords)) == {
-        "Orlaht": [],
-        "Orlath Tamsin": [("Tamsin", 1)],
-        "lighthouse": [],
-        "light-house": [("light house", 1)],
-    }
-
-
 # --- the words of a keyword, apart from each other ---
 
 

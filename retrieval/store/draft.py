@@ -56,11 +56,6 @@ class FolderDraft(Database, Draft):
         if self._published is not None:
             self._published.close()
 
-    def damage(self, what: str) -> IndexFormatError:
-        if self._is_writing:
-            return IndexFormatError(f"the unfinished update in {self._file} is damaged ({what}): begin it again")
-        return super().damage(what)
-
     def claim(self, document_ids: Collection[str]) -> set[str]:
         """Return which of some documents this writer may write: all, as it is the only one."""
         return set(document_ids)
@@ -92,7 +87,7 @@ class FolderDraft(Database, Draft):
             self.connection.executemany("UPDATE documents SET source = ? WHERE id = ?", changes)
 
     def publish(
-        self, settings: Settings, on_written: Callable[[int, int], None] | None = None, *, rebuild: bool = False
+        self, settings: Settings, on_written: Callable[[int, int], None] = lambda *_: None, *, rebuild: bool = False
     ) -> Settings:
         """Let readers see what was written; see `Draft.publish`.
 
@@ -109,7 +104,7 @@ class FolderDraft(Database, Draft):
             self.connection.execute("UPDATE settings SET value = ?", (new.to_json(),))
         with name_write_failures(self._folder):
             write_keywords(keyword_file(self._folder, token), (text for _, text in self.chunk_texts()))
-            self._graph.publish(self, new, on_written or (lambda *_: None), rebuild=rebuild)
+            self._graph.publish(self, new, on_written, rebuild=rebuild)
             self._finish_file()
             publish_path(self._draft, self._folder / INDEX_FILE)
             delete_others(self._folder, token)
@@ -139,7 +134,7 @@ class FolderDraft(Database, Draft):
         if self._is_writing:
             return
         with name_write_failures(self._folder), _made_whole(self._draft) as unfinished:
-            self.query("VACUUM INTO ?", str(unfinished))
+            self.connection.execute("VACUUM INTO ?", (str(unfinished),))
             with closing(connect(unfinished, writing=True)) as connection:
                 connection.execute("UPDATE settings SET previous = ?", (self.settings.token,))
         self.connection = _open(self._draft)

@@ -51,7 +51,8 @@ class _Batch:
     documents: list[tuple[Document, DocumentRecord, list[Chunk]]]
     vectors: dict[str, NDArray[np.float32]]  # by the sentences' texts; at first those of the documents' former versions
     calls: list[tuple[list[str], Future[Vectors]]]  # calls of the embedder, each with its texts
-    end: int  # bytes of all sources up to its end
+    start: int  # bytes of all sources before the batch
+    end: int  # and up to its end
 
     @property
     def is_embedded(self) -> bool:
@@ -91,7 +92,7 @@ class IndexWriter:
         self._batches: deque[_Batch] = deque()
         self._next: list[tuple[Document, DocumentRecord, list[Chunk]]] = []  # of the next batch
         self._next_sentences = 0
-        self._end = 0  # bytes of all sources up to the last documents
+        self._begun = self._end = 0  # bytes of all sources up to the end of the last batch, and of the last document
         self._claimed_by_others: list[Document] = []
 
     def close(self) -> None:
@@ -126,13 +127,14 @@ class IndexWriter:
         ours = self._find_changed({document_id: fingerprints[document_id] for document_id in claimed})
         unchanged = [d for d in documents if d.id not in changed or d.id in claimed - ours]
         self.draft.set_sources({document.id: document.file for document in unchanged})
-        for document in documents:
+        start, more = self._end, max(0, end - self._end)
+        for number, document in enumerate(documents, 1):
             if document.id in ours:
                 if reason := self.find_conflict(document):
                     self._refuse(document, reason)
                 else:
                     self._cut(document, fingerprints[document.id])
-        self._end = max(self._end, end)
+            self._end = start + more * number // len(documents)
         self._meter.report(done=None if self._next or self._batches else self._end, documents=len(unchanged))
 
     def flush(self) -> None:
@@ -185,8 +187,8 @@ class IndexWriter:
         vectors = self.draft.vectors_by_text([document.id for document, *_ in self._next])
         texts = dict.fromkeys(text for *_, chunks in self._next for chunk in chunks for text in chunk.embedded_texts())
         calls = self._embed(text for text in texts if text not in vectors)
-        self._batches.append(_Batch(self._next, vectors, calls, self._end))
-        self._next, self._next_sentences = [], 0
+        self._batches.append(_Batch(self._next, vectors, calls, self._begun, self._end))
+        self._next, self._next_sentences, self._begun = [], 0, self._end
         while self._batches and (self._batches[0].is_embedded or self._many_calls_wait()):
             self._store_first()
 
@@ -212,7 +214,7 @@ class IndexWriter:
     def _store_first(self) -> None:
         """Wait for the vectors of the batch that was begun first, and store it."""
         batch = self._batches.popleft()
-        for texts, call in batch.calls:
+        for number, (texts, call) in enumerate(batch.calls, 1):
             vectors = call.result()
             if vectors.shape[1] != self.settings.dimension:
                 raise ModelError(
@@ -221,7 +223,8 @@ class IndexWriter:
                 )
             batch.vectors |= zip(texts, vectors, strict=True)
             self.embedded += len(texts)
-            self._meter.report("embedding", sentences=len(texts))
+            done = batch.start + (batch.end - batch.start) * number // (len(batch.calls) + 1)
+            self._meter.report("embedding", done, sentences=len(texts))
         embedded = []
         for _, record, chunks in batch.documents:
             embedded.append(EmbeddedDocument(record, chunks, [self._vectors(chunk, batch.vectors) for chunk in chunks]))

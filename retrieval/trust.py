@@ -39,14 +39,7 @@ def choose_embedder(given: str | Embeddings | Embedder | None, name: str, locati
                 "embedders cannot be compared. Use that one, or ingest into another index."
             )
         return embedder
-    try:
-        own = _parse_stored_name(name)
-        why = f"the index in {location} was made with an embedder object, {name}: pass it as embedder=..."
-    except InputError as error:
-        own, why = None, f"the embedder of the index in {location} cannot be used: {error}"
-    if own is None:  # everything that needs no vectors works without it
-        return Embedder(name, partial(_refuse, why))
-    return make_embedder(name, own.provider, partial(_load, own, location))
+    return make_embedder(name, name.partition(":")[0], partial(_load, name, location))
 
 
 def check_embedder(store: IndexStore) -> None:
@@ -87,10 +80,12 @@ def _check_named(name: ModelName, location: Path | str) -> None:
         )
 
 
-def _load(name: ModelName, location: Path | str) -> Embeddings:
-    _check_named(name, location)
-    return load_embeddings(name)
-
-
-def _refuse(why: str) -> Embeddings:
-    raise ModelError(why)
+def _load(name: str, location: Path | str) -> Embeddings:
+    try:
+        own = _parse_stored_name(name)
+    except InputError as error:
+        raise ModelError(f"the embedder of the index in {location} cannot be used: {error}") from error
+    if own is None:
+        raise ModelError(f"the index in {location} was made with an embedder object, {name}: pass it as embedder=...")
+    _check_named(own, location)
+    return load_embeddings(own)

@@ -111,12 +111,6 @@ def test_a_row_that_a_keyword_labels_comes_first_with_its_header(find):
     assert "Cash" not in text
 
 
-def test_rows_whose_labels_are_in_a_query_are_found_by_meaning_too(tools):
-    call = {"queries": ["What were the total assets and inventories of the year?"], "within": "rows"}
-    content = tools["semantic_search"].invoke(call)
-    assert "In millions | 2022 | 2021\n… Inventories | 19,090 | 17,760\nTotal assets | $228,275 | $232,999" in content
-
-
 def test_a_row_names_the_header_of_its_table_also_from_an_earlier_chunk(make_index):
     rows = "\n".join(f"Sales of product {n} | {n * 7} | {n * 5}" for n in range(100))
     index = make_index({"t": f"{FILLER}\n\nIn millions | 2022 | 2021\n{rows}"}, chunk_tokens=300)

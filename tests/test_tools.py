@@ -12,7 +12,7 @@ from langchain_core.utils.function_calling import convert_to_openai_tool
 from arag.errors import InputError
 from arag.ingest.pipeline import ingest
 from arag.retrieval.tokens import count_tokens
-from arag.retrieval.tools import PRESENTATIONS, TOOL_NAMES, RetrievalTool, make_tools
+from arag.retrieval.tools import PRESENTATIONS, TOOL_NAMES, make_tools
 from fakes import HashEmbeddings, after_reading, write_corpus
 
 LONG = " ".join(f"In the year {n} the harbour of Vellin was frozen and nobody sailed." for n in range(1700, 1740))
@@ -99,14 +99,6 @@ def test_keyword_search_artifact(index, call):
     shown = "The Gale\nMany ships sank in the gale.\nFew came home.\nOrlath was a painter.\nHe saw the gale."
     assert artifact["evidence_tokens"] == count_tokens(shown)
     assert artifact["retrieved_tokens"] == count_tokens(message.text)
-
-
-def test_keyword_search_tells_how_many_it_leaves_out(index):
-    (tool,) = make_tools(index, names=["keyword_search"], top_k=2)
-    content = tool.invoke({"keywords": ["Vellin"]})
-    total = len(parts(index))
-    assert total > 3
-    assert content.startswith(f"Vellin: {total} chunks. The best 2 of {total} chunks:\n\n[long:0] Vellin: ")
 
 
 # --- semantic_search ---
@@ -236,8 +228,6 @@ def test_tools_come_in_the_order_asked_for_or_are_an_input_error(index):
     for names in (["search"], [], ["chunk_read", "chunk_read"]):
         with pytest.raises(InputError, match="keyword_search, semantic_search, chunk_read"):
             make_tools(index, names=names)
-    with pytest.raises(InputError, match="RetrievalTool"):
-        make_tools(index, names=[RetrievalTool])
     for top_k in (0, 21):
         with pytest.raises(InputError, match="1 to 20"):
             make_tools(index, top_k=top_k)

@@ -13,7 +13,7 @@ from __future__ import annotations
 import os
 import shutil
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -73,12 +73,11 @@ class ChromaWriter:
         self._process.close()
         delete(self._working)
 
-    def add(self, sentences: Iterable[SentenceRecord], on_added: Callable[[int], None] = lambda _: None) -> None:
-        """Add sentences; `on_added` is called with how many more were added, each time some are."""
+    def add(self, sentences: Iterable[SentenceRecord]) -> None:
+        """Add sentences."""
         for batch in batches(sentences, _SENTENCES_PER_CALL):
             ids, chunk_ids, texts, vectors = zip(*batch, strict=True)
             self._call("add", ids, chunk_ids, texts, np.stack(vectors))
-            on_added(len(batch))
 
     def remove(self, ids: Iterable[str]) -> None:
         """Remove the sentences with these ids."""

@@ -290,7 +290,7 @@ DAMAGES = [
     ("UPDATE lowered SET lowered = 'x' WHERE number = 3", "texts of 1 chunks are missing or wrong", True),
     ("DELETE FROM words WHERE word = 'gull'", "1 words are missing", True),
     ("DROP INDEX lowered_by_trigrams", "these are missing: lowered_by_trigrams", True),
-    ("UPDATE state SET settings = replace(settings, '\"chunks\":5', '\"chunks\":6')", "more or less than there is", True),
+    ("UPDATE state SET settings = replace(settings, '\"chunks\":5', '\"chunks\":6')", "more or less than", True),
 ]
 
 

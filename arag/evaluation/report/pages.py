@@ -25,7 +25,8 @@ from arag.evaluation.report.tables import (
 )
 from arag.evaluation.runs import record_file
 from arag.models.prices import format_dollars
-from arag.page import count, render, trace_page
+from arag.page import render, trace_page
+from arag.retrieval.text import count
 
 _SIGNS = {"right": "✓", "wrong": "✗", "failed": "!", "unjudged": "?", "missing": "–"}
 _EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
@@ -140,7 +141,7 @@ def _render(**values: Any) -> str:
     """Render a page of results; what it does not have is empty."""
     parts: dict[str, Any] = dict.fromkeys(("figures", "tables", "questions", "wrong", "methods"), ())
     parts |= dict.fromkeys(("headline", "report", "failures"), "")
-    return render("report.html", package="arag.evaluation.report", **{**parts, "has_pages": False, **values})
+    return render("evaluation/report/report.html", **{**parts, "has_pages": False, **values})
 
 
 # --- what a report says ---
@@ -265,7 +266,7 @@ def _question_pages(run: Run, frame: pd.DataFrame, questions: Sequence[dict[str,
                 yield f"{numbers[record['question_id']]}/{method}.html", page
     for question in questions:
         values = {"question": question, "count": len(questions), "figures": _figures}
-        yield f"{question['number']}.html", render("question.html", package="arag.evaluation.report", **values)
+        yield f"{question['number']}.html", render("evaluation/report/question.html", **values)
 
 
 def _figures(row: dict[str, Any]) -> list[str]:

@@ -107,8 +107,7 @@ def run(
 
     Exit code 1 means that questions failed or were skipped; the next run tries them again.
     """
-    from arag.evaluation.budget import Budget
-    from arag.evaluation.cache import CallCache, Store, store_folder
+    from arag.evaluation.cache import Budget, CallCache, Store, store_folder
     from arag.evaluation.corpora import describe_contents, locate_gold, make_index, missing_gold
     from arag.evaluation.datasets import load_questions, name_dataset
     from arag.evaluation.judge import Judge

@@ -79,13 +79,12 @@ class Report:
 
 
 class KnowledgeGraph:
-    """What the model read in a corpus, in order of numbers; `figures` say in words how much, and what is missing."""
+    """What the model read in a corpus, in order of numbers."""
 
     def __init__(self, entities: Sequence[Entity], relationships: Sequence[Relationship]) -> None:
         self.entities = entities
         self.relationships = relationships
         self.reports: list[Report] = []
-        self.figures: list[str] = []
         self.by_title = {entity.title: entity for entity in entities}
         self._relationships_of: dict[str, list[Relationship]] = defaultdict(list)
         for each in relationships:

@@ -86,15 +86,6 @@ def test_a_step_limit_forces_an_answer_without_tools(run):
     assert answer.text == NO_ANSWER
 
 
-@pytest.mark.parametrize("name", ["arag-naive", "arag-without-read"])
-def test_without_chunk_read_searches_return_whole_chunks(name, run, small_index):
-    _, session, _ = run(name, LONG, ANSWER, top_k=1)
-    (entry,) = session.trace
-    tokens = small_index.get(entry["chunk_ids"][0]).tokens
-    assert entry["new_chunks"] == entry["chunk_ids"]
-    assert tokens <= entry["retrieved_tokens"] < 1.25 * tokens
-
-
 def test_without_semantic_search_nothing_is_embedded(run, small_index, monkeypatch):
     def embed(*_):
         raise AssertionError("a vector was asked for")

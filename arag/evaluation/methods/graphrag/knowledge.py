@@ -42,17 +42,13 @@ class Entity(Described):
 
 @dataclass(frozen=True, slots=True)
 class Relationship(Described):
-    """A directed relationship between the titles of two entities.
-
-    Attributes:
-        weight: The sum of its strengths in the chunks.
-        rank: The sum of its ends' degrees.
-    """
+    """A directed relationship between two titles; its weight is the sum of its strengths in the chunks."""
 
     source: str
     target: str
     weight: float
     rank: int = 0
+    """The sum of its ends' degrees."""
 
     def __str__(self) -> str:
         return f"{self.source} and {self.target}"

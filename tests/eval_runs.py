@@ -14,8 +14,7 @@ from typing import Any
 
 from langchain_core.messages import AIMessage, convert_to_messages
 
-from arag.evaluation.budget import Budget
-from arag.evaluation.cache import CallCache, Store
+from arag.evaluation.cache import Budget, CallCache, Store
 from arag.evaluation.datasets import Question
 from arag.evaluation.judge import Judge
 from arag.evaluation.method import Lab

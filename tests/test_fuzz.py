@@ -521,6 +521,8 @@ def arag(tmp_path, monkeypatch):
             try:
                 main()
             except SystemExit as end:
+                err.flush()
+                assert b"Traceback" not in err.buffer.getvalue()
                 return end.code or 0
         return 0
 

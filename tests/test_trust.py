@@ -308,7 +308,7 @@ def test_nothing_goes_to_the_provider_where_a_scheme_is_forgotten(arag, tmp_path
 
 
 def test_a_password_is_in_no_error(monkeypatch):
-    monkeypatch.setattr("arag.models.embedders._SERVICE_RETRIES", 0)
+    monkeypatch.setattr("arag.models.embedders._RETRIES", 0)
     failure = Failure(500, message="refused http://user:s3cret-pa55@host/v1/x")
     with serve(lambda *_: failure) as server, pytest.raises(ModelError) as caught:
         load_embedder(f"openai:m@{server.url}").embed_query("x")

@@ -145,7 +145,7 @@ def test_a_document_with_a_taken_chunk_id_is_refused_and_the_others_are_stored(a
     with any_store.draft(begin) as draft:
         y, z = (document(name, "Two.", ids=["n:1"]) for name in "yz")
         assert draft.put([document("x", "One.", ids=["b:0"]), y, z]) == {"x": "b:0", "z": "n:1"}
-        assert draft.put([document("a", "One.", ids=["b:0"]), y]) == {"a": "b:0"}
+        assert draft.put([document("a", "One.", ids=["b:0"], fingerprint="2"), y]) == {"a": "b:0"}
         draft.publish(draft.settings)
     assert sorted(held(any_store)[2]) == ["a:0", "a:1", "b:0", "c/ü:1:0", "d:0", "n:1"]
 

@@ -115,16 +115,6 @@ def test_quotes_are_whole_sentences_on_one_line(header):
     )
 
 
-def test_the_title_says_what_a_sentence_is_about():
-    evidence = (
-        "[orjson.md:3] orjson\nLicensed under Apache 2.0.\n\n[tqdm.md:2] tqdm\nThis library is licensed as MPL 2.0."
-    )
-    assert (
-        quotes("What license does tqdm use?", evidence)[0] == "tqdm: This library is licensed as MPL 2.0. [tqdm.md:2]"
-    )
-    assert quotes("What license does orjson use?", evidence)[0] == "orjson: Licensed under Apache 2.0. [orjson.md:3]"
-
-
 @pytest.mark.parametrize(
     ("question", "answer"),
     [

@@ -389,7 +389,7 @@ def test_without_chunk_read_a_search_reads(small_index):
         ({"max_steps": 0}, "max_steps: Input should be greater than or equal to 1, not 0"),
         ({"max_step": 3}, "max_step: Extra inputs are not permitted, not 3. Valid settings: model, scope, "),
         ({"tools": []}, "tools has no retrieval tool: include one or more of keyword_search, "),
-        ({"system_prompt": "word " * 2_000, "max_context_tokens": 2_000}, "leave -.* of max_context_tokens"),
+        ({"system_prompt": "word " * 2_000, "max_context_tokens": 2_000}, "leave -.* tokens of it"),
     ],
 )
 def test_a_setting_that_is_not_valid_is_named(small_index, options, message):

@@ -9,14 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
-from langgraph.checkpoint.memory import InMemorySaver
 
 from arag.graph.graph import create_arag_agent
 from arag.graph.prompts import forced_prompt, forced_question
 from arag.models.extractive import ExtractiveModel
 from arag.retrieval.tools import TOOL_NAMES
 from scripted import call
-from scripted_model import asked, in_thread
+from scripted_model import asked
 
 pytest_plugins = ["graph_fixtures"]
 
@@ -67,14 +66,6 @@ def test_where_nothing_is_found_it_says_so(small_index, question):
     assert state["answer"] == f"Nothing was found in the corpus. {NOTICE}"
     assert state["citations"] == []
     assert state["stop_reason"] == "answered"
-
-
-def test_a_second_question_in_a_thread_is_searched_for_anew(small_index):
-    agent = create_arag_agent("extractive", small_index, checkpointer=InMemorySaver())
-    agent.invoke(asked(LOTHAIR), in_thread())
-    second = agent.invoke(asked("Of which place was Boso the Elder a count?"), in_thread())
-    assert "Arles" in second["answer"].splitlines()[0]
-    assert second["trace"][1]["arguments"]["keywords"][0] == "Boso the Elder"
 
 
 _text = st.one_of(

@@ -57,9 +57,7 @@ def test_what_other_agents_did_in_a_parent_is_no_part_of_the_run(small_index):
     assert "transfer_to_research" not in page
     # Another agent has answered the same question before.
     agent = create_arag_agent(ScriptedModel(search, AIMessage("So it is.")), small_index)
-    page = trace_page(agent.invoke({"messages": state["messages"]}))
-    assert page.count('<li id="step-') == 2
-    assert ANSWER.text in page[page.index("Earlier in this conversation") : page.index('id="answer"')]
+    assert trace_page(agent.invoke({"messages": state["messages"]})).count('<li id="step-') == 2
 
 
 # --- budgets inside a parent ---

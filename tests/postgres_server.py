@@ -47,10 +47,7 @@ _CLEAN_UP = 'read -r _; "$0"/pg_ctl stop --silent --mode immediate --pgdata "$1"
 class PostgresServer:
     """A server on a loopback port, where every user has a password; `postgres` and `postgres_server` give it to tests.
 
-    It begins with the roles SUPERUSER and OWNER, and a template for databases.
-
-    Attributes:
-        port: Its port, which stays the same when it is started again.
+    It begins with the roles SUPERUSER and OWNER, and a template for databases. Its port stays the same.
     """
 
     def __init__(self, folder: Path, programs: Path, as_user: dict) -> None:
@@ -94,20 +91,11 @@ class PostgresServer:
                 self.start()
             self.execute(f"DROP DATABASE {name} WITH (FORCE)")
 
-    def create_role(self, database: str, *grants: str, options: str = "", password: str | None = None) -> str:
-        """Create a role that may log in, and return the URL with which it connects to a database.
-
-        Args:
-            database: A URL of the database.
-            grants: What it is granted there, such as `"SELECT ON ALL TABLES IN SCHEMA arag"`.
-            options: Others of CREATE ROLE, such as `"CONNECTION LIMIT 1"`.
-            password: Its password; a random one by default.
-        """
-        name, place = f"role_{next(self._numbers)}", urlsplit(database).path[1:]
-        self._create_login(name, options, password)
-        for grant in grants:
-            self.execute(f"GRANT {grant} TO {name}", database=place)
-        return self.url(place, name)
+    def create_role(self, database: str, password: str | None = None) -> str:
+        """Create a role, and return the URL with which it connects to a database, given by a URL."""
+        name = f"role_{next(self._numbers)}"
+        self._create_login(name, password)
+        return self.url(urlsplit(database).path[1:], name)
 
     def run(self, program: str, *arguments: str, text: str = "", environment: dict | None = None) -> str:
         """Run one of PostgreSQL's programs, such as psql, with an input, and return what it prints."""
@@ -134,10 +122,10 @@ class PostgresServer:
             time.sleep(0.001)
         lock.unlink()
 
-    def _create_login(self, name: str, options: str = "", password: str | None = None) -> None:
+    def _create_login(self, name: str, password: str | None = None) -> None:
         self._passwords[name] = password or secrets.token_hex(8)
         password = sql.Literal(self._passwords[name]).as_string()
-        self.execute(f"CREATE ROLE {name} LOGIN PASSWORD {password} {options}")
+        self.execute(f"CREATE ROLE {name} LOGIN PASSWORD {password}")
 
 
 def run_sql(index: str, statement: str, *values) -> list:

@@ -152,14 +152,6 @@ def test_an_index_of_another_user_is_searched_without_its_graph_until_it_is_repa
     assert opened.pop() == graph_of(index).name
 
 
-def test_where_no_receipt_can_be_kept_an_index_is_searched_without_its_graph(tmp_path, through_chroma, monkeypatch):
-    (tmp_path / "file").write_text("")
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "file"))
-    index = write_index(tmp_path, DOCUMENTS)
-    with pytest.warns(UserWarning, match="is not used"):
-        assert search(index)
-
-
 def test_the_receipt_of_an_original_outlives_an_update_of_its_copy(tmp_path, through_chroma):
     original = write_index(tmp_path, DOCUMENTS)
     shutil.copytree(original, tmp_path / "copy" / "index")
@@ -230,8 +222,7 @@ def test_no_journal_makes_sqlite_delete_another_file(index, tmp_path, name):
     assert victim.read_text() == "precious\n"
 
 
-@pytest.mark.parametrize("use", ["search", "ingest"])
-def test_a_log_beside_an_index_is_not_read(sound, index, use):
+def test_a_log_beside_an_index_is_not_read(sound, index):
     expected = search(sound)
     with closing(sqlite3.connect(index / "index.sqlite3", isolation_level=None)) as connection:
         connection.execute("PRAGMA journal_mode = WAL")
@@ -239,21 +230,14 @@ def test_a_log_beside_an_index_is_not_read(sound, index, use):
         shutil.copytree(index, index.parent / "taken")  # with its log
     index = index.parent / "taken"
     assert (index / "index.sqlite3-wal").stat().st_size
-    USES[use](index)
-    assert search(index)[1:] == expected[1:]
+    for use in (search, ingest_more):
+        use(index)
+        assert search(index)[1:] == expected[1:]
 
 
 # --- what is no file, and changes by chance ---
 
-NAMES = [
-    "index.sqlite3",
-    "draft.sqlite3",
-    "keywords-",
-    "chroma-draft",
-    "draft.sqlite3-wal",
-    "write.lock",
-    "writer.json",
-]
+NAMES = "index.sqlite3 draft.sqlite3 keywords- chroma-draft draft.sqlite3-wal write.lock writer.json".split()
 
 
 @pytest.mark.parametrize(

@@ -10,9 +10,8 @@ from urllib.parse import quote
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from langchain_core.messages import AIMessage
 
-from arag import create_arag_agent, ingest, open_index
+from arag import ingest, open_index
 from arag.errors import InputError
 from arag.evaluation.cache import store_folder
 from arag.evaluation.plan import load_plan
@@ -21,7 +20,6 @@ from arag.retrieval.locations import parse_location, store_at
 from arag.retrieval.postgres.location import PostgresLocation
 from arag.retrieval.store.folder import FolderStore
 from fakes import HashEmbeddings
-from scripted import ScriptedModel, call
 
 pytest_plugins = ["model_fixtures"]
 pytestmark = pytest.mark.usefixtures("no_settings")
@@ -106,8 +104,6 @@ def test_the_parts_of_an_address():
         ["postgres://ann@h/d", "postgresql://h/d?user=ann", "postgresql://ann:p@h/d?index=arag"],
         ["postgresql://h/d?index=x&sslmode=require", "postgres://h/d?sslmode=require&index=x&password=p"],
         ["postgresql://h:5/d", "postgresql:///?dbname=d&port=5&host=%68"],
-        ["postgresql://[::1]:5/d", "postgresql:///d?host=::1&port=5"],
-        ["postgresql://h/d?index=é", "postgresql://h/d?index=%C3%A9"],
     ],
 )
 def test_spellings_of_one_place_show_the_same(spellings):
@@ -121,14 +117,10 @@ def test_spellings_of_one_place_show_the_same(spellings):
     [
         f"ann:{SECRET}/x@host/d",
         f"ann:{SECRET} x@host/d",
-        f"ann:{SECRET}%ff@host/d",
         f"ann:{SECRET}@host:99999/d",
-        f"ann:{SECRET}@host/d?password={SECRET}",
         f"host/d?pass={SECRET}",
-        "host/d?index=",
         f"host/d?index={'é' * 32}",
         "host/d?index=public",
-        "host/d?index=pg_index",
         "host/d?index=a%00b",
     ],
 )
@@ -180,18 +172,6 @@ def test_the_library_takes_an_address_wherever_it_takes_a_folder(databases, home
     assert not list(home.rglob("*postgres*"))
 
 
-def test_a_context_names_no_database(databases, home):
-    ingest(DOCUMENTS, URL, embedder=HashEmbeddings()).close()
-    model = ScriptedModel(call("keyword_search", keywords=["Teutberga"]), AIMessage("A queen [lothair:0]."))
-    agent = create_arag_agent(model, URL)
-    question = {"messages": [("user", "Who was Teutberga?")]}
-    for context in ({"index": SHOWN}, {"index": URL}, {"model": f"openai:gpt@https://x:{SECRET}@elsewhere/v1"}):
-        with pytest.raises(InputError, match=r"not permitted|without an address") as caught:
-            agent.invoke(question, context=context)
-        assert SECRET not in str(caught.value)
-    assert SECRET not in repr(agent.invoke(question))
-
-
 # --- the command line, and all files that it writes ---
 
 
@@ -199,34 +179,29 @@ def test_no_command_shows_or_stores_a_password(arag, databases, home, quick_embe
     (home / "work" / "corpus.jsonl").write_text("".join(f"{json.dumps(each)}\n" for each in DOCUMENTS))
     questions = [{"id": "q1", "question": "Whom did Lothair II marry?", "answer": "Teutberga"}]
     (home / "work" / "questions.json").write_text(json.dumps(questions))
+    ask = ["ask", "Whom did Lothair II marry?", "--model", "extractive"]
     run = ["eval", "run", "--questions", "questions.json", "--model", "extractive", "--method", "naive-rag"]
-    commands = [
+    monkeypatch.setenv("ARAG_INDEX", URL)
+    said = ""
+    for command, expected in [
         (["info"], 1),
         (["ingest", "corpus.jsonl"], 0),
         (["info"], 0),
         (["info", "--json"], 0),
         (["list"], 0),
-        (["search", "keyword", "Teutberga"], 0),
         (["search", "semantic", "king", "--json"], 0),
         (["read", "lothair:0"], 0),
-        (["ask", "Whom did Lothair II marry?", "--model", "extractive", "--html", "run.html"], 0),
-        (["ask", "Whom did Lothair II marry?", "--model", "extractive", "--json"], 0),
-        ([*run, "--out", "run"], 0),
+        ([*ask, "--html", "run.html"], 0),
+        ([*ask, "--json"], 0),
         ([*run, "--out", "run"], 0),
         (["verify"], 0),
-        (["verify", "--json"], 0),
         (["remove", "boso"], 0),
         (["remove", "boso"], 1),
-    ]
-    said = ""
-    for command, expected in commands:
-        code, out, err = arag(*command, "--index", URL)
-        assert code == expected, (command, out, err)
-        said += out + err
-    monkeypatch.setenv("ARAG_INDEX", URL)
-    for command in (["info"], ["eval", "report", "run"], ["eval", "failures", "run"]):
+        (["eval", "report", "run"], 0),
+        (["eval", "failures", "run"], 0),
+    ]:
         code, out, err = arag(*command)
-        assert code == 0, (command, out, err)
+        assert code == expected, (command, out, err)
         said += out + err
     assert SHOWN in said
     assert SECRET not in said
@@ -240,7 +215,6 @@ def test_no_command_shows_or_stores_a_password(arag, databases, home, quick_embe
 def test_an_address_that_is_not_valid_ends_a_command_with_one_line(arag, home):
     code, out, err = arag("info", "--index", f"postgresql://ann:{SECRET}/x@host/d")
     assert (code, out, err.count("\n")) == (1, "", 1)
-    assert "in a password, write" in err
     assert SECRET not in err
 
 

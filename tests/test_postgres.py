@@ -206,22 +206,8 @@ def test_a_schema_with_other_tables_or_none_is_no_index(database):
         write(place)
 
 
-@pytest.mark.parametrize(
-    "change",
-    ["state SET settings = 'null'", "state SET settings = '{\"dimension\": 1}'", "state RENAME generation TO other"],
-)
-def test_an_index_with_other_tables_or_settings_is_refused(place, change):
-    write(place)
-    run_sql(place, f"ALTER TABLE {change}" if "RENAME" in change else f"UPDATE {change}")
-    for use in (chunk_ids, write):
-        with pytest.raises(IndexFormatError, match=r"postgresql://owner@.*(damaged|another version)"):
-            use(place)
-
-
 DAMAGES = [
     ("DELETE FROM contents WHERE number = 3", r"lost a part \(d2\)", False),
-    ("UPDATE contents SET places = '[]' WHERE number = 3", r"lost a part \(d2\)", False),
-    ("DELETE FROM documents WHERE number = 3", r"lost a part \(d2\)", False),
     ("DELETE FROM sentences WHERE number = 3 AND position = 0", r"lost a part \(d2\)", False),
     ("UPDATE lowered SET lowered = 'x' WHERE number = 3", "texts of 1 chunks are missing or wrong", True),
     ("DELETE FROM words WHERE word = 'gull'", "1 words are missing", True),
@@ -301,14 +287,6 @@ def test_an_index_is_searched_in_forked_processes(place):
 # --- what tables cannot hold ---
 
 
-def test_what_the_server_cannot_store_is_named_and_nothing_is_stored(place):
-    for document_id, text in (("a", "nul \0."), ("a", "half \ud800."), ("x" * 3_000, "The reef.")):
-        with pytest.raises(InputError, match=r"holds the character U\+(0000|D800)|longer than the 2,000 bytes"):
-            write(place, document("b", "The reef."), document(document_id, text))
-    write(place)
-    assert chunk_ids(place) == []
-
-
 def test_words_ids_and_texts_may_be_long(place):
     """PostgreSQL indexes no value of more than 2,704 bytes."""
     long = "".join(random.Random(1).choices([chr(code) for code in range(0x4E00, 0x9F00)], k=3_000))
@@ -365,19 +343,14 @@ def search_all(place):
 
 def test_a_role_that_may_only_select_searches_and_is_told_what_it_may_not_do(database, postgres_server):
     ingest(RECORDS, database)
-    name = urlsplit(database).path[1:]
     reader = postgres_server.create_role(database, password="p:@/ %'s")
-    role = urlsplit(reader).username
     with refused(reader, StorageError, "USAGE ON SCHEMA"):
         open_index(reader)
-    postgres_server.execute(f"GRANT USAGE ON SCHEMA arag TO {role}", database=name)
-    with refused(reader, StorageError, "permission denied for table state"):
-        open_index(reader)
-    postgres_server.execute(f"GRANT SELECT ON ALL TABLES IN SCHEMA arag TO {role}", database=name)
+    for grant in ("USAGE ON SCHEMA arag", "SELECT ON ALL TABLES IN SCHEMA arag"):
+        postgres_server.execute(f"GRANT {grant} TO {urlsplit(reader).username}", database=urlsplit(database).path[1:])
     search_all(reader)
     with using_store(reader) as store:
         assert store.find_damage() == []
-        assert store.size() > 0
     with refused(reader, StorageError, "may not be used so by this role"):
         remove("d1", reader)
 

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import os
 import random
-import re
 import signal
 import threading
 import time
-from collections import Counter
-from contextlib import closing, suppress
+from contextlib import ExitStack, suppress
 from itertools import count
 from urllib.parse import urlsplit
 
@@ -17,23 +15,19 @@ import psycopg
 import pytest
 
 from arag import open_index
-from arag.errors import ARAGError, InputError, StorageError
+from arag.errors import InputError, StorageError
 from arag.ingest.maintenance import remove
-from arag.models.embedders import Embedder
-from arag.retrieval.locations import store_at, using_store
+from arag.retrieval.locations import using_store
 from arag.retrieval.postgres import connection
-from fakes import write_corpus
-from forked import processes
 from postgres_server import run_sql
+from stores import read_all
 from versions import (
-    EMBEDDER,
     Run,
     TextEmbeddings,
     assert_like_uninterrupted,
     corpus,
     ingest,
     served,
-    work_in_pieces,
     write,
 )
 
@@ -270,69 +264,24 @@ def test_several_processes_share_a_run(tmp_path, place):
     assert sum(embedded) == sentences
 
 
-def test_files_of_one_name_do_not_replace_each_other(tmp_path, place):
-    """Another process gives a file's id to its own file after it was named here."""
-    for folder in ("left", "right"):
-        write_corpus(tmp_path / folder, {"note.md": f"The {folder} note.", f"{folder}.md": f"Only {folder}."})
-
-    def files():
-        yield tmp_path / "left" / "note.md"
-        ingest(tmp_path / "right", place)
-        yield tmp_path / "left" / "left.md"
-
-    (problem,) = ingest(files(), place).problems
-    assert f"its id 'note.md' belongs to {tmp_path}/right/note.md" in str(problem)
-    ingest(tmp_path, place)
-    assert sorted(served(place).values()) == ["Only left.", "Only right.", "The left note.", "The right note."]
-
-
-def edition(n, version):
-    return " ".join(f"Edition {version} has document w{n} with its line {k}." for k in range(9))
-
-
-def churn(place, seed, rounds, news):
-    """Write, remove and publish the same documents as others do, in an order of its own."""
-    work_in_pieces()
-    draw = random.Random(seed)
-    try:
-        for turn in range(rounds):
-            ids = draw.sample(range(12), draw.randint(1, 12))
-            if draw.random() < 0.3:
-                with using_store(place) as store, store.draft(None) as writing:
-                    writing.remove([f"d{n}" for n in ids[:4]])
-                    if draw.random() < 0.5:
-                        writing.publish(writing.settings)
-            else:
-                documents = [{"id": f"d{n}", "text": edition(n, 1_000 * seed + turn)} for n in ids]
-                ingest(documents, place, embedder=Embedder(EMBEDDER, TextEmbeddings, batch=4, concurrency=2))
-        news.send(None)
-    except ARAGError as error:
-        news.send(error)
-
-
-@pytest.mark.parametrize("rounds", [6, pytest.param(100, marks=pytest.mark.slow)])
-def test_readers_see_whole_documents_while_three_processes_write_the_same(place, rounds):
-    ingest([{"id": f"d{n}", "text": edition(n, 0)} for n in range(12)], place)
-    pipes = [processes.Pipe(duplex=False) for _ in range(3)]
-    writers = [
-        processes.Process(target=churn, args=(place, seed, rounds, teller)) for seed, (_, teller) in enumerate(pipes, 1)
-    ]
-    for writer in writers:
-        writer.start()
+def test_readers_see_whole_documents_while_three_processes_write_the_same(tmp_path, place):
+    versions = [{i: f"{text} Edition {n} is of {i}." for i, text in corpus(1).items()} for n in range(4)]
+    ingest(write(tmp_path / "0", versions[0]), place)
     searches = 0
-    with closing(store_at(place)) as store:
-        while any(writer.is_alive() for writer in writers):
-            with suppress(StorageError), closing(store.open()) as view:  # it may be replaced twice meanwhile
-                chunks = view.mget(list(view.yield_keys()))
-                ranking = view.rank(["edition"], 1_000)
-                parts = Counter(chunk.document_id for chunk in chunks)
-                editions = {(c.document_id, e) for c in chunks for e in re.findall(r"Edition (\d+)", c.text)}
-                assert len(editions) == len(parts)  # a document's chunks are all of one edition
-                assert all(view.document(name).chunks == number for name, number in parts.items())
-                assert ranking.total == len(chunks) == view.settings.chunks
+    with ExitStack() as stack:
+        store = stack.enter_context(using_store(place))
+        sources = [write(tmp_path / str(number), texts) for number, texts in enumerate(versions[1:], 1)]
+        runs = [stack.enter_context(Run(source, place)) for source in sources]
+        while any(run.process.is_alive() for run in runs):
+            with suppress(StorageError):  # it may be replaced twice meanwhile
+                (documents, chunks, _, _), records, by_id, holding = read_all(store)
+                assert (documents, chunks, holding["e"]) == (len(records), len(by_id), len(by_id))
+                texts = dict.fromkeys((record.id for record in records), "")
+                for chunk, _ in sorted(by_id.values(), key=lambda one: one[0].ordinal):
+                    texts[chunk.document_id] += chunk.text.removeprefix(f"Title of {chunk.document_id}\n\n")
+                assert all(text in [version.get(i) for version in versions] for i, text in texts.items())
                 searches += 1
-    assert [news.recv() for news, _ in pipes] == [None] * 3
-    ingest([{"id": f"d{n}", "text": edition(n, 9)} for n in range(12)], place)
-    assert_tables_are_whole(place)
-    assert served(place) == {f"d{n}": edition(n, 9) for n in range(12)}
+        assert all(isinstance(run.result(), tuple) for run in runs)
     assert searches > 3
+    ingest(tmp_path / "0", place)
+    assert_finished(place, versions[0])

@@ -65,6 +65,8 @@ def test_no_text_and_no_key_goes_where_only_an_index_says(arag, tmp_path, monkey
     monkeypatch.chdir(tmp_path)
     write_corpus(tmp_path / "mine", {"mine.txt": "My own secret plan."})
     (tmp_path / "questions.json").write_text('[{"id": "1", "question": "What sank?", "answer": "the ship"}]')
+    for harmless in (["search", "keyword", "ship"], ["read", "a.txt:0"], ["info"], ["verify"]):
+        assert arag(*harmless, "--index", theirs)[0] == 0
     code, _, err = arag(*command, "--index", theirs)
     assert (code, server.requests) == (1, [])
     assert f"send your questions and the documents that you ingest to {server.url[7:-3]}" in err
@@ -74,21 +76,6 @@ def test_no_text_and_no_key_goes_where_only_an_index_says(arag, tmp_path, monkey
     monkeypatch.setenv("ARAG_EMBEDDER", f"openai:m@{server.url}")
     assert arag(*command, "--index", theirs)[0] == 0
     assert server.headers[0]["authorization"] == f"Bearer {KEY}"
-
-
-@pytest.mark.parametrize(
-    "command",
-    [
-        ["search", "keyword", "ship"],
-        ["read", "a.txt:0"],
-        ["info"],
-        ["verify", "--repair"],
-        ["remove", "a.txt"],
-    ],
-)
-def test_what_needs_no_vectors_works_and_sends_nothing(arag, theirs, server, command):
-    assert arag(*command, "--index", theirs)[0] == 0
-    assert server.requests == []
 
 
 @pytest.mark.parametrize(
@@ -118,24 +105,6 @@ def test_what_sends_texts_or_loads_a_folder_or_is_no_name_is_refused_and_the_res
         assert "\x1b" not in out + err
 
 
-def test_the_user_names_a_folder_from_the_working_directory(make_index, tmp_path, monkeypatch):
-    index = make_index(DOCUMENTS).path
-    change_settings(index, embedder=f"huggingface:{tmp_path / 'model'}")
-    loaded = []
-    monkeypatch.setattr(
-        "arag.retrieval.trust.load_embeddings", lambda name: loaded.append(str(name)) or HashEmbeddings()
-    )
-    (tmp_path / "elsewhere").mkdir()
-    monkeypatch.setenv("ARAG_EMBEDDER", "huggingface:./model")
-    with open_index(index) as opened:
-        monkeypatch.chdir(tmp_path / "elsewhere")
-        with pytest.raises(ModelError, match="is named only by"):
-            opened.semantic_search("ship")
-        monkeypatch.chdir(tmp_path)
-        opened.semantic_search("ship")
-    assert loaded == [f"huggingface:{tmp_path / 'model'}"]
-
-
 def test_an_open_index_does_not_follow_its_settings_to_another_embedder(make_index, server):
     index = make_index(DOCUMENTS).path
     with open_index(index, embedder=HashEmbeddings()) as opened:
@@ -157,13 +126,6 @@ def test_naming_an_embedder_once_is_no_leave_for_later(arag, tmp_path, server):
         opened.semantic_search("ship")
     assert arag("search", "semantic", "ship", "--index", index)[0] == 1
     assert server.requests == []
-
-
-def test_the_embedder_of_the_environment_is_that_of_new_indexes(tmp_path, server, monkeypatch):
-    monkeypatch.setenv("ARAG_EMBEDDER", f"openai:m@{server.url}")
-    with ingest(write_corpus(tmp_path / "corpus", DOCUMENTS), tmp_path / "index") as index:
-        assert index.info().embedder == f"openai:m@{server.url}"
-        assert index.semantic_search("ship").hits
 
 
 # --- model folders ---
@@ -203,7 +165,7 @@ def changed_json(file, change):
     file.write_text(json.dumps(value))
 
 
-@pytest.mark.parametrize("how", ["module", "nested module", "model", "tokenizer", "pickle", "pooling"])
+@pytest.mark.parametrize("how", ["module", "nested module", "model", "tokenizer", "pickle"])
 def test_a_model_folder_runs_no_code(tmp_path, weights, how):
     import torch
 
@@ -216,8 +178,6 @@ def test_a_model_folder_runs_no_code(tmp_path, weights, how):
     match how:
         case "module":
             changed_json(modules, lambda value: value[0].update(type="evil.Evil"))
-        case "pooling":
-            changed_json(modules, lambda value: value[1].update(type="evil.Evil"))
         case "nested module":
             router = "sentence_transformers.base.modules.router.Router"
             changed_json(modules, lambda value: value[0].update(type=router))
@@ -252,24 +212,17 @@ def provider(monkeypatch, server):
     return server
 
 
-def test_nothing_goes_to_the_provider_where_a_scheme_is_forgotten(arag, tmp_path, provider):
-    corpus, index = write_corpus(tmp_path / "corpus", DOCUMENTS), tmp_path / "index"
-    embedder, model = "openai:bge-m3@localhost:8000/v1", "openai:qwen3@localhost:8000/v1"
-    code, _, err = arag("ingest", corpus, "--index", tmp_path / "none", "--embedder", embedder)
-    assert (code, (tmp_path / "none").exists()) == (1, False)
-    assert "give one like openai:bge-m3@http://localhost:8000/v1" in err
+def test_nothing_goes_to_the_provider_where_a_scheme_is_forgotten(tmp_path, provider):
+    corpus = write_corpus(tmp_path / "corpus", DOCUMENTS)
     with pytest.raises(InputError, match="without http://"):
-        ingest(corpus, tmp_path / "none", embedder=embedder)
-
-    with ingest(corpus, index, embedder=HashEmbeddings()) as opened, pytest.raises(InputError, match="without http://"):
-        create_arag_agent(model, opened)
-    code, _, err = arag("ask", "Which ship sank?", "--index", index, "--model", model)
-    assert code == 1
-    assert "give one like openai:qwen3@http://localhost:8000/v1" in err
+        ingest(corpus, tmp_path / "none", embedder="openai:bge-m3@localhost:8000/v1")
+    assert not (tmp_path / "none").exists()
+    with (
+        ingest(corpus, tmp_path / "index", embedder=HashEmbeddings()) as index,
+        pytest.raises(InputError, match="without http://"),
+    ):
+        create_arag_agent("openai:qwen3@localhost:8000/v1", index)
     assert provider.requests == []
-
-    arag("ask", "Which ship sank?", "--index", index, "--model", "openai:qwen3@latest")
-    assert provider.requests[0]["model"] == "qwen3@latest"
 
 
 def test_a_password_is_in_no_error(monkeypatch):

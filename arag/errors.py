@@ -1,6 +1,7 @@
 """The library's errors. Each says what was wrong and what is valid."""
 
 import re
+from typing import Any
 
 # User names and passwords in URLs; a password may contain an @ that was not encoded.
 _CREDENTIALS = re.compile(r"(?<=://)[^\s/?#]*@")
@@ -14,6 +15,11 @@ def without_credentials(text: str) -> str:
         'no reply from http://***@host/v1'
     """
     return _CREDENTIALS.sub("***@", text)
+
+
+def list_faults(error: Any) -> str:
+    """Return on one line what a ValidationError of pydantic says about each field."""
+    return "; ".join(f"{'.'.join(map(str, e['loc'])) or 'arguments'}: {e['msg']}" for e in error.errors())
 
 
 class ARAGError(RuntimeError):

@@ -82,20 +82,30 @@ def read_model_options(pairs: Sequence[str] | None, reasoning_effort: str | None
         InputError: An option is not NAME=VALUE, or is an API key, which the list of processes and the files of a run
             would show.
     """
-    options: dict[str, Any] = {"reasoning_effort": reasoning_effort} if reasoning_effort else {}
-    for pair in pairs or ():
+    if any("api_key" in pair.partition("=")[0] for pair in pairs or ()):
+        raise InputError(
+            "--model-option: others could see an API key on the command line; set an environment variable instead"
+        )
+    effort = {"reasoning_effort": reasoning_effort} if reasoning_effort else {}
+    return effort | read_pairs("--model-option", pairs or (), "temperature=0")
+
+
+def read_pairs(option: str, pairs: Sequence[str], example: str) -> dict[str, Any]:
+    """Return the values of an option's NAME=VALUE pairs by name: JSON, or else strings.
+
+    Raises:
+        InputError: One is not NAME=VALUE.
+    """
+    values = {}
+    for pair in pairs:
         name, equals, value = pair.partition("=")
         if not name or not equals:
-            raise InputError(f"--model-option {pair!r}: NAME=VALUE is needed, such as temperature=0")
-        if "api_key" in name:
-            raise InputError(
-                "--model-option: others could see an API key on the command line; set an environment variable instead"
-            )
+            raise InputError(f"{option} {pair!r}: NAME=VALUE is needed, such as {example}")
         try:
-            options[name] = json.loads(value)
+            values[name] = json.loads(value)
         except (ValueError, RecursionError):
-            options[name] = value
-    return options
+            values[name] = value
+    return values
 
 
 def read_scope(where: str | None, documents: Sequence[str] | None) -> Scope | None:

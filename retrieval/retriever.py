@@ -11,7 +11,7 @@ from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables.config import run_in_executor
 from pydantic import Field, ValidationError
 
-from arag.errors import InputError
+from arag.errors import InputError, list_faults
 from arag.models.words import list_words
 from arag.retrieval.index import Index
 from arag.retrieval.types import Chunk, Hit
@@ -39,8 +39,7 @@ class IndexRetriever(BaseRetriever):
         try:
             super().__init__(**settings)
         except ValidationError as error:
-            faults = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors())
-            raise InputError(f"the retriever cannot be made: {faults}") from error
+            raise InputError(f"the retriever cannot be made: {list_faults(error)}") from error
 
     def _get_relevant_documents(
         self,

@@ -298,7 +298,7 @@ class View(TableReader):
 
     @abstractmethod
     def limited_to(self, document_ids: Collection[str]) -> View:
-        """Return this view limited to some of its documents; it shares what is open, and ends with this view."""
+        """Return this view limited to some of its documents; it shares what is open."""
 
     def named(self, words: Sequence[str], limit: int) -> list[str]:
         """Return ids of documents whose id and title together hold all of these words, ignoring case, in order."""
@@ -457,7 +457,7 @@ class IndexStore(Protocol):
         A folder has one writer at a time; a database may have many.
 
         Raises:
-            IndexLockedError: Another process is writing; the message says which, and since when.
+            IndexLockedError: Another process is writing.
             InputError: The place cannot be made, or something else is there.
             IndexFormatError, StorageError: The index is damaged, of another format, or cannot be written to.
         """

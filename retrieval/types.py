@@ -64,9 +64,13 @@ class Chunk:
         sentence = self.sentences[position]
         return self.text[sentence.start : sentence.end]
 
+    def embedded_positions(self) -> list[int]:
+        """Return the positions of the sentences that have a vector, in order."""
+        return [position for position, sentence in enumerate(self.sentences) if sentence.embedded]
+
     def embedded_texts(self) -> list[str]:
         """Return the texts of the sentences that have a vector, in order."""
-        return [self.text[s.start : s.end] for s in self.sentences if s.embedded]
+        return list(map(self.sentence_text, self.embedded_positions()))
 
 
 @dataclass(frozen=True, slots=True)

@@ -57,7 +57,6 @@ def everything(index, keywords, ids):
         "rated": index.rate_sentences(text, chunk_ids),
         "read": index.read([*ids, *chunk_ids, "d"], 1),
         "documents": [found and replace(found, source="") for found in map(index.document, ids)],
-        "texts": [index.document_text(document_id) for document_id in ids],
         "listed": [document.id for document in index.documents()],
         "names": [index.find_documents(name) for name in ("d", "gull", *ids)],
         "chunks": list(index.chunk_ids()),

@@ -69,12 +69,11 @@ def test_what_is_not_an_address_is_a_folder(folder):
 
 
 @pytest.mark.parametrize(
-    "mangled",
-    [f"mysql://ann:{SECRET}@host/db", f" {URL}", f'"{URL}"', Path(URL), f"./{URL}", URL.upper()],
+    "location", [f" {URL}", f'"{URL}"', Path(URL), f"./{URL}", URL.upper(), f"mysql://ann:{SECRET}@host/db"]
 )
-def test_other_addresses_and_one_that_was_made_into_a_path_do_not_become_folders(mangled):
-    with pytest.raises(InputError, match=r"as a string, without quotes|give a folder, or postgresql://user") as caught:
-        store_at(mangled)
+def test_what_only_looks_like_an_address_is_refused_and_does_not_become_a_folder(location):
+    with pytest.raises(InputError, match="give a folder, or postgresql://user") as caught:
+        store_at(location)
     assert SECRET not in str(caught.value)
 
 
@@ -99,25 +98,11 @@ def test_the_parts_of_an_address():
 
 
 @pytest.mark.parametrize(
-    "spellings",
-    [
-        ["postgres://ann@h/d", "postgresql://h/d?user=ann", "postgresql://ann:p@h/d?index=arag"],
-        ["postgresql://h/d?index=x&sslmode=require", "postgres://h/d?sslmode=require&index=x&password=p"],
-        ["postgresql://h:5/d", "postgresql:///?dbname=d&port=5&host=%68"],
-    ],
-)
-def test_spellings_of_one_place_show_the_same(spellings):
-    shown = {str(parse(each)) for each in spellings}
-    assert len(shown) == 1
-    assert {str(parse(each)) for each in shown} == shown  # it is a location itself
-
-
-@pytest.mark.parametrize(
     "address",
     [
         f"ann:{SECRET}/x@host/d",
         f"ann:{SECRET} x@host/d",
-        f"ann:{SECRET}@host:99999/d",
+        f"ann:{SECRET}@host:5432x/d",
         f"host/d?pass={SECRET}",
         f"host/d?index={'é' * 32}",
         "host/d?index=public",
@@ -215,6 +200,7 @@ def test_no_command_shows_or_stores_a_password(arag, databases, home, quick_embe
 def test_an_address_that_is_not_valid_ends_a_command_with_one_line(arag, home):
     code, out, err = arag("info", "--index", f"postgresql://ann:{SECRET}/x@host/d")
     assert (code, out, err.count("\n")) == (1, "", 1)
+    assert "write @ / ?" in err
     assert SECRET not in err
 
 

@@ -209,10 +209,10 @@ def test_a_schema_with_other_tables_or_none_is_no_index(database):
 DAMAGES = [
     ("DELETE FROM contents WHERE number = 3", r"lost a part \(d2\)", False),
     ("DELETE FROM sentences WHERE number = 3 AND position = 0", r"lost a part \(d2\)", False),
-    ("UPDATE lowered SET lowered = 'x' WHERE number = 3", "texts of 1 chunks are missing or wrong", True),
-    ("DELETE FROM words WHERE word = 'gull'", "1 words are missing", True),
-    ("DROP INDEX lowered_by_trigrams", "these are missing: lowered_by_trigrams", True),
-    ("UPDATE state SET settings = replace(settings, '\"chunks\":5', '\"chunks\":6')", "it lists 5 documents, 6", True),
+    ("UPDATE lowered SET lowered = 'x' WHERE number = 3", "table lowered", True),
+    ("DELETE FROM words WHERE word = 'gull'", "table words", True),
+    ("DROP INDEX lowered_by_trigrams", "lowered_by_trigrams", True),
+    ("UPDATE state SET settings = replace(settings, '\"chunks\":5', '\"chunks\":6')", "table state", True),
 ]
 
 

@@ -60,7 +60,7 @@ def assert_finished(place, texts):
 # --- killed or hanging writers; see test_crash.py for those that are alone ---
 
 
-@pytest.mark.parametrize("kills", [3, pytest.param(50, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("kills", [2, pytest.param(50, marks=pytest.mark.slow)])
 def test_a_writer_that_is_killed_beside_another_one_keeps_it_from_nothing(tmp_path, place, kills):
     draw = random.Random(kills)
     ingest(write(tmp_path, corpus(1)), place)

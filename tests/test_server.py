@@ -280,10 +280,28 @@ def test_a_remote_graph_is_used_like_a_local_one(server, client):
         remote.invoke(asked(LENS), context={"max_steps": 0})
 
 
+REPORT = """
+from arag import create_arag_agent
+from langgraph.graph import START, MessagesState, StateGraph
+
+agent = create_arag_agent("extractive", "my-index")
+
+
+def research(state: MessagesState) -> dict:
+    return {"messages": agent.invoke(state)["messages"][-1:]}
+
+
+graph = StateGraph(MessagesState).add_node("research", research).add_edge(START, "research").compile()
+"""
+
+
 def test_what_the_page_says_of_studio_can_be_followed_in_a_project_of_ones_own(tmp_path, example_index):
     page = (_ROOT / "docs" / "agent.md").read_text(encoding="utf-8")
-    for name, text in re.findall(r'^```\w+ title="([^"]+)"\n(.*?)^```', page, flags=re.MULTILINE | re.DOTALL):
-        (tmp_path / name).write_text(text, encoding="utf-8")
+    (shown,) = re.findall(r'^```json title="langgraph.json"\n(.*?)^```', page, flags=re.MULTILINE | re.DOTALL)
+    config = json.loads(shown)
+    config["graphs"]["report"] = "./report.py:graph"
+    (tmp_path / "langgraph.json").write_text(json.dumps(config), encoding="utf-8")
+    (tmp_path / "report.py").write_text(REPORT, encoding="utf-8")
     (tmp_path / "my-index").symlink_to(example_index.path)
     stranger = {"origin": "https://evil.example"}
     with (

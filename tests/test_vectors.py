@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from contextlib import closing
 
 import numpy as np
@@ -61,14 +60,6 @@ def test_equal_vectors_have_the_same_similarity_to_the_last_bit():
     found = SentenceMatrix.build([(n, [0], row[np.newaxis]) for n, row in enumerate(vectors)], 384).nearest(same, 400)
     assert [m.chunk for m in found] == list(range(0, 1_200, 3))
     assert len({m.similarity for m in found}) == 1
-
-
-def test_damaged_vectors_are_never_among_the_nearest():
-    vectors = np.array([[1, 0], [np.nan, 0], [0, np.inf], [0, 1]], dtype=np.float32)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        found = SentenceMatrix.build([(7, [0, 1, 2, 3], vectors)], 2).nearest(np.array([1, 0], dtype=np.float32), 4)
-    assert [(m.position, m.similarity) for m in found] == [(0, 1), (3, 0)]
 
 
 # --- an index in a folder ---

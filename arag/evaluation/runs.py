@@ -237,8 +237,7 @@ def _answer_and_judge(
     if record is None or record["error"] is not None:
         session, began = Session(lab), time.perf_counter()
         try:
-            with lab.one_at_a_time(question.text):
-                answer = method.answer(question.text, session, prepared)
+            answer = method.answer(question.text, session, prepared)
             record = make_record(question, session, answer, time.perf_counter() - began)
         except BudgetError:
             raise

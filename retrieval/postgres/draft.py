@@ -144,8 +144,7 @@ class PostgresDraft(Tables, Draft):
             for chunk, vectors, (number,) in zip(document.chunks, document.vectors, numbers):  # noqa: B905 - the numbers go on
                 own.append(number)
                 contents.append((number, chunk.text, format_places(chunk.sentences)))
-                embedded = [position for position, sentence in enumerate(chunk.sentences) if sentence.embedded]
-                sentences += zip(repeat(number), embedded, pack(vectors), strict=False)
+                sentences += zip(repeat(number), chunk.embedded_positions(), pack(vectors), strict=False)
             _check(document, [text for _, *texts in contents[len(contents) - len(own) :] for text in texts])
         lowered = ((number, searchable(text)) for number, text, _ in contents)
         self._session.copy("contents (number, text, places)", ["int8", "text", "text"], contents)

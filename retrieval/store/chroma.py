@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from arag.child import Child, ChildError, RaisedInChildError
 from arag.errors import IndexFormatError, StorageError
-from arag.files import copy_file, delete, publish_path, sync_tree
+from arag.files import delete, publish_path, sync_tree
 from arag.retrieval.storage import batches
 from arag.retrieval.store.derived import GRAPH_DATABASE
 
@@ -167,8 +167,10 @@ class ChromaGraph:
 
 def copy_folder(previous: Path, working: Path) -> None:
     """Copy Chroma's folder, which another process may be opening."""
-    # Reflinks, never hard links: Chroma overwrites each of its files in place.
-    shutil.copytree(previous, working, ignore=shutil.ignore_patterns(f"{GRAPH_DATABASE}*"), copy_function=copy_file)
+    # No hard links: Chroma overwrites each of its files in place.
+    shutil.copytree(
+        previous, working, ignore=shutil.ignore_patterns(f"{GRAPH_DATABASE}*"), copy_function=shutil.copyfile
+    )
     # Who opens the folder writes to Chroma's database. What was deleted is not copied.
     with closing(sqlite3.connect(f"{(previous / GRAPH_DATABASE).absolute().as_uri()}?mode=ro", uri=True)) as source:
         source.execute("VACUUM INTO ?", [str(working / GRAPH_DATABASE)])

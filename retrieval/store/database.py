@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 import sqlite3
 import threading
 from collections.abc import Callable, Collection, Iterable, Iterator
@@ -58,17 +57,8 @@ CREATE INDEX words_by_plain ON words (plain);
 _NAMES = "SELECT type, name, tbl_name, sql FROM sqlite_master"
 _CHUNKS_PER_QUERY = 500
 _UNSTORABLE = re.compile("[\ud800-\udfff\0]")  # what no text in the tables holds: a model may send half a pair
-# Other errors mean that the file does not hold what was written: the SQL is our own.
-_NO_DAMAGE = {
-    sqlite3.SQLITE_CANTOPEN,
-    sqlite3.SQLITE_READONLY,
-    sqlite3.SQLITE_IOERR,
-    sqlite3.SQLITE_FULL,
-    sqlite3.SQLITE_BUSY,
-    sqlite3.SQLITE_LOCKED,
-    sqlite3.SQLITE_NOMEM,
-    sqlite3.SQLITE_INTERRUPT,
-}
+# Errors that mean that the file does not hold what was written: the SQL is our own. Python's own have no code.
+_DAMAGE_CODES = {0, sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_SCHEMA}
 
 
 def connect(file: Path, *, writing: bool = False) -> sqlite3.Connection:
@@ -169,24 +159,20 @@ def _name_failures(file: Path, damage: Callable[[str], IndexFormatError]) -> Ite
         raise damage(str(error)) from error
     except sqlite3.Error as error:
         is_of_file = isinstance(error, sqlite3.DatabaseError) and not isinstance(error, sqlite3.ProgrammingError)
-        if is_of_file and getattr(error, "sqlite_errorcode", 0) & 0xFF not in _NO_DAMAGE:
+        if is_of_file and getattr(error, "sqlite_errorcode", 0) & 0xFF in _DAMAGE_CODES:
             raise damage(str(error)) from error
         raise StorageError(f"{file} cannot be opened or read: {error}") from error
 
 
 @contextmanager
 def name_write_failures(folder: Path) -> Iterator[None]:
-    """Turn errors that occur while an index is written to into a StorageError, which names the room on its disk."""
+    """Turn errors that occur while an index is written to into a StorageError."""
     try:
         yield
     except (sqlite3.Error, OSError) as error:
         if isinstance(error, ARAGError | TimeoutError):  # OSErrors, too: a missing index, the lock
             raise
-        try:
-            free = shutil.disk_usage(folder).free / 1e6
-        except OSError:
-            free = 0
         raise StorageError(
-            f"the index in {folder} cannot be written to ({error}); its disk has {free:,.0f} MB left. "
-            "What was written is kept, and the next run continues from there."
+            f"the index in {folder} cannot be written to ({error}): what was written is kept, and the next run goes on "
+            "from there"
         ) from error

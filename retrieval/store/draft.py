@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from arag.errors import IndexFormatError
-from arag.files import copy_file, delete, publish_path, sync_path
+from arag.files import delete, publish_path, sync_path
 from arag.retrieval.keywords import write_keywords
 from arag.retrieval.storage import FORMAT_VERSION, Draft, EmbeddedDocument, Settings, batches
 from arag.retrieval.store.database import DRAFT_FILE, INDEX_FILE, SCHEMA, Database, connect, name_write_failures
@@ -25,7 +25,6 @@ from arag.retrieval.store.graph import EmbeddedChunk, NextGraph
 from arag.retrieval.store.view import FolderView
 from arag.retrieval.tables import CHUNK_COLUMNS, DOCUMENT_COLUMNS, chunk_row, format_places, list_words
 
-_MAX_FREE = 0.2  # of the pages of a file: one with more is copied without them
 _TEXTS_AT_ONCE = 1_000
 
 
@@ -103,7 +102,7 @@ class FolderDraft(Database, Draft):
         new = self.counted(replace(settings, token=token, version=FORMAT_VERSION))
         if not (self._is_writing or rebuild) and new == replace(self.settings, token=token):
             return self.settings
-        self._begin_writing(without_free_pages=rebuild)
+        self._begin_writing()
         with self._transaction():
             if rebuild:
                 self._list_words()
@@ -135,17 +134,12 @@ class FolderDraft(Database, Draft):
         _delete_database(self._draft)
         return None
 
-    def _begin_writing(self, *, without_free_pages: bool = False) -> None:
+    def _begin_writing(self) -> None:
         """Copy what is published, unless that is done."""
         if self._is_writing:
             return
         with name_write_failures(self._folder), _made_whole(self._draft) as unfinished:
-            ((pages,),) = self.query("PRAGMA page_count")
-            ((free,),) = self.query("PRAGMA freelist_count")
-            if without_free_pages or free > _MAX_FREE * pages:
-                self.query("VACUUM INTO ?", str(unfinished))
-            else:
-                copy_file(str(self._file), str(unfinished))
+            self.query("VACUUM INTO ?", str(unfinished))
             with closing(connect(unfinished, writing=True)) as connection:
                 connection.execute("UPDATE settings SET previous = ?", (self.settings.token,))
         self.connection = _open(self._draft)

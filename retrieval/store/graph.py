@@ -135,8 +135,7 @@ class NextGraph:
 
     def _sentences(self, rows: Iterable[EmbeddedChunk]) -> Iterator[SentenceRecord]:
         for number, chunk, vectors in rows:
-            positions = [position for position, sentence in enumerate(chunk.sentences) if sentence.embedded]
-            self._written[number] = positions
+            positions = self._written[number] = chunk.embedded_positions()
             for position, vector in zip(positions, vectors, strict=True):
                 yield SentenceRecord(f"{number}#{position}", chunk.id, chunk.sentence_text(position), vector)
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import quote
@@ -11,7 +10,7 @@ from urllib.parse import quote
 import pandas as pd
 from markupsafe import Markup
 
-from arag.errors import InputError, StorageError
+from arag.errors import InputError
 from arag.evaluation.failures import CHAIN_CAUSES, CHAIN_ERROR, ITERATIVE, ONE_SHOT, Failure, csv_cell, first_level
 from arag.evaluation.report import plots
 from arag.evaluation.report.frame import Run, load_runs
@@ -50,8 +49,7 @@ def write_report(
     *,
     pages: bool = True,
     baseline: str | None = None,
-    dataset: str | None = None,
-    on_page: Callable[[int, int], None] | None = None,
+    track: Callable[[Iterable[Any], int], Iterable[Any]] = lambda pages, _: pages,
 ) -> list[Path]:
     """Write a report of one or more runs: `report.html`, `report.md`, `report.csv`, and for one run `questions.csv`.
 
@@ -60,17 +58,15 @@ def write_report(
         out: The folder to write to; it is created.
         pages: Whether to write a page for each question of one run, and for each method's way to its answer.
         baseline: The method that the others of one run are compared with. Default: the first in the paper's order.
-        dataset: The paper's dataset, if the names of the questions' files do not show it.
-        on_page: Called after each of these pages with how many are written, and how many will be.
+        track: Passes on these pages, of which it gets the number, and shows how many are written.
 
     Returns:
         The files, without the pages of questions.
 
     Raises:
         InputError: A folder holds no run, or no records, or the baseline is not one of its methods.
-        StorageError: The report cannot be written.
     """
-    runs, frame = load_runs(folders, dataset)
+    runs, frame = load_runs(folders)
     known = sorted(frame["method"].unique())
     if baseline is not None and baseline not in known:
         raise InputError(f"the run has no records of {baseline!r}; it has: {', '.join(known)}")
@@ -100,21 +96,18 @@ def write_report(
     if is_one:
         cells = frame[_CSV].map(lambda value: csv_cell(value) if isinstance(value, str) else value)
         files["questions.csv"] = cells.to_csv(index=False)
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-        for name, text in files.items():
-            (out / name).write_text(text, encoding="utf-8", errors="replace", newline="")
-        if is_one and pages:
-            total = len(questions) + int(frame["has_page"].sum())
-            for done, (name, text) in enumerate(_question_pages(runs[0], frame, questions), 1):
-                file = out / "questions" / name
-                file.parent.mkdir(parents=True, exist_ok=True)
-                file.write_text(text, encoding="utf-8", errors="replace")
-                if on_page:
-                    on_page(done, total)
-    except OSError as error:
-        raise StorageError(f"the report cannot be written to {out}: {error.strerror}") from error
+    if is_one and pages:
+        number = len(questions) + int(frame["has_page"].sum())
+        for name, text in track(_question_pages(runs[0], frame, questions), number):
+            _write(out / "questions" / name, text)
+    for name, text in files.items():
+        _write(out / name, text)
     return [out / name for name in files]
+
+
+def _write(file: Path, text: str) -> None:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(text, encoding="utf-8", errors="replace", newline="")
 
 
 def failures_page(folder: Path, failures: Sequence[Failure]) -> str:
@@ -197,29 +190,22 @@ def _draw(runs: Sequence[Run], frame: pd.DataFrame) -> list[_Figure]:
         if frame["retrieved_tokens"].gt(0).any():
             caption = "What accuracy costs in retrieved text. Lines are 95% confidence intervals."
             svgs.append(("Accuracy against retrieved tokens", caption, plots.plane(frame, measure)))
-    else:
-        over_steps: dict[Any, dict[int, str]] = defaultdict(dict)  # runs that differ in nothing else
-        over_effort: dict[Any, dict[str | None, str]] = defaultdict(dict)
-        for run in runs:
-            steps, effort = run.plan.max_steps, run.plan.model_options.get("reasoning_effort")
-            over_steps[run.subject, effort][steps] = run.name
-            over_effort[run.subject, steps][effort] = run.name
-        courses = [
-            (f"Over steps: {subject}", "maximum steps", [(str(steps), names[steps]) for steps in sorted(names)])
-            for (subject, _), names in over_steps.items()
-        ]
-        courses += [
-            (
-                f"Over effort: {subject}",
-                "reasoning effort",
-                [(each, names[each]) for each in _EFFORTS if each in names],
-            )
-            for (subject, _), names in over_effort.items()
-        ]
-        for title, label, course in courses:
-            if len(course) > 1:
-                svgs.append((title, INTERVALS, plots.course(frame, course, measure, label)))
+    for title, label, course in _list_courses(runs):
+        svgs.append((title, INTERVALS, plots.course(frame, course, measure, label)))
     return [_Figure(title, caption, Markup(svg)) for title, caption, svg in svgs]  # noqa: S704 - of our own
+
+
+def _list_courses(runs: Sequence[Run]) -> Iterator[tuple[str, str, list[tuple[str, str]]]]:
+    """Yield runs that differ in nothing but steps or effort: a title, what varies, and its values with the runs."""
+    rows = [(r.name, r.subject, r.plan.max_steps, r.plan.model_options.get("reasoning_effort")) for r in runs]
+    table = pd.DataFrame(rows, columns=["run", "subject", "steps", "effort"])
+    table["effort"] = pd.Categorical(table["effort"], _EFFORTS, ordered=True)
+    for label, varied, fixed in (("maximum steps", "steps", "effort"), ("reasoning effort", "effort", "steps")):
+        for (subject, _), some in table.groupby(["subject", fixed], sort=False, dropna=False, observed=True):
+            course = some.dropna(subset=varied).drop_duplicates(varied, keep="last").sort_values(varied)
+            if len(course) > 1:
+                values = map(str, course[varied])
+                yield f"Over {varied}: {subject}", label, list(zip(values, course["run"], strict=True))
 
 
 def _draw_causes(title: str, caption: str, found: Sequence[tuple[str, str]], causes: Sequence[str]) -> list[_Figure]:
@@ -300,13 +286,11 @@ def _list_failures(folder: Path, failures: Sequence[Failure]) -> list[dict[str, 
 
 
 def _question_pages(run: Run, frame: pd.DataFrame, questions: Sequence[_Question]) -> Iterator[tuple[str, str]]:
-    """Yield the pages of runs and of questions with their names; only one run's messages are in memory at a time."""
+    """Yield the pages of runs and of questions with their names; a question's last record is the one that stays."""
     numbers = {question.row["question_id"]: question.number for question in questions}
     for method in frame["method"].unique():
-        file = record_file(run.folder, method)
-        last = {record["question_id"]: place for place, record in enumerate(file.each())}
-        for place, record in enumerate(file.each()):
-            if place == last[record["question_id"]] and record["messages"]:
+        for record in record_file(run.folder, method).each():
+            if record["messages"]:
                 state = {**record, "answer": record["prediction"]}
                 page = trace_page(state, error=record["error"] or "", model=run.plan.model)
                 yield f"{numbers[record['question_id']]}/{method}.html", page

@@ -10,7 +10,6 @@ from pathlib import PurePath
 
 import pandas as pd
 
-from arag.errors import InputError
 from arag.evaluation.plan import Plan
 
 CITATION = "Du et al. 2026, A-RAG, arXiv 2602.03442, Table 1"
@@ -30,22 +29,11 @@ def paper_results() -> pd.DataFrame:
     return pd.read_csv(str(files("arag.evaluation.report").joinpath("paper.csv")))
 
 
-def find_dataset(questions: str, dataset: str | None = None) -> str | None:
-    """Return the paper's dataset that questions are from, or None.
-
-    Args:
-        questions: The questions' file; its name or its folder's name may show the dataset.
-        dataset: The dataset, if the names do not show it.
-
-    Raises:
-        InputError: The paper has no such dataset.
-    """
+def find_dataset(questions: str) -> str | None:
+    """Return the paper's dataset that the name of a questions file or of its folder shows, or None."""
     file = PurePath(questions)
-    texts = [dataset] if dataset is not None else [file.stem, file.parent.name]
-    words = [word for text in texts for word in re.split(r"[^a-z0-9]+", text.lower()) if word in _DATASETS]
-    if dataset is not None and not words:
-        raise InputError(f"the paper has no dataset {dataset!r}; valid datasets: {', '.join(sorted(_DATASETS))}")
-    return _DATASETS[words[0]] if words else None
+    words = re.split(r"[^a-z0-9]+", f"{file.stem} {file.parent.name}".lower())
+    return next((_DATASETS[word] for word in words if word in _DATASETS), None)
 
 
 def find_model(models: Sequence[str]) -> str | None:
@@ -55,13 +43,7 @@ def find_model(models: Sequence[str]) -> str | None:
 
 
 def differences(plan: Plan, models: Sequence[str], questions: int) -> list[str]:
-    """Describe how a run differs from the paper's experiment, or may differ.
-
-    Args:
-        plan: The run's plan.
-        models: The models that answered, as their providers report them.
-        questions: How many questions were asked.
-    """
+    """Describe how a run differs from the paper's experiment, or may; `models` are those that answered."""
     embedder = str((plan.contents or {}).get("embedder") or "unknown")
     lines = []
     if find_model(models) is None:

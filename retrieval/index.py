@@ -142,12 +142,8 @@ class Index:
 
     @property
     def embedder(self) -> Embedder:
-        """The embedder of the index, for texts that are to be compared with its sentences."""
+        """The embedder of the index, for texts that are to be compared with its sentences. `load()` loads it."""
         return self._publications.embedder
-
-    def load_embedder(self) -> None:
-        """Load the embedder now; otherwise the first semantic search does, and takes longer."""
-        self.embedder.load()
 
     def keyword_search(
         self, keywords: str | Sequence[str], top_k: int = 5, *, by_coverage: bool = False
@@ -271,11 +267,12 @@ class Index:
         record = self._search(lambda view: view.document(document_id))
         return None if record is None else _describe_document(record)
 
-    def documents(self, after: str = "") -> Iterator[DocumentInfo]:
-        """Yield what is known about each document apart from its text, in the order of ids, beginning after one.
+    def documents(self) -> Iterator[DocumentInfo]:
+        """Yield what is known about each document apart from its text, in the order of ids.
 
         If a writer publishes meanwhile, the rest is as it is then.
         """
+        after = ""
         while page := self._search(lambda view: list(islice(view.documents(after=after), _PAGE))):  # noqa: B023 - called at once
             yield from map(_describe_document, page)
             after = page[-1].id
@@ -292,9 +289,6 @@ class Index:
                 looks for the words of the query exactly, without common English ones; words in double quotes are one
                 keyword. It ranks as `keyword_search(..., by_coverage=True)`.
             k: How many chunks to return, at least 1.
-
-        Raises:
-            InputError: A setting is not valid.
         """
         from arag.retrieval.retriever import IndexRetriever
 

@@ -227,7 +227,7 @@ class SemanticSearch(RetrievalTool):
 
     def load(self) -> None:
         """Load the embedder."""
-        self.index.load_embedder()
+        self.index.embedder.load()
 
     def retrieve(self, queries: list[str], within: str, held: Held) -> Retrieved:
         """Search for each query; the later ones do not show again what the earlier ones do."""
@@ -447,7 +447,4 @@ def make_tools(
     if not classes or len(set(classes)) != len(names):
         raise InputError(f"tools {list(names)!r} are not valid: give one or more of {', '.join(TOOL_NAMES)}, each once")
     can_read = any(issubclass(kind, ChunkRead | paper_tools.ChunkRead) for kind in classes)
-    try:
-        return [kind.model_validate({"index": index, "top_k": top_k, "full_texts": not can_read}) for kind in classes]
-    except ValidationError as error:
-        raise InputError(f"{error.title} is not a complete retrieval tool: {list_faults(error)}") from error
+    return [kind.model_validate({"index": index, "top_k": top_k, "full_texts": not can_read}) for kind in classes]

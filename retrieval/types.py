@@ -186,7 +186,7 @@ class ReadResults:
     chunks: tuple[Chunk, ...]
     """The chunks, in the order asked for, neighbours in text order around theirs; none twice."""
     unknown: dict[str, tuple[str, ...]]
-    """Ids that the index does not hold, each with ids that may be meant or serve as examples."""
+    """Ids that the index does not hold, each with ids of its document, or with examples."""
     parts: dict[str, int]
     """For each document, how many chunks it has, to show "part 2 of 9"."""
 

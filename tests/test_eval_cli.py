@@ -86,17 +86,6 @@ def test_run_again_it_goes_on_from_anywhere(arag, folder, monkeypatch):
     assert first.items() <= record_file(folder / "r1", "arag").read().items()
 
 
-def test_several_methods_for_programs(arag, folder):
-    code, out, _ = arag(*run_of("--method", "naive-rag", "--method", "direct", "--json", "--model", "extractive"))
-    summary = json.loads(out)
-    assert (code, summary["folder"]) == (0, "runs/musique")
-    assert [each["method"] for each in summary["methods"]] == ["arag", "naive-rag", "direct"]
-    for each in summary["methods"]:
-        records = record_file(folder / "runs/musique", each["method"]).read().values()
-        assert each["contain"] == sum(record["contain"] for record in records) / 5
-        assert (each["questions"], each["answered"], each["failed"], each["correct"]) == (5, 5, 0, None)
-
-
 def test_step_limits_and_efforts_make_a_run_each(arag, folder):
     with serve(Replies()) as server:
         more = ["--max-steps", 1, "--max-steps", 9, "--reasoning-effort", "low", "--reasoning-effort", "high"]
@@ -152,16 +141,6 @@ def test_what_is_refused_leaves_nothing_behind(arag, folder, arguments, code, me
     assert sorted(folder.iterdir()) == before
 
 
-def test_another_plan_is_refused_before_any_work(arag, folder):
-    assert arag(*run_of("--limit", 1, "--model", "extractive", "--presentation", "paper"))[0] == 0
-    shutil.rmtree(folder / "index")
-    code, _, err = arag(*run_of("--limit", 1, "--model", "extractive", "--max-steps", 3))
-    assert code == 1
-    assert "max_steps was 15, now 3" in err
-    assert "presentation was 'paper', now 'compact'" in err
-    assert not (folder / "index").exists()
-
-
 def test_failed_questions_are_shown_and_asked_again(arag, folder):
     with serve(Replies(instead={n: Failure(400, message=f"[no] {n}") for n in range(4)})) as server:
         code, out, err = arag(*run_of(*by_server(server, "--concurrency", 1)))
@@ -172,7 +151,9 @@ def test_failed_questions_are_shown_and_asked_again(arag, folder):
         assert "Failed: 1 more" in lines
         code, out, err = arag(*run_of(*by_server(server, "--json")))
         assert (code, err) == (0, "")
-        assert json.loads(out)["methods"][0]["contain"] == 1.0
+        summary = json.loads(out)
+        assert summary["folder"] == "runs/musique"
+        assert (summary["methods"][0]["contain"], summary["methods"][0]["failed"]) == (1.0, 0)
 
 
 def test_a_bug_of_one_method_does_not_stop_the_others(arag, folder, monkeypatch):
@@ -180,11 +161,11 @@ def test_a_bug_of_one_method_does_not_stop_the_others(arag, folder, monkeypatch)
         raise ZeroDivisionError("a bug")
 
     monkeypatch.setattr("arag.evaluation.methods.agentic.ARAG.prepare", bug)
-    code, out, err = arag(*run_of("--model", "extractive", "--method", "naive-rag"))
+    code, out, err = arag(*run_of("--model", "extractive", "--method", "naive-rag", "--limit", 1))
     assert code == 1
-    assert "arag 0 of 5 answered" in out
-    assert "naive-rag 5 of 5 answered" in out
-    assert "The run ended, with 5 questions not begun: a bug" in err
+    assert "arag 0 of 1 answered" in out
+    assert "naive-rag 1 of 1 answered" in out
+    assert "The run ended, with 1 questions not begun: a bug" in err
     assert "in bug" in err
 
 
@@ -253,17 +234,6 @@ def test_work_before_the_first_question_is_done_once_for_all_runs(arag, folder):
         assert load_plan(folder / run).methods["preparing"].preparation.usage["model_calls"] == 3
 
 
-def test_replies_that_are_not_the_json_object_are_counted(arag, folder):
-    (folder / "preparing_method.py").write_text(METHOD)
-    with serve(lambda number, _: {**chat("seven" if number == 0 else '{"words": 7}'), "model": "gpt-5-mini"}) as server:
-        judge = ["--judge", f"openai:gpt-5-mini@{server.url}", "--limit", 1, "--concurrency", 1]
-        arag(*run_of(*by_server(server), *judge, method="preparing_method"))
-    preparation = load_plan(folder / "runs/musique").methods["preparing"].preparation
-    assert (preparation.unusable, preparation.usage["model_calls"]) == (1, 4)
-    record = record_file(folder / "runs/musique", "preparing").read()["2hop__0"]
-    assert (record["unusable"], record["judgement"]["unusable"]) == (0, 3)  # no reply was a verdict
-
-
 def test_options_of_the_model_reach_it_and_are_a_part_of_the_plan(arag, folder):
     with serve(Replies()) as server:
         more = ["--model-option", "seed=7", "--model-option", "service_tier=a=b", "--reasoning-effort", "low"]
@@ -320,15 +290,12 @@ def test_a_judge_adds_llm_acc_and_progress_is_drawn_on_a_terminal(arag, folder, 
 
 def test_a_run_is_not_gone_on_with_by_a_method_whose_code_has_changed(arag, folder, monkeypatch):
     file = folder / "silent_method.py"
-    file.write_text(
-        "from arag.evaluation.method import Method\n\n\nclass Silent(Method):\n    name, title = 'silent', 'Silent'\n\n"
-        "    def answer(self, question, session, prepared):\n        return 'nothing'\n\n\nMETHODS = [Silent]\n"
-    )
-    assert arag(*run_of(method="silent_method"))[0] == 0
+    file.write_text(METHOD.replace("prepare(", "no_work("))
+    command = run_of("--model", "extractive", "--limit", 1, method="silent_method")
+    arag(*command)
+    record_file(folder / "runs/musique", "preparing").file.touch()
     monkeypatch.delitem(sys.modules, "silent_method")
-    file.write_text(file.read_text().replace("'nothing'", "'something else'"))
-    code, _, err = arag(*run_of(method="silent_method"))
+    file.write_text(f"{file.read_text()}# another code\n")
+    code, _, err = arag(*command)
     assert code == 1
-    assert re.search(
-        r"holds another run \(silent\.code was '\w{12}', now '\w{12}'\): give another folder with --out", err
-    )
+    assert re.search(r"holds another run \(preparing\.code was '\w{12}', now '\w{12}'\): give another folder", err)

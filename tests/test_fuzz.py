@@ -489,7 +489,6 @@ def test_no_search_raises_anything_but_the_library_s_own_errors(examples, index,
             lambda: index.read(one),
             lambda: index.get(one),
             lambda: index.document(one),
-            lambda: list(index.documents(one)),
             lambda: retriever.invoke(one, k=number),
         )
         for search in searches:
@@ -522,6 +521,8 @@ def arag(tmp_path, monkeypatch):
             try:
                 main()
             except SystemExit as end:
+                err.flush()
+                assert b"Traceback" not in err.buffer.getvalue()
                 return end.code or 0
         return 0
 

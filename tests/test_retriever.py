@@ -12,14 +12,9 @@ from arag.ingest.pipeline import ingest
 from arag.retrieval.retriever import IndexRetriever
 from fakes import HashEmbeddings
 
+LOTHAIR = "Lothair II was a king of Lotharingia. He married Teutberga."
 DOCUMENTS = [
-    {
-        "id": "lothair",
-        "title": "Lothair II",
-        "text": "Lothair II was a king of Lotharingia. He married Teutberga. Waldrada was his love.",
-        "year": 855,
-        "score": 7,
-    },
+    {"id": "lothair", "title": "Lothair II", "text": f"{LOTHAIR} Waldrada was his love.", "year": 855, "score": 7},
     {"id": "boso", "title": "Boso", "text": "Boso the Elder was the father of Teutberga. Boso was a count."},
     {"id": "hucbert", "title": "Hucbert", "text": "Hucbert was an abbot. His sister was a queen."},
 ]
@@ -85,7 +80,7 @@ def test_a_question_is_searched_by_its_words(index):
 
 
 def test_a_setting_that_is_not_valid_is_named(index):
-    with pytest.raises(InputError, match="search: "):
+    with pytest.raises(ValueError, match="'semantic' or 'keyword'"):
         index.as_retriever(search="hybrid")
     with pytest.raises(InputError, match="top_k is 0"):
         index.as_retriever().invoke("Boso", k=0)

@@ -21,14 +21,12 @@ from langchain_core.document_loaders import BaseLoader
 from langchain_core.documents import Document
 
 from arag import Scope, aingest, ingest, open_index, run_ingest
-from arag.cli import index as index_commands
 from arag.errors import IndexLockedError, InputError
 from arag.ingest import pipeline
 from arag.ingest.documents import Problem
 from arag.ingest.formats import Readers
 from arag.ingest.sources import SourceReader
 from arag.models.embedders import Embedder
-from arag.terminal import Console
 from fakes import HashEmbeddings, write_corpus
 
 
@@ -619,26 +617,6 @@ class TestList:
             "metadata": {"year": 1},
             "chunks": 1,
         }
-
-    @pytest.mark.parametrize(
-        ("pattern", "number"), [("mills/*", 3), ("MILL 2", 1), ("*2", 1), ("hi", 1), ("mill?", 0), ("mill*9", 0)]
-    )
-    def test_a_pattern(self, arag, folder, pattern, number):
-        code, out, err = arag("list", pattern, "--index", folder)
-        assert (code, len(out.splitlines())) == (0, number)
-        assert err == ("" if number else f"No document matches {pattern!r}.\n")
-
-    def test_a_table_fits_a_terminal(self, tmp_path, monkeypatch, capsys, backend):
-        long = {"id": "a/" * 30 + "b", "title": "A long title " * 5, "text": "One.", "source": "/somewhere/" * 9}
-        with ingest([long, {"id": "c", "text": "Two."}], backend, embedder=HashEmbeddings()) as index:
-            monkeypatch.setenv("COLUMNS", "60")
-            monkeypatch.setattr(index_commands, "out", Console())
-            monkeypatch.setattr(Console, "is_terminal", True)
-            index_commands.show_documents(index.documents(), None)
-        printed = capsys.readouterr().out.splitlines()
-        assert printed[0].split() == ["Id", "Title", "Chunks", "Source"]
-        assert max(map(len, printed)) <= 60
-        assert "".join(line.split()[0] for line in printed[1:-1]).startswith("a/a/a/")
 
 
 def test_a_writer_of_a_given_index_is_alone(tmp_path):

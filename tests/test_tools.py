@@ -12,7 +12,7 @@ from langchain_core.utils.function_calling import convert_to_openai_tool
 from arag.errors import InputError
 from arag.ingest.pipeline import ingest
 from arag.retrieval.tokens import count_tokens
-from arag.retrieval.tools import PRESENTATIONS, TOOL_NAMES, ChunkRead, RetrievalTool, make_tools
+from arag.retrieval.tools import PRESENTATIONS, TOOL_NAMES, make_tools
 from fakes import HashEmbeddings, after_reading, write_corpus
 
 LONG = " ".join(f"In the year {n} the harbour of Vellin was frozen and nobody sailed." for n in range(1700, 1740))
@@ -99,15 +99,6 @@ def test_keyword_search_artifact(index, call):
     shown = "The Gale\nMany ships sank in the gale.\nFew came home.\nOrlath was a painter.\nHe saw the gale."
     assert artifact["evidence_tokens"] == count_tokens(shown)
     assert artifact["retrieved_tokens"] == count_tokens(message.text)
-    assert json.loads(json.dumps(artifact))["chunk_ids"] == artifact["chunk_ids"]
-
-
-def test_keyword_search_tells_how_many_it_leaves_out(index):
-    (tool,) = make_tools(index, names=["keyword_search"], top_k=2)
-    content = tool.invoke({"keywords": ["Vellin"]})
-    total = len(parts(index))
-    assert total > 3
-    assert content.startswith(f"Vellin: {total} chunks. The best 2 of {total} chunks:\n\n[long:0] Vellin: ")
 
 
 # --- semantic_search ---
@@ -156,8 +147,6 @@ def test_a_chunk_read_before_is_not_repeated_and_costs_nothing(index, call):
     assert message.artifact["chunk_ids"] == ["gale:0", "12:0"]
     assert message.artifact["new_chunks"] == ["12:0"]
     assert message.artifact["evidence_tokens"] == index.read("12:0").chunks[0].tokens
-    again = call("chunk_read", {"chunk_ids": ["gale:0"], **after_reading("gale:0")})
-    assert (again.artifact["new_chunks"], again.artifact["evidence_tokens"]) == ([], 0)
 
 
 def test_searches_do_not_show_again_what_was_read(call):
@@ -183,12 +172,7 @@ def test_an_unknown_id_is_answered_with_ids_that_exist(call):
     assert message.artifact["results"]["unknown"] == {"gale:7": ("gale:0",)}
 
 
-@pytest.mark.parametrize("chunk_id", ["", "\ud800", "x" * 100_000, "' OR 1=1", "long"])
-def test_odd_ids_are_unknown(call, chunk_id):
-    message = call("chunk_read", {"chunk_ids": [chunk_id]})
-    assert message.status == "success"
-    assert "There is no chunk with this id." in message.content
-    assert (message.artifact["new_chunks"], message.artifact["evidence_tokens"]) == ([], 0)
+GALE = "gale", '["gale"]', ["gale", "", " GALE "]
 
 
 READ_12 = "12:0", '["12:0"]', "[12:0]", "['12:0']", ["[12:0]"], [" (12:0), "], ["`12:0`"], ["12"], [12], 12, "[12]"
@@ -209,16 +193,6 @@ def test_what_models_send_is_understood(call, name, sent, understood):
     for arguments in sent:
         message = call(name, arguments)
         assert (message.status, message.artifact["chunk_ids"][0]) == ("success", understood)
-
-
-@pytest.mark.parametrize("chunk_id", ["[x].md:0", "a]b.md:0"])
-@pytest.mark.parametrize("sent", ["{}", "[{}]", '"{}"', '["{}"]', "`{}`,", "{}."])
-def test_an_id_that_holds_brackets_is_found_also_in_brackets_and_quotes(make_index, chunk_id, sent):
-    chunk_read = make_tools(make_index({"[x].md": "Orlath slept.", "a]b.md": "Orlath slept."}))[2]
-    message = chunk_read.invoke(
-        {"type": "tool_call", "id": "1", "name": "chunk_read", "args": {"chunk_ids": [sent.format(chunk_id)]}}
-    )
-    assert message.artifact["chunk_ids"] == [chunk_id]
 
 
 # --- errors that the model can mend ---
@@ -253,9 +227,6 @@ def test_tools_come_in_the_order_asked_for_or_are_an_input_error(index):
         assert [tool.name for tool in make_tools(index, names=names)] == names
     for names in (["search"], [], ["chunk_read", "chunk_read"]):
         with pytest.raises(InputError, match="keyword_search, semantic_search, chunk_read"):
-            make_tools(index, names=names)
-    for names in ([dict], [["a"]], [RetrievalTool], ["keyword_search", None]):
-        with pytest.raises(InputError, match=r"RetrievalTool|not valid"):
             make_tools(index, names=names)
     for top_k in (0, 21):
         with pytest.raises(InputError, match="1 to 20"):
@@ -297,19 +268,3 @@ def test_pages_are_named(make_index, tmp_path):
         tool = make_tools(index, names=["chunk_read"])[0]
         content = tool.invoke({"chunk_ids": ["paper.pdf:0"]})
     assert content.startswith("[paper.pdf:0] A Paper, pages 1-2\n")
-
-
-def test_tools_work_without_a_tool_call_and_asynchronously(tools):
-    import asyncio
-
-    direct = tools["keyword_search"].invoke({"keywords": ["gale"]})
-    assert direct.startswith("gale: 2 chunks.")
-    assert asyncio.run(tools["keyword_search"].ainvoke({"keywords": ["gale"]})) == direct
-
-
-def test_a_subclass_of_chunk_read_reads_chunks_too(example_index):
-    class MyRead(ChunkRead):
-        pass
-
-    search, _ = make_tools(example_index, names=["keyword_search", MyRead])
-    assert not search.full_texts

@@ -35,10 +35,6 @@ class Preparation(BaseModel):
     usage: Usage
     cost: float | None
     """US dollars; None if a model's price is unknown."""
-    seconds: float | None
-    """None if some of it had been done before."""
-    unusable: int = 0
-    """Replies that were not the JSON object that was asked for."""
 
 
 class MethodFacts(BaseModel):
@@ -139,10 +135,7 @@ def add_preparation(folder: Path, method: str, preparation: Preparation) -> None
 
     def add() -> Plan:
         plan = load_plan(folder)
-        facts = plan.methods[method]
-        if facts.preparation is not None and preparation.seconds is None:  # it was done again, from the cache
-            preparation.seconds = facts.preparation.seconds
-        facts.preparation = preparation
+        plan.methods[method].preparation = preparation
         return plan
 
     _write_plan(folder, add)

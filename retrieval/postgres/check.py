@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from arag.errors import IndexFormatError
 from arag.retrieval.postgres.connection import Session
@@ -25,7 +25,7 @@ def find_damage(session: Session) -> list[Damage]:
         return [Damage("table state", what, repairable=False)]
     reader = Tables(session, state, state.visible())
     lost = _find_incomplete(session, state, reader)
-    wrong, known, missing = 0, set[str](), set[str]()
+    wrong, missing = 0, set[str]()
     numbers = session.query(f"SELECT number, document_id FROM {reader.chunks_table} ORDER BY number")
     for some in batches(numbers, _CHUNKS_AT_ONCE):
         rows = session.query(
@@ -39,10 +39,9 @@ def find_damage(session: Session) -> list[Damage]:
             if not _is_readable(places, text):
                 lost.add(document_id)
             wrong += lowered != searchable(text)
-        new = word_rows([text for text, _, _ in contents.values()], known)
-        known.update(word for word, form in new if form)
+        words = columns(word_rows(text for text, _, _ in contents.values()), 2)
         asked = "SELECT * FROM unnest(?::text[], ?::text[]) AS asked (word, plain) EXCEPT SELECT word, plain FROM words"
-        missing.update(word for word, _ in session.query(asked, *columns(new, 2)))
+        missing.update(word for word, _ in session.query(asked, *words))
     if lost:
         return [Damage("tables", _name_lost(sorted(lost)), repairable=False)]
     counted = reader.counted(settings)
@@ -58,7 +57,7 @@ def find_damage(session: Session) -> list[Damage]:
     return damage
 
 
-def repair(session: Session, on_written: Callable[[int, int], None] | None) -> None:
+def repair(session: Session) -> None:
     """Make everything again that is derived from the documents; see `IndexStore.repair`."""
     with session.transaction():
         lock(session, "publication")
@@ -80,7 +79,7 @@ def repair(session: Session, on_written: Callable[[int, int], None] | None) -> N
         lock(session, "indexes")
         for name in list_indexes(session, settings):
             session.execute(f"DROP INDEX IF EXISTS {name}")
-    make_indexes(session, settings, on_written)
+    make_indexes(session, settings)
 
 
 def _find_incomplete(session: Session, state: State, reader: Tables) -> set[str]:

@@ -62,7 +62,7 @@ class PostgresLocation:
         except (ProgrammingError, ValueError, TypeError):  # their messages quote it
             _refuse("its host or a parameter is not; parameters are index and those of libpq, each with a value")
         if not re.fullmatch("[0-9,]*", parameters.get("port", "")):
-            _refuse("its port is no number; in a password, write / as %2F")
+            _refuse("its port is not a number; in a password, write / as %2F")
         secrets = {option.keyword.decode() for option in pq.Conninfo.get_defaults() if option.dispchar == b"*"}
         public = {name: value for name, value in parameters.items() if name not in secrets}
         return cls(index, parameters, _write(public, index))

@@ -6,9 +6,9 @@ import json
 import re
 import sqlite3
 import threading
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import closing, contextmanager
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -70,7 +70,7 @@ def connect(file: Path, *, writing: bool = False) -> sqlite3.Connection:
     mode = "mode=rw" if writing else "mode=ro&immutable=1"
     if not file.is_file():  # opening a pipe would block
         raise make_damage(file, "it is missing, or not a file")
-    with _name_failures(file, partial(make_damage, file)):
+    with _name_failures(file):
         connection = sqlite3.connect(
             f"{file.absolute().as_uri()}?{mode}", uri=True, check_same_thread=False, isolation_level=None
         )
@@ -106,7 +106,7 @@ class Database(TableReader):
 
     def query(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
         storable = [_UNSTORABLE.sub("\ufffd", value) if isinstance(value, str) else value for value in values]
-        with self._lock, _name_failures(self._file, self.damage):
+        with self._lock, _name_failures(self._file):
             return self.connection.execute(sql, storable).fetchall()
 
     def among(self, column: str, values: Iterable[Any]) -> tuple[str, Any]:
@@ -151,16 +151,16 @@ def make_damage(file: Path, what: str) -> IndexFormatError:
 
 
 @contextmanager
-def _name_failures(file: Path, damage: Callable[[str], IndexFormatError]) -> Iterator[None]:
-    """Turn SQLite's errors into a StorageError, or into what `damage` makes if the file is damaged."""
+def _name_failures(file: Path) -> Iterator[None]:
+    """Turn SQLite's errors into a StorageError, or into an IndexFormatError if the file is damaged."""
     try:
         yield
     except UnicodeDecodeError as error:  # SQLite quotes damaged bytes in its messages
-        raise damage(str(error)) from error
+        raise make_damage(file, str(error)) from error
     except sqlite3.Error as error:
         is_of_file = isinstance(error, sqlite3.DatabaseError) and not isinstance(error, sqlite3.ProgrammingError)
         if is_of_file and getattr(error, "sqlite_errorcode", 0) & 0xFF in _DAMAGE_CODES:
-            raise damage(str(error)) from error
+            raise make_damage(file, str(error)) from error
         raise StorageError(f"{file} cannot be opened or read: {error}") from error
 
 

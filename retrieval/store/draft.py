@@ -56,11 +56,6 @@ class FolderDraft(Database, Draft):
         if self._published is not None:
             self._published.close()
 
-    def damage(self, what: str) -> IndexFormatError:
-        if self._is_writing:
-            return IndexFormatError(f"the unfinished update in {self._file} is damaged ({what}): begin it again")
-        return super().damage(what)
-
     def claim(self, document_ids: Collection[str]) -> set[str]:
         """Return which of some documents this writer may write: all, as it is the only one."""
         return set(document_ids)
@@ -92,7 +87,7 @@ class FolderDraft(Database, Draft):
             self.connection.executemany("UPDATE documents SET source = ? WHERE id = ?", changes)
 
     def publish(
-        self, settings: Settings, on_written: Callable[[int, int], None] | None = None, *, rebuild: bool = False
+        self, settings: Settings, on_written: Callable[[int, int], None] = lambda *_: None, *, rebuild: bool = False
     ) -> Settings:
         """Let readers see what was written; see `Draft.publish`.
 
@@ -109,11 +104,14 @@ class FolderDraft(Database, Draft):
             self.connection.execute("UPDATE settings SET value = ?", (new.to_json(),))
         with name_write_failures(self._folder):
             write_keywords(keyword_file(self._folder, token), (text for _, text in self.chunk_texts()))
-            self._graph.publish(self, new, on_written or (lambda *_: None), rebuild=rebuild)
+            on_written(0, new.sentences)
+            self._graph.publish(self, new, rebuild=rebuild)
+            on_written(new.sentences, new.sentences)
             self._finish_file()
             publish_path(self._draft, self._folder / INDEX_FILE)
             delete_others(self._folder, token)
-            return self._continue_from_published()
+        self.settings = new
+        return new
 
     def _open_kept(self) -> sqlite3.Connection | None:
         """Open the draft of a killed run, if it was made from what is published."""
@@ -139,7 +137,7 @@ class FolderDraft(Database, Draft):
         if self._is_writing:
             return
         with name_write_failures(self._folder), _made_whole(self._draft) as unfinished:
-            self.query("VACUUM INTO ?", str(unfinished))
+            self.connection.execute("VACUUM INTO ?", (str(unfinished),))
             with closing(connect(unfinished, writing=True)) as connection:
                 connection.execute("UPDATE settings SET previous = ?", (self.settings.token,))
         self.connection = _open(self._draft)
@@ -198,16 +196,6 @@ class FolderDraft(Database, Draft):
             raise sqlite3.OperationalError("another process has opened the draft")
         self.connection.close()
         sync_path(self._draft)
-
-    def _continue_from_published(self) -> Settings:
-        if self._published is not None:
-            self._published.close()
-        self._published = FolderView(self._folder)
-        self._graph = NextGraph(self._folder, self._published)
-        self.connection, self._file = self._published.connection, self._folder / INDEX_FILE
-        self._is_writing = False
-        self.settings = self._published.settings
-        return self.settings
 
 
 @contextmanager

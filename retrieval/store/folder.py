@@ -89,7 +89,7 @@ class FolderStore:
         with closing(view):
             return find_damage(view, self._folder)
 
-    def repair(self, on_written: Callable[[int, int], None] | None = None) -> None:
+    def repair(self) -> None:
         from arag.retrieval.store.check import find_unrepairable
 
         with closing(self.open()) as view:
@@ -97,7 +97,7 @@ class FolderStore:
                 raise make_damage(self._folder / INDEX_FILE, damage.what)
             settings = view.settings
         with self.draft(lambda: settings) as draft:
-            draft.publish(draft.settings, on_written, rebuild=True)
+            draft.publish(draft.settings, rebuild=True)
 
     def _make(self) -> None:
         """Make the folder of a new index, or check the one that is there."""

@@ -115,7 +115,7 @@ class FolderView(Database, View):
 
     @cached_property
     def _plain_words(self) -> dict[int, list[str]]:
-        """The plain forms of all words, by their lengths."""
+        """The plain forms of all words, by their lengths: a scan for each misspelt word would be slow."""
         forms: dict[int, list[str]] = {}
         for (form,) in self.query("SELECT DISTINCT plain FROM words"):
             forms.setdefault(len(form), []).append(form)

@@ -15,7 +15,7 @@ from arag.evaluation.cli.reporting import load_report, show_written
 from arag.graph import DEFAULT_MAX_STEPS
 from arag.options import (
     DocumentsOption,
-    IndexToMakeOption,
+    IndexOption,
     JsonOption,
     ModelOption,
     ModelOptionsOption,
@@ -41,7 +41,7 @@ _RETRIES = 12  # of a model's client, over about a minute: rate limits are usual
 
 def run(
     questions: Annotated[Path, typer.Option("--questions", metavar="FILE", help="Questions with gold answers.")],
-    index: IndexToMakeOption,
+    index: IndexOption,
     method: Annotated[
         list[str],
         typer.Option(
@@ -101,12 +101,13 @@ def run(
 ) -> None:
     """Answer questions with methods, keep a record of each, and report. Run it again to continue.
 
+    If the index does not exist, the paragraphs that come with the questions are ingested.
+
     With several step limits or reasoning efforts there is a run for each, in a folder of its own (paper, Figure 4).
 
     Exit code 1 means that questions failed or were skipped; the next run tries them again.
     """
-    from arag.evaluation.budget import Budget
-    from arag.evaluation.cache import CallCache, Store, store_folder
+    from arag.evaluation.cache import Budget, CallCache, Store, store_folder
     from arag.evaluation.corpora import describe_contents, locate_gold, make_index, missing_gold
     from arag.evaluation.datasets import load_questions, name_dataset
     from arag.evaluation.judge import Judge

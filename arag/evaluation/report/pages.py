@@ -17,19 +17,18 @@ from arag.evaluation.report.frame import Run, load_runs
 from arag.evaluation.report.paper import find_model
 from arag.evaluation.report.tables import (
     INTERVALS,
-    Measure,
     csv_rows,
     headline,
     overview_tables,
     run_tables,
-    summarise,
     to_markdown,
 )
 from arag.evaluation.runs import record_file
 from arag.models.prices import format_dollars
-from arag.page import count, render, trace_page
+from arag.page import render, trace_page
+from arag.retrieval.text import count
 
-_MARKS = {1.0: ("right", "✓"), 0.0: ("wrong", "✗")}
+_SIGNS = {"right": "✓", "wrong": "✗", "failed": "!", "unjudged": "?", "missing": "–"}
 _EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
 _CSV = [
     *("question_id", "question", "answer", "method", "prediction", "correct", "contain", "contain_with_aliases"),
@@ -74,11 +73,9 @@ def write_report(
     tables = run_tables(runs[0], frame, baseline) if is_one else overview_tables(runs, frame)
     questions = _list_questions(frame) if is_one else []
     title, warnings = _title(runs, frame), _warn(runs, frame)
-    summary = summarise(frame) if is_one else ""
     facts = runs[0].describe() if is_one else {}
     page = _render(
         title=title,
-        summary=summary,
         facts=facts,
         warnings=warnings,
         figures=_draw(runs, frame),
@@ -89,7 +86,7 @@ def write_report(
         has_pages=pages,
         failures="failures.html" if (out / "failures.html").exists() else "",
     )
-    parts = [summary, *warnings, "\n".join(f"- {name}: {value}" for name, value in facts.items())]
+    parts = [*warnings, "\n".join(f"- {name}: {value}" for name, value in facts.items())]
     parts += [part for table in tables for part in (f"## {table.title}", to_markdown(table.rows), *table.notes)]
     markdown = "\n\n".join(part.strip() for part in [f"# {title}", *parts] if part) + "\n"
     files = {"report.html": page, "report.md": markdown, "report.csv": csv_rows(frame).to_csv(index=False)}
@@ -143,8 +140,8 @@ def failures_page(folder: Path, failures: Sequence[Failure]) -> str:
 def _render(**values: Any) -> str:
     """Render a page of results; what it does not have is empty."""
     parts: dict[str, Any] = dict.fromkeys(("figures", "tables", "questions", "wrong", "methods"), ())
-    parts |= dict.fromkeys(("summary", "headline", "report", "failures"), "")
-    return render("report.html", package="arag.evaluation.report", **{**parts, "has_pages": False, **values})
+    parts |= dict.fromkeys(("headline", "report", "failures"), "")
+    return render("evaluation/report/report.html", **{**parts, "has_pages": False, **values})
 
 
 # --- what a report says ---
@@ -164,22 +161,19 @@ def _warn(runs: Sequence[Run], frame: pd.DataFrame) -> list[str]:
     for run in runs:
         some = frame[frame["run"] == run.name]
         where = f"{run.name}: " if len(runs) > 1 else ""
-        counts = some.groupby("title", sort=False)["question_id"].nunique()
-        asked = max(run.plan.asked, counts.max())
-        if (counts < asked).any():
-            of_each = _list_counts(counts)
+        counts = some.groupby("title", sort=False)["error"].agg(["size", "count"])
+        counted = {
+            name: ", ".join(f"{title} {number:,}" for title, number in counts[name].items() if number)
+            for name in counts
+        }
+        if (counts["size"] < (asked := max(run.plan.asked, counts["size"].max()))).any():
+            of_each = counted["size"]
             lines.append(f"{where}Not all of {asked:,} questions have been asked ({of_each}): run it again to go on.")
-        failed = some[some["error"].notna()].groupby("title", sort=False).size()
-        if len(failed):
-            of_each = _list_counts(failed)
-            lines.append(f"{where}Failed, and counted as wrong: {of_each}. The next run tries them again.")
+        if failed := counted["count"]:
+            lines.append(f"{where}Failed, and counted as wrong: {failed}. The next run tries them again.")
         if some["correct"].notna().any() and (unjudged := int(some["correct"].isna().sum())):
             lines.append(f"{where}Answers without a verdict, which LLM-Acc leaves out: {unjudged:,}.")
     return lines
-
-
-def _list_counts(counts: pd.Series) -> str:
-    return ", ".join(f"{title} {number:,}" for title, number in counts.items())
 
 
 def _draw(runs: Sequence[Run], frame: pd.DataFrame) -> list[_Figure]:
@@ -220,47 +214,23 @@ def _draw_causes(title: str, caption: str, found: Sequence[tuple[str, str]], cau
 # --- questions ---
 
 
-class _Result(NamedTuple):
-    """A method's result for a question: its row, a CSS class and a sign, and the page of its run."""
-
-    title: str
-    row: dict[str, Any]
-    kind: str
-    sign: str
-    page: str
-
-
-class _Question(NamedTuple):
-    number: int
-    row: dict[str, Any]
-    results: list[_Result]
-    are_same: bool
-    is_solved: bool
-
-
-def _list_questions(frame: pd.DataFrame) -> list[_Question]:
-    measure = headline(frame)
-    titles = dict(zip(frame["method"], frame["title"], strict=True))
+def _list_questions(frame: pd.DataFrame) -> list[dict[str, Any]]:
+    """Return the questions with the results of all methods: their rows, a CSS class, a sign, and the run's page."""
     ordered = frame.sort_values(["number", "question_id"], kind="stable")
+    verdicts = ordered[headline(frame).name].map({1.0: "right", 0.0: "wrong"}).fillna("unjudged")
+    ordered["kind"] = verdicts.mask(ordered["error"].notna(), "failed")
     questions = []
     for number, (_, some) in enumerate(ordered.groupby("question_id", sort=False), 1):
-        rows = {row["method"]: row for row in some.to_dict("records")}
-        results = []
-        for method, title in titles.items():
-            row = rows.get(method, {})
-            page = f"{number}/{quote(method)}.html" if row and row["has_page"] else ""
-            results.append(_Result(title, row, *_mark(row, measure), page))
-        kinds = {result.kind for result in results}
-        questions.append(_Question(number, next(iter(rows.values())), results, len(kinds) == 1, "right" in kinds))
+        rows = {row["title"]: row for row in some.to_dict("records")}
+        results = [rows.get(title, {"title": title, "kind": "missing"}) for title in frame["title"].unique()]
+        for result in results:
+            result["sign"] = _SIGNS[result["kind"]]
+            result["page"] = f"{number}/{quote(result['method'])}.html" if result.get("has_page") else ""
+        kinds = {result["kind"] for result in results}
+        question = {name: some.iloc[0][name] for name in ("question_id", "question", "answer", "aliases")}
+        shown = {"number": number, "results": results, "are_same": len(kinds) == 1, "is_solved": "right" in kinds}
+        questions.append(question | shown)
     return questions
-
-
-def _mark(row: dict[str, Any], measure: Measure) -> tuple[str, str]:
-    if not row:
-        return "missing", "–"
-    if isinstance(row["error"], str):
-        return "failed", "!"
-    return _MARKS.get(row[measure.name], ("unjudged", "?"))
 
 
 def _list_failures(folder: Path, failures: Sequence[Failure]) -> list[dict[str, str]]:
@@ -268,7 +238,7 @@ def _list_failures(folder: Path, failures: Sequence[Failure]) -> list[dict[str, 
     if not failures:
         return []
     (run,), frame = load_runs([folder])
-    numbers = {question.row["question_id"]: question.number for question in _list_questions(frame)}
+    numbers = {question["question_id"]: question["number"] for question in _list_questions(frame)}
     rows = []
     for failure in sorted(failures, key=lambda failure: (numbers[failure.record["question_id"]], failure.method)):
         page = f"questions/{numbers[failure.record['question_id']]}.html"
@@ -285,9 +255,9 @@ def _list_failures(folder: Path, failures: Sequence[Failure]) -> list[dict[str, 
     return rows
 
 
-def _question_pages(run: Run, frame: pd.DataFrame, questions: Sequence[_Question]) -> Iterator[tuple[str, str]]:
+def _question_pages(run: Run, frame: pd.DataFrame, questions: Sequence[dict[str, Any]]) -> Iterator[tuple[str, str]]:
     """Yield the pages of runs and of questions with their names; a question's last record is the one that stays."""
-    numbers = {question.row["question_id"]: question.number for question in questions}
+    numbers = {question["question_id"]: question["number"] for question in questions}
     for method in frame["method"].unique():
         for record in record_file(run.folder, method).each():
             if record["messages"]:
@@ -296,7 +266,7 @@ def _question_pages(run: Run, frame: pd.DataFrame, questions: Sequence[_Question
                 yield f"{numbers[record['question_id']]}/{method}.html", page
     for question in questions:
         values = {"question": question, "count": len(questions), "figures": _figures}
-        yield f"{question.number}.html", render("question.html", package="arag.evaluation.report", **values)
+        yield f"{question['number']}.html", render("evaluation/report/question.html", **values)
 
 
 def _figures(row: dict[str, Any]) -> list[str]:

@@ -1,4 +1,4 @@
-"""The paper's results (Table 1), to compare with ours, and how a run differs from the paper's experiment."""
+"""The paper's results (Table 1), to compare with ours."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ from pathlib import PurePath
 
 import pandas as pd
 
-from arag.evaluation.plan import Plan
-
-CITATION = "Du et al. 2026, A-RAG, arXiv 2602.03442, Table 1"
-_EMBEDDER, _JUDGE = "Qwen3-Embedding-0.6B", "GPT-5-mini"
+EXPERIMENT = (
+    "Du et al. 2026, A-RAG, arXiv 2602.03442, Table 1. Their embedder was Qwen3-Embedding-0.6B, and their judge "
+    "GPT-5-mini, which did not see the question. A-RAG's tools showed plain lists (`--presentation paper`). Corpus and "
+    "questions may differ."
+)
 _DATASETS = {  # by the words that names of files have for them
     "musique": "MuSiQue",
     **dict.fromkeys(("hotpotqa", "hotpot"), "HotpotQA"),
@@ -40,21 +41,3 @@ def find_model(models: Sequence[str]) -> str | None:
     """Return the paper's model that all of these are, as their providers report them, or None."""
     names = {re.sub(r"-\d{4}-\d{2}-\d{2}$", "", model.lower()) for model in models}
     return next((model for model in paper_results()["model"].unique() if names == {model.lower()}), None)
-
-
-def differences(plan: Plan, models: Sequence[str], questions: int) -> list[str]:
-    """Describe how a run differs from the paper's experiment, or may; `models` are those that answered."""
-    embedder = str((plan.contents or {}).get("embedder") or "unknown")
-    lines = []
-    if find_model(models) is None:
-        theirs = " and ".join(paper_results()["model"].unique())
-        lines.append(f"Different model: ours {' and '.join(models) or 'unknown'}, the paper's {theirs}.")
-    if not embedder.lower().endswith(_EMBEDDER.lower()):
-        lines.append(f"Different embedder: ours {embedder}, the paper's {_EMBEDDER}.")
-    if plan.judge is None:
-        lines.append(f"We used no judge; the paper used {_JUDGE}.")
-    elif find_model([plan.judge.partition("@")[0].rpartition(":")[2]]) != _JUDGE:
-        lines.append(f"Different judge: ours {plan.judge}, the paper's {_JUDGE}, which does not see the question.")
-    if plan.presentation != "paper":
-        lines.append(f"A-RAG's tools show a selection ({plan.presentation}); `--presentation paper` shows the paper's.")
-    return [*lines, f"The corpus and the {questions:,} questions may differ from the paper's."]

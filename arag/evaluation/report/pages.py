@@ -108,12 +108,7 @@ def _write(file: Path, text: str) -> None:
 
 
 def failures_page(folder: Path, failures: Sequence[Failure]) -> str:
-    """Draw the wrong answers of each method by cause (paper, Figure 5), and list them.
-
-    Args:
-        folder: The run's folder, where the page will be.
-        failures: The wrong answers.
-    """
+    """Return a page for a run's folder with the wrong answers of each method by cause (paper, Figure 5), and a list."""
     figures = []
     rows = _list_failures(folder, failures)
     for taxonomy in (ITERATIVE, ONE_SHOT):

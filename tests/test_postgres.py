@@ -5,6 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import random
 import re
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import ExitStack, closing, contextmanager
 from urllib.parse import quote, urlsplit
 
@@ -244,6 +245,29 @@ def test_verifying_and_searching_keep_no_writer_waiting(place):
         assert store.open().rank(["reef"], 9).total == 0
         draft.publish(draft.settings)
         assert store.open().rank(["reef"], 9).total == 1
+
+
+def test_a_publication_waits_for_who_is_storing(place, monkeypatch):
+    write(place)
+    with (
+        using_store(place) as store,
+        store.draft(begin) as one,
+        store.draft(begin) as other,
+        ThreadPoolExecutor() as pool,
+    ):
+        publishing = []
+
+        def publish_meanwhile(_):
+            publishing.append(pool.submit(other.publish, other.settings))
+            wait(publishing, timeout=0.5)
+            return {}
+
+        other.put([document("a", "The gull.")])
+        monkeypatch.setattr(one, "find_taken", publish_meanwhile)
+        one.put([document("b", "The reef.")])
+        publishing[0].result()
+        assert store.find_damage() == []
+    assert chunk_ids(place) == ["a:0", "b:0"]
 
 
 def test_a_view_is_complete_until_there_are_two_newer_ones(place):

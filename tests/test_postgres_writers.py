@@ -273,6 +273,8 @@ def test_readers_see_whole_documents_while_three_processes_write_the_same(tmp_pa
         sources = [write(tmp_path / str(number), texts) for number, texts in enumerate(versions[1:], 1)]
         runs = [stack.enter_context(Run(source, place)) for source in sources]
         while any(run.process.is_alive() for run in runs):
+            with store.draft(None) as draft:  # what is stored so far
+                draft.publish(draft.settings)
             with suppress(StorageError):  # it may be replaced twice meanwhile
                 (documents, chunks, _, _), records, by_id, holding = read_all(store)
                 assert (documents, chunks, holding["e"]) == (len(records), len(by_id), len(by_id))

@@ -8,7 +8,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from typing import Annotated
 
-from langchain_core.messages import AIMessage, HumanMessage
+from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
 from pydantic import BaseModel, BeforeValidator, FiniteFloat, OnErrorOmit
 
 from arag.evaluation.method import Session
@@ -76,7 +76,9 @@ def extract(session: Session) -> list[tuple[str, Extraction]]:
     texts = [HumanMessage(as_data("text", chunk.text)) for chunk in chunks]
     replies = session.ask_all(TASK, [[text] for text in texts], Extraction, title="Chunks read")
     read = [(chunk.id, text, reply) for chunk, text, reply in zip(chunks, texts, replies, strict=True) if reply]
-    conversations = [[text, AIMessage(reply.model_dump_json()), HumanMessage(AGAIN)] for _, text, reply in read]
+    conversations: list[list[AnyMessage]] = [
+        [text, AIMessage(reply.model_dump_json()), HumanMessage(AGAIN)] for _, text, reply in read
+    ]
     again = session.ask_all(TASK, conversations, Extraction, title="Chunks read again")
     both = [(chunk_id, (reply, more)) for (chunk_id, _, reply), more in zip(read, again, strict=True)]
     return [(chunk_id, reading) for chunk_id, readings in both for reading in readings if reading]

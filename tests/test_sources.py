@@ -214,8 +214,6 @@ class TestOwnReaders:
         (tmp_path / "tower.log").write_text("04:10 The lamp was lit.")
         index = ["--index", tmp_path / "index"]
         assert arag("ingest", tmp_path / "tower.log", *index, "--as", ".log=.txt")[0] == 0
-        code, _, err = arag("ingest", tmp_path / "tower.log", *index, "--as", ".log")
-        assert (code, err) == (1, "Error: --as needs two endings, such as .log=.txt\n")
 
 
 class TestObjects:

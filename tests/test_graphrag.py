@@ -217,16 +217,6 @@ def test_relationships_between_selected_entities_come_first(graph):
     assert rank_relationships(graph, select(graph, "IDA", "JON")) == []
 
 
-def test_a_hub_brings_ten_relationships_for_each_selected_entity():
-    spokes = [(f"S{n:02}", "geo", "") for n in range(25)]
-    pairs = [("Hub", name, "", 1) for name, *_ in spokes]
-    entities, relationships = merge([("c", extraction([("Hub", "geo", ""), *spokes], pairs))])
-    graph = KnowledgeGraph(entities, relationships)
-    assert numbers(rank_relationships(graph, select(graph, "HUB"))) == list(range(10))
-    found = rank_relationships(graph, select(graph, "S24", "HUB"))
-    assert numbers(found) == [24, *range(20)]
-
-
 def test_reports_are_ranked_by_matches_then_rating(graph):
     def ranked(*titles):
         return [report.community.number for report in rank_reports(graph, select(graph, *titles))]

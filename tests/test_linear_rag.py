@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from arag.evaluation.method import Session
 from arag.evaluation.methods import linear_rag
 from arag.evaluation.methods.linear_rag import EntityGraph, LinearRAG, rate_passages, spread
 from arag.ingest.pipeline import ingest
@@ -100,26 +99,15 @@ REPLY = "Anselka Varrowby built it [light:0]; she was born in Port Ammerel [anse
 
 
 class NamesByList:
-    """A recogniser that knows a few names.
-
-    Attributes:
-        names: The names.
-        read: How many texts it has read.
-        most: How many it reads before it fails.
-    """
+    """A recogniser that knows a few names."""
 
     name = "by_list 1.0"
     names = NAMES
-    read = 0
-    most = 1_000
 
     def __init__(self, pipeline):
         assert pipeline == "by_list"
 
     def find(self, texts):
-        NamesByList.read += len(texts)
-        if NamesByList.read > self.most:
-            raise InterruptedError
         return [[match.span() for match in re.finditer("|".join(self.names), text, re.IGNORECASE)] for text in texts]
 
 
@@ -181,17 +169,6 @@ def test_without_entities_the_most_similar_passages_are_taken(lab, monkeypatch, 
     assert retrieved(session) == by_similarity(lab, question)
     assert session.trace[0]["arguments"]["activated"] == 0
     assert f"none in the {where}" in lines(session, "Entities")[0]
-
-
-def test_the_entities_of_a_chunk_are_found_once(lab, monkeypatch):
-    monkeypatch.setattr(linear_rag, "_CHUNKS_AT_ONCE", 2)
-    monkeypatch.setattr(NamesByList, "read", 0)
-    monkeypatch.setattr(NamesByList, "most", 5)
-    with pytest.raises(InterruptedError):
-        LinearRAG().prepare(Session(lab))
-    monkeypatch.setattr(NamesByList, "read", 0)
-    LinearRAG().prepare(Session(lab))
-    assert NamesByList.read == 2  # those that it failed at
 
 
 def test_the_extractive_model_answers(lab):

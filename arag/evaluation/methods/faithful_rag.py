@@ -60,7 +60,6 @@ class _Facts(BaseModel):
 
 
 class _Reply(BaseModel):
-    reason: str
     answer: str
 
 

@@ -64,7 +64,6 @@ Reply with one JSON object and nothing else:
 
 
 class _Plan(BaseModel):
-    analysis: str
     steps: list[str]
 
 
@@ -74,7 +73,6 @@ class _Task(BaseModel):
 
 
 class _Solution(BaseModel):
-    analysis: str
     answer: str
     success: bool
     rating: Rating
@@ -149,7 +147,7 @@ class MARAG(Method):
             solution = session.ask(_ANSWER, f"{question}\n\n{shown}", _Solution)
         else:
             solution = session.ask(_AGGREGATE, question, _Solution)
-        solution = solution or _Solution(analysis="", answer="", success=False, rating=0)
+        solution = solution or _Solution(answer="", success=False, rating=0)
         rating = f"Rating: {solution.rating:g} of 10{'' if solution.success else ', not found'}"
         session.note(f"Step {number}", [*lines, f"Answer: {solution.answer.strip() or 'none'}", rating])
         return solution

@@ -73,7 +73,6 @@ class _Grade(BaseModel):
 
 
 class _Component(BaseModel):
-    question: str
     status: Literal["full", "partial", "none"]
 
 

@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping, Sequence
 from types import MappingProxyType
 
 from arag.retrieval.present import Shown
-from arag.retrieval.text import CUT, fold, is_title
+from arag.retrieval.text import CUT, count, fold, is_title
 from arag.retrieval.types import Chunk, Excerpt, KeywordReport, KeywordResults, ReadResults
 
 NEAREST = "The nearest, by similarity:"
@@ -36,8 +36,8 @@ def render_keywords(results: KeywordResults, shown: Shown) -> str:
     reports = "; ".join(map(_report, results.keywords))
     if not results.hits:
         return f"{reports}.\n{NO_CHUNK}"
-    count = len(shown.hits) + len(shown.above) + len(shown.brief) + sum(map(len, shown.same.values()))
-    number = f"The best {count} of {results.total:,} chunks" if count < results.total else "All"
+    best = len(shown.hits) + len(shown.above) + len(shown.brief) + sum(map(len, shown.same.values()))
+    number = f"The best {best} of {results.total:,} chunks" if best < results.total else "All"
     return _join(f"{reports}. {number}:", shown)
 
 
@@ -121,22 +121,18 @@ def _report(report: KeywordReport) -> str:
         return f"{report.keyword}: only apart, in {_list(report.apart)}"
     if report.named and not report.chunks:
         return f"{report.keyword}: only in the name of {_list(report.named)}"
-    count = _count(report.chunks) if report.chunks else "none"
+    number = count(report.chunks, "chunk") if report.chunks else "none"
     notes = [f"and in the name of {_list(report.named)}"] if report.named else []
     if report.as_word is not None and 0 < report.as_word < report.chunks:
         notes.append(f"{report.as_word:,} as a word")
     if report.searched_as is not None:
-        found = _count(next(term.chunks for term in report.closest if term.text == report.searched_as))
+        found = count(next(term.chunks for term in report.closest if term.text == report.searched_as), "chunk")
         notes.append(f"and {found} as {report.searched_as}" if report.chunks else found)
-        count = count if report.chunks else f"spelled {report.searched_as}"
+        number = number if report.chunks else f"spelled {report.searched_as}"
     elif terms := [term for term in report.closest if term.respelled or term.chunks <= _MAX_TERM_CHUNKS]:
-        names = ", ".join(f"{term.text} ({_count(term.chunks)})" for term in terms)
+        names = ", ".join(f"{term.text} ({count(term.chunks, 'chunk')})" for term in terms)
         notes.append(f"{'similar' if report.chunks else 'closest'}: {names}")
-    return f"{report.keyword}: {count}" + (f" ({'; '.join(notes)})" if notes else "")
-
-
-def _count(chunks: int) -> str:
-    return f"{chunks:,} chunk{'' if chunks == 1 else 's'}"
+    return f"{report.keyword}: {number}" + (f" ({'; '.join(notes)})" if notes else "")
 
 
 def _list(chunk_ids: Sequence[str]) -> str:

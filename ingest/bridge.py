@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from collections.abc import AsyncGenerator, AsyncIterable, Callable, Iterator
 from contextvars import ContextVar, copy_context
 from threading import Event
 from typing import Any, TypeVar
@@ -35,32 +33,27 @@ async def run_in_thread(work: Callable[[Any], T], sources: Any) -> T:
     source = aiter(sources) if isinstance(sources, AsyncIterable) else None
     next_item: asyncio.Task[Any] | None = None
 
-    async def make_next(source: AsyncIterator[Any]) -> Any:
+    async def make_next() -> Any:
         nonlocal next_item
-        if event.is_set():
-            raise asyncio.CancelledError
         next_item = asyncio.current_task()
-        return await anext(source, _END)
+        check_cancelled()
+        return await anext(source, _END)  # type: ignore[type-var]
 
-    def iterate(source: AsyncIterator[Any]) -> Iterator[Any]:
-        while (item := asyncio.run_coroutine_threadsafe(make_next(source), loop).result()) is not _END:
+    def iterate() -> Iterator[Any]:
+        while (item := asyncio.run_coroutine_threadsafe(make_next(), loop).result()) is not _END:
             yield item
 
-    with ThreadPoolExecutor(1, "ingest") as pool:  # of its own: the source may need all threads of the loop
-        context = copy_context()
-        context.run(_is_cancelled.set, event)
-        thread = loop.run_in_executor(pool, context.run, work, iterate(source) if source else sources)
-        try:
-            return await asyncio.shield(thread)
-        except asyncio.CancelledError:
-            event.set()
-            if next_item:
-                next_item.cancel()
-            while not thread.done():  # however often the waiting is cancelled
-                with suppress(asyncio.CancelledError):
-                    await asyncio.wait([thread])
-            thread.exception()  # else asyncio logs that nobody asked for it
-            raise
-        finally:
-            if isinstance(source, AsyncGenerator):  # closes its connections now
-                await source.aclose()
+    context = copy_context()
+    context.run(_is_cancelled.set, event)
+    thread = loop.run_in_executor(None, context.run, work, iterate() if source else sources)
+    try:
+        return await asyncio.shield(thread)
+    except asyncio.CancelledError:
+        event.set()
+        if next_item:
+            next_item.cancel()
+        await asyncio.gather(thread, return_exceptions=True)
+        raise
+    finally:
+        if isinstance(source, AsyncGenerator):  # closes its connections now
+            await source.aclose()

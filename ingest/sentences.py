@@ -40,7 +40,6 @@ _OPENERS = "“‘«‹„([{「『《【（"
 _ENDS = ".!?…。！？｡؟।۔"
 _EAST_ASIAN_ENDS = "。！？｡"
 _EAST_ASIAN_CLOSERS = "”’」』》】）"
-_QUOTES = re.compile("と|って")  # in Japanese, after a quotation that the sentence goes on from
 
 # Never the last word of a sentence.
 _NEVER_LAST = frozenset(
@@ -268,8 +267,6 @@ def _is_border(text: str, border: int) -> bool:
         return False
     if core[-1] not in _EAST_ASIAN_ENDS and before == ended:
         return False  # no white space: "example.com", "EURO.KO."
-    if core != ended and core[-1] in _EAST_ASIAN_ENDS and _QUOTES.match(text, border):
-        return False
     following = text[border : border + 32].lstrip("\"'" + _OPENERS + " ")
     if following[:1].islower() and core[-1] not in _EAST_ASIAN_ENDS:
         return False

@@ -79,24 +79,9 @@ def _split_front_matter(text: str) -> tuple[dict[str, JSON], str]:
 
 
 class _FrontMatterLoader(yaml.SafeLoader):
-    """Reads numbers, true, false and null as JSON has them, and all else as it is written.
-
-    In YAML 1.1, `no` is false, 12:30 is 750 and a date is not a string. Aliases are refused: with them, a short text
-    can stand for a huge value.
-    """
-
-    yaml_implicit_resolvers = {}  # noqa: RUF012
+    """Refuses aliases: with them, a short text can stand for a huge value."""
 
     def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
         if self.check_event(yaml.AliasEvent):
             raise yaml.YAMLError("an alias")
         return super().compose_node(parent, index)
-
-
-for _type, _pattern in {
-    "bool": "true|false",
-    "int": r"-?(?:0|[1-9]\d*)",
-    "float": r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][-+]?\d+)?",
-    "null": "~|null|",
-}.items():
-    _FrontMatterLoader.add_implicit_resolver(f"tag:yaml.org,2002:{_type}", re.compile(f"(?:{_pattern})$"), None)

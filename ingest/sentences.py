@@ -77,11 +77,7 @@ def split_sentences(text: str, *, title: str = "") -> list[Sentence]:
     """Find the sentences of a text, with the headings that they stand under and the tables that they are rows of.
 
     Headings, rules and lines without a letter or digit are sentences that are not embedded. Only white space lies
-    between sentences.
-
-    Args:
-        text: The text.
-        title: Its title, which is a heading if the text begins with it.
+    between sentences. The title is a heading if the text begins with it.
     """
     sentences: list[Sentence] = []
     outline = Outline(title)

@@ -49,11 +49,7 @@ class SourceReader:
     Hidden entries (a name that starts with ".") and the index itself are passed over. Links below a folder, other
     indexes and files without a reader are skipped and named. A file that is named twice is read once.
 
-    Args:
-        sources: A file, a folder, a LangChain document, a dictionary, or an iterable of them. Everything in a sequence
-            is checked at once; of another iterable, each item when it is its turn.
-        readers: How files are read, by their endings.
-        target: The folder that the documents are for, which is not walked.
+    Everything in a sequence is checked at once; of another iterable, each item when it is its turn.
 
     Attributes:
         bytes: Bytes of the files read so far; of objects given in Python, the characters of their texts.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
 import subprocess
 import sys
 import zlib
@@ -17,6 +16,7 @@ from pypdf import PdfReader, PdfWriter
 from reportlab.pdfgen.canvas import Canvas
 
 from arag import run_ingest
+from arag.child import ChildError
 from arag.errors import InputError
 from arag.ingest import formats
 from arag.ingest.formats import Readers
@@ -147,13 +147,10 @@ class TestTables:
             # A form, and values without names.
             ([["Name", "Ada"], ["Born", "1815"]], ["Name | Ada", "Born | 1815"]),
             ([["5.1", "3.5", "x"], ["4.9", "", "7"]], ["5.1 | 3.5 | x", "4.9 |  | 7"]),
-            ([["no", "no", "no"], ["a", "b", "c"]], ["no | no | no", "a | b | c"]),
             # Years are names, one year is a value.
             ([["Isle", "2020", "2021"], ["Orra", "5", "6"]], ["Isle | 2020 | 2021", "Isle: Orra | 2020: 5 | 2021: 6"]),
-            ([["Ada", "1815", "x"], ["Eve", "1906", "y"]], ["Ada | 1815 | x", "Eve | 1906 | y"]),
             # An empty first cell is a cell.
             ([["", "Tons", "Crew", "At"], ["Gull", "40", "6"]], [" | Tons | Crew | At", "Gull | Tons: 40 | Crew: 6"]),
-            ([["", "5", "6"], ["x", "", "7"]], [" | 5 | 6", "x |  | 7"]),
             # A second row divides columns of the first; words below a gap are no names.
             (
                 [["", "Dues", "", "Crew", ""], ["Ship", "1920", "1921", "1920", "1921"], ["Gull", "4", "5", "6", "7"]],
@@ -161,14 +158,6 @@ class TestTables:
                     " | Dues |  | Crew",
                     "Ship | 1920 | 1921 | 1920 | 1921",
                     "Ship: Gull | Dues 1920: 4 | Dues 1921: 5 | Crew 1920: 6 | Crew 1921: 7",
-                ],
-            ),
-            (
-                [["Isle", "", "Keeper", "Lit"], ["Orra", "north", "Tolk", "yes"], ["Vellin", "", "Ada", "no"]],
-                [
-                    "Isle |  | Keeper | Lit",
-                    "Isle: Orra | north | Keeper: Tolk | Lit: yes",
-                    "Isle: Vellin | Keeper: Ada | Lit: no",
                 ],
             ),
             # A blank row ends a table, and a single cell stands apart.
@@ -192,10 +181,6 @@ class TestTables:
     def test_a_title_above_decimal_commas(self, read, title):
         text = read("a.csv", title + "Ship;Tons;Draught\nGull;40,5;2,5\nPetrel;90,0;3,1\n").text
         assert "Ship | Tons | Draught\nShip: Gull | Tons: 40,5 | Draught: 2,5\n" in text
-
-    def test_long_names_of_columns_do_not_multiply(self, reason):
-        data = ",".join(f"{'n' * 90}{n}" for n in range(1_000)) + "\n" + ("1," * 1_000 + "\n") * 600
-        assert reason("a.csv", data) == "more than 50,000,000 characters of text: split the file"
 
 
 class TestHtml:
@@ -370,21 +355,24 @@ class TestPdf:
         assert (content.text, content.page_starts) == ("\n\nTwo.", (0, 2))
         assert content.left_out == ["page 1: Failed to load page."]
 
-    def test_columns_are_read_one_after_the_other(self, read):
-        buffer = io.BytesIO()
-        canvas = Canvas(buffer)
-        for column in (0, 1):
-            for number in range(5):
-                canvas.drawString(72 + 250 * column, 700 - 20 * number, f"column {column} line {number}")
-        canvas.save()
-        lines = read("a.pdf", buffer.getvalue()).text.split("\n")
-        assert lines == [f"column {column} line {number}" for column in (0, 1) for number in range(5)]
-
     def test_a_word_that_is_divided_at_the_end_of_a_line_is_whole_again(self, read):
         assert "never forgotten by A-RAG." in read("a.pdf", pdf("It was never for-\ngotten by A-\nRAG.")).text
 
 
 class TestChildProcess:
+    def test_a_file_that_finds_the_process_full_gets_a_fresh_one(self, tmp_path, monkeypatch):
+        answers = iter([{"title": "", "text": "One."}, ChildError("memory"), {"title": "", "text": "Two."}])
+
+        def call(*_, seconds):
+            if isinstance(answer := next(answers), ChildError):
+                raise answer
+            return answer
+
+        (tmp_path / "a.pdf").touch()
+        with Readers() as readers:
+            monkeypatch.setattr(readers._child, "call", call)
+            assert [readers.read(tmp_path / "a.pdf").text for _ in range(2)] == ["One.", "Two."]
+
     def test_a_hostile_file_costs_only_itself(self, tmp_path):
         for name, data in {"a.pdf": pdf("Before."), "b.pdf": pdf_bomb(), "c.html": b"<p>After."}.items():
             (tmp_path / name).write_bytes(data)
@@ -445,8 +433,3 @@ class TestReaders:
         assert reason("a.txt", "x" * 2_000_001) == "more than 2 MB"
         monkeypatch.setattr(formats, "MAX_CHARACTERS", 1_000)
         assert reason("a.txt", "x" * 1_001) == "more than 1,000 characters of text: split the file"
-
-    def test_a_page_keeps_its_place_when_its_text_is_cleaned(self, tmp_path):
-        (tmp_path / "a.x").touch()
-        own = {".x": lambda _: Content(" A\nb ", "a\0\r\nb\r\n", (0, 4), json.loads('{"n": 1}'))}
-        assert Readers(own).read(tmp_path / "a.x") == Content("A b", "a\nb\n", (0, 2), {"n": 1})

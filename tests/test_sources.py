@@ -18,11 +18,9 @@ from langchain_core.documents import Document
 
 from arag import Scope, aingest, ingest, open_index, run_ingest
 from arag.errors import InputError
-from arag.ingest import pipeline
 from arag.ingest.documents import Problem
 from arag.ingest.formats import Readers
 from arag.ingest.sources import SourceReader
-from arag.models.embedders import Embedder
 from fakes import HashEmbeddings, write_corpus
 
 
@@ -132,19 +130,6 @@ class TestPaths:
         Path("link").symlink_to("x", target_is_directory=True)
         assert self.read(*sources)[:2] == (ids, [])
 
-    def test_files_and_folders_that_cannot_be_opened_lose_only_themselves(self, monkeypatch):
-        self.touch("a.txt", "c.txt", "closed/b.txt")
-        read_bytes, scan = Path.read_bytes, os.scandir
-
-        def refuse(path):
-            raise PermissionError(13, "Permission denied", str(path))
-
-        monkeypatch.setattr(Path, "read_bytes", lambda path: refuse(path) if path.name == "a.txt" else read_bytes(path))
-        monkeypatch.setattr(os, "scandir", lambda path: refuse(path) if Path(path).name == "closed" else scan(path))
-        ids, problems, _ = self.read(".")
-        assert ids == ["c.txt"]
-        assert problems == [Problem("a.txt", "Permission denied"), Problem("closed", "Permission denied")]
-
     def test_names_with_line_breaks_or_without_unicode(self):
         self.touch("a\nb.txt", "c.txt", os.fsdecode(b"caf\xe9.txt"))
         (document, *_), problems = self.read(".")[:2]
@@ -153,26 +138,6 @@ class TestPaths:
         for document in SourceReader(os.fsdecode(b"caf\xe9.txt"), Readers()).read():
             assert (document.id, document.title) == ("caf\ufffd.txt", "caf\ufffd")
             document.source.encode()
-
-
-class TestOwnReaders:
-    def test_a_function_reads_an_ending_and_another_ending_names_a_reader(self, tmp_path):
-        (tmp_path / "film.srt").write_text("1\nThe lamp is lit.\n")
-        (tmp_path / "tower.log").write_text("04:10 The lamp was lit.")
-        (tmp_path / "notes.json").write_text("{}")
-
-        def read_subtitles(path):
-            if path.suffix == ".json":
-                raise ValueError("no subtitles")
-            return path.read_text().split("\n")[1]
-
-        readers = Readers({".SRT": read_subtitles, ".log": ".txt", ".json": read_subtitles})
-        items = list(SourceReader(tmp_path, readers).read())
-        assert [(item.id, item.text) for item in items if not isinstance(item, Problem)] == [
-            ("film.srt", "The lamp is lit."),
-            ("tower.log", "04:10 The lamp was lit."),
-        ]
-        assert Problem(str(tmp_path / "notes.json"), "no subtitles") in items
 
 
 class TestObjects:
@@ -279,22 +244,6 @@ class TestObjects:
         assert run(iter([*mixed, "deep"])).problems == (
             Problem("deep", "'deep' cannot be read: No such file or directory"),
         )
-
-    def test_a_source_that_fails_loses_nothing_that_was_stored(self, backend, monkeypatch):
-        monkeypatch.setattr(pipeline, "_BATCH_DOCUMENTS", 20)
-        embedder = Embedder("h", HashEmbeddings, batch=10)
-
-        def given(until):
-            for n in range(60):
-                if n == until:
-                    raise ConnectionError("the server went away")
-                yield {"id": f"n{n}", "text": f"Number {n}."}
-
-        with pytest.raises(ConnectionError):
-            run_ingest(given(50), backend, embedder=embedder)
-        summary = run_ingest(given(60), backend, embedder=embedder)
-        assert summary.documents == 60
-        assert summary.written <= 50  # calls of ten, of which a few may have waited
 
 
 class TestAsync:
